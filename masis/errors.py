@@ -24,6 +24,7 @@
     ├── NotAllowed             whoever asks has not signed in, or has no role that grants it
     ├── RetrievalFailed        a source of abstracts can't be asked, or its reply can't be read
     ├── MissingExtra           an optional package is not installed
+    ├── SpendingLimit          what calls to models may cost has been spent
     ├── AnswerRejected         an audited answer was flagged, and whoever asked for it wants none such
     └── StepError              a step of the audit failed; ``code`` is one of CRITIC-ERR-001..006
         ├── CriticFailed       CRITIC-ERR-001
@@ -213,6 +214,12 @@ class MissingExtra(MasisError):
     """An optional package is needed; the message names the extra that installs it."""
 
     http_status = 501
+
+
+class SpendingLimit(MasisError):
+    """What calls to models may cost has been spent, or can't be known."""
+
+    http_status = 402
 
 
 class AnswerRejected(MasisError):

@@ -49,6 +49,12 @@ PORT = 8765
     metavar="N",
     help="How many audits at once. Default: 2; with models, as many as calls go to a provider, at least 4.",
 )
+@click.option(
+    "--max-cost",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="USD",
+    help="What calls to models may cost until the server ends; then no tool asks one. Prices: docs/models.md.",
+)
 @settings_options
 @database_option
 @log_option
@@ -60,6 +66,7 @@ def mcp(
     port: int,
     allowed: tuple[str, ...],
     concurrency: int | None,
+    max_cost: float | None,
     models: tuple[str, ...],
     assignments: tuple[str, ...],
     db: Path | None,
@@ -95,7 +102,7 @@ def mcp(
     workbench = open_with_progress(database_path(db), settings)
     _log_of_the_sdk()
     context.with_resource(measured(settings))
-    server = MasisServer(workbench, concurrency or audits_at_once(workbench))
+    server = MasisServer(workbench, concurrency or audits_at_once(workbench), max_cost)
     judges = ", ".join(sorted(set(settings.models().values())))
     say(f"Database: {workbench.database}. Judges: {judges}.")
     if transport == "stdio":

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any, TypeAlias
 
 from mcp import types as wire
@@ -19,6 +20,7 @@ from masis.api.roles import calls_at_once, uses_models
 from masis.errors import MasisError
 from masis.integrations.mcp import arguments, prompts, resources
 from masis.integrations.mcp.quoting import NOTICE, named, quoted_json
+from masis.integrations.mcp.spending import Receipt, Spending
 from masis.integrations.mcp.tool_handlers import Progress, Stopped, ToolHandlers, Watch
 from masis.integrations.mcp.tools import BY_NAME, INSTRUCTIONS, TOOLS, Tool
 from masis.integrations.mcp.worker_pool import READERS, Pool
@@ -38,8 +40,10 @@ Context: TypeAlias = ServerRequestContext[Any, Any]
 class MasisServer:
     """The MCP server of one workbench."""
 
-    def __init__(self, workbench: Workbench, audits: int) -> None:
-        self.handlers = ToolHandlers(workbench)
+    def __init__(self, workbench: Workbench, audits: int, max_cost: float | None = None) -> None:
+        self.spending = Spending(max_cost)
+        self._uncounted = self.spending.watch()
+        self.handlers = ToolHandlers(workbench, self.spending)
         self._audits, self._readers = Pool(audits, "mcp-audit"), Pool(READERS, "mcp-read")
         self.server: Server[Any] = Server(
             "masis-workbench",
@@ -62,6 +66,7 @@ class MasisServer:
         """Stop what is under way; an audit that is stopped can be resumed."""
         self._readers.close(0.0)
         self._audits.close(PATIENCE_S)
+        self._uncounted()
 
     # tools
 
@@ -85,7 +90,7 @@ class MasisServer:
             return _failed(f"There is no tool {named(params.name)}. There are: {there}.")
         try:
             request = arguments.read(tool.takes, params.arguments or {})
-            result, text = await self._done(ctx, tool, request)
+            result, text, receipt = await self._done(ctx, tool, request)
         except MasisError as error:
             log.info("tool %s: %s", tool.name, type(error).__name__)
             return _failed(str(error), error)
@@ -101,21 +106,26 @@ class MasisServer:
             content=[
                 wire.TextContent(type="text", text=text),
                 wire.TextContent(type="text", text=NOTICE),
+                *([wire.TextContent(type="text", text=receipt.in_words())] if tool.audits else []),
             ],
             structured_content=result,
+            _meta={"masis/cost": asdict(receipt)} if tool.audits else None,
         )
 
-    async def _done(self, ctx: Context, tool: Tool, request: arguments.Arguments) -> tuple[dict[str, Any], str]:
-        """Return the structured result of a call, and its text."""
+    async def _done(
+        self, ctx: Context, tool: Tool, request: arguments.Arguments
+    ) -> tuple[dict[str, Any], str, Receipt]:
+        """Return the structured result of a call, its text, and what it cost."""
         loop = asyncio.get_running_loop()
         queued: asyncio.Queue[Progress | None] = asyncio.Queue()
 
         def report(progress: Progress) -> None:
             loop.call_soon_threadsafe(queued.put_nowait, progress)
 
-        def work(gone: Callable[[], bool]) -> tuple[dict[str, Any], str]:
-            result = tool.result(tool.does(self.handlers, request, Watch(report, gone)))
-            return result, quoted_json(result)
+        def work(gone: Callable[[], bool]) -> tuple[dict[str, Any], str, Receipt]:
+            with self.spending.receipt() as receipt:
+                result = tool.result(tool.does(self.handlers, request, Watch(report, gone)))
+            return result, quoted_json(result), receipt
 
         pool = self._audits if tool.audits else self._readers
         reporting = asyncio.ensure_future(_pass_on(queued, ctx, alive=not tool.reports_progress))

@@ -20,6 +20,7 @@ from masis.integrations.mcp.arguments import cursor, page_of
 from masis.integrations.mcp.quoting import named
 from masis.integrations.mcp.reports import FoundEvidence
 from masis.integrations.mcp.sources import Source, address, among, gathered, near_case_ids, near_run_ids
+from masis.integrations.mcp.spending import Spending
 from masis.schema.audit import ClaimCheck
 from masis.schema.case import Case, Evidence
 from masis.schema.drafts import CritiqueResult, SourceDocument
@@ -111,8 +112,9 @@ class Watch(NamedTuple):
 class ToolHandlers:
     """The tools on one workbench: one method a tool, from its arguments to its report."""
 
-    def __init__(self, workbench: Workbench) -> None:
+    def __init__(self, workbench: Workbench, spending: Spending | None = None) -> None:
         self.workbench, self.settings = workbench, workbench.settings
+        self.spending = spending or Spending()
         self._audited: dict[str, threading.Lock] = {}
 
     # checking answers against evidence
@@ -121,6 +123,7 @@ class ToolHandlers:
         """Critique a draft against stored evidence (DRAFT-CRITIQUE-MCP). Sources keep the ids that the caller used."""
         if not request.source_ids:
             raise InputError("is empty", cure="Name the evidence to hold the draft against.", field="sourceIds")
+        self.spending.check()
         sources = gathered(self.workbench.cases, request.source_ids)
         options = {
             name: value
@@ -141,6 +144,7 @@ class ToolHandlers:
     def verify_claims(self, request: arguments.VerifyClaims, watch: Watch) -> reports.ClaimsReport:
         """Return one check for each claim, in their order."""
         sources = gathered(self.workbench.cases, request.source_ids, request.evidence)
+        self.spending.check()
         chunks = [source.chunk for source in sources]
         checks: list[ClaimCheck] = audits.verify_claims(
             request.claims, chunks, self.settings, cancelled=watch.stop_if_gone
@@ -156,9 +160,14 @@ class ToolHandlers:
             found = None if request.again else self.workbench.audits.finished(case, self.settings)
             if found and not found.incomplete and found.termination_reason != "cancelled":
                 return reports.of_run(found, reused=True)
+            self.spending.check()
             reporter = _ProgressReporter(self.settings, case, watch)
             run = self.workbench.audits.audit(
-                ACTOR, case, settings=self.settings, on_event=reporter.event, cancelled=watch.stop_if_gone
+                ACTOR,
+                case,
+                settings=self.settings,
+                on_event=reporter.event,
+                cancelled=lambda: watch.stop_if_gone() or self.spending.reached,
             )
         return reports.of_run(run, reused=False)
 

@@ -163,7 +163,23 @@ def app(server: MasisServer, allowed: tuple[str, ...], token: str | None) -> Asg
     inner: Asgi = server.server.streamable_http_app(
         streamable_http_path=PATH, transport_security=security, max_request_body_size=MOST_MESSAGE
     )
+    inner = _json_only(inner)
     return inner if token is None else _guarded(inner, token)
+
+
+def _json_only(inner: Asgi) -> Asgi:
+    """The application without bodies of other types: a page of any site may send text/plain without asking first."""
+
+    async def checked(scope: dict[str, Any], receive: Any, send: Any) -> None:
+        given = dict(scope.get("headers", ())).get(b"content-type", b"").partition(b";")[0].strip().lower()
+        if scope["type"] != "http" or scope.get("method") != "POST" or given == b"application/json":
+            await inner(scope, receive, send)
+            return
+        body = b'{"error": "unsupported_media_type", "error_description": "Send the body as application/json"}'
+        await send({"type": "http.response.start", "status": 415, "headers": [(b"content-type", b"application/json")]})
+        await send({"type": "http.response.body", "body": body})
+
+    return checked
 
 
 def _guarded(inner: Asgi, token: str) -> Asgi:

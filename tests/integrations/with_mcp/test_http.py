@@ -150,3 +150,11 @@ def test_a_model_that_nothing_answers_to_is_wrong_use(tmp_path: Path) -> None:
     told = refused("--model", "critic=nosuch:m", database=tmp_path / "m.db")
     assert told.startswith("2: ")
     assert "nosuch" in told
+
+
+def test_bodies_that_a_page_may_send_without_asking_are_refused(database: Path) -> None:
+    with Door("http", database) as door:
+        for kind in ("text/plain", "text/plain;charset=UTF-8", "application/x-www-form-urlencoded", ""):
+            assert status(door, Content_Type=kind) == 415
+        assert status(door) == 200
+        assert status(door, Content_Type="application/json; charset=utf-8") == 200

@@ -95,3 +95,57 @@ def test_a_check_that_takes_long_tells_that_it_is_still_at_work(database: Path) 
     with ModelServer(script, keys=[KEY]) as server, opened("http", database, server) as door:
         assert found(door.use(slow))["checks"]
     assert told[0] == (5.0, None, "seconds, still at work")
+
+
+def priced(database: Path, server: ModelServer, *arguments: str, price: bool = True) -> Door:
+    config = database.with_name("masis.toml")
+    table = '[prices."here:m"]\ninput = 100.0\noutput = 1000.0\n' if price else ""
+    provider = f'[providers.here]\nkind = "openai"\naddress = "{server.address}"\nkey_env = "HERE_KEY"\n'
+    config.write_text(f"retry_base_s = 0.01\nmax_retries = 0\n{provider}{table}")
+    return Door("http", database, "--model", "here:m", *arguments, MASIS_CONFIG=str(config), HERE_KEY=KEY)
+
+
+CLAIMS = {"claims": ["The bridge is 120 metres long."], "sourceIds": ["bridge/1"]}
+
+
+def test_a_result_shows_which_models_were_asked_and_what_that_cost(database: Path, served: ModelServer) -> None:
+    with priced(database, served) as door:
+        checked = door.call("verify_claims", CLAIMS)
+        audited = door.call("run_audit", {"caseId": "bridge"})
+        again = door.call("run_audit", {"caseId": "bridge"})
+        read = door.call("get_case", {"caseId": "bridge"})
+    spent = [result.meta["masis/cost"] for result in (checked, audited, again) if result.meta]
+    assert spent[0]["models"] == {"here:m": 1}
+    assert spent[0]["cost_usd"] > 0
+    assert spent[1]["calls"] == found(audited)["usage"]["calls"]
+    assert spent[1]["cost_usd"] == pytest.approx(found(audited)["usage"]["cost_usd"])
+    assert spent[2]["calls"] == 0
+    assert "Models asked: here:m (1). Cost: " in checked.content[-1].text
+    assert "this cost nothing" in again.content[-1].text
+    assert not read.meta or "masis/cost" not in read.meta
+
+
+def test_the_limit_of_costs_ends_what_asks_models_and_nothing_else(database: Path, served: ModelServer) -> None:
+    with priced(database, served, "--max-cost", "0.0001") as door:
+        cut = door.call("run_audit", {"caseId": "bridge"})
+        asked = len(served.requests)
+        refused = [
+            door.call("verify_claims", CLAIMS),
+            door.call("run_audit", {"caseId": "bridge"}),
+            door.call("critique_answer", {"query": BRIDGE["query"], "draft": DRAFT, "sourceIds": ["bridge/1"]}),
+        ]
+        read = door.call("get_case", {"caseId": "bridge"})
+    assert found(cut)["termination_reason"] == "cancelled"
+    assert len(served.requests) == asked, "no model is asked once the limit is reached"
+    for each in refused:
+        assert each.is_error
+        assert "the limit of this server is reached" in each.content[0].text
+    assert not read.is_error
+
+
+def test_with_a_limit_a_model_of_unknown_price_is_asked_once(database: Path, served: ModelServer) -> None:
+    with priced(database, served, "--max-cost", "5", price=False) as door:
+        assert not door.call("verify_claims", CLAIMS).is_error
+        refused = door.call("verify_claims", CLAIMS)
+    assert refused.is_error
+    assert "price is not known" in refused.content[0].text
