@@ -83,6 +83,7 @@ def pages(first: str, second: str) -> list[Shot]:
         Shot("compare", f"/compare?case={SHOWN}&left={first}&right={second}"),
         Shot("compare-nothing-chosen", "/compare"),
         Shot("decisions", "/decisions"),
+        Shot("team", "/team"),
         Shot("metrics", "/metrics"),
         Shot("settings", "/settings"),
         Shot("health", "/health"),

@@ -217,6 +217,7 @@ def test_a_decision_made_by_another_meanwhile_is_shown_and_nothing_typed_is_lost
     found.get_by_text("Approve", exact=True).click(delay=40)
     until(lambda: server.drafted("bridge-03", "note") == NOTE, tab.page, "the note is drafted")
     seen = server.workbench.cases.open("bridge-03")
+    server.workbench.team.release(ADA, "bridge-03")  # as if the lease had run out
     submitted(
         server.workbench,
         Decision(reviewer="Bo", case_id="bridge-03", run_id=seen.run.id if seen.run else None, verdict="escalate"),
