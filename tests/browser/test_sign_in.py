@@ -79,6 +79,7 @@ def served(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     workbench = Workbench.open(folder / "signed.db")
     for number in range(3):
         workbench.cases.add(ADA, [bridge(number)])
+    for number in range(2):
         workbench.audits.audit(ADA, bridge(number))
     options = ("--db", str(folder / "signed.db"), "--sign-in", str(folder / "people.toml"))
     with serving("serve", *options, folder=folder) as base:
@@ -268,3 +269,16 @@ def test_a_message_that_was_recorded_does_in_another_s_session_only_what_their_r
     (entry,) = served.entries("bridge-1")
     assert entry.decision is not None
     assert entry.decision.reviewer == "Ro"  # not Le, whose message it was
+
+
+def test_what_a_role_does_not_grant_is_said_in_words_with_a_way_back(
+    served: Served, enter: Callable[[str], Page]
+) -> None:
+    page = enter("Vi")
+    page.goto(served.base)
+    settle(page)
+    page.get_by_role("button", name="Audit this case").click(delay=40)
+    expect(page.get_by_text("You can't add cases or start audits: that takes the role reviewer")).to_be_visible()
+    page.get_by_role("button", name="Back to the page").click(delay=40)
+    expect(page.get_by_role("button", name="Audit this case")).to_be_visible()
+    assert served.workbench.cases.summary("bridge-2").state == "new"

@@ -13,7 +13,7 @@ from masis.ui.jobs.served_jobs import audit_jobs
 from masis.ui.new_audit.timeline import show_timeline, timeline, waiting
 from masis.ui.shell import address
 from masis.ui.shell.frame import tab_title
-from masis.ui.shell.reviewer import actor
+from masis.ui.shell.reviewer import acting, actor
 from masis.ui.shell.served_database import served_workbench
 
 LOOK_EVERY_S = 0.4
@@ -77,8 +77,7 @@ def _live(run_id: str, case_id: str) -> None:
         "Stopping" if stopping else "Stop",
         icon=":material/stop_circle:",
         disabled=stopping,
-        on_click=jobs.cancel,
-        args=(actor(), case_id),
+        on_click=acting(jobs.cancel, case_id),
         width="stretch",
         key="stop-audit",
     )

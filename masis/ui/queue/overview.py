@@ -20,7 +20,7 @@ from masis.ui.new_audit.form import where_it_runs
 from masis.ui.queue.case_list import CASES_IN_BRIEF, case_row, show_not_confirmed, show_nothing_yet
 from masis.ui.review.decisions import around
 from masis.ui.review.entries import decision_log, entry_row
-from masis.ui.shell.reviewer import actor
+from masis.ui.shell.reviewer import acting, actor
 from masis.ui.shell.wording import STATE, STATES, TONE_COLOUR
 
 WAITING_SHOWN = 6
@@ -172,8 +172,7 @@ def _unaudited(workbench: Workbench, facets: Facets) -> None:
         st.button(
             "Audit this case" if unaudited == 1 else f"Audit all {unaudited:,} cases",
             icon=":material/fact_check:",
-            on_click=audit_jobs().audit_all_new,
-            args=(actor(),),
+            on_click=acting(audit_jobs().audit_all_new),
             key="audit-all",
         )
 
@@ -210,8 +209,7 @@ def _batch_under_way() -> None:
             "Stop auditing",
             key="stop-batch",
             disabled=batch.stopping,
-            on_click=audit_jobs().cancel_batch,
-            args=(actor(),),
+            on_click=acting(audit_jobs().cancel_batch),
         )
 
 

@@ -32,7 +32,7 @@ from masis.ui.review.report import report_button
 from masis.ui.review.story import asks_for_a_person, moment, not_confirmed, run_name, story
 from masis.ui.shell import address, keys
 from masis.ui.shell.frame import tab_title
-from masis.ui.shell.reviewer import actor
+from masis.ui.shell.reviewer import acting, actor
 from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.streamlit_internals import with_selectors
 from masis.ui.shell.wording import FLAG
@@ -400,4 +400,4 @@ def _progress(case_id: str) -> None:
         with st.container(horizontal=True):
             if running and st.button("Watch the audit", icon=":material/timeline:"):
                 st.switch_page("pages/new.py", query_params={"job": running.id})
-            st.button("Stop after this step", on_click=jobs.cancel, args=(actor(), case_id))
+            st.button("Stop after this step", on_click=acting(jobs.cancel, case_id))

@@ -81,6 +81,7 @@ def say_refusal(error: Exception) -> bool:
         return False
     st.error("Nothing was done.", icon=":material/block:")
     st.text(str(error))
+    st.button("Back to the page", key="refused", icon=":material/arrow_back:")
     return True
 
 

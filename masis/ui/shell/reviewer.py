@@ -6,6 +6,8 @@ the server, and never follows anyone to another browser. It is a signature, not 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import streamlit as st
 
 from masis.services import ANONYMOUS, POLICY, Actor, Workbench
@@ -44,6 +46,15 @@ def actor() -> Actor:
         return sign_in.actor(st.user.to_dict()) or ANONYMOUS
     name = reviewer()
     return Actor(name=name) if name else ANONYMOUS
+
+
+def acting(do: Callable[..., object], *arguments: object) -> Callable[[], None]:
+    """Return a callback that does this for whoever is at work when it is called, not when the page was drawn."""
+
+    def act() -> None:
+        do(actor(), *arguments)
+
+    return act
 
 
 def signed_in_or_stop() -> None:
