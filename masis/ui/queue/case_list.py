@@ -12,6 +12,7 @@ from masis.services import Workbench
 from masis.services.records import CaseFilter, CasePage, CaseSummary, Facets, QueueOrder
 from masis.settings import OFFLINE
 from masis.ui.components.linked_table import Cell, Column, Row, column, linked_table, row
+from masis.ui.queue.export import show_export
 from masis.ui.review.answer_view import label, state_label
 from masis.ui.shell import address
 from masis.ui.shell.inputs import show_value
@@ -58,7 +59,10 @@ def show_cases(workbench: Workbench) -> None:
         st.button("Clear search and filters", on_click=_clear)
         return
     shown = workbench.cases.blinded(wanted)  # neither order nor counts say what the machine found where that is hidden
-    st.caption(f"**{_counted(page, wanted.page, wanted.size)}**  ·  {ORDER_SAYS[shown.order]}")
+    with st.container(horizontal=True, vertical_alignment="center", key="list-head"):
+        st.caption(f"**{_counted(page, wanted.page, wanted.size)}**  ·  {ORDER_SAYS[shown.order]}")
+        if shown == wanted:
+            show_export(workbench, wanted, page.total)
     if shown == wanted:
         show_not_confirmed(workbench)
     way = address.list_parameters()  # once: reading the address for each row took a quarter of the page's time

@@ -1,0 +1,61 @@
+"""The queue's export: the cases that the list shows, as a data set with its manifest, in one zip file."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+import zipfile
+from pathlib import Path
+
+import streamlit as st
+
+from masis.schema.actor import Actor
+from masis.schema.wording import counted
+from masis.services import Workbench
+from masis.services.exports import ENCODINGS, FORMATS, Selection
+from masis.services.records import CaseFilter
+from masis.ui.shell.reviewer import actor
+from masis.ui.shell.served_database import command_markdown
+
+MOST_CASES = 20_000
+"""More are exported on the command line, which writes as it reads; a page holds the file until it is downloaded."""
+
+
+def show_export(workbench: Workbench, wanted: CaseFilter, total: int) -> None:
+    """Draw the popover; it says so where the person may not export, or where the list is too long for a page."""
+    who = actor()
+    with st.popover("Export", icon=":material/download:"):
+        if not workbench.access.allows(who, "export"):
+            st.caption("Exports take the role lead.")
+            return
+        if total > MOST_CASES:
+            st.caption(f"More than {MOST_CASES:,} cases: {command_markdown('masis export --format FORMAT --out FILE')}")
+            return
+        form = st.selectbox("Format", list(FORMATS), key="export-format", persist_state="session")
+        chosen = FORMATS[form]
+        encoding = "jsonl"
+        if chosen.flat:
+            encoding = st.selectbox("File", ENCODINGS, key="export-encoding", persist_state="session")
+        st.caption(f"{chosen.summary[0].upper()}{chosen.summary[1:]}. The zip file holds the data and a manifest.")
+        st.download_button(
+            f"Download {counted(total, 'case')}: {form}",
+            lambda: zipped(workbench, who, form, wanted, encoding),
+            file_name=f"masis-{form}.zip",
+            mime="application/zip",
+            on_click="ignore",
+            width="stretch",
+            help="The cases that match search and filters, on all pages of the list.",
+        )
+
+
+def zipped(workbench: Workbench, who: Actor, form: str, wanted: CaseFilter, encoding: str) -> io.BytesIO:
+    """Return an export and its manifest as a zip file. Raises NotAllowed."""
+    chosen, out = FORMATS[form], io.BytesIO()
+    suffix = chosen.suffix if encoding == "jsonl" else f".{encoding}"
+    with tempfile.TemporaryDirectory() as folder:
+        workbench.exports.write_file(who, Path(folder) / f"{form}{suffix}", form, Selection(wanted), encoding=encoding)
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+            for file in sorted(Path(folder).rglob("*")):
+                archive.write(file, file.relative_to(folder))
+    out.seek(0)
+    return out

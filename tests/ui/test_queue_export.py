@@ -1,0 +1,42 @@
+"""The queue's export: what the list shows, with its manifest, in a zip file."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+
+import pytest
+
+from masis.services import Workbench
+from masis.services.exports import FORMATS
+from masis.services.records import CaseFilter
+from masis.ui.queue.export import zipped
+from tests.reviewing import ADA
+from tests.ui.conftest import OpenPage
+
+
+@pytest.mark.parametrize(("form", "encoding"), [("claims", "csv"), ("ragas", "jsonl"), ("label-studio", "jsonl")])
+def test_the_zip_holds_the_data_and_the_manifest_of_the_cases_listed(
+    audited_workbench: Workbench, form: str, encoding: str
+) -> None:
+    wanted = CaseFilter(states=("needs_review",), page=3, order="newest")
+    with zipfile.ZipFile(zipped(audited_workbench, ADA, form, wanted, encoding)) as archive:
+        data, manifest = sorted(archive.namelist(), key=len)
+        counts = json.loads(archive.read(manifest))["counts"]
+        assert archive.read(data)
+    assert counts["cases_by_state"] == {"needs_review": audited_workbench.cases.count(wanted)}
+
+
+def test_the_folder_for_hugging_face_is_in_the_zip_whole(audited_workbench: Workbench) -> None:
+    with zipfile.ZipFile(zipped(audited_workbench, ADA, "hf", CaseFilter(), "jsonl")) as archive:
+        assert {"hf/README.md", "hf/manifest.json", "hf/data/train.jsonl"} <= set(archive.namelist())
+
+
+def test_the_page_offers_every_format_and_encodings_for_flat_ones(
+    audited_workbench: Workbench, open_page: OpenPage
+) -> None:
+    page = open_page("queue")
+    chosen = page.selectbox(key="export-format")
+    assert list(chosen.options) == list(FORMATS)
+    page = chosen.select("labels").run()
+    assert list(page.selectbox(key="export-encoding").options) == ["jsonl", "csv", "parquet"]
