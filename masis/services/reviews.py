@@ -70,13 +70,13 @@ class ReviewService:
 
         """
         self._access.require(actor, "decide" if decision.kind == "decision" else "oversee")
-        signed = _signed(actor, decision)
+        own = signed(actor, decision)
         with self._store.transaction():
-            if signed.kind == "decision" and not self._log.submitted(signed.token):
-                self._store.team.assert_free(signed.case_id, actor.name)
-                signed = signed.model_copy(update=self._as_the_rules_say(actor, signed))
-            entry = self._log.append(signed, seen_version=seen_version)
-            self._store.team.release(signed.case_id, actor.name)
+            if own.kind == "decision" and not self._log.submitted(own.token):
+                self._store.team.assert_free(own.case_id, actor.name)
+                own = own.model_copy(update=self._as_the_rules_say(actor, own))
+            entry = self._log.append(own, seen_version=seen_version)
+            self._store.team.release(own.case_id, actor.name)
             self._store.drafts.clear(actor.name, case_subject(decision.case_id))
         return entry
 
@@ -122,7 +122,7 @@ class ReviewService:
                 f"case {decision.case_id!r} still lacks {work.pending} of {work.policy.reviewers} decisions."
             )
         final = decision.model_copy(update={"kind": "adjudication"})
-        return self._log.append(_signed(actor, final), seen_version=seen_version)
+        return self._log.append(signed(actor, final), seen_version=seen_version)
 
     def individual(self, case_id: str) -> tuple[LogEntry, ...]:
         """Return the decisions on a case that count, one a reviewer. Raises UnknownRecord."""
@@ -150,7 +150,7 @@ class ReviewService:
             undoes=entry.id,
             token=f"undo:{entry.id}",
         )
-        return self._log.append(_signed(actor, undo))
+        return self._log.append(signed(actor, undo))
 
     def redact_entry(self, actor: Actor, entry_id: str, reason: str) -> LogEntry | ScreeningEntry:
         """Remove what was written in an entry of the decision log or the screening log, for good; returns its record.
@@ -246,7 +246,7 @@ class ReviewService:
             return None
 
 
-def _signed(actor: Actor, decision: Decision) -> Decision:
+def signed(actor: Actor, decision: Decision) -> Decision:
     """Return the decision under the actor's name, with who vouches for it and the versions that it was made with."""
     versions = decision.versions or {"app": version.APP, "rubric": version.RUBRIC}
     extra = {key: value for key, value in decision.extra.items() if key != SIGNED_IN_BY}

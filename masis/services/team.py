@@ -13,7 +13,7 @@ from masis.schema.team import CaseWork, Lease, QueuePolicy, Rubric, SavedView
 from masis.services.access import OPEN, Access
 from masis.services.cases import WAITING, CaseService, machine_hidden, waiting_in
 from masis.services.records import CaseFilter, DecisionFilter
-from masis.services.reviews import name_of
+from masis.services.reviews import name_of, signed
 from masis.store import Store
 from masis.store.reviews.team import Progress
 
@@ -239,7 +239,7 @@ class TeamService:
             tags=tags,
             versions={"app": version.APP},
         )
-        return self._store.decisions.append(entry)
+        return self._store.decisions.append(signed(actor, entry))
 
     # policies, rubrics, views
 

@@ -530,3 +530,10 @@ def test_many_reviewers_on_shared_cases_lose_double_and_unblind_nothing(tmp_path
     assert opened.store.check().ok
     assert opened.team.leases() == ()
     opened.close()
+
+
+def test_entries_about_the_work_on_a_case_say_who_vouches_for_the_name(workbench: Workbench) -> None:
+    vouched = Actor(name="Ada", authenticated=True, roles=("reviewer",), signed_in_by="secret")
+    entry = workbench.team.comment(vouched, "case-1", "Look again.").decision
+    assert entry is not None
+    assert entry.extra == {"signed_in_by": "secret"}
