@@ -20,7 +20,7 @@ from websockets.typing import Origin, Subprotocol
 
 from masis.schema.case import Case
 from masis.schema.review import LogEntry
-from masis.services import Workbench
+from masis.services import Actor, Workbench
 from masis.services.reviews import SIGNED_IN_BY
 from masis.settings.sign_in import new_secret
 from tests.browser.conftest import serving
@@ -265,6 +265,7 @@ def test_a_message_that_was_recorded_does_in_another_s_session_only_what_their_r
     forged = {**cookies["Vi"], "_streamlit_user": cookies["Vi"]["_streamlit_user"][:-4] + "AAAA"}
     with pytest.raises(InvalidStatus):
         replayed(served, forged, sent)
+    served.workbench.team.release(Actor(name="Le"), "bridge-1")  # Le took the case by opening it
     replayed(served, cookies["Ro"], sent)
     (entry,) = served.entries("bridge-1")
     assert entry.decision is not None
