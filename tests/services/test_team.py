@@ -378,6 +378,16 @@ def test_the_export_of_a_shared_case_carries_every_individual_label(workbench: W
     assert line["decision"]["decision"]["kind"] == "adjudication"
 
 
+def test_an_export_shows_no_decision_on_a_shared_case_before_all_are_made(workbench: Workbench) -> None:
+    share(workbench)
+    decide(workbench, ADA, verdict="approve")
+    found = {each.case["id"]: each for each in workbench.store.outcomes.iterate(ALL)}
+    assert [each.entry for each in found["case-1"].judgements] == [None]
+    decide(workbench, BEN, verdict="reject")
+    found = {each.case["id"]: each for each in workbench.store.outcomes.iterate(ALL)}
+    assert len([each for each in found["case-1"].judgements if each.entry]) == 2
+
+
 def test_an_archive_brings_policies_assignments_and_shared_cases_back(workbench: Workbench, tmp_path: Path) -> None:
     share(workbench)
     workbench.team.set_rubric(CLEO, Rubric(guidelines="Read all of it."))

@@ -116,7 +116,7 @@ class _Wanted(NamedTuple):
 def _batch(connection: sqlite3.Connection, seqs: Sequence[int]) -> Iterator[CaseOutcome]:
     marks = ", ".join("?" * len(seqs))
     cases = connection.execute(
-        f"""SELECT seq, state, run_seq, decision_seq, redaction_seq, payload
+        f"""SELECT seq, state, run_seq, decision_seq, redaction_seq, pending, payload
             FROM cases JOIN case_payloads ON case_seq = seq WHERE seq IN ({marks}) ORDER BY seq""",  # noqa: S608
         seqs,
     ).fetchall()
@@ -138,7 +138,8 @@ def _wanted(case: sqlite3.Row, rows: Sequence[sqlite3.Row]) -> list[_Wanted]:
     """Return the last decision of each reviewer that was not undone, and what decides the case, whoever made it."""
     undone = {row["undoes"] for row in rows if row["undoes"] is not None}
     last: dict[str, sqlite3.Row] = {}
-    for row in rows:
+    # while decisions of a shared case are missing, an export would show the others what has been decided
+    for row in rows if not case["pending"] else ():
         if row["kind"] == "decision" and row["seq"] not in undone and row["reviewer"] is not None:
             last[row["reviewer"]] = row
     chosen = {row["seq"]: row for row in last.values()}
