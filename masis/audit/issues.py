@@ -15,7 +15,7 @@ from masis.audit.claims import passes, severity
 from masis.audit.critique import Objection
 from masis.audit.instructions import find_instructions, shown
 from masis.audit.quotes import Located, located
-from masis.schema.audit import CitationAudit, ClaimCheck, Issue, IssueSource, IssueType, MissingPoint
+from masis.schema.audit import Citation, CitationAudit, ClaimCheck, Issue, IssueSource, IssueType, MissingPoint
 from masis.schema.case import Evidence, Severity
 from masis.settings import Settings
 
@@ -156,9 +156,10 @@ def _from_citations(audit: CitationAudit) -> Iterable[Issue]:
                 f"The reference {citation.reference!r} names no evidence of this case.",
                 "No chunk has this id, neither to the letter nor by number or position.",
                 "Cite the chunk that says this, or drop the sentence.",
-                place=Located(citation.marker_start, citation.marker_end),
+                place=_marker_of(citation),
                 quote=citation.text,
             )
+    yield from _from_quotes(audit)
     for sentence in audit.sentences:
         if sentence.status == "uncited":
             yield _issue(
@@ -172,6 +173,57 @@ def _from_citations(audit: CitationAudit) -> Iterable[Issue]:
                 place=Located(sentence.start, sentence.end),
                 quote=sentence.text,
             )
+
+
+def _marker_of(citation: Citation) -> Located:
+    """The marker of a reference; what it covers where it was given beside the answer and has no marker."""
+    if citation.marker_start == citation.marker_end:
+        return Located(citation.start, citation.end)
+    return Located(citation.marker_start, citation.marker_end)
+
+
+_QUOTES: dict[str, tuple[IssueType, str, Severity, str, str]] = {
+    "fabricated": (
+        "hallucination",
+        "fabricated_quote",
+        "critical",
+        "A citation quotes {id} with words that no evidence holds: “{quote}”",
+        "The quote stands neither in the evidence it names nor in any other.",
+    ),
+    "spliced": (
+        "factual",
+        "spliced_quote",
+        "high",
+        "A citation quotes {id} with words put together from several places: “{quote}”",
+        "Its parts stand in the evidence, but not one after the other.",
+    ),
+    "other_document": (
+        "factual",
+        "quote_from_another_document",
+        "high",
+        "A citation quotes {id}, but the words stand in {other}: “{quote}”",
+        "The quote stands in another document than the one cited.",
+    ),
+}
+
+
+def _from_quotes(audit: CitationAudit) -> Iterable[Issue]:
+    for check in audit.quotes:
+        if check.finding == "verbatim":
+            continue
+        kind, rule, grade, described, reason = _QUOTES[check.finding]
+        quote = check.quote if len(check.quote) <= 200 else f"{check.quote[:197]}..."
+        yield _issue(
+            "citations",
+            kind,
+            rule,
+            grade,
+            described.format(id=check.evidence_id, other=check.found_in, quote=quote),
+            reason,
+            "Quote the evidence as it stands and cite the chunk that holds it, or drop the sentence.",
+            place=Located(check.start, check.end) if check.start < check.end else None,
+            evidence_ids=(check.found_in or check.evidence_id,),
+        )
 
 
 def _from_claims(checks: Sequence[ClaimCheck], missing: Sequence[MissingPoint], settings: Settings) -> Iterable[Issue]:

@@ -15,9 +15,10 @@ from masis.schema.calls import ModelCall
 from masis.schema.case import ClaimVerdict, Evidence, Severity
 from masis.schema.old_words import ReadAsToday
 
-ResolvedBy = Literal["exact", "normalised", "suffix", "position", "source"]
+ResolvedBy = Literal["exact", "normalised", "suffix", "position", "source", "given"]
 """How a reference found its evidence: the id to the letter; ignoring case and blanks; a bare number to the one id
-ending in it; by position from 1 where ids are opaque; a link or name by the evidence's source."""
+ending in it; by position from 1 where ids are opaque; a link or name by the evidence's source; given beside the
+answer."""
 
 SentenceStatus = Literal["cited", "uncited", "exempt"]
 ReferenceFinding = Literal[
@@ -29,7 +30,8 @@ class Citation(Record):
     """One reference inside a marker: ``[1, 99]`` is one marker and two citations.
 
     ``start`` to ``end`` span the reference itself (``99``; the whole ``1-3`` for each member of a range);
-    ``marker_start`` to ``marker_end`` span the marker it stands in (``[1, 99]``).
+    ``marker_start`` to ``marker_end`` span the marker it stands in (``[1, 99]``). A citation given beside the answer
+    has no marker: both are its ``end``, and ``start`` to ``end`` is what it covers of one sentence.
     """
 
     start: int
@@ -55,6 +57,23 @@ class Sentence(Record):
     why: str
 
 
+class QuoteCheck(Record):
+    """Whether the quote of a citation given beside the answer stands in the evidence that it names.
+
+    ``start`` and ``end`` are offsets in the answer; ``evidence_start`` and ``evidence_end`` where the quote stands, in
+    the evidence named or in ``found_in``.
+    """
+
+    start: int
+    end: int
+    evidence_id: str
+    quote: str
+    finding: Literal["verbatim", "fabricated", "spliced", "other_document"]
+    found_in: str | None = None
+    evidence_start: int | None = None
+    evidence_end: int | None = None
+
+
 class CitationAudit(Record):
     """What the markers of an answer point at, and which sentences carry none (MASIS-CRITIC-P3, MASIS-CRITIC-P4).
 
@@ -70,6 +89,15 @@ class CitationAudit(Record):
     hallucination_detected: bool
     needs_retry: bool
     penalty_factor: Share
+    quotes: tuple[QuoteCheck, ...] = ()
+
+    @model_serializer(mode="wrap")
+    def _as_stored(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out quotes where there are none, so that the archive of an older run keeps its bytes."""
+        fields: dict[str, Any] = dump(self)
+        if not self.quotes:
+            fields.pop("quotes", None)
+        return fields
 
 
 class Quote(Record):
@@ -410,6 +438,7 @@ __all__ = [
     "Measurement",
     "MissingPoint",
     "Quote",
+    "QuoteCheck",
     "ReferenceCheck",
     "ReferenceFinding",
     "ResolvedBy",

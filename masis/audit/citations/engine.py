@@ -11,12 +11,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal, TypeVar
 
 from masis.audit.citations.exemptions import source_list_opens, why_exempt
+from masis.audit.citations.given import covered_units, quote_check, resolved
 from masis.audit.citations.grammar import Marker, find_markers
-from masis.audit.citations.resolution import index_of
+from masis.audit.citations.resolution import Resolution, index_of
+from masis.audit.quotes import Located
 from masis.audit.sentences import Unit, split_units
-from masis.schema.audit import Citation, CitationAudit, Sentence, SentenceStatus
+from masis.schema.audit import Citation, CitationAudit, QuoteCheck, Sentence, SentenceStatus
 from masis.schema.base import Record
-from masis.schema.case import Evidence
+from masis.schema.case import Evidence, GivenCitation
 
 # Records are made from values that the engine computed itself without validating them again: five times as fast as
 # pydantic's ``model_construct``, and the records of an answer are the engine's largest cost. A test holds them equal to
@@ -128,6 +130,7 @@ def finished(
     sentences: Sequence[Sentence],
     invalid_penalty: float,
     uncited_penalty: float,
+    quotes: Sequence[QuoteCheck] = (),
 ) -> CitationAudit:
     """The audit with its verdict: any invalid reference forces hallucination and retry.
 
@@ -150,6 +153,7 @@ def finished(
         hallucination_detected=bool(invalid),
         needs_retry=bool(invalid),
         penalty_factor=factor,
+        quotes=tuple(quotes),
     )
 
 
@@ -169,20 +173,25 @@ def audit_citations(
     mode: Literal["standard", "literal"] = "standard",
     invalid_penalty: float = 0.5,
     uncited_penalty: float = 0.9,
+    given: Sequence[GivenCitation] = (),
 ) -> CitationAudit:
     """Every reference of the answer with what it names, every sentence with whether it carries one, and the penalty.
 
     ``literal`` applies the two rules of MASIS-CRITIC-LITERAL. The penalties multiply the critic's
-    confidence: for any invalid reference, and for any uncited sentence of an answer that cites at all.
+    confidence: for any invalid reference, and for any uncited sentence of an answer that cites at all. Citations
+    ``given`` beside the answer count beside its markers; the literal rules know none.
     """
+    quotes: list[QuoteCheck] = []
     if mode == "literal":
         citations, sentences = literal_audit(answer, evidence)
     else:
-        citations, sentences = _standard_audit(answer, evidence)
-    return finished(mode, citations, sentences, invalid_penalty, uncited_penalty)
+        citations, sentences, quotes = _standard_audit(answer, evidence, given)
+    return finished(mode, citations, sentences, invalid_penalty, uncited_penalty, quotes)
 
 
-def _standard_audit(answer: str, evidence: Sequence[Evidence]) -> tuple[list[Citation], list[Sentence]]:
+def _standard_audit(
+    answer: str, evidence: Sequence[Evidence], given: Sequence[GivenCitation]
+) -> tuple[list[Citation], list[Sentence], list[QuoteCheck]]:
     index = index_of(tuple([chunk.id for chunk in evidence]), tuple([chunk.source for chunk in evidence]))
     units = split_units(answer)
     code = [(unit.start, unit.end) for unit in units if unit.kind == "code"]
@@ -195,7 +204,35 @@ def _standard_audit(answer: str, evidence: Sequence[Evidence]) -> tuple[list[Cit
         made = _citations(answer, marker, at)
         citations += made
         by_unit.setdefault(at, []).extend(made)
-    return citations, _judge(answer, units, by_unit)
+    quotes: list[QuoteCheck] = []
+    for citation in given:
+        named = resolved(citation, index)
+        for number, place in covered_units(citation, answer, units):
+            covering = _covering(answer, citation, named, number, place)
+            citations.append(covering)
+            by_unit.setdefault(number, []).append(covering)
+        if named.evidence_id is not None and (check := quote_check(citation, named.evidence_id, evidence)):
+            quotes.append(check)
+    if given:
+        citations.sort(key=lambda citation: (citation.start, citation.end))
+    return citations, _judge(answer, units, by_unit), quotes
+
+
+def _covering(answer: str, citation: GivenCitation, named: Resolution, sentence: int, place: Located) -> Citation:
+    """What a citation given beside the answer covers of one sentence; it has no marker there."""
+    return trusted(
+        Citation,
+        start=place.start,
+        end=place.end,
+        text=answer[place.start : place.end],
+        reference=citation.evidence_id,
+        marker_start=place.end,
+        marker_end=place.end,
+        evidence_id=named.evidence_id,
+        status="valid" if named.evidence_id is not None else "invalid",
+        resolved_by=named.how,
+        sentence=sentence,
+    )
 
 
 def _citations(answer: str, marker: Marker, sentence: int) -> list[Citation]:

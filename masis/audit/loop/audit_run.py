@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from masis import version
 from masis.audit import acceptance, claims, critique, evaluation, issues, routing, step_events
 from masis.audit.citations import audit_citations
+from masis.audit.citations.given import placed
 from masis.audit.claims import Checked
 from masis.audit.concurrency import start_in_background
 from masis.audit.context import AuditContext
@@ -302,6 +303,7 @@ class AuditRun:
             mode=self.settings.citation_mode,
             invalid_penalty=self.settings.invalid_citation_penalty,
             uncited_penalty=self.settings.uncited_claim_penalty,
+            given=placed(self.case.given_citations, self.case.answer or "", answer),
         )
 
     def _check_claims(

@@ -96,8 +96,10 @@ def answer_pieces(iteration: Iteration, marks: dict[int, str], issues: Sequence[
             sentence = audit.sentences[in_sentence[0]]
             piece |= {"sentence": in_sentence[0], "status": sentence.status, "why": sentence.why}
         if in_citation:
-            piece |= {"reference": marks[in_citation[0]], "citation": in_citation[0]}
-            piece["evidence"] = audit.citations[in_citation[0]].evidence_id or ""
+            # a marker lies within what a citation given beside the answer covers: the shorter one is shown
+            shown = min(in_citation, key=lambda index: audit.citations[index].end - audit.citations[index].start)
+            piece |= {"reference": marks[shown], "citation": shown}
+            piece["evidence"] = audit.citations[shown].evidence_id or ""
         if in_claim:
             piece |= {"claims": in_claim, "verdict": _worst(iteration.claims[index] for index in in_claim)}
         if in_claim and end in judged:
@@ -120,7 +122,12 @@ def _layers(iteration: Iteration, issues: Sequence[Span | None]) -> tuple[Layer,
     # A marker with a single reference is marked whole, brackets included; of several references each for itself.
     alone = _sole_references(audit.citations)
     citations = [
-        (Span(each.marker_start, each.marker_end) if index in alone else Span(each.start, each.end), index)
+        (
+            Span(each.marker_start, each.marker_end)
+            if index in alone and each.marker_start < each.marker_end  # one given beside the answer has no marker
+            else Span(each.start, each.end),
+            index,
+        )
         for index, each in enumerate(audit.citations)
     ]
     sentences = [(Span(sentence.start, sentence.end), index) for index, sentence in enumerate(audit.sentences)]

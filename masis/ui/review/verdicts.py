@@ -15,6 +15,7 @@ RESOLVED: dict[ResolvedBy, str] = {
     "exact": "It names {id} exactly.",
     "normalised": "It names {id}, apart from case and blanks.",
     "suffix": "A bare number, and {id} is the one id that ends in it.",
+    "given": "A citation that came beside the answer names {id}.",
     "position": "A bare number: {id} is at this position in the list of evidence.",
     "source": "It names the source of {id}.",
 }

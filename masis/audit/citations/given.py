@@ -1,0 +1,106 @@
+"""Citations that came beside an answer: what they cover, what they name, and whether their quotes stand there.
+
+A quote counts as verbatim as a careful copyist may have written it (``masis/audit/quotes.py``). What is not done here:
+no quote is checked against evidence without text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from masis.audit.citations.resolution import NOTHING, EvidenceIndex, Resolution
+from masis.audit.quotes import Located, located, located_parts
+from masis.audit.sentences import Unit
+from masis.schema.audit import QuoteCheck
+from masis.schema.case import Evidence, GivenCitation
+
+SPLICE_LEAST = 2
+"""Words that each half of a spliced quote must have."""
+
+
+def placed(given: Sequence[GivenCitation], original: str, answer: str) -> tuple[GivenCitation, ...]:
+    """Return the citations of the original answer that a later one still carries, with their places in it.
+
+    A citation is carried over where what it covers stands in the later answer exactly once, word for word.
+    """
+    if answer == original:
+        return tuple(given)
+    kept = []
+    for citation in given:
+        covered = original[citation.start : citation.end].strip()
+        if covered and answer.count(covered) == 1:
+            at = answer.index(covered)
+            kept.append(citation.model_copy(update={"start": at, "end": at + len(covered)}))
+    return tuple(kept)
+
+
+def resolved(citation: GivenCitation, index: EvidenceIndex) -> Resolution:
+    """Return the evidence that a citation names: by its id, else as the source of one chunk."""
+    found = index.resolve(citation.evidence_id)
+    if found.evidence_id is None:
+        sources = index.resolve_source(citation.evidence_id)
+        found = Resolution(sources[0], "given") if len(sources) == 1 else NOTHING
+    return Resolution(found.evidence_id, "given") if found.evidence_id is not None else NOTHING
+
+
+def covered_units(citation: GivenCitation, answer: str, units: Sequence[Unit]) -> Iterator[tuple[int, Located]]:
+    """Yield the sentences that a citation covers, each with the stretch of it; a place alone covers the one before."""
+    if not 0 <= citation.start <= citation.end <= len(answer):
+        return
+    if citation.start == citation.end:
+        before = [number for number, unit in enumerate(units) if unit.start < max(citation.start, 1)]
+        if before:
+            unit = units[before[-1]]
+            yield before[-1], Located(unit.start, unit.end)
+        return
+    worded = any(map(str.isalnum, answer[citation.start : citation.end]))
+    for number, unit in enumerate(units):
+        start, end = max(citation.start, unit.start), min(citation.end, unit.end)
+        if start < end and (not worded or any(map(str.isalnum, answer[start:end]))):
+            yield number, Located(start, end)
+
+
+def quote_check(citation: GivenCitation, evidence_id: str, evidence: Sequence[Evidence]) -> QuoteCheck | None:
+    """Return whether a citation's quote stands in the evidence it names; None where there is nothing to check."""
+    text = next((chunk.text for chunk in evidence if chunk.id == evidence_id), "")
+    if not citation.quote or not citation.quote.strip() or not text:
+        return None
+    place, found_in = located(citation.quote, text), None
+    parts = located_parts(citation.quote, text)
+    if place is not None and len(parts) == 1:
+        finding = "verbatim"
+    elif other := next((c for c in evidence if c.id != evidence_id and _whole(citation.quote, c.text)), None):
+        finding, found_in, place = "other_document", other.id, located(citation.quote, other.text)
+    elif place is not None or _spliced(citation.quote, text):
+        finding = "spliced"
+    else:
+        finding = "fabricated"
+    return QuoteCheck.model_validate(
+        {
+            "start": citation.start,
+            "end": citation.end,
+            "evidence_id": evidence_id,
+            "quote": citation.quote,
+            "finding": finding,
+            "found_in": found_in,
+            "evidence_start": place.start if place else None,
+            "evidence_end": place.end if place else None,
+        }
+    )
+
+
+def _whole(quote: str, text: str) -> bool:
+    return len(located_parts(quote, text)) == 1
+
+
+def _spliced(quote: str, text: str) -> bool:
+    """Return whether a quote is two stretches of the text put together: the longest beginning found, and the rest."""
+    words = quote.split()
+    low, high = 0, len(words)
+    while low < high:  # a beginning that is found has only beginnings that are found
+        middle = (low + high + 1) // 2
+        if _whole(" ".join(words[:middle]), text):
+            low = middle
+        else:
+            high = middle - 1
+    return low >= SPLICE_LEAST and len(words) - low >= SPLICE_LEAST and _whole(" ".join(words[low:]), text)
