@@ -12,6 +12,7 @@ import pytest
 
 from masis.datasets.exports import FORMATS, Selection
 from masis.datasets.exports.splits import Shares, splits
+from masis.datasets.loading import read_cases
 from masis.errors import InputError
 from masis.schema.case import Case
 from masis.schema.review import Decision, TargetLabel
@@ -204,3 +205,14 @@ def test_other_questions_of_one_template_are_not_taken_together() -> None:
 def test_adding_questions_moves_none() -> None:
     questions = [f"How many people live in town {number * 977}?" for number in range(300)]
     assert splits([*questions, "Who wrote Faust?"])[:300] == splits(questions)
+
+
+@pytest.mark.parametrize(("form", "profile"), [("ragas", "ragas")])
+def test_an_export_imported_with_its_own_profile_gives_the_question_the_judged_answer_and_the_evidence(
+    bench: Workbench, tmp_path: Path, form: str, profile: str
+) -> None:
+    file = tmp_path / f"{form}.jsonl"
+    bench.exports.write_file(ADA, file, form, Selection(CaseFilter(datasets=("pilot",), states=("approved",))))
+    (case,) = read_cases(file, profile)
+    assert (case.query, case.answer) == ("How long is bridge number 2?", ANSWER)
+    assert "The bridge is 120 metres long." in [chunk.text.strip() for chunk in case.evidence]
