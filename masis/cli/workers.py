@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -139,6 +140,10 @@ AUDITS_A_CALL = 4
 """Audits under way for each call that may be: while one reads a reply, another has its call at the provider."""
 
 
+class _NotBegun(Exception):
+    """The stop came before a queued audit began; it costs nothing and is not counted."""
+
+
 class Dropped(Exception):
     """The person would not wait: the audits under way are left as they are, to be taken up later."""
 
@@ -166,13 +171,13 @@ def audit_in_threads(
     with ThreadPoolExecutor(at_once, thread_name_prefix="audit") as pool:
         try:
             for job in jobs:
-                waiting.append((job, _threads_submit(pool, audit, job, cancelled)))
+                waiting.append((job, _threads_submit(pool, audit, job, cancelled, stopping)))
                 while len(waiting) > at_once or (waiting and waiting[0][1].done()):
-                    yield _threads_done(*waiting.popleft())
+                    yield from _threads_done(*waiting.popleft())
             while waiting:
                 job, future = waiting.popleft()
                 if not (stopping() and job.wanted and future.cancel()):
-                    yield _threads_done(job, future)
+                    yield from _threads_done(job, future)
         except BaseException:
             dropped.set()
             pool.shutdown(wait=False, cancel_futures=True)
@@ -184,13 +189,20 @@ def _threads_submit(
     audit: Callable[[Case, Callable[[], bool]], Run],
     job: Job,
     cancelled: Callable[[], bool],
+    stopping: Callable[[], bool],
 ) -> Future[Run | Failed | None]:
+    def begin() -> Run | Failed | None:
+        if stopping():  # a thread that became free must not take the next from the queue
+            raise _NotBegun
+        return guarded_audit(partial(audit, job.case, cancelled))
+
     if job.wanted:
-        return pool.submit(guarded_audit, partial(audit, job.case, cancelled))
+        return pool.submit(begin)
     settled: Future[Run | Failed | None] = Future()
     settled.set_result(None)
     return settled
 
 
-def _threads_done(job: Job, future: Future[Run | Failed | None]) -> Done:
-    return Done(job, settled(future))
+def _threads_done(job: Job, future: Future[Run | Failed | None]) -> Iterator[Done]:
+    with suppress(_NotBegun):
+        yield Done(job, settled(future))
