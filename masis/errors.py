@@ -188,6 +188,10 @@ class StaleVersion(StoreError):
     http_status = 409
 
 
+class AnotherAnswer(StaleVersion):
+    """The answer that a decision names is not the one that its reviewer was shown."""
+
+
 class CaseHeld(StoreError):
     """Another reviewer has taken the case for decision; ``by`` names them, ``until`` is when their lease ends."""
 

@@ -166,7 +166,27 @@ class SignatureCheck(Record):
     broken: tuple[str, ...]
 
 
-# Which answer stands once somebody has decided about a run.
+# Which answer was decided about, and which one stands once somebody has decided.
+
+
+def answer_name(iteration: int | None, *, drafted: bool = False) -> str:
+    """Name an answer by its iteration (from 1; None where nothing was audited).
+
+    ``drafted`` says that the first answer came from the audit, not with the case.
+    """
+    if iteration is not None and iteration > 1:
+        return f"revision {iteration}"
+    return "the drafted answer" if drafted else "the original answer"
+
+
+def decided_about(decision: Decision) -> str:
+    """Name the answer that a decision is about; empty where it carries no verdict on one."""
+    if decision.verdict is None:
+        return ""
+    named = decision.extra.get("answer")
+    if isinstance(named, str) and named:
+        return named
+    return "the chosen answer" if decision.run_id and decision.iteration is None else answer_name(decision.iteration)
 
 
 def settled_answer(decision: Decision | None, run: Run | None) -> str | None:

@@ -14,6 +14,7 @@ from masis.services.access import OPEN, Access
 from masis.services.demo import demo_cases
 from masis.services.records import Added, CaseFilter, CasePage, CaseSummary, DecisionFilter, Facets, Found, RunSummary
 from masis.store import Store
+from masis.store.audits.runs import faults, run_flags
 
 WAITING: tuple[CaseState, ...] = ("needs_review", "new", "interrupted")
 """The states that wait for a person. An escalated case waits too, but for somebody or something else."""
@@ -79,6 +80,11 @@ def _without_machine(summary: CaseSummary) -> CaseSummary:
 
 def _by_machine(entry: LogEntry | None) -> bool:
     return entry is not None and entry.decision is not None and entry.decision.kind == "policy_accept"
+
+
+def shown_flags(run: Run, index: int) -> tuple[str, ...]:
+    """Return what is wrong with the answer of iteration ``index`` (from 0), in fixed words, and how the run went."""
+    return (*faults(run.iterations[index]), *run_flags(run))
 
 
 class CaseService:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 from masis import version
-from masis.errors import InputError, Removed, StoreError
+from masis.errors import AnotherAnswer, InputError, Removed, StoreError, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.review import (
     Decision,
@@ -15,6 +16,7 @@ from masis.schema.review import (
     SignatureCheck,
     SubjectCheck,
     Verdict,
+    answer_name,
     settled_answer,
 )
 from masis.schema.run import Run
@@ -50,7 +52,9 @@ class ReviewService:
     def __init__(self, store: Store, access: Access = OPEN) -> None:
         self._store, self._log, self._access = store, store.decisions, access
 
-    def submit(self, actor: Actor, decision: Decision, *, seen_version: int | None = None) -> LogEntry:
+    def submit(
+        self, actor: Actor, decision: Decision, *, seen_version: int | None = None, shown: str | None = None
+    ) -> LogEntry:
         """Append a decision under the actor's name and remove its draft, both or neither.
 
         The same token again returns the first entry.
@@ -59,10 +63,12 @@ class ReviewService:
             actor: Who decides; the log records the name as the reviewer's.
             decision: What is decided about which case.
             seen_version: The version of the case that the actor looked at.
+            shown: ``answer_digest`` of the answer that the actor was shown; pages always give it.
 
         Raises:
             InputError: The actor has no name.
             NotAllowed: The actor's role does not grant deciding.
+            AnotherAnswer: The answer that the decision names is not the one shown; the draft stays.
             StaleVersion: The case has changed since it was looked at; the draft stays.
             CaseHeld: Another reviewer has taken the case; the draft stays.
             UnknownRecord: There is no such case, run or iteration.
@@ -74,11 +80,32 @@ class ReviewService:
         with self._store.transaction():
             if own.kind == "decision" and not self._log.submitted(own.token):
                 self._store.team.assert_free(own.case_id, actor.name)
+                if shown is not None and shown != answer_digest(self._answer_named(own)):
+                    raise AnotherAnswer(
+                        f"{answer_name(own.iteration)} of case {own.case_id!r} is not the answer that was shown: "
+                        "nothing was recorded. Read the answer on the page, then decide."
+                    )
                 own = own.model_copy(update=self._as_the_rules_say(actor, own))
             entry = self._log.append(own, seen_version=seen_version)
             self._store.team.release(own.case_id, actor.name)
             self._store.drafts.clear(actor.name, case_subject(decision.case_id))
         return entry
+
+    def _answer_named(self, decision: Decision) -> str:
+        """Return the text a decision is about: of its iteration, of its run's chosen answer, or of the case."""
+        if decision.run_id is None:
+            case = self._store.cases.get(decision.case_id)
+            newest = self._store.cases.summary(decision.case_id).run_id if case.answer is None else None
+            drafted = self._store.runs.get(newest) if newest else None
+            return drafted.iterations[0].answer if drafted and drafted.iterations else case.answer or ""
+        run = self._store.runs.get(decision.run_id)
+        if run.case_id != decision.case_id:
+            raise StoreError(f"run {run.id!r} is of case {run.case_id!r}, not of {decision.case_id!r}.")
+        if decision.iteration is None:
+            return run.final_answer
+        if not 1 <= decision.iteration <= len(run.iterations):
+            raise UnknownRecord(f"run {run.id!r} has no iteration {decision.iteration}.")
+        return run.iterations[decision.iteration - 1].answer
 
     def _as_the_rules_say(self, actor: Actor, decision: Decision) -> dict[str, Any]:
         """What policy and rubric add to a decision: that nothing of the machine was shown, and the rubric's version.
@@ -244,6 +271,11 @@ class ReviewService:
             return self._store.runs.get(run_id) if run_id else None
         except Removed:  # what the person wrote stands all the same
             return None
+
+
+def answer_digest(answer: str) -> str:
+    """Return the digest by which a page says which answer it shows."""
+    return hashlib.sha256(answer.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def signed(actor: Actor, decision: Decision) -> Decision:

@@ -100,7 +100,7 @@ def test_marks_can_be_read_against_what_lies_under_them(
 ) -> None:
     base, _ = shown
     tab = open_tab(base, scheme=scheme)
-    page = tab.open(f"/review?case={SHOWN}")
+    page = tab.open(f"/review?case={SHOWN}&iteration=1")
     page.locator(".text .mark").first.wait_for()
     marks = page.locator(".text .mark, .text [class*='ref-'], .legend button, .legend li, article.issue *")
     colours = marks.evaluate_all(SHOWN_COLOURS)

@@ -117,7 +117,8 @@ def panel(page: Page) -> Locator:
 
 
 def open_case(tab: Tab, case_id: str, **parameters: str) -> Locator:
-    query = "&".join(f"{name}={value}" for name, value in {"case": case_id, **parameters}.items())
+    query = "&".join(f"{name}={value}" for name, value in {"case": case_id, "iteration": "1", **parameters}.items())
+    tab.page.add_init_script("localStorage.setItem('masis-advance', 'off')")
     tab.open(f"/review?{query}")
     found = panel(tab.page)
     expect(found.get_by_role("navigation")).to_be_visible()
@@ -128,6 +129,13 @@ def named(found: Locator) -> None:
     name = found.get_by_label("Your name")
     if name.is_visible():
         name.fill("Ada")
+
+
+def ask(found: Locator) -> None:
+    """Submit an approval of an answer with serious issues open: it is asked once, and what is drawn can be read."""
+    found.get_by_role("button", name="Submit").click(delay=40)
+    expect(found.get_by_role("alert")).to_contain_text("Approve it all the same?")
+    expect(found).to_have_attribute("data-ready", "true")
 
 
 def until(wanted: Callable[[], bool], page: Page, what: str, seconds: int = 30) -> None:
@@ -160,13 +168,13 @@ def test_a_correction_is_checked_as_it_is_typed_then_kept_undone_and_decided_aga
     found.get_by_label("Note").fill("It was 1931.")
     named(found)
     found.get_by_role("button", name="Submit").click(delay=40)
-    expect(found.get_by_role("status").first).to_contain_text("Overridden. Undo (U)")
+    expect(found.get_by_role("status").first).to_contain_text("Overrode the original answer. Undo (U)")
     found.get_by_role("button", name="Undo").click(delay=40)
     expect(found.get_by_role("status").first).to_contain_text("Undone")
     expect(answer).to_have_value("Bridge 0 is 100 metres long [chunk_1]. It was opened in 1931 [chunk_2].")
     found.get_by_text("Reject", exact=True).click(delay=40)
     found.get_by_role("button", name="Submit").click(delay=40)
-    expect(found.get_by_role("status").first).to_contain_text("Rejected.")
+    expect(found.get_by_role("status").first).to_contain_text("Rejected the original answer.")
     first, undo, second = server.decisions(case)
     assert (first.verdict, first.reason, first.note) == ("override", "The evidence contradicts it", "It was 1931.")
     assert first.corrected_answer == "Bridge 0 is 100 metres long [chunk_1]. It was opened in 1931 [chunk_2]."
@@ -186,8 +194,9 @@ def test_labels_on_single_claims_and_references_go_with_the_decision(server: Rev
     select.select_option(label="Agree: fabricated")
     found.get_by_text("Approve", exact=True).click(delay=40)
     named(found)
+    ask(found)
     found.get_by_role("button", name="Submit").click(delay=40)
-    expect(found.get_by_role("status").first).to_contain_text("Approved.")
+    expect(found.get_by_role("status").first).to_contain_text("Approved the original answer.")
     (label,) = server.decisions("bridge-01")[0].labels
     assert (label.target, label.text, label.label) == ("reference", "chunk_9", "fabricated")
 
@@ -197,12 +206,13 @@ def test_three_fast_clicks_on_submit_are_one_decision(server: ReviewServer, open
     found = open_case(tab, "bridge-02")
     named(found)
     found.get_by_text("Approve", exact=True).click(delay=40)
+    ask(found)
     found.get_by_role("button", name="Submit").evaluate(
         "button => { button.click(); button.disabled = false; button.click(); setTimeout(() => button.click(), 60) }"
     )
     for _ in range(3):
         tab.page.keyboard.press("Control+Enter")
-    expect(found.get_by_role("status").first).to_contain_text("Approved.")
+    expect(found.get_by_role("status").first).to_contain_text("Approved the original answer.")
     tab.settle()
     assert len(server.decisions("bridge-02")) == 1
 
@@ -222,12 +232,13 @@ def test_a_decision_made_by_another_meanwhile_is_shown_and_nothing_typed_is_lost
         server.workbench,
         Decision(reviewer="Bo", case_id="bridge-03", run_id=seen.run.id if seen.run else None, verdict="escalate"),
     )
+    ask(found)
     found.get_by_role("button", name="Submit").click(delay=40)
     expect(found.get_by_role("status").first).to_contain_text("has changed since you opened it")
     expect(found.locator(".standing")).to_contain_text("by Bo")
     expect(found.get_by_label("Note")).to_have_value(NOTE)
     found.get_by_role("button", name="Submit").click(delay=40)
-    expect(found.get_by_role("status").first).to_contain_text("Approved.")
+    expect(found.get_by_role("status").first).to_contain_text("Approved the original answer.")
     assert [decision.verdict for decision in server.decisions("bridge-03")] == ["escalate", "approve"]
 
 
@@ -268,8 +279,9 @@ def test_a_page_that_outlives_its_server_hands_over_what_was_typed_meanwhile(
     server.start()
     found.get_by_text("Approve", exact=True).click(delay=40)
     named(found)
+    ask(found)
     found.get_by_role("button", name="Submit").click(delay=40)
-    expect(found.get_by_role("status").first).to_contain_text("Approved.", timeout=60_000)
+    expect(found.get_by_role("status").first).to_contain_text("Approved the original answer.", timeout=60_000)
     (decision,) = server.decisions(case)
     assert decision.note == NOTE
 
@@ -412,7 +424,7 @@ def test_hostile_text_in_every_field_stays_text(server: ReviewServer, open_tab: 
     if name.is_visible():
         name.fill("<b onclick=alert(1)>![x](http://192.0.2.1/y)</b>")
     found.get_by_role("button", name="Submit").click(delay=40)
-    expect(found.get_by_role("status").first).to_contain_text("Overridden.")
+    expect(found.get_by_role("status").first).to_contain_text("Overrode the original answer.")
     found.get_by_text("History of this case").click(delay=40)
     expect(found.locator(".entries")).to_contain_text("<script>window.hacked=1</script>")
     assert server.decisions("bridge-09")[0].note == nasty

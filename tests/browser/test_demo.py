@@ -28,12 +28,13 @@ def demo_ids() -> set[str]:
 
 def audited(tab: Tab, case_id: str) -> None:
     """Open a case and have it audited, unless it is."""
-    tab.open(f"/?case={case_id}")
+    tab.open(f"/review?case={case_id}&iteration=1")
     button = tab.page.get_by_role("button", name=re.compile("Audit (now|again)"))
     expect(button).to_be_visible()
     if "now" in button.inner_text():
         button.click(delay=40)
         expect(tab.page.get_by_role("button", name="Audit again")).to_be_enabled(timeout=30_000)
+        tab.open(f"/review?case={case_id}&iteration=1")
     tab.settle()
 
 

@@ -45,10 +45,11 @@ def test_the_second_draft_of_a_graph_is_approved_on_the_page(
         tab.open(f"/review?case={CASE.id}&iteration=2")
         found = tab.page.get_by_role("region", name="Decision")
         expect(found.get_by_role("navigation")).to_be_visible()
+        found.get_by_label("Open the next case").uncheck()
         found.get_by_text("Approve", exact=True).click(delay=40)
         found.get_by_label("Your name").fill("Ada")
         found.get_by_role("button", name="Submit").click(delay=40)
-        expect(found.get_by_role("status").first).to_contain_text("Approved.")
+        expect(found.get_by_role("status").first).to_contain_text("Approved revision 2.")
     decided = workbench.reviews.outcome(CASE.id)
     assert decided is not None
     assert (decided.decision.reviewer, decided.decision.iteration, decided.answer) == ("Ada", 2, BETTER)

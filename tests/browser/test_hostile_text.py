@@ -210,6 +210,7 @@ def test_hostile_text_in_the_search_is_only_looked_for(hostile: Hostile, open_ta
 def test_what_is_typed_into_a_decision_stays_text(hostile: Hostile, open_tab: Callable[..., Tab]) -> None:
     tab = open_tab(hostile.base)
     page = tab.open(f"/review?case={IDS['many']}")
+    page.locator("[data-ready=true]").wait_for()
     page.keyboard.press("o")
     page.get_by_label("Corrected answer").fill(MARKUP)
     page.get_by_label("Note").fill(MARKUP + DIRECTIONS)

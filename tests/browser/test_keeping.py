@@ -62,7 +62,7 @@ def test_what_is_past_its_time_goes_by_a_name_and_a_word_and_the_case_says_so(
         expect(page.get_by_role("table", name="Removals")).to_contain_text("Grace")
         page.evaluate(AXE)
         assert not grave(page)
-        page = tab.open(f"/review?case={cases[1]}")
+        page = tab.open(f"/review?case={cases[1]}&iteration=1")
         expect(page.get_by_text("was removed on")).to_be_visible()
         page.get_by_role("button", name="Audit again").click(delay=40)
         expect(page.locator("article.issue").first).to_be_visible(timeout=60_000)

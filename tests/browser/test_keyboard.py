@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Locator, expect
 
+from masis.schema.review import Decision
 from masis.services import Workbench
 from tests.browser.conftest import Tab, serving
 from tests.browser.test_decision import cases, panel
@@ -31,16 +32,27 @@ def base(browser: Browser, folder: Path) -> Iterator[str]:
         yield address
 
 
-def test_ten_decisions_by_keyboard_alone(base: str, folder: Path, open_tab: OpenTab) -> None:
+def ready(found: Locator) -> None:
+    """Wait until what was drawn last can have been read: keys before that decide nothing."""
+    expect(found).to_have_count(1)  # for a moment the case before is there as well
+    expect(found).to_have_attribute("data-ready", "true")
+
+
+def decisions(folder: Path) -> list[Decision]:
+    log = Workbench.open(folder / "keys.db").reviews.iterate()
+    return [entry.decision for entry in log if entry.decision is not None]
+
+
+def test_ten_decisions_by_keyboard_alone_each_opens_the_next_case(base: str, folder: Path, open_tab: OpenTab) -> None:
     tab = open_tab(base)
     page = tab.open("/review?case=bridge-00&order=oldest")
     found = panel(page)
     status = found.get_by_role("status").first
-    expect(found).to_be_visible()
     press = page.keyboard.press
     decided = []
     for number in range(10):
-        expect(found.get_by_role("radio", name="Approve")).not_to_be_checked()
+        ready(found)
+        expect(found.get_by_role("heading", name="Decision on revision 2")).to_be_visible()
         verdict, keys = [("approve", "A"), ("reject", "X3"), ("escalate", "E1"), ("override", "O3")][number % 4]
         for key in keys:
             press(key)
@@ -48,31 +60,64 @@ def test_ten_decisions_by_keyboard_alone(base: str, folder: Path, open_tab: Open
             press("W")
             press("Control+End")
             page.keyboard.type(" It was opened in 1931 [chunk_2].")
-        press("Control+Enter")
+        if verdict != "approve":  # an approval is one key
+            press("Enter" if verdict != "override" else "Control+Enter")
         if number == 0:
             expect(status).to_contain_text("Type your name")
             page.keyboard.type("Ada")
             press("Control+Enter")
-        expect(status).to_contain_text("Next (N)")
         decided.append(verdict)
-        press("N")
         expect(page).to_have_url(f"{base}/review?order=oldest&case=bridge-{number + 1:02}")
-        expect(found.last.locator(".standing")).to_be_hidden()  # for a moment the case before is there as well
-        expect(found).to_have_count(1)
+        expect(found.last.locator(".previous")).to_contain_text(f"revision 2 of bridge-{number:02}.")
     expect(page.get_by_text("1 to review in this queue")).to_be_visible()
-    workbench = Workbench.open(folder / "keys.db")
-    log = [entry.decision for entry in workbench.store.decisions.iterate()]
-    assert [decision.verdict for decision in log if decision] == decided
-    assert {decision.reviewer for decision in log if decision} == {"Ada"}
+    assert [each.verdict for each in decisions(folder)] == decided
+    assert {each.reviewer for each in decisions(folder)} == {"Ada"}
+    assert {each.iteration for each in decisions(folder)} == {2}
+    # U on the next case undoes the decision before it, names it and opens its case
+    ready(found)
+    press("U")
+    expect(page).to_have_url(f"{base}/review?order=oldest&case=bridge-09")
+    expect(found.last.get_by_role("status").first).to_contain_text("Undone: rejected revision 2 of bridge-09")
+    assert decisions(folder)[-1].kind == "undo"
+    ready(found)
+    press("Enter")  # what was entered is back in the form
+    expect(page).to_have_url(f"{base}/review?order=oldest&case=bridge-10")
+    ready(found)
     press("A")
-    press("Control+Enter")
-    expect(status).to_contain_text("Next (N)")
+    expect(status).to_contain_text("Approved revision 2. No case in this queue needs review any more.")
     expect(page.get_by_text("No case to review in this queue")).to_be_visible()
     press("U")
     expect(status).to_contain_text("Undone")
-    press("K")
-    expect(page).to_have_url(f"{base}/review?order=oldest&case=bridge-09")
-    expect(found.locator(".standing")).to_contain_text("Rejected")
+
+
+def test_a_held_key_and_one_pressed_before_the_case_can_be_read_decide_nothing(
+    base: str, folder: Path, open_tab: OpenTab
+) -> None:
+    tab = open_tab(base)
+    page = tab.open("/review?case=bridge-10&order=oldest")
+    found = panel(page)
+    ready(found)
+    before = len(decisions(folder))
+    page.evaluate(
+        """() => {
+            for (const options of [{ key: "a", repeat: true }, { key: "Enter", ctrlKey: true, repeat: true }])
+                document.dispatchEvent(new KeyboardEvent("keydown", { ...options, bubbles: true }))
+            // as if the answer had been drawn just now
+            window.masisShown = { ...window.masisShown, at: performance.now() }
+            document.dispatchEvent(new KeyboardEvent("keydown", { key: "a", bubbles: true }))
+            // and as if another answer stood on the page
+            window.masisShown = { ...window.masisShown, at: 0, digest: "another" }
+            document.dispatchEvent(new KeyboardEvent("keydown", { key: "a", bubbles: true }))
+        }"""
+    )
+    expect(found.get_by_role("radio", name="Approve")).not_to_be_checked()
+    # a click is a person's own, but not on an answer that is just changing
+    found.get_by_text("Approve", exact=True).click(delay=40)
+    found.get_by_role("button", name="Submit").click(delay=40)
+    expect(found.get_by_role("status").first).to_contain_text("The answer on the page is just changing")
+    found.get_by_role("button", name="Discard draft").click(delay=40)
+    expect(found.get_by_role("status").first).to_contain_text("discarded")
+    assert len(decisions(folder)) == before
 
 
 def test_keys_are_shown_and_do_nothing_while_a_person_types(base: str, open_tab: OpenTab) -> None:

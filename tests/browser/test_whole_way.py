@@ -63,9 +63,7 @@ def a_fabricated_citation_is_found_and_struck_through(tab: Tab) -> None:
     if "now" in audit.inner_text():
         audit.click(delay=40)
     mark = page.locator(".text .ref-fabricated").first
-    expect(mark).to_be_visible(timeout=LONG_S)
-    tab.settle()
-    page.get_by_role("radio", name=re.compile("1 · original")).click(delay=40)
+    page.get_by_role("radio", name=re.compile("1 · original")).click(delay=40, timeout=LONG_S)
     expect(mark).to_contain_text("[chunk_99]")
     struck = "e => [e, ...e.querySelectorAll('*')].some(x => getComputedStyle(x).textDecorationLine === 'line-through')"
     assert mark.evaluate(struck)
@@ -100,12 +98,13 @@ def its_iterations_are_compared(tab: Tab) -> None:
 
 def it_is_overridden_undone_and_decided_again(tab: Tab) -> None:
     panel = tab.page.get_by_role("region", name="Decision")
+    panel.get_by_label("Open the next case").uncheck()
     overridden(panel, "It was 120.")
-    expect(panel.get_by_role("status").first).to_contain_text("Overridden.")
+    expect(panel.get_by_role("status").first).to_contain_text("Overrode revision 2.")
     panel.get_by_role("button", name="Undo").click(delay=40)
     expect(panel.get_by_role("status").first).to_contain_text("Undone")
     overridden(panel, "Measured again.")
-    expect(panel.get_by_role("status").first).to_contain_text("Overridden.")
+    expect(panel.get_by_role("status").first).to_contain_text("Overrode revision 2.")
 
 
 def overridden(panel: Locator, note: str) -> None:

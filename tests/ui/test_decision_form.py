@@ -99,7 +99,7 @@ def test_the_decision_says_which_iteration_was_seen_and_how(run: Run) -> None:
     )
     assert (decision.run_id, decision.iteration, decision.machine_shown) == (run.id, 1, ("marks",))
     assert (decision.reviewer, decision.note, decision.reason) == ("Ada", "seen", "The evidence contradicts it")
-    assert decision.extra == {"reason_code": "contradicted"}
+    assert decision.extra == {"reason_code": "contradicted", "answer": "the original answer"}
     assert decision.corrected_answer == "It was opened in 1931 [b]."
     labels = {label.target: label for label in decision.labels}
     assert (labels["claim"].label, labels["claim"].note) == ("supported", "the audit says contradicted")
@@ -162,7 +162,11 @@ def test_log_entries_are_worded_and_an_undo_names_the_decision_it_cancels() -> N
     rejected = Decision(reviewer="Ada", case_id="c", run_id=None, verdict="reject", reason="why", note="note")
     undo = Decision(kind="undo", reviewer="Bo", case_id="c", run_id=None, undoes="e1")
     rows = forms.history([entry(3, None), entry(2, undo), entry(1, rejected)])
-    assert [row["what"] for row in rows] == ["Redacted", "Undid “Rejected”", "Rejected"]
+    assert [row["what"] for row in rows] == [
+        "Redacted",
+        "Undid “Rejected the original answer”",
+        "Rejected the original answer",
+    ]
     assert [row["undone"] for row in rows] == [False, False, True]
     assert (rows[2]["who"], rows[2]["why"], rows[2]["note"]) == ("Ada", "why", "note")
 

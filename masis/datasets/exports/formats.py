@@ -78,6 +78,7 @@ def _decided(judged: Judged, others: Sequence[Judged]) -> Rows:
             "answer": judged.standing,
             "original_answer": judged.original,
             "judged_answer": judged.answer,
+            "decided_about": decided_about(entry.decision) if entry and entry.decision else "",
             "decision": entry.model_dump(mode="json") if entry else None,
             "labels": judged.labels,
             "claims": judged.claims,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from masis.datasets.writers.lines import csv_line, escape_formula
-from masis.schema.review import LogEntry
+from masis.schema.review import LogEntry, decided_about
 from masis.store import Store
 from masis.store.records import DecisionFilter
 
@@ -16,7 +16,7 @@ _PAGE = 500
 COLUMNS = (
     *("seq", "id", "at", "kind", "source", "reviewer", "verdict", "case_id", "run_id", "iteration", "reason", "note"),
     *("corrected_answer", "labels", "machine_shown", "undoes", "redacted", "digest"),
-    *("assignees", "tags", "rubric_scores"),
+    *("assignees", "tags", "rubric_scores", "decided_about"),
 )
 """The columns of the log as CSV."""
 
@@ -54,5 +54,6 @@ def _cells(entry: LogEntry) -> list[str]:
         fields[name] = json.dumps(fields[name], ensure_ascii=False) if fields.get(name) else ""
     fields["machine_shown"] = " ".join(fields.get("machine_shown") or ())
     fields |= {"seq": entry.seq, "id": entry.id, "at": entry.at, "digest": entry.digest}
+    fields["decided_about"] = decided_about(decision) if decision else ""
     fields["redacted"] = "yes" if decision is None else ""
     return [escape_formula("" if (value := fields.get(name)) is None else str(value)) for name in COLUMNS]

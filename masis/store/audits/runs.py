@@ -108,7 +108,13 @@ def flags(run: Run) -> tuple[str, ...]:
     """Return what is wrong with the original answer, in fixed words, and how the run went."""
     found: list[str] = []
     if run.iterations:
-        found += _faults(run.iterations[0])
+        found += faults(run.iterations[0])
+    return (*found, *run_flags(run))
+
+
+def run_flags(run: Run) -> tuple[str, ...]:
+    """Return how a run went, in fixed words."""
+    found: list[str] = []
     if run.draft is not None:
         found.append("drafted")
     if run.spot_check:
@@ -118,7 +124,8 @@ def flags(run: Run) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _faults(iteration: Iteration) -> list[str]:
+def faults(iteration: Iteration) -> list[str]:
+    """Return what is wrong with one answer, in fixed words."""
     audit, verdicts = iteration.citation_audit, {check.verdict for check in iteration.claims}
     references = {reference.finding for check in iteration.claims for reference in check.references}
     unscored = iteration.quality_score is None or "unscored" in verdicts

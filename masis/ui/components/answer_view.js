@@ -60,8 +60,16 @@ export default function (component) {
   if (root) whenReleased(root, () => drawView(root, component))
 }
 
+// Which answer stands on the page: the decision form reads it, so that nobody decides about another one (decision.js).
+const announce = shown => {
+  const before = window.masisShown
+  if (before?.place === shown.place && before.digest === shown.digest) return
+  window.masisShown = { ...shown, at: performance.now() }
+  window.dispatchEvent(new Event("masis-shown"))
+}
+
 function drawView(root, { data, setTriggerValue }) {
-  if (root.dataset.version === data.version) return
+  if (root.dataset.version === data.version) { announce(data.shown); return }
   root.dataset.version = data.version
   root.hiddenMarks ??= new Set()
   root.replaceChildren()
@@ -450,6 +458,7 @@ function drawView(root, { data, setTriggerValue }) {
   }
 
   drawAnswer()
+  announce(data.shown)
   drawIssues()
   drawEvidence()
   const left = make("div", "left")

@@ -2,6 +2,8 @@
 // it has rested for a moment or a field is left: a killed server, browser or connection loses nothing.
 const RESTED_MS = 600
 const UNANSWERED_MS = 4000
+const UNREAD_MS = 400 // nobody has read what was drawn a moment ago: a key meant for the case before decides nothing
+const ADVANCE = "masis-advance"
 const GLYPH = { approve: "✓", override: "✎", reject: "✕", escalate: "↗" }
 const LETTER = { approve: "A", override: "O", reject: "X", escalate: "E" }
 const blank = () => ({ verdict: null, reason: "", other: "", note: "", corrected: null, labels: {} })
@@ -46,7 +48,10 @@ class Panel {
     this.fields = blank()
     this.build()
     listening = this
+    this.drawnAt = performance.now()
     this.pressed = event => this.key(event)
+    this.answerShown = () => this.drawReady()
+    window.addEventListener("masis-shown", this.answerShown)
     this.hidden = () => this.flush()
     document.addEventListener("keydown", this.pressed)
     window.addEventListener("pagehide", this.hidden)
@@ -55,6 +60,8 @@ class Panel {
 
   leave() {
     clearTimeout(this.unanswered)
+    clearTimeout(this.readySoon)
+    window.removeEventListener("masis-shown", this.answerShown)
     this.flush()
     document.removeEventListener("keydown", this.pressed)
     window.removeEventListener("pagehide", this.hidden)
@@ -83,9 +90,13 @@ class Panel {
     if (this.busy && otherForm) setTimeout(() => { this.fire("submit", this.submitted); this.expectAnswer() })
     else if (this.busy) this.expectAnswer()
     const message = data.message?.id ?? null
+    if (first || before.shown.place !== data.shown.place || before.shown.digest !== data.shown.digest || before.form !== data.form) this.asked = null
+    if (first) this.drawnAt = performance.now()
     const news = message !== this.message
+    if (news) this.own = null
     this.message = message
     this.draw()
+    this.drawReady()
     if (news && data.message?.where) this.focusField(data.message.where)
     if (done) this.el.next.focus({ preventScroll: true })
   }
@@ -158,8 +169,38 @@ class Panel {
     }, UNANSWERED_MS)
   }
 
+  // The answer that stands on the page is the one this form is about.
+  answerInPlace() { return window.masisShown?.place === this.data?.shown.place && window.masisShown.digest === this.data.shown.digest }
+
+  // How long until what is shown can have been read; a key before that decides nothing.
+  unread() {
+    if (!this.answerInPlace()) return UNREAD_MS
+    const since = Math.max(this.drawnAt, window.masisShown.at, this.asked?.at ?? 0)
+    return Math.max(0, since + UNREAD_MS - performance.now())
+  }
+
+  drawReady() {
+    clearTimeout(this.readySoon)
+    const left = this.unread()
+    this.root.firstChild.dataset.ready = String(left === 0)
+    if (left && this.answerInPlace()) this.readySoon = setTimeout(() => this.drawReady(), left)
+  }
+
+  advances() {
+    try { return localStorage.getItem(ADVANCE) !== "off" } catch { return true }
+  }
+
+  // One key: it decides at once where nothing was decided before.
+  byKey(verdict) {
+    if (this.busy || this.unread()) return
+    const decided = Boolean(this.data.standing)
+    this.choose(verdict)
+    if (verdict === "approve" && !decided) this.submit()
+  }
+
   choose(verdict) {
     if (!this.open()) this.reopened = true
+    if (this.fields.verdict !== verdict) this.asked = null
     this.fields.verdict = verdict
     this.touched(true)
   }
@@ -169,6 +210,22 @@ class Panel {
 
   submit() {
     if (this.busy || !this.open()) return
+    if (!this.answerInPlace()) {
+      this.own = "The answer on the page is just changing. Read it, then decide."
+      this.draw()
+      return
+    }
+    if (this.fields.verdict === "approve" && this.data.serious.length) {
+      if (!this.asked) {
+        this.asked = { at: performance.now(), ids: this.data.serious.map(each => each.id) }
+        this.touched(true)
+        this.drawReady()
+        this.el.ask.scrollIntoView({ block: "nearest" })
+        return
+      }
+      if (this.unread()) return
+    }
+    this.own = null
     clearTimeout(this.timer)
     this.timer = null
     this.busy = true
@@ -176,7 +233,8 @@ class Panel {
     this.sent = this.data.form
     this.reopened = false
     this.submitted = { case: this.data.case, token: this.data.form, seen: this.data.seen, mount: this.mount, seq: this.seq,
-      sends: this.sends, reviewer: this.name(), fields: this.fields }
+      sends: this.sends, reviewer: this.name(), fields: this.fields,
+      shown: { place: window.masisShown.place, digest: window.masisShown.digest }, acknowledged: this.asked?.ids ?? [], advance: this.advances() }
     this.fire("submit", this.submitted)
     this.expectAnswer()
     this.draw()
@@ -191,7 +249,10 @@ class Panel {
 
   act(kind, more) { this.flush(); this.fire("act", { kind, case: this.data.case, reviewer: this.name(), at: Date.now(), ...more }); this.expectAnswer() }
 
-  undo() { if (this.data.standing?.undoable) this.act("undo", { entry: this.data.standing.id }) }
+  undo() {
+    if (this.data.standing?.undoable) this.act("undo", { entry: this.data.standing.id })
+    else if (this.data.previous) this.go("undo_previous")
+  }
 
   focusField(field) {
     const target = { corrected: this.el.corrected, other: this.el.other, reviewer: this.el.name,
@@ -206,7 +267,7 @@ class Panel {
     if ((event.ctrlKey || event.metaKey) && event.key === "Enter") {
       if (typesIn(within) && !this.root.contains(within)) return
       event.preventDefault()
-      this.submit()
+      if (!event.repeat && !this.unread()) this.submit()
       return
     }
     if (event.key === "Escape" && this.root.contains(within) && typesIn(within)) { within.blur(); return }
@@ -214,9 +275,13 @@ class Panel {
     if (document.querySelector(STREAMLIT.elements.dialog)) return
     const press = event.key.length === 1 ? event.key.toLowerCase() : event.key
     const verdict = { a: "approve", o: "override", x: "reject", e: "escalate" }[press]
-    const does = verdict ? () => this.choose(verdict) : {
+    const does = verdict ? () => this.byKey(verdict) : {
+      // Enter on a button or a link is theirs
+      Enter: within.closest?.("button, a, summary, select, [role=button], [tabindex]") ? null : () => { if (this.fields.verdict && !this.unread()) this.submit() },
+      v: () => this.act("switch"),
       u: () => this.undo(), n: () => this.next(), s: () => this.go("skip"), j: () => this.go("forward"),
       k: () => this.go("back"), "[": () => this.act("iteration", { step: -1 }), "]": () => this.act("iteration", { step: 1 }),
+      
       w: () => { if (this.fields.verdict !== "override") this.choose("override"); this.el.corrected.focus() },
       t: () => { this.reopened = true; this.draw(); this.el.note.focus() },
       l: () => { this.reopened = true; this.draw(); this.el.labels.open = true; this.el.labels.querySelector("select, summary")?.focus() },
@@ -253,6 +318,11 @@ class Panel {
     const panel = named("section", "panel", "", { "aria-label": "Decision" })
     el.standing = make("div", "standing")
     el.message = named("div", "message", "", { role: "status", "aria-live": "polite" })
+    el.title = make("h2", "", "Decision")
+    el.about = make("p", "about dim small")
+    el.previous = make("div", "row previous")
+    el.previousWords = make("span", "dim")
+    el.previous.append(el.previousWords, button("quiet", "Undo", "U", () => this.undo()))
     el.form = make("div", "form")
     el.restored = make("p", "restored dim")
     el.verdicts = named("div", "verdicts", "", { role: "radiogroup", "aria-label": "Verdict" })
@@ -289,12 +359,18 @@ class Panel {
     el.nameBlock = make("div", "block name-block")
     el.name = named("input", "text", "", { id: "name", type: "text", maxlength: "80", autocomplete: "name", placeholder: "Asked once, recorded with every decision" })
     el.nameBlock.append(named("label", "label", "Your name", { for: "name" }), el.name)
+    el.ask = named("div", "ask message tone-warn", "", { role: "alert" })
     el.submit = button("primary", "Submit", "Ctrl ↵", () => this.submit())
     el.discard = button("quiet", "Discard draft", "", () => { this.reopened = false; this.fill(blank()); this.touched(); this.settled(); this.act("discard", { seq: this.seq, mount: this.mount }); this.draw() })
     el.saved = named("span", "saved dim", "", { "aria-live": "off" })
     const foot = make("div", "row foot")
     foot.append(el.submit, el.discard, el.saved)
-    el.form.append(el.restored, el.verdicts, el.reasonBlock, el.editorHome, noteBlock, el.labels, el.nameBlock, foot)
+    el.form.append(el.restored, el.verdicts, el.reasonBlock, el.editorHome, noteBlock, el.labels, el.nameBlock, el.ask, foot)
+    el.advance = named("input", "", undefined, { type: "checkbox" })
+    el.advance.checked = this.advances()
+    el.advance.onchange = () => { try { localStorage.setItem(ADVANCE, el.advance.checked ? "on" : "off") } catch { /* a browser that keeps nothing */ } }
+    const advance = make("label", "dim advance")
+    advance.append(el.advance, make("span", "", "Open the next case after a decision"))
     el.history = make("details", "history")
     el.go = named("nav", "go", "", { "aria-label": "Cases of this queue" })
     el.back = button("step", "Previous", "K", () => this.go("back"))
@@ -302,14 +378,14 @@ class Panel {
     el.next = button("step strong", "Next", "N", () => this.next())
     el.waiting = make("span", "dim waiting")
     el.keys = button("quiet", "Keys", "H", () => this.help())
-    el.go.append(el.next, el.skip, el.back, el.waiting, el.keys)
+    el.go.append(el.next, el.skip, el.back, el.waiting, el.keys, advance)
     el.help = named("dialog", "sheet", "", { "aria-label": "Keys" })
     el.large = named("dialog", "sheet large", "", { "aria-label": "Correct the answer" })
     const largeHead = make("div", "row")
     largeHead.append(make("h2", "", "Correct the answer"), button("quiet close", "Close", "Esc", () => el.large.close()))
     el.large.append(largeHead)
     el.large.onclose = () => { el.editorHome.append(el.editor); this.draw() }
-    panel.append(make("h2", "", "Decision"), el.message, el.standing, el.form, el.go, el.history, el.help, el.large)
+    panel.append(el.title, el.about, el.message, el.previous, el.standing, el.form, el.go, el.history, el.help, el.large)
     this.root.replaceChildren(panel)
     el.other.oninput = () => { this.fields.other = wellFormed(el.other.value); this.touched() }
     el.note.oninput = () => { this.fields.note = wellFormed(el.note.value); this.touched() }
@@ -327,8 +403,14 @@ class Panel {
       this.answer = data.answer
     }
     el.corrected.maxLength = data.longest
+    el.title.textContent = `Decision on ${data.about.name}`
+    el.about.textContent = data.about.note
+    el.about.hidden = !data.about.note
+    el.previous.hidden = !data.previous || Boolean(data.standing)
+    el.previousWords.textContent = `${data.previous}.`
     this.drawMessage()
     this.drawStanding()
+    this.drawAsk()
     const open = this.open()
     el.form.hidden = !open
     const begun = JSON.stringify(fields) !== JSON.stringify(blank())
@@ -342,7 +424,7 @@ class Panel {
     this.drawCheck()
     this.drawLabels()
     el.nameBlock.hidden = Boolean(data.reviewer)
-    el.submit.firstChild.textContent = this.busy ? "Submitting…" : verdict ? `Submit: ${data.verdicts.find(each => each.code === verdict).text.toLowerCase()}` : "Submit"
+    el.submit.firstChild.textContent = this.busy ? "Submitting…" : verdict ? `Submit: ${data.verdicts.find(each => each.code === verdict).text.toLowerCase()} ${data.about.name}${this.asked ? " all the same" : ""}` : "Submit"
     el.submit.disabled = Boolean(this.busy)
     el.discard.hidden = !begun
     el.saved.textContent = !begun ? "" : this.dirty ? "Saving…" : "Saved"
@@ -353,12 +435,30 @@ class Panel {
   }
 
   drawMessage() {
-    const { message } = this.data
+    const message = this.own ? { text: this.own, tone: "warn" } : this.data.message
     this.el.message.replaceChildren()
     this.el.message.hidden = !message
     if (!message) return
     this.el.message.className = `message tone-${message.tone}`
     this.el.message.append(make("span", "", message.text))
+  }
+
+  // Asked once before an answer with open serious issues is approved; the log records that they were listed.
+  drawAsk() {
+    const { el, data } = this
+    const shown = Boolean(this.asked) && this.fields.verdict === "approve"
+    el.ask.hidden = !shown
+    if (!shown) { el.ask.replaceChildren(); return }
+    if (el.ask.childElementCount) return
+    const count = data.serious.length
+    const list = make("ul", "serious")
+    for (const each of data.serious.slice(0, 8)) {
+      const item = make("li", "")
+      item.append(pill(each.label), named("span", "", ` ${each.text}`, { dir: "auto" }), make("span", "dim", ` ${each.severity}`))
+      list.append(item)
+    }
+    if (count > 8) list.append(make("li", "dim", `and ${count - 8} more`))
+    el.ask.append(make("p", "", `${count === 1 ? "One serious issue is" : `${count} serious issues are`} open in ${data.about.name}. Approve it all the same? A again, or submit; the decision records that you saw this.`), list)
   }
 
   drawStanding() {

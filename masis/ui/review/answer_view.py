@@ -13,6 +13,7 @@ from typing import NotRequired, TypedDict, get_args
 from masis.schema.audit import Issue
 from masis.schema.case import Case, Severity
 from masis.schema.run import Iteration, Run
+from masis.services.reviews import answer_digest
 from masis.ui.review.diff import ChangeKind, word_changes
 from masis.ui.review.issue_history import Course, Followed, course_at, follow
 from masis.ui.review.marks import Bearing, EvidencePiece, Piece, Span, answer_pieces, evidence_pieces, reference_marks
@@ -102,10 +103,25 @@ class LegendEntry(TypedDict):
     count: int
 
 
+class ShownAnswer(TypedDict):
+    """The answer that a page shows: a decision carries this back, and is refused where it is about another one."""
+
+    place: str
+    digest: str
+
+
+def shown_answer(case: Case, run: Run | None, index: int) -> ShownAnswer:
+    """Return which answer a page shows for iteration ``index`` (from 0) of ``run``, or of an unaudited case."""
+    text = run.iterations[index].answer if run else case.answer or ""
+    place = f"{case.id}/{run.id}/{index + 1}" if run else case.id
+    return {"place": place, "digest": answer_digest(text)}
+
+
 class AnswerViewData(TypedDict):
     """Everything the answer view draws."""
 
     version: str
+    shown: ShownAnswer
     question: str
     iteration: int
     pieces: list[Piece]
@@ -128,6 +144,7 @@ def unaudited_answer_view(case: Case, version: str, *, shown: int = EVIDENCE_SHO
     """Return the answer view of a case without an audit: plain answer and evidence, ``shown`` chunks of it."""
     return {
         "version": f"{version}/{shown}",
+        "shown": shown_answer(case, None, 0),
         "question": case.query,
         "iteration": 0,
         "pieces": [{"text": case.answer}] if case.answer else [],
@@ -161,6 +178,7 @@ def answer_view(
     revision = run.iterations[index - 1].revision if index else None
     return {
         "version": f"{run.id}/{index}/{against}/{shown}",
+        "shown": shown_answer(case, run, index),
         "question": case.query,
         "iteration": index + 1,
         "pieces": list(answer_pieces(iteration, marks, spans)),

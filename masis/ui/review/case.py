@@ -10,6 +10,7 @@ from masis.errors import UnknownRecord
 from masis.schema.run import Run
 from masis.schema.wording import counted
 from masis.services import CaseView, Workbench
+from masis.services.cases import shown_flags
 from masis.services.records import CaseFilter, RunSummary
 from masis.ui.components import HERE, nothing, registered
 from masis.ui.components.case_head import CaseHead, case_head
@@ -53,7 +54,7 @@ def show_case(workbench: Workbench, case_id: str) -> None:
     st.set_page_config(page_title=tab_title(view.case.query))
     st.html(_LAYOUT)
     run, wanted = _chosen_run(workbench, view)
-    index = min(address.number("iteration"), len(run.iterations)) - 1 if run and run.iterations else 0
+    index = _shown_iteration(run)
     busy = audit_jobs().under_way(case_id) or any(each.state == "running" for each in view.runs)
     _bar(workbench, view, run, busy=busy)
     with st.container():
@@ -67,13 +68,14 @@ def show_case(workbench: Workbench, case_id: str) -> None:
                 "original answer.",
                 icon=":material/visibility_off:",
             )
-    _head(view, run, running=busy)
+    _head(view, run, index, running=busy)
     with st.container():
         _not_confirmed(run)
     audited = run is not None and bool(run.iterations)
     with st.container():  # always there, so that the decision below stays where it is while somebody types
         if wanted and (run is None or run.id != wanted):
             _other_run(view, wanted)
+        _unknown_iteration(run)
         if why := audit_jobs().failure(case_id):
             st.error("The last audit failed.", icon=":material/error:")
             st.text(why)
@@ -137,6 +139,25 @@ def _chosen_run(workbench: Workbench, view: CaseView) -> tuple[Run | None, str]:
         return view.run, wanted
     known = any(run.id == wanted and run.readable for run in view.runs)
     return workbench.runs.get(wanted) if known else view.run, wanted
+
+
+def _shown_iteration(run: Run | None) -> int:
+    """Return the iteration (from 0) the address names, else the chosen one: that is what has to be decided."""
+    if run is None or not run.iterations:
+        return 0
+    named = _named_iteration(run)
+    return run.best or 0 if named is None else named
+
+
+def _named_iteration(run: Run) -> int | None:
+    text = address.value("iteration")
+    known = text.isascii() and text.isdigit() and len(text) < 8 and 1 <= int(text) <= len(run.iterations)
+    return int(text) - 1 if known else None
+
+
+def _unknown_iteration(run: Run | None) -> None:
+    if run and run.iterations and address.value("iteration") and _named_iteration(run) is None:
+        st.info("This audit has no such iteration as the address names. The chosen answer is shown.")
 
 
 def _other_run(view: CaseView, wanted: str) -> None:
@@ -227,10 +248,11 @@ def _view_bar(run: Run, index: int) -> int | None:
     count = len(run.iterations)
     names = [_iteration_name(run, each) for each in range(count)]
     against = _against(count, index)
+    on_iteration: dict[str, Any] = {"on_change": _choose_iteration, "args": (run.best or 0,)}
     with st.container(key="view-bar", horizontal=True, vertical_alignment="bottom"):
         st.session_state["iteration"] = index
         if count > 5:
-            st.selectbox("Iteration", range(count), key="iteration", format_func=names.__getitem__, **_ON_ITERATION)
+            st.selectbox("Iteration", range(count), key="iteration", format_func=names.__getitem__, **on_iteration)
         else:
             st.segmented_control(
                 "Iteration",
@@ -239,7 +261,7 @@ def _view_bar(run: Run, index: int) -> int | None:
                 format_func=names.__getitem__,
                 required=True,
                 width="content",
-                **_ON_ITERATION,
+                **on_iteration,
             )
         if count > 1:
             st.button(
@@ -271,16 +293,13 @@ def _against(count: int, index: int) -> int | None:
 
 
 def _toggle_changes(index: int, against: int | None) -> None:
-    other = index - 1 if index else 1
+    other = 0 if index else 1  # a revision is read against the original first
     address.put("against", "" if against is not None else str(other + 1))
 
 
-def _choose_iteration() -> None:
+def _choose_iteration(best: int) -> None:
     chosen = st.session_state["iteration"]
-    address.put("iteration", str(chosen + 1) if chosen else "")
-
-
-_ON_ITERATION: dict[str, Any] = {"on_change": _choose_iteration}
+    address.put("iteration", "" if chosen == best else str(chosen + 1))
 
 
 def _iteration_name(run: Run, index: int) -> str:
@@ -292,10 +311,10 @@ def _iteration_name(run: Run, index: int) -> str:
 # --- what is on the page ------------------------------------------------------------------------------------------
 
 
-def _head(view: CaseView, run: Run | None, *, running: bool) -> None:
+def _head(view: CaseView, run: Run | None, index: int, *, running: bool) -> None:
     case = view.case
-    summary = next((each for each in view.runs if run and each.id == run.id), None)
-    flags = [label(word) for flag, word in FLAG.items() if summary and flag in summary.flags]
+    found = shown_flags(run, index) if run and run.iterations else ()
+    flags = [label(word) for flag, word in FLAG.items() if flag in found]
     facts = [str(case.metadata["field"])] if case.metadata.get("field") else []
     facts += [case.id, counted(len(case.evidence), "chunk of evidence", "chunks of evidence")]
     data: CaseHead = {

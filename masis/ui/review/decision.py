@@ -14,15 +14,18 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from masis.errors import MasisError, StaleVersion, StoreError
+from masis.errors import AnotherAnswer, MasisError, StaleVersion, StoreError
 from masis.schema.review import Decision
 from masis.schema.run import Run
+from masis.schema.wording import counted
 from masis.services import CaseView, Workbench
 from masis.services.records import CaseFilter, explained_errors
 from masis.services.reviews import OTHER, reasons_for
 from masis.ui.components import registered
 from masis.ui.review import decision_form as forms
+from masis.ui.review.answer_view import ShownAnswer, shown_answer
 from masis.ui.review.decision_form import FormFields
+from masis.ui.review.diff import word_changes
 from masis.ui.shell import address, keys
 from masis.ui.shell.drafts import clear_form, store_form, stored_form
 from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
@@ -34,6 +37,8 @@ MACHINE_SHOWN = ("marks", "findings", "verdicts", "scores")
 """What of the machine's verdict the page shows by default; stored with every decision, so the words never change."""
 
 _FORM = "decision-form"
+_PREVIOUS = "previous-decision"
+_CARRIED = "carried-message"
 _COMPONENT = registered("decision")
 
 
@@ -69,6 +74,15 @@ class _Form:
         self.token, self.restored = uuid.uuid4().hex, None
 
 
+@dataclass
+class _Previous:
+    """The decision made here last: U on the next case undoes it."""
+
+    entry: str
+    case_id: str
+    words: str
+
+
 class _Place(NamedTuple):
     """The queue the address describes, and how many of its cases need review."""
 
@@ -94,6 +108,16 @@ class _PanelContext(NamedTuple):
     def answer(self) -> str:
         """The answer shown."""
         return self.run.iterations[self.at].answer if self.run else self.view.case.answer or ""
+
+    @property
+    def shown_answer(self) -> ShownAnswer:
+        """Which answer the page shows."""
+        return shown_answer(self.view.case, self.run, self.at)
+
+    @property
+    def answer_name(self) -> str:
+        """The name of the answer shown."""
+        return forms.shown_name(self.run, self.at)
 
 
 def decision_panel(
@@ -149,6 +173,9 @@ def _open_form(context: _PanelContext) -> _Form:
         kept = stored_form(context.workbench, context.case_id)
         message = form.message if form and form.case_id == context.case_id else None
         ack = form.ack if form and form.case_id == context.case_id else None
+        carried = st.session_state.pop(_CARRIED, None)
+        if carried and carried[0] == context.case_id:
+            message = carried[1]
         form = _Form(context.case_id, actor().name, kept.saved_at, message=message, ack=ack)
         st.session_state[_FORM] = form
     return form
@@ -185,6 +212,8 @@ def _decided(context: _PanelContext, form: _Form) -> list[str]:
 def _say_errors(form: _Form, do: Callable[[], None]) -> None:
     try:
         do()
+    except AnotherAnswer as error:
+        form.message = _Message(str(error), "warn")
     except StaleVersion:
         form.message = _Message(
             "This case has changed since you opened it; its current state is shown. What you entered is still here: "
@@ -211,6 +240,14 @@ def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None
     if missing := forms.problem(fields, context.answer, reviewer() or ""):
         form.message = _Message(missing.message, "warn", missing.field)
         return
+    _assert_shown(context, posted.get("shown"))
+    if fields.verdict == "approve" and not forms.acknowledged(posted.get("acknowledged"), context.run, context.at):
+        form.message = _Message(
+            f"Nothing was recorded: {context.answer_name} has serious issues open that were not listed to you. "
+            "Approve again to see them.",
+            "warn",
+        )
+        return
     seen = posted.get("seen")
     entry = context.workbench.reviews.submit(
         actor(),
@@ -224,15 +261,26 @@ def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None
             machine_shown=context.shown,
         ).model_copy(update={"rubric_scores": rubric_scores(context.workbench, context.case_id)}),
         seen_version=seen if isinstance(seen, int) else context.view.summary.version,
+        shown=posted["shown"]["digest"],
     )
     forget_scores(context.workbench, context.case_id)
+    words = forms.verdict_words(entry.decision) if entry.decision else "Decided"
     form.done.append(token)
     form.renew()
-    form.message = _Message(f"{_verb(entry.decision)}. Undo (U) · Next (N)", "good")
+    form.message = _Message(f"{words}. Undo (U) · Next (N)", "good")
+    st.session_state[_PREVIOUS] = _Previous(entry.id, context.case_id, f"{words} of {context.case_id}")
+    if posted.get("advance") is True:
+        _next_waiting(context, form, skip=False, done=f"{words}. ")
 
 
-def _verb(decision: Decision | None) -> str:
-    return forms.DECIDED[decision.verdict].text if decision and decision.verdict else "Decided"
+def _assert_shown(context: _PanelContext, posted: object) -> None:
+    """Raise AnotherAnswer unless the answer that stood on the page is the one that this submit would decide about."""
+    shown = context.shown_answer
+    if not isinstance(posted, dict) or (posted.get("place"), posted.get("digest")) != (shown["place"], shown["digest"]):
+        raise AnotherAnswer(
+            f"Nothing was recorded: the answer on the page has changed. It is {context.answer_name} now: read it, "
+            "then decide."
+        )
 
 
 def _act(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
@@ -250,8 +298,12 @@ def _act(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
             form.ack = {"mount": posted.get("mount"), "seq": posted.get("seq")}
             form.renew()
             form.message = _Message("The draft was discarded.", "calm")
+        case "undo_previous":
+            _undo_previous(context, form)
         case "iteration":
             _turn_iteration(context, 1 if posted.get("step") == 1 else -1)
+        case "switch":
+            _switch_answer(context)
         case "next" | "skip" as how:
             _next_waiting(context, form, skip=how == "skip")
         case "forward":
@@ -268,8 +320,11 @@ def _undo(context: _PanelContext, form: _Form, entry_id: str) -> None:
         return
     entry = context.workbench.reviews.get(entry_id)
     context.workbench.reviews.undo(actor(), entry_id)
+    st.session_state.pop(_PREVIOUS, None)
     restored = (
-        entry.decision is not None and entry.decision.reviewer == reviewer() and _restore(context, entry.decision)
+        entry.decision is not None
+        and entry.decision.reviewer == reviewer()
+        and _restore(context.workbench, entry.decision)
     )
     form.renew()
     form.message = _Message(
@@ -278,15 +333,32 @@ def _undo(context: _PanelContext, form: _Form, entry_id: str) -> None:
     )
 
 
-def _restore(context: _PanelContext, undone: Decision) -> bool:
+def _undo_previous(context: _PanelContext, form: _Form) -> None:
+    """Undo the decision made here last and open its case again."""
+    previous: _Previous | None = st.session_state.pop(_PREVIOUS, None)
+    if previous is None:
+        form.message = _Message("There is no decision of this session to undo.", "calm")
+        return
+    decision = context.workbench.reviews.get(previous.entry).decision
+    context.workbench.reviews.undo(actor(), previous.entry)
+    restored = decision is not None and _restore(context.workbench, decision)
+    back = " What you had entered is back in the form." if restored else ""
+    message = _Message(
+        f"Undone: {previous.words[:1].lower()}{previous.words[1:]}; the log records that too.{back}", "calm"
+    )
+    st.session_state[_CARRIED] = (previous.case_id, message)
+    address.open_case(previous.case_id)
+
+
+def _restore(workbench: Workbench, undone: Decision) -> bool:
     """Put an undone decision of one's own back into the form, unless something new has been begun there."""
-    if not stored_form(context.workbench, context.case_id).fields.empty:
+    if not stored_form(workbench, undone.case_id).fields.empty:
         return False
     code = undone.extra.get("reason_code", "")
     known = undone.verdict is not None and code in {reason.code for reason in reasons_for(undone.verdict)}
     store_form(
-        context.workbench,
-        context.case_id,
+        workbench,
+        undone.case_id,
         FormFields(
             verdict=undone.verdict,
             reason=code if known else "",
@@ -301,16 +373,27 @@ def _restore(context: _PanelContext, undone: Decision) -> bool:
 def _turn_iteration(context: _PanelContext, step: int) -> None:
     if context.run is None:
         return
-    turned = min(max(context.at + step, 0), len(context.run.iterations) - 1)
-    address.put("iteration", str(turned + 1) if turned else "")
+    _show_iteration(context.run, min(max(context.at + step, 0), len(context.run.iterations) - 1))
 
 
-def _next_waiting(context: _PanelContext, form: _Form, *, skip: bool) -> None:
+def _switch_answer(context: _PanelContext) -> None:
+    """Show the original where the chosen answer is shown, and the chosen one else."""
+    if context.run is not None:
+        best = context.run.best or 0
+        _show_iteration(context.run, 0 if context.at == best else best)
+
+
+def _show_iteration(run: Run, index: int) -> None:
+    address.put("iteration", "" if index == (run.best or 0) else str(index + 1))
+    address.put("against", "")
+
+
+def _next_waiting(context: _PanelContext, form: _Form, *, skip: bool, done: str = "") -> None:
     team, wanted = context.workbench.team, context.place.wanted
     if skip:
         team.skip(actor(), [context.case_id])
     found = team.next_open(actor(), wanted, context.case_id)
-    _open(form, found, "" if found else why_nothing(team.why_empty(actor(), wanted)))
+    _open(form, found, "" if found else f"{done}{why_nothing(team.why_empty(actor(), wanted))}")
 
 
 def _beside(context: _PanelContext, *, forward: bool) -> str | None:
@@ -345,6 +428,10 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
         "restored": form.restored,
         "message": vars(form.message) if form.message else None,
         "answer": context.answer,
+        "shown": context.shown_answer,
+        "about": {"name": context.answer_name, "note": _about_answer(context)},
+        "serious": forms.serious_rows(context.run, context.at),
+        "previous": _previous(context),
         "longest": max(forms.LONGEST_ANSWER, len(context.answer)),
         "verdicts": [
             {"code": code, "text": word.text, "tone": word.tone, "meaning": word.meaning}
@@ -367,6 +454,30 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
         },
         "keys": keys.key_map(),
     }
+
+
+def _previous(context: _PanelContext) -> str:
+    """Name the decision made here last, where it is about another case."""
+    previous: _Previous | None = st.session_state.get(_PREVIOUS)
+    return previous.words if previous and previous.case_id != context.case_id else ""
+
+
+def _about_answer(context: _PanelContext) -> str:
+    """Say what the answer shown is among those of its audit, and how it differs from the original."""
+    run = context.run
+    if run is None or len(run.iterations) < 2:
+        return ""
+    if context.at == 0:
+        return (
+            "The audit chose this one."
+            if run.best == 0
+            else f"The audit chose {forms.shown_name(run, run.best or 0)}: V shows it."
+        )
+    changes = word_changes(run.iterations[0].answer, run.iterations[context.at].answer)
+    gone, new = (sum(len(each.text.split()) for each in changes if each.kind == kind) for kind in ("out", "in"))
+    which = "Chosen by the audit" if context.at == run.best else "Not chosen by the audit"
+    changed = f"Against the original: {counted(gone, 'word')} removed, {new:,} added."
+    return f"{which}. {changed} D shows the changes, V the {'original' if context.at == run.best else 'chosen one'}."
 
 
 def _standing(context: _PanelContext, history: list[forms.HistoryRow]) -> dict[str, Any] | None:

@@ -12,16 +12,17 @@ from typing import Any, NamedTuple, TypedDict, cast, get_args
 from pydantic import Field
 
 from masis.api.audits import audit_citations
+from masis.schema.audit import Issue
 from masis.schema.base import Record
 from masis.schema.case import Evidence
-from masis.schema.review import Decision, LogEntry, TargetLabel, Verdict
+from masis.schema.review import Decision, LogEntry, TargetLabel, Verdict, answer_name, decided_about
 from masis.schema.run import Iteration, Run
 from masis.services.reviews import OTHER, reason_text, reasons_for, suggested
 from masis.settings import Settings
 from masis.ui.review.answer_view import LabelData, label
 from masis.ui.review.entries import KIND_WORD
 from masis.ui.review.marks import reference_marks
-from masis.ui.shell.wording import REFERENCE, VERDICT, Word
+from masis.ui.shell.wording import REFERENCE, VERDICT, Word, rule_word
 
 LONGEST_NAME = 80
 LONGEST_NOTE = 4_000
@@ -100,6 +101,15 @@ class LabelRow(TypedDict):
     where: str
     machine: LabelData
     verdict: str
+
+
+class SeriousData(TypedDict):
+    """An open serious issue, as the question before an approval lists it."""
+
+    id: str
+    label: LabelData
+    severity: str
+    text: str
 
 
 class HistoryRow(TypedDict):
@@ -187,6 +197,11 @@ def decision_of(
     """Return the decision a complete form makes (``problem`` found none)."""
     base = label_base(run, index)
     reason = _reason(fields)
+    extra: dict[str, Any] = {"answer": shown_name(run, index)}
+    if reason:
+        extra["reason_code"] = fields.reason
+    if fields.verdict == "approve" and (open_issues := serious_issues(run, index)):
+        extra["issues_seen"] = [issue.model_dump(mode="json", include=_OF_ISSUE) for issue in open_issues]
     return Decision(
         reviewer=reviewer.strip(),
         case_id=case_id,
@@ -199,8 +214,47 @@ def decision_of(
         labels=tuple(target_labels(run.iterations[index], fields.labels.get(base, {}))) if run else (),
         machine_shown=machine_shown if run else (),
         token=token,
-        extra={"reason_code": fields.reason} if reason else {},
+        extra=extra,
     )
+
+
+_OF_ISSUE = {"id", "rule", "severity", "description"}
+
+
+def shown_name(run: Run | None, index: int) -> str:
+    """Name the answer of iteration ``index`` (from 0) of a run; without one, the case's own."""
+    return answer_name(index + 1 if run else None, drafted=bool(run and run.draft))
+
+
+def serious_issues(run: Run | None, index: int) -> tuple[Issue, ...]:
+    """Return the issues of severity critical or high that an answer has open, the most severe first."""
+    found = [issue for issue in run.iterations[index].issues if issue.major] if run else []
+    return tuple(sorted(found, key=lambda issue: issue.severity != "critical"))
+
+
+def serious_rows(run: Run | None, index: int) -> list[SeriousData]:
+    """Return these issues as the question before an approval lists them."""
+    return [
+        {
+            "id": issue.id,
+            "label": label(rule_word(issue.rule)),
+            "severity": issue.severity,
+            "text": _shortened(issue.description, EXCERPT),
+        }
+        for issue in serious_issues(run, index)
+    ]
+
+
+def acknowledged(posted: object, run: Run | None, index: int) -> bool:
+    """Whether every open serious issue of an answer was listed to the person who approves it."""
+    seen = {each for each in posted if isinstance(each, str)} if isinstance(posted, list) else set()
+    return all(issue.id in seen for issue in serious_issues(run, index))
+
+
+def verdict_words(decision: Decision) -> str:
+    """Say what a decision did to which answer, as in ``Approved revision 2``."""
+    done = {"approve": "Approved", "override": "Overrode", "reject": "Rejected", "escalate": "Escalated"}
+    return f"{done[decision.verdict]} {decided_about(decision)}" if decision.verdict else "Decided"
 
 
 def label_base(run: Run | None, index: int) -> str:
@@ -334,10 +388,10 @@ def _what(entry: LogEntry, words: dict[str, Word]) -> Word:
     if decision.kind == "redaction":
         return Word("Redacted an entry", "calm")
     if decision.kind == "adjudication":
-        return DECIDED[decision.verdict]._replace(text=f"{DECIDED[decision.verdict].text} by adjudication")
+        return DECIDED[decision.verdict]._replace(text=f"{verdict_words(decision)} by adjudication")
     if decision.kind not in DECIDED and decision.verdict is None:
         return KIND_WORD[decision.kind]
-    return DECIDED[decision.verdict]
+    return DECIDED[decision.verdict]._replace(text=verdict_words(decision))
 
 
 def _shortened(text: str, longest: int) -> str:

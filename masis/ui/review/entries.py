@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple, NotRequired, TypedDict
 
-from masis.schema.review import Decision, LogEntry
+from masis.schema.review import Decision, LogEntry, decided_about
 from masis.schema.wording import counted
 from masis.services.records import CaseSummary
 from masis.ui.components import nothing, registered
@@ -152,6 +152,8 @@ def _about(decision: Decision | None, around: Around) -> str:
         return f"the text of entry {around.undone.seq}" if around.undone else ""
     if decision.assignees or decision.tags:
         return ", ".join((*decision.assignees, *decision.tags))
+    if answer := decided_about(decision):
+        return answer
     undone = around.undone
     if undone is None:
         return ""

@@ -23,7 +23,7 @@ class KeyGroup(TypedDict):
     keys: list[tuple[str, str]]
 
 
-APPROVE = Key("A", "A", "Approve the answer shown")
+APPROVE = Key("A", "A", "Approve the answer shown, and open the next case")
 OVERRIDE = Key("O", "O", "Override: correct the answer")
 REJECT = Key("X", "X", "Reject the answer")
 ESCALATE = Key("E", "E", "Escalate")
@@ -31,9 +31,9 @@ REASON = Key("1", "1 … 9", "Choose a reason by its number")
 CORRECT = Key("W", "W", "Write in the corrected answer")
 NOTE = Key("T", "T", "Write a note")
 LABELS = Key("L", "L", "Label single claims and references")
-SUBMIT = Key("Ctrl+Enter", "Ctrl Enter", "Submit, also while typing")
+SUBMIT = Key("Ctrl+Enter", "Enter or Ctrl Enter", "Submit and open the next case; with Ctrl also while typing")
 LEAVE = Key("Esc", "Esc", "Leave a field")
-UNDO = Key("U", "U", "Undo the current decision")
+UNDO = Key("U", "U", "Undo the decision on this case, else the one before")
 NEXT = Key("N", "N", "Next case to review, else the next of the list")
 SKIP = Key("S", "S", "Skip: leave it undecided, go on")
 FORWARD = Key("J", "J", "Next case of the list")
@@ -41,12 +41,13 @@ BACK = Key("K", "K", "Previous case of the list")
 ITERATION_BACK = Key("[", "[", "Previous iteration")
 ITERATION_FORWARD = Key("]", "]", "Next iteration")
 DIFF = Key("D", "D", "Show what changed between iterations")
+SWITCH = Key("V", "V", "Switch between the chosen answer and the original")
 HELP = Key("H", "H or ?", "Show or hide these keys")
 
 GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
     ("Decide", (APPROVE, OVERRIDE, REJECT, ESCALATE, REASON, CORRECT, NOTE, LABELS, SUBMIT, LEAVE, UNDO)),
     ("Go on", (NEXT, SKIP, FORWARD, BACK)),
-    ("Look", (ITERATION_BACK, ITERATION_FORWARD, DIFF, HELP)),
+    ("Look", (SWITCH, ITERATION_BACK, ITERATION_FORWARD, DIFF, HELP)),
 )
 
 

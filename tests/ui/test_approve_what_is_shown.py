@@ -1,0 +1,216 @@
+"""A decision is about the answer that stood on the page: every way to decide about another one is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from masis.errors import AnotherAnswer, StoreError, UnknownRecord
+from masis.schema.review import Decision, decided_about
+from masis.schema.run import Run
+from masis.services import Workbench, app_root
+from masis.services.reviews import answer_digest
+from masis.settings import Settings
+from masis.ui.review import decision
+from masis.ui.review import decision_form as forms
+from masis.ui.review.answer_view import shown_answer
+from masis.ui.shell import served_database
+from tests.reviewing import ADA
+
+CASE, OTHER = "strategy-01-fabricated", "docs-02-altered"
+Posted = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("shown") / "shown.db"
+    workbench = Workbench.open(path)
+    workbench.cases.add_demo(ADA)
+    case = workbench.cases.get(CASE)
+    workbench.audits.audit(ADA, case, settings=Settings(max_iterations=1))
+    workbench.audits.audit(ADA, case)
+    workbench.audits.audit(ADA, workbench.cases.get(OTHER))
+    return path
+
+
+@pytest.fixture
+def workbench(served: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
+    monkeypatch.setattr(served_database, "_served", [served])
+    st.cache_resource.clear()
+    yield Workbench.open(served)
+    st.cache_resource.clear()
+
+
+def newest(workbench: Workbench, case_id: str = CASE) -> Run:
+    run = workbench.cases.open(case_id).run
+    assert run is not None
+    assert len(run.iterations) > 1
+    assert run.best
+    return run
+
+
+def older(workbench: Workbench) -> Run:
+    return workbench.runs.get(workbench.cases.open(CASE).runs[-1].id)
+
+
+def right(workbench: Workbench, index: int | None = None, verdict: str = "approve") -> Posted:
+    """What the page posts when the answer it shows is approved."""
+    view, run = workbench.cases.open(CASE), newest(workbench)
+    index = (run.best or 0) if index is None else index
+    return {
+        "case": CASE,
+        "token": f"token-{index}-{verdict}",
+        "seen": view.summary.version,
+        "mount": "m",
+        "seq": 1,
+        "sends": 1,
+        "fields": {"verdict": verdict},
+        "shown": dict(shown_answer(view.case, run, index)),
+        "acknowledged": [issue.id for issue in forms.serious_issues(run, index)],
+        "advance": False,
+    }
+
+
+def post(posted: Posted, **address: str) -> AppTest:
+    """Open the case at an address, and have its form post a submit once, as a browser does."""
+    waiting = [posted]
+
+    def browser(**_: Any) -> SimpleNamespace:
+        return SimpleNamespace(draft=None, act=None, submit=waiting.pop() if waiting else None)
+
+    app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
+    app.session_state["reviewer-name"] = "Ada"
+    for name, value in {"case": CASE, **address}.items():
+        app.query_params[name] = value
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(decision, "_COMPONENT", browser)
+        app.run()
+    assert not waiting, "the form was not drawn"
+    assert not app.exception
+    return app
+
+
+def shown(workbench: Workbench, run: Run | None, index: int, case_id: str = CASE) -> Posted:
+    return dict(shown_answer(workbench.cases.get(case_id), run, index))
+
+
+def with_shown(change: Callable[[Workbench, Posted], object]) -> Callable[[Workbench], Posted]:
+    def made(workbench: Workbench) -> Posted:
+        posted = right(workbench)
+        return {**posted, "shown": change(workbench, posted["shown"])}
+
+    return made
+
+
+WAYS: dict[str, tuple[Callable[[Workbench], Posted], dict[str, str]]] = {
+    "the original stood on the page, the chosen answer is the page's now": (
+        with_shown(lambda workbench, _: shown(workbench, newest(workbench), 0)),
+        {},
+    ),
+    "the chosen answer stood on the page, the iteration was switched during submit": (right, {"iteration": "1"}),
+    "the place is switched and the text is not drawn yet": (
+        with_shown(lambda w, now: {**now, "digest": shown(w, newest(w), 0)["digest"]}),
+        {},
+    ),
+    "the text is drawn and the place is late": (
+        with_shown(lambda w, now: {**now, "place": shown(w, newest(w), 0)["place"]}),
+        {},
+    ),
+    "nothing says what was shown": (
+        lambda w: {name: value for name, value in right(w).items() if name != "shown"},
+        {},
+    ),
+    "no answer was drawn": (with_shown(lambda *_: None), {}),
+    "a text in place of an answer": (with_shown(lambda w, now: now["digest"]), {}),
+    "a list in place of an answer": (with_shown(lambda w, now: [now["place"], now["digest"]]), {}),
+    "no digest": (with_shown(lambda w, now: {"place": now["place"]}), {}),
+    "no place": (with_shown(lambda w, now: {"digest": now["digest"]}), {}),
+    "an empty digest": (with_shown(lambda w, now: {**now, "digest": ""}), {}),
+    "the answer of an older audit": (with_shown(lambda w, _: shown(w, older(w), 0)), {}),
+    "a link switched the audit, the form is late": (right, {"run": "older"}),
+    "another case stood on the page": (with_shown(lambda w, _: shown(w, newest(w, OTHER), 0, OTHER)), {}),
+    "the form of another case posts": (lambda w: {**right(w), "case": OTHER}, {}),
+    "a tab from before the first audit": (with_shown(lambda w, _: shown(w, None, 0)), {}),
+    "a tab from before the newest audit": (lambda w: {**right(w), "seen": right(w)["seen"] - 1}, {}),
+    "an iteration that does not exist": (
+        with_shown(lambda w, now: {**now, "place": f"{CASE}/{newest(w).id}/9"}),
+        {},
+    ),
+    "the answer with a word more": (
+        with_shown(lambda w, now: {**now, "digest": answer_digest(newest(w).final_answer + " Perhaps.")}),
+        {},
+    ),
+    "serious issues that nobody was shown": (lambda w: {**right(w, 0), "acknowledged": []}, {"iteration": "1"}),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_way_approves_another_answer_than_the_one_shown(workbench: Workbench, way: str) -> None:
+    made, address = WAYS[way]
+    if address.get("run") == "older":
+        address = {"run": older(workbench).id}
+    before = workbench.reviews.head().length
+    post(made(workbench), **address)
+    assert workbench.reviews.head().length == before
+
+
+def test_there_are_twenty_ways() -> None:
+    assert len(WAYS) == 20
+
+
+def test_the_service_refuses_a_decision_about_another_answer(workbench: Workbench) -> None:
+    run = newest(workbench)
+    original, chosen = answer_digest(run.iterations[0].answer), answer_digest(run.final_answer)
+
+    def decide(digest: str, run_id: str | None = run.id, iteration: int | None = 1) -> None:
+        made = Decision(reviewer="Ada", case_id=CASE, run_id=run_id, iteration=iteration, verdict="approve")
+        workbench.reviews.submit(ADA, made, shown=digest)
+
+    before = workbench.reviews.head().length
+    with pytest.raises(AnotherAnswer, match="nothing was recorded"):
+        decide(chosen)
+    with pytest.raises(AnotherAnswer):
+        decide(original, iteration=(run.best or 0) + 1)
+    with pytest.raises(AnotherAnswer):  # no iteration is the chosen answer
+        decide(original, iteration=None)
+    with pytest.raises(AnotherAnswer):
+        decide(chosen, run_id=None, iteration=None)
+    with pytest.raises(UnknownRecord):
+        decide(chosen, iteration=9)
+    with pytest.raises(StoreError, match="is of case"):
+        decide(chosen, run_id=newest(workbench, OTHER).id)
+    assert workbench.reviews.head().length == before
+
+
+def test_the_answer_shown_is_approved_under_its_name(workbench: Workbench) -> None:
+    app = post(right(workbench))
+    made = newest_decision(workbench)
+    run = newest(workbench)
+    assert made.iteration == (run.best or 0) + 1
+    assert decided_about(made) == f"revision {made.iteration}"
+    assert forms.verdict_words(made) == f"Approved revision {made.iteration}"
+    assert app.session_state["previous-decision"].words == f"Approved revision {made.iteration} of {CASE}"
+
+
+def test_an_approval_records_the_serious_issues_that_were_listed(workbench: Workbench) -> None:
+    issues = forms.serious_issues(newest(workbench), 0)
+    assert issues
+    post(right(workbench, 0), iteration="1")
+    made = newest_decision(workbench)
+    assert decided_about(made) == "the original answer"
+    assert [each["id"] for each in made.extra["issues_seen"]] == [issue.id for issue in issues]
+    assert {each["severity"] for each in made.extra["issues_seen"]} <= {"critical", "high"}
+
+
+def newest_decision(workbench: Workbench) -> Decision:
+    entry = workbench.reviews.current(CASE)
+    assert entry is not None
+    assert entry.decision is not None
+    assert entry.decision.kind == "decision"
+    return entry.decision
