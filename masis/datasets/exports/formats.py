@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from masis.datasets.exports.answers import Judged, Row
+from masis.schema.review import decided_about
 
 Rows = Sequence[Row] | str
 """Rows, or why there are none."""
