@@ -84,7 +84,7 @@ def test_ten_decisions_by_keyboard_alone_each_opens_the_next_case(base: str, fol
     expect(page).to_have_url(f"{base}/review?order=oldest&case=bridge-10")
     ready(found)
     press("A")
-    expect(status).to_contain_text("Approved revision 2. No case in this queue needs review any more.")
+    expect(status).to_contain_text("Approved revision 2. No case in this queue waits for a decision any more.")
     expect(page.get_by_text("No case to review in this queue")).to_be_visible()
     press("U")
     expect(status).to_contain_text("Undone")
