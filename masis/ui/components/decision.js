@@ -361,7 +361,7 @@ class Panel {
     el.nameBlock.append(named("label", "label", "Your name", { for: "name" }), el.name)
     el.ask = named("div", "ask message tone-warn", "", { role: "alert" })
     el.submit = button("primary", "Submit", "Ctrl ↵", () => this.submit())
-    el.discard = button("quiet", "Discard draft", "", () => { this.reopened = false; this.fill(blank()); this.touched(); this.settled(); this.act("discard", { seq: this.seq, mount: this.mount }); this.draw() })
+    el.discard = button("quiet", "Discard draft", "", () => { this.reopened = false; this.own = null; this.fill(blank()); this.touched(); this.settled(); this.act("discard", { seq: this.seq, mount: this.mount }); this.draw() })
     el.saved = named("span", "saved dim", "", { "aria-live": "off" })
     const foot = make("div", "row foot")
     foot.append(el.submit, el.discard, el.saved)

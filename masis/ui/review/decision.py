@@ -57,7 +57,8 @@ class _Form:
     """What a session knows about the form it has open.
 
     ``token`` goes with every submit of it: the same token twice is one decision. ``ack`` names the last post that was
-    kept, ``handled`` the last submit that was answered, ``done`` the tokens of decisions made here.
+    kept, ``handled`` the last submit that was answered, ``done`` the tokens of decisions made, and of drafts discarded,
+    here.
     """
 
     case_id: str
@@ -296,6 +297,7 @@ def _act(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
         case "discard":
             clear_form(context.workbench, context.case_id)
             form.ack = {"mount": posted.get("mount"), "seq": posted.get("seq")}
+            form.done.append(form.token)  # else what was typed last, which the page still states, would be kept again
             form.renew()
             form.message = _Message("The draft was discarded.", "calm")
         case "undo_previous":
