@@ -114,7 +114,7 @@ def test_the_code_flow_signs_in_and_decisions_carry_issuer_and_subject(served: S
     page.goto(f"{served.base}/review?case=bridge-0")
     settle(page)
     decided(page)
-    expect(page.get_by_role("status").first).to_contain_text("Escalated.")
+    expect(page.get_by_role("status").first).to_contain_text("Escalated ")
     (entry,) = [
         each for each in served.workbench.reviews.iterate() if each.decision and each.decision.kind == "decision"
     ]
