@@ -105,7 +105,7 @@ def test_every_iteration_can_be_looked_at_and_has_an_address(demo: str, open_tab
     tab = open_tab(demo)
     audited(tab, FABRICATED)
     tab.page.get_by_role("radio", name=re.compile("2 · revised")).click(delay=40)
-    expect(tab.page).to_have_url(re.compile("iteration=2"))
+    expect(tab.page).to_have_url(re.compile(f"case={FABRICATED}$"))  # the chosen one is what a case opens on
     expect(tab.page.locator(".text .ref-fabricated")).to_have_count(0)
     expect(tab.page.get_by_text("What changed to arrive at this answer")).to_be_visible()
     tab.page.reload()

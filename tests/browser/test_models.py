@@ -74,6 +74,7 @@ def test_a_wrong_key_is_said_before_anything_is_audited(open_tab: OpenTab, brows
             tab = open_tab(base)
             page = tab.open("/new")
             choose(page, "here:m")
+            tab.settle()
             page.get_by_role("button", name="Test these models").click(delay=40)
             expect(page.get_by_text("HERE_KEY").first).to_be_visible(timeout=20_000)
             assert "sk-wrong" not in page.content()

@@ -211,6 +211,8 @@ class ListQueue(Arguments):
     datasets: Words = Field(default=(), description="Values of the metadata key dataset")
     models: Words = ()
     reviewers: Words = ()
+    assignees: Words = Field(default=(), description="Whom a case is assigned to")
+    tags: Words = ()
     quality_from: Share | SkipJsonSchema[None] = None
     quality_to: Share | SkipJsonSchema[None] = None
     confidence_from: Share | SkipJsonSchema[None] = None

@@ -253,7 +253,8 @@ class ToolHandlers:
 
     def list_queue(self, request: arguments.ListQueue, watch: Watch) -> reports.QueuePage:
         """Return one page of the cases that match."""
-        fields = {name: getattr(request, name) for name in CaseFilter.model_fields if name not in ("page", "size")}
+        filters = CaseFilter.model_fields.keys() & arguments.ListQueue.model_fields.keys()
+        fields = {name: getattr(request, name) for name in sorted(filters)}
         page = page_of(request.cursor, fields)
         found = self.workbench.cases.find(CaseFilter(**fields, page=page, size=request.limit))
         more = page * request.limit < found.total

@@ -19,7 +19,7 @@ from starlette.routing import Route
 from masis.schema.actor import Actor
 from masis.settings.sign_in import SignIn
 from masis.ui.shell.host_guard import Asgi, Receive, Scope, Send, header, refuse
-from masis.ui.shell.streamlit_internals import login_address, session_cookie, signed_in_claims
+from masis.ui.shell.streamlit_internals import HEALTH_PATH, login_address, session_cookie, signed_in_claims
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ PAGE = "/sign-in"
 SIGN_OUT = "/auth/logout"
 """Where ``st.logout()`` sends the browser."""
 
-OPEN_PATHS = frozenset({PAGE, "/healthz", "/health.json", "/_stcore/health"})
+OPEN_PATHS = frozenset({PAGE, "/healthz", "/health.json", HEALTH_PATH})
 OIDC_PATHS = frozenset({"/auth/login", SIGN_OUT, "/oauth2callback"})
 ACTOR = "masis.actor"
 """Where the scope of a request says who has signed in."""

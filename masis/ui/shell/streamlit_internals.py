@@ -40,6 +40,10 @@ PAGE_STATE = {
 """Names in the ``app`` element's data set, and the values they have when the page is connected and drawn."""
 
 
+HEALTH_PATH = "/_stcore/health"
+"""Where Streamlit's own server says that it is alive; it tells nothing else."""
+
+
 def selector(name: str) -> str:
     """Return the CSS selector of an element of ``ELEMENTS``."""
     return f"[data-testid={ELEMENTS[name]}]"
