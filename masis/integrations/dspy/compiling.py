@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 
 import dspy
 import numpy as np
-import tqdm  # type: ignore[import-untyped]
+import tqdm
 
 from masis import version
 from masis.audit.concurrency import run_concurrently
