@@ -4,8 +4,8 @@ python tools/every_test.py [--venv .venv] [--extra mcp ...] [--without-core] [--
 
 An integration's environment holds the project with that one extra, in the versions of ``constraints/EXTRA.txt``, and
 pytest; it lies beside the main one (``.venv-extras/EXTRA``) and is made again when those versions or pyproject.toml
-change. Once the project's own tests are over, the environments are made, two at a time, and then their tests run, one
-environment after the other. Everything runs, whatever fails; the exit code is 1 if anything did.
+change. Once the project's own tests are over, the environments are made and their tests run, two at a time. Everything
+runs, whatever fails; the exit code is 1 if anything did.
 
 The last line is the count over all environments, ``N passed, N failed, N skipped``: an error counts as failed, and an
 expected failure as skipped, since neither shows that anything works. With ``--summary`` it goes into a file instead.
@@ -33,7 +33,8 @@ INPUTS = (ROOT / "pyproject.toml", ROOT / "tools" / "environment.sh")
 BESIDE = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis")
 NOT_COMPILED = "--no-compile"
 """An integration's tests import little of what is installed: Python compiles that little itself."""
-ENVIRONMENTS_AT_ONCE = 2
+AT_ONCE = 2
+"""Integrations whose environment is made, or whose tests run, at the same time."""
 SHARED_OUT = ("--dist", "loadfile", "--no-loadscope-reorder")
 """A file's tests stay together, as they share servers; files go out in the order that tests/conftest.py put them."""
 ON_REQUEST = frozenset({"local"})
@@ -68,6 +69,7 @@ def extras() -> list[str]:
 
 _groups: set[int] = set()
 _stopped = threading.Event()
+_shown = threading.Lock()
 
 
 def run(command: list[str], output: IO[str] | None) -> int:
@@ -93,6 +95,13 @@ def kill(group: int) -> None:
     """Kill a command and whatever it left running."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
+
+
+def stop() -> None:
+    """Kill everything under way and begin nothing more."""
+    _stopped.set()
+    for group in list(_groups):
+        kill(group)
 
 
 def environment(extra: str, venv: Path, python: str, output: IO[str] | None) -> Path | None:
@@ -155,11 +164,12 @@ def made(extra: str, venv: Path, python: str, output: IO[str] | None) -> Made:
     return Made(interpreter, time.monotonic() - began)
 
 
-def integration(extra: str, home: Made, flags: list[str], output: IO[str] | None) -> Count:
-    """Run the tests of an integration in its environment."""
+def integration(extra: str, venv: Path, python: str, flags: list[str], output: IO[str] | None) -> Count:
+    """Make the environment of an integration and run its tests there."""
+    print(f"== {extra}", file=output, flush=True)
+    home = made(extra, venv, python, output)
     if home.interpreter is None:
         return Count(failed=1)
-    print(f"== {extra}", file=output, flush=True)
     began = time.monotonic()
     own = ["-o", f"cache_dir=.pytest_cache/{extra}", f"tests/integrations/with_{extra}"]
     count = tested(home.interpreter, own, flags, output)
@@ -168,14 +178,26 @@ def integration(extra: str, home: Made, flags: list[str], output: IO[str] | None
     return count
 
 
-def integrations(names: list[str], venv: Path, python: str, flags: list[str], output: IO[str] | None) -> Count:
-    """Make the environments of these integrations, then run their tests one after the other."""
-    with ThreadPoolExecutor(ENVIRONMENTS_AT_ONCE) as pool:
-        homes = pool.map(lambda extra: made(extra, venv, python, output), names)
-        found = dict(zip(names, homes, strict=True))
+def integrations(names: list[str], venv: Path, python: str, flags: list[str]) -> Count:
+    """Make the environments of these integrations and run their tests, two at a time; show each one's output whole."""
+
+    def one(extra: str) -> Count:
+        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
+            count = integration(extra, venv, python, flags, output)
+            output.seek(0)
+            with _shown:
+                sys.stdout.write(output.read())
+                sys.stdout.flush()
+            return count
+
     total = Count()
-    for extra, home in found.items():
-        total = total.plus(integration(extra, home, flags, output))
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        try:
+            for count in pool.map(one, names):
+                total = total.plus(count)
+        except KeyboardInterrupt:
+            stop()  # the pool would wait for what runs
+            raise
     return total
 
 
@@ -205,11 +227,9 @@ def main(arguments: list[str]) -> int:
     names: list[str] = chosen.extra or [name for name in extras() if name not in ON_REQUEST]
     try:
         total = Count() if chosen.without_core else core(chosen.workers, flags)
-        total = total.plus(integrations(names, venv, chosen.python, flags, None))
+        total = total.plus(integrations(names, venv, chosen.python, flags))
     except KeyboardInterrupt:
-        _stopped.set()
-        for group in list(_groups):
-            kill(group)
+        stop()
         raise
     if chosen.summary:
         chosen.summary.write_text(f"{total}\n", encoding="utf-8")
