@@ -82,6 +82,7 @@ def test_ten_decisions_by_keyboard_alone_each_opens_the_next_case(base: str, fol
     ready(found)
     press("Enter")  # what was entered is back in the form
     expect(page).to_have_url(f"{base}/review?order=oldest&case=bridge-10")
+    expect(found.last.locator(".previous")).to_contain_text("revision 2 of bridge-09.")  # the address changes first
     ready(found)
     press("A")
     expect(status).to_contain_text("Approved revision 2. No case in this queue waits for a decision any more.")

@@ -160,6 +160,7 @@ class Panel {
     this.unanswered = setTimeout(() => {
       if (!this.root.isConnected) return
       this.leaving = false
+      this.drawReady()
       const { elements, state } = STREAMLIT
       const app = document.querySelector(elements.app)?.dataset
       if (app?.[state.connection] === state.connected && app[state.script] === state.idle) {
@@ -182,7 +183,7 @@ class Panel {
   drawReady() {
     clearTimeout(this.readySoon)
     const left = this.unread()
-    this.root.firstChild.dataset.ready = String(left === 0)
+    this.root.firstChild.dataset.ready = String(left === 0 && !this.busy && !this.leaving)
     if (left && this.answerInPlace()) this.readySoon = setTimeout(() => this.drawReady(), left)
   }
 
@@ -238,6 +239,7 @@ class Panel {
     this.fire("submit", this.submitted)
     this.expectAnswer()
     this.draw()
+    this.drawReady()
   }
 
   name() { return this.data.reviewer || wellFormed(this.el.name.value).trim() }
@@ -245,7 +247,7 @@ class Panel {
   // The next case that needs review; once there is none, the next one of the list.
   next() { this.go(this.data.go.waiting ? "next" : "forward") }
 
-  go(kind) { this.leaving = true; this.act(kind) }
+  go(kind) { this.leaving = true; this.drawReady(); this.act(kind) }
 
   act(kind, more) { this.flush(); this.fire("act", { kind, case: this.data.case, reviewer: this.name(), at: Date.now(), ...more }); this.expectAnswer() }
 
