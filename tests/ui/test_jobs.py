@@ -32,7 +32,7 @@ def until(holds: Callable[[], bool], what: str) -> None:
         time.sleep(0.01)
 
 
-def long_case(chunks: int = 600) -> Case:
+def long_case(chunks: int = 600, sentences: int = 249) -> Case:
     """A case whose audit takes seconds: many chunks, and an answer that names many of them."""
     evidence = [
         {
@@ -41,7 +41,9 @@ def long_case(chunks: int = 600) -> Case:
         }
         for n in range(1, chunks + 1)
     ]
-    told = (f"Station {n} was opened in {1801 + n % 200} and has {n + 1} platforms [{n}]." for n in range(1, 250))
+    told = (
+        f"Station {n} was opened in {1801 + n % 200} and has {n + 1} platforms [{n}]." for n in range(1, sentences + 1)
+    )
     return Case.model_validate(
         {"id": "long", "query": "When were the stations opened?", "answer": " ".join(told), "evidence": evidence}
     )
@@ -140,7 +142,7 @@ def test_an_audit_cancelled_before_its_worker_is_up_ends_too(workbench: Workbenc
 def test_a_killed_worker_leaves_an_interrupted_run_that_can_be_taken_up(
     workbench: Workbench, queue: JobQueue, jobs: AuditJobs
 ) -> None:
-    workbench.cases.add(ADA, [long_case(400)])
+    workbench.cases.add(ADA, [long_case(200, 80)])
     run_id = jobs.start(ADA, "long")
     until(lambda: begun(workbench, run_id), "the first step")
     for worker in queue._workers:
