@@ -23,6 +23,7 @@ page = st.navigation(
         st.Page(PAGES / "queue.py", title="Queue", icon=":material/checklist:", url_path="queue"),
         st.Page(PAGES / "review.py", title="Review", icon=":material/rate_review:", url_path="review"),
         st.Page(PAGES / "new.py", title="New audit", icon=":material/add_circle:", url_path="new"),
+        st.Page(PAGES / "imports.py", title="Import", icon=":material/upload_file:", url_path="import"),
         st.Page(PAGES / "screening.py", title="Screening", icon=":material/biotech:", url_path="screening"),
         st.Page(PAGES / "compare.py", title="Compare", icon=":material/compare:", url_path="compare"),
         st.Page(PAGES / "decisions.py", title="Decisions", icon=":material/gavel:", url_path="decisions"),

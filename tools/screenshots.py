@@ -75,6 +75,7 @@ def pages(first: str, second: str) -> list[Shot]:
         Shot("review-no-such-case", "/review?case=nowhere"),
         Shot("review-nothing-open", "/review"),
         Shot("new", "/new"),
+        Shot("import", "/import"),
         Shot("screening", "/screening?memory=open"),
         Shot("screening-rounds", "/screening?screening=hf"),
         Shot("screening-abstract", "/screening?screening=hf&abstract=hf-14"),

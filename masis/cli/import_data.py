@@ -19,17 +19,9 @@ from masis.cli.output import ErrorReport, Progress, printable, say
 from masis.datasets.archive import is_archive
 from masis.datasets.mapping import OWN_FORMAT, Profile, builtin, load_profile, read_any
 from masis.errors import InputError
-from masis.schema.case import Case
 from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.settings import database_path
-
-_BATCH = 500
-"""Cases a transaction at most."""
-
-_BATCH_BYTES = 4_000_000
-"""Bytes of the file a transaction at most, but for a single case that is larger."""
-
 
 _SHOWN_ROWS = 3
 """Rows that ``--dry-run`` shows as they would be read."""
@@ -150,43 +142,18 @@ def _readable(file: Path) -> Iterator[Path]:
 def _import_cases(file: Path, profile: Profile | None, workbench: Workbench, errors: ErrorReport, strict: bool) -> None:
     progress = Progress("Importing", None if file == STDIO else file.stat().st_size)
     added = unchanged = 0
+    noted = False
     try:
-        with progress:
-            for batch in _batches(file, profile, errors, progress, strict):
-                report = workbench.cases.add(operator(), batch)
-                added, unchanged = added + report.added, unchanged + report.unchanged
-                errors.add_all(f"{file}: {error}" for error in report.conflicts)
+        with progress, _readable(file) as path:
+            name = "stdin" if file == STDIO else str(file)
+            for step in workbench.imports.add_file(operator(), path, profile, name=name, strict=strict):
+                added, unchanged = step.added, step.unchanged
+                progress.move(step.end, f"{step.rows:,} read")
+                for problem in step.problems:
+                    errors.add(problem if isinstance(problem, InputError) else f"{file}: {problem}")
+                if step.notes and not noted:
+                    noted = True
+                    progress.say(f"{step.notes[0]} (Said once a file; --strict refuses such rows.)")
     finally:
         there = f", {counted(unchanged, 'case')} there already" if unchanged else ""
         say(f"{file}: {counted(added, 'case')} imported{there}.")
-
-
-def _batches(
-    file: Path, profile: Profile | None, errors: ErrorReport, progress: Progress, strict: bool
-) -> Iterator[list[Case]]:
-    """Yield the cases that can be read, as many at a time as fit in little memory; the others are reported."""
-    batch: list[Case] = []
-    begun = 0
-    noted = False
-    try:
-        with _readable(file) as path:
-            rows = read_any(path, profile, name="stdin" if file == STDIO else str(file))
-            for number, row in enumerate(rows, 1):
-                progress.move(row.end, f"{number:,} read")
-                errors.add_all(row.problems)
-                if row.notes and strict:
-                    errors.add_all(row.notes)
-                    continue
-                if row.notes and not noted:
-                    noted = True
-                    progress.say(f"{row.notes[0]} (Said once a file; --strict refuses such rows.)")
-                if row.case is None:
-                    continue
-                batch.append(row.case)
-                if len(batch) >= _BATCH or row.end - begun >= _BATCH_BYTES:
-                    yield batch
-                    batch, begun = [], row.end
-    except InputError as error:  # of another format, or broken off: what was read before is stored
-        errors.add(error)
-    if batch:
-        yield batch

@@ -1,8 +1,8 @@
 """The use cases: all reads and writes of pages, commands and integrations.
 
 ``Workbench.open(path)`` gives them by subject: ``cases``, ``runs``, ``audits``, ``reviews``, ``drafts``, ``corpora``,
-``screenings``, ``metrics``, ``retention``, ``exports``, and ``health()``. What changes something takes an ``Actor``.
-The values that go in and out are in ``records``.
+``screenings``, ``metrics``, ``retention``, ``imports``, ``exports``, and ``health()``. What changes something takes an
+``Actor``. The values that go in and out are in ``records``.
 """
 
 from masis.schema.actor import ANONYMOUS, Actor

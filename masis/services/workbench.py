@@ -14,6 +14,7 @@ from masis.services.cases import CaseService
 from masis.services.drafts import DraftService
 from masis.services.exports import ExportService
 from masis.services.health import HealthItem, HealthReport
+from masis.services.imports import ImportService
 from masis.services.ingestion import IngestionService
 from masis.services.metrics import MetricsService
 from masis.services.reassessment import ReassessmentService
@@ -42,7 +43,7 @@ class Workbench:
         self.reassessment = ReassessmentService(store, settings, access)
         self.metrics, self.retention = MetricsService(store), RetentionService(store, access)
         self.team, self.backups = TeamService(store, access), BackupService(store, access)
-        self.ingestion = IngestionService(store)
+        self.ingestion, self.imports = IngestionService(store), ImportService(store, access)
 
     @classmethod
     def open(

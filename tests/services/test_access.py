@@ -69,6 +69,7 @@ def screened() -> Screening:
     return masis.screen_abstracts("Does it work?", [abstract])
 
 
+FILE = Path(__file__).parents[1] / "api" / "cases.jsonl"
 Call = Callable[[Workbench, Actor], object]
 CALLS: dict[str, tuple[Permission, Call]] = {
     "reviews.submit": ("decide", lambda desk, who: desk.reviews.submit(who, decision("case-1"))),
@@ -119,6 +120,9 @@ CALLS: dict[str, tuple[Permission, Call]] = {
         "audit",
         lambda desk, who: desk.screenings.store_screening(who, screened(), []),
     ),
+    "imports.formats_of": ("audit", lambda desk, who: desk.imports.formats_of(who, FILE, name="a.jsonl")),
+    "imports.look": ("audit", lambda desk, who: desk.imports.look(who, FILE, name="a.jsonl")),
+    "imports.add_file": ("audit", lambda desk, who: list(desk.imports.add_file(who, FILE, name="a.jsonl"))),
     "screenings.cancel": ("audit", lambda desk, who: desk.screenings.cancel(who, "s")),
     "screenings.override": (
         "decide",

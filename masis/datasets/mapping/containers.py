@@ -249,10 +249,11 @@ def _parquet(stream: BinaryIO) -> Iterator[Row]:
 
     try:
         held = stream if stream.seekable() else io.BytesIO(stream.read(MOST_DOCUMENT_BYTES))
+        size = held.seek(0, io.SEEK_END)
         file, number = parquet.ParquetFile(held), 0
         for batch in file.iter_batches(batch_size=256):
             for value in batch.to_pylist():
                 number += 1
-                yield Row(number, number, value)
+                yield Row(number, size * number // file.metadata.num_rows, value)
     except (pyarrow.ArrowException, OSError) as error:
         raise InputError(f"is no Parquet that can be read ({str(error)[:120]})", cure="Write it again.") from error

@@ -30,7 +30,7 @@ PRUNED_LEAST = 12
 MOST_GROUPED_ROWS = 200_000
 """Rows (spans) held while they are grouped."""
 
-_OWN_FILE = "Name its path in a TOML file for --map (docs/importing.md)."
+_OWN_FILE = "Choose its column on the Import page, or name its path in a TOML file for --map (docs/importing.md)."
 
 
 class MappedRow(NamedTuple):
@@ -133,12 +133,35 @@ def _own_rows(path: Path, name: str) -> Iterator[MappedRow]:
         yield MappedRow(line.number, line.end, line.found, (), notes)
 
 
-def detected(path: Path, *, name: str | None = None) -> Profile:
-    """Return the profile that the first row of a file fits. Raises InputError where none does, or several."""
+class Fitting(NamedTuple):
+    """What a file may be: the names of the formats that its first readable row fits, and that row."""
+
+    formats: tuple[str, ...]
+    row: dict[str, Any]
+
+
+def formats_of(path: Path, *, name: str | None = None) -> Fitting:
+    """Return which formats a file fits; none, where a person has to say which column holds what.
+
+    Raises InputError where it can't be read, or holds no row that can be.
+    """
+    first = _first_row(path, name or path.name)
+    own = isinstance(first.get("query"), str) and isinstance(first.get("evidence"), list)
+    if own and _own_format(path, name or path.name):
+        return Fitting((OWN_FORMAT,), first)
+    return Fitting(tuple(profile.name for profile in fitting(first)), first)
+
+
+def _first_row(path: Path, name: str) -> dict[str, Any]:
     for row in read_rows(path, name=name):
         if not isinstance(row.value, InputError):
-            return profile_for(row.value)
+            return row.value
     raise InputError("holds no row that can be read", cure="Check the file.")
+
+
+def detected(path: Path, *, name: str | None = None) -> Profile:
+    """Return the profile that the first row of a file fits. Raises InputError where none does, or several."""
+    return profile_for(_first_row(path, name or path.name))
 
 
 def _placed(mapped: MappedRow, name: str) -> MappedRow:

@@ -215,7 +215,7 @@ def understood_case(case: Case, notes: Sequence[str]) -> Understood:
         "question": case.query[:600],
         "lines": [
             {"head": counted(len(case.evidence), "chunk", "chunks"), "rest": "of evidence"},
-            _answer_line(case.answer or "", Pasted(case.evidence, "blocks")),
+            _answer_line(case.answer or "", Pasted(case.evidence, "blocks"), len(case.given_citations)),
         ],
         "notes": list(notes),
         "errors": [],
@@ -243,12 +243,15 @@ def _evidence_line(pasted: Pasted) -> Line:
     return {"head": f"{counted(len(pasted.chunks), 'chunk')}:", "rest": f"{named} ({form})"}
 
 
-def _answer_line(answer: str, pasted: Pasted) -> Line:
+def _answer_line(answer: str, pasted: Pasted, beside: int = 0) -> Line:
     if not answer.strip():
         return {"head": "No answer:", "rest": "one is drafted from the evidence first."}
     if not pasted.chunks or len(answer) > LONGEST_CHECKED:
         return {"head": f"An answer of {counted(len(answer.strip()), 'character')}.", "rest": ""}
     found = audit_citations(answer, pasted.chunks).citations
+    if beside:
+        more = f"and {counted(len(found), 'citation')} in its text" if found else "and none in its text"
+        return {"head": f"An answer with {counted(beside, 'citation')} beside it", "rest": f"{more}."}
     if not found:
         return {"head": "An answer without citations.", "rest": "Its sentences will count as uncited."}
     lost = list(dict.fromkeys(each.reference[:24] for each in found if each.status == "invalid"))

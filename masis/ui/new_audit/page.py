@@ -238,7 +238,7 @@ def _found(page: CasePage, text: str, case_id: str) -> None:
         st.markdown(
             "**No case matches.** Remove a word from the search."
             if text
-            else "**The database has no cases yet.** Paste one, or import some on the command line."
+            else "**The database has no cases yet.** Paste one, or import some."
         )
         return
     rows = [{"id": row.id, "question": row.query, "state": state_label(row.state)} for row in page.rows]

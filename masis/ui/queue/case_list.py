@@ -263,13 +263,9 @@ def show_nothing_yet(workbench: Workbench) -> None:
         st.page_link("pages/new.py", label="New audit", icon=":material/add_circle:")
     with bring.container(border=True, height="stretch"):
         st.markdown("**Import many cases**")
-        st.markdown("From the command line, one JSON object a line:")
+        st.markdown("Upload a file: your own columns, or what another tool exported. On the command line:")
         st.code(command("masis import cases.jsonl"), language=None, wrap_lines=True)
-        st.code(
-            '{"id": "1", "query": "...",\n "answer": "... [c1]",\n "evidence": [{"id": "c1", "text": "..."}]}',
-            language=None,
-            wrap_lines=True,
-        )
+        st.page_link("pages/imports.py", label="Import", icon=":material/upload_file:")
     st.caption("This database")
     st.text(str(workbench.database))
 

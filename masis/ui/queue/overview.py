@@ -46,7 +46,7 @@ def show_overview(workbench: Workbench) -> None:
     with right:
         if not facets.reviewers:
             _first_steps(workbench)
-        _unaudited(workbench, facets)
+        show_unaudited(workbench, facets)
         _recent(workbench)
         _place(workbench)
 
@@ -154,7 +154,8 @@ def _first_case_ids() -> tuple[str, ...]:
     return tuple(sorted(ids, key=lambda case_id: "fabricated" not in case_id))
 
 
-def _unaudited(workbench: Workbench, facets: Facets) -> None:
+def show_unaudited(workbench: Workbench, facets: Facets) -> None:
+    """Draw how many cases have not been audited, what that would cost, and the button that audits them all."""
     batch = audit_jobs().batch()
     unaudited = sum(facets.states.get(state, 0) for state in UNAUDITED)
     if batch is not None and batch.under_way:

@@ -1,0 +1,161 @@
+"""A profile made by choosing columns: what a row offers, what each column probably is, and the paths that follow.
+
+A column is named by its path as a person reads it, ``inputs.question``; the path that is followed has its names quoted,
+so that a column may be called anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from masis.datasets.mapping.paths import parsed
+from masis.datasets.mapping.profile import EvidencePaths, Profile
+from masis.datasets.readers.explain import name_elsewhere
+from masis.schema.base import Record
+
+MOST_COLUMNS = 200
+"""Columns that are offered of one row."""
+
+MOST_LEVELS = 3
+"""Objects inside of objects whose columns are offered."""
+
+EXCERPT = 60
+
+
+class Column(NamedTuple):
+    """One column: its names from the outermost object inwards, and the beginning of what it holds in the first row."""
+
+    names: tuple[str, ...]
+    sample: str
+    items: tuple[str, ...] = ()
+    """Where it holds a list of objects: the names inside one of them."""
+
+    @property
+    def shown(self) -> str:
+        """The column's name as people read it."""
+        return ".".join(self.names)
+
+    @property
+    def path(self) -> str:
+        """The path that leads to it: names in quotes, as JMESPath takes any text."""
+        return ".".join(json.dumps(name) for name in self.names)
+
+
+class ColumnChoice(Record):
+    """Which column holds what, by the names that ``Column.shown`` gives; "" where none does."""
+
+    query: str = ""
+    answer: str = ""
+    evidence: tuple[str, ...] = ()
+    chunk_text: str = ""
+    chunk_id: str = ""
+    id: str = ""
+    reference: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether cases can be read by it."""
+        return bool(self.query and self.evidence)
+
+
+def columns_of(row: Mapping[str, Any]) -> tuple[Column, ...]:
+    """Return the columns that a row offers, those inside of objects too."""
+    found: list[Column] = []
+    for column in _columns(row, ()):
+        if len(found) == MOST_COLUMNS:
+            break
+        found.append(column)
+    return tuple(found)
+
+
+def _columns(row: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[Column]:
+    for key, value in row.items():
+        names = (*above, str(key))
+        if isinstance(value, dict) and value and len(names) < MOST_LEVELS:
+            yield from _columns(value, names)
+        elif value is not None:
+            yield Column(names, _sample(value), _item_names(value))
+
+
+def _sample(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    text = " ".join(text[: 4 * EXCERPT].split())
+    return text if len(text) <= EXCERPT else f"{text[: EXCERPT - 1]}…"
+
+
+def _item_names(value: Any) -> tuple[str, ...]:
+    read = parsed(value)
+    if not isinstance(read, list):
+        return ()
+    names = (str(key) for item in read[:20] if isinstance(item, dict) for key in item)
+    return tuple(dict.fromkeys(names))[:MOST_COLUMNS]
+
+
+def columns_key(row: Mapping[str, Any]) -> str:
+    """Return a name for the set of columns of a row, whatever their order: what was chosen is remembered under it."""
+    return hashlib.sha256(json.dumps(sorted(map(str, row))).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def likely_choice(columns: Iterable[Column]) -> ColumnChoice:
+    """Return which column probably holds what, by the names that other tools use."""
+    by_name = {column.names[-1]: column for column in reversed(tuple(columns))}
+    chosen: dict[str, Any] = {}
+    for field in ("query", "answer", "evidence", "id"):
+        if (name := name_elsewhere(field, [each for each in by_name if each not in chosen])) is not None:
+            chosen[field] = by_name.pop(name)
+    evidence = chosen.get("evidence")
+    items = evidence.items if evidence is not None else ()
+    return ColumnChoice(
+        query=chosen["query"].shown if "query" in chosen else "",
+        answer=chosen["answer"].shown if "answer" in chosen else "",
+        evidence=(evidence.shown,) if evidence is not None else (),
+        chunk_text=name_elsewhere("text", items) or "",
+        chunk_id=name_elsewhere("id", items) or "",
+        id=chosen["id"].shown if "id" in chosen else "",
+    )
+
+
+def still_there(choice: ColumnChoice, columns: Iterable[Column]) -> ColumnChoice:
+    """Return a choice without the columns that a row does not offer."""
+    known = {column.shown: column for column in columns}
+    kept = tuple(name for name in choice.evidence if name in known)
+    inside = {name for shown in kept for name in known[shown].items}
+    fields = {name: getattr(choice, name) for name in ("query", "answer", "id", "reference")}
+    return ColumnChoice(
+        **{name: shown if shown in known else "" for name, shown in fields.items()},
+        evidence=kept,
+        chunk_text=choice.chunk_text if choice.chunk_text in inside else "",
+        chunk_id=choice.chunk_id if choice.chunk_id in inside else "",
+    )
+
+
+def profile_of(choice: ColumnChoice, columns: Iterable[Column]) -> Profile:
+    """Return the profile that reads rows as chosen. Names that no column has are left out."""
+    known = {column.shown: column.path for column in columns}
+
+    def path(shown: str) -> tuple[str, ...]:
+        return (known[shown],) if shown in known else ()
+
+    several = [known[shown] for shown in choice.evidence if shown in known]
+    evidence = tuple(several)
+    if len(several) > 1:  # all of them, in this order; empty cells are no evidence
+        evidence = (f"[{', '.join(f'parsed({each})' for each in several)}][] | [?@ != '']",)
+    default = EvidencePaths()
+    chunk = EvidencePaths(
+        id=(json.dumps(choice.chunk_id),) if choice.chunk_id else default.id,
+        text=(json.dumps(choice.chunk_text),) if choice.chunk_text else default.text,
+        source=("source", "url"),
+    )
+    return Profile(
+        name="columns",
+        title="Columns as chosen",
+        id=path(choice.id),
+        query=path(choice.query),
+        answer=path(choice.answer),
+        reference=path(choice.reference),
+        evidence=evidence,
+        chunk=chunk,
+    )

@@ -1,0 +1,429 @@
+"""Files become cases: uploaded or pasted, shown as they would be read, imported beside the page, then audited."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from masis.errors import InputError, MasisError
+from masis.schema.wording import counted
+from masis.services import Workbench
+from masis.services.imports import OWN_FORMAT, Column, Look, builtin
+from masis.ui.components import registered
+from masis.ui.components.linked_table import Row, column, linked_table, row
+from masis.ui.imports.form import (
+    COLUMNS,
+    LONGEST_PASTED,
+    ImportForm,
+    Reading,
+    chosen_file,
+    current_form,
+    drop_file,
+    empty_form,
+    look_at,
+    reading_of,
+    remember,
+    save,
+    take_text,
+    take_upload,
+)
+from masis.ui.imports.under_way import FileImport, Source, imports
+from masis.ui.new_audit.form import understood_case
+from masis.ui.queue.overview import show_unaudited
+from masis.ui.shell import address
+from masis.ui.shell.inputs import take_typed, typing_area
+from masis.ui.shell.reviewer import actor
+from masis.ui.shell.served_database import served_workbench
+
+CASES_SHOWN = 3
+PROBLEMS_SHOWN = 50
+SOON_S = 0.4
+"""So long the click waits for the import: most are done by then, and nothing has to be drawn in between."""
+
+LOOK_EVERY_S = 0.5
+UPLOADS = ["jsonl", "ndjson", "json", "csv", "tsv", "txt", "parquet", "gz", "zip"]
+_UNDERSTOOD = registered("understood")
+_STYLE = """<style>
+[class*=st-key-import-column] { span[title] { color: light-dark(#fff, #101417); }
+  button[aria-label="Clear all"] { min-width: 24px; min-height: 24px; } }
+</style>"""
+"""What was chosen is shown in the primary colour, on which Streamlit's white has too little contrast in the dark."""
+_PROBLEMS = [column("Row", "figure"), column("Problem", "main"), column("Cure")]
+_TITLES = {OWN_FORMAT: "Cases of the workbench: id, query, answer, evidence", COLUMNS: "I choose the columns"}
+
+
+def show_imports(workbench: Workbench) -> None:
+    """Draw the form, or the import that the address names."""
+    st.title("Import")
+    if not workbench.access.allows(actor(), "audit"):
+        st.markdown("Importing takes the role reviewer. Ask whoever runs this workbench.")
+        return
+    if token := address.value("import"):
+        _show_import(workbench, token)
+        return
+    form = current_form(workbench)
+    left, right = st.columns([55, 45], gap="large")
+    with left:
+        with st.container():  # always there, as are the next: what comes and goes in one moves nothing below it
+            _file(form)
+        reading = error = None
+        chosen = chosen_file(form)
+        if chosen is not None:
+            try:
+                reading = reading_of(workbench, form, chosen)
+            except InputError as found:
+                error = found
+        with st.container():
+            if reading is not None:
+                _format(form, reading)
+        with st.container():
+            if reading is not None and reading.format == COLUMNS:
+                _columns(form, reading)
+        with st.container():
+            if reading is not None:
+                _strict(form)
+    with right:
+        if form.token and chosen is None:
+            st.warning("The file is no longer on the server, which was restarted since. Choose it again.")
+        elif chosen is None:
+            st.subheader("First rows")
+            st.caption("They are shown here as they would be read, with every problem. Nothing is stored before that.")
+        elif reading is None:
+            _refused(str(error))
+        else:
+            look = look_at(form, chosen, reading) if reading.ready else None
+            _start_button(form, look)
+            _first_rows(look, reading)
+
+
+# the file
+
+
+def _file(form: ImportForm) -> None:
+    if form.token:
+        st.markdown("**File**")
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.text(form.name)
+            st.button("Remove the file", icon=":material/close:", type="tertiary", on_click=drop_file)
+        return
+    key = f"import-upload-{form.uploads}"
+    st.file_uploader(
+        "A file of cases, or one that another tool exported", type=UPLOADS, key=key, on_change=take_upload, args=(key,)
+    )
+    typing_area(
+        "Or paste rows",
+        key="import-text",
+        text=form.text,
+        version=form.version,
+        most=LONGEST_PASTED,
+        rows=6,
+        hint="JSON Lines, JSON, or a table with its header, as copied from a spreadsheet.",
+        placeholder="question,contexts,answer",
+        on_text=take_text,
+    )
+
+
+# how it is read
+
+
+def _format(form: ImportForm, reading: Reading) -> None:
+    fits = reading.fitting.formats
+    options = list(dict.fromkeys((*fits, COLUMNS, OWN_FORMAT, *builtin())))
+    key = f"import-format-{reading.key}-{form.owner}"
+    st.selectbox(
+        "Format",
+        options,
+        options.index(reading.format) if reading.format else None,
+        key=key,
+        format_func=lambda name: _format_name(name, name in fits),
+        placeholder="Choose the format",
+        on_change=_take_format,
+        args=(reading.key, key),
+    )
+    if len(fits) > 1 and not reading.format:
+        st.caption(f"The first row fits {counted(len(fits), 'format')}: choose one.")
+    elif not fits:
+        st.caption("The first row fits no format that is known: say which column holds what.")
+    elif reading.format in fits:
+        st.caption("Recognised by the first row." if len(fits) == 1 else "As chosen for files with these columns.")
+
+
+def _format_name(name: str, fits: bool) -> str:
+    title = _TITLES.get(name) or builtin()[name].title
+    return f"{title} (fits)" if fits else title
+
+
+def _take_format(columns_key: str, key: str) -> None:
+    remember(columns_key, format=st.session_state[key])
+
+
+_FIELDS = {
+    "query": "Question",
+    "answer": "Answer (optional)",
+    "id": "Id of the case (optional)",
+    "reference": "Reference answer (optional)",
+}
+
+
+def _columns(form: ImportForm, reading: Reading) -> None:
+    """Choose which column holds what; remembered for every file with the same set of columns."""
+    samples = {column.shown: column.sample for column in reading.columns}
+    prefix = f"import-column-{reading.key}-{form.owner}"
+    st.html(_STYLE)
+    st.caption("Your choice is remembered for files with the same columns.")
+    evidence = reading.choice.evidence
+    _choose("query", "Question", samples, reading, prefix)
+    st.multiselect(
+        "Evidence",
+        list(samples),
+        list(evidence),
+        key=f"{prefix}-evidence",
+        format_func=lambda name: _column_name(name, samples),
+        placeholder="Choose one column or more",
+        on_change=_take_column,
+        args=("evidence", f"{prefix}-evidence"),
+    )
+    with st.container():  # always there: the boxes below stay where they are
+        items = _item_names(reading.columns, evidence)
+        if items:
+            for box, (name, label) in zip(
+                st.columns(2), (("chunk_text", "Text of a chunk"), ("chunk_id", "Id of a chunk")), strict=True
+            ):
+                with box:
+                    _choose(name, label, dict.fromkeys(items, ""), reading, prefix)
+    for name, label in _FIELDS.items():
+        if name != "query":
+            _choose(name, label, samples, reading, prefix)
+
+
+def _item_names(columns: Sequence[Column], evidence: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(name for each in columns if each.shown in evidence for name in each.items))
+
+
+def _choose(name: str, label: str, samples: dict[str, str], reading: Reading, prefix: str) -> None:
+    options = ["", *samples]
+    key = f"{prefix}-{name}"
+    st.selectbox(
+        label,
+        options,
+        options.index(getattr(reading.choice, name)),
+        key=key,
+        format_func=lambda shown: _column_name(shown, samples),
+        on_change=_take_column,
+        args=(name, key),
+    )
+
+
+def _column_name(name: str, samples: dict[str, str]) -> str:
+    if not name:
+        return "None"
+    return f"{name}: {samples[name]}" if samples.get(name) else name
+
+
+def _take_column(name: str, key: str) -> None:
+    workbench = served_workbench()
+    form = current_form(workbench)
+    chosen = chosen_file(form)
+    if chosen is None:
+        return
+    reading = reading_of(workbench, form, chosen)
+    value: Any = st.session_state[key]
+    choice = reading.choice.model_copy(update={name: tuple(value) if name == "evidence" else value})
+    remember(reading.key, format=COLUMNS, columns=choice.model_dump(mode="json"))
+
+
+def _strict(form: ImportForm) -> None:
+    key = f"import-strict-{form.version}-{form.owner}"
+    st.checkbox(
+        "Refuse rows whose answer may stand under a name that is not read",
+        form.strict,
+        key=key,
+        on_change=_take_strict,
+        args=(key,),
+    )
+
+
+def _take_strict(key: str) -> None:
+    save(current_form(served_workbench()), strict=bool(st.session_state[key]))
+
+
+# the first rows
+
+
+def _start_button(form: ImportForm, look: Look | None) -> None:
+    st.button(
+        "Import the cases",
+        type="primary",
+        icon=":material/upload_file:",
+        width="stretch",
+        shortcut="Ctrl+Enter",
+        on_click=_start,
+        key="start-import",
+        disabled=look is None or not look.cases,
+    )
+    with st.container():
+        if form.refused:
+            _refused(form.refused)
+
+
+def _refused(why: str) -> None:
+    with st.container(key="import-refused"):
+        st.error("The file can't be imported like this.", icon=":material/error:")
+        st.text(why)
+
+
+def _first_rows(look: Look | None, reading: Reading) -> None:
+    st.subheader("First rows")
+    if look is None:
+        missing = "the columns of question and evidence" if reading.format == COLUMNS else "the format"
+        st.caption(f"Choose {missing}, and they are shown here as they would be read.")
+        return
+    of = counted(look.rows, "row") if look.whole else f"the first {counted(look.rows, 'row')}"
+    st.text(f"Of {of}, {counted(len(look.cases), 'case')} can be imported, {counted(look.refused, 'row')} can't.")
+    for number, case in enumerate(look.cases[:CASES_SHOWN], 1):
+        _UNDERSTOOD(
+            data={**understood_case(case, []), "title": f"Case {number}: {case.id[:80]}"}, key=f"import-case-{number}"
+        )
+    _problem_table(look.problems, len(look.problems), "import-look-problems")
+    if look.notes:
+        st.markdown("**To look at**")
+        _problem_table(look.notes, len(look.notes), "import-look-notes")
+
+
+def _problem_table(problems: Sequence[MasisError], count: int, key: str) -> None:
+    if not problems:
+        return
+    rows = [_problem_row(problem) for problem in problems[:PROBLEMS_SHOWN]]
+    linked_table(_PROBLEMS, rows, description="Problems by row", key=key)
+    if count > len(rows):
+        st.caption(f"and {counted(count - len(rows), 'more problem', 'more problems')}")
+
+
+def _problem_row(problem: MasisError) -> Row:
+    if not isinstance(problem, InputError):
+        return row(None, str(problem), None)
+    place = f"{problem.field}: " if problem.field else ""
+    return row(str(problem.line or ""), f"{place}{problem.problem}", problem.cure)
+
+
+# the import
+
+
+def _start() -> None:
+    take_typed()
+    workbench = served_workbench()
+    form = current_form(workbench)
+    chosen = chosen_file(form)
+    if chosen is None:
+        form.refused = "There is no file to import. Choose one first."
+        return
+    try:
+        reading = reading_of(workbench, form, chosen)
+        if not reading.ready:
+            form.refused = "It is not settled how the file is read. Choose the format or the columns."
+            return
+        if reading.format == COLUMNS:
+            remember(reading.key, format=COLUMNS, columns=reading.choice.model_dump(mode="json"))
+        source = Source(chosen.token, chosen.path, chosen.name, reading.profile, form.strict)
+        token = imports().start(workbench, actor(), source)
+    except MasisError as error:
+        form.refused = str(error)
+        return
+    if (begun := imports().get(token)) is not None:
+        begun.wait(SOON_S)
+    address.put("import", token)
+
+
+def _show_import(workbench: Workbench, token: str) -> None:
+    found = imports().get(token)
+    if found is None:
+        st.markdown(
+            "**This import is not known any more.** The server was restarted since. What it had stored is in the "
+            "queue; importing the same file again leaves alone what is there."
+        )
+        st.page_link("pages/queue.py", label="Queue", icon=":material/checklist:")
+        st.button("Import a file", on_click=_back, icon=":material/upload_file:")
+        return
+    st.text(found.source.name)
+    with st.container():
+        if found.over:
+            _ended(workbench, found)
+        else:
+            _progress(token)
+
+
+@st.fragment(run_every=LOOK_EVERY_S)
+def _progress(token: str) -> None:
+    """Draw how far the import has come; redraws the whole page once it is over."""
+    found = imports().get(token)
+    if found is None or found.over:
+        st.rerun()
+    st.progress(found.share, text=_so_far(found))
+    st.caption("You can leave this page: the import goes on.")
+    st.button(
+        "Stop the import",
+        key="stop-import",
+        icon=":material/stop:",
+        disabled=found.stopping,
+        on_click=_stop,
+        args=(token,),
+    )
+
+
+def _so_far(found: FileImport) -> str:
+    step = found.step
+    parts = [f"{counted(step.rows, 'row')} read", f"{counted(step.added, 'case')} imported"]
+    if step.refused:
+        parts.append(f"{counted(step.refused, 'row')} refused")
+    return ", ".join(parts)
+
+
+def _ended(workbench: Workbench, found: FileImport) -> None:
+    step = found.step
+    st.subheader(f"{counted(step.added, 'case')} imported")
+    parts = []
+    if step.unchanged:
+        parts.append(f"{counted(step.unchanged, 'case was', 'cases were')} there already.")
+    if step.refused:
+        parts.append(f"{counted(step.refused, 'row was', 'rows were')} not imported.")
+    if found.stopped:
+        parts.append("The import was stopped before the end of the file; what is counted here is stored.")
+    if parts:
+        st.text(" ".join(parts))
+    if found.failed:
+        _refused(found.failed)
+    _problem_table(found.problems, found.problem_count, "import-problems")
+    form = current_form(workbench)
+    if found.complete and chosen_is(form, found):
+        empty_form()
+    with st.container(horizontal=True):
+        if not found.complete and chosen_is(form, found):
+            st.button("Back to the file", on_click=_back, icon=":material/arrow_back:", key="back-to-file")
+        st.button("Import another file", on_click=_another, icon=":material/upload_file:", key="import-another")
+        st.page_link("pages/queue.py", label="Queue", icon=":material/checklist:", query_params={"order": "newest"})
+    facets = workbench.cases.facets()
+    with st.container(key="import-audit"):
+        show_unaudited(workbench, facets)
+
+
+def chosen_is(form: ImportForm, found: FileImport) -> bool:
+    """Return whether the file of an import is still the one in the form."""
+    chosen = chosen_file(form)
+    return chosen is not None and chosen.token == found.source.token
+
+
+def _stop(token: str) -> None:
+    served_workbench().access.require(actor(), "audit")
+    if (found := imports().get(token)) is not None:
+        found.stop()
+
+
+def _back() -> None:
+    address.put("import", "")
+
+
+def _another() -> None:
+    address.put("import", "")
+    empty_form()

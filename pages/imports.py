@@ -1,0 +1,9 @@
+"""A file of cases brought in, or the import that the address names, watched as it goes."""
+
+from __future__ import annotations
+
+from masis.ui.imports.page import show_imports
+from masis.ui.shell.frame import database_errors
+
+with database_errors() as workbench:
+    show_imports(workbench)

@@ -1,0 +1,195 @@
+"""The Import page: a file is recognised or mapped, shown as it would be read, imported beside the page, and audited."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from masis.services import Workbench
+from masis.services.imports import ImportService, ImportStep
+from masis.ui.imports.form import COLUMNS
+from masis.ui.imports.under_way import FileImport, imports
+from masis.ui.shell import served_database
+from tests.reviewing import ADA
+from tests.ui.conftest import OpenPage, texts
+
+RAGAS = {"user_input": "How long is it?", "retrieved_contexts": ["It is 120 m long."], "response": "It is 120 m [1]."}
+OWN = {"frage": "How long is it?", "quellen": [{"nr": 1, "inhalt": "It is 120 m long."}], "antwort": "120 m [1]."}
+HOSTILE = "<img src=http://example.org/x onerror=alert(1)> ![](http://example.org/y) [c](javascript:1) $x$"
+
+
+@pytest.fixture
+def workbench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
+    path = tmp_path / "imports.db"
+    monkeypatch.setattr(served_database, "_served", [path])
+    st.cache_resource.clear()
+    opened = Workbench.open(path)
+    yield opened
+    st.cache_resource.clear()
+    opened.store.close()
+
+
+def lines(*rows: object) -> bytes:
+    return "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+
+
+def upload(app: AppTest, name: str, content: bytes) -> AppTest:
+    app.file_uploader[0].upload(name, content, "application/octet-stream").run()
+    app.run()
+    assert not app.exception
+    return app
+
+
+def under_way(app: AppTest) -> FileImport:
+    value = app.query_params["import"]
+    found = imports().get(value if isinstance(value, str) else value[0])
+    assert found is not None
+    return found
+
+
+def start(app: AppTest) -> AppTest:
+    app.button(key="start-import").click().run()
+    under_way(app).wait(30)
+    app.run()
+    assert not app.exception
+    return app
+
+
+def box(app: AppTest, label: str):  # type: ignore[no-untyped-def]  # streamlit exports no name for it
+    return next(each for each in app.selectbox if each.label == label)
+
+
+def test_a_file_of_another_tool_is_recognised_imported_and_offered_for_audit(
+    workbench: Workbench, open_page: OpenPage
+) -> None:
+    app = upload(open_page("imports"), "ragas.jsonl", lines(RAGAS, {**RAGAS, "retrieved_contexts": 5}))
+    assert box(app, "Format").value == "ragas"
+    assert "Of 2 rows, 1 case can be imported, 1 row can't." in texts(app)
+    start(app)
+    assert "1 case imported" in texts(app)
+    assert "1 row was not imported." in texts(app)
+    assert workbench.cases.overview().cases == 1
+    assert app.button(key="audit-all").label == "Audit this case"
+    assert app.button(key="back-to-file")
+
+
+def test_a_file_that_went_in_whole_leaves_the_form_and_one_that_did_not_stays_in_it(
+    workbench: Workbench, open_page: OpenPage
+) -> None:
+    app = start(upload(open_page("imports"), "ragas.jsonl", lines(RAGAS)))
+    app.button(key="import-another").click().run()
+    assert app.file_uploader
+    app = start(upload(app, "ragas.jsonl", lines({**RAGAS, "user_input": "And?"}, {**RAGAS, "user_input": {}})))
+    app.button(key="back-to-file").click().run()
+    assert "ragas.jsonl" in texts(app)
+    assert not app.file_uploader
+
+
+def test_columns_are_chosen_where_nothing_fits_and_remembered_for_the_same_set(
+    workbench: Workbench, open_page: OpenPage
+) -> None:
+    app = upload(open_page("imports"), "own.jsonl", lines(OWN))
+    assert box(app, "Format").value == COLUMNS
+    assert app.button(key="start-import").disabled
+    box(app, "Question").select("frage").run()
+    next(each for each in app.multiselect if each.label == "Evidence").select("quellen").run()
+    box(app, "Text of a chunk").select("inhalt").run()
+    box(app, "Id of a chunk").select("nr").run()
+    box(app, "Answer (optional)").select("antwort").run()
+    assert not app.button(key="start-import").disabled
+    start(app)
+    (case,) = workbench.cases.iterate()
+    assert (case.query, case.answer, case.evidence[0].id) == ("How long is it?", "120 m [1].", "1")
+    # another session, another file, the columns in another order
+    again = dict(reversed({**OWN, "frage": "And how wide?"}.items()))
+    fresh = upload(open_page("imports"), "more.jsonl", lines(again))
+    assert box(fresh, "Answer (optional)").value == "antwort"
+    assert not fresh.button(key="start-import").disabled
+
+
+def test_where_two_formats_fit_the_page_asks(workbench: Workbench, open_page: OpenPage) -> None:
+    row = {**RAGAS, "question": "Why?", "contexts": ["So."], "answer": "So."}
+    app = upload(open_page("imports"), "two.jsonl", lines(row))
+    assert box(app, "Format").value is None
+    assert "fits 2 formats: choose one" in texts(app)
+    assert app.button(key="start-import").disabled
+    box(app, "Format").select("hf-rag").run()
+    assert not app.button(key="start-import").disabled
+
+
+def test_what_was_pasted_is_still_there_in_another_session_and_read_as_a_table(
+    workbench: Workbench, open_page: OpenPage
+) -> None:
+    text = 'question\tcontexts\tanswer\nHow long?\t"It is 120 m long."\t120 m\n'
+    workbench.drafts.save(ADA.model_copy(update={"name": ""}), "import", {"text": text})
+    app = open_page("imports")
+    assert box(app, "Format").value == "hf-rag"
+    assert "1 case can be imported" in texts(app)
+
+
+def test_a_file_is_still_there_after_the_session_and_said_to_be_gone_after_the_server(
+    workbench: Workbench, open_page: OpenPage
+) -> None:
+    upload(open_page("imports"), "ragas.jsonl", lines(RAGAS))
+    app = open_page("imports")
+    assert "ragas.jsonl" in texts(app)
+    assert box(app, "Format").value == "ragas"
+    st.cache_resource.clear()
+    app = open_page("imports")
+    assert "The file is no longer on the server" in texts(app)
+
+
+def test_a_file_that_can_not_be_read_is_named_with_the_cure(workbench: Workbench, open_page: OpenPage) -> None:
+    app = upload(open_page("imports"), "photo.json", b"\x89PNG\r\n\x1a\n" + bytes(64))
+    assert "The file can't be imported like this." in texts(app)
+    assert "photo.json: " in texts(app)
+
+
+def test_an_import_can_be_stopped_and_says_what_is_stored(
+    workbench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reached, go_on = threading.Event(), threading.Event()
+    whole = ImportService.add_file
+
+    def stalled(*arguments: object, **named: object) -> Iterator[ImportStep]:
+        for step in whole(*arguments, **named):  # type: ignore[arg-type]
+            yield step
+            reached.set()
+            assert go_on.wait(30)
+
+    monkeypatch.setattr(ImportService, "add_file", stalled)
+    rows = [{**RAGAS, "user_input": f"How long is {number}?"} for number in range(1_200)]
+    app = upload(open_page("imports"), "ragas.jsonl", lines(*rows))
+    app.button(key="start-import").click().run()
+    assert reached.wait(30)
+    app.run()
+    app.button(key="stop-import").click().run()
+    go_on.set()
+    begun = under_way(app)
+    begun.wait(30)
+    app.run()
+    assert begun.stopped
+    assert workbench.cases.overview().cases == begun.step.added < 1_200
+    assert "The import was stopped before the end of the file" in texts(app)
+
+
+def test_an_import_that_the_server_does_not_know_is_said_to_be_unknown(
+    workbench: Workbench, open_page: OpenPage
+) -> None:
+    app = open_page("imports", **{"import": "nonsense"})
+    assert "not known any more" in texts(app)
+
+
+def test_text_of_a_file_is_nowhere_read_as_markdown(workbench: Workbench, open_page: OpenPage) -> None:
+    row = {HOSTILE: HOSTILE, "question": HOSTILE, "passages": [HOSTILE], "answer": 5}
+    app = upload(open_page("imports"), f"{HOSTILE}.jsonl", lines(row, [HOSTILE]))
+    start(app)
+    rendered = [*app.markdown, *app.caption, *app.subheader, *app.error, *app.warning]
+    assert not any("example.org" in str(each.value) for each in rendered)
+    assert not any("example.org" in each.label for each in (*app.button, *app.selectbox, *app.multiselect))
