@@ -49,7 +49,7 @@ def test_a_model_is_chosen_tested_and_watched_and_its_cost_is_reported(
 
     with ModelServer(script, latency_ms=400, issues="always", keys=[KEY]) as server:
         configured(tmp_path, server)
-        with serving("demo", "--db", str(tmp_path / "demo.db"), folder=tmp_path) as base:
+        with serving("serve", "--db", str(tmp_path / "models.db"), folder=tmp_path) as base:
             tab = open_tab(base)
             page = tab.open("/new")
             typed(page, "How long is the Sonder bridge?", EVIDENCE, ANSWER)
@@ -70,7 +70,7 @@ def test_a_model_is_chosen_tested_and_watched_and_its_cost_is_reported(
 def test_a_wrong_key_is_said_before_anything_is_audited(open_tab: OpenTab, browser: object, tmp_path: Path) -> None:
     with ModelServer(keys=[KEY]) as server:
         configured(tmp_path, server, key="sk-wrong-0123456789")
-        with serving("demo", "--db", str(tmp_path / "demo.db"), folder=tmp_path) as base:
+        with serving("serve", "--db", str(tmp_path / "models.db"), folder=tmp_path) as base:
             tab = open_tab(base)
             page = tab.open("/new")
             choose(page, "here:m")
@@ -85,7 +85,9 @@ def test_a_wrong_key_is_said_before_anything_is_audited(open_tab: OpenTab, brows
 def test_a_model_that_cannot_be_asked_is_named_with_the_cure(
     open_tab: OpenTab, browser: object, tmp_path: Path, model: str
 ) -> None:
-    with serving("demo", "--db", str(tmp_path / "demo.db"), folder=tmp_path) as base:  # the choice is kept as a draft
+    with serving(
+        "serve", "--db", str(tmp_path / "models.db"), folder=tmp_path
+    ) as base:  # the choice is kept as a draft
         page = open_tab(base).open("/new")
         choose(page, model)
         expect(page.get_by_text("A model that was chosen can't be asked.")).to_be_visible()
