@@ -31,6 +31,7 @@ page = st.navigation(
         st.Page(PAGES / "metrics.py", title="Metrics", icon=":material/monitoring:", url_path="metrics"),
         st.Page(PAGES / "settings.py", title="Settings", icon=":material/tune:", url_path="settings"),
         st.Page(PAGES / "health.py", title="Health", url_path="health", visibility="hidden"),
+        st.Page(PAGES / "datasets.py", title="Dataset versions", url_path="datasets", visibility="hidden"),
         st.Page(PAGES / "retention.py", title="Retention", url_path="retention", visibility="hidden"),
     ],
     position="top",

@@ -23,6 +23,7 @@ from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.screening.demo import CORPUS, demo_questions
 from masis.services import Actor, Workbench, demo_cases
+from masis.services.exports import Selection
 from tools.browser import FLAGS, installed_browser, settle
 from tools.serving import serving
 
@@ -52,8 +53,11 @@ def prepared(path: Path) -> list[Shot]:
     runs = {case.id: workbench.audits.audit(ADA, case).id for case in cases.values()}
     strict = workbench.settings.model_copy(update={"strictness": "strict", "max_iterations": 1})
     second = workbench.audits.audit(ADA, cases[SHOWN], settings=strict).id
-    for decision in _decisions(workbench, list(cases.values()), runs):
+    for number, decision in enumerate(_decisions(workbench, list(cases.values()), runs)):
         workbench.reviews.submit(Actor(name=decision.reviewer), decision)
+        if number == 8:
+            workbench.datasets.freeze(ADA, "round-1", "decided", Selection(), description="Before the second round")
+    workbench.datasets.freeze(ADA, "round-2", "decided", Selection(), description="After the second round")
     _screenings(workbench)
     undone = workbench.reviews.current(next(iter(cases)))
     assert undone is not None
@@ -89,6 +93,8 @@ def pages(first: str, second: str) -> list[Shot]:
         Shot("settings", "/settings"),
         Shot("health", "/health"),
         Shot("retention", "/retention"),
+        Shot("datasets", "/datasets"),
+        Shot("datasets-compared", "/datasets?version=round-2&against=round-1"),
     ]
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import click
 
@@ -19,6 +20,8 @@ from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.exports import DECIDED, ENCODINGS, FORMATS, SPLITS, Selection, Shares
 from masis.services.records import CaseFilter
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 WHOLE = ("jsonl", "cases", "runs", "executions")
 """Formats that take no filter: they are copies of what the database holds."""
@@ -64,6 +67,52 @@ class Parts(click.ParamType[Shares]):
         return shares
 
 
+def selection_options(command: F) -> F:
+    """Add the filters of the queue, and the split by question: ``chosen_selection`` reads them."""
+    options = (
+        click.option("--search", "text", default="", metavar="WORDS", help="Only cases that hold all these words."),
+        click.option(
+            "--state",
+            "states",
+            type=click.Choice([*_STATES, _ANY]),
+            multiple=True,
+            metavar="STATE",
+            help=f"Only cases in this state: {', '.join(_STATES)}; '{_ANY}' for all. "
+            "Default: those that a person decided.",
+        ),
+        click.option(
+            "--tier", "tiers", type=click.Choice(get_args(ReviewTier)), multiple=True, help="How pressing a review is."
+        ),
+        click.option(
+            "--flag", "flags", multiple=True, metavar="NAME", help="Only cases with this issue in the original answer."
+        ),
+        click.option(
+            "--reason", "reasons", multiple=True, metavar="CODE", help="Only cases with this reason for review."
+        ),
+        click.option("--field", "fields", multiple=True, metavar="NAME", help="Only cases of this field."),
+        click.option("--dataset", "datasets", multiple=True, metavar="NAME", help="Only cases of this data set."),
+        click.option("--model", "models", multiple=True, metavar="MODEL", help="Only cases that this model audited."),
+        click.option(
+            "--reviewer", "reviewers", multiple=True, metavar="NAME", help="Only cases that this person decided."
+        ),
+        click.option(
+            "--quality", type=Range(), metavar="LOW-HIGH", help="Only this range of quality, such as 0.2-0.8."
+        ),
+        click.option("--confidence", type=Range(), metavar="LOW-HIGH", help="Only this range of confidence."),
+        click.option("--split", type=click.Choice(SPLITS), help="Only one side of the split by question."),
+        click.option(
+            "--shares",
+            type=Parts(),
+            default="80/10/10",
+            show_default=True,
+            help="Shares of train, validation and test.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 @click.command()
 @click.option(
     "--format",
@@ -85,32 +134,7 @@ class Parts(click.ParamType[Shares]):
 )
 @out_option(default="-", show_default=True, help="The file to write (a folder for hf); '-' for stdout.")
 @click.option("--manifest", type=click.Path(path_type=Path, dir_okay=False), help="Write the manifest here too.")
-@click.option("--search", "text", default="", metavar="WORDS", help="Only cases that hold all these words.")
-@click.option(
-    "--state",
-    "states",
-    type=click.Choice([*_STATES, _ANY]),
-    multiple=True,
-    metavar="STATE",
-    help=f"Only cases in this state: {', '.join(_STATES)}; '{_ANY}' for all. Default: those that a person decided.",
-)
-@click.option(
-    "--tier", "tiers", type=click.Choice(get_args(ReviewTier)), multiple=True, help="How pressing a review is."
-)
-@click.option(
-    "--flag", "flags", multiple=True, metavar="NAME", help="Only cases with this issue in the original answer."
-)
-@click.option("--reason", "reasons", multiple=True, metavar="CODE", help="Only cases with this reason for review.")
-@click.option("--field", "fields", multiple=True, metavar="NAME", help="Only cases of this field.")
-@click.option("--dataset", "datasets", multiple=True, metavar="NAME", help="Only cases of this data set.")
-@click.option("--model", "models", multiple=True, metavar="MODEL", help="Only cases that this model audited.")
-@click.option("--reviewer", "reviewers", multiple=True, metavar="NAME", help="Only cases that this person decided.")
-@click.option("--quality", type=Range(), metavar="LOW-HIGH", help="Only this range of quality, such as 0.2-0.8.")
-@click.option("--confidence", type=Range(), metavar="LOW-HIGH", help="Only this range of confidence.")
-@click.option("--split", type=click.Choice(SPLITS), help="Only one side of the split by question.")
-@click.option(
-    "--shares", type=Parts(), default="80/10/10", show_default=True, help="Shares of train, validation and test."
-)
+@selection_options
 @database_option
 @click.pass_context
 def export(context: click.Context, /, form: str, encoding: str, out: Path, manifest: Path | None, **given: Any) -> None:
@@ -139,7 +163,7 @@ def export(context: click.Context, /, form: str, encoding: str, out: Path, manif
         return
     if form == "hf" and out == STDIO:
         raise click.UsageError("hf is a folder: name one with --out.")
-    selection = _selection(given)
+    selection = chosen_selection(given)
     total = workbench.cases.count(selection.cases)
     with Progress("Exporting", total) as progress:
         exported = workbench.exports.write_file(
@@ -153,7 +177,7 @@ def export(context: click.Context, /, form: str, encoding: str, out: Path, manif
     if manifest is not None:
         with whole_file(manifest) as stream:
             stream.write((json.dumps(exported.manifest, ensure_ascii=False, indent=2) + "\n").encode())
-    _say_what(exported.manifest, out)
+    say_what(exported.manifest, out)
 
 
 def _refuse_filters(context: click.Context, form: str) -> None:
@@ -164,7 +188,8 @@ def _refuse_filters(context: click.Context, form: str) -> None:
             raise click.UsageError(f"{param.opts[-1]}: the format {form} takes no filter and no encoding.")
 
 
-def _selection(given: dict[str, Any]) -> Selection:
+def chosen_selection(given: dict[str, Any]) -> Selection:
+    """Return the selection that the options describe."""
     states = given["states"] or DECIDED
     bounds = {name: given[name] or (None, None) for name in ("quality", "confidence")}
     names = ("text", "tiers", "flags", "reasons", "fields", "datasets", "models", "reviewers")
@@ -180,7 +205,8 @@ def _selection(given: dict[str, Any]) -> Selection:
     return Selection(cases, given["split"], given["shares"])
 
 
-def _say_what(manifest: dict[str, Any], out: Path) -> None:
+def say_what(manifest: dict[str, Any], out: Path) -> None:
+    """Say how much was written, and what was left out and why."""
     counts = manifest["counts"]
     written = f"{counted(counts['rows'], 'row')} of {counted(counts['cases'], 'case')}"
     say(f"{written} written{'' if out == STDIO else f' to {out}'}.")

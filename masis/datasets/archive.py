@@ -3,7 +3,7 @@
 The first line is ``{"record": "masis-archive", "version": 2}``, the last counts what stands between, so that a file cut
 short is seen. Between them come the team's policies, rubrics and views, all cases, all runs (iterations and events
 included), the whole decision log, all corpora and screenings, the whole screening log and the acceptance memory, the
-log of executions and what retention removed, each in the order they came into the store
+log of executions, what retention removed and the dataset versions, each in the order they came into the store
 (``masis.store.core.archive`` and its like have the records). Reading an archive into an empty database and
 writing it out again gives the same bytes. Memory holds one record at a time, both ways.
 """
@@ -28,6 +28,8 @@ from masis.store.core.archive.records import (
     CaseRecord,
     CorpusRecord,
     Counts,
+    DatasetMemberRecord,
+    DatasetRecord,
     EntryRecord,
     ExecutionRecord,
     PurgeRecord,
@@ -50,7 +52,10 @@ WITH_REDACTED_CASES = 3
 WITH_TEAM_RECORDS = 4
 """Written only where the team has set a policy, a rubric or a view."""
 
-READ = (1, 2, 3, 4)
+WITH_DATASETS = 5
+"""Written only where there is a dataset version."""
+
+READ = (1, 2, 3, 4, 5)
 MAX_LINE_BYTES = 1 << 30
 """A run over a very large case takes one long line."""
 
@@ -68,6 +73,8 @@ _RECORDS: dict[str, type[StoreRecord]] = {
     "execution": ExecutionRecord,
     "redacted_case": RedactedCaseRecord,
     "team": TeamRecord,
+    "dataset": DatasetRecord,
+    "dataset_member": DatasetMemberRecord,
 }
 _NOUNS = ("case", "run", "log entry", "corpus", "abstract", "screening", "screening entry", "acceptance", "purge")
 """What is counted for a person; executions follow from the runs."""
@@ -92,10 +99,10 @@ def is_archive(path: Path) -> bool:
 
 def write_archive(store: Store, stream: BinaryIO) -> int:
     """Write everything the store holds; returns the number of lines."""
-    redacted, team = store.cases.any_redacted(), store.team.any_records()
-    absent = {kind for kind, present in (("redacted_case", redacted), ("team", team)) if not present}
-    counts = {kind: 0 for kind in _RECORDS if kind not in absent}
-    version = WITH_TEAM_RECORDS if team else WITH_REDACTED_CASES if redacted else VERSION
+    redacted, team, datasets = store.cases.any_redacted(), store.team.any_records(), store.datasets.any_versions()
+    present = {"redacted_case": redacted, "team": team, "dataset": datasets, "dataset_member": datasets}
+    counts = {kind: 0 for kind in _RECORDS if present.get(kind, True)}
+    version = WITH_DATASETS if datasets else WITH_TEAM_RECORDS if team else WITH_REDACTED_CASES if redacted else VERSION
     _write(stream, {"record": NAME, "version": version})
     for record in store.read_out():
         counts[record.record] += 1

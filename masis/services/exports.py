@@ -14,6 +14,7 @@ from masis.datasets.exports import (
     SPLITS,
     Exported,
     Format,
+    Quiet,
     Selection,
     Shares,
     write_export,
@@ -58,7 +59,7 @@ class ExportService:
     ) -> Exported:
         """Write the cases that match to a stream, in one of ``FORMATS`` but ``hf``. Raises InputError, NotAllowed."""
         self._access.require(actor, "export")
-        return write_export(self._store, out, form, selection, encoding=encoding, name=name, on_case=on_case)
+        return write_export(self._store, out, form, selection, encoding=encoding, name=name, watcher=Quiet(on_case))
 
     def write_file(
         self,
@@ -75,7 +76,7 @@ class ExportService:
         Raises InputError and NotAllowed.
         """
         self._access.require(actor, "export")
-        return write_file(self._store, path, form, selection, encoding=encoding, on_case=on_case)
+        return write_file(self._store, path, form, selection, encoding=encoding, watcher=Quiet(on_case))
 
     def write_log_csv(self, actor: Actor, out: BinaryIO, wanted: DecisionFilter) -> int:
         """Write the entries of the decision log that match as CSV; returns how many. Raises NotAllowed."""

@@ -11,6 +11,7 @@ from masis.services.access import OPEN, Access
 from masis.services.audits import AuditService, RunService
 from masis.services.backups import BackupService
 from masis.services.cases import CaseService
+from masis.services.datasets import DatasetService
 from masis.services.drafts import DraftService
 from masis.services.exports import ExportService
 from masis.services.health import HealthItem, HealthReport
@@ -39,6 +40,7 @@ class Workbench:
         self.audits = AuditService(store, settings, access)
         self.reviews, self.drafts = ReviewService(store, access), DraftService(store, access)
         self.exports, self.corpora = ExportService(store, access), CorpusService(store, access)
+        self.datasets = DatasetService(store, access)
         self.screenings = ScreeningService(store, settings, access=access)
         self.reassessment = ReassessmentService(store, settings, access)
         self.metrics, self.retention = MetricsService(store), RetentionService(store, access)

@@ -51,10 +51,12 @@ from masis.store.records import (
     CaseFilter,
     CasePage,
     CaseSummary,
+    DatasetVersion,
     DecisionFilter,
     DecisionPage,
     Facets,
     LogHead,
+    LostFromDataset,
     RunProgress,
     RunSummary,
     StoreCheck,
@@ -62,6 +64,7 @@ from masis.store.records import (
 from masis.store.retention import shrinking
 from masis.store.retention.redaction import CaseRedaction, Redactions
 from masis.store.retention.removal import Purges, Retention
+from masis.store.reviews.dataset_versions import ComparedMember, Datasets, Member, pinned
 from masis.store.reviews.decisions import Decisions
 from masis.store.reviews.drafts import Drafts
 from masis.store.reviews.outcomes import CaseOutcome, JudgedRun, Judgement, Outcomes
@@ -73,9 +76,9 @@ from masis.store.screening.screenings import ScreeningProgress, Screenings, Scre
 
 
 class Store:
-    """One database and its parts: ``cases``, ``evidence``, ``runs``, ``executions``, ``decisions``, ``outcomes``;
-    ``drafts``; ``corpora``, ``screenings``, ``screening_log``, ``acceptances``, ``remembered_grades``; ``retention``,
-    ``purges``, ``redactions``, ``team``.
+    """One database and its parts: ``cases``, ``evidence``, ``runs``, ``executions``, ``decisions``, ``outcomes``,
+    ``datasets``; ``drafts``; ``corpora``, ``screenings``, ``screening_log``, ``acceptances``, ``remembered_grades``;
+    ``retention``, ``purges``, ``redactions``, ``team``.
     """
 
     def __init__(self, database: Database) -> None:
@@ -85,6 +88,7 @@ class Store:
         self.executions, self.purges, self.retention = Executions(database), Purges(database), Retention(database)
         self.redactions, self.team = Redactions(database), Team(database)
         self.measures, self.outcomes = Measures(database), Outcomes(database)
+        self.datasets = Datasets(database)
         self.corpora, self.screenings = Corpora(database), Screenings(database)
         self.screening_log = ScreeningLog(database)
         self.inbox = Inbox(database)
@@ -188,9 +192,11 @@ __all__ = [
     "CasePage",
     "CaseRedaction",
     "CaseSummary",
+    "ComparedMember",
     "CorpusImport",
     "CorpusRetriever",
     "CorpusSummary",
+    "DatasetVersion",
     "DecisionFilter",
     "DecisionPage",
     "Distribution",
@@ -198,11 +204,13 @@ __all__ = [
     "JudgedRun",
     "Judgement",
     "LogHead",
+    "LostFromDataset",
     "Measure",
     "MeasureFilter",
     "MeasuredRun",
     "MeasuredRuns",
     "Measures",
+    "Member",
     "Owner",
     "Period",
     "Pick",
@@ -219,6 +227,7 @@ __all__ = [
     "StoreCheck",
     "Unguarded",
     "Upgrade",
+    "pinned",
     "this_process",
     "utc_now",
 ]

@@ -12,6 +12,7 @@ from masis.schema.base import Record, Share
 from masis.schema.old_words import ReadAsToday
 from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry, Verdict
 from masis.schema.run import Iteration, ReviewTier, StepsDone, TerminationReason
+from masis.schema.wording import counted
 
 RunState = Literal["running", "finished", "interrupted"]
 QueueOrder = Literal["risk", "disagreement", "least_confident", "oldest", "newest", "random"]
@@ -220,6 +221,50 @@ class LogHead(NamedTuple):
 
     length: int
     digest: str
+
+
+class DatasetVersion(Record):
+    """A data set frozen under a name: when, by whom, of what, and the manifest that it was made with.
+
+    ``form`` and ``encoding`` are those of an export, ``selection`` the filter, split and shares as the manifest has
+    them; ``log_length`` and ``log_digest`` say where the decision log ended, ``app`` which version of MASIS made it.
+    """
+
+    name: str
+    at: str
+    by: str
+    description: str
+    form: str
+    encoding: str
+    selection: dict[str, Any]
+    manifest: dict[str, Any]
+    log_length: int
+    log_digest: str
+    app: str
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return int(self.manifest["counts"]["rows"])
+
+    @property
+    def cases(self) -> int:
+        """How many cases gave rows."""
+        return int(self.manifest["counts"]["cases"])
+
+
+class LostFromDataset(NamedTuple):
+    """Cases of a dataset version that can't be read as they were: redacted since, or their audit removed."""
+
+    redacted: int
+    removed: int
+
+    def __str__(self) -> str:
+        parts = [
+            *([f"{counted(self.redacted, 'case')} redacted"] if self.redacted else []),
+            *([f"the audits of {counted(self.removed, 'case')} removed by retention"] if self.removed else []),
+        ]
+        return f"not rebuildable: {' and '.join(parts)}" if parts else "rebuildable"
 
 
 class StoreCheck(Record):

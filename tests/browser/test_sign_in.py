@@ -42,6 +42,7 @@ PAGES = (
     "settings",
     "health",
     "retention",
+    "datasets",
 )
 
 

@@ -113,7 +113,7 @@ def test_every_case_is_written_once_unchanged_in_and_pages_are_walked_to_the_end
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("masis.datasets.writers.decisions._PAGE", 2)
-    monkeypatch.setattr("masis.store.reviews.outcomes._BATCH", 2)
+    monkeypatch.setattr("masis.store.reviews.outcomes.AT_ONCE", 2)
     for number in (5, 3, 1, 2, 4):
         decide(bench, number, "approve")
     found = lines(bench)

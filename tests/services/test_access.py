@@ -19,6 +19,7 @@ from masis.schema.run import Run
 from masis.schema.screening import Abstract, Screening
 from masis.schema.team import QueuePolicy, Rubric, SavedView
 from masis.services import SIGN_IN_REQUIRED, Workbench
+from masis.services.exports import Selection
 from masis.services.records import CaseFilter, DecisionFilter
 from masis.services.retention import rule_of
 from masis.services.reviews import SIGNED_IN_BY
@@ -112,6 +113,10 @@ CALLS: dict[str, tuple[Permission, Call]] = {
         "export",
         lambda desk, who: desk.exports.write_log_csv(who, io.BytesIO(), DecisionFilter()),
     ),
+    "datasets.freeze": ("export", lambda desk, who: desk.datasets.freeze(who, "v1", "claims", Selection(CaseFilter()))),
+    "datasets.write": ("export", lambda desk, who: desk.datasets.write(who, "v1", Path("/dev/null"))),
+    "datasets.zipped": ("export", lambda desk, who: desk.datasets.zipped(who, "v1")),
+    "datasets.remove": ("oversee", lambda desk, who: desk.datasets.remove(who, "v1")),
     "corpora.add": ("audit", lambda desk, who: desk.corpora.add(who, "c", [], source="test")),
     "corpora.add_demo": ("audit", lambda desk, who: desk.corpora.add_demo(who)),
     "corpora.remove": ("oversee", lambda desk, who: desk.corpora.remove(who, "c")),
@@ -164,6 +169,7 @@ def state(desk: Workbench) -> tuple[object, ...]:
         tuple(run.id for number in range(3) for run in desk.runs.for_case(f"case-{number}")),
         tuple(desk.corpora.list_all()),
         desk.retention.history(),
+        desk.datasets.list_all(),
         desk.drafts.get(SIGNED_IN["reviewer"], "case:case-1").values,
     )
 

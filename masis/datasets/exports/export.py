@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from masis.datasets.exports.answers import Judged
 from masis.datasets.exports.formats import FORMATS, Format
@@ -39,6 +39,31 @@ class Selection(NamedTuple):
         words = self.cases.model_dump(mode="json", exclude=_NOT_OF_SELECTION, exclude_defaults=True)
         return {"filter": words, "split": self.split, "shares": self.shares._asdict()}
 
+    def outcomes(self, store: Store) -> Iterator[Sided]:
+        """Yield every case that matches with its side of the split; those of another side than wanted too."""
+        sides = splits(store.outcomes.queries(self.cases), self.shares)
+        yield from zip(store.outcomes.iterate(self.cases), sides, strict=True)
+
+
+Sided = tuple[CaseOutcome, str]
+
+
+class Source(Protocol):
+    """What is exported: a selection, or a dataset version."""
+
+    @property
+    def split(self) -> str | None:
+        """The only side that is written; None for all."""
+        ...
+
+    def described(self) -> dict[str, Any]:
+        """Return what the manifest says of it."""
+        ...
+
+    def outcomes(self, store: Store) -> Iterator[Sided]:
+        """Yield its cases."""
+        ...
+
 
 class Exported(NamedTuple):
     """What was written: how many rows, and the manifest."""
@@ -50,15 +75,50 @@ class Exported(NamedTuple):
 Write = Callable[[Judged, dict[str, Any]], None]
 
 
+class Watcher(Protocol):
+    """Follows an export."""
+
+    def on_case(self, done: int) -> None:
+        """Hear how many cases were read."""
+        ...
+
+    def on_outcome(self, outcome: CaseOutcome, side: str, rows: int) -> None:
+        """Receive each case of the data set with the number of its rows."""
+        ...
+
+    def on_end(self, manifest: dict[str, Any]) -> dict[str, Any]:
+        """Return the manifest as it is to be written; raising leaves a file or folder as it was."""
+        ...
+
+
+class Quiet:
+    """Follows an export without a trace; ``heard`` hears how many cases were read."""
+
+    def __init__(self, heard: Callable[[int], None] | None = None) -> None:
+        self._heard = heard
+
+    def on_case(self, done: int) -> None:
+        """Pass it on."""
+        if self._heard is not None:
+            self._heard(done)
+
+    def on_outcome(self, outcome: CaseOutcome, side: str, rows: int) -> None:
+        """Do nothing."""
+
+    def on_end(self, manifest: dict[str, Any]) -> dict[str, Any]:
+        """Return the manifest."""
+        return manifest
+
+
 def write_export(
     store: Store,
     out: BinaryIO,
     form: str,
-    selection: Selection | None = None,
+    selection: Source | None = None,
     *,
     encoding: str = "jsonl",
     name: str = "-",
-    on_case: Callable[[int], None] | None = None,
+    watcher: Watcher | None = None,
 ) -> Exported:
     """Write one export to a stream, as it is read.
 
@@ -69,7 +129,7 @@ def write_export(
         selection: Which cases; those that a person decided where none is given.
         encoding: ``jsonl``; ``csv`` or ``parquet`` for flat formats.
         name: How the manifest names the file.
-        on_case: Hears how many cases were read.
+        watcher: Follows it.
 
     Raises:
         InputError: There is no such format, or it can't be written so.
@@ -80,15 +140,16 @@ def write_export(
         raise InputError("is a folder, not one file", cure="Name a folder with --out.", field="hf")
     stream = DigestStream(out)
     sink = sink_for(how, stream, chosen.columns)
-    tally = _write(store, chosen, selection or Selection(), lambda _judged, row: sink.write(row), on_case)
+    selection, watcher = selection or Selection(), watcher or Quiet()
+    tally = _write(store, chosen, selection, lambda _judged, row: sink.write(row), watcher)
     sink.close()
     out.flush()
     files = [FileDigest(name=name, rows=tally.rows, bytes=stream.size, sha256=stream.sha256)]
-    return Exported(tally.rows, tally.manifest((selection or Selection()).described(), how, files))
+    return Exported(tally.rows, watcher.on_end(tally.manifest(selection.described(), how, files)))
 
 
 def write_folder(
-    store: Store, folder: Path, selection: Selection | None = None, *, on_case: Callable[[int], None] | None = None
+    store: Store, folder: Path, selection: Source | None = None, *, watcher: Watcher | None = None
 ) -> Exported:
     """Write the format ``hf``: ``data/SPLIT.jsonl``, a card and the manifest, the folder whole or not at all.
 
@@ -96,7 +157,7 @@ def write_folder(
     """
     if folder.exists() and not (folder / MANIFEST).is_file() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError("holds other files", cure="Name a new folder.", file=str(folder))
-    chosen, selection = FORMATS["hf"], selection or Selection()
+    chosen, selection, watcher = FORMATS["hf"], selection or Selection(), watcher or Quiet()
     made = Path(tempfile.mkdtemp(dir=folder.absolute().parent, prefix=f".{folder.name[:100]}."))
     try:
         (made / "data").mkdir()
@@ -104,12 +165,12 @@ def write_folder(
             opened = {side: files.enter_context((made / "data" / f"{side}.jsonl").open("wb")) for side in SPLITS}
             streams = {side: DigestStream(stream) for side, stream in opened.items()}
             sinks = {side: sink_for("jsonl", stream, ()) for side, stream in streams.items()}
-            tally = _write(store, chosen, selection, lambda judged, row: sinks[judged.split].write(row), on_case)
+            tally = _write(store, chosen, selection, lambda judged, row: sinks[judged.split].write(row), watcher)
         digests = [
             FileDigest(name=f"data/{side}.jsonl", rows=tally.splits[side], bytes=each.size, sha256=each.sha256)
             for side, each in streams.items()
         ]
-        manifest = tally.manifest(selection.described(), "jsonl", digests)
+        manifest = watcher.on_end(tally.manifest(selection.described(), "jsonl", digests))
         (made / MANIFEST).write_bytes(manifest_bytes(manifest))
         (made / "README.md").write_text(_card(manifest), encoding="utf-8")
         made.chmod(0o755)
@@ -133,10 +194,10 @@ def write_file(
     store: Store,
     path: Path,
     form: str,
-    selection: Selection | None = None,
+    selection: Source | None = None,
     *,
     encoding: str = "jsonl",
-    on_case: Callable[[int], None] | None = None,
+    watcher: Watcher | None = None,
 ) -> Exported:
     """Write an export to a file, whole or not at all, and its manifest beside it as ``NAME.manifest.json``.
 
@@ -145,11 +206,11 @@ def write_file(
     """
     _checked(form, encoding)
     if path == STDIO:
-        return write_export(store, sys.stdout.buffer, form, selection, encoding=encoding, on_case=on_case)
+        return write_export(store, sys.stdout.buffer, form, selection, encoding=encoding, watcher=watcher)
     if form == "hf":
-        return write_folder(store, path, selection, on_case=on_case)
+        return write_folder(store, path, selection, watcher=watcher)
     with whole_file(path) as stream:
-        written = write_export(store, stream, form, selection, encoding=encoding, name=path.name, on_case=on_case)
+        written = write_export(store, stream, form, selection, encoding=encoding, name=path.name, watcher=watcher)
     if path.is_file():
         with whole_file(manifest_path(path)) as stream:
             stream.write(manifest_bytes(written.manifest))
@@ -182,17 +243,16 @@ def _checked(form: str, encoding: str) -> tuple[Format, str]:
     return chosen, "json" if chosen.suffix == ".json" else encoding
 
 
-def _write(
-    store: Store, form: Format, selection: Selection, write: Write, on_case: Callable[[int], None] | None
-) -> Tally:
+def _write(store: Store, form: Format, selection: Source, write: Write, watcher: Watcher) -> Tally:
     tally = Tally(form)
     with store.database.reading():  # the sides of the questions and the cases are of one moment
-        sides = splits(store.outcomes.queries(selection.cases), selection.shares)
-        for number, outcome in enumerate(store.outcomes.iterate(selection.cases)):
-            if on_case is not None and number % 100 == 0:
-                on_case(number)
-            if selection.split in (None, sides[number]):
-                _write_case(outcome, sides[number], form, tally, write)
+        for number, (outcome, side) in enumerate(selection.outcomes(store)):
+            if number % 100 == 0:
+                watcher.on_case(number)
+            if selection.split in (None, side):
+                rows = tally.rows
+                _write_case(outcome, side, form, tally, write)
+                watcher.on_outcome(outcome, side, tally.rows - rows)
     return tally
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pydantic_core import from_json
@@ -20,7 +20,8 @@ from masis.store.core.connections import Database
 from masis.store.records import CaseFilter
 from masis.store.reviews.decisions import LOG
 
-_BATCH = 200
+AT_ONCE = 200
+"""Cases that are read together."""
 
 
 class JudgedRun(NamedTuple):
@@ -42,6 +43,7 @@ class Judgement(NamedTuple):
 
     ``entry`` is None where only the machine judged; ``in_force`` where the case's state follows from it. ``iteration``
     is the audited iteration as stored; it and ``run`` are None where there is none, or where retention removed it.
+    ``run_seq`` is the run's number in the store.
     """
 
     entry: LogEntry | None
@@ -49,18 +51,20 @@ class Judgement(NamedTuple):
     run: JudgedRun | None
     number: int | None
     iteration: dict[str, Any] | None
+    run_seq: int | None = None
 
 
 class CaseOutcome(NamedTuple):
     """A case as imported, its state, and the judgements that stand: the last one of each reviewer, in log order.
 
-    An adjudication is one of them where the case's state follows from it.
+    An adjudication is one of them where the case's state follows from it. ``seq`` is the case's number in the store.
     """
 
     case: dict[str, Any]
     state: str
     redacted: bool
     judgements: tuple[Judgement, ...]
+    seq: int = 0
 
     @property
     def current(self) -> Judgement | None:
@@ -84,7 +88,7 @@ class Outcomes:
             while seqs := [
                 row[0]
                 for row in connection.execute(
-                    f"SELECT seq FROM cases WHERE {where} AND seq > ? ORDER BY seq LIMIT {_BATCH}",  # noqa: S608
+                    f"SELECT seq FROM cases WHERE {where} AND seq > ? ORDER BY seq LIMIT {AT_ONCE}",  # noqa: S608
                     [*values, last],
                 )
             ]:
@@ -104,6 +108,15 @@ class Outcomes:
             yield from (str(row[0] or "") for row in rows)
 
 
+class Pinned(NamedTuple):
+    """A judgement by numbers, as a dataset version keeps it."""
+
+    entry: int | None
+    in_force: bool
+    run: int | None
+    number: int | None
+
+
 class _Wanted(NamedTuple):
     """A judgement before its run is read; the run decided about, else the newest finished one."""
 
@@ -114,16 +127,38 @@ class _Wanted(NamedTuple):
 
 
 def _batch(connection: sqlite3.Connection, seqs: Sequence[int]) -> Iterator[CaseOutcome]:
-    marks = ", ".join("?" * len(seqs))
-    cases = connection.execute(
+    cases = _cases(connection, seqs)
+    logged: dict[int, list[sqlite3.Row]] = defaultdict(list)
+    for row in LOG.rows(connection, f"log.case_seq IN ({_marks(seqs)})", list(seqs)):
+        logged[row["case_seq"]].append(row)
+    yield from _read(connection, cases, {case["seq"]: _wanted(case, logged[case["seq"]]) for case in cases})
+
+
+def outcomes_of(connection: sqlite3.Connection, pins: Mapping[int, Sequence[Pinned]]) -> Iterator[CaseOutcome]:
+    """Yield cases by their numbers, each with the judgements named for it, whatever counts now."""
+    numbers = [each.entry for pinned in pins.values() for each in pinned if each.entry is not None]
+    entries = {row["seq"]: LOG.read(row) for row in LOG.rows(connection, f"log.seq IN ({_marks(numbers)})", numbers)}
+    wanted = {
+        seq: [
+            _Wanted(None if each.entry is None else entries[each.entry], each.in_force, each.run, each.number)
+            for each in pinned
+        ]
+        for seq, pinned in pins.items()
+    }
+    yield from _read(connection, _cases(connection, list(pins)), wanted)
+
+
+def _cases(connection: sqlite3.Connection, seqs: Sequence[int]) -> list[sqlite3.Row]:
+    return connection.execute(
         f"""SELECT seq, state, run_seq, decision_seq, redaction_seq, pending, payload
-            FROM cases JOIN case_payloads ON case_seq = seq WHERE seq IN ({marks}) ORDER BY seq""",  # noqa: S608
+            FROM cases JOIN case_payloads ON case_seq = seq WHERE seq IN ({_marks(seqs)}) ORDER BY seq""",  # noqa: S608
         seqs,
     ).fetchall()
-    logged: dict[int, list[sqlite3.Row]] = defaultdict(list)
-    for row in LOG.rows(connection, f"log.case_seq IN ({marks})", list(seqs)):
-        logged[row["case_seq"]].append(row)
-    wanted = {case["seq"]: _wanted(case, logged[case["seq"]]) for case in cases}
+
+
+def _read(
+    connection: sqlite3.Connection, cases: Sequence[sqlite3.Row], wanted: Mapping[int, Sequence[_Wanted]]
+) -> Iterator[CaseOutcome]:
     runs = _Runs(connection, [each for judged in wanted.values() for each in judged])
     for case in cases:
         yield CaseOutcome(
@@ -131,7 +166,12 @@ def _batch(connection: sqlite3.Connection, seqs: Sequence[int]) -> Iterator[Case
             state=case["state"],
             redacted=case["redaction_seq"] is not None,
             judgements=tuple(map(runs.judgement, wanted[case["seq"]])),
+            seq=case["seq"],
         )
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))
 
 
 def _wanted(case: sqlite3.Row, rows: Sequence[sqlite3.Row]) -> list[_Wanted]:
@@ -191,7 +231,7 @@ class _Runs:
         seq, number = self._place(wanted)
         found = None if seq is None or number is None else self._iterations.get((seq, number))
         run = None if seq is None else self._runs[seq]
-        return Judgement(wanted.entry, wanted.in_force, run, number or wanted.number, found)
+        return Judgement(wanted.entry, wanted.in_force, run, number or wanted.number, found, seq)
 
 
 def _judged_run(row: sqlite3.Row, result: dict[str, Any]) -> JudgedRun:

@@ -14,6 +14,7 @@ from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.exports import ENCODINGS, FORMATS, Selection
 from masis.services.records import CaseFilter
+from masis.ui.shell import address
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
 
@@ -45,6 +46,13 @@ def show_export(workbench: Workbench, wanted: CaseFilter, total: int) -> None:
             on_click="ignore",
             width="stretch",
             help="The cases that match search and filters, on all pages of the list.",
+        )
+        st.page_link(
+            "pages/datasets.py",
+            label="Freeze these cases",
+            icon=":material/ac_unit:",
+            query_params=address.list_parameters(),
+            help="As a dataset version: under a name, to be compared with others and written again byte for byte.",
         )
 
 

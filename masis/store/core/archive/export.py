@@ -18,8 +18,11 @@ from masis.store.core.archive.records import (
     UNDER_WAY,
     AbstractRecord,
     AcceptanceRecord,
+    ArchivedJudgement,
     CaseRecord,
     CorpusRecord,
+    DatasetMemberRecord,
+    DatasetRecord,
     EntryRecord,
     ExecutionRecord,
     PurgeRecord,
@@ -33,7 +36,7 @@ from masis.store.core.archive.records import (
 from masis.store.core.chained_log import PLACE, ChainedLog
 from masis.store.core.connections import Database
 from masis.store.retention.removal import purge_numbered, removals_of
-from masis.store.reviews import decisions
+from masis.store.reviews import dataset_versions, decisions
 from masis.store.screening import log as screening_log
 
 RUNS = "SELECT runs.*, cases.id AS case_id FROM runs JOIN cases ON cases.seq = case_seq"
@@ -65,6 +68,7 @@ def read_out(database: Database) -> Iterator[StoreRecord]:
             yield ScreeningEntryRecord(**_entry(row, screening_log.LOG))
         yield from _acceptances(connection)
         yield from _executions(connection)
+        yield from _datasets(connection)
     finally:
         connection.close()
 
@@ -151,6 +155,31 @@ def _measures(connection: sqlite3.Connection, run_id: str) -> dict[str, Any] | N
 
 def _without(row: sqlite3.Row, key: str) -> dict[str, Any]:
     return {name: row[name] for name in row.keys() if name != key}  # noqa: SIM118 (a row iterates over its values)
+
+
+def _datasets(connection: sqlite3.Connection) -> Iterator[StoreRecord]:
+    for row in connection.execute("SELECT * FROM dataset_versions ORDER BY seq").fetchall():
+        yield DatasetRecord(version=dataset_versions.read_version(row))
+        for member in dataset_versions.members_of(connection, row["seq"]):
+            yield DatasetMemberRecord(
+                dataset=row["name"],
+                case_id=_id(connection, "cases", member.case_seq) or "",
+                **{name: getattr(member, name) for name in ("state", "redacted", "side", "rows")},
+                judgements=[
+                    ArchivedJudgement(
+                        entry=_id(connection, "decision_log", each.entry),
+                        run=_id(connection, "runs", each.run),
+                        **{name: getattr(each, name) for name in ("in_force", "number", "redacted", "label")},
+                    )
+                    for each in member.judgements
+                ],
+            )
+
+
+def _id(connection: sqlite3.Connection, table: str, seq: int | None) -> str | None:
+    if seq is None:
+        return None
+    return str(connection.execute(f"SELECT id FROM {table} WHERE seq = ?", [seq]).fetchone()[0])  # noqa: S608
 
 
 def _entry(row: sqlite3.Row, log: ChainedLog[Any, Any]) -> dict[str, Any]:

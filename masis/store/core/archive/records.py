@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 from masis.schema.base import OpenRecord, Record
 from masis.schema.review import EntryKind
 from masis.store.core.process_owner import Owner
+from masis.store.records import DatasetVersion
 
 ALTERED = "The archive was altered or put together by hand: export it again from the database."
 UNDER_WAY = "It was under way when the archive was written."
@@ -198,6 +199,37 @@ class TeamRecord(Record):
     content: dict[str, Any]
 
 
+class DatasetRecord(Record):
+    """A dataset version; its members follow."""
+
+    record: Literal["dataset"] = "dataset"
+    version: DatasetVersion
+
+
+class ArchivedJudgement(Record):
+    """A judgement of a member."""
+
+    entry: str | None
+    in_force: bool
+    run: str | None
+    number: int | None
+    redacted: bool
+    label: str
+
+
+class DatasetMemberRecord(Record):
+    """A case of a dataset version; ``judgements`` name entries and runs by their ids."""
+
+    record: Literal["dataset_member"] = "dataset_member"
+    dataset: str
+    case_id: str
+    state: str
+    redacted: bool
+    side: str
+    rows: int
+    judgements: list[ArchivedJudgement]
+
+
 StoreRecord = (
     CaseRecord
     | RedactedCaseRecord
@@ -211,6 +243,8 @@ StoreRecord = (
     | PurgeRecord
     | ExecutionRecord
     | TeamRecord
+    | DatasetRecord
+    | DatasetMemberRecord
 )
 
 
@@ -229,6 +263,8 @@ class Counts(NamedTuple):
     executions: int = 0
     redacted_cases: int = 0
     team_records: int = 0
+    datasets: int = 0
+    dataset_members: int = 0
 
 
 KINDS = (
@@ -244,5 +280,7 @@ KINDS = (
     "execution",
     "redacted_case",
     "team",
+    "dataset",
+    "dataset_member",
 )
 """The names of the records, as they name themselves."""

@@ -55,6 +55,8 @@ from masis.store.core.archive.records import (
     CaseRecord,
     CorpusRecord,
     Counts,
+    DatasetMemberRecord,
+    DatasetRecord,
     EntryRecord,
     ExecutionRecord,
     LogRecord,
@@ -71,7 +73,7 @@ from masis.store.core.archive.records import (
 from masis.store.core.chained_log import PLACE, ChainedLog, Place, canonical_json, place_after, sha256
 from masis.store.core.connections import Database
 from masis.store.retention.removal import insert_purge, insert_removal
-from masis.store.reviews import decisions, team
+from masis.store.reviews import dataset_versions, decisions, team
 from masis.store.reviews.states import refresh
 from masis.store.screening import corpora, corpus_search
 from masis.store.screening import log as screening_log
@@ -126,6 +128,10 @@ class Restoring:
                 self._put_screening(record)
             case AcceptanceRecord():
                 self._put_acceptance(record)
+            case DatasetRecord():
+                dataset_versions.insert_version(self._connection, record.version)
+            case DatasetMemberRecord():
+                self._put_dataset_member(record)
             case PurgeRecord():
                 purge = Purge.model_validate(record.purge)
                 insert_purge(self._connection, purge)
@@ -269,6 +275,27 @@ class Restoring:
         kinds: dict[str, type[Record]] = {"policy": QueuePolicy, "rubric": Rubric, "view": SavedView}
         kinds[record.kind].model_validate(record.content)
         team.append_record(self._connection, record.at, record.by, record.kind, record.name, _text(record.content))
+
+    def _put_dataset_member(self, record: DatasetMemberRecord) -> None:
+        case, dataset = (
+            self._number("cases", record.case_id, "case_id"),
+            self._number("dataset_versions", record.dataset, "dataset", column="name"),
+        )
+        assert case is not None
+        assert dataset is not None
+        judgements = tuple(
+            dataset_versions.PinnedJudgement(
+                entry=self._number("decision_log", each.entry, "judgements.entry"),
+                in_force=int(each.in_force),
+                run=self._number("runs", each.run, "judgements.run"),
+                number=each.number,
+                redacted=int(each.redacted),
+                label=each.label,
+            )
+            for each in record.judgements
+        )
+        member = dataset_versions.Member(case, record.state, int(record.redacted), record.side, record.rows, judgements)
+        dataset_versions.insert_members(self._connection, dataset, [member])
 
     def _decision_links(self, about: Decision | RedactedEntry) -> dict[str, int | None]:
         return {

@@ -38,6 +38,7 @@ from masis.store.core.migrations.steps import (
     m017_signatures,
     m018_team,
     m019_inbox,
+    m020_dataset_versions,
 )
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     m017_signatures,
     m018_team,
     m019_inbox,
+    m020_dataset_versions,
 )
 
 

@@ -958,3 +958,42 @@ def m018_team(db: Database) -> None:
         """,
     ):
         db.execute(statement)
+
+
+# Data sets frozen under a name.
+
+
+def m020_dataset_versions(db: Database) -> None:
+    """Which cases, entries and audits a data set was made of, and its manifest; no text of them."""
+    for statement in (
+        """
+        CREATE TABLE dataset_versions (
+            seq INTEGER PRIMARY KEY,
+            name TEXT NOT NULL UNIQUE,
+            at TEXT NOT NULL,
+            by TEXT NOT NULL,
+            description TEXT NOT NULL,
+            form TEXT NOT NULL,
+            encoding TEXT NOT NULL,
+            selection TEXT NOT NULL,
+            manifest TEXT NOT NULL,
+            log_length INTEGER NOT NULL,
+            log_digest TEXT NOT NULL,
+            app TEXT NOT NULL
+        ) STRICT
+        """,
+        # judgements: [[entry, in force, run, iteration, redacted then, digest of what was decided], ...]
+        """
+        CREATE TABLE dataset_members (
+            dataset_seq INTEGER NOT NULL REFERENCES dataset_versions (seq),
+            case_seq INTEGER NOT NULL REFERENCES cases (seq),
+            state TEXT NOT NULL,
+            redacted INTEGER NOT NULL,
+            side TEXT NOT NULL,
+            rows INTEGER NOT NULL,
+            judgements TEXT NOT NULL,
+            PRIMARY KEY (dataset_seq, case_seq)
+        ) STRICT, WITHOUT ROWID
+        """,
+    ):
+        db.execute(statement)

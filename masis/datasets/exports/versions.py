@@ -1,0 +1,244 @@
+"""Dataset versions: a data set frozen under a name, made again byte for byte, and compared with another one.
+
+The store keeps which cases, entries and audits it was made of (``masis.store.reviews.dataset_versions``) and the
+manifest with the digest of its bytes. Making it again writes the format from these and compares the digest: so it is
+either the same bytes, or an error that says why it can't be.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from masis import version
+from masis.datasets.exports.export import Exported, Quiet, Selection, Sided, write_export, write_file
+from masis.datasets.exports.formats import FORMATS
+from masis.errors import InputError, StoreError
+from masis.store import CaseOutcome, ComparedMember, DatasetVersion, LogHead, Member, Store, pinned
+
+_NAME = re.compile(r"\w[\w.-]{0,99}")
+LONGEST_DESCRIPTION = 2_000
+
+
+def freeze(
+    store: Store,
+    name: str,
+    form: str,
+    selection: Selection,
+    *,
+    by: str,
+    description: str = "",
+    encoding: str = "jsonl",
+    on_case: Callable[[int], None] | None = None,
+) -> DatasetVersion:
+    """Keep what an export of this selection holds now under a name.
+
+    Raises:
+        InputError: The name or the description can't be kept, there is no such format, or nothing matches.
+        StoreError: The name is taken.
+
+    """
+    _check(name, description)
+    with tempfile.TemporaryFile() as spool, tempfile.TemporaryDirectory() as folder:
+        watcher = _Freezing(store, spool, on_case)
+        file = file_name(name, form, encoding)
+        with store.database.reading():  # the end of the log and the cases are of one moment
+            head = store.datasets.log_head()
+            if form == "hf":
+                manifest = write_file(store, Path(folder) / file, form, selection, watcher=watcher).manifest
+            else:
+                with Path(os.devnull).open("wb") as nowhere:
+                    manifest = write_export(
+                        store, nowhere, form, selection, encoding=encoding, name=file, watcher=watcher
+                    ).manifest
+        if not manifest["counts"]["rows"]:
+            raise InputError("holds nothing: no case that matches gives a row", cure="Choose other filters.")
+        made = _version(store, name, form, by, description, manifest, head)
+        store.datasets.add(made, watcher.members())
+    return made
+
+
+def _version(
+    store: Store, name: str, form: str, by: str, description: str, manifest: dict[str, Any], head: LogHead
+) -> DatasetVersion:
+    at = store.database.now()
+    frozen = {
+        "name": name,
+        "description": description,
+        "frozen_at": at,
+        "frozen_by": by,
+        "decision_log": head._asdict(),
+    }
+    return DatasetVersion(
+        name=name,
+        at=at,
+        by=by,
+        description=description,
+        form=form,
+        encoding=manifest["encoding"] if FORMATS[form].flat else "jsonl",
+        selection={key: manifest[key] for key in ("filter", "split", "shares")},
+        manifest={**manifest, "dataset": frozen},
+        log_length=head.length,
+        log_digest=head.digest,
+        app=version.APP,
+    )
+
+
+def _check(name: str, description: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            "is no name for a dataset version", cure="Use letters, digits, '.', '-' and '_', at most 100.", field="name"
+        )
+    if len(description) > LONGEST_DESCRIPTION or "\x00" in description:
+        raise InputError(
+            "can't be kept", cure=f"Write at most {LONGEST_DESCRIPTION:,} characters.", field="description"
+        )
+
+
+def file_name(name: str, form: str, encoding: str) -> str:
+    """Return the name that the file of a version has unless another is chosen; of ``hf`` it is a folder's."""
+    suffix = FORMATS[form].suffix if form in FORMATS else ""
+    return f"{name}{suffix if encoding == 'jsonl' else f'.{encoding}'}"
+
+
+class _Freezing(Quiet):
+    """Keeps the members in a file until the export is complete: a million would not fit into memory."""
+
+    def __init__(self, store: Store, spool: Any, on_case: Callable[[int], None] | None) -> None:
+        super().__init__(on_case)
+        self._store, self._spool = store, spool
+
+    def on_outcome(self, outcome: CaseOutcome, side: str, rows: int) -> None:
+        """Keep it."""
+        self._spool.write(json.dumps(pinned(outcome, side, rows)).encode() + b"\n")
+
+    def members(self) -> Iterator[Member]:
+        """Yield what was kept."""
+        self._spool.seek(0)
+        for line in self._spool:
+            case_seq, state, redacted, side, rows, judgements = json.loads(line)
+            yield Member(case_seq, state, redacted, side, rows, judgements)
+
+
+class _Frozen(NamedTuple):
+    """A version as a source of an export; it holds the cases of the wanted side alone."""
+
+    version: DatasetVersion
+    split: None = None
+
+    def described(self) -> dict[str, Any]:
+        return self.version.selection
+
+    def outcomes(self, store: Store) -> Iterator[Sided]:
+        return store.datasets.outcomes(self.version.name)
+
+
+class _Rebuilding(Quiet):
+    """Lets a file take its place only where its bytes are those that were frozen."""
+
+    def __init__(self, frozen: DatasetVersion, on_case: Callable[[int], None] | None) -> None:
+        super().__init__(on_case)
+        self._frozen = frozen
+
+    def on_end(self, manifest: dict[str, Any]) -> dict[str, Any]:
+        """Return the manifest as it was frozen, with the names that the files have now. Raises StoreError."""
+        frozen = self._frozen
+        if _digests(manifest) != _digests(frozen.manifest):
+            made_by = f"It was frozen with MASIS {frozen.app}, this is {version.APP}"
+            raise StoreError(
+                f"dataset version {frozen.name!r} can't be rebuilt byte for byte: the format {frozen.form} gives other "
+                f"bytes now. {made_by}; where these differ, rebuild it with that version. Where they don't, the "
+                "database was changed by something else: `masis health` and `masis verify-log` look for that."
+            )
+        return {**frozen.manifest, "files": manifest["files"]}
+
+
+def _digests(manifest: dict[str, Any]) -> list[tuple[int, str]]:
+    return [(each["bytes"], each["sha256"]) for each in manifest["files"]]
+
+
+def rebuild(store: Store, name: str, path: Path, *, on_case: Callable[[int], None] | None = None) -> Exported:
+    """Write a version to a file (a folder for ``hf``) with its manifest: the bytes that were frozen, or nothing.
+
+    What is written to stdout or a pipe is gone before the digest is known: an error then comes after it.
+
+    Raises:
+        UnknownRecord: There is no such version.
+        StoreError: Cases were redacted since, audits removed, or the bytes are others; the file is as it was.
+
+    """
+    frozen = store.datasets.get(name)
+    lost = store.datasets.lost(name)
+    if any(lost):
+        raise StoreError(f"dataset version {name!r} is {lost}. Freeze its selection again for what is left.")
+    watcher = _Rebuilding(frozen, on_case)
+    return write_file(store, path, frozen.form, _Frozen(frozen), encoding=frozen.encoding, watcher=watcher)
+
+
+Kind = Literal["added", "removed", "relabelled", "moved", "audited_anew"]
+KINDS: tuple[Kind, ...] = ("added", "removed", "relabelled", "moved", "audited_anew")
+
+
+class Change(NamedTuple):
+    """A case that two versions differ in, and how; ``was`` and ``now`` say state and side, None where it is absent.
+
+    ``relabelled``: its state, or what a reviewer decided or marked, is another one. ``moved``: it stands on another
+    side of the split. ``audited_anew``: the decision is about another audit or answer.
+    """
+
+    case_id: str
+    kinds: tuple[Kind, ...]
+    was: tuple[str, str] | None
+    now: tuple[str, str] | None
+
+
+def changes(store: Store, first: str, second: str) -> Iterator[Change]:
+    """Yield the cases in which the second version differs from the first, in the order of import.
+
+    Cases that give no row in a version are not part of it. Raises UnknownRecord.
+    """
+    with store.database.reading():
+        lefts, rights = store.datasets.compared(first), store.datasets.compared(second)
+        left, right = next(lefts, None), next(rights, None)
+        while left is not None or right is not None:
+            if right is None or (left is not None and left.case_seq < right.case_seq):
+                assert left is not None
+                yield Change(left.case_id, ("removed",), _shown(left), None)
+                left = next(lefts, None)
+            elif left is None or right.case_seq < left.case_seq:
+                yield Change(right.case_id, ("added",), None, _shown(right))
+                right = next(rights, None)
+            else:
+                if kinds := tuple(_differences(left, right)):
+                    yield Change(left.case_id, kinds, _shown(left), _shown(right))
+                left, right = next(lefts, None), next(rights, None)
+
+
+def _shown(member: ComparedMember) -> tuple[str, str]:
+    return member.state, member.side
+
+
+def _differences(left: ComparedMember, right: ComparedMember) -> Iterator[Kind]:
+    labels = [sorted((each.label, each.in_force) for each in side.judgements) for side in (left, right)]
+    if left.state != right.state or labels[0] != labels[1]:
+        yield "relabelled"
+    if left.side != right.side:
+        yield "moved"
+    audits = [sorted((each.run or 0, each.number or 0) for each in side.judgements) for side in (left, right)]
+    if audits[0] != audits[1]:
+        yield "audited_anew"
+
+
+__all__ = [
+    "KINDS",
+    "Change",
+    "changes",
+    "file_name",
+    "freeze",
+    "rebuild",
+]

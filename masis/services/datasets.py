@@ -1,0 +1,112 @@
+"""Dataset versions: data sets out of what was decided, frozen under a name, compared, and written again."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+import zipfile
+from collections import Counter
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from masis.datasets.exports import Change, Exported, Selection, changes, freeze, rebuild
+from masis.datasets.exports.versions import KINDS, Kind, file_name
+from masis.schema.actor import Actor
+from masis.services.access import OPEN, Access
+from masis.services.records import DatasetVersion, LostFromDataset
+from masis.services.reviews import name_of
+from masis.store import Store
+
+
+class Comparison(NamedTuple):
+    """What differs between two versions: how many cases by kind, and the first of them."""
+
+    counts: dict[Kind, int]
+    cases: tuple[Change, ...]
+    total: int
+
+
+class DatasetService:
+    """The use cases of dataset versions. Looking at them takes no role; making and taking them out that of exports."""
+
+    def __init__(self, store: Store, access: Access = OPEN) -> None:
+        self._store, self._access = store, access
+
+    def freeze(
+        self,
+        actor: Actor,
+        name: str,
+        form: str,
+        selection: Selection,
+        *,
+        description: str = "",
+        encoding: str = "jsonl",
+        on_case: Callable[[int], None] | None = None,
+    ) -> DatasetVersion:
+        """Freeze what an export of this selection holds now. Raises InputError, StoreError and NotAllowed."""
+        self._access.require(actor, "export")
+        return freeze(
+            self._store,
+            name,
+            form,
+            selection,
+            by=name_of(actor),
+            description=description,
+            encoding=encoding,
+            on_case=on_case,
+        )
+
+    def list_all(self) -> tuple[DatasetVersion, ...]:
+        """All versions, the newest first."""
+        return self._store.datasets.list_all()
+
+    def get(self, name: str) -> DatasetVersion:
+        """One version. Raises UnknownRecord."""
+        return self._store.datasets.get(name)
+
+    def lost(self, name: str) -> LostFromDataset:
+        """How many of its cases were redacted since, or lost their audits to retention. Raises UnknownRecord."""
+        return self._store.datasets.lost(name)
+
+    def compare(self, first: str, second: str, most: int = 100) -> Comparison:
+        """Count what differs between two versions, and name the first ``most`` cases. Raises UnknownRecord."""
+        counts, found = Counter[Kind](), list[Change]()
+        differences = changes(self._store, first, second)
+        for change in islice(differences, most):
+            found.append(change)
+            counts.update(change.kinds)
+        total = len(found)
+        for change in differences:
+            counts.update(change.kinds)
+            total += 1
+        return Comparison({kind: counts[kind] for kind in KINDS}, tuple(found), total)
+
+    def write(self, actor: Actor, name: str, path: Path, *, on_case: Callable[[int], None] | None = None) -> Exported:
+        """Write a version to a file (a folder for ``hf``) with its manifest: the bytes that were frozen, or nothing.
+
+        Raises UnknownRecord, StoreError where it can't be rebuilt, and NotAllowed.
+        """
+        self._access.require(actor, "export")
+        return rebuild(self._store, name, path, on_case=on_case)
+
+    def zipped(self, actor: Actor, name: str) -> io.BytesIO:
+        """Return a version and its manifest as a zip file. Raises as ``write`` does."""
+        self._access.require(actor, "export")
+        version, out = self.get(name), io.BytesIO()
+        with tempfile.TemporaryDirectory() as folder:
+            self.write(actor, name, Path(folder) / file_name(name, version.form, version.encoding))
+            with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+                for file in sorted(Path(folder).rglob("*")):
+                    archive.write(file, file.relative_to(folder))
+        out.seek(0)
+        return out
+
+    def remove(self, actor: Actor, name: str) -> None:
+        """Remove a version; cases and decisions stay. Raises UnknownRecord and NotAllowed."""
+        self._access.require(actor, "oversee")
+        self._store.datasets.remove(name)
+
+
+__all__ = ["Change", "Comparison", "DatasetService", "Kind", "file_name"]

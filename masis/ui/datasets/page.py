@@ -1,0 +1,252 @@
+"""The page of dataset versions: a list, one of them with its figures, a comparison of two, and freezing another."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from masis.errors import MasisError, NotAllowed, UnknownRecord
+from masis.schema.wording import counted
+from masis.services import Workbench
+from masis.services.datasets import Change, Comparison
+from masis.services.exports import DECIDED, ENCODINGS, FORMATS, Selection
+from masis.services.records import CaseFilter, DatasetVersion
+from masis.ui.components.linked_table import Cell, Row, column, linked_table, row
+from masis.ui.queue.export import MOST_CASES
+from masis.ui.shell import address
+from masis.ui.shell.inputs import show_value
+from masis.ui.shell.reviewer import actor
+from masis.ui.shell.served_database import command_markdown
+from masis.ui.shell.wording import STATE, escaped
+
+COMPARED = 50
+"""Cases of a comparison that are named on the page; `masis dataset compare` names all."""
+
+_FROZEN = "dataset-frozen"
+
+KINDS = {
+    "added": "added",
+    "removed": "removed",
+    "relabelled": "relabelled",
+    "moved": "on another side of the split",
+    "audited_anew": "about another audit or answer",
+}
+
+
+def show_datasets(workbench: Workbench) -> None:
+    """Draw the page."""
+    st.title("Dataset versions")
+    st.markdown(
+        "A version keeps which cases, decisions and audits a data set was made of: it can be written again byte for "
+        "byte, whatever is decided afterwards, and compared with another one."
+    )
+    if name := st.session_state.pop(_FROZEN, None):
+        st.success(f"{escaped(name)} is frozen.", icon=":material/check_circle:")
+    versions = workbench.datasets.list_all()
+    if versions:
+        _list(versions)
+    else:
+        st.info(
+            "There is no version yet. Freeze the cases that people have decided below, or those of a filter: choose "
+            "“Freeze these cases” under Export in the queue.",
+            icon=":material/info:",
+        )
+    if opened := address.value("version"):
+        _opened(workbench, opened, versions)
+    _freezing(workbench)
+
+
+VERSIONS = [
+    column("Version", "main"),
+    column("Format"),
+    column("Rows", "figure"),
+    column("Cases", "figure", hide="hide-narrow"),
+    column("Frozen (UTC)", "figure"),
+    column("By", hide="hide-medium"),
+]
+
+
+def version_row(each: DatasetVersion, *, marked: bool = False) -> Row:
+    """Return one line of the list."""
+    about = " ".join(each.description.split())[:200]
+    name: Cell = {"text": each.name, "href": address.link("datasets", version=each.name), "open": each.name}
+    form = each.form if each.encoding == "jsonl" else f"{each.form}, {each.encoding}"
+    return row(
+        {**name, "below": [about] if about else []},
+        form,
+        each.rows,
+        each.cases,
+        each.at[:16].replace("T", " "),
+        each.by,
+        open=each.name,
+        marked=marked,
+    )
+
+
+def _list(versions: tuple[DatasetVersion, ...]) -> None:
+    rows = [version_row(each, marked=each.name == address.value("version")) for each in versions]
+    if name := linked_table(VERSIONS, rows, description="Dataset versions", key="dataset-versions"):
+        address.put("against", "")
+        address.put("version", name)
+        st.rerun()
+
+
+def _opened(workbench: Workbench, name: str, versions: tuple[DatasetVersion, ...]) -> None:
+    version = next((each for each in versions if each.name == name), None)
+    if version is None:
+        st.warning("There is no version of this name.", icon=":material/warning:")
+        return
+    st.subheader(escaped(name))
+    if version.description:
+        st.text(version.description)
+    st.caption(figures(version))
+    lost = workbench.datasets.lost(name)
+    who = actor()
+    with st.container(horizontal=True, vertical_alignment="center", key="dataset-actions"):
+        if any(lost):
+            st.markdown(f":red[**{str(lost).capitalize()}.**] It can still be compared.")
+        elif not workbench.access.allows(who, "export"):
+            st.caption("Downloads take the role lead.")
+        elif version.cases > MOST_CASES:
+            st.caption(f"More than {MOST_CASES:,} cases: {command_markdown(f'masis dataset export {name} --out FILE')}")
+        else:
+            st.download_button(
+                f"Download {name}",
+                lambda: workbench.datasets.zipped(who, name),
+                file_name=f"{name}.zip",
+                mime="application/zip",
+                on_click="ignore",
+                icon=":material/download:",
+                help="The same bytes as when it was frozen, checked by their digest, and the manifest, in a zip file.",
+            )
+        if workbench.access.allows(who, "oversee"):
+            with st.popover("Remove", icon=":material/delete:"):
+                st.markdown("Cases and decisions stay; this version can't be rebuilt afterwards.")
+                st.button(f"Remove {name}", key="dataset-remove", on_click=_remove, args=(workbench, name))
+    with st.expander("Manifest"):
+        st.json(version.manifest)
+    _comparison(workbench, name, [each.name for each in versions if each.name != name])
+
+
+def figures(version: DatasetVersion) -> str:
+    """Say what a version holds, in Markdown: rows by side, balance of classes, licences, what was left out."""
+    made, counts = version.manifest, version.manifest["counts"]
+    parts = [f"{counted(version.rows, 'row')} of {counted(version.cases, 'case')}"]
+    for title, found in (
+        ("sides", counts["rows_by_split"]),
+        *made["class_balance"].items(),
+        ("licences", made["licences"]),
+        ("left out", counts["left_out"]),
+    ):
+        if found:
+            words = ", ".join(f"{escaped(key)} {number:,}" for key, number in found.items())
+            parts.append(f"{title.replace('_', ' ')}: {words}")
+    return "  ·  ".join(parts)
+
+
+def _remove(workbench: Workbench, name: str) -> None:
+    try:
+        workbench.datasets.remove(actor(), name)
+    except (NotAllowed, UnknownRecord) as error:
+        st.toast(escaped(str(error)))
+        return
+    address.put("version", "")
+
+
+def _comparison(workbench: Workbench, name: str, others: list[str]) -> None:
+    if not others:
+        return
+    chosen = address.value("against")
+    show_value("dataset-against", chosen if chosen in others else None)
+    st.selectbox(
+        "Compare with",
+        others,
+        index=None,
+        key="dataset-against",
+        placeholder="Choose an earlier or later version",
+        on_change=_choose_other,
+    )
+    if chosen not in others:
+        return
+    found = workbench.datasets.compare(chosen, name, COMPARED)
+    st.markdown(compared(found, chosen, name))
+    if not found.total:
+        return
+    rows = [change_row(each) for each in found.cases]
+    if case := linked_table(CHANGES, rows, description="Cases that differ", key="dataset-changes"):
+        st.switch_page("pages/review.py", query_params={"case": case})
+    if (more := found.total - len(found.cases)) > 0:
+        st.caption(f"and {more:,} more: {command_markdown(f'masis dataset compare {chosen} {name}')}")
+
+
+def _choose_other() -> None:
+    address.put("against", st.session_state["dataset-against"] or "")
+
+
+def compared(found: Comparison, first: str, second: str) -> str:
+    """Say how the second version differs from the first, in Markdown."""
+    parts = [f"{count:,} {KINDS[kind]}" for kind, count in found.counts.items() if count]
+    differs = f"**{', '.join(parts)}**" if parts else "the same cases, labels and audits"
+    return f"From {escaped(first)} to {escaped(second)}: {differs}."
+
+
+CHANGES = [column("Case", "main"), column("How it differs"), column("Before", hide="hide-narrow"), column("After")]
+
+
+def change_row(each: Change) -> Row:
+    """Return one case that differs, which leads to its page."""
+    shown = [f"{STATE[part[0]].text}, {part[1]}" if part else None for part in (each.was, each.now)]
+    case: Cell = {"text": each.case_id, "href": address.link("review", case=each.case_id), "open": each.case_id}
+    return row(case, ", ".join(KINDS[kind] for kind in each.kinds), *shown, open=each.case_id)
+
+
+def _freezing(workbench: Workbench) -> None:
+    """Draw the form that freezes the cases of the filter in the address, else those that people decided."""
+    st.subheader("Freeze a version")
+    if not workbench.access.allows(actor(), "export"):
+        st.caption("Freezing a version takes the role lead.")
+        return
+    filtered = bool(address.list_parameters())
+    wanted = address.case_filter() if filtered else CaseFilter(states=DECIDED)
+    if workbench.cases.blinded(wanted) != wanted:
+        st.caption("This filter asks for what the machine found, which the policy of the queue hides.")
+        return
+    total = workbench.cases.count(wanted)
+    what = "that match the queue's filter" if filtered else "that people have decided"
+    st.markdown(f"{counted(total, 'case')} {what}.")
+    if filtered:
+        st.page_link("pages/queue.py", label="Change the filter in the queue", query_params=address.list_parameters())
+    if total > MOST_CASES:
+        st.caption(f"More than {MOST_CASES:,} cases: {command_markdown('masis dataset freeze NAME --format FORMAT')}")
+        return
+    if not total:
+        st.caption("There is nothing to freeze yet.")
+        return
+    left, right = st.columns(2)
+    form = left.selectbox("Format", list(FORMATS), key="dataset-format", format_func=_format_words)
+    encodings = ENCODINGS if FORMATS[form].flat else ENCODINGS[:1]
+    encoding = right.selectbox("File", encodings, key=f"dataset-encoding-{len(encodings)}")
+    with st.form("dataset-freeze", border=True):
+        name = st.text_input("Name", max_chars=100, help="Letters, digits, '.', '-' and '_'.")
+        description = st.text_area("Description (optional)", max_chars=2_000, help="What it is for.")
+        pressed = st.form_submit_button(f"Freeze {counted(total, 'case')}", type="primary", icon=":material/ac_unit:")
+    if pressed:
+        _freeze(workbench, name.strip(), form, encoding, wanted, description.strip())
+
+
+def _format_words(form: str) -> str:
+    return f"{form}: {FORMATS[form].summary}"
+
+
+def _freeze(workbench: Workbench, name: str, form: str, encoding: str, wanted: CaseFilter, description: str) -> None:
+    try:
+        with st.spinner("Freezing"):
+            workbench.datasets.freeze(
+                actor(), name, form, Selection(wanted), description=description, encoding=encoding
+            )
+    except MasisError as error:
+        st.error("Nothing was frozen.", icon=":material/error:")
+        st.text(str(error))
+        return
+    st.session_state[_FROZEN] = name
+    address.put("version", name)
+    st.rerun()

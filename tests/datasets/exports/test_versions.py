@@ -1,0 +1,239 @@
+"""Dataset versions: the same bytes whatever was decided since, words where that can't be, and what two differ in."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from masis.datasets.archive import read_archive, write_archive
+from masis.datasets.exports import FORMATS, Selection, Shares
+from masis.errors import InputError, StoreError, UnknownRecord
+from masis.schema.case import Case
+from masis.schema.review import Decision, TargetLabel
+from masis.services import Workbench
+from masis.services.datasets import DatasetService
+from masis.services.retention import rule_of
+from masis.store import CaseFilter, Store
+from tests.reviewing import ADA, submitted, undone
+
+ANSWER = "The bridge is 12 metres long [1]. It is red [9]."
+WORDS = "The bridge is 12 metres long [1]."
+QUESTIONS = (
+    "How long is the old bridge?",
+    "Which city has a red tower?",
+    "Where do penguins breed in winter?",
+    "Who painted this ceiling?",
+    "When did rice prices rise?",
+)
+ANY = Selection(CaseFilter())
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Any:
+    """Four audited cases: overridden by Ada after Ben rejected it, approved, rejected, open."""
+    bench = Workbench.open(tmp_path / "versions.db")
+    for number in range(1, 5):
+        add(bench, number)
+    decide(bench, 1, "Ben", "reject", "partial")
+    decide(bench, 1, "Ada", "override", "contradicted", corrected_answer="It is 120 metres long [1].")
+    decide(bench, 2, "Ada", "approve", "supported")
+    decide(bench, 3, "Ada", "reject", "contradicted")
+    yield bench
+    bench.close()
+
+
+def add(bench: Workbench, number: int) -> None:
+    case = Case.model_validate(
+        {
+            "id": f"case-{number}",
+            "query": QUESTIONS[number - 1],
+            "answer": ANSWER,
+            "evidence": [{"id": "1", "text": "The bridge is 120 metres long."}],
+            "metadata": {"trace_id": f"trace-{number}"},
+        }
+    )
+    bench.cases.add_one(ADA, case)
+    bench.audits.audit(ADA, case)
+
+
+def decide(bench: Workbench, number: int, reviewer: str, verdict: str, label: str | None = None, **given: Any) -> None:
+    run = bench.cases.open(f"case-{number}").run
+    assert run is not None
+    labels = (TargetLabel(target="claim", start=0, end=len(WORDS), text=WORDS, label=label),) if label else ()
+    content = {"reviewer": reviewer, "case_id": f"case-{number}", "run_id": run.id, "verdict": verdict, "iteration": 1}
+    submitted(bench, Decision.model_validate({**content, "reason": "read", "labels": labels, **given}))
+
+
+def stored(path: Path) -> dict[str, bytes]:
+    files = [path] if path.is_file() else [each for each in path.rglob("*") if each.is_file()]
+    return {each.name: each.read_bytes() for each in files}
+
+
+def change_everything(bench: Workbench) -> None:
+    """Decide, undo, audit and add; nothing of what was frozen is left as the last word."""
+    undone(bench, "case-1", "Ada")
+    decide(bench, 2, "Ada", "reject", "contradicted")
+    decide(bench, 4, "Ben", "approve")
+    bench.audits.audit(ADA, bench.cases.open("case-3").case)
+    decide(bench, 3, "Ada", "approve")
+    add(bench, 5)
+
+
+CHOICES = [
+    (form, encoding)
+    for form, each in FORMATS.items()
+    for encoding in (("jsonl", "csv", "parquet") if each.flat else ("jsonl",))
+]
+
+
+def test_every_format_comes_back_byte_for_byte_whatever_was_decided_since(bench: Workbench, tmp_path: Path) -> None:
+    frozen = {}
+    for form, encoding in CHOICES:
+        name, path = f"{form}-{encoding}", tmp_path / f"{form}-{encoding}"
+        bench.exports.write_file(ADA, path, form, ANY, encoding=encoding)
+        frozen[name] = stored(path)
+        bench.datasets.freeze(ADA, name, form, ANY, encoding=encoding)
+    change_everything(bench)
+    for form, encoding in CHOICES:
+        name, path = f"{form}-{encoding}", tmp_path / f"{form}-{encoding}"
+        bench.exports.write_file(ADA, path, form, ANY, encoding=encoding)
+        assert stored(path) != frozen[name], f"{name}: an export is the same, so that the test shows nothing"
+        bench.datasets.write(ADA, name, path)
+        again = stored(path)
+        again.pop("manifest.json", None)
+        assert again == {file: content for file, content in frozen[name].items() if file != "manifest.json"}
+
+
+def test_the_manifest_says_which_version_it_is_and_where_the_log_ended(bench: Workbench, tmp_path: Path) -> None:
+    description = "before the second round"
+    made = bench.datasets.freeze(ADA, "v1", "labels", Selection(shares=Shares(50, 25, 25)), description=description)
+    change_everything(bench)
+    bench.datasets.write(ADA, "v1", tmp_path / "out.jsonl")
+    manifest = json.loads((tmp_path / "out.jsonl.manifest.json").read_text())
+    assert manifest["dataset"]["description"] == description
+    assert (manifest["dataset"]["name"], manifest["dataset"]["frozen_by"]) == ("v1", "Ada")
+    assert manifest["dataset"]["decision_log"] == {"length": 4, "digest": made.log_digest}
+    assert (manifest["shares"], manifest["files"][0]["name"]) == (
+        {"train": 50, "validation": 25, "test": 25},
+        "out.jsonl",
+    )
+    assert bench.datasets.list_all() == (made,)
+
+
+def test_one_side_of_a_split_stays_what_it_was(bench: Workbench, tmp_path: Path) -> None:
+    sides = Selection(CaseFilter(), "train", Shares(50, 25, 25))
+    wanted = bench.exports.write(ADA, first := io.BytesIO(), "decided", sides)
+    bench.datasets.freeze(ADA, "train", "decided", sides)
+    change_everything(bench)
+    bench.datasets.write(ADA, "train", tmp_path / "train.jsonl")
+    assert 0 < wanted.manifest["counts"]["cases"] < 4
+    assert (tmp_path / "train.jsonl").read_bytes() == first.getvalue()
+
+
+def test_a_redaction_is_said_in_words_and_nothing_is_written(bench: Workbench, tmp_path: Path) -> None:
+    bench.datasets.freeze(ADA, "v1", "labels", ANY)
+    bench.datasets.freeze(ADA, "v2", "labels", Selection(CaseFilter(text="penguins")))
+    out = tmp_path / "out.jsonl"
+    out.write_text("as it was")
+    bench.reviews.redact_case(ADA, "case-1", "asked")
+    second = bench.store.decisions.current("case-2")
+    assert second is not None
+    bench.reviews.redact_entry(ADA, second.id, "names a patient")
+    assert str(bench.datasets.lost("v1")) == "not rebuildable: 2 cases redacted"
+    assert str(bench.datasets.lost("v2")) == "rebuildable"
+    with pytest.raises(StoreError, match="not rebuildable: 2 cases redacted"):
+        bench.datasets.write(ADA, "v1", out)
+    assert out.read_text() == "as it was"
+    bench.datasets.freeze(ADA, "v3", "decided", ANY)
+    assert str(bench.datasets.lost("v3")) == "rebuildable", "what was redacted before is no loss"
+    bench.datasets.write(ADA, "v3", out)
+
+
+def test_audits_that_retention_removed_are_said_in_words(bench: Workbench) -> None:
+    bench.datasets.freeze(ADA, "v1", "claims", ANY)
+    with bench.store.transaction():
+        bench.store.database.execute("UPDATE runs SET ended_at = '2020-01-01T00:00:00.000Z'")
+    bench.retention.purge(ADA, rule_of(1, decided=False, waiting=True), how="command")
+    assert str(bench.datasets.lost("v1")) == "not rebuildable: the audits of 1 case removed by retention"
+
+
+def test_other_bytes_are_never_passed_off_as_the_same(
+    bench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.datasets.freeze(ADA, "v1", "labels", ANY)
+    with monkeypatch.context() as patched:
+        changed = FORMATS["labels"]._replace(rows=FORMATS["ragas"].rows, balance=())
+        patched.setitem(FORMATS, "labels", changed)
+        with pytest.raises(StoreError, match="can't be rebuilt byte for byte: the format labels"):
+            bench.datasets.write(ADA, "v1", tmp_path / "out.jsonl")
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_two_versions_differ_in_what_was_added_removed_relabelled_moved_and_audited_anew(bench: Workbench) -> None:
+    bench.datasets.freeze(ADA, "v1", "decided", Selection())
+    decide(bench, 2, "Ada", "reject", "contradicted")
+    bench.audits.audit(ADA, bench.cases.open("case-3").case)
+    decide(bench, 3, "Ada", "reject", "contradicted")
+    decide(bench, 4, "Ben", "approve")
+    bench.datasets.freeze(ADA, "v2", "decided", Selection(CaseFilter(states=("rejected", "approved"))))
+    found = bench.datasets.compare("v1", "v2")
+    assert {each.case_id: each.kinds for each in found.cases} == {
+        "case-1": ("removed",),
+        "case-2": ("relabelled",),
+        "case-3": ("audited_anew",),
+        "case-4": ("added",),
+    }
+    assert next(each for each in found.cases if each.case_id == "case-2").was == ("approved", "train")
+    assert found.counts == {"added": 1, "removed": 1, "relabelled": 1, "moved": 0, "audited_anew": 1}
+    assert bench.datasets.compare("v2", "v2").total == 0
+    few = bench.datasets.compare("v1", "v2", most=1)
+    assert (len(few.cases), few.total, few.counts) == (1, 4, found.counts)
+
+
+def test_the_same_decision_made_again_is_no_other_label(bench: Workbench) -> None:
+    bench.datasets.freeze(ADA, "v1", "decided", Selection())
+    undone(bench, "case-2", "Ada")
+    decide(bench, 2, "Ada", "approve", "supported")
+    bench.datasets.freeze(ADA, "v2", "decided", Selection(shares=Shares(0, 0, 100)))
+    found = bench.datasets.compare("v1", "v2").cases
+    assert {each.kinds for each in found} == {("moved",)}
+
+
+def test_an_archive_carries_versions_and_they_are_rebuilt_from_it(bench: Workbench, tmp_path: Path) -> None:
+    bench.datasets.freeze(ADA, "v1", "decided", ANY, description="“…”")
+    bench.datasets.freeze(ADA, "v2", "labels", Selection(), encoding="csv")
+    change_everything(bench)
+    bench.datasets.write(ADA, "v1", first := tmp_path / "first")
+    archive = tmp_path / "archive.jsonl"
+    with archive.open("wb") as stream:
+        write_archive(bench.store, stream)
+    with Store.open(tmp_path / "again.db") as again:
+        read_archive(archive, again)
+        write_archive(again, second := io.BytesIO())
+        assert second.getvalue() == archive.read_bytes()
+        DatasetService(again).write(ADA, "v1", tmp_path / "second")
+        assert [each.name for each in again.datasets.list_all()] == ["v2", "v1"]
+    assert first.read_bytes() == (tmp_path / "second").read_bytes()
+    lines = archive.read_text().splitlines(keepends=True)
+    archive.write_text("".join(line for line in lines if '"dataset_member"' not in line[:40]))
+    with Store.open(tmp_path / "cut.db") as cut, pytest.raises(InputError, match="lines are missing"):
+        read_archive(archive, cut)
+
+
+def test_a_name_that_is_taken_or_no_name_is_refused(bench: Workbench) -> None:
+    bench.datasets.freeze(ADA, "v1", "labels", ANY)
+    with pytest.raises(StoreError, match="already"):
+        bench.datasets.freeze(ADA, "v1", "labels", ANY)
+    for name in ("", "../v", "a b", "-v", "v" * 101, "<b>"):
+        with pytest.raises(InputError, match="no name"):
+            bench.datasets.freeze(ADA, name, "labels", ANY)
+    with pytest.raises(InputError, match="holds nothing"):
+        bench.datasets.freeze(ADA, "none", "labels", Selection(CaseFilter(text="nowhere")))
+    bench.datasets.remove(ADA, "v1")
+    with pytest.raises(UnknownRecord):
+        bench.datasets.get("v1")
+    assert bench.datasets.freeze(ADA, "v1", "labels", ANY).rows == 4

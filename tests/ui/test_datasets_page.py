@@ -1,0 +1,110 @@
+"""The page of dataset versions: empty, freezing, what one holds, two compared, and who may."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from masis.schema.review import Decision
+from masis.services import Workbench
+from masis.services.exports import Selection
+from masis.services.records import CaseFilter
+from masis.ui.datasets.page import change_row, compared, figures, version_row
+from tests.reviewing import ADA, submitted
+from tests.ui.conftest import AUDITED, OpenPage, texts
+
+
+def decide(workbench: Workbench, case_id: str, verdict: str = "approve") -> None:
+    run = workbench.cases.open(case_id).runs[0]
+    content = {"reviewer": "Ada", "case_id": case_id, "run_id": run.id, "verdict": verdict, "reason": "read"}
+    submitted(workbench, Decision.model_validate(content))
+
+
+def freeze(app: AppTest, name: str) -> AppTest:
+    next(field for field in app.text_input if field.label == "Name").set_value(name)
+    next(button for button in app.button if button.label.startswith("Freeze ")).click()
+    app.run()
+    assert not app.exception
+    return app
+
+
+@pytest.fixture
+def named(audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> Workbench:
+    """Two of the cases are decided, and Ada is at work."""
+    monkeypatch.setattr("masis.ui.datasets.page.actor", lambda: ADA)
+    decide(audited_workbench, AUDITED[0])
+    decide(audited_workbench, AUDITED[1], "reject")
+    return audited_workbench
+
+
+def test_an_empty_page_says_what_to_do(audited_workbench: Workbench, open_page: OpenPage) -> None:
+    app = open_page("datasets")
+    assert "There is no version yet" in app.info[0].value
+    assert "There is nothing to freeze yet" in texts(app)
+
+
+def test_the_decided_cases_are_frozen_and_shown(named: Workbench, open_page: OpenPage) -> None:
+    app = freeze(open_page("datasets"), "pilot-1")
+    assert "pilot\\-1 is frozen." in texts(app)
+    (version,) = named.datasets.list_all()
+    assert (version.form, version.cases, version.by) == ("decided", 2, "Ada")
+    with zipfile.ZipFile(named.datasets.zipped(ADA, "pilot-1")) as archive:
+        assert sorted(archive.namelist()) == ["pilot-1.jsonl", "pilot-1.jsonl.manifest.json"]
+        assert json.loads(archive.read("pilot-1.jsonl.manifest.json"))["dataset"]["name"] == "pilot-1"
+    assert figures(version).startswith("2 rows of 2 cases")
+
+
+def test_the_filter_of_the_queue_is_what_is_frozen(named: Workbench, open_page: OpenPage) -> None:
+    freeze(open_page("datasets", state="rejected"), "rejected")
+    assert named.datasets.get("rejected").selection["filter"] == {"states": ["rejected"]}
+
+
+def test_a_name_that_can_t_be_kept_freezes_nothing(named: Workbench, open_page: OpenPage) -> None:
+    app = freeze(open_page("datasets"), "<b>bold</b>")
+    assert [each.value for each in app.error] == ["Nothing was frozen."]
+    assert named.datasets.list_all() == ()
+
+
+def test_a_version_that_lost_cases_says_so_and_offers_no_download(named: Workbench, open_page: OpenPage) -> None:
+    named.datasets.freeze(ADA, "v1", "decided", Selection())
+    assert open_page("datasets", version="v1").get("download_button")
+    named.reviews.redact_case(ADA, AUDITED[0], "asked")
+    app = open_page("datasets", version="v1")
+    assert "Not rebuildable: 1 case redacted." in texts(app)
+    assert not app.get("download_button")
+
+
+def test_two_versions_are_compared_in_words(named: Workbench, open_page: OpenPage) -> None:
+    named.datasets.freeze(ADA, "v1", "decided", Selection())
+    decide(named, AUDITED[2])
+    named.datasets.freeze(ADA, "v2", "decided", Selection(), description="# *second* <script>")
+    app = open_page("datasets", version="v2", against="v1")
+    assert "From v1 to v2: **1 added**." in texts(app)
+    found = named.datasets.compare("v1", "v2")
+    assert compared(found, "v1", "v2") == "From v1 to v2: **1 added**."
+    assert change_row(found.cases[0])["open"] == AUDITED[2]
+    assert version_row(named.datasets.get("v2"))["open"] == "v2"
+    assert not open_page("datasets", version="gone", against="v1").exception
+
+
+def test_removing_takes_a_click_and_keeps_the_cases(named: Workbench, open_page: OpenPage) -> None:
+    named.datasets.freeze(ADA, "v1", "decided", Selection())
+    app = open_page("datasets", version="v1")
+    app.button(key="dataset-remove").click().run()
+    assert not app.exception
+    assert named.datasets.list_all() == ()
+    assert named.cases.count(CaseFilter()) == 7
+
+
+def test_who_may_not_export_may_look(named: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    named.datasets.freeze(ADA, "v1", "decided", Selection())
+    monkeypatch.setattr("masis.services.access.Access.allows", lambda self, actor, permission: False)
+    st.cache_resource.clear()
+    app = open_page("datasets", version="v1")
+    assert "Freezing a version takes the role lead." in texts(app)
+    assert not app.get("download_button")
+    assert not [button for button in app.button if button.key == "dataset-remove"]
