@@ -1,0 +1,72 @@
+"""How the offline grader judges real abstracts: what it discards, what it leaves open, and how that compares by hand.
+
+    PYTHONPATH=. python benchmarks/screening_verdicts.py ../shared/data
+
+Three measurements. Every abstract of ``pubmedqa_cases.jsonl`` against its own question (authors' conclusions and titles
+left out): shares of each recommendation and of unknown designs. The 60 weak or off-topic pairs of
+``screening_labels.jsonl``: the share discarded. Its sample of 60 pairs judged by hand: precision and recall of each
+recommendation. The labels name abstracts by id; without the data the command says so and stops.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from masis.schema.screening import Abstract, Grade
+from masis.screening.grading.offline_grader import offline_grader
+
+LABELS = Path(__file__).parent / "screening_labels.jsonl"
+RECOMMENDATIONS = ("keep", "needs_more", "discard")
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    """Return the records of a file of JSON Lines."""
+    return [json.loads(line) for line in path.open(encoding="utf-8")]
+
+
+def main(data: Path) -> None:
+    """Print the figures."""
+    if not (data / "pubmedqa_cases.jsonl").exists():
+        raise SystemExit(f"skipped: no pubmedqa_cases.jsonl in {data}")
+    cases = {case["id"]: case for case in rows(data / "pubmedqa_cases.jsonl")}
+    abstracts = {
+        name: Abstract(id=name, text=" ".join(chunk["text"] for chunk in case["evidence"]))
+        for name, case in cases.items()
+    }
+    for row in rows(data / "study_types_val.jsonl"):
+        abstracts[row["pmid"]] = Abstract(id=row["pmid"], title=row["title"], text=row["abstract"])
+    grader = offline_grader()
+
+    def grade(question: str, name: str) -> Grade:
+        return grader.grade(question, [abstracts[name]])[0]
+
+    own = [grade(case["query"], name) for name, case in cases.items()]
+    votes = Counter(each.recommendation for each in own)
+    print(f"{len(own)} PubMedQA abstracts, each with its own question")
+    print("  " + ", ".join(f"{name} {votes[name] / len(own):.1%}" for name in RECOMMENDATIONS))
+    print(
+        "  rules: " + ", ".join(f"{rule} {count}" for rule, count in Counter(each.rule for each in own).most_common())
+    )
+    designs = Counter(each.design for each in own)
+    print(f"  unknown design {designs['other'] / len(own):.1%}; " + str(dict(designs.most_common())))
+
+    labels = rows(LABELS)
+    found = [(row, grade(row.get("question") or cases[row["question_of"]]["query"], row["abstract"])) for row in labels]
+    for why in ("off_topic", "weak"):
+        chosen = [each for row, each in found if row["set"] != "sample" and row["why"].startswith(why)]
+        away = sum(each.recommendation == "discard" for each in chosen)
+        print(f"{why}: {away} of {len(chosen)} discarded; {dict(Counter(each.rule for each in chosen))}")
+    pairs = [(row["label"], each.recommendation) for row, each in found if row["set"] == "sample"]
+    print(f"sample of {len(pairs)} judged by hand: {sum(a == b for a, b in pairs)} alike")
+    for name in RECOMMENDATIONS:
+        hits = sum(a == b == name for a, b in pairs)
+        said, labelled = sum(b == name for _, b in pairs), sum(a == name for a, _ in pairs)
+        print(f"  {name}: precision {hits} of {said}, recall {hits} of {labelled}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
