@@ -19,33 +19,42 @@ from masis.audit.concurrency import computing, start_in_thread, start_on_loop
 from masis.errors import InputError, StepError
 from masis.observers import observation
 from masis.schema.audit import CitationAudit, Claim, ClaimCheck
-from masis.schema.case import Case, Evidence, evidence_of
+from masis.schema.case import Case, Evidence, case_of, evidence_of
+from masis.schema.explain import kind_of
 from masis.schema.run import Event, Run
 from masis.settings import OFFLINE, Settings
 
-Chunk: TypeAlias = Evidence | Mapping[str, Any] | str
-"""A chunk of evidence, a mapping with ``id`` and ``text``, or its text alone, which is then named by its place."""
+Chunk: TypeAlias = Any
+"""A chunk of evidence, a mapping with ``id`` and ``text``, or a text, or a document of LangChain or LlamaIndex."""
 
 
-def run_audit(case: Case, settings: Settings | None = None, on_event: Callable[[Event], None] | None = None) -> Run:
+def run_audit(
+    case: Case | Mapping[str, Any],
+    settings: Settings | None = None,
+    on_event: Callable[[Event], None] | None = None,
+) -> Run:
     """Audit one case, iteration by iteration, and return the run.
 
     ``on_event`` is called with each event as it happens. A step that fails is recorded on the run, never raised.
+
+    Raises InputError where ``case`` is none, and no mapping of a case's fields.
     """
-    settings = settings or Settings()
+    case, settings = case_of(case), chosen_settings(settings)
     work = loop.audit(case, build_roles(settings), settings, run_id=loop.new_run_id(), case_digest=case.digest())
     return observation.run_to_completion(work, on_event, observation.AuditStart(case))
 
 
 async def run_audit_async(
-    case: Case, settings: Settings | None = None, on_event: Callable[[Event], None] | None = None
+    case: Case | Mapping[str, Any],
+    settings: Settings | None = None,
+    on_event: Callable[[Event], None] | None = None,
 ) -> Run:
     """``run_audit`` for code that is async: as many at once as are awaited; those that wait for models need no thread.
 
     Audits without a model compute, some at a time, on threads of their own.
     ``on_event`` is called on the event loop. Cancelling the task stops the audit, which makes no further call.
     """
-    settings = settings or Settings()
+    audited, chosen = case_of(case), chosen_settings(settings)
     here, stop = asyncio.get_running_loop(), threading.Event()
 
     def tell(event: Event) -> None:
@@ -54,17 +63,17 @@ async def run_audit_async(
 
     def audit() -> Run:
         work = loop.audit(
-            case,
-            build_roles(settings),
-            settings,
+            audited,
+            build_roles(chosen),
+            chosen,
             run_id=loop.new_run_id(),
-            case_digest=case.digest(),
+            case_digest=audited.digest(),
             cancelled=stop.is_set,
         )
-        return observation.run_to_completion(work, tell, observation.AuditStart(case))
+        return observation.run_to_completion(work, tell, observation.AuditStart(audited))
 
     try:
-        if uses_models(settings):
+        if uses_models(chosen):
             return await asyncio.wrap_future(start_on_loop(audit))
         return await asyncio.wrap_future(computing().submit(contextvars.copy_context().run, audit))
     finally:
@@ -83,11 +92,15 @@ def verify_claims(
     ``cancelled`` is asked as it goes on. Raises StepError where it says so, and InputError for what is no list of
     claims or of chunks.
     """
-    if isinstance(claims, str):
-        raise InputError("is one text, not a list of claims", cure="Put it into a list.", field="claims")
+    if isinstance(claims, str | bytes | Claim) or not isinstance(claims, Iterable):
+        what = "one text" if isinstance(claims, str) else kind_of(claims)
+        raise InputError(f"is {what}, not a list of claims", cure="Put it into a list.", field="claims")
     chunks = evidence_of(evidence)
-    asked = [claim if isinstance(claim, Claim) else claim_of(claim, chunks) for claim in claims]
-    roles = build_roles(settings or Settings())
+    asked = [
+        claim if isinstance(claim, Claim) else claim_of(text_given(claim, f"claims[{place}]"), chunks)
+        for place, claim in enumerate(claims)
+    ]
+    roles = build_roles(chosen_settings(settings))
     check = _one_after_another if roles.models["verifier"] == OFFLINE else _watched
     return list(one_check_each(asked, check(roles, asked, chunks, cancelled)))
 
@@ -141,11 +154,27 @@ def audit_citations(answer: str, evidence: Iterable[Chunk], settings: Settings |
 
     Raises InputError for what is no list of chunks.
     """
-    chosen = settings or Settings()
+    chosen = chosen_settings(settings)
     return citations.audit_citations(
-        answer,
+        text_given(answer, "answer"),
         evidence_of(evidence),
         mode=chosen.citation_mode,
         invalid_penalty=chosen.invalid_citation_penalty,
         uncited_penalty=chosen.uncited_claim_penalty,
     )
+
+
+def chosen_settings(settings: Settings | None) -> Settings:
+    """Return the settings given, the defaults without any. Raises InputError for what is none."""
+    if settings is None or isinstance(settings, Settings):
+        return settings or Settings()
+    raise InputError(
+        f"is {kind_of(settings)}, not Settings", cure="Make them with masis.Settings(...).", field="settings"
+    )
+
+
+def text_given(value: object, field: str) -> str:
+    """Return a value that is text. Raises InputError for any other."""
+    if isinstance(value, str):
+        return value
+    raise InputError(f"is {kind_of(value)}, not text", cure="Give the text.", field=field)

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any
 
 from tqdm import tqdm
 
+from masis.api.audits import chosen_settings
 from masis.api.roles import build_roles, calls_at_once, uses_models, with_concurrency
 from masis.audit import loop
 from masis.errors import InputError
 from masis.observers import observation
-from masis.schema.case import Case
+from masis.schema.case import Case, case_of
 from masis.schema.run import Run
 from masis.settings import Settings
 
 
 def audit_many(
-    cases: Iterable[Case],
+    cases: Iterable[Case | Mapping[str, Any]],
     settings: Settings | None = None,
     *,
     concurrency: int | None = None,
@@ -31,7 +33,7 @@ def audit_many(
     leaves at once. A step that fails is recorded on its run, never raised.
 
     Args:
-        cases: The cases; no more are taken from an iterator than are audited.
+        cases: The cases, or mappings of their fields; no more are taken from an iterator than are audited.
         settings: As for ``run_audit``.
         concurrency: How many audits at once; with models, also how many calls go to each provider at once. Default:
             what the settings say of the provider, else 1.
@@ -41,11 +43,11 @@ def audit_many(
         InputError: ``cases`` is one case, or holds something else than cases, or ``concurrency`` is below 1.
 
     """
-    if isinstance(cases, Case):
+    if isinstance(cases, Case | Mapping | str):
         raise InputError("is one case, not several", cure="Put it into a list.", field="cases")
     if concurrency is not None and concurrency < 1:
         raise InputError(f"is {concurrency}", cure="Give a number from 1 on.", field="concurrency")
-    chosen = settings or Settings()
+    chosen = chosen_settings(settings)
     if uses_models(chosen):
         chosen = with_concurrency(chosen, concurrency)
     at_once = concurrency or calls_at_once(chosen)
@@ -62,7 +64,7 @@ class _Batch:
         self._finished: dict[int, Run] = {}
         self._flagged = 0
 
-    def run(self, cases: Iterable[tuple[int, Case]], at_once: int) -> list[Run]:
+    def run(self, cases: Iterable[tuple[int, Case | Mapping[str, Any]]], at_once: int) -> list[Run]:
         waiting, under_way, more = iter(cases), dict[Future[Run], int](), True
         with ThreadPoolExecutor(at_once, thread_name_prefix="audit") as pool:
             try:
@@ -72,7 +74,7 @@ class _Batch:
                         more = case is not None
                         if case is not None:
                             context = contextvars.copy_context()
-                            under_way[pool.submit(context.run, self._audit, _checked(case, place))] = place
+                            under_way[pool.submit(context.run, self._audit, case_of(case, f"cases[{place}]"))] = place
                     for future in wait(under_way, return_when=FIRST_COMPLETED).done:
                         self._take(under_way.pop(future), future.result())
             except KeyboardInterrupt:
@@ -99,11 +101,3 @@ class _Batch:
         self._flagged += run.needs_review
         self._bar.set_postfix_str(f"{self._flagged:,} need review", refresh=False)
         self._bar.update()
-
-
-def _checked(case: object, place: int) -> Case:
-    if not isinstance(case, Case):
-        raise InputError(
-            f"is a {type(case).__name__}, not a Case", cure="Make cases with masis.Case(...).", field=f"cases[{place}]"
-        )
-    return case

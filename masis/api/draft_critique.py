@@ -35,6 +35,7 @@ from masis.observers import observation
 from masis.schema.audit import Issue, JudgedBy
 from masis.schema.base import Unscored
 from masis.schema.case import Case, Evidence
+from masis.schema.documents import is_document, read_document
 from masis.schema.drafts import (
     CritiqueIssue,
     CritiqueMetadata,
@@ -118,7 +119,7 @@ def _wanted(issue: Issue, type_: str, options: CritiqueOptions) -> bool:
     return options.check_contradictions if type_ == "contradiction" else options.check_factual
 
 
-Sources = Iterable[SourceDocument | Mapping[str, Any]]
+Sources = Iterable[Any]
 Options = CritiqueOptions | Mapping[str, Any] | None
 
 
@@ -240,6 +241,8 @@ def _loop_settings(options: CritiqueOptions) -> dict[str, Any]:
 
 
 def _case(query: str, draft: str, sources: Sources) -> Case:
+    if isinstance(sources, str | bytes | Mapping | SourceDocument) or is_document(sources):
+        raise InputError("is one thing, not a list of sources", cure="Put it into a list.", field="sources")
     read = [_source(source, place) for place, source in enumerate(sources)]
     if not draft.strip():
         raise InputError("is empty", cure="Give the draft to be critiqued.", field="draft")
@@ -248,7 +251,16 @@ def _case(query: str, draft: str, sources: Sources) -> Case:
     return Case(id="draft", query=query, answer=draft, evidence=_evidence(read))
 
 
-def _source(given: SourceDocument | Mapping[str, Any], place: int) -> SourceDocument:
+def _source(given: Any, place: int) -> SourceDocument:
+    if not isinstance(given, SourceDocument | Mapping):
+        read = read_document(given, place, "sources")
+        return SourceDocument(
+            id=read.id or f"chunk_{place + 1}",
+            content=read.content,
+            type=read.type,
+            path=read.path,
+            relevance_score=read.score,
+        )
     try:
         return SourceDocument.model_validate(given)
     except ValidationError as error:

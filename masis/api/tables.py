@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 import pandas as pd
 
 from masis.errors import InputError
+from masis.schema.explain import kind_of
 from masis.schema.run import Iteration, Run
 
 TableOf = Literal["runs", "iterations", "claims", "citations", "issues"]
@@ -23,13 +24,19 @@ def runs_to_pandas(runs: Iterable[Run] | Run, of: TableOf = "runs") -> pd.DataFr
             ``best`` marks those of the chosen answer).
 
     Raises:
-        InputError: There is no such table.
+        InputError: There is no such table, or ``runs`` holds something else.
 
     """
     if of not in _ROWS:
         raise InputError(f"{of!r} is no table", cure=f"There are: {', '.join(get_args(TableOf))}.", field="of")
     names, rows = _ROWS[of]
-    found = [row for run in ([runs] if isinstance(runs, Run) else runs) for row in rows(run)]
+    listed = [runs] if isinstance(runs, Run) else list(runs)
+    for place, run in enumerate(listed):
+        if not isinstance(run, Run):
+            raise InputError(
+                f"is {kind_of(run)}, not a Run", cure="Give what an audit returned.", field=f"runs[{place}]"
+            )
+    found = [row for run in listed for row in rows(run)]
     return pd.DataFrame(found, columns=list(names))
 
 

@@ -16,9 +16,9 @@ from typing import Any, BinaryIO, Never
 
 from pydantic import ValidationError
 
-from masis.datasets.readers.explain import path_of
 from masis.datasets.readers.lines import Line, open_lines, read_lines
 from masis.errors import InputError
+from masis.schema.explain import path_of
 from masis.schema.wording import counted
 from masis.store import Store
 from masis.store.core.archive.records import (

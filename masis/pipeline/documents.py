@@ -10,32 +10,16 @@ A retriever may be a function of the question, a runnable of LangChain (``invoke
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from masis.errors import InputError, MasisError, RetrievalFailed
 from masis.schema.case import Evidence
+from masis.schema.documents import KINDS, ReadDocument, first_of, number_of, read_document, scored
 from masis.schema.drafts import SourceDocument
 
 Retriever = Any
 """A function of the question, or an object with ``invoke`` or ``retrieve``."""
-
-ID_KEYS = ("id", "_id", "chunk_id", "doc_id", "document_id", "node_id", "uuid", "pk")
-TEXT_KEYS = ("content", "text", "page_content", "snippet", "body")
-PATH_KEYS = ("path", "source", "file_path", "file_name", "filename", "url", "uri", "title")
-SCORE_KEYS = ("relevanceScore", "relevance_score", "score", "similarity")
-_KINDS = "texts, mappings with 'id' and 'content' (or 'text'), documents of LangChain or nodes of LlamaIndex"
-
-
-class _Read(NamedTuple):
-    """One document as it was understood; ``id`` is None where it has none."""
-
-    id: str | None
-    content: str
-    type: str
-    path: str | None
-    score: float | None
 
 
 def documents(found: Any) -> tuple[SourceDocument, ...]:
@@ -139,7 +123,7 @@ def _failed(error: Exception) -> RetrievalFailed:
     return RetrievalFailed(f"The retriever failed: {type(error).__name__}: {error}")
 
 
-def _reads(found: Any) -> Iterator[_Read]:
+def _reads(found: Any) -> Iterator[ReadDocument]:
     if isinstance(found, Mapping):
         for key in ("documents", "results", "source_documents", "context"):
             if isinstance(found.get(key), list | tuple):
@@ -148,86 +132,24 @@ def _reads(found: Any) -> Iterator[_Read]:
     if found is None or isinstance(found, str | bytes | Mapping) or not isinstance(found, Iterable):
         raise InputError(
             f"is {'nothing' if found is None else type(found).__name__}, not a list of documents",
-            cure=f"Give a list of {_KINDS}; an empty one where nothing was found.",
+            cure=f"Give a list of {KINDS}; an empty one where nothing was found.",
             field="documents",
         )
     for place, each in enumerate(found):
-        yield _read(each, place, None)
+        yield _read(each, place)
 
 
-def _read(document: Any, place: int, score: float | None) -> _Read:
+def _read(document: Any, place: int, score: float | None = None) -> ReadDocument:
     if isinstance(document, SourceDocument):
-        return _Read(
-            document.id, document.content, document.type, document.path, _first(document.relevance_score, score)
-        )
+        score = first_of(document.relevance_score, score)
+        return ReadDocument(document.id, document.content, document.type, document.path, score, {})
     if isinstance(document, Evidence):
         extra = document.model_extra or {}
-        return _Read(document.id, document.text, str(extra.get("type") or ""), document.source, _scored(extra, score))
-    if isinstance(document, str):
-        return _Read(None, document, "", None, score)
-    if isinstance(document, tuple) and len(document) == 2 and _number(document[1]) is not None:
-        return _read(document[0], place, _number(document[1]))
-    if isinstance(document, Mapping):
-        return _of_mapping(document, place, score)
-    return _of_object(document, place, score)
-
-
-def _of_mapping(document: Mapping[Any, Any], place: int, score: float | None) -> _Read:
-    nested = document.get("metadata")
-    about = {**(nested if isinstance(nested, Mapping) else {}), **document}
-    content = next((about[key] for key in TEXT_KEYS if isinstance(about.get(key), str)), None)
-    if content is None:
-        raise _unread(f"a mapping without {' or '.join(map(repr, TEXT_KEYS[:2]))}", place)
-    return _Read(_id(about), content, str(about.get("type") or ""), _path(about), _scored(about, score))
-
-
-def _of_object(document: Any, place: int, score: float | None) -> _Read:
-    if (node := getattr(document, "node", None)) is not None:  # LlamaIndex: a node with its score
-        return _of_object(node, place, _first(_number(getattr(document, "score", None)), score))
-    about = getattr(document, "metadata", None)
-    about = about if isinstance(about, Mapping) else {}
-    content = getattr(document, "page_content", None)
-    if not isinstance(content, str) and callable(own := getattr(document, "get_content", None)):
-        content = own()
-    if not isinstance(content, str):
-        content = next((own for key in TEXT_KEYS if isinstance(own := getattr(document, key, None), str)), None)
-    if content is None:
-        raise _unread(f"a {type(document).__name__}", place)
-    named = {key: getattr(document, key, None) for key in ("id", "node_id", "id_")}
-    own_id = next((str(value) for value in named.values() if value not in (None, "")), None)
-    return _Read(own_id or _id(about), content, str(about.get("type") or ""), _path(about), _scored(about, score))
-
-
-def _unread(what: str, place: int) -> InputError:
-    return InputError(f"is {what}", cure=f"Give {_KINDS}.", field=f"documents[{place}]")
-
-
-def _id(about: Mapping[Any, Any]) -> str | None:
-    return next((str(about[key]) for key in ID_KEYS if about.get(key) not in (None, "")), None)
-
-
-def _path(about: Mapping[Any, Any]) -> str | None:
-    return next((str(about[key]) for key in PATH_KEYS if isinstance(about.get(key), str) and about[key]), None)
-
-
-def _scored(about: Mapping[Any, Any], score: float | None) -> float | None:
-    own = next((number for key in SCORE_KEYS if (number := _number(about.get(key))) is not None), None)
-    return _first(score, own)
-
-
-def _number(document: Any) -> float | None:
-    """A finite number, of whatever library; None for anything else."""
-    if document is None or isinstance(document, bool | str | bytes):
-        return None
-    try:
-        value = float(document)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return value if math.isfinite(value) else None
-
-
-def _first(*scores: float | None) -> float | None:
-    return next((score for score in scores if score is not None), None)
+        kind, score = str(extra.get("type") or ""), scored(extra, score)
+        return ReadDocument(document.id, document.text, kind, document.source, score, {})
+    if isinstance(document, tuple) and len(document) == 2 and isinstance(document[0], SourceDocument | Evidence):
+        return _read(document[0], place, number_of(document[1]))
+    return read_document(document, place, score=score)
 
 
 def _better(before: SourceDocument, score: float | None) -> SourceDocument:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from masis.errors import InputError
+from masis.schema.explain import explain
 
 Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 """A number from 0 to 1."""
@@ -33,6 +37,41 @@ class OpenRecord(BaseModel):
     """A frozen record that keeps keys it does not know: what people bring is never dropped."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
+
+
+class InvalidRecord(InputError, ValueError):
+    """A record was made in Python of values that are wrong; a ValueError too, as pydantic's own error is."""
+
+    @classmethod
+    def of(cls, error: InputError) -> InvalidRecord:
+        """Return the same error as one of this class."""
+        return cls(error.problem, cure=error.cure, file=error.file, line=error.line, field=error.field)
+
+
+class InputRecord(OpenRecord):
+    """An open record that people make in Python: what is wrong with it is an InputError, with field and cure.
+
+    Records that are read (``model_validate``) don't come through here: their readers say which line is wrong.
+    """
+
+    if not TYPE_CHECKING:  # type checkers know the fields from the class
+
+        def __init__(self, /, **data: Any) -> None:
+            try:
+                data = type(self)._understood(data)
+                super().__init__(**data)
+            except ValidationError as error:
+                raise InvalidRecord.of(explain(error, data)) from None
+            except InputError as error:
+                raise InvalidRecord.of(error) from None
+
+        # What pydantic's own __init__ carries: with it, validation doesn't call this one.
+        __init__.__pydantic_base_init__ = True
+
+    @classmethod
+    def _understood(cls, data: dict[str, Any]) -> Mapping[str, Any]:
+        """Return the fields as given, other forms of them brought into the record's own. Raises InputError."""
+        return data
 
 
 class Unscored(Record):

@@ -15,7 +15,9 @@ from pydantic import Field, JsonValue, StrictInt, StrictStr, ValidationError, mo
 from pydantic_core import PydanticCustomError
 
 from masis.errors import InputError
-from masis.schema.base import OpenRecord
+from masis.schema.base import InputRecord, OpenRecord
+from masis.schema.documents import TEXT_KEYS, is_document, read_document
+from masis.schema.explain import explain, kind_of
 from masis.schema.storable import refuse_unstorable
 
 ClaimVerdict = Literal["supported", "partial", "contradicted", "unsupported", "unverifiable", "unscored"]
@@ -27,7 +29,7 @@ ScreeningOutcome = Literal["sufficient", "evidence_insufficient", "cancelled", "
 """How a screening ended: whether what it kept is enough to answer the question."""
 
 
-class Evidence(OpenRecord):
+class Evidence(InputRecord):
     """One chunk a retriever found. ``text`` may be empty where only an address is known."""
 
     id: StrictStr = Field(min_length=1)
@@ -35,28 +37,64 @@ class Evidence(OpenRecord):
     source: StrictStr | None = None
 
 
-def evidence_of(chunks: Iterable[Evidence | Mapping[str, Any] | str], field: str = "evidence") -> tuple[Evidence, ...]:
-    """Evidence from chunks, mappings with ``id`` and ``text``, or bare texts, which are named ``chunk_1`` and so on.
+def evidence_of(chunks: Iterable[Any], field: str = "evidence") -> tuple[Evidence, ...]:
+    """Return evidence from chunks of any origin, in their order.
 
-    Raises InputError where a chunk is none of these, and for a text alone, which would be read letter by letter.
+    A chunk is Evidence, a mapping with ``id`` and ``text``, a bare text, a document of LangChain, a node of LlamaIndex.
+    What has no id is named by its place, ``chunk_1`` and so on. Of documents of a library, one that came before is left
+    out, and another text under a used id gets the next free ``id#2``.
+
+    Raises InputError where a chunk is none of these, and for a single one, which would be read letter by letter.
     """
-    if isinstance(chunks, str | bytes | Mapping):
+    if isinstance(chunks, str | bytes | Mapping | Evidence) or is_document(chunks):
         raise InputError("is one thing, not a list of chunks", cure=f"Put it into a list. {_A_CHUNK}", field=field)
-    return tuple(_chunk(given, number, field) for number, given in enumerate(chunks, 1))
+    if not isinstance(chunks, Iterable):
+        raise InputError(f"is {kind_of(chunks)}, not a list of chunks", cure=f"Give a list. {_A_CHUNK}", field=field)
+    found: list[Evidence] = []
+    texts: dict[str, str] = {}
+    for number, given in enumerate(chunks, 1):
+        chunk = _chunk(given, number, field)
+        if chunk.id in texts and not isinstance(given, Evidence | Mapping):
+            if texts[chunk.id] == chunk.text:
+                continue
+            free = next(name for count in range(2, number + 2) if (name := f"{chunk.id}#{count}") not in texts)
+            chunk = chunk.model_copy(update={"id": free})
+        texts.setdefault(chunk.id, chunk.text)
+        found.append(chunk)
+    return tuple(found)
 
 
-_A_CHUNK = 'Give {"id": "1", "text": "..."}, or the text alone.'
+_A_CHUNK = 'A chunk is {"id": "1", "text": "..."}, a text alone, a document of LangChain or a node of LlamaIndex.'
 
 
-def _chunk(given: Evidence | Mapping[str, Any] | str, number: int, field: str) -> Evidence:
+def _chunk(given: Any, number: int, field: str) -> Evidence:
     if isinstance(given, Evidence):
         return given
+    if isinstance(given, str):
+        data: dict[str, Any] = {"id": f"chunk_{number}", "text": given}
+    elif isinstance(given, Mapping) and not _of_a_library(given):
+        data = {"id": f"chunk_{number}", **given}
+    else:
+        try:
+            read = read_document(given, number - 1, field)
+        except InputError as error:
+            raise InputError("is no chunk of evidence", cure=_A_CHUNK, field=error.field) from None
+        data = {"id": read.id or f"chunk_{number}", "text": read.content}
+        about = {"source": read.path, "type": read.type, "score": read.score, "metadata": dict(read.metadata)}
+        data |= {name: value for name, value in about.items() if value not in (None, "", {})}
     try:
-        if isinstance(given, str):
-            return Evidence(id=f"chunk_{number}", text=given)
-        return Evidence.model_validate({"id": f"chunk_{number}", **given})
+        return Evidence.model_validate(data)
     except (ValidationError, TypeError) as error:
-        raise InputError("is no chunk of evidence", cure=_A_CHUNK, field=f"{field}[{number - 1}]") from error
+        if isinstance(error, TypeError):  # a key that is no text
+            raise InputError("is no chunk of evidence", cure=_A_CHUNK, field=f"{field}[{number - 1}]") from error
+        found = explain(error, data)
+        place = f"{field}[{number - 1}]{f'.{found.field}' if found.field else ''}"
+        raise InputError(found.problem, cure=found.cure, field=place) from None
+
+
+def _of_a_library(given: Mapping[Any, Any]) -> bool:
+    """Return whether a mapping has its text under another name than ours."""
+    return "text" not in given and any(isinstance(given.get(key), str) for key in TEXT_KEYS)
 
 
 class CitationLabel(OpenRecord):
@@ -128,7 +166,7 @@ class GivenCitation(OpenRecord):
     provider: StrictStr | None = None
 
 
-class Case(OpenRecord):
+class Case(InputRecord):
     """A question with its evidence and, if one was written, an answer.
 
     ``citations`` came beside the answer, ``screening`` stands in cases made from a screening; under either name a value
@@ -144,6 +182,11 @@ class Case(OpenRecord):
     labels: Labels | None = None
     citations: tuple[GivenCitation, ...] | JsonValue = Field(default=(), union_mode="left_to_right")
     screening: CaseScreening | JsonValue = Field(default=None, union_mode="left_to_right")
+
+    @classmethod
+    def _understood(cls, data: dict[str, Any]) -> dict[str, Any]:
+        given = data.get("evidence")
+        return data if given is None else {**data, "evidence": evidence_of(given)}
 
     @model_validator(mode="before")
     @classmethod
@@ -188,3 +231,20 @@ class Case(OpenRecord):
         """SHA-256 over the content; the order of the keys doesn't matter."""
         content = json.dumps(self.to_json_dict(), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(content.encode()).hexdigest()
+
+
+def case_of(given: Any, field: str = "case") -> Case:
+    """Return a case, from one or from a mapping of its fields. Raises InputError."""
+    if isinstance(given, Case):
+        return given
+    if isinstance(given, Mapping) and all(isinstance(key, str) for key in given):
+        try:
+            return Case(**given)
+        except InputError as error:
+            place = f"{field}.{error.field}" if error.field else field
+            raise InputError(error.problem, cure=error.cure, field=place) from None
+    raise InputError(
+        f"is {kind_of(given)}, not a case",
+        cure="Make it with masis.Case(id=..., query=..., evidence=[...]).",
+        field=field,
+    )

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 from pydantic import Field, StrictStr, model_validator
 
 from masis.schema.audit import JudgedBy
-from masis.schema.base import OpenRecord, Record, Share, Unscored, notebook_view
+from masis.schema.base import InputRecord, Record, Share, Unscored, notebook_view
 from masis.schema.calls import Usage
 from masis.schema.case import ScreeningOutcome
 from masis.schema.storable import refuse_unstorable
@@ -81,7 +81,7 @@ ensemble don't agree, ``person`` after an override.
 """
 
 
-class Abstract(OpenRecord):
+class Abstract(InputRecord):
     """One record a retriever found. ``source`` says where it came from; what else the record holds is kept."""
 
     id: StrictStr = Field(min_length=1, max_length=500)

@@ -11,11 +11,11 @@ from typing import Any
 from pydantic import Field, JsonValue, ValidationError
 
 from masis.datasets.readers.cases import read_case_lines
-from masis.datasets.readers.explain import explain
 from masis.datasets.readers.strict_json import parse_object
 from masis.errors import InputError
 from masis.schema.base import Record, Share
 from masis.schema.case import Case
+from masis.schema.explain import explain
 from masis.store import Store
 from masis.store.audits.inbox import Acknowledged, Batch, Form, Received
 

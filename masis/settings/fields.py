@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
+from masis.errors import SettingsError
 from masis.schema.base import Record, Share
 from masis.schema.providers import Price, ProviderSettings
 
@@ -20,6 +21,20 @@ Role = Literal["drafter", "verifier", "critic", "reviser", "evaluator"]
 ROLES: tuple[Role, ...] = ("drafter", "verifier", "critic", "reviser", "evaluator")
 OFFLINE = "offline"
 Seconds = Annotated[float, Field(gt=0, le=3600)]
+
+
+class InvalidSettings(SettingsError, ValueError):
+    """Settings were made in Python of values that are wrong; a ValueError too, as pydantic's own error is."""
+
+
+def _explained(error: ValidationError) -> str:
+    """Return what is wrong with settings made in Python. Values are not repeated: one may be a key."""
+    problems = []
+    for each in error.errors(include_url=False, include_input=False):
+        place = ".".join(map(str, each["loc"]))
+        message = f"{each['msg'][:1].lower()}{each['msg'][1:].rstrip('.')}"
+        problems.append(f"{place}: {message}." if place else f"{message}.")
+    return " ".join(problems)
 
 
 class Settings(Record):
@@ -118,6 +133,17 @@ class Settings(Record):
     backup_folder: str = ""
     backup_hours: Annotated[int, Field(ge=1, le=8760)] = 24
     backup_keep: Annotated[int, Field(ge=1, le=1000)] = 14
+
+    if not TYPE_CHECKING:  # type checkers know the fields from the class
+
+        def __init__(self, /, **settings: Any) -> None:
+            try:
+                super().__init__(**settings)
+            except ValidationError as error:
+                raise InvalidSettings(_explained(error)) from None
+
+        # What pydantic's own __init__ carries: with it, settings that are read, with a place each, don't come here.
+        __init__.__pydantic_base_init__ = True
 
     @model_validator(mode="before")
     @classmethod

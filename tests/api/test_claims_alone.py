@@ -37,7 +37,8 @@ def test_bare_texts_are_named_by_their_place() -> None:
         ([CLAIM], "The bridge is 120 metres long.", "evidence: is one thing, not a list of chunks"),
         ([CLAIM], CHUNK, "evidence: is one thing, not a list of chunks"),
         ([CLAIM], [CHUNK, 7], r"evidence\[1\]: is no chunk of evidence"),
-        ([CLAIM], [{"id": 7, "text": "x"}], r"evidence\[0\]: is no chunk of evidence"),
+        ([CLAIM], [{"id": 7, "text": "x"}], r"evidence\[0\]\.id: is a number, must be text"),
+        ([CLAIM, 7], [CHUNK], r"claims\[1\]: is a number, not text"),
     ],
 )
 def test_one_text_is_never_read_letter_by_letter(claims: Any, evidence: Any, told: str) -> None:

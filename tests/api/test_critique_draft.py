@@ -136,7 +136,8 @@ def test_names_are_read_in_both_spellings_and_written_in_the_spec_s() -> None:
 @pytest.mark.parametrize(
     ("sources", "told"),
     [
-        ("The timeout is 60 seconds.", r"sources\[0\]: is no source\. Give \{"),
+        ("The timeout is 60 seconds.", "sources: is one thing, not a list of sources"),
+        ([SOURCES[0], 7], r"sources\[1\]: is a int\. Give texts, mappings"),
         ([SOURCES[0], {"id": "2"}], r"sources\[1\]\.content: Field required"),
     ],
 )

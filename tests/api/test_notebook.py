@@ -67,7 +67,7 @@ def test_ctrl_c_returns_what_is_finished_and_begins_no_further_audit(
 def test_wrong_arguments_are_errors_of_ours() -> None:
     with pytest.raises(InputError, match="Put it into a list"):
         masis.audit_many(cases(1)[0])  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"cases\[0\]: is a str"):
+    with pytest.raises(InputError, match=r"cases\[0\]: is text, not a case"):
         masis.audit_many(["text"], progress=False)  # type: ignore[list-item]
     with pytest.raises(InputError, match="There are: runs, iterations"):
         masis.runs_to_pandas([], of="poems")  # type: ignore[arg-type]

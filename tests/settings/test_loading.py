@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from masis.errors import SettingsError
 from masis.settings import YAML_KEYS, Origin, Settings, as_toml, config_file, database_path, load
@@ -298,7 +297,7 @@ def test_weights_that_are_not_those_of_a_mean_are_refused(tmp_path: Path) -> Non
     ],
 )
 def test_in_python_too_the_error_for_a_wrong_name_names_the_nearest_right_one(given: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValidationError, match=re.escape(told)):
+    with pytest.raises(SettingsError, match=re.escape(told)):
         Settings(**given)
 
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from masis.datasets.mapping.paths import parsed
 from masis.datasets.mapping.profile import EvidencePaths, Profile
-from masis.datasets.readers.explain import name_elsewhere
 from masis.schema.base import Record
+from masis.schema.explain import name_elsewhere
 
 MOST_COLUMNS = 200
 """Columns that are offered of one row."""

@@ -17,8 +17,9 @@ from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 from masis.datasets.mapping.paths import value_at
 from masis.datasets.readers.lines import MAX_LINE_BYTES, open_lines, read_lines, refuse_other_formats
-from masis.datasets.readers.strict_json import kind_of, parse_object
+from masis.datasets.readers.strict_json import parse_object
 from masis.errors import InputError
+from masis.schema.explain import kind_of
 
 MOST_DOCUMENT_BYTES = 256 * 1024 * 1024
 """Bytes of one JSON document; a larger one is to be JSON Lines."""

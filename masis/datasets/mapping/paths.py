@@ -12,8 +12,8 @@ import jmespath
 from jmespath import functions
 from jmespath.exceptions import JMESPathError
 
-from masis.datasets.readers.strict_json import kind_of
 from masis.errors import InputError
+from masis.schema.explain import kind_of
 
 MOST_NESTED_TEXT = 16 * 1024 * 1024
 """Characters of JSON inside of a text that are read; longer ones stay text."""

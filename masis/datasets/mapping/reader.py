@@ -18,11 +18,10 @@ from masis.datasets.mapping.paths import parsed, text_of, value_at
 from masis.datasets.mapping.profile import Profile
 from masis.datasets.mapping.replies import read_reply
 from masis.datasets.readers.cases import completed, content_id, likely_misnamed, read_case_lines
-from masis.datasets.readers.explain import explain_all, name_elsewhere
 from masis.datasets.readers.lines import open_lines
-from masis.datasets.readers.strict_json import kind_of
 from masis.errors import InputError
 from masis.schema.case import Case
+from masis.schema.explain import explain_all, kind_of, name_elsewhere
 
 PRUNED_LEAST = 12
 """Characters of a text that is left out of ``metadata.source_row`` since the case holds it elsewhere."""

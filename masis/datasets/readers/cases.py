@@ -14,11 +14,11 @@ from typing import Any, BinaryIO, NamedTuple
 
 from pydantic import ValidationError
 
-from masis.datasets.readers.explain import explain, name_elsewhere
 from masis.datasets.readers.lines import MAX_LINE_BYTES, Line, open_lines, read_lines
 from masis.datasets.readers.strict_json import parse_object
 from masis.errors import InputError
 from masis.schema.case import Case
+from masis.schema.explain import explain, name_elsewhere
 
 
 class CaseLine(NamedTuple):

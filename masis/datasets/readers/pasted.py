@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from masis.datasets.readers.lines import refuse_other_formats
-from masis.datasets.readers.strict_json import kind_of, parse_object
+from masis.datasets.readers.strict_json import parse_object
 from masis.errors import InputError
 from masis.schema.case import Evidence
+from masis.schema.explain import kind_of
 
 Form = Literal["blocks", "labelled", "csv", "json"]
 MOST_CHUNKS = 10_000

@@ -11,6 +11,7 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from masis.errors import InputError
+from masis.schema.explain import join, kind_of
 
 MAX_DEPTH = 64
 """Levels of nesting allowed; the database and the pages write records recursively."""
@@ -41,25 +42,6 @@ def parse_object(content: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputError(f"is {kind_of(value)}, must be an object", cure=_ONE_OBJECT)
     return value
-
-
-def kind_of(value: Any) -> str:
-    """Return what a JSON value is, in words: ``a number``, ``an object``, ``null``..."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return str(value).lower()
-        case int() | float():
-            return "a number"
-        case str():
-            return "text"
-        case dict():
-            return "an object"
-        case list() | tuple():
-            return "a list"
-        case _:
-            return f"a {type(value).__name__}"
 
 
 def _decode(content: bytes) -> str:
@@ -157,9 +139,3 @@ def _refuse_flaws(value: Any, path: str, depth: int) -> None:
 
 def _can_hide(item: Any) -> bool:
     return isinstance(item, dict | list | _Refused)
-
-
-def join(path: str, key: str) -> str:
-    """Return the path of a key of the object at ``path``."""
-    shown = key if len(key) <= 80 else key[:77] + "..."
-    return f"{path}.{shown}" if path else shown

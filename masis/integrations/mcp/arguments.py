@@ -27,13 +27,12 @@ from pydantic import (
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from masis.datasets.readers.explain import path_of
-from masis.datasets.readers.strict_json import kind_of
 from masis.errors import InputError
 from masis.integrations.mcp.quoting import visible
 from masis.schema.base import Share
 from masis.schema.case import Evidence
 from masis.schema.drafts import CamelRecord
+from masis.schema.explain import kind_of, path_of
 from masis.schema.old_words import ReadAsToday
 from masis.schema.review import CaseState
 from masis.schema.run import ReviewTier

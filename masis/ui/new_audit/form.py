@@ -17,10 +17,10 @@ from pydantic import ValidationError
 
 from masis.api.audits import audit_citations
 from masis.api.roles import addresses
-from masis.datasets.readers.explain import explain
 from masis.datasets.readers.pasted import Form, Pasted
 from masis.errors import InputError
 from masis.schema.case import Case, Evidence
+from masis.schema.explain import explain
 from masis.schema.wording import counted
 from masis.settings import ROLES, Settings
 

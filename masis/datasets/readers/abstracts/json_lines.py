@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from masis.datasets.readers.lines import MAX_LINE_BYTES, Line, read_lines
-from masis.datasets.readers.strict_json import kind_of, parse_object
+from masis.datasets.readers.strict_json import parse_object
 from masis.errors import InputError
+from masis.schema.explain import kind_of
 from masis.schema.screening import Abstract
 from masis.screening.sources.records import abstract_of, validate_abstract, year_of
 

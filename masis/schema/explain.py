@@ -10,7 +10,6 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from masis.datasets.readers.strict_json import join, kind_of
 from masis.errors import InputError
 
 _NAMES_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
@@ -39,6 +38,31 @@ _CURES_FOR_MISSING = {
     "query": 'Add the question as "query": "...".',
     "evidence": f"Add what the retrieval found. {_EVIDENCE_SHAPE}",
 }
+
+
+def kind_of(value: Any) -> str:
+    """Return what a JSON value is, in words: ``a number``, ``an object``, ``null``..."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return "a number"
+        case str():
+            return "text"
+        case dict():
+            return "an object"
+        case list() | tuple():
+            return "a list"
+        case _:
+            return f"a {type(value).__name__}"
+
+
+def join(path: str, key: str) -> str:
+    """Return the path of a key of the object at ``path``."""
+    shown = key if len(key) <= 80 else key[:77] + "..."
+    return f"{path}.{shown}" if path else shown
 
 
 def explain(error: ValidationError, data: Mapping[str, Any]) -> InputError:

@@ -1,0 +1,120 @@
+"""One document of any origin, understood by its attributes and not by its type.
+
+A text, a mapping, a document of LangChain (``page_content``, ``metadata``, ``id``), one of LlamaIndex's (``node`` with
+a ``score``, or the node itself), or a pair of any of these with its score. None of these libraries is imported.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from masis.errors import InputError
+
+ID_KEYS = ("id", "_id", "chunk_id", "doc_id", "document_id", "node_id", "uuid", "pk")
+TEXT_KEYS = ("content", "text", "page_content", "snippet", "body")
+PATH_KEYS = ("path", "source", "file_path", "file_name", "filename", "url", "uri", "title")
+SCORE_KEYS = ("relevanceScore", "relevance_score", "score", "similarity")
+KINDS = "texts, mappings with 'id' and 'content' (or 'text'), documents of LangChain or nodes of LlamaIndex"
+
+
+class ReadDocument(NamedTuple):
+    """One document as it was understood; ``id`` is None where it has none, ``metadata`` what JSON can hold of it."""
+
+    id: str | None
+    content: str
+    type: str
+    path: str | None
+    score: float | None
+    metadata: Mapping[str, Any]
+
+
+def is_document(value: Any) -> bool:
+    """Return whether a value is a single document of a library, which may be iterable itself."""
+    return any(hasattr(value, name) for name in ("page_content", "get_content", "node"))
+
+
+def read_document(document: Any, place: int, field: str = "documents", score: float | None = None) -> ReadDocument:
+    """Return what a document holds; ``place`` counts from 0. Raises InputError, which names ``field[place]``."""
+    if isinstance(document, str):
+        return ReadDocument(None, document, "", None, score, {})
+    if isinstance(document, tuple) and len(document) == 2 and number_of(document[1]) is not None:
+        return read_document(document[0], place, field, number_of(document[1]))
+    if isinstance(document, Mapping):
+        return _of_mapping(document, f"{field}[{place}]", score)
+    return _of_object(document, f"{field}[{place}]", score)
+
+
+def _of_mapping(document: Mapping[Any, Any], field: str, score: float | None) -> ReadDocument:
+    nested = document.get("metadata")
+    nested = nested if isinstance(nested, Mapping) else {}
+    about = {**nested, **document}
+    content = next((about[key] for key in TEXT_KEYS if isinstance(about.get(key), str)), None)
+    if content is None:
+        raise _unread(f"a mapping without {' or '.join(map(repr, TEXT_KEYS[:2]))}", field)
+    return _read(_id(about), content, about, score, nested)
+
+
+def _of_object(document: Any, field: str, score: float | None) -> ReadDocument:
+    if (node := getattr(document, "node", None)) is not None:  # LlamaIndex: a node with its score
+        return _of_object(node, field, first_of(number_of(getattr(document, "score", None)), score))
+    about = getattr(document, "metadata", None)
+    about = about if isinstance(about, Mapping) else {}
+    content = getattr(document, "page_content", None)
+    if not isinstance(content, str) and callable(own := getattr(document, "get_content", None)):
+        content = own()
+    if not isinstance(content, str):
+        content = next((own for key in TEXT_KEYS if isinstance(own := getattr(document, key, None), str)), None)
+    if content is None:
+        raise _unread("None" if document is None else f"a {type(document).__name__}", field)
+    named = {key: getattr(document, key, None) for key in ("id", "node_id", "id_")}
+    own_id = next((str(value) for value in named.values() if value not in (None, "")), None)
+    return _read(own_id or _id(about), content, about, score, about)
+
+
+def _read(
+    name: str | None, content: str, about: Mapping[Any, Any], score: float | None, metadata: Mapping[Any, Any]
+) -> ReadDocument:
+    path = next((str(about[key]) for key in PATH_KEYS if isinstance(about.get(key), str) and about[key]), None)
+    kept = {str(key): value for key, value in metadata.items() if _plain(value)}
+    return ReadDocument(name, content, str(about.get("type") or ""), path, scored(about, score), kept)
+
+
+def _plain(value: Any) -> bool:
+    """Return whether JSON holds a value as it is; libraries put dates and objects of their own into metadata."""
+    try:
+        return bool(json.loads(json.dumps(value, allow_nan=False)) == value)
+    except (TypeError, ValueError, RecursionError):
+        return False
+
+
+def _unread(what: str, field: str) -> InputError:
+    return InputError(f"is {what}", cure=f"Give {KINDS}.", field=field)
+
+
+def _id(about: Mapping[Any, Any]) -> str | None:
+    return next((str(about[key]) for key in ID_KEYS if about.get(key) not in (None, "")), None)
+
+
+def scored(about: Mapping[Any, Any], score: float | None) -> float | None:
+    """Return the score given, else the one that a document holds."""
+    own = next((number for key in SCORE_KEYS if (number := number_of(about.get(key))) is not None), None)
+    return first_of(score, own)
+
+
+def number_of(value: Any) -> float | None:
+    """Return a finite number, of whatever library; None for anything else."""
+    if value is None or isinstance(value, bool | str | bytes):
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def first_of(*scores: float | None) -> float | None:
+    """Return the first score that is there."""
+    return next((score for score in scores if score is not None), None)

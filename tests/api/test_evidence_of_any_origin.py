@@ -1,0 +1,151 @@
+"""Evidence as texts, mappings, LangChain documents and LlamaIndex nodes, wherever it is taken; errors in words."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+import masis
+from masis.errors import InputError, SettingsError
+from masis.schema.case import Case, evidence_of
+
+TEXT = "The bridge is 120 metres long."
+OTHER = "It was opened in 1931."
+
+
+class Document:
+    """As ``langchain_core.documents.Document`` (1.2): iterable, for it is a pydantic model."""
+
+    def __init__(self, text: str, name: str | None = None, **metadata: Any) -> None:
+        self.page_content, self.id, self.metadata = text, name, metadata
+
+    def __iter__(self) -> Any:
+        return iter(vars(self).items())
+
+
+class Node:
+    """As ``llama_index.core.schema.TextNode`` (0.14)."""
+
+    def __init__(self, text: str, name: str, **metadata: Any) -> None:
+        self.text, self.node_id, self.metadata = text, name, metadata
+
+    def get_content(self) -> str:
+        return self.text
+
+
+class NodeWithScore:
+    def __init__(self, node: Node, score: float) -> None:
+        self.node, self.score = node, score
+
+
+FORMS: dict[str, Any] = {
+    "texts": [TEXT, OTHER],
+    "mappings": [{"id": "chunk_1", "text": TEXT}, {"id": "chunk_2", "text": OTHER}],
+    "mappings of another tool": [{"page_content": TEXT}, {"content": OTHER}],
+    "langchain": [Document(TEXT, "chunk_1"), Document(OTHER, "chunk_2")],
+    "llamaindex": [NodeWithScore(Node(TEXT, "chunk_1"), 0.9), Node(OTHER, "chunk_2")],
+    "with scores": [(Document(TEXT, "chunk_1"), 0.9), (Document(OTHER), 0.1)],
+}
+TAKERS: dict[str, Callable[[Any], object]] = {
+    "Case": lambda given: masis.Case(id="a", query="How long?", evidence=given).evidence,
+    "run_audit": lambda given: masis.run_audit(
+        {"id": "a", "query": "How long?", "answer": f"{TEXT[:-1]} [1].", "evidence": given}
+    ),
+    "audit_many": lambda given: masis.audit_many(
+        [{"id": "a", "query": "How long?", "evidence": given}], progress=False
+    ),
+    "audit_citations": lambda given: masis.audit_citations("So [1].", given),
+    "verify_claims": lambda given: masis.verify_claims([TEXT], given),
+    "critique_draft": lambda given: masis.critique_draft("How long?", f"{TEXT} {OTHER} That is all.", given),
+    "assert_grounded": lambda given: masis.assert_grounded(f"{TEXT[:-1]} [1].", given),
+    "audited": lambda given: masis.audited(lambda question, documents: f"{TEXT[:-1]} [1].")("How long?", given),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_case_holds_evidence_of_any_origin(form: str) -> None:
+    evidence = masis.Case(id="a", query="How long?", evidence=FORMS[form]).evidence
+    assert [(chunk.id, chunk.text) for chunk in evidence] == [("chunk_1", TEXT), ("chunk_2", OTHER)]
+
+
+@pytest.mark.parametrize("taker", TAKERS)
+@pytest.mark.parametrize("form", ["texts", "langchain", "llamaindex"])
+def test_whatever_takes_evidence_takes_it_of_any_origin(taker: str, form: str) -> None:
+    assert TAKERS[taker](FORMS[form])
+
+
+def test_source_score_and_plain_metadata_of_a_document_are_kept() -> None:
+    document = Document(TEXT, source="bridges.txt", page=4, at=datetime.date(2024, 1, 1), score=0.5)
+    (chunk,) = evidence_of([document])
+    assert chunk.model_dump() == {
+        "id": "chunk_1",
+        "text": TEXT,
+        "source": "bridges.txt",
+        "score": 0.5,
+        "metadata": {"source": "bridges.txt", "page": 4, "score": 0.5},
+    }
+    case = masis.Case(id="a", query="How long?", evidence=[document])
+    assert Case.model_validate(case.to_json_dict()).digest() == case.digest()
+
+
+def test_documents_of_one_source_with_one_id_stay_apart_and_the_same_one_counts_once() -> None:
+    parts = [Document(TEXT, doc_id="d"), Document(OTHER, doc_id="d"), Document(TEXT, doc_id="d")]
+    assert [(chunk.id, chunk.text) for chunk in evidence_of(parts)] == [("d", TEXT), ("d#2", OTHER)]
+
+
+@pytest.mark.parametrize("alone", [TEXT, Document(TEXT), Node(TEXT, "n"), masis.Evidence(id="1", text=TEXT)])
+def test_one_chunk_alone_is_no_list(alone: Any) -> None:
+    with pytest.raises(InputError, match="evidence: is one thing, not a list of chunks"):
+        masis.Case(id="a", query="How long?", evidence=alone)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: masis.Case(query="Why?", evidence=[TEXT]), "id: is missing. Give each case an id"),
+        (lambda: masis.Case(id="a", query=5, evidence=[TEXT]), "query: is a number, must be text."),
+        (lambda: masis.Case(id="a", query="Why?"), "evidence: is missing."),
+        (lambda: masis.Case(id="a", query="Why?", evidence=[]), "evidence: holds nothing."),
+        (lambda: masis.Case(id="a", query="Why?", evidence=5), "evidence: is a number, not a list of chunks."),
+        (lambda: masis.Case(id="a", query="Why?", evidence=[TEXT, None]), "evidence[1]: is no chunk of evidence."),
+        (lambda: masis.Case(id="a", query="W\x00?", evidence=[TEXT]), "query: holds a null byte at character 2."),
+        (
+            lambda: masis.Case(id="a", query="Why?", evidence=[{"id": "1", "text": TEXT}] * 2),
+            "evidence[1].id: repeats the id '1' of evidence[0].",
+        ),
+        (lambda: masis.Evidence(text=TEXT), "id: is missing."),
+        (lambda: masis.Abstract(id="a", year="soon"), "year: is 'soon': "),
+        (lambda: masis.run_audit(TEXT), "case: is text, not a case."),
+        (lambda: masis.run_audit({"id": "a", "query": "Why?"}), "case.evidence: is missing."),
+        (
+            lambda: masis.run_audit(masis.Case(id="a", query="W", evidence=[TEXT]), {}),
+            "settings: is an object, not Set",
+        ),
+        (lambda: masis.audit_many(TEXT), "cases: is one case, not several."),
+        (lambda: masis.audit_many([{"id": 5}], progress=False), "cases[0].id: is a number"),
+        (lambda: masis.audit_citations(5, [TEXT]), "answer: is a number, not text."),
+        (lambda: masis.runs_to_pandas([5]), "runs[0]: is a number, not a Run."),
+    ],
+)
+def test_wrong_arguments_are_named_with_field_and_cure(make: Callable[[], object], says: str) -> None:
+    with pytest.raises(InputError, match=re.escape(says)):
+        make()
+
+
+def test_wrong_settings_are_named_without_repeating_their_value() -> None:
+    with pytest.raises(SettingsError, match=r"^max_iterations: input should be less than or equal to 5\.$"):
+        masis.Settings(max_iterations=99)
+    with pytest.raises(SettingsError) as raised:
+        masis.Settings(critic={"key": "sk-secret"})
+    assert "secret" not in str(raised.value)
+
+
+def test_records_that_are_read_still_raise_what_their_readers_translate() -> None:
+    for record in (masis.Case, masis.Evidence, masis.Abstract, masis.Settings):
+        with pytest.raises(ValidationError):
+            record.model_validate({"id": 5, "nothing": 1})
