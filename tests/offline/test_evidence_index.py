@@ -2,7 +2,7 @@
 
 import pytest
 
-from masis.offline.matching.evidence_index import Assessment, EvidenceIndex
+from masis.offline.matching.evidence_index import ALWAYS_JUDGED, TOO_LONG, Assessment, EvidenceIndex
 
 FIRM = "The firm grew by 12% in 2021. It had 67 million users. The dose is 0.002 mg a day."
 OTHERS = [
@@ -164,3 +164,13 @@ def test_ten_thousand_chunks_are_indexed_and_asked_in_seconds() -> None:
 )
 def test_a_claim_of_a_hundred_thousand_characters_is_judged_in_seconds(index: EvidenceIndex, claim: str) -> None:
     index.assess(claim)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", ["The bridge is 120 metres long. It was opened in 1931. ", "1.5 million ", "A B C. "])
+def test_a_claim_too_long_to_be_compared_with_long_evidence_is_left_open_as_a_whole(unit: str) -> None:
+    text = (unit * 50_000)[:50_000]
+    index = EvidenceIndex([("1", text)])
+    judged = index.assess(text)
+    assert (judged.verdict, judged.support, judged.vetoes) == ("unverifiable", None, (TOO_LONG,))
+    assert index.assess(text[: ALWAYS_JUDGED // 4]).vetoes != (TOO_LONG,), "a claim that people write is judged"

@@ -91,3 +91,11 @@ def test_what_the_question_asks_and_the_answer_leaves_out_is_missing() -> None:
     points = run.iterations[0].claim_report.missing
     assert [point.evidence_id for point in points] == ["chunk_1"]
     assert "designed" in points[0].description
+
+
+def test_a_claim_too_long_to_be_compared_says_so() -> None:
+    text = "The bridge is 120 metres long. " * 1_000
+    [check] = masis.verify_claims([text], [Evidence(id="1", text=text)])
+    assert (check.verdict, check.support) == ("unverifiable", None)
+    assert check.issue is not None
+    assert "too long to be compared" in check.issue

@@ -63,6 +63,16 @@ Part = tuple[int, Match]
 """A sentence of a claim, or a piece of one: where it begins, and its overlap with the evidence."""
 LONGEST_PART = 2000
 """Characters weighed as one part: work grows with the square of its words, and no sentence people write is as long."""
+ALWAYS_JUDGED = 1000
+"""Characters of a claim that is judged however long the evidence is."""
+MOST_COMPARED = 12_000_000
+"""Characters of a longer claim, times sentences of the evidence and its words (up to `_WORDS_COMPARED`), that are
+compared: 5 s of processor time (benchmarks/slow_strings.py). Beyond, the claim is left unverifiable: a verdict on a
+part of it would be taken for one on all of it."""
+_WORDS_COMPARED = 350
+"""Words of the evidence that the words of a sentence are compared with one by one, about: those of the best runs."""
+TOO_LONG = "long"
+"""The code of what kept such a claim from being judged."""
 
 
 class EvidenceIndex:
@@ -117,7 +127,8 @@ class EvidenceIndex:
 
         Returns:
             The verdict with support and confidence (0 to 1), signals of contradiction, supporting passages and the
-            spans of the claim that no evidence covers. Support is None where there is nothing to check.
+            spans of the claim that no evidence covers. Support is None where there is nothing to check, and where claim
+            and evidence are too long to be compared (`MOST_COMPARED`).
 
         """
         allowed = self._allowed(only)
@@ -143,6 +154,8 @@ class EvidenceIndex:
         documents = self._sizes if allowed is None else allowed
         if not documents:
             return Assessment(None, "unverifiable", 1.0)
+        if self._too_long(claim):
+            return Assessment(None, "unverifiable", 0.5, vetoes=(TOO_LONG,))
         parts = _parts_within(self._matched(claim), allowed)
         if not parts:
             return _NOTHING_ASSERTED
@@ -174,6 +187,12 @@ class EvidenceIndex:
             uncovered=_uncovered(parts),
             features=combined,
         )
+
+    def _too_long(self, claim: str) -> bool:
+        if len(claim) <= ALWAYS_JUDGED:
+            return False
+        words = sum(len(passage.words) for passage in self.passages)
+        return len(claim) * (len(self.passages) + min(_WORDS_COMPARED, words)) > MOST_COMPARED
 
     def _copied(self, claim: str, documents: Collection[int]) -> bool:
         """Return whether the claim is a sentence of these documents, word for word."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from masis.audit.assertions import sentence_claims
 from masis.audit.claims import Checked, one_check_each
-from masis.offline.matching.evidence_index import Assessment, EvidenceIndex
+from masis.offline.matching.evidence_index import TOO_LONG, Assessment, EvidenceIndex
 from masis.offline.matching.key_points import (
     OFFLINE,
     KeyPoint,
@@ -162,6 +162,8 @@ def _issue(text: str, whole: Assessment) -> str | None:
             if lacking
             else "No single passage of the evidence supports this."
         )
+    if TOO_LONG in whole.vetoes:
+        return f"A claim of {len(text):,} characters is too long to be compared with evidence of this length."
     if whole.support is None:
         return "There is nothing to check this against."
     reasons = [_VETOES[code] for code in whole.vetoes]
