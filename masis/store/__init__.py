@@ -67,7 +67,7 @@ from masis.store.retention.removal import Purges, Retention
 from masis.store.reviews.dataset_versions import ComparedMember, Datasets, Member, pinned
 from masis.store.reviews.decisions import Decisions
 from masis.store.reviews.drafts import Drafts
-from masis.store.reviews.outcomes import CaseOutcome, JudgedRun, Judgement, Outcomes
+from masis.store.reviews.outcomes import ALL_PARTS, CaseOutcome, JudgedRun, Judgement, Outcomes, Parts
 from masis.store.reviews.team import Team
 from masis.store.screening.acceptance_memory import Acceptances, RememberedGrades
 from masis.store.screening.corpora import Corpora, CorpusImport, CorpusRetriever, CorpusSummary
@@ -186,6 +186,7 @@ class Store:
 
 
 __all__ = [
+    "ALL_PARTS",
     "Added",
     "CaseFilter",
     "CaseOutcome",
@@ -212,6 +213,7 @@ __all__ = [
     "Measures",
     "Member",
     "Owner",
+    "Parts",
     "Period",
     "Pick",
     "Rate",

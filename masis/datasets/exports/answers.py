@@ -157,8 +157,15 @@ class Judged:
 
     def machine_verdict(self, label: Row) -> str | None:
         """What the machine said of the words that a label is about; None where it judged no such words."""
-        rows = {"claim": self.claims, "sentence": self.sentences, "reference": self.citations}.get(label["target"], [])
-        name = "verdict" if label["target"] == "claim" else "status"
+        match label["target"]:
+            case "claim":
+                rows, name = self.claims, "verdict"
+            case "sentence":
+                rows, name = self.sentences, "status"
+            case "reference":
+                rows, name = self.citations, "status"
+            case _:
+                return None
         place = (label["start"], label["end"])
         return next((row[name] for row in rows if place != (None, None) and (row["start"], row["end"]) == place), None)
 

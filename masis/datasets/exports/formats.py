@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from masis.datasets.exports.answers import Judged, Row
 from masis.schema.review import decided_about
+from masis.store import ALL_PARTS, Parts
 
 Rows = Sequence[Row] | str
 """Rows, or why there are none."""
@@ -26,7 +27,7 @@ class Format(NamedTuple):
 
     ``flat`` rows hold numbers and text alone, ``columns`` in order, so that they can be CSV and Parquet as well.
     ``of`` says what ``rows`` is asked of: the judgement that the case's state follows from, or each reviewer's.
-    ``balance`` names the fields that the manifest counts the values of.
+    ``balance`` names the fields that the manifest counts the values of, ``parts`` what is read of an iteration.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Format(NamedTuple):
     columns: tuple[str, ...] = ()
     balance: tuple[str, ...] = ()
     suffix: str = ".jsonl"
+    parts: Parts = ("answer",)
 
 
 # --- what stands in several formats
@@ -103,9 +105,10 @@ _CLAIM = ("start", "end", "text", "statement", "verdict", "support", "confidence
 def _claims(judged: Judged, _others: Sequence[Judged]) -> Rows:
     if judged.answer is None or not judged.machine:
         return NOT_JUDGED
+    about = _about_judgement(judged)
     return [
         {
-            **_about_judgement(judged),
+            **about,
             **{name: claim[name] for name in _CLAIM},
             "sources": " ".join(claim["sources"]),
             "cited": " ".join(claim["cited"]),
@@ -119,9 +122,10 @@ def _claims(judged: Judged, _others: Sequence[Judged]) -> Rows:
 def _sentences(judged: Judged, _others: Sequence[Judged]) -> Rows:
     if judged.answer is None or not judged.machine:
         return NOT_JUDGED
+    about = _about_judgement(judged)
     return [
         {
-            **_about_judgement(judged),
+            **about,
             **{name: sentence[name] for name in ("start", "end", "text", "status", "why")},
             "cited": " ".join(sentence["citation_ids"]),
             **_label(judged.label_at("sentence", sentence)),
@@ -138,9 +142,10 @@ def _label(label: Row | None) -> Row:
 def _labels(judged: Judged, _others: Sequence[Judged]) -> Rows:
     if not judged.labels:
         return NO_LABEL
+    about = _about_judgement(judged)
     return [
         {
-            **_about_judgement(judged),
+            **about,
             **{name: label[name] for name in ("target", "start", "end", "text", "label", "note")},
             "machine": judged.machine_verdict(label),
             "answer": judged.answer,
@@ -419,7 +424,13 @@ def _langfuse(judged: Judged, _others: Sequence[Judged]) -> Rows:
 
 
 _FORMATS = (
-    Format("decided", "every case whole: answers, decision, labels, claims, issues", _decided, balance=("state",)),
+    Format(
+        "decided",
+        "every case whole: answers, decision, labels, claims, issues",
+        _decided,
+        balance=("state",),
+        parts=ALL_PARTS,
+    ),
     Format(
         "claims",
         "a row for each claim of an answer: the machine's verdict and each reviewer's label",
@@ -428,6 +439,7 @@ _FORMATS = (
         flat=True,
         columns=(*_JUDGEMENT, *_CLAIM, "sources", "cited", "label", "note", "answer"),
         balance=("verdict", "label"),
+        parts=("answer", "claims"),
     ),
     Format(
         "sentences",
@@ -437,6 +449,7 @@ _FORMATS = (
         flat=True,
         columns=(*_JUDGEMENT, "start", "end", "text", "status", "why", "cited", "label", "note", "answer"),
         balance=("status", "label"),
+        parts=("answer", "citation_audit"),
     ),
     Format(
         "labels",
@@ -446,6 +459,7 @@ _FORMATS = (
         flat=True,
         columns=(*_JUDGEMENT, "target", "start", "end", "text", "label", "note", "machine", "answer"),
         balance=("label",),
+        parts=("answer", "claims", "citation_audit"),
     ),
     Format("spans", "hallucinated spans in the shape of RAGTruth, by reviewer", _spans, of="reviewer"),
     Format("sft", "the answers that stand, as chats to train on", _sft),
@@ -457,6 +471,7 @@ _FORMATS = (
         "tasks for Label Studio: the machine's claims as predictions, labels as annotations",
         _label_studio,
         suffix=".json",
+        parts=("answer", "claims"),
     ),
     Format("hf", "a folder for Hugging Face: a file for each split, and a card", _hf, balance=("decision",), suffix=""),
     Format("langfuse-scores", "scores to send to Langfuse, for cases with a trace id", _langfuse, balance=("name",)),

@@ -5,7 +5,7 @@ Nothing in a manifest depends on when or where it was written, so that the same 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Any
 
 from masis import version
@@ -38,8 +38,8 @@ class Tally:
         self._left_out: Counter[str] = Counter()
         self._balance: dict[str, Counter[str]] = {name: Counter() for name in form.balance}
         self._reviewers: Counter[str] = Counter()
-        self._models: dict[str, Counter[str]] = {}
-        self._versions: dict[str, Counter[str]] = {}
+        self._models: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._versions: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._licences: Counter[str] = Counter()
 
     def leave_out(self, reason: str) -> None:
@@ -60,9 +60,9 @@ class Tally:
             self._reviewers[judged.reviewer] += 1
         if (run := judged.judgement.run) is not None:
             for role, model in run.models.items():
-                self._models.setdefault(role, Counter())[model] += 1
+                self._models[role][model] += 1
             for name in ("app", "rubric", "offline_weights"):
-                self._versions.setdefault(name, Counter())[str(run.versions.get(name))] += 1
+                self._versions[name][str(run.versions.get(name))] += 1
 
     def row(self, row: Row) -> None:
         """Count the values of the fields that the format's balance is about."""

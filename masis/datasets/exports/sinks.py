@@ -18,6 +18,8 @@ ENCODINGS = ("jsonl", "csv", "parquet")
 
 _NUMBERS = {"support": "float64", "confidence": "float64", "start": "int64", "end": "int64", "iteration": "int64"}
 _ROWS_A_GROUP = 5_000
+_HELD = 1 << 16
+"""Bytes that are written at once."""
 
 
 class Sink(Protocol):
@@ -70,13 +72,17 @@ def sink_for(encoding: Encoding, out: DigestStream, columns: Sequence[str]) -> S
 
 class _JsonLines:
     def __init__(self, out: DigestStream) -> None:
-        self._out = out
+        self._out, self._held = out, bytearray()
 
     def write(self, row: dict[str, Any]) -> None:
-        self._out.write(to_json(row) + b"\n")
+        self._held += to_json(row)
+        self._held += b"\n"
+        if len(self._held) >= _HELD:
+            self.close()
 
     def close(self) -> None:
-        """Every line is written already."""
+        self._out.write(self._held)
+        self._held = bytearray()
 
 
 class _JsonList:
@@ -123,6 +129,8 @@ def unescaped_cell(text: str) -> str:
 
 
 def _runs(text: str) -> bool:
+    if text[:1].isalnum():  # most cells: no more to look at
+        return False
     bare = text.lstrip("' \t\r\n")
     return escape_formula(bare) != bare
 

@@ -19,7 +19,7 @@ from masis import version
 from masis.datasets.exports.export import Exported, Quiet, Selection, Sided, write_export, write_file
 from masis.datasets.exports.formats import FORMATS
 from masis.errors import InputError, StoreError
-from masis.store import CaseOutcome, ComparedMember, DatasetVersion, LogHead, Member, Store, pinned
+from masis.store import CaseOutcome, ComparedMember, DatasetVersion, LogHead, Member, Parts, Store, pinned
 
 _NAME = re.compile(r"\w[\w.-]{0,99}")
 LONGEST_DESCRIPTION = 2_000
@@ -134,8 +134,8 @@ class _Frozen(NamedTuple):
     def described(self) -> dict[str, Any]:
         return self.version.selection
 
-    def outcomes(self, store: Store) -> Iterator[Sided]:
-        return store.datasets.outcomes(self.version.name)
+    def outcomes(self, store: Store, parts: Parts) -> Iterator[Sided]:
+        return store.datasets.outcomes(self.version.name, parts)
 
 
 class _Rebuilding(Quiet):

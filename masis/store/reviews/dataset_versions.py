@@ -18,7 +18,7 @@ from masis.store.core.chained_log import canonical_json, sha256
 from masis.store.core.connections import Database
 from masis.store.records import DatasetVersion, LogHead, LostFromDataset
 from masis.store.reviews.decisions import LOG
-from masis.store.reviews.outcomes import AT_ONCE, CaseOutcome, Judgement, Pinned, outcomes_of
+from masis.store.reviews.outcomes import ALL_PARTS, AT_ONCE, CaseOutcome, Judgement, Parts, Pinned, outcomes_of
 
 _COLUMNS = ("name", "at", "by", "description", "form", "encoding", "log_length", "log_digest", "app")
 _JSON = ("selection", "manifest")
@@ -147,12 +147,12 @@ class Datasets:
             ]
         return LostFromDataset(redacted=counts[0], removed=counts[1])
 
-    def outcomes(self, name: str) -> Iterator[tuple[CaseOutcome, str]]:
+    def outcomes(self, name: str, parts: Parts = ALL_PARTS) -> Iterator[tuple[CaseOutcome, str]]:
         """Yield the cases of a version as they stood, each with its side of the split. Raises UnknownRecord."""
         with self._database.reading() as connection:
             rows = members_of(connection, _seq(connection, name))
             while some := list(islice(rows, AT_ONCE)):
-                yield from _outcomes(connection, some)
+                yield from _outcomes(connection, some, parts)
 
     def compared(self, name: str) -> Iterator[ComparedMember]:
         """Yield the cases of a version that gave rows, in the order of import. Raises UnknownRecord."""
@@ -166,13 +166,15 @@ class Datasets:
                 yield ComparedMember(seq, case_id, state, side, _judgements(judgements))
 
 
-def _outcomes(connection: sqlite3.Connection, members: Iterable[Member]) -> Iterator[tuple[CaseOutcome, str]]:
+def _outcomes(
+    connection: sqlite3.Connection, members: Iterable[Member], parts: Parts
+) -> Iterator[tuple[CaseOutcome, str]]:
     found = {each.case_seq: each for each in members}
     pins = {
         seq: [Pinned(each.entry, bool(each.in_force), each.run, each.number) for each in member.judgements]
         for seq, member in found.items()
     }
-    for outcome in outcomes_of(connection, pins):
+    for outcome in outcomes_of(connection, pins, parts):
         member = found[outcome.seq]
         yield outcome._replace(state=member.state, redacted=bool(member.redacted)), member.side
 

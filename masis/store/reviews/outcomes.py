@@ -9,19 +9,61 @@ import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
+from zlib import decompress
 
-from pydantic_core import from_json
+from pydantic_core import CoreSchema, SchemaValidator, core_schema, from_json
 
 from masis.schema.review import LogEntry
 from masis.store.audits import queue
-from masis.store.audits.runs import unpack
 from masis.store.core.connections import Database
 from masis.store.records import CaseFilter
 from masis.store.reviews.decisions import LOG
 
 AT_ONCE = 200
 """Cases that are read together."""
+
+
+Part = Literal["answer", "claims", "citation_audit", "issues"]
+Parts = tuple[Part, ...]
+ALL_PARTS: Parts = ("answer", "claims", "citation_audit", "issues")
+"""What can be asked of an iteration: what exports say of it. The rest of it is never read."""
+
+
+def _object(**fields: CoreSchema) -> CoreSchema:
+    """Describe an object of which only these fields are read: of the others no value is made, which halves the time."""
+    known = {name: core_schema.typed_dict_field(field, required=False) for name, field in fields.items()}
+    return core_schema.typed_dict_schema(known)
+
+
+def _fields(*names: str) -> dict[str, CoreSchema]:
+    return dict.fromkeys(names, core_schema.any_schema())
+
+
+_PLACE = ("text", "start", "end")
+_PARTS: dict[Part, CoreSchema] = {
+    "answer": core_schema.any_schema(),
+    "claims": core_schema.list_schema(
+        _object(
+            claim=_object(**_fields(*_PLACE, "statement", "cited")),
+            **_fields("verdict", "support", "confidence", "sources", "judged_by"),
+        )
+    ),
+    "citation_audit": _object(
+        sentences=core_schema.list_schema(_object(**_fields(*_PLACE, "status", "why", "citation_ids"))),
+        citations=core_schema.list_schema(
+            _object(**_fields(*_PLACE, "reference", "evidence_id", "status", "resolved_by"))
+        ),
+    ),
+    "issues": core_schema.any_schema(),
+}
+_RESULT = SchemaValidator(_object(**_fields("best", "finished_at", "settings", "versions", "review_reasons")))
+
+
+@lru_cache
+def _reader(parts: Parts) -> SchemaValidator:
+    return SchemaValidator(_object(**{part: _PARTS[part] for part in parts}))
 
 
 class JudgedRun(NamedTuple):
@@ -42,8 +84,8 @@ class Judgement(NamedTuple):
     """One answer of a case, who judged it, and what the machine found in it.
 
     ``entry`` is None where only the machine judged; ``in_force`` where the case's state follows from it. ``iteration``
-    is the audited iteration as stored; it and ``run`` are None where there is none, or where retention removed it.
-    ``run_seq`` is the run's number in the store.
+    holds the parts asked for of the audited iteration as stored; it and ``run`` are None where there is none, or where
+    retention removed it. ``run_seq`` is the run's number in the store.
     """
 
     entry: LogEntry | None
@@ -78,8 +120,11 @@ class Outcomes:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def iterate(self, wanted: CaseFilter) -> Iterator[CaseOutcome]:
-        """Yield every case that matches, of one moment, in the order of import; page and order don't matter."""
+    def iterate(self, wanted: CaseFilter, parts: Parts = ALL_PARTS) -> Iterator[CaseOutcome]:
+        """Yield every case that matches, of one moment, in the order of import; page and order don't matter.
+
+        Of each judged iteration these parts are read.
+        """
         with self._database.reading() as connection:
             found = queue.matching(connection, wanted)
             # asked of one case after the other, words don't collect all their cases anew for each batch
@@ -92,7 +137,7 @@ class Outcomes:
                     [*values, last],
                 )
             ]:
-                yield from _batch(connection, seqs)
+                yield from _batch(connection, seqs, parts)
                 last = seqs[-1]
 
     def queries(self, wanted: CaseFilter) -> Iterator[str]:
@@ -126,15 +171,17 @@ class _Wanted(NamedTuple):
     number: int | None
 
 
-def _batch(connection: sqlite3.Connection, seqs: Sequence[int]) -> Iterator[CaseOutcome]:
+def _batch(connection: sqlite3.Connection, seqs: Sequence[int], parts: Parts) -> Iterator[CaseOutcome]:
     cases = _cases(connection, seqs)
     logged: dict[int, list[sqlite3.Row]] = defaultdict(list)
     for row in LOG.rows(connection, f"log.case_seq IN ({_marks(seqs)})", list(seqs)):
         logged[row["case_seq"]].append(row)
-    yield from _read(connection, cases, {case["seq"]: _wanted(case, logged[case["seq"]]) for case in cases})
+    yield from _read(connection, cases, {case["seq"]: _wanted(case, logged[case["seq"]]) for case in cases}, parts)
 
 
-def outcomes_of(connection: sqlite3.Connection, pins: Mapping[int, Sequence[Pinned]]) -> Iterator[CaseOutcome]:
+def outcomes_of(
+    connection: sqlite3.Connection, pins: Mapping[int, Sequence[Pinned]], parts: Parts = ALL_PARTS
+) -> Iterator[CaseOutcome]:
     """Yield cases by their numbers, each with the judgements named for it, whatever counts now."""
     numbers = [each.entry for pinned in pins.values() for each in pinned if each.entry is not None]
     entries = {row["seq"]: LOG.read(row) for row in LOG.rows(connection, f"log.seq IN ({_marks(numbers)})", numbers)}
@@ -145,7 +192,7 @@ def outcomes_of(connection: sqlite3.Connection, pins: Mapping[int, Sequence[Pinn
         ]
         for seq, pinned in pins.items()
     }
-    yield from _read(connection, _cases(connection, list(pins)), wanted)
+    yield from _read(connection, _cases(connection, list(pins)), wanted, parts)
 
 
 def _cases(connection: sqlite3.Connection, seqs: Sequence[int]) -> list[sqlite3.Row]:
@@ -157,9 +204,12 @@ def _cases(connection: sqlite3.Connection, seqs: Sequence[int]) -> list[sqlite3.
 
 
 def _read(
-    connection: sqlite3.Connection, cases: Sequence[sqlite3.Row], wanted: Mapping[int, Sequence[_Wanted]]
+    connection: sqlite3.Connection,
+    cases: Sequence[sqlite3.Row],
+    wanted: Mapping[int, Sequence[_Wanted]],
+    parts: Parts,
 ) -> Iterator[CaseOutcome]:
-    runs = _Runs(connection, [each for judged in wanted.values() for each in judged])
+    runs = _Runs(connection, [each for judged in wanted.values() for each in judged], parts)
     for case in cases:
         yield CaseOutcome(
             case=from_json(case["payload"]),
@@ -200,22 +250,25 @@ def _of_entry(case: sqlite3.Row, row: sqlite3.Row) -> _Wanted:
 class _Runs:
     """The runs and iterations of a batch of judgements."""
 
-    def __init__(self, connection: sqlite3.Connection, wanted: Sequence[_Wanted]) -> None:
+    def __init__(self, connection: sqlite3.Connection, wanted: Sequence[_Wanted], parts: Parts) -> None:
+        self._reader = _reader(parts)
         seqs = list({each.run_seq for each in wanted if each.run_seq is not None})
         rows = connection.execute(
             f"""SELECT seq, id, models, quality, confidence, overall, payload FROM runs
                 WHERE removed_by IS NULL AND payload IS NOT NULL AND seq IN ({", ".join("?" * len(seqs))})""",  # noqa: S608
             seqs,
         ).fetchall()
-        results = {row["seq"]: from_json(unpack(row["payload"])) for row in rows}
+        results = {row["seq"]: _RESULT.validate_json(decompress(row["payload"])) for row in rows}
         self._runs = {row["seq"]: _judged_run(row, results[row["seq"]]) for row in rows}
         self._best = {seq: result["best"] for seq, result in results.items()}
         places = {(seq, number) for each in wanted for seq, number in [self._place(each)] if number is not None}
-        self._iterations = {
-            (row["run_seq"], row["number"]): from_json(unpack(row["payload"]))
+        # named row by row, SQLite looks each up; asked which rows are in a list of pairs, it reads the whole table
+        self._packed = {
+            (row["run_seq"], row["number"]): row["payload"]
             for row in connection.execute(
-                f"""SELECT * FROM run_iterations
-                    WHERE (run_seq, number) IN (VALUES {", ".join(["(?, ?)"] * len(places)) or "(0, 0)"})""",  # noqa: S608
+                f"""WITH wanted (run, place) AS (VALUES {", ".join(["(?, ?)"] * len(places)) or "(0, 0)"})
+                    SELECT each.* FROM wanted CROSS JOIN run_iterations AS each
+                    ON each.run_seq = wanted.run AND each.number = wanted.place""",  # noqa: S608
                 [value for place in places for value in place],
             )
         }
@@ -229,7 +282,9 @@ class _Runs:
     def judgement(self, wanted: _Wanted) -> Judgement:
         """Return a judgement with what the machine found in the answer it is about."""
         seq, number = self._place(wanted)
-        found = None if seq is None or number is None else self._iterations.get((seq, number))
+        packed = None if seq is None or number is None else self._packed.get((seq, number))
+        # read when it is its turn: two hundred at a time take twice as long, since they don't fit into the caches
+        found = None if packed is None else self._reader.validate_json(decompress(packed))
         run = None if seq is None else self._runs[seq]
         return Judgement(wanted.entry, wanted.in_force, run, number or wanted.number, found, seq)
 

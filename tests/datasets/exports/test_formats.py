@@ -17,7 +17,7 @@ from masis.errors import InputError
 from masis.schema.case import Case
 from masis.schema.review import Decision, TargetLabel
 from masis.services import Workbench
-from masis.store import CaseFilter
+from masis.store import ALL_PARTS, CaseFilter
 from tests.reviewing import ADA, submitted
 
 ANSWER = "The bridge is 12 metres long [1]. It is red [9]."
@@ -216,3 +216,33 @@ def test_an_export_imported_with_its_own_profile_gives_the_question_the_judged_a
     (case,) = read_cases(file, profile)
     assert (case.query, case.answer) == ("How long is bridge number 2?", ANSWER)
     assert "The bridge is 120 metres long." in [chunk.text.strip() for chunk in case.evidence]
+
+
+@pytest.mark.parametrize("form", [name for name in FORMATS if name != "hf"])
+def test_what_a_format_does_not_read_of_an_audit_would_change_nothing(
+    bench: Workbench, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sparing, whole = io.BytesIO(), io.BytesIO()
+    bench.exports.write(ADA, sparing, form, Selection(CaseFilter()))
+    monkeypatch.setitem(FORMATS, form, FORMATS[form]._replace(parts=ALL_PARTS))
+    bench.exports.write(ADA, whole, form, Selection(CaseFilter()))
+    assert sparing.getvalue() == whole.getvalue()
+
+
+def test_no_table_that_grows_with_the_audits_is_read_whole_for_a_batch_of_cases(bench: Workbench) -> None:
+    asked: list[str] = []
+    with bench.store.database.reading() as connection:
+        connection.set_trace_callback(asked.append)
+        try:
+            assert len(list(bench.store.outcomes.iterate(CaseFilter()))) == 5
+        finally:
+            connection.set_trace_callback(None)
+        plans = [
+            (row[3], sql)
+            for sql in asked
+            if sql.lstrip().startswith(("SELECT", "WITH")) and "LIMIT" not in sql and "count(*)" not in sql
+            for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}")
+        ]
+    assert [step for step, sql in plans if "run_iterations" in sql and "SEARCH" in step]
+    scanned = ("cases", "case_payloads", "runs", "run_iterations", "each", "decision_log", "log", "written")
+    assert not [(step, sql) for step, sql in plans if step.split()[0] == "SCAN" and step.split()[1] in scanned]
