@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import io
 import secrets
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from pydantic import Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue, ValidationError, field_validator
 
+from masis.datasets.mapping import builtin, read_mapped
 from masis.datasets.readers.cases import read_case_lines
 from masis.datasets.readers.strict_json import parse_object
 from masis.errors import InputError
@@ -52,7 +55,8 @@ class Rule(Record):
 class Source(Record):
     """A program that may send cases: how often, how much, and which of its cases enter the queue.
 
-    Without rules every case does; with some, those that one of them takes.
+    Without rules every case does; with some, those that one of them takes. ``profile`` names the form that it sends,
+    one of `masis import`; the workbench's own where it is empty.
     """
 
     name: str = Field(min_length=1, max_length=100)
@@ -61,7 +65,15 @@ class Source(Record):
     burst: int = Field(default=40, ge=1, le=100_000)
     max_body_bytes: int = Field(default=8_000_000, ge=1_000, le=64_000_000)
     max_cases: int = Field(default=1_000, ge=1, le=100_000)
+    profile: str = ""
     rules: tuple[Rule, ...] = ()
+
+    @field_validator("profile")
+    @classmethod
+    def _there(cls, profile: str) -> str:
+        if profile and profile not in builtin():
+            raise ValueError(f"there is no such profile. There are: {', '.join(builtin())}")
+        return profile
 
     def takes(self, case: Case) -> bool:
         """Return whether a case enters the queue."""
@@ -116,7 +128,11 @@ class IngestionService:
     def _read(self, request: Received, source: Source | None) -> dict[str, Any]:
         errors: list[str] = []
         found: list[Case] = []
-        for each in read_cases(request.form, request.body):
+        if source is not None and source.profile:
+            read = read_mapped_cases(request.form, request.body, source.profile, source.max_cases)
+        else:
+            read = read_cases(request.form, request.body)
+        for each in read:
             if isinstance(each, InputError):
                 errors.append(str(each))
             else:
@@ -160,6 +176,35 @@ def read_cases(form: Form, body: bytes) -> Iterator[Case | InputError]:
     cases = value["cases"] if set(value) == {"cases"} and isinstance(value["cases"], list) else [value]
     for number, each in enumerate(cases, 1):
         yield _case(each, number if len(cases) > 1 else None)
+
+
+def read_mapped_cases(form: Form, body: bytes, profile: str, most: int) -> Iterator[Case | InputError]:
+    """Yield the cases of a body that has another tool's form, up to ``most``, and an error for what is none.
+
+    The body is read as `masis import` reads a file, in an empty folder: a form of two files is refused.
+    """
+    name = "body.json" if form == "json" else "body.jsonl"
+    if body.lstrip()[:1] not in (b"{", b"["):  # a packed file would be unpacked: the limit is on what was sent
+        yield InputError("holds no JSON", cure="Send a JSON document, or JSON Lines.", file=name)
+        return
+    count = 0
+    with tempfile.TemporaryDirectory(prefix="masis-body-") as folder:
+        path = Path(folder) / name
+        path.write_bytes(body)
+        try:
+            for row in read_mapped(path, builtin()[profile]):
+                yield from row.problems
+                if row.case is None:
+                    continue
+                if count == most:
+                    yield InputError(
+                        f"holds more than {most:,} cases: the rest was not read", cure="Send fewer.", file=name
+                    )
+                    return
+                count += 1
+                yield row.case
+        except InputError as error:
+            yield error
 
 
 def _case(value: Any, number: int | None) -> Case | InputError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
@@ -16,10 +17,12 @@ import pytest
 from starlette.testclient import TestClient
 
 from masis.cli.ingest import read_sources
+from masis.datasets.mapping import builtin, read_mapped
 from masis.errors import HTTP_STATUS, DatabaseBusy, DatabaseFull, MasisError, SettingsError, StepError
 from masis.integrations.web import app as web
 from masis.services import Workbench
-from masis.services.ingestion import Rule, Source, drawn, new_token
+from masis.services.ingestion import Rule, Source, drawn, new_token, read_mapped_cases
+from masis.services.records import Form
 from masis.settings import Settings
 from tests.cli.running import case, lines
 from tests.store.factories import a_case
@@ -80,6 +83,48 @@ def test_what_is_no_case_is_named_and_the_others_are_stored(workbench: Workbench
         sent = opened.post("/v1/cases", content=half, headers=SEND | {"content-type": "application/json"}).json()
         assert done(opened, sent["status"])["errors"] == 1
         assert done(opened, opened.post("/v1/cases", json=case("last"), headers=SEND).json()["status"])["stored"] == 1
+
+
+JSON_FILES = [
+    file
+    for file in sorted((Path(__file__).parents[1] / "datasets/mapping/files").glob("*.json*"))
+    if file.stem.startswith(tuple(builtin())) and not file.stem.startswith("ragtruth")
+]
+
+
+@pytest.mark.parametrize("file", JSON_FILES, ids=lambda file: file.stem)
+def test_a_body_of_another_tool_holds_the_cases_that_import_finds_in_its_file(file: Path) -> None:
+    profile = max((name for name in builtin() if file.stem.startswith(name)), key=len)
+    form: Form = "json" if file.suffix == ".json" else "ndjson"
+    wanted = [row.case for row in read_mapped(file, builtin()[profile])]
+    assert wanted
+    assert list(read_mapped_cases(form, file.read_bytes(), profile, 1_000)) == wanted
+
+
+def test_a_source_with_a_profile_sends_what_its_tool_writes(workbench: Workbench) -> None:
+    rows = [
+        {"id": str(n), "user_input": "How long?", "response": "120 m.", "retrieved_contexts": ["120 m."], "bad": n == 1}
+        for n in range(4)
+    ]
+    flagged = Rule(field="metadata.source_row.bad")
+    with client(workbench, profile="ragas", max_cases=3, rules=(flagged,)) as opened:
+        sent = opened.post("/v1/cases", content=lines(*rows[:3]) + lines({"user_input": 5}), headers=NDJSON)
+        assert sent.status_code == 413, "what is too much is refused at once where it can be seen"
+        found = done(opened, opened.post("/v1/cases", content=lines(*rows[:3]), headers=NDJSON).json()["status"])
+        assert (found["received"], found["stored"], found["passed_over"], found["errors"]) == (3, 1, 2, 0)
+        document = opened.post("/v1/cases", json=rows, headers=SEND).json()
+        found = done(opened, document["status"])
+        assert "more than 3 cases" in found["first_errors"][0]
+        broken = opened.post("/v1/cases", content=lines({"user_input": 5}), headers=NDJSON).json()
+        assert done(opened, broken["status"])["errors"] >= 1
+        packed = opened.post("/v1/cases", content=gzip.compress(lines(rows[0])), headers=NDJSON).json()
+        assert "holds no JSON" in done(opened, packed["status"])["first_errors"][0]
+    assert [each.id for each in workbench.cases.iterate()] == ["1"]
+
+
+def test_a_profile_that_is_none_is_refused_with_those_there_are() -> None:
+    with pytest.raises(SettingsError, match=r"sources\.bot\.profile.*langfuse-traces"):
+        read_sources({"sources": {"bot": {"token_sha256": DIGEST, "profile": "langfuze"}}})
 
 
 def test_the_same_key_is_one_request_however_often_it_is_sent(workbench: Workbench) -> None:
