@@ -203,6 +203,7 @@ def _spans(judged: Judged, _others: Sequence[Judged]) -> Rows:
             "prompt": prompt(judged),
             "reviewer": judged.reviewer,
             "evidence_ids": [each["id"] for each in judged.evidence],
+            "evidence": judged.evidence,  # the passages apart, so that the file can be imported again
         }
     ]
 

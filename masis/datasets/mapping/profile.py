@@ -68,7 +68,11 @@ class Group(Record):
 
 
 class Profile(Record):
-    """One tool's file as cases. ``required`` are paths that must give something; by them a file is recognised."""
+    """One tool's file as cases. ``required`` are paths that must give something; by them a file is recognised.
+
+    ``whole`` leads to a whole case in the workbench's own format, which is taken as it is. ``evidence_ids`` are the ids
+    of an evidence that is plain texts, in the same order.
+    """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
     title: str
@@ -82,7 +86,9 @@ class Profile(Record):
     answer: Paths = ()
     reference: Paths = ()
     evidence: Paths = ()
+    evidence_ids: Paths = ()
     messages: Paths = ()
+    whole: Paths = ()
     chunk: EvidencePaths = EvidencePaths()
     citations: CitationPaths | None = None
     labels: ClaimLabelPaths | None = None
@@ -92,9 +98,21 @@ class Profile(Record):
 
     def check(self) -> None:
         """Raise InputError for the first path that can't be read."""
-        for name in ("required", "absent", "rows", "id", "query", "answer", "reference", "evidence", "messages"):
+        for name in (
+            "required",
+            "absent",
+            "rows",
+            "id",
+            "query",
+            "answer",
+            "reference",
+            "evidence",
+            "evidence_ids",
+            "messages",
+        ):
             _check_paths(getattr(self, name), name)
         _check_paths(self.reply, "reply")
+        _check_paths(self.whole, "whole")
         for table in ("chunk", "citations", "labels"):
             part = getattr(self, table)
             for name in type(part).model_fields if part else ():

@@ -256,7 +256,8 @@ def _mapped(row: Row, profile: Profile) -> MappedRow:
     if isinstance(row.value, InputError):
         return MappedRow(row.number, row.end, None, (row.value,))
     problems, notes = _Problems(), _Problems()
-    if profile.name == "simple" and (own := _own_case(row)) is not None:
+    whole = value_at(row.value, profile.whole) if profile.whole else row.value
+    if (profile.whole or profile.name == "simple") and (own := _own_case(row, whole)) is not None:
         return own
     data = _case_data(row.value, profile, problems, notes)
     case = None
@@ -272,11 +273,12 @@ def _mapped(row: Row, profile: Profile) -> MappedRow:
     return MappedRow(row.number, row.end, None if problems else case, tuple(problems), tuple(notes))
 
 
-def _own_case(row: Row) -> MappedRow | None:
-    """Return a row that is a case of our own format as it is; None where it needs mapping."""
-    assert isinstance(row.value, dict)
+def _own_case(row: Row, whole: Any) -> MappedRow | None:
+    """Return a row whose case is of our own format as it is; None where it needs mapping."""
+    if not isinstance(whole, dict):
+        return None
     try:
-        case = Case.model_validate(completed(row.value))
+        case = Case.model_validate(completed(whole))
     except ValidationError:
         return None
     return MappedRow(row.number, row.end, None if (wrong := citation_problems(case)) else case, tuple(wrong))
@@ -316,7 +318,7 @@ def _case_data(row: dict[str, Any], profile: Profile, problems: _Problems, notes
     data["query"] = _text(at("query"), "query", problems, row, required=True)
     if answer is not None:
         data["answer"] = _text(answer, "answer", problems, row)
-    data["evidence"] = _evidence(evidence, profile, problems, row)
+    data["evidence"] = _evidence(evidence, at("evidence_ids"), profile, problems, row)
     if profile.citations is not None:
         citations = _citations(row, profile, problems)
     if citations:
@@ -382,13 +384,19 @@ def _items(evidence: Any) -> list[Any]:
     return [read]
 
 
-def _evidence(given: Any, profile: Profile, problems: _Problems, row: dict[str, Any]) -> list[dict[str, Any]]:
+def _evidence(given: Any, ids: Any, profile: Profile, problems: _Problems, row: dict[str, Any]) -> list[dict[str, Any]]:
     if given is None:
         keys = ", ".join(repr(str(key)[:40]) for key in list(row)[:8])
         problems.add(f"is missing or empty (the row holds {keys})", _OWN_FILE, "evidence")
         return []
     chunks, taken = list[dict[str, Any]](), set[str]()
-    for number, item in enumerate(_items(given), 1):
+    items, named = _items(given), parsed(ids)
+    if isinstance(named, list) and len(named) == len(items):
+        items = [
+            {"id": str(each), "text": item} if isinstance(item, str) else item
+            for each, item in zip(named, items, strict=True)
+        ]
+    for number, item in enumerate(items, 1):
         chunk = _chunk(item, number, profile, problems)
         if chunk is None:
             continue

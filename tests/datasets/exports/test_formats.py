@@ -13,6 +13,7 @@ import pytest
 from masis.datasets.exports import FORMATS, Selection
 from masis.datasets.exports.splits import Shares, splits
 from masis.datasets.loading import read_cases
+from masis.datasets.mapping import read_any
 from masis.errors import InputError
 from masis.schema.case import Case
 from masis.schema.review import Decision, TargetLabel
@@ -34,7 +35,10 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
                 "id": f"case-{number}",
                 "query": f"How long is bridge number {number}?",
                 "answer": ANSWER,
-                "evidence": [{"id": "1", "text": "The bridge is 120 metres long.", "licence": "CC-BY-4.0"}],
+                "evidence": [
+                    {"id": "1", "text": "The bridge is 120 metres long.", "licence": "CC-BY-4.0"},
+                    {"id": "survey", "text": "passage 2: red.\n\npassage 3: old", "source": "survey.pdf"},
+                ],
                 "metadata": {"dataset": "pilot" if number < 4 else "other"}
                 | ({"trace_id": "trace-1"} if number == 1 else {}),
             }
@@ -121,7 +125,7 @@ def test_label_studio_has_the_machine_s_claims_and_each_reviewer_s_labels(bench:
 def test_ragas_has_a_reference_only_where_an_answer_stands(bench: Workbench) -> None:
     found, _ = rows(bench, "ragas")
     assert [row.get("reference") for row in found] == [GOOD, ANSWER, None, f"  {ANSWER} "]
-    assert found[0]["retrieved_context_ids"] == ["1"]
+    assert found[0]["retrieved_context_ids"] == ["1", "survey"]
 
 
 def test_scores_go_back_to_the_trace_and_sending_them_twice_adds_none(bench: Workbench) -> None:
@@ -246,3 +250,30 @@ def test_no_table_that_grows_with_the_audits_is_read_whole_for_a_batch_of_cases(
     assert [step for step, sql in plans if "run_iterations" in sql and "SEARCH" in step]
     scanned = ("cases", "case_payloads", "runs", "run_iterations", "each", "decision_log", "log", "written")
     assert not [(step, sql) for step, sql in plans if step.split()[0] == "SCAN" and step.split()[1] in scanned]
+
+
+@pytest.mark.parametrize("form", ["decided", "spans", "hf", "label-studio", "ragas"])
+def test_an_export_imported_again_gives_the_same_cases(bench: Workbench, form: str, tmp_path: Path) -> None:
+    path = tmp_path / f"out{FORMATS[form].suffix}"
+    exported = bench.exports.write_file(ADA, path, form, Selection(shares=Shares(100, 0, 0)))
+    found = [each.case for each in read_any(path / "data" / "train.jsonl" if form == "hf" else path)]
+    assert None not in found
+    again = {each.id: each for each in found if each is not None}
+    assert len(again) == exported.manifest["counts"]["cases"] > 1
+    for number, case in enumerate(again.values(), 1):
+        stored = bench.cases.get(f"case-{number}")
+        if form == "decided":
+            assert case.digest() == stored.digest()
+        assert (case.query, case.answer) == (stored.query, stored.answer)
+        assert [(each.id, each.text) for each in case.evidence] == [(each.id, each.text) for each in stored.evidence]
+        assert case.id == stored.id or form == "ragas"
+
+
+def test_spans_of_reviewers_of_one_answer_come_back_as_one_case_with_both_labels(
+    bench: Workbench, tmp_path: Path
+) -> None:
+    bench.exports.write_file(ADA, tmp_path / "spans.jsonl", "spans")
+    first = next(read_any(tmp_path / "spans.jsonl")).case
+    assert first is not None
+    assert first.labels is not None
+    assert [each.verdict for each in first.labels.claims] == ["partial", "contradicted"]
