@@ -45,7 +45,7 @@ def main(data: Path) -> None:
         return grader.grade(question, [abstracts[name]])[0]
 
     own = [grade(case["query"], name) for name, case in cases.items()]
-    votes = Counter(each.recommendation for each in own)
+    votes: Counter[str] = Counter(each.recommendation for each in own)
     print(f"{len(own)} PubMedQA abstracts, each with its own question")
     print("  " + ", ".join(f"{name} {votes[name] / len(own):.1%}" for name in RECOMMENDATIONS))
     print(

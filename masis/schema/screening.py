@@ -72,6 +72,7 @@ Rule = Literal[
     "borderline_relevance",
     "borderline_method",
     "borderline_quality",
+    "unmatched",
     "unscored",
     "disagreement",
     "person",
@@ -208,12 +209,16 @@ class Query(Record):
 
 
 class Tally(Record):
-    """The votes of a round: every abstract its searches brought has one; an unscored one asks for more."""
+    """The votes of a round: every relevant abstract its searches brought has one; an unscored one asks for more.
+
+    ``not_relevant`` counts those that don't vote, since they are not shown to be about the question.
+    """
 
     keep: int = Field(ge=0)
     discard: int = Field(ge=0)
     needs_more: int = Field(ge=0)
     unscored: int = Field(default=0, ge=0, description="how many of the needs_more could not be graded")
+    not_relevant: int = Field(default=0, ge=0, description="how many don't vote: not shown to be about the question")
 
     @property
     def votes(self) -> int:

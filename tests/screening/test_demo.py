@@ -113,3 +113,14 @@ def test_those_who_made_a_review_are_not_counted_as_its_studies(grader: OfflineG
     for review in reviews:
         (grade,) = grader.grade(asked[review.id.split("-")[0]], [review])
         assert grade.sample_size_adequate, grade.reasons["sample_size_adequate"].text
+
+
+@pytest.mark.spec("AESOP-DECISION")
+@pytest.mark.parametrize("asked", [each for each in QUESTIONS if each.kind == "strong"], ids=lambda asked: asked.id)
+def test_the_size_of_a_page_beyond_the_relevant_abstracts_changes_no_verdict(
+    asked: DemoQuestion, grader: OfflineGrader
+) -> None:
+    every = tuple(demo_abstracts())
+    found = {size: simulate(asked.model_copy(update={"retrieve": size}), every, grader) for size in (5, 20, 60, 200)}
+    assert {screening.outcome for screening in found.values()} == {"sufficient"}
+    assert {len(screening.rounds) for screening in found.values()} == {1}

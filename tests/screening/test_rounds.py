@@ -111,7 +111,7 @@ def test_nothing_is_graded_twice_however_often_it_is_found() -> None:
 
 
 def test_what_was_found_before_votes_again_in_the_round_that_finds_it_again() -> None:
-    says = {"a": STRONG, "b": STRONG, "c": AWAY, "d": AWAY, "e": AWAY}
+    says = {"a": STRONG, "b": STRONG, "c": WEAK, "d": WEAK, "e": WEAK}
     source = ScriptedSource(abstracts(*ONE), abstracts("a", "b", "f"))
     found, _ = screened(ScriptedGrader(says), source)
     assert (found.rounds[1].ruling.tally.keep, found.outcome) == (3, "sufficient")

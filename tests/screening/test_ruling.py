@@ -81,10 +81,10 @@ def test_other_thresholds_can_be_asked_for() -> None:
     assert steep.required_average == (0.70, 0.60, 0.58)
 
 
-def graded(recommendation: Recommendation, quality: float | None = 0.8) -> Grade:
+def graded(recommendation: Recommendation, quality: float | None = 0.8, relevance: float = 0.9) -> Grade:
     return Grade(
         abstract_id="a",
-        relevance_score=quality,
+        relevance_score=None if quality is None else relevance,
         methodology_score=quality,
         methodology_raw=quality,
         prior=None,
@@ -153,3 +153,30 @@ def test_what_a_person_keeps_without_a_score_counts_as_a_vote_and_not_in_the_ave
     found = ruling.ruling(0, [graded("keep", None), graded("keep", 0.9)])
     assert (found.average, found.decision) == (0.9, "sufficient")
     assert ruling.ruling(3, [graded("keep", None)]).decision == "retrieve_more"
+
+
+@pytest.mark.spec("AESOP-CONSENSUS", "AESOP-DECISION")
+@pytest.mark.parametrize("beside", [0, 1, 4, 6, 14, 44, 94, 194])
+def test_what_a_search_brings_beside_the_relevant_abstracts_changes_nothing(beside: int) -> None:
+    relevant = [graded("keep")] * 4 + [graded("discard", 0.1)] + [graded("needs_more", 0.5)]
+    alone = ruling.ruling(0, relevant)
+    found = ruling.ruling(0, [*relevant, *[graded("discard", 0.4, relevance=0.1)] * beside])
+    assert (found.consensus, found.decision, found.average) == (alone.consensus, alone.decision, alone.average)
+    assert (found.tally.votes, found.tally.not_relevant) == (6, beside)
+    assert found.why.startswith(alone.why)
+    assert ("don't vote" in found.why) is (beside > 0)
+
+
+def test_a_person_votes_on_what_the_machine_took_for_something_else_and_a_failure_asks_for_more() -> None:
+    person = graded("keep", 0.9, relevance=0.1).model_copy(update={"rule": "person"})
+    assert ruling.ruling(0, [person]).tally.votes == 1
+    failed = graded("needs_more", None).model_copy(update={"rule": "unscored"})
+    assert ruling.ruling(0, [graded("keep"), failed, failed]).decision == "retrieve_more"
+    foreign = failed.model_copy(update={"rule": "unmatched"})
+    assert ruling.ruling(0, [graded("keep"), foreign, foreign]).decision == "sufficient"
+
+
+def test_a_page_of_unrelated_abstracts_has_nothing_to_agree_on() -> None:
+    found = ruling.ruling(0, [graded("discard", 0.4, relevance=0.1)] * 3)
+    assert found.decision == "retrieve_more"
+    assert "Of 3 found, none is relevant" in found.why

@@ -47,17 +47,17 @@ def a_grade(abstract_id: str, *, keep: bool = True) -> Grade:
     score = 0.8 if keep else 0.1
     return Grade(
         abstract_id=abstract_id,
-        relevance_score=score,
+        relevance_score=0.8,
         methodology_score=score,
         methodology_raw=score,
         prior=0.1,
-        quality=score,
+        quality=(0.8 + score) / 2,
         sample_size_adequate=True,
         study_type="human_rct_drug_intervention",
         study_type_confidence=0.9,
         design="randomised_trial",
         recommendation="keep" if keep else "discard",
-        rule="strong" if keep else "off_topic",
+        rule="strong" if keep else "borderline_quality",
         judged_by=JUDGE,
     )
 

@@ -14,7 +14,7 @@ from masis.schema.base import Unscored
 from masis.schema.calls import Usage
 from masis.schema.screening import Abstract, Design, Grade, GradeField, Reason, SampleSize, StudyType
 from masis.screening.grading import rubric
-from masis.screening.grading.recommendation import quality_of, recommend, with_prior_floor
+from masis.screening.grading.recommendation import Advice, quality_of, recommend, with_prior_floor
 
 
 class Grader(Protocol):
@@ -50,6 +50,8 @@ class Judgement(NamedTuple):
     sizes: tuple[SampleSize, ...]
     study_size: SampleSize | None
     reasons: dict[GradeField, Reason]
+    unmatched: bool = False
+    """Its language can't be matched with the question's: nothing failed, and nothing is known of its relevance."""
 
 
 def grade_from_judgement(
@@ -61,6 +63,8 @@ def grade_from_judgement(
     """
     score = with_prior_floor(found.methodology, found.design)
     advice = recommend(found.relevance, score, found.design, found.adequate, about)
+    if found.unmatched:
+        advice = Advice("needs_more", "unmatched", found.reasons["relevance_score"].text)
     reasons: dict[GradeField, Reason] = {
         **found.reasons,
         "recommendation": Reason(text=f"{advice.why} {note}".strip()),

@@ -12,9 +12,9 @@ from masis.schema.screening import Abstract, Design, Grade, Reason, SampleSize, 
 from masis.screening.grading import designs, rubric, sample_size
 from masis.screening.grading.grader import Judgement, grade_from_judgement
 from masis.screening.grading.hierarchy import designs_asked_about, place_design
+from masis.screening.grading.meaning import relevance_by_meaning
 from masis.screening.grading.methodology import methodology
 from masis.screening.grading.question import Question, read_question
-from masis.screening.grading.relevance import relevance
 from masis.settings import OFFLINE
 
 # Is the study large enough to be plausible? From what was counted and what its design needs.
@@ -93,7 +93,7 @@ def _judged(
     return SizeAdequacy(enough, Reason(text=text, words=words))
 
 
-VERSION = "1"
+VERSION = "2"
 """Raised whenever the rules of offline grading change; recorded with every grade."""
 
 
@@ -143,7 +143,7 @@ class OfflineGrader:
         sizes = self.reading.sizes(abstract.text)
         study_size = self.reading.study_size(abstract.text)
         place = place_design(found.study_type, abstract)
-        match = relevance(question, abstract)
+        match = relevance_by_meaning(question, abstract)
         method = methodology(abstract, place.design, sizes)
         enough = size_adequacy(abstract, place.design, sizes, study_size)
         judgement = Judgement(
@@ -162,6 +162,7 @@ class OfflineGrader:
                 "study_type": Reason(text=_study_type_reason(found), words=found.words),
                 "design": Reason(text=place.why, words=place.words),
             },
+            unmatched=match.unmatched,
         )
         return grade_from_judgement(abstract.id, judgement, self.judged_by, about)
 

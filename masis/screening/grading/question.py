@@ -104,14 +104,15 @@ def synonyms() -> dict[tuple[str, ...], tuple[Phrase, ...]]:
         if not line or line.startswith("#"):
             continue
         equal, _, kinds = line.partition(":")
-        same = [_phrase(text) for text in equal.split("=")]
-        under = [_phrase(text) for text in kinds.split(",") if text.strip()]
+        same = [phrase_of(text) for text in equal.split("=")]
+        under = [phrase_of(text) for text in kinds.split(",") if text.strip()]
         for phrase in same:
             met.setdefault(phrase.stems, {}).update({other.stems: other for other in (*same, *under)})
     return {roots: tuple(other for other in others.values() if other.stems != roots) for roots, others in met.items()}
 
 
-def _phrase(text: str) -> Phrase:
+def phrase_of(text: str) -> Phrase:
+    """Return a phrase with its stems."""
     return Phrase(text.strip(), tuple(token.stem for token in tokens(text)))
 
 

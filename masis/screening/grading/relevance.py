@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from masis.offline.text.tokens import Token, prefix_key, tokens
 from masis.schema.screening import Abstract, Reason, Words
-from masis.screening.grading.question import Concept, Question
+from masis.screening.grading.abbreviations import definitions, is_abbreviation, spelt_by_initials
+from masis.screening.grading.question import Concept, Phrase, Question, phrase_of
 from masis.screening.grading.wording import LONGEST_READ
 
 MISSING = 0.12
@@ -36,11 +37,15 @@ class ConceptMatch(NamedTuple):
 
 
 class Relevance(NamedTuple):
-    """How far an abstract is about a question; ``score`` None where there is nothing to compare."""
+    """How far an abstract is about a question; ``score`` None where there is nothing to compare.
+
+    ``unmatched`` where there is, but in a language that can't be compared with the question's.
+    """
 
     score: float | None
     met: tuple[ConceptMatch, ...]
     reason: Reason
+    unmatched: bool = False
 
 
 class TokenizedAbstract(NamedTuple):
@@ -52,6 +57,7 @@ class TokenizedAbstract(NamedTuple):
     words: tuple[Token, ...]
     titled: int
     at: dict[str, list[int]]
+    defined: tuple[tuple[Phrase, Phrase], ...]
 
     def in_title(self, index: int) -> bool:
         """Return whether a word stands in the title: its offsets are the title's then."""
@@ -70,7 +76,12 @@ def read_abstract(abstract: Abstract) -> TokenizedAbstract:
     at: dict[str, list[int]] = {}
     for index, word in enumerate(words):
         at.setdefault(word.stem, []).append(index)
-    return TokenizedAbstract(abstract, words, len(title), at)
+    defined = tuple(
+        (phrase_of(short), phrase_of(long))
+        for source in (abstract.title, abstract.text)
+        for short, long in definitions(source[:LONGEST_READ])
+    )
+    return TokenizedAbstract(abstract, words, len(title), at, defined)
 
 
 def relevance(question: Question, abstract: Abstract) -> Relevance:
@@ -82,7 +93,7 @@ def relevance(question: Question, abstract: Abstract) -> Relevance:
     if not (abstract.title.strip() or abstract.text.strip()):
         return Relevance(None, (), Reason(text="There is neither a title nor a text to read."))
     read = read_abstract(abstract)
-    met = tuple(_met(concept, read) for concept in question.concepts)
+    met = tuple(_met(concept, read, _also_written(concept, read)) for concept in question.concepts)
     weight = sum(each.concept.weight for each in met)
     mean = math.exp(sum(each.concept.weight * math.log(max(MISSING, each.share)) for each in met) / weight)
     return Relevance(_rescaled(mean), met, _reason(met))
@@ -110,9 +121,27 @@ def _reason(met: tuple[ConceptMatch, ...]) -> Reason:
     return Reason(text=text[0].upper() + text[1:], words=words)
 
 
-def _met(concept: Concept, read: TokenizedAbstract) -> ConceptMatch:
+def _also_written(concept: Concept, read: TokenizedAbstract) -> tuple[Phrase, ...]:
+    """Return other phrases for a concept by the abbreviations that the abstract itself defines or spells out."""
+    own = {concept.stems, *(phrase.stems for phrase in concept.others)}
+    found: list[Phrase] = []
+    for short, long in read.defined:
+        if short.stems in own:
+            found.append(long)
+        elif any(stems and long.stems[-len(stems) :] == stems for stems in own):
+            found.append(short)
+    if not found and is_abbreviation(concept.name):
+        for words in (read.words[: read.titled], read.words[read.titled :]):
+            place = spelt_by_initials(concept.name, [word.text for word in words])
+            if place is not None:
+                spelt = words[place[0] : place[1]]
+                found.append(Phrase(" ".join(word.text for word in spelt), tuple(word.stem for word in spelt)))
+    return tuple(found)
+
+
+def _met(concept: Concept, read: TokenizedAbstract, written: tuple[Phrase, ...]) -> ConceptMatch:
     best = _as_named(concept, read)
-    for phrase in concept.others:
+    for phrase in (*concept.others, *written):
         if best.share >= 1.0:
             break
         found = _phrase(phrase.stems, read)

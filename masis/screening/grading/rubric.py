@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from masis.schema.screening import Design, Rule, StudyType
 
-VERSION = "1"
+VERSION = "2"
 """Raised whenever a constant or a rule of screening changes; recorded with every screening."""
 
 
@@ -132,6 +132,7 @@ REASON_OF_RULE: dict[Rule, str] = {
     "borderline_relevance": "only partly about the question",
     "borderline_method": "method not reported well enough",
     "borderline_quality": "quality between keeping and discarding",
+    "unmatched": "in a language that can't be matched with the question",
     "unscored": "could not be graded",
     "disagreement": "the graders don't agree",
     "person": "a person's decision",

@@ -90,6 +90,8 @@ def apply_overrides(
     enough = cast("bool | None", _value(overrides, "sample_size_adequate", grade.sample_size_adequate))
     advice = recommend(relevance, method, design, enough, designs_asked_about(question))
     recommendation, rule, why = advice
+    if grade.rule == "unmatched" and rule == "unscored":
+        recommendation, rule, why = grade.recommendation, grade.rule, grade.reasons["recommendation"].text
     if grade.rule == "disagreement" and not overrides.keys() & _SETTLE:
         recommendation, rule, why = grade.recommendation, grade.rule, grade.reasons["recommendation"].text
     if "recommendation" in overrides:

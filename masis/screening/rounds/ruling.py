@@ -60,6 +60,20 @@ def consensus(votes: Tally, thresholds: Thresholds = DEFAULT) -> Sufficiency:
     return "sufficient" if votes.keep >= thresholds.keep_share * votes.votes - _SAME else "retrieve_more"
 
 
+def votes_on(grade: Grade) -> bool:
+    """Return whether a grade votes: its abstract is relevant to the question, or a person has decided on it.
+
+    What a search returned beside the relevant abstracts says nothing about the evidence, so the ruling must not depend
+    on how many of them a page holds. A grader that failed leaves the relevance unscored and asks for more; another
+    language leaves it open (rule ``unmatched``) and doesn't vote.
+    """
+    if grade.rule == "person":
+        return True
+    if grade.relevance_score is None:
+        return grade.rule != "unmatched"
+    return grade.relevance_score >= rubric.KEEP_RELEVANCE - _SAME
+
+
 def average_quality(grades: Iterable[Grade]) -> float | None:
     """Return the mean quality of the kept abstracts; None where none is kept or none of the kept has a quality.
 
@@ -85,14 +99,18 @@ def decided(votes: Tally, average: float | None, number: int, thresholds: Thresh
 
 
 def ruling(number: int, grades: Iterable[Grade], thresholds: Thresholds = DEFAULT) -> Ruling:
-    """Return the ruling on a round from the grades of what its searches brought."""
-    votes = tuple(grades)
-    return decided(tally(votes), average_quality(votes), number, thresholds)
+    """Return the ruling on a round from the grades of what its searches brought: only relevant abstracts vote."""
+    brought = tuple(grades)
+    votes = tuple(grade for grade in brought if votes_on(grade))
+    counted = tally(votes).model_copy(update={"not_relevant": len(brought) - len(votes)})
+    return decided(counted, average_quality(votes), number, thresholds)
 
 
 def _why(votes: Tally, average: float | None, required: float, agreed: Sufficiency, thresholds: Thresholds) -> str:
+    aside = f" {votes.not_relevant} others are not shown to be about the question and don't vote."
     if not votes.votes:
-        return "Nothing was found, so there is nothing to agree on."
+        found = f"Of {votes.not_relevant} found, none is" if votes.not_relevant else "Nothing was found, nothing is"
+        return f"{found} relevant to the question, so there is nothing to agree on."
     shares = (
         f"{votes.keep} of {votes.votes} keep ({_percent(votes.keep, votes.votes)}), "
         f"{votes.discard} discard ({_percent(votes.discard, votes.votes)}), {votes.needs_more} ask for more"
@@ -110,7 +128,7 @@ def _why(votes: Tally, average: float | None, required: float, agreed: Sufficien
     else:
         reached = "reaches" if average >= required - _SAME else "is under"
         quality = f"the kept average {average:.3f} {reached} the required {required:.2f}"
-    return f"{shares}; {verdict}; {quality}."
+    return f"{shares}; {verdict}; {quality}.{aside if votes.not_relevant else ''}"
 
 
 def _percent(part: int, whole: int) -> str:

@@ -1,0 +1,114 @@
+"""Relevance by meaning: other words discard nothing, another drug is another question, a language is left open."""
+
+from __future__ import annotations
+
+import pytest
+
+from masis.schema.screening import Abstract, Grade
+from masis.screening.critic import evaluate
+from masis.screening.grading.abbreviations import definitions, spelt_by_initials
+from masis.screening.grading.offline_grader import offline_grader
+
+METHOD = (
+    "In this double-blind, placebo-controlled trial 412 adults were randomly assigned 1:1 by a computer-generated "
+    "sequence. The primary outcome was analysed by intention to treat (odds ratio 0.61, 95% CI 0.45 to 0.83; p=0.002). "
+    "Adverse events were rare. NCT01234567."
+)
+
+
+def graded(question: str, title: str, text: str) -> Grade:
+    return offline_grader().grade(question, [Abstract(id="a", title=title, text=f"{text} {METHOD}")])[0]
+
+
+OTHER_WORDS = (
+    ("Does colchicine prevent recurrent MI?", "Colchicine after acute myocardial infarction", "Colchicine."),
+    ("Does exposure therapy help in OCD?", "Exposure and response prevention for obsessive-compulsive disorder", ""),
+    ("Does prone positioning lower mortality in ARDS?", "Prone position in acute respiratory distress syndrome", ""),
+    ("Does vaccination prevent shingles in older adults?", "A subunit vaccine against herpes zoster in the aged", ""),
+    ("Do SSRIs relieve premenstrual syndrome?", "Sertraline for premenstrual dysphoric disorder", ""),
+    ("Is CBT effective for insomnia?", "Cognitive behavioural therapy for chronic insomnia", ""),
+    ("Does acupuncture relieve a stiff neck?", "Acupuncture needling in chronic cervical pain", ""),
+    ("Does screening prevent bowel cancer deaths?", "Colonoscopy screening and colorectal carcinoma mortality", ""),
+    ("Does CPAP improve sleepiness in OSA?", "Continuous positive airway pressure in obstructive sleep apnoea", ""),
+)
+
+
+@pytest.mark.spec("AESOP-GRADING")
+@pytest.mark.parametrize(("question", "title", "text"), OTHER_WORDS)
+def test_a_good_trial_in_other_words_is_never_off_topic(question: str, title: str, text: str) -> None:
+    grade = graded(question, title, f"{text} {title}.")
+    assert grade.recommendation != "discard", grade.reasons["relevance_score"].text
+
+
+AWAY = (
+    ("Does colchicine prevent recurrent myocardial infarction?", "Early walking after knee replacement"),
+    ("Does exposure therapy help in obsessive-compulsive disorder?", "Silver dressings for venous leg ulcers"),
+    ("Does prone positioning lower mortality in ARDS?", "Fluoride varnish against caries in schoolchildren"),
+    ("Do SSRIs relieve premenstrual syndrome?", "Robotic surgery of the prostate and continence"),
+    ("Is CBT effective for insomnia?", "Iron supplements for anaemia in pregnancy"),
+)
+
+
+@pytest.mark.spec("AESOP-GRADING")
+@pytest.mark.parametrize(("question", "title"), AWAY)
+def test_a_good_trial_of_something_else_is_off_topic(question: str, title: str) -> None:
+    assert graded(question, title, f"{title}.").rule == "off_topic"
+
+
+def test_two_drugs_for_one_disease_are_two_questions() -> None:
+    title = "Ramipril and mortality in heart failure"
+    grade = graded("Does metformin reduce mortality in patients with heart failure?", title, f"{title}. Ramipril.")
+    assert grade.recommendation == "needs_more"
+    assert grade.relevance_score is not None
+    assert grade.relevance_score < 0.5
+    assert "metformin" in grade.reasons["relevance_score"].text
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        (
+            "German",
+            (
+                "In dieser doppelblinden Studie wurden die Patienten mit Migräne zufällig auf Acetylsalicylsäure "
+                "oder Placebo verteilt. Die Schmerzen waren nach zwei Stunden unter dem Wirkstoff deutlich geringer."
+            ),
+        ),
+        (
+            "Chinese",
+            "本研究为随机双盲安慰剂对照试验 纳入四百例偏头痛患者 评估阿司匹林对急性发作的疗效 两小时后疼痛明显减轻",
+        ),
+    ],
+)
+def test_another_language_is_left_open_and_does_not_vote(language: str, text: str) -> None:
+    abstract = Abstract(id="a", text=text)
+    grades, ruled = evaluate("Does aspirin relieve migraine?", [abstract], grader=offline_grader())
+    assert (grades[0].recommendation, grades[0].rule, grades[0].relevance_score) == ("needs_more", "unmatched", None)
+    assert language in grades[0].reasons["recommendation"].text
+    assert (ruled.tally.votes, ruled.tally.not_relevant) == (0, 1)
+
+
+DEFINED = (
+    ("an acute myocardial infarction (AMI) was", [("AMI", "acute myocardial infarction")]),
+    ("selective serotonin reuptake inhibitors (SSRIs)", [("SSRIs", "selective serotonin reuptake inhibitors")]),
+    ("chronic obstructive pulmonary disease (COPD; n = 5)", [("COPD", "chronic obstructive pulmonary disease")]),
+    ("the Mini-Mental State Examination (MMSE)", [("MMSE", "Mini-Mental State Examination")]),
+    ("OCD (obsessive compulsive disorder) is", [("OCD", "obsessive compulsive disorder")]),
+    ("of 40 patients (AMI) none", []),
+    ("we saw it (see Table 2)", []),
+    ("in 2004 (WHO)", []),
+    ("((((" * 2000, []),
+    ("", []),
+)
+
+
+@pytest.mark.parametrize(("text", "expected"), DEFINED)
+def test_abbreviations_are_read_where_the_abstract_defines_them(text: str, expected: list[tuple[str, str]]) -> None:
+    assert [tuple(each) for each in definitions(text)] == expected
+
+
+def test_initials_stand_for_an_abbreviation_from_three_letters_on() -> None:
+    words = "people with acute respiratory distress syndrome were".split()
+    assert spelt_by_initials("ARDS", words) == (2, 6)
+    assert spelt_by_initials("AR", words) is None
+    assert spelt_by_initials("ARDX", words) is None

@@ -1,0 +1,60 @@
+"""Fit how words and meaning decide the relevance of an abstract: the constants of ``screening/grading/meaning.py``.
+
+    PYTHONPATH=. python tools/fit_relevance.py ../shared/data
+
+Takes the titles of ``study_types_train.jsonl`` for questions, each against its own abstract (without the title),
+against near ones (places 5, 10, 20 and 40 by likeness: the same field) and against far ones, and prints the logistic
+regression and the likeness of each kind. Needs scikit-learn (the extra ``dev``); some 50 seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from masis.schema.screening import Abstract
+from masis.screening.grading.meaning import likeness_of
+from masis.screening.grading.question import read_question
+from masis.screening.grading.relevance import relevance
+
+ABSTRACTS = 700
+NEAR, FAR = (4, 9, 19, 39), (150, 400, 600)
+
+
+def main(data: Path) -> None:
+    """Print the constants and the shares they rest on."""
+    from sklearn.linear_model import LogisticRegression
+
+    rows = [json.loads(line) for line in (data / "study_types_train.jsonl").open(encoding="utf-8")]
+    rows = [row for row in rows if len(row["abstract"]) > 300]
+    random.Random(1).shuffle(rows)
+    found = [Abstract(id=row["pmid"], text=row["abstract"]) for row in rows[:ABSTRACTS]]
+    titles = [row["title"] for row in rows[:ABSTRACTS]]
+    values, own, kinds = [], [], []
+    for number, title in enumerate(titles):
+        likeness = [likeness_of(title, each) for each in found]
+        others = [at for at in np.argsort(likeness)[::-1] if at != number]
+        chosen = [("own", number), *(("near", others[n]) for n in NEAR), *(("far", others[n]) for n in FAR)]
+        question = read_question(title)
+        for kind, at in chosen:
+            score = relevance(question, found[at]).score
+            if score is not None:
+                values.append((score, likeness[at]))
+                own.append(kind == "own")
+                kinds.append(kind)
+    table, kind_of = np.array(values), np.array(kinds)
+    unfitted: Any = LogisticRegression
+    model = unfitted(class_weight="balanced", C=10).fit(table, own)
+    print(f"words {model.coef_[0][0]:.2f}, likeness {model.coef_[0][1]:.2f}, offset {model.intercept_[0]:.2f}")
+    for kind in ("own", "near", "far"):
+        shares = np.percentile(table[kind_of == kind, 1], [1, 5, 25, 50, 75, 95, 99]).round(2)
+        print(f"{kind}: likeness at 1, 5, 25, 50, 75, 95, 99%: {shares.tolist()}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
