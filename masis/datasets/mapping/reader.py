@@ -17,6 +17,7 @@ from masis.datasets.mapping.detection import fitting, profile_for
 from masis.datasets.mapping.paths import parsed, text_of, value_at
 from masis.datasets.mapping.profile import Profile
 from masis.datasets.mapping.replies import read_reply
+from masis.datasets.mapping.seen import SeenIds
 from masis.datasets.readers.cases import completed, content_id, likely_misnamed, read_case_lines
 from masis.datasets.readers.lines import open_lines
 from masis.errors import InputError
@@ -51,7 +52,7 @@ def read_mapped(path: Path, profile: Profile | None = None, *, name: str | None 
     Raises InputError where the file can't be read, or its profile can't be told.
     """
     called = name or path.name
-    seen: dict[str, tuple[int, bytes]] = {}
+    seen = SeenIds()
     try:
         if profile is None:
             profile = detected(path, name=called)
@@ -61,10 +62,10 @@ def read_mapped(path: Path, profile: Profile | None = None, *, name: str | None 
             mapped = _placed(_mapped(row, profile), f"{called}/{row.member}" if row.member else called)
             case = mapped.case
             if case is not None:
-                digest = bytes.fromhex(case.digest())[:8]
-                number, first = seen.setdefault(case.id, (row.number, digest))
+                digest = case.digest()
+                number, first = seen.first(case.id, row.number, digest)
                 if number != row.number:
-                    if first == digest:
+                    if first == int(digest[:16], 16):
                         continue
                     problem = InputError(
                         f"is {case.id[:80]!r}, as in row {number}, with other content",
