@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from masis.api.roles import build_roles, uses_models
-from masis.audit import citations, loop
+from masis.audit import citations as citation_engine
+from masis.audit import loop
 from masis.audit.claims import one_check_each
 from masis.audit.concurrency import computing, start_in_thread, start_on_loop
 from masis.errors import InputError, StepError
 from masis.observers import observation
 from masis.schema.audit import CitationAudit, Claim, ClaimCheck
-from masis.schema.case import Case, Evidence, case_of, evidence_of
+from masis.schema.case import Case, Evidence, GivenCitation, case_of, evidence_of
 from masis.schema.explain import kind_of
 from masis.schema.run import Event, Run
 from masis.settings import OFFLINE, Settings
@@ -141,7 +142,7 @@ def _go_on(cancelled: Callable[[], bool]) -> None:
 
 def claim_of(text: str, evidence: Sequence[Evidence]) -> Claim:
     """A sentence given alone, with the markers in it."""
-    found = citations.audit_citations(text, evidence).citations
+    found = citation_engine.audit_citations(text, evidence).citations
     return Claim(
         text=text,
         markers=tuple(dict.fromkeys((c.marker_start, c.marker_end) for c in found)),
@@ -149,19 +150,32 @@ def claim_of(text: str, evidence: Sequence[Evidence]) -> Claim:
     )
 
 
-def audit_citations(answer: str, evidence: Iterable[Chunk], settings: Settings | None = None) -> CitationAudit:
+def audit_citations(
+    answer: str,
+    evidence: Iterable[Chunk],
+    settings: Settings | None = None,
+    *,
+    citations: Sequence[GivenCitation] = (),
+) -> CitationAudit:
     """Which markers point at real evidence, and which sentences carry none. Code alone, no model.
 
-    Raises InputError for what is no list of chunks.
+    ``citations`` are those that came beside the answer (``Case.citations``). Raises InputError for what is no list of
+    chunks.
     """
     chosen = chosen_settings(settings)
-    return citations.audit_citations(
+    return citation_engine.audit_citations(
         text_given(answer, "answer"),
         evidence_of(evidence),
         mode=chosen.citation_mode,
         invalid_penalty=chosen.invalid_citation_penalty,
         uncited_penalty=chosen.uncited_claim_penalty,
+        given=citations,
     )
+
+
+def citations_kept(case: Case, answer: str) -> tuple[GivenCitation, ...]:
+    """Return the citations beside a case's answer that a later answer still carries: those of unchanged sentences."""
+    return citation_engine.placed(case.given_citations, case.answer or "", answer)
 
 
 def chosen_settings(settings: Settings | None) -> Settings:

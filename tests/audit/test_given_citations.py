@@ -97,6 +97,41 @@ def test_a_revision_keeps_the_citations_of_what_it_keeps() -> None:
     assert revised[kept.start : kept.end] == "It was opened in 1931."
 
 
+@pytest.mark.parametrize(
+    ("covers", "revised", "kept"),
+    [
+        ("1931", "It is long. It was opened in 1931.", "1931"),  # a part of an unchanged sentence
+        ("1931", "It is long. It was opened in 1931 by the king.", None),  # the sentence says more
+        ("1931", "It was opened in 1931. It was opened in 1931.", None),  # which of the two is not known
+        ("1931", "It was not opened in 1931.", None),
+    ],
+)
+def test_a_citation_goes_with_the_sentences_it_covers(covers: str, revised: str, kept: str | None) -> None:
+    found = placed((given(covers, "b"),), ANSWER, revised)
+    assert [revised[each.start : each.end] for each in found] == ([kept] if kept else [])
+
+
+def test_a_citation_of_one_place_goes_with_the_sentence_before_it() -> None:
+    end = ANSWER.index("It was opened in 1931.") + len("It was opened in 1931.")
+    place = GivenCitation(start=end, end=end, evidence_id="b")
+    (kept,) = placed((place,), ANSWER, "It was opened in 1931. It is long.")
+    assert (kept.start, kept.end) == (22, 22)
+
+
+def test_a_revision_of_an_answer_with_citations_beside_it_leaves_blanks_where_they_are() -> None:
+    case = Case(
+        id="1",
+        query="How long is the bridge?",
+        answer="The bridge is 120 metres long. It was opened in 1931.",
+        evidence=EVIDENCE,
+        citations=(GivenCitation(start=0, end=30, evidence_id="zz"), GivenCitation(start=31, end=53, evidence_id="a")),
+    )
+    run = run_audit(case)
+    assert run.total_iterations > 1
+    for iteration in run.iterations:
+        assert "The bridge is 120 metres long" in iteration.answer
+
+
 def test_a_key_of_the_same_name_and_another_shape_is_kept() -> None:
     data = {"id": "1", "query": "Why?", "evidence": [{"id": "1", "text": "So."}], "citations": ["Smith 2004"]}
     case = Case.model_validate(data)

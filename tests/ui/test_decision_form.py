@@ -135,13 +135,25 @@ def test_a_case_without_an_audit_can_be_decided() -> None:
 
 
 def test_a_correction_is_checked_and_the_offenders_are_named() -> None:
-    checked = forms.check("It is long [a]. It opened in 1931 [q]. It is 120 metres long.", CASE.evidence)
+    checked = forms.check("It is long [a]. It opened in 1931 [q]. It is 120 metres long.", CASE)
     assert (checked["valid"], checked["fabricated"], checked["fabricated_count"]) == (1, ["q"], 1)
     assert checked["uncited"] == ["It is 120 metres long."]
 
 
+def test_a_correction_keeps_the_citations_beside_the_answer_whose_sentences_are_unchanged() -> None:
+    answer = "The bridge is long. It opened in 1931."
+    citations = [{"start": 0, "end": 19, "evidence_id": "a"}, {"start": 20, "end": 38, "evidence_id": "a"}]
+    case = Case.model_validate({**CASE.to_json_dict(), "answer": answer, "citations": citations})
+    untouched = forms.check(answer, case)
+    assert (untouched["valid"], untouched["beside"]) == (2, "2 of 2 citations beside the original answer are kept.")
+    corrected = forms.check("The bridge is long. It opened in 1932.", case)
+    assert (corrected["valid"], corrected["uncited"]) == (1, ["It opened in 1932."])
+    assert corrected["beside"].startswith("1 of 2 citations beside the original answer is kept: those of unchanged")
+    assert forms.check(answer, CASE)["beside"] == ""
+
+
 def test_many_offenders_are_counted_and_few_named() -> None:
-    checked = forms.check(" ".join(f"Bridge {n} is long [{n}]." for n in range(100, 150)), CASE.evidence)
+    checked = forms.check(" ".join(f"Bridge {n} is long [{n}]." for n in range(100, 150)), CASE)
     assert checked["fabricated_count"] == 50
     assert len(checked["fabricated"]) == forms.OFFENDERS_NAMED
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from masis.audit.citations.resolution import NOTHING, EvidenceIndex, Resolution
 from masis.audit.quotes import Located, located, located_parts
-from masis.audit.sentences import Unit
+from masis.audit.sentences import Unit, split_units
 from masis.schema.audit import QuoteCheck
 from masis.schema.case import Evidence, GivenCitation
 
@@ -21,17 +21,32 @@ SPLICE_LEAST = 2
 def placed(given: Sequence[GivenCitation], original: str, answer: str) -> tuple[GivenCitation, ...]:
     """Return the citations of the original answer that a later one still carries, with their places in it.
 
-    A citation is carried over where what it covers stands in the later answer exactly once, word for word.
+    A citation is carried over where the sentences that it covers are unchanged: they stand in the later answer exactly
+    once, word for word, and as sentences of their own.
     """
-    if answer == original:
+    if answer == original or not given:
         return tuple(given)
+    units, later = split_units(original), split_units(answer)
+    starts, ends = {unit.start for unit in later}, {unit.end for unit in later}
     kept = []
     for citation in given:
-        covered = original[citation.start : citation.end].strip()
-        if covered and answer.count(covered) == 1:
-            at = answer.index(covered)
-            kept.append(citation.model_copy(update={"start": at, "end": at + len(covered)}))
+        covered = [number for number, _ in covered_units(citation, original, units)]
+        if not covered:
+            continue
+        first = units[covered[0]].start
+        sentences = original[first : units[covered[-1]].end]
+        places = [at for at in _places(sentences, answer) if at in starts and at + len(sentences) in ends]
+        if len(places) == 1:
+            moved = places[0] - first
+            kept.append(citation.model_copy(update={"start": citation.start + moved, "end": citation.end + moved}))
     return tuple(kept)
+
+
+def _places(words: str, text: str) -> Iterator[int]:
+    at = text.find(words)
+    while at >= 0:
+        yield at
+        at = text.find(words, at + 1)
 
 
 def resolved(citation: GivenCitation, index: EvidenceIndex) -> Resolution:

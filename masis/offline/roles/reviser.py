@@ -503,7 +503,8 @@ class _RevisionBuilder:
 
     def _markers(self, number: int) -> list[str]:
         answer = self.context.answer
-        return list(dict.fromkeys(answer[c.marker_start : c.marker_end] for c in self.inside[number]))
+        inside = (answer[c.marker_start : c.marker_end] for c in self.inside[number])
+        return list(dict.fromkeys(marker for marker in inside if marker))  # a citation beside the answer has none
 
 
 def _issues_by_sentence(issues: Sequence[Issue], sentences: Sequence[Sentence]) -> dict[int, list[Issue]]:

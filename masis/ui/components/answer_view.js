@@ -276,21 +276,38 @@ function drawView(root, { data, setTriggerValue }) {
     if (piece.status) element.classList.add(`sentence-${piece.status}`)
     if (piece.verdict) element.classList.add(`claim-${piece.verdict}`)
     if (piece.closes) element.classList.add("closes")
-    if (piece.reference) element.classList.add("ref", `ref-${piece.reference}`)
+    if (piece.reference && !piece.beside) element.classList.add("ref", `ref-${piece.reference}`)
     if (piece.fact) element.classList.add("fact")
     const clickable = piece.issues?.length || piece.claims?.length || piece.reference || piece.status
     if (clickable && piece.text.trim()) {
       element.classList.add("active")
       onActivate(element, () => selectPiece(piece))
     }
-    if (piece.reference) {
+    if (piece.reference && !piece.beside) {
       element.tabIndex = 0
       element.setAttribute("role", "button")
       element.setAttribute("aria-label", `${piece.text} ${readAs[piece.reference] ?? piece.reference}`)
       element.title = readAs[piece.reference] ?? piece.reference
     }
     pieceElements.push([element, piece])
-    return element
+    if (!piece.beside?.length) return element
+    const drawn = document.createDocumentFragment()
+    drawn.append(element, drawBeside(piece))
+    return drawn
+  }
+  // A citation that came beside the answer covers words of it: they stay text, and a chip behind them names the evidence.
+  // The name is drawn by the style sheet, so that what is copied or searched is the answer alone.
+  const drawBeside = piece => {
+    const chip = make("span", `mark active ref beside ref-${piece.reference}`)
+    const names = piece.beside.map(each => (each.length > 24 ? `${each.slice(0, 23)}…` : each)).join(", ")
+    chip.dataset.names = `[${names}]`
+    chip.tabIndex = 0
+    chip.setAttribute("role", "button")
+    chip.setAttribute("aria-label", `Citation beside the answer, ${names}: ${readAs[piece.reference] ?? piece.reference}`)
+    chip.title = readAs[piece.reference] ?? piece.reference
+    onActivate(chip, () => selectPiece(piece))
+    pieceElements.push([chip, piece])
+    return chip
   }
   const drawTag = number => {
     const issue = issuesByNumber.get(number)

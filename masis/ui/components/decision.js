@@ -545,6 +545,7 @@ class Panel {
     count(check.uncited_count, check.uncited_count === 1 ? "uncited sentence" : "uncited sentences", "warn", "~")
     if (this.dirty) line.append(make("span", "dim", "checking…"))
     el.check.append(line)
+    if (check.beside) el.check.append(make("p", "dim", check.beside))
     if (check.fabricated.length) {
       const row = make("p", "offender", "Not in the evidence of this case: ")
       check.fabricated.forEach(each => row.append(make("span", "ref-bad", each), " "))

@@ -440,7 +440,7 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
             for code, word in forms.VERDICTS.items()
         ],
         "reasons": forms.reasons(iteration),
-        "check": forms.check(corrected, view.case.evidence, workbench.settings) if override else None,
+        "check": forms.check(corrected, view.case, workbench.settings) if override else None,
         "labels": {
             "base": forms.label_base(context.run, context.at),
             "rows": forms.label_rows(iteration) if iteration else [],

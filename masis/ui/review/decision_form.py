@@ -11,12 +11,13 @@ from typing import Any, NamedTuple, TypedDict, cast, get_args
 
 from pydantic import Field
 
-from masis.api.audits import audit_citations
+from masis.api.audits import audit_citations, citations_kept
 from masis.schema.audit import Issue
 from masis.schema.base import Record
-from masis.schema.case import Evidence
+from masis.schema.case import Case
 from masis.schema.review import Decision, LogEntry, TargetLabel, Verdict, answer_name, decided_about
 from masis.schema.run import Iteration, Run
+from masis.schema.wording import counted
 from masis.services.reviews import OTHER, reason_text, reasons_for, suggested
 from masis.settings import Settings
 from masis.ui.review.answer_view import LabelData, label
@@ -75,9 +76,10 @@ class Problem(NamedTuple):
 
 
 class CheckData(TypedDict):
-    """The citations of the corrected answer, checked."""
+    """The citations of the corrected answer, checked; ``beside`` says which of those beside the original are kept."""
 
     valid: int
+    beside: str
     fabricated: list[str]
     fabricated_count: int
     uncited: list[str]
@@ -262,17 +264,27 @@ def label_base(run: Run | None, index: int) -> str:
     return f"{run.id}/{index + 1}" if run else ""
 
 
-def check(answer: str, evidence: Iterable[Evidence], settings: Settings | None = None) -> CheckData:
-    """Return what the citation engine says about an answer being corrected."""
-    audit = audit_citations(answer, evidence, settings)
+def check(answer: str, case: Case, settings: Settings | None = None) -> CheckData:
+    """Return what the citation engine says about an answer to this case that is being corrected."""
+    kept = citations_kept(case, answer)
+    audit = audit_citations(answer, case.evidence, settings, citations=kept)
     fabricated = list(dict.fromkeys(audit.invalid_citations))
     return {
         "valid": sum(citation.status == "valid" for citation in audit.citations),
+        "beside": _beside(len(kept), len(case.given_citations)),
         "fabricated": [_shortened(each, 60) for each in fabricated[:OFFENDERS_NAMED]],
         "fabricated_count": len(audit.invalid_citations),
         "uncited": [_shortened(each, 160) for each in audit.uncited_claims[:OFFENDERS_NAMED]],
         "uncited_count": len(audit.uncited_claims),
     }
+
+
+def _beside(kept: int, all_: int) -> str:
+    """Say how many of the citations that came beside the original answer a corrected one keeps."""
+    if not all_:
+        return ""
+    of = f"{kept:,} of {counted(all_, 'citation')} beside the original answer {'is' if kept == 1 else 'are'} kept"
+    return f"{of}: those of unchanged sentences." if kept < all_ else f"{of}."
 
 
 def reasons(iteration: Iteration | None) -> dict[str, list[ReasonData]]:

@@ -31,7 +31,8 @@ class Piece(TypedDict):
     """A stretch of the answer under one set of marks.
 
     ``citation``, ``sentence`` and ``claims`` are places in the iteration's lists, ``issues`` are numbers; ``closes``
-    is the verdict on a claim that ends with this piece, ``ends`` the issues that do.
+    is the verdict on a claim that ends with this piece, ``ends`` the issues that do. ``beside`` is there where the
+    citation came beside the answer: what the citations that end with this piece name.
     """
 
     text: str
@@ -41,6 +42,7 @@ class Piece(TypedDict):
     reference: NotRequired[str]
     citation: NotRequired[int]
     evidence: NotRequired[str]
+    beside: NotRequired[list[str]]
     claims: NotRequired[list[int]]
     verdict: NotRequired[str]
     closes: NotRequired[str]
@@ -97,9 +99,12 @@ def answer_pieces(iteration: Iteration, marks: dict[int, str], issues: Sequence[
             piece |= {"sentence": in_sentence[0], "status": sentence.status, "why": sentence.why}
         if in_citation:
             # a marker lies within what a citation given beside the answer covers: the shorter one is shown
-            shown = min(in_citation, key=lambda index: audit.citations[index].end - audit.citations[index].start)
+            shown = min(in_citation, key=lambda index: (_length(audit.citations[index]), _WORST.index(marks[index])))
             piece |= {"reference": marks[shown], "citation": shown}
             piece["evidence"] = audit.citations[shown].evidence_id or ""
+            if _is_beside(audit.citations[shown]):
+                ending = (audit.citations[index] for index in in_citation if audit.citations[index].end == end)
+                piece["beside"] = list(dict.fromkeys(each.reference for each in ending if _is_beside(each)))
         if in_claim:
             piece |= {"claims": in_claim, "verdict": _worst(iteration.claims[index] for index in in_claim)}
         if in_claim and end in judged:
@@ -113,6 +118,18 @@ def answer_pieces(iteration: Iteration, marks: dict[int, str], issues: Sequence[
         yield piece
 
 
+_WORST = ("fabricated", "contradicts", "unsupported", "misattributed", "redundant", "valid")
+
+
+def _length(citation: Citation) -> int:
+    return citation.end - citation.start
+
+
+def _is_beside(citation: Citation) -> bool:
+    """Return whether a citation came beside the answer: it has no marker."""
+    return citation.marker_start == citation.marker_end
+
+
 Layer = list[tuple[Span, int]]
 
 
@@ -124,7 +141,7 @@ def _layers(iteration: Iteration, issues: Sequence[Span | None]) -> tuple[Layer,
     citations = [
         (
             Span(each.marker_start, each.marker_end)
-            if index in alone and each.marker_start < each.marker_end  # one given beside the answer has no marker
+            if index in alone and not _is_beside(each)
             else Span(each.start, each.end),
             index,
         )
