@@ -8,6 +8,7 @@ from masis.audit.acceptance import RULE_VERSION
 from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.reassessment import Reassessment, in_words
+from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
 from masis.ui.shell.wording import REASON, escaped
@@ -40,16 +41,25 @@ def show_reassessment(workbench: Workbench) -> None:
     if not waiting:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.button("Show what would change", key="reassess-look", on_click=_reassess, args=(workbench, False))
+        st.button(
+            "Show what would change",
+            key="reassess-look",
+            on_click=_reassess,
+            args=(workbench, False),
+            **needs("oversee"),
+        )
         if found is not None and not found.applied:
             st.button(
                 f"Reassess {counted(waiting, 'audit')}",
                 key="reassess-do",
                 type="primary",
-                disabled=not actor().name.strip(),
-                help="Each change is an entry of the decision log, with your name.",
                 on_click=_reassess,
                 args=(workbench, True),
+                **needs(
+                    "oversee",
+                    disabled=not actor().name.strip(),
+                    help="Each change is an entry of the decision log, with your name.",
+                ),
             )
             if not actor().name.strip():
                 st.caption("Type your name first: each change is an entry of the decision log.")

@@ -14,6 +14,7 @@ from masis.services.health import of_disk
 from masis.settings import ROLES
 from masis.ui.admin.acceptance_panel import show_reassessment
 from masis.ui.admin.health_reports import REPORTS, Checked
+from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
 from masis.ui.shell.wording import escaped
@@ -37,7 +38,9 @@ def show_health(workbench: Workbench) -> None:
         found = (*(item for item in found if item.name != "models"), *tested)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button("Check again", icon=":material/refresh:", on_click=_look)
-        st.button("Test the models", icon=":material/bolt:", on_click=_ask, args=(workbench,), help=_ASKING)
+        st.button(
+            "Test the models", icon=":material/bolt:", on_click=_ask, args=(workbench,), **needs("audit", help=_ASKING)
+        )
         st.caption(f"Checked at {_time(checked)}; {_asked(tested)}.")
     if all(item.ok for item in found):
         st.markdown(":green[**All checks passed.**]")

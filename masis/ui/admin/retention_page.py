@@ -17,6 +17,7 @@ from masis.services.retention import Purged, rule_of
 from masis.ui.components.linked_table import Cell, Row, column, linked_table, row
 from masis.ui.shell import address
 from masis.ui.shell.inputs import show_value
+from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
 from masis.ui.shell.served_database import command_markdown
 from masis.ui.shell.wording import STOPPED, escaped
@@ -198,7 +199,11 @@ def _removal(workbench: Workbench, plan: PurgePlan) -> None:
         by = who.text_input("Your name, for the record", value=reviewer() or "", max_chars=200)
         typed = word.text_input(f"Type “{CONFIRMED_BY}”", max_chars=40)
         pressed = go.form_submit_button(
-            f"Remove {plan_words(plan)}", icon=":material/auto_delete:", type="primary", width="stretch"
+            f"Remove {plan_words(plan)}",
+            icon=":material/auto_delete:",
+            type="primary",
+            width="stretch",
+            **needs("purge"),
         )
     # what is removed is what was shown when the button was pressed, not what has come of age since
     shown: RetentionRule = st.session_state.get(_SHOWN, plan.rule)

@@ -13,6 +13,7 @@ from masis.integrations.local import PREFIX, local_names, model_files, scoring
 from masis.services import Workbench
 from masis.settings import OFFLINE, Settings, load
 from masis.ui.admin.model_downloads import DOWNLOADS
+from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor
 
 LONGEST_NAME = 300
@@ -121,6 +122,7 @@ def _look(workbench: Workbench, chosen: str, verifier: str) -> None:
         icon=":material/check:",
         on_click=_use,
         args=(workbench, verifier),
+        **needs("configure"),
     )
 
 
@@ -151,7 +153,14 @@ def _download(workbench: Workbench, name: str) -> None:
         "This model is not on this machine yet. It is downloaded once into the cache of the Hugging Face hub; its "
         "licence is shown then. No code of its repository is run."
     )
-    st.button("Download", key="verifier-download", icon=":material/download:", on_click=_start, args=(workbench, name))
+    st.button(
+        "Download",
+        key="verifier-download",
+        icon=":material/download:",
+        on_click=_start,
+        args=(workbench, name),
+        **needs("configure"),
+    )
 
 
 @st.fragment(run_every=1.0)
@@ -163,4 +172,4 @@ def _progress(workbench: Workbench, name: str) -> None:
     share = state.done / state.total if state.total else 0.0
     text = f"{state.done / 1e6:,.0f} of {state.total / 1e6:,.0f} MB: {state.file}" if state.total else "Asking the hub"
     st.progress(min(1.0, share), text=text)
-    st.button("Stop the download", key="verifier-stop", on_click=_stop, args=(workbench, name))
+    st.button("Stop the download", key="verifier-stop", on_click=_stop, args=(workbench, name), **needs("configure"))

@@ -42,6 +42,7 @@ from masis.ui.new_audit.watch import show_run
 from masis.ui.review.answer_view import state_label
 from masis.ui.shell import address
 from masis.ui.shell.inputs import take_typed, typing_area
+from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.streamlit_internals import with_selectors
@@ -143,6 +144,7 @@ def _typed(workbench: Workbench, form: AuditForm) -> None:
             shortcut="Ctrl+Enter",
             on_click=_start_typed,
             key="start-audit",
+            **needs("audit"),
         )
         _where(settings_of(workbench.settings, form.settings))
         _UNDERSTOOD(data=understood(form.question, pasted, form.answer, form.refused), key="understood")
@@ -272,6 +274,7 @@ def _chosen(workbench: Workbench, form: AuditForm, case_id: str) -> None:
         on_click=_start_stored,
         args=(case_id,),
         key="start-audit",
+        **needs("audit"),
     )
     _where(settings)
     if form.refused:
@@ -340,7 +343,7 @@ def _models(workbench: Workbench, form: AuditForm, settings: Settings) -> None:
                 _choose_model(workbench, form, role)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button("Critic's model for all", key="one-model", type="tertiary", on_click=_one_model)
-        wanted = st.button("Test these models", icon=":material/bolt:", key="test-these")
+        wanted = st.button("Test these models", icon=":material/bolt:", key="test-these", **needs("audit"))
     if wanted:  # here and not in a callback: what was chosen a moment before counts
         workbench.access.require(actor(), "audit")
         with st.spinner("Asking each model for a word"):

@@ -13,6 +13,7 @@ from masis.ui.jobs.served_jobs import audit_jobs
 from masis.ui.new_audit.timeline import show_timeline, timeline, waiting
 from masis.ui.shell import address
 from masis.ui.shell.frame import tab_title
+from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import acting, actor
 from masis.ui.shell.served_database import served_workbench
 
@@ -76,10 +77,10 @@ def _live(run_id: str, case_id: str) -> None:
     stop.button(
         "Stopping" if stopping else "Stop",
         icon=":material/stop_circle:",
-        disabled=stopping,
         on_click=acting(jobs.cancel, case_id),
         width="stretch",
         key="stop-audit",
+        **needs("audit", disabled=stopping),
     )
     says.caption(
         "It stops after the step under way; finished iterations are stored."
@@ -97,9 +98,9 @@ def _over(workbench: Workbench, jobs: AuditJobs, run: RunSummary) -> None:
                 "Resume",
                 type="primary",
                 icon=":material/play_arrow:",
-                help="Goes on after the last finished iteration.",
                 on_click=_resume,
                 args=(run.id, run.case_id),
+                **needs("audit", help="Goes on after the last finished iteration."),
             )
         elif (
             run.iterations
@@ -143,7 +144,14 @@ def _never_began(workbench: Workbench, jobs: AuditJobs, run_id: str, case_id: st
     else:
         st.markdown("It was removed from the queue, or the server ended before its turn. The case is still stored.")
     with st.container(horizontal=True):
-        st.button("Start it again", type="primary", on_click=_start, args=(known,), icon=":material/play_arrow:")
+        st.button(
+            "Start it again",
+            type="primary",
+            on_click=_start,
+            args=(known,),
+            icon=":material/play_arrow:",
+            **needs("audit"),
+        )
         if st.button("Open the case", icon=":material/rate_review:"):
             st.switch_page("pages/review.py", query_params={"case": known})
 

@@ -16,6 +16,7 @@ from masis.ui.queue.export import show_export
 from masis.ui.review.answer_view import label, state_label
 from masis.ui.shell import address
 from masis.ui.shell.inputs import show_value
+from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command
 from masis.ui.shell.wording import FLAG, REASON, STATE, STATES, TIER, LabelData, escaped
@@ -254,7 +255,7 @@ def show_nothing_yet(workbench: Workbench) -> None:
     with look.container(border=True, height="stretch"):
         st.markdown("**Look around**")
         st.markdown("Adds prepared cases from ten fields to this database, some with fabricated citations.")
-        if st.button("Load the demo cases", type="primary"):
+        if st.button("Load the demo cases", type="primary", **needs("audit")):
             workbench.cases.add_demo(actor())
             st.rerun()
     with paste.container(border=True, height="stretch"):

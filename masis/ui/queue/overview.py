@@ -20,6 +20,7 @@ from masis.ui.new_audit.form import where_it_runs
 from masis.ui.queue.case_list import CASES_IN_BRIEF, case_row, show_not_confirmed, show_nothing_yet
 from masis.ui.review.decisions import around
 from masis.ui.review.entries import decision_log, entry_row
+from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import acting, actor
 from masis.ui.shell.wording import STATE, STATES, TONE_COLOUR
 
@@ -175,6 +176,7 @@ def show_unaudited(workbench: Workbench, facets: Facets) -> None:
             icon=":material/fact_check:",
             on_click=acting(audit_jobs().audit_all_new),
             key="audit-all",
+            **needs("audit"),
         )
 
 
@@ -209,8 +211,8 @@ def _batch_under_way() -> None:
         st.button(
             "Stop auditing",
             key="stop-batch",
-            disabled=batch.stopping,
             on_click=acting(audit_jobs().cancel_batch),
+            **needs("audit", disabled=batch.stopping),
         )
 
 

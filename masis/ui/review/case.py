@@ -33,6 +33,7 @@ from masis.ui.review.report import report_button
 from masis.ui.review.story import asks_for_a_person, moment, not_confirmed, run_name, story
 from masis.ui.shell import address, keys
 from masis.ui.shell.frame import tab_title
+from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import acting, actor
 from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.streamlit_internals import with_selectors
@@ -173,7 +174,9 @@ def _other_run(view: CaseView, wanted: str) -> None:
     else:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.warning(f"The audit in the address was interrupted. {instead}", icon=":material/warning:")
-            st.button("Resume the audit", icon=":material/play_arrow:", on_click=_resume, args=(wanted,))
+            st.button(
+                "Resume the audit", icon=":material/play_arrow:", on_click=_resume, args=(wanted,), **needs("audit")
+            )
 
 
 def removed_words(run: RunSummary) -> str:
@@ -200,9 +203,9 @@ def _bar(workbench: Workbench, view: CaseView, run: Run | None, *, busy: bool) -
             "Audit again" if view.runs else "Audit now",
             icon=":material/fact_check:",
             type="secondary" if view.run else "primary",
-            disabled=busy or view.machine_hidden,
             on_click=_audit,
             args=(case_id,),
+            **needs("audit", disabled=busy or view.machine_hidden),
         )
         with st.popover("More", icon=":material/more_horiz:", key="case-more"):
             if view.state == "redacted":
@@ -419,4 +422,4 @@ def _progress(case_id: str) -> None:
         with st.container(horizontal=True):
             if running and st.button("Watch the audit", icon=":material/timeline:"):
                 st.switch_page("pages/new.py", query_params={"job": running.id})
-            st.button("Stop after this step", on_click=acting(jobs.cancel, case_id))
+            st.button("Stop after this step", on_click=acting(jobs.cancel, case_id), **needs("audit"))

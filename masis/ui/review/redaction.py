@@ -11,6 +11,7 @@ from masis.schema.review import LogEntry
 from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.ui.review.decision_form import LONGEST_NAME
+from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
 
 CONFIRMED_BY = "redact"
@@ -78,7 +79,7 @@ def _form(workbench: Workbench, *, key: str, removes: str, button: str, redact: 
             "Reason", max_chars=LONGEST_REASON, help="Stored in the log: it must not repeat what is to be removed."
         )
         typed = st.text_input(f"Type “{CONFIRMED_BY}” to confirm", max_chars=40)
-        pressed = st.form_submit_button(button, type="primary", icon=":material/ink_eraser:")
+        pressed = st.form_submit_button(button, type="primary", icon=":material/ink_eraser:", **needs("redact"))
     if not pressed:
         return
     if typed.strip().casefold() != CONFIRMED_BY:

@@ -19,6 +19,7 @@ from masis.ui.jobs.served_jobs import audit_jobs
 from masis.ui.review.decision_form import LONGEST_NAME
 from masis.ui.screening.result import abstracts, head, opened_abstract, rounds
 from masis.ui.screening.wording import FIELD, OUTCOME, RECOMMENDATION, RECOMMENDATIONS, SUFFICIENCY, value_words
+from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
 from masis.ui.shell.served_database import served_workbench
 
@@ -57,6 +58,7 @@ def override_panel(opened: OpenedScreening, grade: Grade, record: Record) -> Non
             width="stretch",
             on_click=_record,
             args=(grade.abstract_id, field, record),
+            **needs("decide"),
         )
         if problem := st.session_state.pop("override-problem", ""):
             st.warning(problem, icon=":material/error:")
@@ -135,6 +137,7 @@ def _in_force(field: GradeField, override: Override, record: Record) -> None:
             type="tertiary",
             on_click=_undo_override,
             args=(override.abstract_id, field, record),
+            **needs("decide"),
         )
 
 
@@ -232,9 +235,12 @@ def _hand_over(opened: OpenedScreening) -> None:
         type="primary",
         icon=":material/fact_check:",
         key="hand-over",
-        help="The kept abstracts become the evidence of a case; an answer is drafted from them and audited.",
         on_click=_go_on,
         args=(opened.screening.id,),
+        **needs(
+            "audit",
+            help="The kept abstracts become the evidence of a case; an answer is drafted from them and audited.",
+        ),
     )
 
 

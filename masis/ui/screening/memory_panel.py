@@ -21,6 +21,7 @@ from masis.services.screening import DriftSeries, MemoryView
 from masis.ui.review.decision_form import LONGEST_NAME
 from masis.ui.screening.charts import show_drift
 from masis.ui.screening.wording import DESIGN
+from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
 from masis.ui.shell.served_database import served_workbench
 
@@ -96,7 +97,7 @@ def _memory(workbench: Workbench, memory: MemoryView) -> None:
             if reviewer() is None:
                 st.text_input("Your name", key="memory-name", max_chars=LONGEST_NAME)
         st.text_input("Reason", key="memory-reason", max_chars=500)
-        st.button("Reset the memory", key="memory-reset", on_click=_reset)
+        st.button("Reset the memory", key="memory-reset", on_click=_reset, **needs("oversee"))
     if problem := st.session_state.pop("memory-problem", ""):
         st.warning(problem, icon=":material/error:")
 

@@ -39,6 +39,7 @@ from masis.ui.screening.form import (
 from masis.ui.screening.import_files import NamedFile, import_files, importing, show_import, take_finished
 from masis.ui.shell import address
 from masis.ui.shell.inputs import take_typed, typing_area
+from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown, served_workbench
 from masis.ui.shell.streamlit_internals import with_selectors
@@ -91,6 +92,7 @@ def show_form(workbench: Workbench) -> None:
                 shortcut="Ctrl+Enter",
                 on_click=_start,
                 key="start-screening",
+                **needs("audit"),
             )
             _where(settings_of(workbench.settings, form.settings), sources)
         else:
@@ -123,6 +125,7 @@ def _no_corpus() -> None:
             on_click=_load_demo,
             width="stretch",
             key="load-demo-abstracts",
+            **needs("audit"),
         )
 
 
@@ -187,10 +190,12 @@ def _import(form: ScreeningForm, corpora: tuple[CorpusSummary, ...]) -> None:
         icon=":material/upload_file:",
         on_click=_import_chosen,
         args=(key,),
-        disabled=importing(),
+        **needs("audit", disabled=importing()),
     )
     if not any(each.name == CORPUS for each in corpora):
-        st.button("Load the demo abstracts", key="load-demo-too", type="tertiary", on_click=_load_demo)
+        st.button(
+            "Load the demo abstracts", key="load-demo-too", type="tertiary", on_click=_load_demo, **needs("audit")
+        )
 
 
 def _settings(workbench: Workbench, form: ScreeningForm) -> None:

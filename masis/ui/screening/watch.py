@@ -18,6 +18,7 @@ from masis.ui.screening.result import show_rounds
 from masis.ui.screening.view import round_rows
 from masis.ui.screening.wording import INTERRUPTED, REMOVED, UNDER_WAY
 from masis.ui.shell.frame import tab_title
+from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import acting, actor
 from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.wording import Word, label
@@ -104,10 +105,10 @@ def _live(screening_id: str) -> None:
     stop.button(
         "Stopping" if stopping else "Stop the screening",
         icon=":material/stop_circle:",
-        disabled=stopping,
         on_click=acting(jobs.cancel, screening_id),
         width="stretch",
         key="stop-screening",
+        **needs("audit", disabled=stopping),
     )
     says.caption(
         "It stops after the current step; finished rounds are stored."

@@ -12,6 +12,7 @@ from masis.schema.review import Decision, LogEntry, Verdict
 from masis.services import CaseView, Workbench
 from masis.ui.review.entries import VERDICT_WORD
 from masis.ui.shell import address
+from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.shell.wording import TONE_COLOUR, escaped
 from masis.ui.team.taking import ask_name
@@ -126,7 +127,7 @@ def _decide(workbench: Workbench, view: CaseView, entries: tuple[LogEntry, ...])
         corrected = None
         if verdict == "override":
             corrected = st.text_area("Corrected answer", about.corrected_answer or view.case.answer or "", height=200)
-        sent = st.form_submit_button(final_words(verdict, about), type="primary")
+        sent = st.form_submit_button(final_words(verdict, about), type="primary", **needs("oversee"))
     if not sent:
         return
     try:

@@ -11,6 +11,7 @@ from masis.schema.team import Rubric, RubricScore
 from masis.schema.wording import counted
 from masis.services import CaseView, Workbench
 from masis.services.team import LONGEST_COMMENT
+from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.shell.wording import escaped
 
@@ -115,7 +116,7 @@ def _form(key: str, label: str, button: str, do: Callable[[str], object], *, lon
             text = st.text_area(label, max_chars=LONGEST_COMMENT, height=80)
         else:
             text = st.text_input(label, max_chars=200)
-        sent = st.form_submit_button(button)
+        sent = st.form_submit_button(button, **needs("decide"))
     if sent:
         try:
             do(text)

@@ -13,6 +13,7 @@ from masis.services.cases import waiting_in
 from masis.services.records import CaseFilter
 from masis.ui.components.linked_table import Cell, column, linked_table, row
 from masis.ui.shell import address
+from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.shell.wording import escaped
 from masis.ui.team.adjudication import show_adjudication
@@ -126,7 +127,7 @@ def _give_out(workbench: Workbench) -> None:
             "Do", ["Assign", "Unassign", "Tag", "Remove tag", "Skip"], default="Assign", required=True
         )
         names = st.text_input("Reviewers or tags, separated by commas", max_chars=400)
-        sent = st.form_submit_button("Do this to all chosen cases")
+        sent = st.form_submit_button("Do this to all chosen cases", **needs("decide"))
     if not sent:
         return
     team, given = workbench.team, names.split(",")
@@ -168,7 +169,7 @@ def _policy(workbench: Workbench) -> None:
             format_func=MACHINE.__getitem__,
         )
         minutes = st.number_input("Minutes that an opened case stays with its reviewer", 1, 24 * 60, now.lease_minutes)
-        sent = st.form_submit_button("Set this policy")
+        sent = st.form_submit_button("Set this policy", **needs("oversee"))
     if not sent:
         return
     try:
@@ -200,7 +201,7 @@ def _rubric(workbench: Workbench) -> None:
     with st.form("rubric", border=False):
         guidelines = st.text_area("Guidelines, shown beside every case", now.guidelines, max_chars=20_000, height=160)
         lines = st.text_area("Scores", "\n".join(map(score_line, now.scores)), help=RUBRIC_HELP, max_chars=20_000)
-        sent = st.form_submit_button("Set this rubric")
+        sent = st.form_submit_button("Set this rubric", **needs("oversee"))
     if not sent:
         return
     try:

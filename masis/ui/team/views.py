@@ -8,6 +8,7 @@ from masis.errors import MasisError
 from masis.services import Workbench
 from masis.services.records import CaseFilter
 from masis.ui.shell import address
+from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.shell.wording import escaped
 
@@ -33,7 +34,7 @@ def show_views(workbench: Workbench, wanted: CaseFilter) -> None:
             with st.form("save-view", clear_on_submit=True, border=False):
                 name = st.text_input("Name of this view", max_chars=60)
                 shared = st.checkbox("For the whole team")
-                saved = st.form_submit_button("Save this view")
+                saved = st.form_submit_button("Save this view", **needs("decide"))
             if saved:
                 parameters = {key: text for key, text in address.list_parameters().items() if key in KEPT}
                 try:
@@ -43,6 +44,11 @@ def show_views(workbench: Workbench, wanted: CaseFilter) -> None:
                 else:
                     st.rerun()
             for number, view in enumerate(views):
-                if st.button(f"Remove {escaped(view.name)}", key=f"remove-view-{number}", icon=":material/delete:"):
+                if st.button(
+                    f"Remove {escaped(view.name)}",
+                    key=f"remove-view-{number}",
+                    icon=":material/delete:",
+                    **needs("decide"),
+                ):
                     workbench.team.remove_view(actor(), view)
                     st.rerun()

@@ -1,0 +1,36 @@
+"""What a person's role doesn't allow is shown disabled, with the role that it takes, instead of refused when pressed.
+
+The services ask for the role all the same: a page is no protection.
+"""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from masis.schema.actor import PERMISSIONS, Permission
+from masis.ui.shell.reviewer import actor
+from masis.ui.shell.served_database import served_workbench
+
+
+class ButtonState(TypedDict):
+    """The arguments of a button that say whether it can be pressed, and what its tooltip says."""
+
+    disabled: bool
+    help: str | None
+
+
+def needs(permission: Permission, *, disabled: bool = False, help: str | None = None) -> ButtonState:  # noqa: A002
+    """Return the state of a button that does what takes a permission.
+
+    Args:
+        permission: What the button does.
+        disabled: Whether it can't be pressed for another reason.
+        help: Its tooltip where it can.
+
+    """
+    who = actor()
+    if served_workbench().access.allows(who, permission):
+        return ButtonState(disabled=disabled, help=help)
+    return ButtonState(
+        disabled=True, help=f"Takes the role {PERMISSIONS[permission]}; you have {', '.join(who.roles) or 'none'}."
+    )
