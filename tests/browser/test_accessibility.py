@@ -16,6 +16,10 @@ from tools.screenshots import SHOWN, Shot, prepared
 
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 GRAVE = {"serious", "critical"}
+HEADINGS = "heading-order"
+"""Moderate by axe's reckoning, but who listens to a page finds their way by its headings."""
+WIDE = {"width": 1440, "height": 900}
+NARROW = {"width": 900, "height": 900}
 
 # What Streamlit draws itself and gives no way to change. Each is left out where the finding names exactly this element.
 OF_STREAMLIT: dict[str, str] = {}
@@ -67,13 +71,13 @@ def shown(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 def grave(page: Page) -> list[str]:
-    """The serious and critical findings in what is ours."""
+    """The serious and critical findings in what is ours, and headings out of order."""
     present = [each for each in OF_STREAMLIT if page.locator(each).count()]
     found: list[dict[str, Any]] = page.evaluate(RUN_AXE, present)
     return [
         f"{each['impact']} {each['rule']}: {node['target']} {node['html']} ({' '.join(node['why'].split())})"
         for each in found
-        if each["impact"] in GRAVE
+        if each["impact"] in GRAVE or each["rule"] == HEADINGS
         for node in each["nodes"]
     ]
 
@@ -85,12 +89,14 @@ def test_no_page_keeps_people_out(shown: tuple[str, list[Shot]], open_tab: Calla
     for shot in shots:
         page = tab.open(shot.address)
         page.evaluate(AXE)
-        for scheme in ("dark", "light"):
+        for scheme, size in (("dark", WIDE), ("light", NARROW)):
             page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            page.set_viewport_size(size)  # type: ignore[arg-type]
             page.wait_for_function(IN_SCHEME, arg=scheme)
             if barriers := grave(page):
                 found[f"{shot.name}, {scheme}"] = barriers
         page.emulate_media(color_scheme="dark")
+        page.set_viewport_size(WIDE)  # type: ignore[arg-type]
     assert not found, json.dumps(found, indent=1, ensure_ascii=False)
 
 

@@ -92,7 +92,7 @@ def test_changes_between_iterations_are_shown_word_by_word_by_key(case_page: Pag
     case_page.get_by_role("radio", name=re.compile("2 · revised")).click(delay=40)
     expect(case_page).not_to_have_url(re.compile("iteration="))  # the chosen answer is what a case opens on
     expect(case_page.locator(".text .ref-fabricated")).to_have_count(0)
-    case_page.locator("h3", has_text="Issues").first.click()
+    case_page.locator("h2", has_text="Issues").first.click()
     case_page.keyboard.press("d")
     expect(case_page).to_have_url(re.compile("against=1"))
     expect(case_page.locator(".text del", has_text="41.2%")).to_be_visible()
@@ -128,3 +128,27 @@ def test_the_decision_stays_in_view_beside_a_long_answer_and_is_a_step_away_in_a
     expect(narrow.page.get_by_role("region", name="Decision")).to_be_in_viewport()
     overflow = narrow.page.locator("[data-testid=stMain]").evaluate("main => main.scrollWidth - main.clientWidth")
     assert overflow <= 0
+
+
+def test_keys_go_from_issue_to_issue_and_a_verdict_key_shows_its_form(demo: str, open_tab: OpenTab) -> None:
+    tab = open_tab(demo, width=900)
+    audited(tab, FABRICATED)
+    page = tab.page
+    tags = page.locator(".text .tag")
+    page.keyboard.press("f")
+    expect(tags.nth(0)).to_be_focused()
+    expect(page.locator(".why-panel")).to_contain_text("Issue 1")
+    page.keyboard.press("f")
+    expect(tags.nth(1)).to_be_focused()
+    page.keyboard.press("Shift+F")
+    expect(tags.nth(0)).to_be_focused()
+    expect(page.locator(".panel[data-ready=true]")).to_have_count(1)
+    page.keyboard.press("o")
+    expect(page.locator(".verdict.chosen")).to_be_in_viewport(ratio=1)
+    expect(page.get_by_label("Corrected answer")).to_be_in_viewport()
+    page.set_viewport_size({"width": 1440, "height": 900})
+    answer, editor = page.locator(".answer .text"), page.get_by_label("Corrected answer")
+    widths = [each.evaluate("element => element.getBoundingClientRect().width") for each in (answer, editor)]
+    assert widths[1] >= widths[0]
+    page.get_by_role("button", name="Discard draft").click(delay=40)
+    expect(page.get_by_label("Corrected answer")).to_be_hidden()

@@ -70,5 +70,5 @@ def open_page() -> OpenPage:
 
 def texts(app: AppTest) -> str:
     """All that a page says outside of its own elements."""
-    kinds = (app.title, app.subheader, app.markdown, app.text, app.caption, app.error, app.warning, app.success)
+    kinds = (app.title, app.header, app.markdown, app.text, app.caption, app.error, app.warning, app.success)
     return "\n".join(str(element.value) for kind in kinds for element in kind)

@@ -190,6 +190,6 @@ def test_text_of_a_file_is_nowhere_read_as_markdown(workbench: Workbench, open_p
     row = {HOSTILE: HOSTILE, "question": HOSTILE, "passages": [HOSTILE], "answer": 5}
     app = upload(open_page("imports"), f"{HOSTILE}.jsonl", lines(row, [HOSTILE]))
     start(app)
-    rendered = [*app.markdown, *app.caption, *app.subheader, *app.error, *app.warning]
+    rendered = [*app.markdown, *app.caption, *app.header, *app.error, *app.warning]
     assert not any("example.org" in str(each.value) for each in rendered)
     assert not any("example.org" in each.label for each in (*app.button, *app.selectbox, *app.multiselect))

@@ -44,7 +44,7 @@ def page(**query: str) -> AppTest:
 
 
 def words(app: AppTest) -> str:
-    kinds = (app.title, app.subheader, app.markdown, app.text, app.caption, app.error)
+    kinds = (app.title, app.header, app.markdown, app.text, app.caption, app.error)
     return "\n".join(str(element.value) for kind in kinds for element in kind)
 
 

@@ -36,7 +36,7 @@ def page(**address: str) -> AppTest:
 
 
 def texts(app: AppTest) -> str:
-    kinds = (app.title, app.subheader, app.markdown, app.text, app.caption)
+    kinds = (app.title, app.header, app.markdown, app.text, app.caption)
     return "\n".join(element.value for kind in kinds for element in kind)
 
 

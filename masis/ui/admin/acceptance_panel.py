@@ -21,7 +21,7 @@ _SHOWN = "reassessed"
 
 def show_reassessment(workbench: Workbench) -> None:
     """Draw how many audits an earlier rule judged, what the current rule would change, and the button that does it."""
-    st.subheader("Acceptance")
+    st.header("Acceptance")
     waiting = workbench.reassessment.waiting()
     found: Reassessment | None = st.session_state.get(_SHOWN)
     if not waiting and not (found and found.applied):

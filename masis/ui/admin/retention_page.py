@@ -45,7 +45,7 @@ def show_retention(workbench: Workbench) -> None:
         "unless you choose so here. Cases, decisions, the metrics of every audit and the execution log always stay."
     )
     plan = _looked(workbench, _asked(days))
-    st.subheader("Past the retention period")
+    st.header("Past the retention period")
     _show_plan(plan)
     with st.container():
         if plan.goes:
@@ -255,7 +255,7 @@ def _show_result() -> None:
 
 
 def _history(workbench: Workbench) -> None:
-    st.subheader("What was removed")
+    st.header("What was removed")
     purges = workbench.retention.history()
     if not purges:
         st.caption("Nothing so far. Each removal is recorded here, without any text of what was removed.")
@@ -293,7 +293,7 @@ def _parts(each: Purge) -> str:
 
 def _executions(workbench: Workbench) -> None:
     """Draw the execution log, which stays when runs are removed."""
-    st.subheader("Execution log")
+    st.header("Execution log")
     number = address.number("page")
     page = workbench.runs.executions(number, EXECUTIONS)
     pages = max(1, -(-page.total // EXECUTIONS))

@@ -38,7 +38,7 @@ def show_settings(workbench: Workbench) -> None:
 
 
 def _settings(workbench: Workbench) -> None:
-    st.subheader("All settings")
+    st.header("All settings")
     loaded = load()
     st.markdown(
         "These apply to every audit that does not have its own. To change one, write it into `masis.toml` in the "
@@ -87,7 +87,7 @@ def _origin(origin: Origin) -> str:
 
 def _health() -> None:
     """Draw the result of the last health check, and the links to health and retention."""
-    st.subheader("Health and retention")
+    st.header("Health and retention")
     last = REPORTS.latest()
     if last is not None:
         sound = ":green[:material/check_circle: All checks passed.]" if last.report.ok else ":red[A check failed.]"
@@ -99,7 +99,7 @@ def _health() -> None:
 
 
 def _database(workbench: Workbench) -> None:
-    st.subheader("Database")
+    st.header("Database")
     st.caption("Cases, audits, decisions and drafts are stored in this one file:")
     st.text(str(workbench.database))
     states = workbench.cases.facets().states

@@ -62,7 +62,7 @@ def permanent(verifier: str) -> str:
 
 def show_verifier(workbench: Workbench) -> None:
     """Draw the choice of the verifier."""
-    st.subheader("Verifier", anchor="verifier")
+    st.header("Verifier", anchor="verifier")
     current = workbench.settings.verifier
     st.caption(_in_words(current))
     st.text(f"In use: {current}")

@@ -23,7 +23,7 @@ const drawDifferenceKey = difference => {
 }
 
 const drawFixed = data => {
-  const title = make("h4", "", `Fixed since iteration ${data.iteration - 1}`)
+  const title = make("h3", "", `Fixed since iteration ${data.iteration - 1}`)
   const list = make("ul", "fixed")
   for (const each of data.fixed) {
     const item = make("li", "")
@@ -39,7 +39,7 @@ const drawFixed = data => {
 const drawChanges = data => {
   if (!data.changes.length && !data.changes_made) return null
   const section = make("section", "changes")
-  section.append(make("h3", "", "What changed to arrive at this answer"))
+  section.append(make("h2", "", "What changed to arrive at this answer"))
   if (!data.changes.length) section.append(make("p", "", data.changes_made))
   for (const change of data.changes) {
     const row = make("div", "change")
@@ -76,6 +76,7 @@ function drawView(root, { data, setTriggerValue }) {
 
   const pieceElements = []
   const issueCards = new Map()
+  const tags = new Map()
   const evidenceCards = new Map()
   const issuesByNumber = new Map(data.issues.map(issue => [issue.number, issue]))
   const answer = make("section", "answer")
@@ -279,7 +280,8 @@ function drawView(root, { data, setTriggerValue }) {
     if (piece.reference && !piece.beside) element.classList.add("ref", `ref-${piece.reference}`)
     if (piece.fact) element.classList.add("fact")
     const clickable = piece.issues?.length || piece.claims?.length || piece.reference || piece.status
-    if (clickable && piece.text.trim()) {
+    styled(element, piece)
+    if (clickable && !piece.hidden && piece.text.trim()) {
       element.classList.add("active")
       onActivate(element, () => selectPiece(piece))
     }
@@ -289,7 +291,7 @@ function drawView(root, { data, setTriggerValue }) {
       element.setAttribute("aria-label", `${piece.text} ${readAs[piece.reference] ?? piece.reference}`)
       element.title = readAs[piece.reference] ?? piece.reference
     }
-    pieceElements.push([element, piece])
+    if (!piece.hidden) pieceElements.push([element, piece])
     if (!piece.beside?.length) return element
     const drawn = document.createDocumentFragment()
     drawn.append(element, drawBeside(piece))
@@ -316,6 +318,7 @@ function drawView(root, { data, setTriggerValue }) {
     tag.append(make("b", "", number), make("span", "", ` ${issue.label.text}`))
     tag.setAttribute("aria-label", `${number} ${issue.label.text}: issue ${number}. ${issue.reason}`)
     onActivate(tag, () => selectIssue(number, "answer"))
+    tags.set(number, tag)
     return tag
   }
   // Draws what fits in the first look, and the rest when it is asked for or something in it is chosen.
@@ -339,7 +342,7 @@ function drawView(root, { data, setTriggerValue }) {
   }
   const drawAnswer = () => {
     const { difference } = data
-    answer.append(make("h3", "", difference ? `Answer: from iteration ${difference.left} to iteration ${difference.right}` : "Answer"))
+    answer.append(make("h2", "", difference ? `Answer: from iteration ${difference.left} to iteration ${difference.right}` : "Answer"))
     const text = make("div", "text")
     text.dir = "auto"
     if (difference) {
@@ -359,9 +362,11 @@ function drawView(root, { data, setTriggerValue }) {
       return
     }
     answer.append(text)
+    const blocks = blockDrawer(text, data.blocks)
     drawLong(text, data.pieces, piece => piece.text.length, piece => {
-      text.append(drawPiece(piece))
-      for (const number of piece.ends ?? []) text.append(drawTag(number))
+      const block = blocks.of(piece)
+      block.append(drawPiece(piece))
+      for (const number of piece.ends ?? []) block.append(drawTag(number))
     })
   }
   // --- issues and changes -----------------------------------------------------------------------------------------
@@ -385,7 +390,7 @@ function drawView(root, { data, setTriggerValue }) {
   }
   const drawIssues = () => {
     if (!data.audited) return
-    issues.append(make("h3", "", `Issues (${data.issues_total.toLocaleString("en")})`))
+    issues.append(make("h2", "", `Issues (${data.issues_total.toLocaleString("en")})`))
     if (!data.issues.length) {
       issues.append(make("p", "dim", data.nothing_found))
     }
@@ -400,7 +405,7 @@ function drawView(root, { data, setTriggerValue }) {
       more.onclick = () => { more.remove(); for (const issue of placed.slice(first)) list.append(drawIssue(issue)) }
       issues.append(more)
     }
-    if (whole.length) issues.append(make("h4", "", "About the answer as a whole"))
+    if (whole.length) issues.append(make("h3", "", "About the answer as a whole"))
     for (const issue of whole) issues.append(drawIssue(issue))
     const unsent = data.issues_total - data.issues.length
     if (unsent > 0) issues.append(make("p", "dim", `${plural(unsent, "less severe issue")} not listed here; the report has all of them.`))
@@ -420,15 +425,17 @@ function drawView(root, { data, setTriggerValue }) {
     const text = make("div", "card-text")
     text.dir = "auto"
     const pieces = []
+    const blocks = blockDrawer(text, card.blocks)
     let length = 0
     for (const piece of card.pieces) {
       const kind = piece.instructs ? "instructing" : piece.against ? "refuting" : piece.claims ? "bearing" : ""
-      const span = make("span", kind, piece.text)
+      const span = styled(make("span", kind, piece.text), piece)
       if (piece.instructs) span.title = "Instructs a reader, a model or a tool"
       length += piece.text.length
       pieces.push([span, piece])
-      text.append(span)
+      blocks.of(piece).append(span)
     }
+    blocks.end()
     if (!card.pieces.length) text.append(make("em", "dim", "No text: only an address is stored, so nothing can be checked."))
     element.append(text)
     let unfold = () => {}
@@ -449,7 +456,7 @@ function drawView(root, { data, setTriggerValue }) {
   const drawEvidence = () => {
     evidence.setAttribute("aria-label", "Evidence")
     evidence.tabIndex = 0
-    evidence.append(make("h3", "", `Evidence (${data.evidence_total.toLocaleString("en")})`))
+    evidence.append(make("h2", "", `Evidence (${data.evidence_total.toLocaleString("en")})`))
     const list = make("div", "cards")
     for (const card of data.evidence) list.append(drawCard(card))
     evidence.append(list)
@@ -473,6 +480,26 @@ function drawView(root, { data, setTriggerValue }) {
     root.decision = new IntersectionObserver(([seen]) => { go.hidden = seen.isIntersecting || seen.boundingClientRect.top < 0 })
     root.decision.observe(panel)
   }
+
+  // The next or the previous issue, asked for by key (decision.js): its tag in the answer has the focus, else its card.
+  const stepIssue = step => {
+    const numbers = data.issues.map(issue => issue.number).sort((a, b) => a - b)
+    if (!numbers.length) {
+      clear()
+      why.append(make("div", "lit-note", "There is no issue to go to in this answer."))
+      return
+    }
+    const at = numbers.indexOf(root.issueAt)
+    root.issueAt = at < 0 ? numbers[step > 0 ? 0 : numbers.length - 1] : numbers[(at + step + numbers.length) % numbers.length]
+    selectIssue(root.issueAt, "answer")
+    const element = tags.get(root.issueAt) ?? issueCards.get(root.issueAt)?.querySelector(".issue-head")
+    element?.focus({ preventScroll: true })
+    reveal(element)
+  }
+  root.issueAt = null
+  root.listens?.abort()
+  root.listens = new AbortController()
+  window.addEventListener("masis-issue", event => { if (root.isConnected) stepIssue(event.detail) }, { signal: root.listens.signal })
 
   drawAnswer()
   announce(data.shown)

@@ -47,3 +47,42 @@ const whenReleased = (root, draw) => {
   if (press.held) press.waiting = draw
   else draw()
 }
+// Markdown: blocks are made as their first piece is drawn, from names of our own; a piece only ever becomes text.
+const BLOCK_TAGS = { p: "p", h3: "h3", h4: "h4", h5: "h5", h6: "h6", ul: "ul", ol: "ol", li: "li", quote: "blockquote", pre: "pre", table: "table", tr: "tr", th: "th", td: "td", hr: "hr" }
+const STYLE_TAGS = { strong: "strong", em: "em", code: "code", link: "span", url: "span" }
+const blockDrawer = (box, blocks) => {
+  const drawn = []
+  let current = box
+  const upTo = place => {
+    while (drawn.length <= place) {
+      const block = blocks[drawn.length]
+      const element = make(BLOCK_TAGS[block.tag] ?? "p", `md md-${block.tag}`)
+      if (block.number !== undefined) element.value = block.number
+      if (["p", "th", "td", "h3", "h4", "h5", "h6"].includes(block.tag)) element.dir = "auto"
+      ;(drawn[block.parent] ?? box).append(element)
+      drawn.push(element)
+    }
+  }
+  if (blocks.length) box.classList.add("has-blocks")
+  return {
+    // where a piece is drawn: the block it belongs to, else the one before it
+    of: piece => {
+      if (piece.block !== undefined) { upTo(piece.block); current = drawn[piece.block] }
+      return current
+    },
+    end: () => upTo(blocks.length - 1),
+  }
+}
+// The words of a piece in its styles; hidden markup leaves an empty element, on which marks may still end.
+const styled = (element, piece) => {
+  if (piece.hidden) { element.replaceChildren(); return element }
+  if (!piece.styles?.length) return element
+  let inner = document.createTextNode(piece.text)
+  for (const style of [...piece.styles].reverse()) {
+    const around = make(STYLE_TAGS[style] ?? "span", `md-${style}`)
+    around.append(inner)
+    inner = around
+  }
+  element.replaceChildren(inner)
+  return element
+}

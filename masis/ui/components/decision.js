@@ -3,6 +3,7 @@
 const RESTED_MS = 600
 const UNANSWERED_MS = 4000
 const UNREAD_MS = 400 // nobody has read what was drawn a moment ago: a key meant for the case before decides nothing
+const HEADER_PX = 64 // the frame's head lies over what is scrolled below it
 const ADVANCE = "masis-advance"
 const GLYPH = { approve: "✓", override: "✎", reject: "✕", escalate: "↗" }
 const LETTER = { approve: "A", override: "O", reject: "X", escalate: "E" }
@@ -197,6 +198,13 @@ class Panel {
     const decided = Boolean(this.data.standing)
     this.choose(verdict)
     if (verdict === "approve" && !decided) this.submit()
+    else this.reveal()
+  }
+
+  // Where the form stands below the answer, a key that opens it brings it into view.
+  reveal() {
+    const { top, bottom } = this.el.verdicts.getBoundingClientRect()
+    if (top < HEADER_PX || bottom > window.innerHeight * 0.6) this.el.title.scrollIntoView({ block: "start" })
   }
 
   choose(verdict) {
@@ -282,8 +290,7 @@ class Panel {
       Enter: within.closest?.("button, a, summary, select, [role=button], [tabindex]") ? null : () => { if (this.fields.verdict && !this.unread()) this.submit() },
       v: () => this.act("switch"),
       u: () => this.undo(), n: () => this.next(), s: () => this.go("skip"), j: () => this.go("forward"),
-      k: () => this.go("back"), "[": () => this.act("iteration", { step: -1 }), "]": () => this.act("iteration", { step: 1 }),
-      
+      k: () => this.go("back"), f: () => window.dispatchEvent(new CustomEvent("masis-issue", { detail: event.shiftKey ? -1 : 1 })), "[": () => this.act("iteration", { step: -1 }), "]": () => this.act("iteration", { step: 1 }),
       w: () => { if (this.fields.verdict !== "override") this.choose("override"); this.el.corrected.focus() },
       t: () => { this.reopened = true; this.draw(); this.el.note.focus() },
       l: () => { this.reopened = true; this.draw(); this.el.labels.open = true; this.el.labels.querySelector("select, summary")?.focus() },
@@ -421,6 +428,7 @@ class Panel {
     this.drawVerdicts()
     this.drawReasons()
     el.editor.hidden = verdict !== "override"
+    document.querySelector(".st-key-review")?.toggleAttribute("data-correcting", open && verdict === "override")
     el.again.hidden = fields.corrected === null
     el.enlarge.hidden = el.large.open
     this.drawCheck()

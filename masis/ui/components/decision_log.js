@@ -62,24 +62,24 @@ function drawLog(root, { data, setTriggerValue }) {
     const box = make("td")
     box.colSpan = 5
     if (detail.correction.length) {
-      box.append(make("h4", "", "What the correction changed in the answer that was shown"))
+      box.append(make("h2", "", "What the correction changed in the answer that was shown"))
       const text = make("div", "text")
       text.dir = "auto"
       for (const piece of detail.correction) text.append(make({ out: "del", in: "ins" }[piece.kind] ?? "span", "", piece.text))
       box.append(text)
     } else if (detail.corrected) {
-      box.append(make("h4", "", "The corrected answer"))
+      box.append(make("h2", "", "The corrected answer"))
       const text = make("div", "text", detail.corrected)
       text.dir = "auto"
       box.append(text)
     }
     if (detail.labels.length) {
-      box.append(make("h4", "", "Labels on parts of the answer"))
+      box.append(make("h2", "", "Labels on parts of the answer"))
       const list = make("ul")
       for (const each of detail.labels) list.append(make("li", "", `${each.target} “${each.text}”: ${each.label}${each.note ? ` (${each.note})` : ""}`))
       box.append(list)
     }
-    box.append(make("h4", "", "Recorded with it"))
+    box.append(make("h2", "", "Recorded with it"))
     const facts = make("dl")
     for (const [name, text] of detail.facts) facts.append(make("dt", "", name), make("dd", "", text))
     if (detail.run) {

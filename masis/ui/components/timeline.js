@@ -82,7 +82,7 @@ export default function ({ data, parentElement }) {
     const knot = make("span", `knot tone-${TONE[state]}`, SIGN[state])
     knot.setAttribute("aria-hidden", "true")
     const head = make("div", "group-head")
-    head.append(make("h3", "", group.title), make("span", "dim", group.note))
+    head.append(make("h2", "", group.title), make("span", "dim", group.note))
     if (group.chosen) head.append(pill({ text: "chosen", tone: "good", meaning: "The best of the iterations" }))
     item.append(knot, head)
     const steps = make("div", "steps")

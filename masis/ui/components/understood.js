@@ -4,7 +4,7 @@ export default function ({ data, parentElement }) {
   root.replaceChildren()
   const box = make("section", "box")
   box.setAttribute("aria-label", data.title)
-  box.append(make("h3", "", data.title))
+  box.append(make("h2", "", data.title))
   if (data.question) {
     const question = make("p", "question", data.question)
     question.dir = "auto"

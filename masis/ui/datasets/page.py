@@ -95,7 +95,7 @@ def _opened(workbench: Workbench, name: str, versions: tuple[DatasetVersion, ...
     if version is None:
         st.warning("There is no version of this name.", icon=":material/warning:")
         return
-    st.subheader(escaped(name))
+    st.header(escaped(name))
     if version.description:
         st.text(version.description)
     st.caption(figures(version))
@@ -201,7 +201,7 @@ def change_row(each: Change) -> Row:
 
 def _freezing(workbench: Workbench) -> None:
     """Draw the form that freezes the cases of the filter in the address, else those that people decided."""
-    st.subheader("Freeze a version")
+    st.header("Freeze a version")
     if not workbench.access.allows(actor(), "export"):
         st.caption("Freezing a version takes the role lead.")
         return

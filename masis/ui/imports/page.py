@@ -88,7 +88,7 @@ def show_imports(workbench: Workbench) -> None:
         if form.token and chosen is None:
             st.warning("The file is no longer on the server, which was restarted since. Choose it again.")
         elif chosen is None:
-            st.subheader("First rows")
+            st.header("First rows")
             st.caption("They are shown here as they would be read, with every problem. Nothing is stored before that.")
         elif reading is None:
             _refused(str(error))
@@ -275,7 +275,7 @@ def _refused(why: str) -> None:
 
 
 def _first_rows(look: Look | None, reading: Reading) -> None:
-    st.subheader("First rows")
+    st.header("First rows")
     if look is None:
         missing = "the columns of question and evidence" if reading.format == COLUMNS else "the format"
         st.caption(f"Choose {missing}, and they are shown here as they would be read.")
@@ -382,7 +382,7 @@ def _so_far(found: FileImport) -> str:
 
 def _ended(workbench: Workbench, found: FileImport) -> None:
     step = found.step
-    st.subheader(f"{counted(step.added, 'case')} imported")
+    st.header(f"{counted(step.added, 'case')} imported")
     parts = []
     if step.unchanged:
         parts.append(f"{counted(step.unchanged, 'case was', 'cases were')} there already.")

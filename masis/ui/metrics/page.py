@@ -137,7 +137,7 @@ def _total(title: str, value: str, meaning: str, base: str | None = None) -> Non
 
 
 def _over_time(found: MetricsReport) -> None:
-    st.subheader("Rates over time")
+    st.header("Rates over time")
     if len(found.periods) < 2:
         st.caption(f"All of these audits are of one {found.period}: there is no course over time to draw yet.")
         return
@@ -160,7 +160,7 @@ def _over_time(found: MetricsReport) -> None:
 
 
 def _distributions(found: MetricsReport) -> None:
-    st.subheader("Distributions")
+    st.header("Distributions")
     st.caption("Click a bar to list its audits.")
     measured = [each for each in found.distributions if each.count]
     for box, each in zip(_boxes(len(measured)), measured, strict=True):
@@ -207,10 +207,10 @@ def _tables(found: MetricsReport) -> None:
         return address.link("metrics", **{**kept, **parameters})
 
     role, period = found.wanted.role, found.period
-    st.subheader(f"By model of the {role}")
+    st.header(f"By model of the {role}")
     first = column(role.capitalize())
     opened = linked_table([first, *RATE_COLUMNS], model_rows(found, way), description="Rates by model", key="by-model")
-    st.subheader(f"By {period}")
+    st.header(f"By {period}")
     if len(found.periods) > PERIODS_LISTED:
         st.caption(f"The newest {PERIODS_LISTED} of {len(found.periods):,}; the charts above have all.")
     first = column(period.capitalize())

@@ -97,7 +97,7 @@ def nothing_waits(states: dict[str, int]) -> str:
 
 
 def _waiting(workbench: Workbench, facets: Facets) -> None:
-    st.subheader("Needs review")
+    st.header("Needs review")
     waiting = facets.states.get("needs_review", 0)
     if not waiting:
         st.markdown(nothing_waits(facets.states))
@@ -226,7 +226,7 @@ def _failures(batch: Batch) -> str:
 
 
 def _recent(workbench: Workbench) -> None:
-    st.subheader("Recent decisions")
+    st.header("Recent decisions")
     page = workbench.reviews.entries(
         DecisionFilter(
             kinds=("decision", "adjudication", "undo", "redaction"),
@@ -246,7 +246,7 @@ def _recent(workbench: Workbench) -> None:
 
 
 def _place(workbench: Workbench) -> None:
-    st.subheader("Database file")
+    st.header("Database file")
     st.caption("Cases, audits and decisions are stored in this one file:")
     st.text(str(workbench.database))
     st.page_link("pages/settings.py", label="Settings and health", icon=":material/tune:")

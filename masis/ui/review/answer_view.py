@@ -17,6 +17,7 @@ from masis.services.reviews import answer_digest
 from masis.ui.review.diff import ChangeKind, word_changes
 from masis.ui.review.issue_history import Course, Followed, course_at, follow
 from masis.ui.review.marks import Bearing, EvidencePiece, Piece, Span, answer_pieces, evidence_pieces, reference_marks
+from masis.ui.review.markup import Block, find_markup, with_markup
 from masis.ui.review.story import nothing_found
 from masis.ui.review.verdicts import ClaimData, ReferenceData, claims, references
 from masis.ui.shell.wording import COURSE, REFERENCE, SENTENCE, STATE, VERDICT, rule_word
@@ -82,6 +83,7 @@ class EvidenceCard(TypedDict):
     id: str
     source: str
     pieces: list[EvidencePiece]
+    blocks: list[Block]
     cited: int
     bearing: list[int]
 
@@ -125,6 +127,7 @@ class AnswerViewData(TypedDict):
     question: str
     iteration: int
     pieces: list[Piece]
+    blocks: list[Block]
     claims: list[ClaimData]
     references: list[ReferenceData]
     issues: list[IssueData]
@@ -142,12 +145,15 @@ class AnswerViewData(TypedDict):
 
 def unaudited_answer_view(case: Case, version: str, *, shown: int = EVIDENCE_SHOWN) -> AnswerViewData:
     """Return the answer view of a case without an audit: plain answer and evidence, ``shown`` chunks of it."""
+    markup = find_markup(case.answer or "")
+    plain: list[Piece] = [{"text": case.answer}] if case.answer else []
     return {
         "version": f"{version}/{shown}",
         "shown": shown_answer(case, None, 0),
         "question": case.query,
         "iteration": 0,
-        "pieces": [{"text": case.answer}] if case.answer else [],
+        "pieces": with_markup(plain, markup) if markup else plain,
+        "blocks": list(markup.blocks) if markup else [],
         "claims": [],
         "references": [],
         "issues": [],
@@ -175,13 +181,16 @@ def answer_view(
     followed = follow(run.iterations)
     issues, spans = _issues(iteration, course_at(followed, index) if index else {})
     marks = reference_marks(iteration)
+    pieces = list(answer_pieces(iteration, marks, spans))
+    markup = find_markup(iteration.answer)
     revision = run.iterations[index - 1].revision if index else None
     return {
         "version": f"{run.id}/{index}/{against}/{shown}",
         "shown": shown_answer(case, run, index),
         "question": case.query,
         "iteration": index + 1,
-        "pieces": list(answer_pieces(iteration, marks, spans)),
+        "pieces": with_markup(pieces, markup) if markup else pieces,
+        "blocks": list(markup.blocks) if markup else [],
         "claims": claims(iteration),
         "references": references(iteration, marks),
         "issues": issues,
@@ -295,10 +304,13 @@ def _card(
 ) -> EvidenceCard:
     spans = [mark for mark in marked if 0 <= mark.span.start < mark.span.end <= len(text)]
     orders = [span for span in orders if 0 <= span.start < span.end <= len(text)]
+    pieces = list(evidence_pieces(text, spans, orders))
+    markup = find_markup(text)
     return {
         "id": name,
         "source": source or "",
-        "pieces": list(evidence_pieces(text, spans, orders)),
+        "pieces": with_markup(pieces, markup) if markup else pieces,
+        "blocks": list(markup.blocks) if markup else [],
         "cited": cited,
         "bearing": sorted({mark.claim for mark in spans}),
     }

@@ -378,9 +378,9 @@ def _outcome(run: Run, index: int) -> None:
             name.caption(title)
             text.text("\n".join(f"⚠ {line}" if tone == "warning" else line for line in lines))
     if len(run.iterations) > 1:
-        st.subheader("Issues across iterations")
+        st.header("Issues across iterations")
         _issues_followed(follow_table(run, index))
-    st.subheader("Scores")
+    st.header("Scores")
     if len(run.iterations) > 1:
         draw_chart(
             scores.course_chart,

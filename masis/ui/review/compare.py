@@ -92,7 +92,7 @@ def _head(summary: CaseSummary, runs: int) -> None:
 
 
 def _history(runs: tuple[RunSummary, ...], left: RunSummary | None, right: RunSummary | None) -> None:
-    st.subheader("History")
+    st.header("History")
     if not runs:
         st.caption("This case has not been audited yet.")
         return
@@ -104,7 +104,7 @@ def _history(runs: tuple[RunSummary, ...], left: RunSummary | None, right: RunSu
 
 
 def _compared(workbench: Workbench, finished: list[RunSummary], left: RunSummary, right: RunSummary) -> None:
-    st.subheader("Side by side")
+    st.header("Side by side")
     names = {run.id: run_name(run) for run in finished}
     one, other = st.columns(2)
     with one:
@@ -137,7 +137,7 @@ def _compared(workbench: Workbench, finished: list[RunSummary], left: RunSummary
 
 def _show_comparison(shown: Comparison, of: Of) -> None:
     """Draw what differs between two runs: settings, scores, issues, answers."""
-    st.subheader("Settings and models that differ")
+    st.header("Settings and models that differ")
     if not shown["same_content"]:
         st.markdown("They audited different content: the case was changed between the two audits.")
     if shown["differing"]:
@@ -146,9 +146,9 @@ def _show_comparison(shown: Comparison, of: Of) -> None:
         st.table(table, border="horizontal", width="content", alt="Settings that differ")
     else:
         st.markdown("None: the same models, settings and versions.")
-    st.subheader("Scores by iteration")
+    st.header("Scores by iteration")
     st.table(score_frame(shown), border="horizontal", alt="Scores by iteration, left and right")
-    st.subheader(f"Issues {OF[of][0].lower()}{OF[of][1:]}")
+    st.header(f"Issues {OF[of][0].lower()}{OF[of][1:]}")
     for place, group in zip(st.columns(3, gap="medium"), shown["groups"], strict=True):
         with place:
             st.markdown(f"**{group['label']['text']}: {len(group['issues'])}**")
@@ -160,7 +160,7 @@ def _show_comparison(shown: Comparison, of: Of) -> None:
                             st.text(text)
             if len(group["issues"]) > ISSUES_SHOWN:
                 st.caption(f"and {len(group['issues']) - ISSUES_SHOWN:,} more")
-    st.subheader("The answer each audit chose")
+    st.header("The answer each audit chose")
     if shown["same_answer"]:
         st.markdown("Both chose the same answer.")
     _CHANGES(
@@ -235,7 +235,7 @@ def _show_ways_in(workbench: Workbench) -> None:
         )
     st.text_input("Case", key="compare-case", placeholder="Case id", max_chars=500, on_change=_choose_case)
     if several:
-        st.subheader("Cases with several audits")
+        st.header("Cases with several audits")
         summaries = [workbench.cases.summary(case_id) for case_id in several]
         rows = [link_row(each, address.link("compare", case=each.id), _flags(each)) for each in summaries]
         if opened := linked_table(CASES, rows, description="Cases with several audits", key="several-runs"):

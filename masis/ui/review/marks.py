@@ -9,6 +9,7 @@ from typing import NamedTuple, NotRequired, TypedDict
 
 from masis.schema.audit import Citation, ClaimCheck
 from masis.schema.run import Iteration
+from masis.ui.review.markup import Style
 from masis.ui.shell.wording import REFERENCE
 
 
@@ -32,7 +33,8 @@ class Piece(TypedDict):
 
     ``citation``, ``sentence`` and ``claims`` are places in the iteration's lists, ``issues`` are numbers; ``closes``
     is the verdict on a claim that ends with this piece, ``ends`` the issues that do. ``beside`` is there where the
-    citation came beside the answer: what the citations that end with this piece name.
+    citation came beside the answer: what the citations that end with this piece name. ``block``,
+    ``styles`` and ``hidden`` are how the Markdown of the text shows it (``markup.py``).
     """
 
     text: str
@@ -49,6 +51,9 @@ class Piece(TypedDict):
     fact: NotRequired[bool]
     issues: NotRequired[list[int]]
     ends: NotRequired[list[int]]
+    block: NotRequired[int]
+    styles: NotRequired[list[Style]]
+    hidden: NotRequired[bool]
 
 
 class EvidencePiece(TypedDict):
@@ -58,6 +63,9 @@ class EvidencePiece(TypedDict):
     claims: NotRequired[list[int]]
     against: NotRequired[list[int]]
     instructs: NotRequired[bool]
+    block: NotRequired[int]
+    styles: NotRequired[list[Style]]
+    hidden: NotRequired[bool]
 
 
 def reference_marks(iteration: Iteration) -> dict[int, str]:

@@ -55,10 +55,10 @@ def show_memory(workbench: Workbench) -> None:
     """Draw the panel: memory on the left, drift on the right."""
     memory, watch = st.columns(2, gap="large")
     with memory:
-        st.subheader("Acceptance memory")
+        st.header("Acceptance memory")
         _memory(workbench, workbench.screenings.memory())
     with watch:
-        st.subheader("Drift")
+        st.header("Drift")
         _drift(workbench.screenings.drifts())
 
 

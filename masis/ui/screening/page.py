@@ -70,7 +70,7 @@ def _one(workbench: Workbench, screening_id: str) -> None:
 
 def _earlier(workbench: Workbench) -> None:
     found: tuple[ScreeningSummary, ...] = workbench.screenings.newest(LISTED)
-    st.subheader("Earlier screenings")
+    st.header("Earlier screenings")
     if not found:
         st.caption("None yet. Each is stored with its rounds and grades, and can be opened again.")
         return

@@ -64,7 +64,7 @@ def rounds(screening: Screening, *, waiting: str = "") -> None:
     """Draw the rounds beside the chart of how they converged and the flow."""
     left, right = st.columns([58, 42], gap="large")
     with left:
-        st.subheader("Rounds")
+        st.header("Rounds")
         show_rounds(round_rows(screening.rounds), screening.thresholds.keep_share, waiting)
         if screening.thresholds.adapted_by:
             st.caption(
@@ -72,9 +72,9 @@ def rounds(screening: Screening, *, waiting: str = "") -> None:
                 f"{screening.thresholds.adapted_why}"
             )
     with right:
-        st.subheader("Convergence")
+        st.header("Convergence")
         show_convergence(screening.rounds, screening.thresholds)
-        st.subheader("Flow")
+        st.header("Flow")
         st.table(flow_frame(flow_steps(screening.flow)), border="horizontal", alt="PRISMA flow")
 
 
@@ -137,7 +137,7 @@ def flow_frame(steps: Iterable[FlowStep]) -> pd.DataFrame:
 def abstracts(opened: OpenedScreening) -> None:
     """Draw the table of graded abstracts: filtered, ordered, paged."""
     screening = opened.screening
-    st.subheader("Abstracts")
+    st.header("Abstracts")
     if not screening.grades:
         st.markdown("**Nothing was found.** Use other words in the question, or other sources.")
         return
@@ -202,7 +202,7 @@ def opened_abstract(opened: OpenedScreening, deciding: Callable[[OpenedScreening
         st.info("The abstract in the address does not belong to this screening.", icon=":material/info:")
         return
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
-        st.subheader("Abstract", width="content")
+        st.header("Abstract", width="content")
         with st.container(horizontal=True, horizontal_alignment="right", width="content"):
             _beside(opened, grade)
     overrides = effective_overrides(opened.overrides).get(grade.abstract_id, {})

@@ -40,6 +40,8 @@ FORWARD = Key("J", "J", "Next case of the list")
 BACK = Key("K", "K", "Previous case of the list")
 ITERATION_BACK = Key("[", "[", "Previous iteration")
 ITERATION_FORWARD = Key("]", "]", "Next iteration")
+NEXT_ISSUE = Key("F", "F", "Next issue, marked in the answer")
+PREVIOUS_ISSUE = Key("Shift+F", "Shift F", "Previous issue")
 DIFF = Key("D", "D", "Show what changed between iterations")
 SWITCH = Key("V", "V", "Switch between the chosen answer and the original")
 HELP = Key("H", "H or ?", "Show or hide these keys")
@@ -47,7 +49,7 @@ HELP = Key("H", "H or ?", "Show or hide these keys")
 GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
     ("Decide", (APPROVE, OVERRIDE, REJECT, ESCALATE, REASON, CORRECT, NOTE, LABELS, SUBMIT, LEAVE, UNDO)),
     ("Go on", (NEXT, SKIP, FORWARD, BACK)),
-    ("Look", (SWITCH, ITERATION_BACK, ITERATION_FORWARD, DIFF, HELP)),
+    ("Look", (NEXT_ISSUE, PREVIOUS_ISSUE, SWITCH, ITERATION_BACK, ITERATION_FORWARD, DIFF, HELP)),
 )
 
 

@@ -1,0 +1,497 @@
+"""Where the Markdown of a text stands: which characters are markup, and which block and style each other one has.
+
+Nothing is rewritten. A text keeps every character at its offset, and what is found here are ranges of it: so marks and
+labels, which are offsets too, can't slip. No character is dropped either: a hidden one is markup that a style or a
+block shows in its place. Headings, paragraphs, lists, quotations, code, tables, rules, emphasis and links are found, as
+GitHub's dialect has them. HTML, images, entities and reference definitions are no markup here: they are shown as typed.
+A link shows its words and its address. A library would give a tree of rewritten text: the widely used ones for Python
+state no place for what lies within a line.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Literal, NamedTuple, NotRequired, TypedDict, TypeVar, cast
+
+Tag = Literal["p", "h3", "h4", "h5", "h6", "ul", "ol", "li", "quote", "pre", "table", "tr", "th", "td", "hr"]
+Style = Literal["strong", "em", "code", "link", "url"]
+
+DEEPEST = 12
+"""Blocks within blocks; what is nested deeper is a paragraph."""
+
+_LOOK_BACK = 50
+"""Openers of emphasis that are looked at for a closer, so that a text of stars takes no longer than any other."""
+
+_LONGEST_ADDRESS = 2_000
+_ESCAPABLE = frozenset("*_`#|~+-.")
+_FIRST_HEADING = 3
+"""The answer and the evidence stand under headings of the second level."""
+
+_MAYBE = re.compile(r"[*_`]|\]\(|^[ \t]*(?:#{1,6}[ \t]|[-+][ \t]|\d{1,9}[.)][ \t]|>|~~~|---|___)|\|", re.MULTILINE)
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*?)(?:[ \t]+#+)?[ \t]*$")
+_RULE = re.compile(r" {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})$")
+_FENCE = re.compile(r"[ ]{0,3}(`{3,}|~{3,})([^`]*)$")
+_QUOTE = re.compile(r" {0,3}> ?")
+_ITEM = re.compile(r"([ \t]*)([-*+]|(\d{1,9})[.)])([ \t]+)(?=\S)")
+_DELIMITERS = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
+_LINK_END = re.compile(r"""\((<[^<>\n]*>|[^\s()<>]+(?:\([^\s()]*\)[^\s()]*)*)(?:[ \t]+(?:"[^"\n]*"|'[^'\n]*'))?\)""")
+
+
+class Block(TypedDict):
+    """One block; ``parent`` is the place of the block around it, -1 outermost. ``number`` is an ordered item's."""
+
+    tag: Tag
+    parent: int
+    number: NotRequired[int]
+
+
+class Range(NamedTuple):
+    """A stretch of the text, end excluded."""
+
+    start: int
+    end: int
+
+
+class Markup(NamedTuple):
+    """What of a text is markup.
+
+    ``leaves`` are the stretches that are shown, in the order of the text, each with the place of its block; what lies
+    between them is hidden, and so is each of ``hidden``. ``styles`` may lie within each other.
+    """
+
+    blocks: tuple[Block, ...]
+    leaves: tuple[tuple[Range, int], ...]
+    hidden: tuple[Range, ...]
+    styles: tuple[tuple[Range, Style], ...]
+
+
+def find_markup(text: str) -> Markup | None:
+    """Return the Markdown of a text; None where it has none, so that it is shown exactly as typed."""
+    if not _MAYBE.search(text):
+        return None
+    reader = _Reader(text)
+    reader.read(list(_lines(text)), -1, 0)
+    if not reader.hidden and not reader.styles and all(block["tag"] == "p" for block in reader.blocks):
+        return None
+    return Markup(tuple(reader.blocks), tuple(reader.leaves), tuple(sorted(reader.hidden)), tuple(reader.styles))
+
+
+def _lines(text: str) -> Iterator[Range]:
+    """Yield the lines without their ends; only a line feed ends one, since other code counts lines by it."""
+    start = 0
+    for line in text.split("\n"):
+        yield Range(start, start + len(line))
+        start += len(line) + 1
+
+
+class _Reader:
+    """Finds blocks line by line, then styles within each leaf."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.blocks: list[Block] = []
+        self.leaves: list[tuple[Range, int]] = []
+        self.hidden: list[Range] = []
+        self.styles: list[tuple[Range, Style]] = []
+        self._levels: list[int] = []
+
+    def read(self, lines: Sequence[Range], parent: int, depth: int) -> None:
+        """Read the blocks of some lines, each without the markup of the blocks around it."""
+        at = 0
+        paragraph: list[Range] = []
+
+        def flush() -> None:
+            if paragraph:
+                self._leaf("p", parent, [self._stripped(line) for line in paragraph])
+                paragraph.clear()
+
+        while at < len(lines):
+            line = lines[at]
+            words = self.text[line.start : line.end]
+            if not words.strip():
+                flush()
+                at += 1
+                continue
+            taken = self._block(lines, at, parent, depth, in_paragraph=bool(paragraph), flush=flush)
+            if taken:
+                at += taken
+            else:
+                paragraph.append(line)
+                at += 1
+        flush()
+
+    def _block(
+        self, lines: Sequence[Range], at: int, parent: int, depth: int, *, in_paragraph: bool, flush: Callable[[], None]
+    ) -> int:
+        """Read one block other than a paragraph; returns how many lines it takes, 0 where none begins here."""
+        line = lines[at]
+        words = self.text[line.start : line.end]
+        if found := _FENCE.match(words):
+            flush()
+            return self._fenced(lines, at, parent, found)
+        if _RULE.match(words):
+            flush()
+            self._add("hr", parent)
+            return 1
+        if found := _HEADING.match(words):
+            flush()
+            self._heading(parent, len(found[1]), Range(line.start + found.start(2), line.start + found.end(2)))
+            return 1
+        if self._table_at(lines, at):
+            flush()
+            return self._table(lines, at, parent)
+        if depth >= DEEPEST:
+            return 0
+        if _QUOTE.match(words):
+            flush()
+            return self._quote(lines, at, parent, depth)
+        item = _ITEM.match(words)
+        if item and not (in_paragraph and item[3] and item[3] != "1"):  # "in the year / 1990. Then" is no list
+            flush()
+            return self._list(lines, at, parent, depth)
+        return 0
+
+    def _add(self, tag: Tag, parent: int) -> int:
+        self.blocks.append({"tag": tag, "parent": parent})
+        return len(self.blocks) - 1
+
+    def _stripped(self, line: Range) -> Range:
+        words = self.text[line.start : line.end]
+        return Range(line.start + len(words) - len(words.lstrip(" \t")), line.end)
+
+    def _leaf(self, tag: Tag, parent: int, lines: Sequence[Range], *, inline: bool = True) -> None:
+        """Add a block of words; the line feeds between its lines are shown."""
+        place = self._add(tag, parent)
+        shown = [
+            *(Range(line.start, min(line.end + 1, len(self.text))) for line in lines[:-1]),
+            *([lines[-1]] if lines else []),
+        ]
+        joined: list[Range] = []
+        for each in shown:
+            if joined and joined[-1].end == each.start:
+                joined[-1] = Range(joined[-1].start, each.end)
+            else:
+                joined.append(each)
+        self.leaves += [(each, place) for each in joined if each.start < each.end]
+        if inline:
+            hidden, styles = _inline(self.text, shown)
+            self.hidden += hidden
+            self.styles += styles
+
+    def _heading(self, parent: int, level: int, words: Range) -> None:
+        while self._levels and self._levels[-1] >= level:
+            self._levels.pop()
+        self._levels.append(level)  # no level is left out, whatever the text does
+        tags: dict[int, Tag] = {3: "h3", 4: "h4", 5: "h5"}
+        self._leaf(tags.get(_FIRST_HEADING - 1 + len(self._levels), "h6"), parent, [words])
+
+    def _fenced(self, lines: Sequence[Range], at: int, parent: int, found: re.Match[str]) -> int:
+        end = at + 1
+        closing = re.compile(rf"[ ]{{0,3}}{re.escape(found[1][0])}{{{len(found[1])},}}[ \t]*$")
+        while end < len(lines) and not closing.match(self.text[lines[end].start : lines[end].end]):
+            end += 1
+        info = found[2].strip()
+        inside = list(lines[at + 1 : end])
+        if info:  # the language named is words too
+            start = lines[at].start + found.start(2) + found[2].index(info)
+            inside.insert(0, Range(start, lines[at].end))
+            self.styles.append((Range(start, lines[at].end), "url"))
+        self._leaf("pre", parent, inside, inline=False)
+        return min(end + 1, len(lines)) - at
+
+    def _quote(self, lines: Sequence[Range], at: int, parent: int, depth: int) -> int:
+        inner: list[Range] = []
+        for line in lines[at:]:
+            found = _QUOTE.match(self.text, line.start, line.end)
+            if not found:
+                break
+            inner.append(Range(found.end(), line.end))
+        self.read(inner, self._add("quote", parent), depth + 1)
+        return len(inner)
+
+    def _item_at(self, line: Range) -> re.Match[str] | None:
+        if _RULE.match(self.text[line.start : line.end]):
+            return None
+        return _ITEM.match(self.text, line.start, line.end)
+
+    def _list(self, lines: Sequence[Range], at: int, parent: int, depth: int) -> int:
+        """Read a list: items of one kind at one depth, with the lines that are indented below each."""
+        first = self._item_at(lines[at])
+        if first is None:
+            return 0
+        place = self._add("ol" if first[3] else "ul", parent)
+        begun = at
+        while at < len(lines):
+            item = self._item_at(lines[at])
+            if item is None or bool(item[3]) != bool(first[3]) or len(item[1]) > len(first[1]) + 3:
+                break
+            inside, taken = self._inside(lines, at, item)
+            here = self._add("li", place)
+            if item[3]:
+                self.blocks[here]["number"] = int(item[3])
+            self.read(inside, here, depth + 1)
+            at += taken
+            following = at
+            while following < len(lines) and not self._words(lines[following]):
+                following += 1
+            if following < len(lines) and self._item_at(lines[following]):
+                at = following
+        return at - begun
+
+    def _words(self, line: Range) -> str:
+        return self.text[line.start : line.end].strip()
+
+    def _inside(self, lines: Sequence[Range], at: int, item: re.Match[str]) -> tuple[list[Range], int]:
+        """Return the lines of an item without marker and indentation, and how many lines of the text they are."""
+        indent = len(item[1])
+        inside = [Range(item.end(), lines[at].end)]
+        end = at + 1
+        blank = False
+        while end < len(lines):
+            line = lines[end]
+            words = self.text[line.start : line.end]
+            if not words.strip():
+                blank = True
+                end += 1
+                continue
+            deep = len(words) - len(words.lstrip(" \t"))
+            below = deep > indent + 1
+            if not below and (blank or self._begins(lines, end)):
+                break
+            if blank:
+                inside.append(Range(line.start, line.start))  # the blank line parts two paragraphs of the item
+            blank = False
+            inside.append(Range(line.start + (min(deep, item.end() - lines[at].start) if below else 0), line.end))
+            end += 1
+        while end > at + 1 and not self._words(lines[end - 1]):
+            end -= 1
+        return inside, end - at
+
+    def _begins(self, lines: Sequence[Range], at: int) -> bool:
+        words = self.text[lines[at].start : lines[at].end]
+        patterns = (_FENCE, _RULE, _HEADING, _QUOTE, _ITEM)
+        return any(pattern.match(words) for pattern in patterns) or self._table_at(lines, at)
+
+    def _table_at(self, lines: Sequence[Range], at: int) -> bool:
+        if at + 1 >= len(lines):
+            return False
+        below = self.text[lines[at + 1].start : lines[at + 1].end]
+        if "|" not in below or "|" not in self.text[lines[at].start : lines[at].end] or not _DELIMITERS.match(below):
+            return False
+        return len(self._cells(lines[at])) == len(self._cells(lines[at + 1]))
+
+    def _table(self, lines: Sequence[Range], at: int, parent: int) -> int:
+        place = self._add("table", parent)
+        self._row(lines[at], place, "th")
+        end = at + 2
+        while end < len(lines) and "|" in self.text[lines[end].start : lines[end].end]:
+            self._row(lines[end], place, "td")
+            end += 1
+        return end - at
+
+    def _row(self, line: Range, parent: int, tag: Tag) -> None:
+        row = self._add("tr", parent)
+        for cell in self._cells(line):
+            self._leaf(tag, row, [cell])
+
+    def _cells(self, line: Range) -> list[Range]:
+        """Return the cells of a row without the blanks around them; a bar behind a backslash parts none."""
+        words = self.text[line.start : line.end]
+        bars = [found.start() for found in re.finditer(r"(?<!\\)\|", words)]
+        edges = [-1, *bars, len(words)]
+        cells = [(left + 1, right) for left, right in pairwise(edges)]
+        if len(cells) > 1 and not words[slice(*cells[0])].strip():
+            cells = cells[1:]
+        if len(cells) > 1 and not words[slice(*cells[-1])].strip():
+            cells = cells[:-1]
+        found = []
+        for left, right in cells:
+            inner = words[left:right]
+            start = left + len(inner) - len(inner.lstrip())
+            found.append(Range(line.start + start, line.start + max(start, left + len(inner.rstrip()))))
+        return found
+
+
+class _Run:
+    """A run of stars or underscores that may open or close emphasis."""
+
+    def __init__(self, char: str, start: int, end: int, *, opens: bool, closes: bool) -> None:
+        self.char, self.start, self.end, self.opens, self.closes = char, start, end, opens, closes
+
+    @property
+    def length(self) -> int:
+        return self.end - self.start
+
+
+def _inline(text: str, lines: Sequence[Range]) -> tuple[list[Range], list[tuple[Range, Style]]]:
+    """Return what is hidden within the lines of one leaf, and its styles."""
+    words = "".join(text[line.start : line.end] for line in lines)
+    places = [place for line in lines for place in range(line.start, line.end)]
+
+    def at(start: int, end: int) -> Range:
+        return Range(places[start], places[end - 1] + 1)
+
+    found = _Inline(words)
+    return (
+        [at(*each) for each in found.hidden],
+        [(at(*each), style) for each, style in found.styles if each.start < each.end],
+    )
+
+
+class _Inline:
+    """Emphasis, code, links and escapes in the words of one leaf, by their places in these words."""
+
+    def __init__(self, words: str) -> None:
+        self.words = words
+        self.hidden: list[Range] = []
+        self.styles: list[tuple[Range, Style]] = []
+        self._runs: list[_Run] = []
+        self._scan()
+        self._emphasise()
+
+    def _scan(self) -> None:
+        words = self.words
+        fences: dict[int, deque[int]] = defaultdict(deque)
+        for each in re.finditer(r"`+", words):
+            fences[len(each[0])].append(each.start())
+        brackets: list[int] = []
+        at = 0
+        while at < len(words):
+            char = words[at]
+            if char == "\\" and words[at + 1 : at + 2] in _ESCAPABLE and at + 1 < len(words):
+                self.hidden.append(Range(at, at + 1))
+                at += 2
+            elif char == "`":
+                at = self._code(at, fences)
+            elif char in "*_":
+                at = self._run(at)
+            elif char == "[":
+                brackets.append(at)
+                at += 1
+            elif char == "]":
+                at = self._link(brackets.pop(), at) if brackets else at + 1
+            else:
+                at += 1
+
+    def _code(self, at: int, fences: dict[int, deque[int]]) -> int:
+        end = at
+        while end < len(self.words) and self.words[end] == "`":
+            end += 1
+        same = fences[end - at]
+        while same and same[0] < end:
+            same.popleft()
+        if not same:
+            return end
+        closing = same[0]
+        self.hidden += [Range(at, end), Range(closing, closing + end - at)]
+        self.styles.append((Range(end, closing), "code"))
+        return closing + end - at
+
+    def _run(self, at: int) -> int:
+        char, end = self.words[at], at
+        while end < len(self.words) and self.words[end] == char:
+            end += 1
+        before, after = self.words[at - 1 : at] if at else " ", self.words[end : end + 1] or " "
+        left = not after.isspace() and (_wordlike(after) or not _wordlike(before))
+        right = not before.isspace() and (_wordlike(before) or not _wordlike(after))
+        if before.isascii() and after.isascii() and before.isalnum() and after.isalnum():
+            left = right = False  # a product as in 5*3*2, or a name_like_this
+        if char == "_":
+            left, right = left and not before.isalnum(), right and not after.isalnum()
+        if (left or right) and end - at <= 3:
+            self._runs.append(_Run(char, at, end, opens=left, closes=right))
+        return end
+
+    def _link(self, opened: int, closed: int) -> int:
+        found = _LINK_END.match(self.words, closed + 1, closed + 1 + _LONGEST_ADDRESS)
+        # [1](2) is two notes rather than a link
+        if not found or closed == opened + 1 or not re.search(r"[/:#.]", found[1]):
+            return closed + 1
+        self.hidden += [Range(opened, opened + 1), Range(closed, closed + 1)]
+        self.styles += [(Range(opened + 1, closed), "link"), (Range(found.start(), found.end()), "url")]
+        return found.end()
+
+    def _emphasise(self) -> None:
+        waiting: list[_Run] = []
+        for run in self._runs:
+            while run.closes and run.length:
+                lowest = max(0, len(waiting) - _LOOK_BACK)
+                place = next((at for at in range(len(waiting) - 1, lowest - 1, -1) if waiting[at].char == run.char), -1)
+                if place < 0:
+                    break
+                opener = waiting[place]
+                del waiting[place + 1 :]
+                self._pair(opener, run, 2 if min(opener.length, run.length) >= 2 else 1)
+                if not opener.length:
+                    waiting.pop()
+            if run.opens and run.length:
+                waiting.append(run)
+
+    def _pair(self, opener: _Run, closer: _Run, width: int) -> None:
+        self.styles.append((Range(opener.end, closer.start), "strong" if width == 2 else "em"))
+        self.hidden += [Range(opener.end - width, opener.end), Range(closer.start, closer.start + width)]
+        opener.end -= width
+        closer.start += width
+
+
+def _wordlike(char: str) -> bool:
+    """Whether a character is neither a blank nor punctuation."""
+    return char.isalnum() or not (char.isspace() or char.isascii())
+
+
+P = TypeVar("P", bound=Mapping[str, object])
+
+_AT_THE_END = ("closes", "ends")
+"""What a piece says of its end: of the pieces it is cut into, the last one says it."""
+
+
+def with_markup(pieces: Sequence[P], markup: Markup) -> list[P]:
+    """Cut the pieces of a text where its Markdown begins or ends, and say of each how it is shown.
+
+    A marker of a citation stays whole and is shown as typed: its characters are what the audit speaks of.
+    """
+    edges = sorted(
+        {edge for each, _ in (*markup.leaves, *markup.styles) for edge in each}
+        | {edge for each in markup.hidden for edge in each}
+    )
+    leaves = deque(markup.leaves)
+    hidden = deque(markup.hidden)
+    styles = deque(sorted(markup.styles, key=lambda style: (style[0].start, -style[0].end)))
+    open_styles: list[tuple[Range, Style]] = []
+    done: list[P] = []
+    place = 0
+    for piece in pieces:
+        text = str(piece["text"])
+        end = place + len(text)
+        marker = "reference" in piece and "beside" not in piece and text[:1] in _OPENS_MARKER and "\n" not in text
+        inner = [] if marker else edges[bisect_right(edges, place) : bisect_left(edges, end)]
+        for left, right in pairwise((place, *inner, end)):
+            while leaves and leaves[0][0].end <= left:
+                leaves.popleft()
+            while hidden and hidden[0].end <= left:
+                hidden.popleft()
+            while styles and styles[0][0].start <= left:
+                open_styles.append(styles.popleft())
+            open_styles = [each for each in open_styles if each[0].end > left]
+            within = bool(leaves) and leaves[0][0].start < right
+            part: dict[str, object] = {**piece, "text": text[left - place : right - place]}
+            if right < end:
+                part = {name: value for name, value in part.items() if name not in _AT_THE_END}
+                if "beside" in part:
+                    part["beside"] = []
+            if within:
+                part["block"] = leaves[0][1]
+            if open_styles:
+                part["styles"] = [style for _, style in open_styles]
+            if not marker and (not within or (hidden and hidden[0].start <= left)):
+                part["hidden"] = True
+            done.append(cast("P", part))
+        place = end
+    return done
+
+
+_OPENS_MARKER = tuple("[(【")
