@@ -33,7 +33,7 @@ VERSIONS = {
     "critic": "critic/2+700095ce",
     "drafter": "drafter/2+26627ce5",
     "evaluator": "evaluator/2+439ec640",
-    "grader": "grader/2+504705c1",
+    "grader": "grader/3+6db5f534",
     "frame": "frame/2+1f07184b",
     "reviser": "reviser/3+f2f9843d",
 }

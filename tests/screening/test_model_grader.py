@@ -10,6 +10,7 @@ from masis.errors import BadReply, ProviderFailed, StepError
 from masis.llm.client import schemas
 from masis.schema.screening import Abstract, Grade
 from masis.screening.grading.model_grader import GradeReply, ModelGrader
+from masis.screening.grading.sample_size import sample_sizes, study_size
 from tests.llm.scripted_asker import ScriptedAsker
 
 TRIAL = Abstract(
@@ -40,7 +41,7 @@ def reply(**changed: Any) -> dict[str, Any]:
 
 
 def graded(given: Any, abstract: Abstract = TRIAL) -> Grade:
-    grader = ModelGrader(ScriptedAsker({"grader": given}), sizes=lambda text: (), study_size=lambda text: None)
+    grader = ModelGrader(ScriptedAsker({"grader": given}), sizes=sample_sizes, study_size=study_size)
     (grade,) = grader.grade(QUESTION, [abstract])
     return grade
 
@@ -57,7 +58,7 @@ def test_a_reply_becomes_a_grade_whose_words_stand_in_the_abstract() -> None:
     for reason in grade.reasons.values():
         for words in reason.words:
             assert TRIAL.text[words.start : words.end] == words.text
-    assert grade.judged_by.version.startswith("grader/2+")
+    assert grade.judged_by.version.startswith("grader/3+")
 
 
 @pytest.mark.spec("AESOP-PRIORS", "AESOP-RCT-FAIR")
@@ -132,3 +133,27 @@ def test_its_reply_can_be_asked_for_in_strict_form() -> None:
     schema = schemas.of(GradeReply).schema
     assert set(schema["required"]) == set(GradeReply.model_fields)
     assert "human_rct_drug_intervention" in schema["properties"]["study_type"]["enum"]
+
+
+@pytest.mark.spec("AESOP-SIZE", "AESOP-MODEL")
+def test_a_size_is_counted_and_never_left_to_the_model() -> None:
+    small = Abstract(id="a", text="We randomly assigned 8 adults with headache to aspirin or placebo. Aspirin helped.")
+    grade = graded(reply(sample_size_adequate="yes"), small)
+    assert (grade.sample_size_adequate, grade.recommendation, grade.rule) == (False, "needs_more", "underpowered")
+    unstated = Abstract(id="a", text="We randomly assigned adults with headache to aspirin or placebo.")
+    assert graded(reply(sample_size_adequate="no"), unstated).sample_size_adequate is None
+
+
+@pytest.mark.spec("AESOP-MODEL")
+@pytest.mark.parametrize(
+    ("title", "text", "design"),
+    [
+        ("Retraction: Aspirin for headache", "This article has been retracted.", "notice"),
+        ("Aspirin for headache: study protocol", "412 adults will be randomised to aspirin or placebo.", "protocol"),
+        ("Aspirin in rats", "40 male rats were randomly assigned to aspirin or saline.", "animal_study"),
+    ],
+)
+def test_a_model_makes_no_trial_of_what_says_that_it_is_none(title: str, text: str, design: str) -> None:
+    grade = graded(reply(), Abstract(id="a", title=title, text=text))
+    assert grade.design == design
+    assert grade.recommendation != "keep"

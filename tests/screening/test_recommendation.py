@@ -84,7 +84,9 @@ CASES: tuple[tuple[str, float | None, float | None, Design | None, bool | None, 
     ("animals", 1.0, 0.50, "animal_study", True, "needs_more", "weak_design"),
     ("no relevance", None, 0.9, "randomised_trial", True, "needs_more", "unscored"),
     ("no methodology", 0.9, None, "randomised_trial", True, "needs_more", "unscored"),
-    ("no design", 0.9, 0.7, None, None, "keep", "strong"),
+    ("no design", 0.9, 0.7, None, None, "needs_more", "unknown_design"),
+    ("a design nobody knows", 1.0, 0.1, "other", True, "needs_more", "unknown_design"),
+    ("a retraction of a trial", 1.0, 0.9, "notice", True, "discard", "not_a_study"),
 )
 
 

@@ -7,11 +7,12 @@ The words decide between them, and they may raise a type that was recognised too
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from masis.schema.screening import Abstract, Design, StudyType, Words
 from masis.screening.grading import rubric
-from masis.screening.grading.wording import Wording, first
+from masis.screening.grading.wording import LONGEST_READ, Wording, first
 
 
 class Placement(NamedTuple):
@@ -56,6 +57,111 @@ _COHORT = Wording(
     r"|\bfollowed(?: up)? for\b|\bregistry\b|\bretrospective(?:ly)? (?:\w+ )?(?:study|review|analy[sz]\w+|chart)\b"
 )
 
+_NOTICE_TITLE = Wording(
+    r"^\W*(?:(?:retraction|retracted|withdrawn|withdrawal|erratum|errata|corrigendum|corrigenda|editorial|expression "
+    r"of concern|(?:author |publisher )?correction|comment|commentary)\b(?: ?:| to\b| article\b|\W*$)"
+    r"|comment(?:ary)? on\b|reply to\b|letter to the editor\b|in response to\b)"
+)
+_NOTICE_TEXT = Wording(
+    r"\bthis (?:article|paper|publication|record|review) (?:has been|was|is) (?:retracted|withdrawn)\b"
+    r"|\b(?:retracts?|retraction of) (?:this|the) (?:article|paper)\b|\bthe article cited above\b"
+)
+_NOTICE_TYPES = frozenset(
+    (
+        "retraction of publication",
+        "retracted publication",
+        "published erratum",
+        "editorial",
+        "comment",
+        "letter",
+        "news",
+    )
+)
+_PROTOCOL_TITLE = Wording(
+    r"\b(?:study|trial|review|research) protocol\b|\bprotocol (?:for|of) (?:an? |the )?(?:[\w-]+,? ){0,6}(?:study"
+    r"|trial|review)\b"
+    r"|\brationale(?:,| and) (?:study )?design\b|\bdesign and rationale\b|\bstudy design (?:and|of)\b"
+)
+_PLANNED = re.compile(
+    r"\b(?:will|shall) (?:\w+ly )?(?:be (?:\w+ly )?(?:randomi[sz]ed|allocated|assigned|recruited|enrolled|included"
+    r"|invited|"
+    r"assessed|measured|followed|analy[sz]ed|compared|collected|conducted)|recruit|enrol+|receive|randomi[sz]e"
+    r"|undergo)\b",
+    re.I,
+)
+_RESULT = re.compile(
+    r"\bp ?[<=>] ?0?\.\d|\b(?:we found|results showed|was associated with|improved (?:significantly|more)"
+    r"|were randomi[sz]ed"
+    r"|did not differ|significantly (?:\w+ )?(?:lower|higher|better|worse|reduced|increased))\b",
+    re.I,
+)
+_ANIMAL_WORDS = (
+    r"(?:rats|mice|murine|rabbits|piglets|pigs|swine|beagles|zebrafish|sheep|ewes|hamsters|monkeys|macaques)"
+)
+_ANIMAL_TITLE = Wording(
+    rf"\b(?:in|of|on) (?:[\w-]+ ){{0,4}}?{_ANIMAL_WORDS}\b|\b(?:rat|mouse|murine|animal) (?:models?|study)\b"
+)
+_ANIMAL_TEXT = Wording(
+    rf"\b(?:wistar|sprague[- ]dawley|c57bl/6\w*|balb/c|transgenic|knockout|adult male|adult female|male|female|\d+)"
+    rf" (?:albino |adult |[a-z]+ )?{_ANIMAL_WORDS}\b|\b{_ANIMAL_WORDS} (?:were|received)\b"
+)
+_HUMAN = Wording(
+    r"\b(?:patients|participants|volunteers|women|men|adults|children|people"
+    r"|infants) (?:with [\w -]{1,40}?)?(?:were|was|who|received|aged)\b"
+)
+_VITRO_TITLE = Wording(r"\bin vitro\b|\bcell lines?\b|\bcultured (?:\w+ ){0,3}cells\b")
+
+_QUALITATIVE = Wording(
+    r"\bqualitative (?:\w+ )?(?:study|research|interviews?|analysis|methods?|approach|descriptive)\b"
+    r"|\bfocus groups?\b|\bgrounded theory\b"
+    r"|\b(?:semi-?structured|in-depth|unstructured) (?:\w+ ){0,2}interviews?\b|\bthematic analysis\b"
+)
+_ITS = Wording(r"\binterrupted time[- ]series\b")
+_EMULATION = Wording(
+    r"\b(?:target|hypothetical) trial emulation\b|\bemulat\w+ (?:of )?(?:a |the )?(?:[\w-]+ ){0,2}trials?\b"
+)
+_MENDELIAN = Wording(r"\bmendelian randomi[sz]ation\b")
+_ECONOMIC = Wording(
+    r"\bcost[- ](?:effectiveness|utility|benefit|minimi[sz]ation) (?:\w+ )?(?:analys[ie]s|stud(?:y|ies)|models?"
+    r"|ratio)\b|\beconomic evaluation\b"
+    r"|\b(?:decision[- ]analytic|markov|budget impact) (?:\w+ )?(?:model|analysis)\b"
+    r"|\bquality-adjusted life[- ]years? gained\b|\bICERs?\b"
+)
+_DIAGNOSTIC = Wording(
+    r"\bdiagnostic (?:accuracy|performance|yield|value|test)\b|\b(?:sensitivity|specificity) (?:and|of|was|were|,)"
+    r"|\b(?:gold|reference) standard\b|\b(?:inter|intra)-?(?:observer|rater) (?:\w+ )?(?:agreement|reliability"
+    r"|variability)\b"
+    r"|\bpositive predictive values?\b|\breceiver[- ]operating\b|\binternal consistency\b|\bpsychometric\w*\b"
+    r"|\bRasch\b|\bBland[- ]Altman\b"
+)
+_PROGNOSTIC = Wording(
+    r"\bprognostic (?:factors?|value|significance|markers?|model|impact|study)\b"
+    r"|\bpredictors? of (?:\w+ ){0,3}(?:survival|mortality|recurrence|death|outcomes?)\b"
+    r"|\b(?:overall|disease-free|cancer-specific|relapse-free|5-year|five-year) survival\b|\bpredict(?:s|ed"
+    r"|ion)? (?:\w+ ){0,2}(?:survival|mortality|recurrence)\b"
+    r"|\bCox (?:proportional|regression|model)"
+)
+_RETROSPECTIVE = Wording(
+    r"\bretrospective(?:ly)?\b|\b(?:medical|patients?'?|hospital|case|clinical) (?:records|charts|notes)\b"
+    r"|\bchart review\b"
+    r"|\b(?:admitted|treated|operated|discharged|hospitali[sz]ed|seen|referred|undergoing|underwent|born|delivered"
+    r"|diagnosed) (?:[\w-]+ ){0,8}?"
+    r"(?:between|from|during|in) (?:[A-Z]\w+ )?(?:\d{1,2},? )?(?:19|20)\d\d\b|\b(?:between"
+    r"|from) (?:[A-Z]\w+ )?(?:\d{1,2},? )?(?:19|20)\d\d (?:and|to|through|until)\b"
+    r"|\bdatabase\b|\bconsecutive (?:\w+ ){0,2}(?:patients|cases|women|men|children|infants)\b"
+    r"|\bfollow(?:ed)?[- ]?up\b|\bprospective(?:ly)?\b|\bat baseline\b"
+)
+_COMPARED = Wording(
+    r"\b(?:compared (?:with|to|between)|comparison (?:group|of)|control group|healthy (?:controls|volunteers"
+    r"|subjects)|controls)\b|\bdivided into (?:two|three|four|2|3|4) groups\b"
+    r"|\b(?:pre|before)[- ]?(?:and|to|/)?[- ]?(?:post|after)[- ]?(?:intervention|test|training|treatment)?\b"
+)
+_ASKED = Wording(
+    r"\bquestionnaires?\b|\b(?:an?|this|our|online|postal|national) survey\b"
+    r"|\b(?:were|was) (?:asked|interviewed|surveyed)\b|\bprevalence\b"
+    r"|\brespondents\b|\bcorrelat(?:ed|ion)s?\b|\bself-reported\b|\bmultivaria\w+\b|\bregression\b"
+)
+
 _OF_INTERVENTIONS: tuple[tuple[Design, Wording], ...] = (
     ("case_series", _SERIES),
     ("cohort_study", Wording(r"\bcohorts?\b")),
@@ -65,11 +171,21 @@ _OF_INTERVENTIONS: tuple[tuple[Design, Wording], ...] = (
 _FINER: dict[StudyType, tuple[tuple[Design, Wording], ...]] = {
     "human_case_report": (("case_series", _SERIES),),
     "remaining": (
+        ("mendelian_randomisation", _MENDELIAN),
+        ("target_trial_emulation", _EMULATION),
+        ("interrupted_time_series", _ITS),
+        ("economic_evaluation", _ECONOMIC),
+        ("qualitative_study", _QUALITATIVE),
         ("case_control_study", _CASE_CONTROL),
         ("cross_sectional_study", _CROSS_SECTIONAL),
         ("cohort_study", _COHORT),
         ("case_series", _SERIES),
         ("cross_sectional_study", _SURVEY),
+        ("diagnostic_accuracy_study", _DIAGNOSTIC),
+        ("prognostic_study", _PROGNOSTIC),
+        ("cohort_study", _RETROSPECTIVE),
+        ("cross_sectional_study", _ASKED),
+        ("non_randomised_study", _COMPARED),
     ),
     "human_non_rct_drug_intervention": _OF_INTERVENTIONS,
     "human_non_rct_non_drug_intervention": _OF_INTERVENTIONS,
@@ -82,6 +198,8 @@ _MAY_BE_REVIEW: frozenset[StudyType] = frozenset({"remaining", "non_systematic_r
 
 def place_design(study_type: StudyType | None, abstract: Abstract) -> Placement:
     """Return the place of an abstract of this type; ``other`` where no type was recognised."""
+    if (sure := sure_design(abstract)) is not None:
+        return sure
     if study_type is None:
         return Placement("other", "No study type was recognised.")
     name = rubric.STUDY_TYPE_NAMES[study_type]
@@ -94,6 +212,32 @@ def place_design(study_type: StudyType | None, abstract: Abstract) -> Placement:
             return Placement(design, f"Its words make it a {rubric.HIERARCHY[design].name}.", words)
     design = rubric.DESIGN_OF[study_type]
     return Placement(design, f"What the type stands for ({name}): {rubric.HIERARCHY[design].name}.")
+
+
+def sure_design(abstract: Abstract) -> Placement | None:
+    """Return the place of what is no study with results in people, by its own words or its record's publication"
+    " types.
+
+    Retractions, errata and comments, protocols without results, animals and cells: these pass for a trial by no
+    classifier's and no model's word. None for everything else.
+    """
+    types = (abstract.model_extra or {}).get("publication_types") or ()
+    named = [each for each in types if isinstance(each, str) and each.lower() in _NOTICE_TYPES]
+    if named:
+        return Placement("notice", f"Its record says: {named[0]}.")
+    if words := first(_NOTICE_TITLE, abstract, text=False) or first(_NOTICE_TEXT, abstract, title=False):
+        return Placement("notice", "Its words make it a retraction, an erratum or a comment.", words)
+    planned = len(_PLANNED.findall(abstract.text[:LONGEST_READ]))
+    titled = first(_PROTOCOL_TITLE, abstract, text=False)
+    if (titled or planned >= 2) and not _RESULT.search(abstract.text[:LONGEST_READ]):
+        return Placement("protocol", "It says what will be done, and gives no result.", titled)
+    if first(_HUMAN, abstract) == ():
+        animal = first(_ANIMAL_TEXT, abstract, title=False) or first(_ANIMAL_TITLE, abstract, text=False)
+        if animal:
+            return Placement("animal_study", "Its words say that animals were studied.", animal)
+        if cells := first(_VITRO_TITLE, abstract, text=False):
+            return Placement("in_vitro_study", "Its title says that it was done in cells.", cells)
+    return None
 
 
 def _review(study_type: StudyType, abstract: Abstract) -> Placement | None:
@@ -118,7 +262,8 @@ _CELLS = Wording(r"\b(?:in vitro|cell lines?|cell cultures?|cultured cells|organ
 
 
 def designs_asked_about(question: str) -> frozenset[Design]:
-    """Return the designs a question is itself about ("in rats", "in vitro"), so that they are no indirect evidence for
+    """Return the designs a question is itself about ("in rats", "in vitro"), so that they are no indirect"
+    " evidence for
     it.
     """
     found: set[Design] = set()

@@ -1,4 +1,5 @@
-"""How rigorous and how openly reported a study is, from what its abstract says: one item after another, with its words.
+"""How rigorous and how openly reported a study is, from what its abstract says: one item after another, with its"
+" words.
 
 Items come from the reporting guidelines for abstracts: CONSORT for Abstracts (Hopewell et al., Lancet 2008;371:281) for
 trials, STROBE (von Elm et al., Lancet 2007;370:1453) for observational studies, PRISMA for Abstracts (Beller et al.,
@@ -30,6 +31,14 @@ CEILING: dict[Design, float] = {
     "non_randomised_study": 0.75,
     "case_control_study": 0.70,
     "cross_sectional_study": 0.60,
+    "diagnostic_accuracy_study": 0.80,
+    "prognostic_study": 0.80,
+    "target_trial_emulation": 0.80,
+    "interrupted_time_series": 0.75,
+    "mendelian_randomisation": 0.75,
+    "economic_evaluation": 0.60,
+    "qualitative_study": 0.60,
+    "notice": 0.0,
     "other": 0.60,
     "animal_study": 0.50,
     "in_vitro_study": 0.45,
@@ -42,13 +51,15 @@ CEILING: dict[Design, float] = {
 _ITEMS: dict[str, Wording] = {
     "randomisation": Wording(r"\brandomi[sz](?:ed|ation)\b|\brandomly (?:assigned|allocated|divided|selected)\b"),
     "allocation": Wording(
-        r"\ballocation (?:was )?conceal\w+|\bconcealed allocation\b|\bsealed envelopes?\b|\b(?:computer|centrally)[- ]"
+        r"\ballocation (?:was )?conceal\w+|\bconcealed allocation\b|\bsealed envelopes?\b|\b(?:computer"
+        r"|centrally)[- ]"
         r"(?:generated|randomi[sz]ed)|\b(?:block|stratified|central|cluster|permuted)[- ]?(?:block )?randomi[sz]\w+"
         r"|\b[1-3] ?: ?[1-3]\b|\bminimi[sz]ation\b"
     ),
     "blinding": Wording(
-        r"\b(?:double|single|triple|assessor|observer|rater|evaluator|investigator|patient)s?[- ](?:blind\w*|masked)\b"
-        r"|\bblind(?:ed|ly)\b|\bmasked\b|\bblinding\b|\bdouble[- ]dummy\b"
+        r"\b(?:double|single|triple|assessor|observer|rater|evaluator|investigator|patient)s?[- ](?:blind\w*"
+        r"|masked)\b"
+        r"|\bblind(?:ed|ly)\b|\bmasked\b(?! (?:uncontrolled )?hypertens)|\bblinding\b|\bdouble[- ]dummy\b"
     ),
     "control": Wording(
         r"\bplacebo\b|\bcontrol(?:led)? (?:group|arm|trial|condition|study|subjects|animals)\b|\bcontrols\b|\bsham\b"
@@ -73,7 +84,8 @@ _ITEMS: dict[str, Wording] = {
     ),
     "model": Wording(
         r"\bregression\b|\badjust(?:ed|ing|ment) for\b|\bmixed[- ](?:effects? |models?)|\bAN[C]?OVA\b"
-        r"|\bmultivaria(?:te|ble)\b|\bpropensity\b|\bCox\b|\bintention[- ]to[- ]treat\b|\bgenerali[sz]ed estimating\b"
+        r"|\bmultivaria(?:te|ble)\b|\bpropensity\b|\bCox\b(?![- ]?[12])|\bintention[- ]to[- ]treat\b"
+        r"|\bgenerali[sz]ed estimating\b"
         r"|\brandom[- ]effects?\b|\bmeta-regression\b|\bmatched\b|\bKaplan\b|\bBayesian\b"
     ),
     "follow_up": Wording(
@@ -86,7 +98,8 @@ _ITEMS: dict[str, Wording] = {
     ),
     "eligibility": Wording(r"\b(?:inclusion|exclusion|eligibility|selection) criteria\b|\beligible\b|\baged? \d"),
     "search": Wording(
-        r"\bsearched\b|\bliterature search\b|\bmedline\b|\bembase\b|\bpubmed\b|\bcochrane (?:library|central|database)"
+        r"\bsearched\b|\bliterature search\b|\bmedline\b|\bembase\b|\bpubmed\b|\bcochrane (?:library|central"
+        r"|database)"
         r"|\bweb of science\b|\bpsycinfo\b|\bscopus\b"
     ),
     "selection": Wording(
@@ -97,6 +110,21 @@ _ITEMS: dict[str, Wording] = {
         r"|\bnewcastle[- ]ottawa|\bjadad\b|\bheterogeneity\b|\bpublication bias\b|\bfunnel plot\b"
         r"|\bGRADE\b|\bI ?2 ?=|\bAMSTAR\b"
     ),
+    "reference": Wording(
+        r"\b(?:gold|reference) standards?\b|\bcompared with (?:histolog\w+|patholog\w+|biopsy|surgery|angiography"
+        r"|culture)"
+        r"|\b(?:histolog\w+|histopatholog\w+|surgically|biopsy)[- ](?:confirmed|proven|diagnosis|findings)\b"
+    ),
+    "accuracy": Wording(
+        r"\bsensitivit(?:y|ies)\b|\bspecificit(?:y|ies)\b|\bpredictive values?\b|\blikelihood ratios?\b"
+        r"|\barea under the (?:curve|ROC|receiver)|\bAU(?:RO)?C\b|\bkappa\b"
+    ),
+    "collection": Wording(r"\binterviews?\b|\bfocus groups?\b|\bfield ?notes?\b|\bparticipant observation\b"),
+    "analysis": Wording(
+        r"\b(?:thematic|framework|content|narrative|grounded theory|phenomenological|interpretative)[- ]"
+        r"(?:\w+ )?analys[ie]s\b|\bgrounded theory\b|\bcoded\b|\bthemes?\b"
+    ),
+    "sampling": Wording(r"\b(?:purposive|purposeful|theoretical|maximum variation|snowball) sampl\w+|\bsaturation\b"),
     "guideline": Wording(r"\b(?:PRISMA|CONSORT|STROBE|QUOROM|MOOSE|STARD|ARRIVE)\b"),
 }
 
@@ -119,6 +147,11 @@ LABELS: dict[str, str] = {
     "search": "where was searched",
     "selection": "selection by two people",
     "bias": "risk of bias or heterogeneity",
+    "reference": "a reference standard",
+    "accuracy": "sensitivity, specificity or agreement",
+    "collection": "how views were collected",
+    "analysis": "how they were analysed",
+    "sampling": "how people were sampled",
     "guideline": "a reporting guideline",
     "size": "how many were studied",
 }
@@ -151,6 +184,17 @@ _BENCH = {
     **dict.fromkeys(("test", "model"), 1.0),
     **dict.fromkeys(("interval", "effect", "guideline"), 0.5),
 }
+_DIAGNOSTIC = {  # QUADAS-2: patient selection, index test, reference standard, flow
+    **dict.fromkeys(("reference", "accuracy"), 2.0),
+    **dict.fromkeys(("size", "blinding", "consecutive"), 1.5),
+    **dict.fromkeys(("interval", "prospective", "eligibility"), 1.0),
+    **dict.fromkeys(("test", "registration"), 0.5),
+}
+_QUALITATIVE = {  # CASP, qualitative checklist: recruitment, data collection, analysis
+    **dict.fromkeys(("collection", "analysis"), 2.0),
+    **dict.fromkeys(("size", "sampling"), 1.5),
+    **dict.fromkeys(("eligibility",), 1.0),
+}
 CHECKLIST: dict[Design, dict[str, float]] = {
     "meta_analysis": _REVIEW,
     "systematic_review": _REVIEW,
@@ -161,6 +205,14 @@ CHECKLIST: dict[Design, dict[str, float]] = {
     "cohort_study": _OBSERVED,
     "case_control_study": _OBSERVED,
     "cross_sectional_study": _OBSERVED,
+    "diagnostic_accuracy_study": _DIAGNOSTIC,
+    "prognostic_study": _OBSERVED,
+    "target_trial_emulation": _OBSERVED,
+    "interrupted_time_series": _OBSERVED,
+    "mendelian_randomisation": _OBSERVED,
+    "economic_evaluation": _OBSERVED,
+    "qualitative_study": _QUALITATIVE,
+    "notice": _OBSERVED,
     "other": _OBSERVED,
     "case_series": _SERIES,
     "case_report": _SERIES,

@@ -36,7 +36,8 @@ from masis.schema.screening import (
 )
 from masis.screening.grading import rubric
 from masis.screening.grading.grader import Judgement, grade_from_judgement, unscored_grade
-from masis.screening.grading.hierarchy import designs_asked_about
+from masis.screening.grading.hierarchy import designs_asked_about, sure_design
+from masis.screening.grading.offline_grader import size_adequacy
 
 PROMPT = "grader"
 TOKENS_MOST = 1_800
@@ -127,23 +128,27 @@ class ModelGrader:
         design: Design | None = reply.design if reply.design in DESIGNS else None
         if design is None and study_type is not None:
             design = rubric.DESIGN_OF[study_type]
-        sizes = self.sizes(abstract.text)
-        size_quotes = [reply.sample_size_quote] if reply.sample_size_quote else []
+        if (sure := sure_design(abstract)) is not None:
+            design = sure.design
+        sizes, study_size = self.sizes(abstract.text), self.study_size(abstract.text)
+        enough = size_adequacy(abstract, design, sizes, study_size)
         return Judgement(
             relevance=normalised("relevance", reply.relevance_score).value,
             methodology=normalised("methodology", reply.methodology_score).value,
             study_type=study_type,
             study_type_confidence=None,
             design=design,
-            adequate={"yes": True, "no": False}.get(reply.sample_size_adequate),
+            adequate=enough.value,
             sizes=sizes,
-            study_size=self.study_size(abstract.text),
+            study_size=study_size,
             reasons={
                 "relevance_score": _reason(reply.relevance_reason, reply.relevance_quotes, abstract),
                 "methodology_score": _reason(reply.methodology_reason, reply.methodology_quotes, abstract),
-                "sample_size_adequate": _reason(reply.sample_size_reason, size_quotes, abstract),
+                "sample_size_adequate": enough.reason,
                 "study_type": _reason(reply.design_reason, reply.design_quotes, abstract),
-                "design": _reason(reply.design_reason, reply.design_quotes, abstract),
+                "design": Reason(text=sure.why, words=sure.words)
+                if sure is not None
+                else _reason(reply.design_reason, reply.design_quotes, abstract),
             },
         )
 

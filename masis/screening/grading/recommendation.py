@@ -4,6 +4,8 @@
 |---|---|---|
 | unscored | relevance or methodology has no score | needs_more |
 | off_topic | relevance under 0.30 | discard |
+| not_a_study | a retraction, an erratum or a comment | discard |
+| unknown_design | the design was not recognised | needs_more |
 | weak_method | methodology, after the prior's floor, under 0.25 | discard |
 | borderline_relevance | relevance under 0.50 | needs_more |
 | weak_design | the design supports no conclusion by itself: case series, narrative review, protocol, animals, cells | needs_more |
@@ -84,6 +86,13 @@ def _rules(
     off_topic, partly = ": about something else", ": only partly about the question"
     return (
         under("off_topic", "discard", "Relevance", relevance, rubric.DISCARD_RELEVANCE, off_topic),
+        ("not_a_study", "discard", design == "notice", "It reports no study of its own, or one that was withdrawn."),
+        (
+            "unknown_design",
+            "needs_more",
+            design in (None, "other"),
+            "Its design was not recognised, and with it how far it can be trusted: read it and set the design.",
+        ),
         under("weak_method", "discard", "Methodology", methodology, rubric.DISCARD_METHODOLOGY, ": too weak to use"),
         under("borderline_relevance", "needs_more", "Relevance", relevance, rubric.KEEP_RELEVANCE, partly),
         (

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from masis.schema.screening import Design, Rule, StudyType
 
-VERSION = "2"
+VERSION = "3"
 """Raised whenever a constant or a rule of screening changes; recorded with every screening."""
 
 
@@ -55,12 +55,48 @@ HIERARCHY: dict[Design, Place] = {
     "cross_sectional_study": Place(
         "cross-sectional study", 4, 0.30, True, "GRADE: observational, no order in time; between cohort and case series"
     ),
+    "diagnostic_accuracy_study": Place(
+        "diagnostic accuracy study",
+        3,
+        0.45,
+        True,
+        "OCEBM 2011, diagnosis: cohort with a reference standard is level 2 to 3",
+    ),
+    "prognostic_study": Place(
+        "prognostic study", 3, 0.45, True, "OCEBM 2011, prognosis: inception cohort; as a cohort"
+    ),
+    "interrupted_time_series": Place(
+        "interrupted time series",
+        3,
+        0.40,
+        True,
+        "Cochrane EPOC: as a non-randomised study with its own past as control",
+    ),
+    "target_trial_emulation": Place(
+        "target trial emulation", 3, 0.45, True, "Hernan and Robins 2016: a cohort analysed by a trial's protocol"
+    ),
+    "mendelian_randomisation": Place(
+        "Mendelian randomisation",
+        3,
+        0.40,
+        True,
+        "STROBE-MR 2021: observational, genes for instruments; under the cohort",
+    ),
+    "economic_evaluation": Place(
+        "economic evaluation", None, 0.30, True, "CHEERS 2022; outside GRADE's levels: rests on the effects it models"
+    ),
+    "qualitative_study": Place(
+        "qualitative study", None, 0.30, True, "GRADE-CERQual 2018: judged by other rules; as a cross-sectional study"
+    ),
     "case_series": Place("case series", 4, 0.20, False, "specification: 0.20; OCEBM level 4, no comparison"),
     "narrative_review": Place("narrative review", 5, 0.15, False, "OCEBM level 5: no systematic search"),
     "case_report": Place("case report", 5, 0.10, False, "under the case series' 0.20: one case"),
     "animal_study": Place("animal study", 5, 0.10, False, "OCEBM level 5; GRADE: indirect for people"),
     "in_vitro_study": Place("in vitro study", 5, 0.05, False, "OCEBM level 5; GRADE: further from people than animals"),
     "protocol": Place("study protocol", None, 0.10, False, "no results yet: nothing to conclude from"),
+    "notice": Place(
+        "retraction, erratum or comment", None, 0.0, False, "reports no study of its own, or one that was withdrawn"
+    ),
     "other": Place("other or unclear", None, 0.0, True, "an unknown design earns no floor"),
 }
 
@@ -126,6 +162,8 @@ DISCARD_METHODOLOGY = 0.25
 REASON_OF_RULE: dict[Rule, str] = {
     "strong": "relevant, and of a method that supports a conclusion",
     "off_topic": "about something else",
+    "not_a_study": "a retraction, an erratum or a comment: no study",
+    "unknown_design": "of a design that was not recognised",
     "weak_method": "method too weak",
     "weak_design": "of a design that supports no conclusion by itself",
     "underpowered": "too few studied",
@@ -168,6 +206,16 @@ ADEQUATE_SIZE: dict[Design, Adequacy] = {
     "cohort_study": Adequacy(MEDIUM_EFFECT_TWO_GROUPS, "participants", "Cohen 1992, d = 0.5"),
     "case_control_study": Adequacy(MEDIUM_EFFECT_TWO_GROUPS, "participants", "Cohen 1992, d = 0.5"),
     "cross_sectional_study": Adequacy(MEDIUM_CORRELATION, "participants", "Cohen 1992, r = 0.30"),
+    "diagnostic_accuracy_study": Adequacy(MEDIUM_CORRELATION, "participants", "Cohen 1992, r = 0.30"),
+    "prognostic_study": Adequacy(MEDIUM_EFFECT_TWO_GROUPS, "participants", "Cohen 1992, d = 0.5"),
+    "target_trial_emulation": Adequacy(MEDIUM_EFFECT_TWO_GROUPS, "participants", "Cohen 1992, d = 0.5"),
+    "mendelian_randomisation": Adequacy(None, "participants", "the strength of the instruments decides, not the size"),
+    "interrupted_time_series": Adequacy(
+        None, "participants", "the number of points in time decides (EPOC), not people"
+    ),
+    "economic_evaluation": Adequacy(None, "participants", "a model rests on other studies' sizes"),
+    "qualitative_study": Adequacy(None, "participants", "saturation decides, not power (CASP)"),
+    "notice": Adequacy(None, "participants", "no study"),
     "animal_study": Adequacy(ANIMALS, "animals", "Mead 1988"),
     "case_series": Adequacy(None, "cases", "without a comparison no size makes it conclusive"),
     "case_report": Adequacy(None, "cases", "one case"),

@@ -9,7 +9,23 @@ from masis.schema.screening import Abstract, Words
 _DENIED = re.compile(
     r"(?:\b(?:not|no|never|without|neither|nor|lack of|absence of|non|quasi)[- ]?(?:an? |any )?|\bun|\bnon)$", re.I
 )
-_LOOK_BACK = 20
+_NOBODY = re.compile(r"\b(?:no|none of the|neither) (?:[\w-]+ ){0,2}$", re.I)
+_NOBODY_WAS = re.compile(r"\b(?:no|none of the|neither) (?:[\w-]+ ){1,2}(?:was|were|is|are) $", re.I)
+"""The denial in the subject: "no patients were randomised". Counts only before a verb."""
+_DENIED_AFTER = re.compile(
+    r"\s*(?:of (?:\w+ ){1,3})?(?:(?:was|were|is|are) (?:(?:not|never) (?:possible|feasible|done|performed|used|applied"
+    r"|attempted|maintained|stated)|impossible|infeasible)|(?:could not|cannot) be (?:done|performed|used|kept))\b",
+    re.I,
+)
+_PLANNED = re.compile(
+    r"\b(?:will|should|would|could|must|may|to) be (?:\w+ly )?$|\b(?:future|further|larger"
+    r"|ongoing) (?:[\w-]+,? ){0,3}$",
+    re.I,
+)
+"""What is planned, wished for or done elsewhere was not done here: "should be randomised", "future blinded"
+" trials"."""
+_VERB = re.compile(r"(?:was|were|are|be|is)\b", re.I)
+_LOOK_BACK = 40
 LONGEST_READ = 20_000
 """Characters of a text or title that are read: a record with more is no abstract."""
 _TRIES = 8
@@ -31,12 +47,24 @@ class Wording:
         lowered = text.lower()
         pattern, searched = (self._lowered, lowered) if len(lowered) == len(text) else (self._pattern, text)
         for tried, found in enumerate(pattern.finditer(searched, 0, LONGEST_READ)):
-            before = text[max(0, found.start() - _LOOK_BACK) : found.start()]
-            if not _DENIED.search(before):
+            if not _denied(text, *found.span()):
                 return found.span()
             if tried >= _TRIES:
                 return None
         return None
+
+
+def _denied(text: str, start: int, end: int) -> bool:
+    """Return whether the words at these places are denied, only planned, or said of nobody."""
+    before, after = text[max(0, start - _LOOK_BACK) : start], text[end : end + _LOOK_BACK]
+    subject = _VERB.match(text, start) and _NOBODY.search(before)
+    return bool(
+        _DENIED.search(before)
+        or _PLANNED.search(before)
+        or _NOBODY_WAS.search(before)
+        or subject
+        or _DENIED_AFTER.match(after)
+    )
 
 
 def first(wording: Wording, abstract: Abstract, *, title: bool = True, text: bool = True) -> tuple[Words, ...]:
