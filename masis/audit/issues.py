@@ -266,9 +266,15 @@ def _from_revision(dropped: Sequence[ClaimCheck], settings: Settings) -> Iterabl
 def _unverified(check: ClaimCheck, grade: Severity) -> Issue:
     contradicted, undecided = check.verdict == "contradicted", check.verdict == "unverifiable"
     type_: IssueType = "contradiction" if contradicted else "missing_info" if undecided else "unsupported"
-    opening = "Claim not supported by sources"
-    if contradicted or undecided:
-        opening = "The evidence contradicts" if contradicted else "Not confirmed"
+    opening = {
+        "contradicted": "The evidence contradicts",
+        "unverifiable": "Not confirmed",
+        "partial": "Supported only in part",
+    }.get(check.verdict, "Claim not supported by sources")
+    nothing = {
+        "unverifiable": "The checks could not decide this.",
+        "partial": "The evidence supports part of this claim, not all of it.",
+    }.get(check.verdict, "No evidence supports this claim.")
     rule = {
         "contradicted": "contradicted_claim",
         "partial": "partly_supported_claim",
@@ -281,7 +287,7 @@ def _unverified(check: ClaimCheck, grade: Severity) -> Issue:
         rule,
         grade,
         f"{opening}: “{check.claim.text}”",
-        check.issue or ("The checks could not decide this." if undecided else "No evidence supports this claim."),
+        check.issue or nothing,
         _cure(check),
         place=_place(check),
         quote=check.claim.text,
@@ -295,6 +301,8 @@ def _cure(check: ClaimCheck) -> str:
         return f"The evidence says {first.evidence_text!r}, not {first.claim_text!r}: correct it."
     if check.verdict == "unverifiable":
         return "Have a verifier model or a person decide this claim."
+    if check.verdict == "partial":
+        return "Say only what the evidence says, or cite evidence for the rest."
     return "Remove or verify this claim."
 
 

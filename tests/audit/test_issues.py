@@ -36,6 +36,14 @@ def test_every_issue_says_what_why_and_what_to_do() -> None:
         assert issue.suggestion
 
 
+def test_a_partly_supported_claim_is_not_called_unsupported_and_not_to_be_removed() -> None:
+    (found,) = issues.merged(audit_citations("", EVIDENCE), (check("partial", 0.5),), (), SETTINGS)
+    assert found.rule == "partly_supported_claim"
+    assert found.description.startswith("Supported only in part: ")
+    assert found.reason == "The evidence supports part of this claim, not all of it."
+    assert found.suggestion == "Say only what the evidence says, or cite evidence for the rest."
+
+
 @pytest.mark.spec("REQ-CRITIC-003")
 def test_each_type_has_a_word_in_both_specs() -> None:
     types = set(get_args(IssueType))

@@ -97,9 +97,12 @@ def test_issues_are_numbered_in_the_order_their_numbers_stand_in_the_answer(show
     assert in_answer == [issue["number"] for issue in shown["issues"] if issue["placed"]]
 
 
-def test_every_issue_says_why_in_words(shown: AnswerViewData) -> None:
+def test_every_issue_says_why_in_words_and_each_thing_once(shown: AnswerViewData) -> None:
     assert shown["issues"]
-    assert all(issue["description"] and issue["reason"] for issue in shown["issues"])
+    why = {issue["label"]["text"]: issue["reason"] for issue in shown["issues"]}
+    assert all(issue["description"] for issue in shown["issues"])
+    assert why.pop("uncited") == "", "the description has said it"
+    assert all(why.values())
 
 
 def test_the_legend_names_each_kind_of_mark_that_occurs_and_no_other(shown: AnswerViewData) -> None:

@@ -120,7 +120,7 @@ function drawView(root, { data, setTriggerValue }) {
     for (const line of lines) { const words = make("div", "reason-line", line); words.dir = "auto"; row.append(words) }
     why.append(row)
   }
-  const sayIssue = issue => say(issue.label, `Issue ${issue.number}, ${issue.severity}`, [issue.reason])
+  const sayIssue = issue => say(issue.label, `Issue ${issue.number}, ${issue.severity}`, [issue.reason || issue.description])
   const sayPiece = piece => {
     const own = (piece.issues ?? []).map(number => issuesByNumber.get(number)).filter(Boolean).sort((a, b) => a.number - b.number)
     own.forEach(sayIssue)
@@ -316,7 +316,7 @@ function drawView(root, { data, setTriggerValue }) {
     if (!issue) return ""
     const tag = plainButton(`tag tone-${issue.label.tone}`)
     tag.append(make("b", "", number), make("span", "", ` ${issue.label.text}`))
-    tag.setAttribute("aria-label", `${number} ${issue.label.text}: issue ${number}. ${issue.reason}`)
+    tag.setAttribute("aria-label", `${number} ${issue.label.text}: issue ${number}. ${issue.reason || issue.description}`)
     onActivate(tag, () => selectIssue(number, "answer"))
     tags.set(number, tag)
     return tag

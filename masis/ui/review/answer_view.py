@@ -34,6 +34,9 @@ SEVERITIES = get_args(Severity)
 LONGEST_SENTENCE = 700
 """Characters of an issue's words; the answer beside it has the rest."""
 
+SAID_ALREADY = {"uncited_sentence"}
+"""Rules whose reason says in other words what the description says: a page says it once."""
+
 CLAIM_RULES = {
     "contradicted_claim",
     "unsupported_claim",
@@ -256,7 +259,7 @@ def _issues(iteration: Iteration, courses: dict[str, Course]) -> tuple[list[Issu
             "label": label(rule_word(issue.rule)),
             "severity": issue.severity,
             "description": _shortened(issue.description),
-            "reason": _shortened(issue.reason),
+            "reason": "" if issue.rule in SAID_ALREADY else _shortened(issue.reason),
             "suggestion": _shortened(issue.suggestion),
             "evidence": list(issue.evidence_ids),
             "placed": span is not None,
