@@ -11,17 +11,15 @@ from masis.schema.case import Case
 from masis.schema.review import CaseState, LogEntry
 from masis.schema.run import Run
 from masis.services.access import OPEN, Access
+from masis.services.audits import POLICY
 from masis.services.demo import demo_cases
 from masis.services.records import Added, CaseFilter, CasePage, CaseSummary, DecisionFilter, Facets, Found, RunSummary
 from masis.store import Store
 from masis.store.audits.runs import faults, run_flags
+from masis.store.reviews.team import UNDECIDED
 
 WAITING: tuple[CaseState, ...] = ("needs_review", "new", "interrupted")
 """The states that wait for a person. An escalated case waits too, but for somebody or something else."""
-
-
-UNDECIDED: tuple[CaseState, ...] = ("new", "running", "interrupted", "needs_review", "needs_adjudication", "accepted")
-"""The states in which no person's decision stands."""
 
 
 class CaseView(NamedTuple):
@@ -75,6 +73,8 @@ def _without_machine(summary: CaseSummary) -> CaseSummary:
     names = ("run_id", "quality", "confidence", "overall", "invalid", "uncited", "iterations", "tier")
     hidden = dict.fromkeys(names) | dict.fromkeys(("models", "flags", "reasons"), ())
     state = "needs_review" if summary.state == "accepted" else summary.state
+    if summary.state == "accepted":
+        hidden["reviewer"] = None  # the policy: a case that waits names nobody
     return summary.model_copy(update=hidden | {"state": state})
 
 
@@ -157,21 +157,31 @@ class CaseService:
 
         Where the policy hides the machine's verdict, neither filters nor order go by it.
         """
-        if self._store.team.policy().machine == "first":
+        if not self.hides_machine_from(actor):
             return self.find(wanted)
-        page = self.find(self.blinded(wanted))
+        page = self.find(self.blinded(actor, wanted))
         rows = (_without_machine(row) if machine_hidden(self._store, actor, row.id) else row for row in page.rows)
         return page.model_copy(update={"rows": tuple(rows)})
 
-    def blinded(self, wanted: CaseFilter) -> CaseFilter:
-        """Return the filter without what shows the machine's verdict, where the policy hides that from anybody."""
-        policy = self._store.team.policy()
-        if policy.machine == "first":
+    def hides_machine_from(self, actor: Actor) -> bool:
+        """Return whether the policy hides from this reviewer what an audit found about a case, any case.
+
+        While it does, nothing that counts or lists audits is for them: figures over all cases say something about
+        those that they have not submitted.
+        """
+        team = self._store.team
+        return team.hides_machine_from(actor.name, team.policy().machine)
+
+    def blinded(self, actor: Actor, wanted: CaseFilter) -> CaseFilter:
+        """Return the filter without what shows the machine's verdict, where that is hidden from this reviewer."""
+        if not self.hides_machine_from(actor):
             return wanted
+        policy = self._store.team.policy()
         update: dict[str, Any] = dict.fromkeys(("flags", "reasons", "tiers", "models"), ())
         update |= dict.fromkeys(("quality_from", "quality_to", "confidence_from", "confidence_to"))
         if wanted.order in ("risk", "disagreement", "least_confident"):
             update |= {"order": "random", "seed": policy.seed + 1}
+        update["reviewers"] = tuple(name for name in wanted.reviewers if name != POLICY.name)
         if {"needs_review", "accepted"} & set(wanted.states):
             update["states"] = tuple(dict.fromkeys((*wanted.states, "needs_review", "accepted")))
         return wanted.model_copy(update=update)
@@ -188,13 +198,24 @@ class CaseService:
         """Yield every case in the order of import, few in memory at a time."""
         return self._store.cases.iterate()
 
-    def count_waiting(self, wanted: CaseFilter) -> int:
-        """Count the cases of a queue that wait for a person."""
-        return self._store.cases.count_matching(waiting_in(wanted))
-
     def facets(self) -> Facets:
         """Count the cases by each value that they can be filtered by."""
         return self._store.cases.facets()
+
+    def facets_for(self, actor: Actor) -> Facets:
+        """Count the cases by each value that this reviewer may filter by now.
+
+        Where verdicts are hidden from them, auto-accepted cases count as cases that need review.
+        """
+        facets = self.facets()
+        if not self.hides_machine_from(actor):
+            return facets
+        states = dict(facets.states)
+        if accepted := states.pop("accepted", 0):
+            states["needs_review"] = states.get("needs_review", 0) + accepted
+        reviewers = {name: count for name, count in facets.reviewers.items() if name != POLICY.name}
+        hidden: dict[str, dict[str, int]] = {"tiers": {}, "flags": {}, "reasons": {}, "models": {}}
+        return facets.model_copy(update={**hidden, "states": states, "reviewers": reviewers})
 
     def overview(self) -> Overview:
         """Count the cases by state."""
@@ -204,13 +225,6 @@ class CaseService:
     def beside(self, case_id: str, wanted: CaseFilter, *, forward: bool) -> str | None:
         """Return the case before or after this one in a queue; None at its ends. Raises UnknownRecord."""
         return self._store.cases.beside(case_id, wanted, forward=forward)
-
-    def next_waiting(self, case_id: str, wanted: CaseFilter, skipped: Collection[str] = ()) -> str | None:
-        """Return the case to decide after this one: behind it in the queue, else from its start; None if none is left.
-
-        Skipped cases are passed over. Raises UnknownRecord.
-        """
-        return self._store.cases.following(case_id, waiting_in(wanted), without={case_id, *skipped})
 
     # evidence and ids, for programs that name what is stored
 

@@ -122,7 +122,7 @@ class TeamService:
 
     def open_to(self, actor: Actor, wanted: CaseFilter) -> CaseFilter:
         """Return the filter of the cases of a queue that wait and that this reviewer may take now."""
-        wanted = CaseService(self._store).blinded(wanted.model_copy(update={"states": ()}))
+        wanted = CaseService(self._store).blinded(actor, wanted.model_copy(update={"states": ()}))
         return waiting_in(wanted).model_copy(update={"open_to": actor.name})
 
     def count_open(self, actor: Actor, wanted: CaseFilter) -> int:

@@ -12,6 +12,7 @@ from masis.schema.base import Record, Share
 from masis.schema.old_words import ReadAsToday
 from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry, Verdict
 from masis.schema.run import Iteration, ReviewTier, StepsDone, TerminationReason
+from masis.schema.team import MachineShown
 from masis.schema.wording import counted
 
 RunState = Literal["running", "finished", "interrupted"]
@@ -193,6 +194,7 @@ class DecisionFilter(Record):
     """Which entries of the log, newest first by default. Times are ISO 8601; ``until`` is excluded.
 
     ``blind_to`` names a reviewer: what others wrote about a case whose decisions are not all made does not match.
+    Unless ``machine_shown`` is "first", neither do acceptances by the policy whose cases are hidden from them.
     """
 
     case_id: str | None = None
@@ -204,6 +206,7 @@ class DecisionFilter(Record):
     since: str | None = None
     until: str | None = None
     blind_to: str | None = None
+    machine_shown: MachineShown = "first"
     newest_first: bool = True
     page: int = Field(default=1, ge=1)
     size: PageSize = 50

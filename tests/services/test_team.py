@@ -447,6 +447,18 @@ def test_a_list_for_a_blind_reviewer_has_no_verdicts_and_no_order_or_filter_by_t
     assert [row.id for row in page.rows] != [row.id for row in by_import.rows]
 
 
+def test_figures_over_all_cases_are_hidden_from_the_blind_alone_and_until_nothing_is_left(workbench: Workbench) -> None:
+    assert not workbench.cases.hides_machine_from(ADA)
+    share(workbench, machine="after")
+    assert workbench.cases.hides_machine_from(ADA)
+    for case_id in [row.id for row in workbench.cases.find(CaseFilter(order="oldest")).rows]:
+        decide(workbench, ADA, case_id)
+    assert not workbench.cases.hides_machine_from(ADA)
+    assert workbench.cases.hides_machine_from(BEN)
+    assert workbench.cases.blinded(ADA, CaseFilter(order="disagreement")).order == "disagreement"
+    assert workbench.cases.blinded(BEN, CaseFilter(order="disagreement")).order == "random"
+
+
 # the rubric
 
 

@@ -9,7 +9,8 @@ from masis.schema.actor import Actor
 from masis.schema.review import Decision, TargetLabel
 from masis.schema.team import Lease, QueuePolicy, RubricScore
 from masis.services import Workbench, app_root
-from masis.services.records import CaseFilter
+from masis.services.audits import POLICY
+from masis.services.records import CaseFilter, DecisionFilter
 from masis.services.team import EmptyQueue
 from masis.ui.team.adjudication import differences, final_words
 from masis.ui.team.page import read_scores, score_line
@@ -18,6 +19,7 @@ from tests.ui.conftest import texts
 
 ADA, BEN = Actor(name="Ada Lind"), Actor(name="Ben")
 CASE = "strategy-01-fabricated"
+ACCEPTED = "policy-01-clean"
 
 
 def opened(name: str, reviewer: str = "Ada Lind", **address: str) -> AppTest:
@@ -40,6 +42,21 @@ def decide(workbench: Workbench, actor: Actor, verdict: str, **keys: object) -> 
         "reason": "why",
     }
     workbench.reviews.submit(actor, Decision.model_validate(content | {"verdict": verdict} | keys))
+
+
+def accept(workbench: Workbench) -> str:
+    """Let the policy accept a case, as a model's audit would have it; returns the run."""
+    run = workbench.cases.summary(ACCEPTED).run_id
+    assert run is not None
+    entry = Decision(kind="policy_accept", source="CODE", reviewer=POLICY.name, case_id=ACCEPTED, run_id=run)
+    workbench.store.decisions.append(entry)
+    assert workbench.cases.summary(ACCEPTED).state == "accepted"
+    return run
+
+
+def shown_rows(app: AppTest) -> str:
+    """Return what the page hands to the browser for its components."""
+    return "\n".join(str(element.proto) for element in app.main if hasattr(element, "proto"))
 
 
 def test_opening_a_case_takes_it_and_opening_another_gives_it_back(audited_workbench: Workbench) -> None:
@@ -93,6 +110,42 @@ def test_a_hidden_machine_shows_on_no_page_what_it_found(audited_workbench: Work
         assert "iteration" not in [each.key for each in app.button_group]
     said = texts(opened("review", case=CASE))
     assert "has not been audited" not in said
+
+
+def test_pages_over_all_cases_hide_what_audits_found_from_the_blind_and_say_why(audited_workbench: Workbench) -> None:
+    accept(audited_workbench)
+    assert opened("metrics").multiselect
+    assert ACCEPTED in shown_rows(opened("decisions"))
+    audited_workbench.team.set_policy(BEN, QueuePolicy(machine="after"))
+    queue, metrics, log, datasets = (opened(name) for name in ("queue", "metrics", "decisions", "datasets"))
+    for app in (queue, metrics, log, opened("overview")):
+        assert "What audits found is hidden from you" in texts(app)
+    assert not metrics.multiselect
+    order = next(each for each in queue.selectbox if each.key == "order")
+    assert (order.value, set(order.options) & {"Most likely faulty first", "Most disagreement first"}) == (
+        "random",
+        set(),
+    )
+    assert not [each for each in queue.multiselect if each.label in ("Model", "Reason for review")]
+    assert not [each for each in queue.slider if each.label in ("Quality", "Confidence")]
+    pills = next(each for each in queue.button_group if each.key == "state")
+    assert not [option for option in pills.options if "uto-accepted" in str(option)]
+    assert not [button for button in queue.get("download_button") if "Download" in str(button)]
+    assert ACCEPTED not in shown_rows(log)
+    assert not datasets.exception
+    run = audited_workbench.cases.open(CASE).summary.run_id or ""
+    assert "Decide the case first" in texts(opened("new", job=run, case=CASE))
+
+
+def test_the_log_hides_acceptances_from_the_blind_until_they_have_decided(audited_workbench: Workbench) -> None:
+    hidden = DecisionFilter(blind_to=ADA.name, machine_shown="after")
+    run = accept(audited_workbench)
+    assert audited_workbench.reviews.entries(DecisionFilter(kinds=("policy_accept",))).total == 1
+    assert audited_workbench.reviews.entries(hidden).total == 0
+    approval = Decision(reviewer=ADA.name, case_id=ACCEPTED, run_id=run, iteration=1, verdict="approve")
+    audited_workbench.reviews.submit(ADA, approval)
+    listed = audited_workbench.reviews.entries(hidden).rows
+    assert [entry.decision.kind for entry in listed if entry.decision] == ["decision", "policy_accept"]
 
 
 def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Workbench) -> None:

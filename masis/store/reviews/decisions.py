@@ -16,7 +16,7 @@ from masis.store.records import DecisionFilter, DecisionPage, LogHead
 from masis.store.retention.shrinking import settle
 from masis.store.reviews import subjects
 from masis.store.reviews.states import policy_of, refresh
-from masis.store.reviews.team import queue_policy
+from masis.store.reviews.team import hidden_cases, queue_policy
 
 
 class Decisions:
@@ -299,6 +299,11 @@ def _where(wanted: DecisionFilter) -> tuple[str, list[Any]]:
             "(SELECT 1 FROM cases AS open WHERE open.seq = log.case_seq AND open.pending > 0))"
         )
         values.append(wanted.blind_to)
+        if wanted.machine_shown != "first":
+            sql, bound_to = hidden_cases(wanted.blind_to, wanted.machine_shown)
+            hidden = f"SELECT seq FROM cases WHERE {sql}"  # noqa: S608
+            parts.append(f"NOT (log.kind = 'policy_accept' AND log.case_seq IN ({hidden}))")
+            values += bound_to
     return " AND ".join(parts), values
 
 

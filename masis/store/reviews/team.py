@@ -15,7 +15,8 @@ from typing import Any
 
 from masis.errors import CaseHeld, StoreError
 from masis.schema.base import Record
-from masis.schema.team import CaseWork, Lease, QueuePolicy, Rubric, SavedView
+from masis.schema.review import CaseState
+from masis.schema.team import CaseWork, Lease, MachineShown, QueuePolicy, Rubric, SavedView
 from masis.store.audits import queue
 from masis.store.audits.cases import case_seq
 from masis.store.core.connections import Database
@@ -24,6 +25,9 @@ from masis.store.reviews.states import policy_of
 
 _CASES_AT_ONCE = 2_000
 
+UNDECIDED: tuple[CaseState, ...] = ("new", "running", "interrupted", "needs_review", "needs_adjudication", "accepted")
+"""The states in which no person's decision stands."""
+
 
 class Progress(Record):
     """How far the work on some cases has come: decisions by reviewer, cases done, and cases that wait."""
@@ -31,6 +35,21 @@ class Progress(Record):
     cases: int
     done: int
     by_reviewer: dict[str, int]
+
+
+def hidden_cases(reviewer: str, shown: MachineShown) -> tuple[str, list[Any]]:
+    """The condition on ``cases``, with its values, of those whose verdict a policy hides from a reviewer.
+
+    It says in SQL for many cases what ``masis.services.cases.machine_hidden`` says of one.
+    """
+    sql, values = f"cases.state IN ({', '.join('?' * len(UNDECIDED))})", list[Any](UNDECIDED)
+    if shown == "after":
+        sql += (
+            " AND NOT EXISTS (SELECT 1 FROM case_work WHERE case_work.case_seq = cases.seq"
+            " AND case_work.kind = 'decided' AND case_work.who = ?)"
+        )
+        values.append(reviewer)
+    return sql, values
 
 
 class Team:
@@ -103,6 +122,17 @@ class Team:
         """How many cases each name has: kind is ``decided``, ``assigned``, ``skipped`` or ``tagged``."""
         rows = self._database.execute("SELECT who, count(*) FROM case_work WHERE kind = ? GROUP BY who", [kind])
         return {row[0]: row[1] for row in rows}
+
+    def hides_machine_from(self, reviewer: str, shown: MachineShown) -> bool:
+        """Whether there is an audited case whose verdict a policy that shows it ``shown`` hides from a reviewer."""
+        if shown == "first":
+            return False
+        sql, values = hidden_cases(reviewer, shown)
+        found = self._database.row(
+            f"SELECT 1 FROM cases WHERE run_seq IS NOT NULL AND {sql} LIMIT 1",  # noqa: S608
+            values,
+        )
+        return found is not None
 
     def oldest_skipped(self, reviewer: str, among: Iterable[str]) -> str | None:
         """Of these cases the one that the reviewer skipped longest ago; None where they skipped none of them."""

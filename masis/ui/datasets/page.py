@@ -16,7 +16,7 @@ from masis.ui.shell import address
 from masis.ui.shell.inputs import show_value
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
-from masis.ui.shell.wording import STATE, escaped
+from masis.ui.shell.wording import MACHINE_HIDDEN, STATE, escaped
 
 COMPARED = 50
 """Cases of a comparison that are named on the page; `masis dataset compare` names all."""
@@ -96,6 +96,9 @@ def _opened(workbench: Workbench, name: str, versions: tuple[DatasetVersion, ...
         st.warning("There is no version of this name.", icon=":material/warning:")
         return
     st.header(escaped(name))
+    if workbench.cases.hides_machine_from(actor()):
+        st.caption(f"{MACHINE_HIDDEN} A frozen version may hold findings about cases that you have not decided.")
+        return
     if version.description:
         st.text(version.description)
     st.caption(figures(version))
@@ -207,8 +210,12 @@ def _freezing(workbench: Workbench) -> None:
         return
     filtered = bool(address.list_parameters())
     wanted = address.case_filter() if filtered else CaseFilter(states=DECIDED)
-    if workbench.cases.blinded(wanted) != wanted:
-        st.caption("This filter asks for what the machine found, which the policy of the queue hides.")
+    undecided = not wanted.states or not set(wanted.states) <= set(DECIDED)
+    if undecided and workbench.cases.hides_machine_from(actor()):
+        st.caption(
+            f"{MACHINE_HIDDEN} A version frozen from undecided cases would hold what audits found about them: filter "
+            "the queue to decided states."
+        )
         return
     total = workbench.cases.count(wanted)
     what = "that match the queue's filter" if filtered else "that people have decided"

@@ -37,7 +37,9 @@ from masis.ui.metrics.view import (
     spread_view,
 )
 from masis.ui.shell import address
+from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown, served_database, served_workbench
+from masis.ui.shell.wording import MACHINE_HIDDEN
 
 PERIODS: tuple[Period, ...] = get_args(Period)
 FILTERS = ("by", "since", "until", "role", "model", "dataset")
@@ -51,6 +53,11 @@ def show_metrics(workbench: Workbench) -> None:
     st.title("Metrics")
     if workbench.metrics.span() is None:
         _show_none_yet()
+        return
+    if workbench.cases.hides_machine_from(actor()):
+        st.markdown(f":material/visibility_off: {MACHINE_HIDDEN}")
+        st.markdown("These figures are of all audits, those of cases that you have not decided among them.")
+        st.page_link("pages/queue.py", label="Cases to decide", icon=":material/checklist:")
         return
     _controls(workbench)
     wanted = metrics_filter()

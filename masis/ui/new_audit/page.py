@@ -226,7 +226,9 @@ def _picked(workbench: Workbench, form: AuditForm, case_id: str) -> None:
             placeholder="Words in question, answer or evidence; or the id",
             max_chars=address.LONGEST_QUERY,
         )
-        page = workbench.cases.find(CaseFilter(text=text, order="newest" if not text else "risk", size=HITS))
+        page = workbench.cases.find_for(
+            actor(), CaseFilter(text=text, order="newest" if not text else "risk", size=HITS)
+        )
         with st.container():
             _found(page, text, case_id)
         _settings(workbench, form)

@@ -16,6 +16,7 @@ from masis.ui.shell.frame import tab_title
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import acting, actor
 from masis.ui.shell.served_database import served_workbench
+from masis.ui.shell.wording import MACHINE_HIDDEN
 
 LOOK_EVERY_S = 0.4
 
@@ -70,6 +71,8 @@ def _live(run_id: str, case_id: str) -> None:
         shown = waiting(f"{ahead} {'audit is' if ahead == 1 else 'audits are'} ahead of this one.")
     elif run is None or run.state != "running":
         shown = waiting("Waiting for a worker.")
+    elif workbench.team.machine_hidden(actor(), case_id):
+        shown = waiting(MACHINE_HIDDEN)
     else:
         shown = timeline(workbench.runs.events(run_id), "running", utc_now())
     stopping = jobs.cancelling(run_id)
@@ -91,6 +94,7 @@ def _live(run_id: str, case_id: str) -> None:
 
 
 def _over(workbench: Workbench, jobs: AuditJobs, run: RunSummary) -> None:
+    hidden = workbench.team.machine_hidden(actor(), run.case_id)
     actions = st.container(horizontal=True)
     with actions:
         if run.state == "interrupted" and run.removed_at is None:
@@ -112,6 +116,9 @@ def _over(workbench: Workbench, jobs: AuditJobs, run: RunSummary) -> None:
             st.switch_page("pages/new.py", query_params={"case": run.case_id})
         if st.button("New audit", icon=":material/add:", type="tertiary"):
             st.switch_page("pages/new.py", query_params={})
+    if hidden:
+        st.markdown(f":material/visibility_off: {MACHINE_HIDDEN} Decide the case first.")
+        return
     if run.removed_at is not None:
         st.info(
             f"Retention removed it on {run.removed_at[:10]}. Its metrics are still stored.",

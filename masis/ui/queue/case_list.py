@@ -9,6 +9,7 @@ import streamlit as st
 
 from masis.schema.wording import counted
 from masis.services import Workbench
+from masis.services.exports import DECIDED
 from masis.services.records import CaseFilter, CasePage, CaseSummary, Facets, QueueOrder
 from masis.settings import OFFLINE
 from masis.ui.components.linked_table import Cell, Column, Row, column, linked_table, row
@@ -19,11 +20,13 @@ from masis.ui.shell.inputs import show_value
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command
-from masis.ui.shell.wording import FLAG, REASON, STATE, STATES, TIER, LabelData, escaped
+from masis.ui.shell.wording import FLAG, MACHINE_HIDDEN, REASON, STATE, STATES, TIER, LabelData, escaped
 from masis.ui.team.views import show_views
 
 FLAGS_SHOWN = 4
 REASONS_SHOWN = 3
+BY_MACHINE: tuple[QueueOrder, ...] = ("risk", "disagreement", "least_confident")
+"""The orders that go by what audits found."""
 ORDER_SAYS: dict[QueueOrder, str] = {
     "risk": "What must be looked at comes first, then what could not be certified; within each the answers most likely "
     "to be faulty, by an estimate from their claims, references and issues. Cases without an audit come last.",
@@ -39,14 +42,15 @@ ORDER_SAYS: dict[QueueOrder, str] = {
 
 def show_cases(workbench: Workbench) -> None:
     """Draw the page of all cases."""
-    facets = workbench.cases.facets()
+    facets = workbench.cases.facets_for(actor())
     if not sum(facets.states.values()):
         show_nothing_yet(workbench)
         return
     st.title("Queue")
-    if workbench.team.policy().machine != "first":
-        facets = facets.model_copy(update={"tiers": {}, "flags": {}, "reasons": {}})
-    _controls(workbench, facets)
+    blind = workbench.cases.hides_machine_from(actor())
+    _controls(workbench, facets, blind=blind)
+    if blind:
+        st.caption(f":material/visibility_off: {MACHINE_HIDDEN} The list neither shows nor goes by it.")
     wanted = address.case_filter()
     show_views(workbench, wanted)
     page = workbench.cases.find_for(actor(), wanted)
@@ -54,17 +58,19 @@ def show_cases(workbench: Workbench) -> None:
     if wanted.page > pages:
         address.put("page", str(pages) if pages > 1 else "")
         st.rerun()
-    _narrowed(wanted)
+    shown = workbench.cases.blinded(actor(), wanted)  # neither order nor counts say what is hidden
+    _narrowed(shown)
     if not page.total:
         st.markdown("**No case matches.** Remove a word from the search, or choose fewer filters.")
         st.button("Clear search and filters", on_click=_clear)
         return
-    shown = workbench.cases.blinded(wanted)  # neither order nor counts say what the machine found where that is hidden
     with st.container(horizontal=True, vertical_alignment="center", key="list-head"):
         st.caption(f"**{_counted(page, wanted.page, wanted.size)}**  ·  {ORDER_SAYS[shown.order]}")
-        if shown == wanted:
+        if not blind or (wanted.states and set(wanted.states) <= set(DECIDED)):
             show_export(workbench, wanted, page.total)
-    if shown == wanted:
+        else:
+            st.caption("Only a list of decided cases can be exported meanwhile.")
+    if not blind:
         show_not_confirmed(workbench)
     way = address.list_parameters()  # once: reading the address for each row took a quarter of the page's time
     opened = linked_table(
@@ -96,7 +102,7 @@ def show_not_confirmed(workbench: Workbench) -> None:
             st.page_link("pages/settings.py", label="Choose a verifier model", icon=":material/arrow_forward:")
 
 
-def _controls(workbench: Workbench, facets: Facets) -> None:
+def _controls(workbench: Workbench, facets: Facets, *, blind: bool) -> None:
     search, order, more = st.columns([6, 3, 2], vertical_alignment="bottom")
     with search:
         show_value("search", address.value("q")[: address.LONGEST_QUERY])
@@ -108,15 +114,15 @@ def _controls(workbench: Workbench, facets: Facets) -> None:
             on_change=_search,
         )
     with order:
-        st.session_state["order"] = address.order()
-        st.selectbox(
-            "Order", list(address.ORDERS), key="order", format_func=address.ORDERS.__getitem__, on_change=_choose_order
-        )
+        orders = [order for order in address.ORDERS if not (blind and order in BY_MACHINE)]
+        order_now = address.order()
+        st.session_state["order"] = order_now if order_now in orders else "random"
+        st.selectbox("Order", orders, key="order", format_func=address.ORDERS.__getitem__, on_change=_choose_order)
     with more:
-        hidden = sum(bool(address.value(name)) for name in _MORE)
+        hidden = sum(bool(address.value(name)) for name in _MORE if not (blind and name in _MACHINES))
         title = f"Filters ({hidden})" if hidden else "Filters"
         with st.popover(title, icon=":material/filter_list:", width="stretch"):
-            _more_filters(facets, workbench.team.assigned(), workbench.team.tags())
+            _more_filters(facets, workbench.team.assigned(), workbench.team.tags(), blind=blind)
     states = [state for state in STATES if facets.states.get(state)]
     tiers = [tier for tier in TIER if facets.tiers.get(tier)]
     flags = [flag for flag in FLAG if facets.flags.get(flag)]
@@ -132,21 +138,26 @@ def _controls(workbench: Workbench, facets: Facets) -> None:
 
 
 _MORE = ("reason", "field", "dataset", "model", "reviewer", "assignee", "tag", "quality", "confidence")
+_MACHINES = ("reason", "model", "quality", "confidence")
+"""Those of them that go by what audits found."""
 
 
-def _more_filters(facets: Facets, assigned: dict[str, int], tags: dict[str, int]) -> None:
-    _choice("Reason for review", "reason", facets.reasons, {code: word.text for code, word in REASON.items()})
+def _more_filters(facets: Facets, assigned: dict[str, int], tags: dict[str, int], *, blind: bool) -> None:
+    if not blind:
+        _choice("Reason for review", "reason", facets.reasons, {code: word.text for code, word in REASON.items()})
     _choice("Field", "field", facets.fields)
     if len(facets.datasets) > 1 or address.value("dataset"):
         _choice("Data set", "dataset", facets.datasets)
-    _choice("Model", "model", facets.models)
+    if not blind:
+        _choice("Model", "model", facets.models)
     _choice("Reviewer", "reviewer", facets.reviewers)
     if assigned:
         _choice("Assigned to", "assignee", assigned)
     if tags:
         _choice("Tag", "tag", tags)
-    _range("Quality", "quality")
-    _range("Confidence", "confidence")
+    if not blind:
+        _range("Quality", "quality")
+        _range("Confidence", "confidence")
 
 
 def _pills(title: str, name: str, options: dict[str, str]) -> None:

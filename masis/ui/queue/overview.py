@@ -22,7 +22,7 @@ from masis.ui.review.decisions import around
 from masis.ui.review.entries import decision_log, entry_row
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import acting, actor
-from masis.ui.shell.wording import STATE, STATES, TONE_COLOUR
+from masis.ui.shell.wording import MACHINE_HIDDEN, STATE, STATES, TONE_COLOUR
 
 WAITING_SHOWN = 6
 DECISIONS_SHOWN = 5
@@ -34,7 +34,7 @@ WAITING = {"state": "needs_review"}
 
 def show_overview(workbench: Workbench) -> None:
     """Draw the first page: what needs review, what was not audited, recent decisions."""
-    facets = workbench.cases.facets()
+    facets = workbench.cases.facets_for(actor())
     total = sum(facets.states.values())
     if not total:
         show_nothing_yet(workbench)
@@ -45,7 +45,7 @@ def show_overview(workbench: Workbench) -> None:
     with left:
         _waiting(workbench, facets)
     with right:
-        if not facets.reviewers:
+        if not facets.reviewers and not workbench.cases.hides_machine_from(actor()):
             _first_steps(workbench)
         show_unaudited(workbench, facets)
         _recent(workbench)
@@ -103,8 +103,11 @@ def _waiting(workbench: Workbench, facets: Facets) -> None:
         st.markdown(nothing_waits(facets.states))
         st.page_link("pages/queue.py", label="All cases", icon=":material/checklist:")
         return
-    st.caption("What must be looked at comes first, the answers most likely to be faulty before the others.")
-    show_not_confirmed(workbench)
+    if workbench.cases.hides_machine_from(actor()):
+        st.caption(f":material/visibility_off: {MACHINE_HIDDEN} The cases come in random order.")
+    else:
+        st.caption("What must be looked at comes first, the answers most likely to be faulty before the others.")
+        show_not_confirmed(workbench)
     page = workbench.cases.find_for(actor(), CaseFilter(states=("needs_review",), size=WAITING_SHOWN))
     rows = [case_row(summary, WAITING, brief=True) for summary in page.rows]
     if opened := linked_table(CASES_IN_BRIEF, rows, description="Cases that need review", key="waiting"):
@@ -233,6 +236,7 @@ def _recent(workbench: Workbench) -> None:
             size=DECISIONS_SHOWN,
             newest_first=True,
             blind_to=actor().name,
+            machine_shown=workbench.team.policy().machine,
         )
     )
     if not page.rows:

@@ -128,7 +128,7 @@ def decision_panel(
     if not workbench.access.allows(who := actor(), "decide"):
         roles = ", ".join(who.roles) or "none"
         st.info(f"You can read this case. Deciding takes the role reviewer; you have {roles}.", icon=":material/lock:")
-    wanted = workbench.cases.blinded(address.case_filter())
+    wanted = workbench.cases.blinded(who, address.case_filter())
     place = _Place(wanted, workbench.team.count_open(actor(), wanted))
     run = run if run and run.iterations else None
     _panel(_PanelContext(workbench, view, run, index if run else 0, machine_shown, place))

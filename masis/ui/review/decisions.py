@@ -11,8 +11,10 @@ import streamlit as st
 
 from masis.errors import StoreError, UnknownRecord
 from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry, Verdict
+from masis.schema.team import MachineShown
 from masis.schema.wording import counted
 from masis.services import Workbench
+from masis.services.audits import POLICY
 from masis.services.exports import DECIDED, Selection
 from masis.services.records import CaseFilter, CaseSummary, DecisionFilter
 from masis.ui.review.diff import word_changes
@@ -31,6 +33,7 @@ from masis.ui.shell import address
 from masis.ui.shell.inputs import show_value
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
+from masis.ui.shell.wording import MACHINE_HIDDEN
 
 CHECKED_AT_ONCE = 2_000
 """Entries that are checked whenever the page opens; a longer log is checked when asked."""
@@ -54,8 +57,12 @@ def show_decisions(workbench: Workbench) -> None:
     with st.container():
         show_redacted()
     _chain(workbench, head.length, head.digest)
-    _controls(workbench.reviews.reviewers())
-    wanted = log_filter()
+    people = workbench.reviews.reviewers()
+    if workbench.cases.hides_machine_from(actor()):
+        people.pop(POLICY.name, None)
+        st.caption(f":material/visibility_off: {MACHINE_HIDDEN} Auto-accepted cases are left out of the list.")
+    _controls(people)
+    wanted = log_filter(workbench.team.policy().machine)
     page = workbench.reviews.entries(wanted)
     pages = max(1, -(-page.total // wanted.size))
     if wanted.page > pages:
@@ -72,8 +79,8 @@ def show_decisions(workbench: Workbench) -> None:
         st.pagination(pages, key="log-page", on_change=_turn_page)
 
 
-def log_filter() -> DecisionFilter:
-    """Return the entries the address asks for."""
+def log_filter(machine_shown: MachineShown = "first") -> DecisionFilter:
+    """Return the entries the address asks for; ``machine_shown`` is the policy's."""
     until = _day("until")
     return DecisionFilter(
         case_id=address.value("case") or None,
@@ -85,6 +92,7 @@ def log_filter() -> DecisionFilter:
         until=(until + timedelta(days=1)).isoformat() if until and until < date.max else None,
         newest_first=address.value("order") != "oldest",
         blind_to=actor().name,
+        machine_shown=machine_shown,
         page=address.number("page"),
         size=address.PAGE_SIZE,
     )
@@ -249,7 +257,10 @@ def _exports(workbench: Workbench) -> None:
         st.caption("Exports take the role lead.")
         return
     counts = workbench.cases.facets().states
-    too = st.checkbox("Include auto-accepted cases", key="export-accepted", persist_state="session")
+    blind = workbench.cases.hides_machine_from(who)
+    if blind:
+        st.caption(f"{MACHINE_HIDDEN} Auto-accepted cases are not exported meanwhile.")
+    too = not blind and st.checkbox("Include auto-accepted cases", key="export-accepted", persist_state="session")
     states: tuple[CaseState, ...] = (*DECIDED, "accepted") if too else DECIDED
     number = sum(counts.get(state, 0) for state in states)
     st.download_button(
@@ -265,7 +276,7 @@ def _exports(workbench: Workbench) -> None:
         width="stretch",
         help="Each case as imported, its current decision, the answer that may be used, and what judged it.",
     )
-    wanted = log_filter()
+    wanted = log_filter(workbench.team.policy().machine)
     st.download_button(
         "The entries listed here, CSV",
         lambda: _written(lambda out: workbench.exports.write_log_csv(who, out, wanted)),

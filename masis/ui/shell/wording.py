@@ -173,6 +173,9 @@ def rule_word(rule: str) -> Word:
     return RULE.get(rule) or Word(rule.removeprefix("critic_").replace("_", " "), "warn", "Raised by the critic")
 
 
+MACHINE_HIDDEN = "What audits found is hidden from you while cases are left to decide: the queue's policy says so."
+"""Said where something is left out for a reviewer who is blind to the machine."""
+
 _MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in string.punctuation})
 
 
