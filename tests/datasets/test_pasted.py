@@ -42,6 +42,71 @@ def test_what_only_looks_like_a_label_is_text(text: str) -> None:
     assert pairs(read_pasted(text)) == [("1", text)]
 
 
+def test_three_sources_of_two_paragraphs_are_three_chunks_with_their_addresses() -> None:
+    read = read_pasted(
+        "\n\n".join(f"Source {n}: https://example.org/{n}\nFirst of {n}.\n\nSecond of {n}." for n in (1, 2, 3))
+    )
+    assert read.form == "headings"
+    assert pairs(read) == [(str(n), f"First of {n}.\n\nSecond of {n}.") for n in (1, 2, 3)]
+    assert [chunk.source for chunk in read.chunks] == [f"https://example.org/{n}" for n in (1, 2, 3)]
+    assert not read.errors
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Source 1: A.\n\nMore.\n\nSource 2: B.",
+        "## Document 1\nA.\n\nMore.\n## Document 2\nB.",
+        "**Passage 1:** A.\n\nMore.\n\n**Passage 2**\nB.",
+        "1. A.\n\nMore.\n\n2. B.",
+        "1) A.\n\nMore.\n\n2) B.",
+    ],
+)
+def test_numbered_headings_begin_a_chunk_that_reaches_to_the_next(text: str) -> None:
+    assert pairs(read_pasted(text)) == [("1", "A.\n\nMore."), ("2", "B.")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Source 1 says no. More.",
+        "The steps:\n\n1. Open it.\n\n2. Close it.",
+        "1. Open it.\n2. Close it.",
+        "3. Late.\n\n4. Later.",
+        "A text.\n\nSource 1: the archive.",
+        "Source 1: A.\n\nSource 1: B.",
+    ],
+)
+def test_what_only_looks_like_headings_stays_blocks(text: str) -> None:
+    read = read_pasted(text)
+    assert read.form == "blocks"
+    assert [chunk.text for chunk in read.chunks] == text.split("\n\n")
+
+
+def test_what_stands_before_the_first_heading_is_a_chunk_and_a_heading_without_text_an_error() -> None:
+    read = read_pasted("Found today.\nSource 1: A.\nSource 2: https://example.org/b\n\nSource 3: C.")
+    assert pairs(read) == [("2", "Found today."), ("1", "A."), ("3", "C.")]
+    assert "line 3: [2] has no text" in said(read)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_a_csv_without_a_known_text_column_is_refused_with_the_first_line_to_write(delimiter: str) -> None:
+    rows = [["nr", "absatz"], ["1", "A long paragraph."], ["2", "Another paragraph."]]
+    read = read_pasted("\n".join(delimiter.join(row) for row in rows))
+    assert not read.chunks
+    assert "line 1: names the columns nr, absatz" in said(read)
+    proposed = f"nr{delimiter}text"
+    assert f"the first line is: {proposed}" in said(read)
+    rows[0] = proposed.split(delimiter)
+    mended = read_pasted("\n".join(delimiter.join(row) for row in rows))
+    assert pairs(mended) == [("1", "A long paragraph."), ("2", "Another paragraph.")]
+
+
+@pytest.mark.parametrize("text", ["Well, yes\nNo, no", "Oslo,Bergen\nis a line of prose.", "One, two.\n\nThree, four."])
+def test_lines_of_prose_with_commas_are_no_table(text: str) -> None:
+    assert read_pasted(text).form == "blocks"
+
+
 def test_one_long_block_is_said_to_be_one_chunk() -> None:
     assert "blank line" in read_pasted("a\nb\nc\nd").notes[0]
 

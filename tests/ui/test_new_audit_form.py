@@ -113,3 +113,29 @@ def test_the_example_shows_what_an_audit_is_for() -> None:
     assert any(check.verified for check in run.iterations[0].claims)
     assert len(run.iterations) >= 2
     assert (run.final_quality_score or 0) > (run.iterations[0].quality_score or 1)
+
+
+SOURCES = (
+    ("The northern dam was built in 1931 by local farmers.", "Its reservoir holds forty million litres."),
+    ("Salmon returned to the valley after the weir was removed.", "Anglers counted three hundred in spring."),
+    ("Electricity prices doubled during the drought of 2018.", "Households received a rebate that winter."),
+)
+CITING = (
+    "The northern dam was built in 1931 by local farmers [1]. Salmon returned to the valley after the weir was removed "
+    "[2]. Electricity prices doubled during the drought of 2018 [3]."
+)
+
+
+def test_the_preview_warns_where_paragraphs_became_chunks_that_the_answer_does_not_mean() -> None:
+    torn = read_pasted("\n\n".join(paragraph for source in SOURCES for paragraph in source))
+    assert len(torn.chunks) == 6
+    assert any("[2] → 3, [3] → 5" in note for note in understood("Q?", torn, CITING)["notes"])
+
+
+def test_the_preview_does_not_doubt_citations_that_fit_or_ids_that_were_given() -> None:
+    headed = read_pasted("\n\n".join(f"Source {n}:\n" + "\n\n".join(each) for n, each in enumerate(SOURCES, 1)))
+    fitting = read_pasted("\n\n".join("\n".join(each) for each in SOURCES))
+    given = read_pasted("\n\n".join(f"[{n}] {each[0]}" for n, each in zip((2, 3, 1), SOURCES, strict=True)))
+    for pasted in (headed, fitting, given):
+        assert len(pasted.chunks) == 3
+        assert understood("Q?", pasted, CITING)["notes"] == []

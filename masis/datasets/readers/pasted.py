@@ -1,4 +1,4 @@
-"""Evidence as people paste it: blocks between blank lines, ``[id] text``, CSV, JSON Lines or a JSON list.
+"""Evidence as people paste it: blocks between blank lines, ``[id] text``, numbered headings, CSV, JSON Lines or a list.
 
 What form a text has is read from the text, so that it need not be stated. Chunks without an id get a number. What can't
 be read is an error with its line and the cure; the chunks around it are read all the same, so that all errors show at
@@ -21,7 +21,7 @@ from masis.errors import InputError
 from masis.schema.case import Evidence
 from masis.schema.explain import kind_of
 
-Form = Literal["blocks", "labelled", "csv", "json"]
+Form = Literal["blocks", "labelled", "headings", "csv", "json"]
 MOST_CHUNKS = 10_000
 MOST_BYTES = 20_000_000
 """An audit reads all of its evidence; what is larger is a corpus, not what a retriever found for one question."""
@@ -29,6 +29,15 @@ MOST_BYTES = 20_000_000
 _LABEL = re.compile(
     r"[ \t]{0,8}\[([^\[\]\s]{1,100}|(?i:chunk|source|doc|document|passage|evidence) \d{1,6})\](?!\()[ \t:]*"
 )
+_NAMED_HEADING = re.compile(
+    r"[ \t]{0,3}(?:#{1,6}[ \t]{1,4})?(?:\*\*)?(?i:source|document|doc|passage|chunk|evidence|reference)[ \t]{1,4}#?"
+    r"(\d{1,6})(?:\*\*)?(?:[ \t]{0,4}[:.)\u2013\u2014-](?:\*\*)?(?=\s|$)|[ \t]*$)"
+)
+"""``Source 1: https://...``, ``## Document 2``, ``**Passage 3**``; ``Source 1 says`` begins a sentence."""
+_NUMBERED_HEADING = re.compile(r"[ \t]{0,3}(?:#{1,6}[ \t]{1,4})?(?:\*\*)?(\d{1,6})[.):](?=[ \t])")
+_ADDRESS = re.compile(r"<?(https?://[^\s<>]{1,2000})>?", re.IGNORECASE)
+_COLUMN = re.compile(r"[^\W\d][\w.-]{0,39}(?: [\w.-]{1,39}){0,2}")
+"""The name of a column: up to three words without any other punctuation, and no blank before it as prose has."""
 _HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 _NAMES: dict[str, tuple[str, ...]] = {
     "id": (
@@ -117,7 +126,11 @@ def _form_of(text: str) -> Any:
         return _json
     if _LABEL.match(first):
         return _labelled
-    return _csv if _delimiter(first) else _blocks
+    if _delimiter(first):
+        return _csv
+    if _headings_in(text):
+        return _headed
+    return _unknown_columns if _table(first) else _blocks
 
 
 def _unstorable(text: str) -> InputError | None:
@@ -184,6 +197,57 @@ def _chunk(label: str, lines: list[str], line: int, read: _Read) -> Iterator[_Fo
         read.wrong(f"[{_short(label)}] has no text", "Write the text behind the label, or remove the label.", line)
 
 
+# numbered headings
+
+
+class _Heading(NamedTuple):
+    line: int
+    id: str
+    rest: str
+
+
+def _headings_in(text: str) -> list[_Heading]:
+    """Return the headings that begin a chunk each: ``Source 1: ...``, else lines numbered from 1.
+
+    Numbers alone are headings only where the text begins with the first and each stands behind a blank line: a list
+    inside one source is numbered too.
+    """
+    lines = text.split("\n")
+    named = [
+        _Heading(number, match[1], line[match.end() :])
+        for number, line in enumerate(lines, 1)
+        if (match := _NAMED_HEADING.match(line))
+    ]
+    behind = any(each.rest.strip() for each in named) or sum(1 for line in lines if line.strip()) > len(named)
+    if named and behind and len({each.id for each in named}) == len(named):
+        if len(named) > 1 or not any(line.strip() for line in lines[: named[0].line - 1]):
+            return named
+        return []
+    numbered: list[_Heading] = []
+    for number, line in enumerate(lines, 1):
+        match = _NUMBERED_HEADING.match(line)
+        if match and (number == 1 or not lines[number - 2].strip()):
+            numbered.append(_Heading(number, match[1], line[match.end() :]))
+    begins = numbered and not any(line.strip() for line in lines[: numbered[0].line - 1])
+    counted = [each.id for each in numbered] == [str(number) for number in range(1, len(numbered) + 1)]
+    return numbered if begins and counted and len(numbered) > 1 else []
+
+
+def _headed(text: str) -> _Read:
+    """Read chunks that reach from one heading to the next, over blank lines; an address in a heading is the source."""
+    read = _Read("headings")
+    lines, headings = text.split("\n"), _headings_in(text)
+    read.found.extend(_chunk("", lines[: headings[0].line - 1], 1, read))
+    ends = [each.line - 1 for each in headings[1:]] + [len(lines)]
+    for heading, end in zip(headings, ends, strict=True):
+        rest = heading.rest.strip().removesuffix("**").strip()
+        address = _ADDRESS.fullmatch(rest)
+        body = lines[heading.line : end] if address else [rest, *lines[heading.line : end]]
+        for found in _chunk(heading.id, body, heading.line, read):
+            read.found.append(found._replace(source=address[1]) if address else found)
+    return read
+
+
 # CSV
 
 
@@ -199,6 +263,44 @@ def _delimiter(text: str) -> str | None:
 
 
 _KNOWN_TEXT = set(_NAMES["text"])
+
+
+def _table(text: str) -> tuple[str, list[list[str]]] | None:
+    """Return the delimiter and the rows of a text that is a CSV by its form; None for any other text."""
+    header = text.split("\n", 1)[0]
+    if len(header) > 2000:
+        return None
+    csv.field_size_limit(MOST_BYTES)
+    for delimiter in (",", ";", "\t"):
+        names = [name.strip('"') for name in header.split(delimiter)]
+        if len(names) < 2 or not all(_COLUMN.fullmatch(name) for name in names):
+            continue
+        try:
+            rows = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter, strict=True) if any(row)]
+        except csv.Error:
+            continue
+        if len(rows) > 1 and all(len(row) == len(names) for row in rows):
+            return delimiter, rows
+    return None
+
+
+def _unknown_columns(text: str) -> _Read:
+    """Refuse a CSV none of whose columns is known as the text, with the first line that would name it."""
+    read, stripped = _Read("csv"), text.lstrip()
+    table = _table(stripped)
+    assert table is not None
+    delimiter, rows = table
+    names = rows[0]
+    lengths = [sum(len(row[column]) for row in rows[1:]) for column in range(len(names))]
+    longest = lengths.index(max(lengths))
+    proposed = delimiter.join("text" if column == longest else name for column, name in enumerate(names))
+    read.wrong(
+        f"names the columns {', '.join(_short(name) for name in names[:8])}; none is known as the text of a chunk",
+        f'Name the column with the text "text" (others: "id", "source"). If it is {_short(names[longest])}, '
+        f"the first line is: {proposed[:200]}",
+        text[: len(text) - len(stripped)].count("\n") + 1,
+    )
+    return read
 
 
 def _csv(text: str) -> _Read:

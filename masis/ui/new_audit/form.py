@@ -32,6 +32,10 @@ EXCERPT = 240
 IDS_NAMED = 6
 ERRORS_SHOWN = 8
 LONGEST_CHECKED = 50_000
+CHUNKS_COMPARED = 200
+"""Chunks whose words are compared with the sentences that cite them, while somebody types."""
+LEAST_WORDS = 4
+"""Words of a citing sentence from which on the share it has in common with a chunk means something."""
 DATASET = "pasted"
 """The data set such cases belong to, by which they are found again."""
 
@@ -130,6 +134,7 @@ class Understood(TypedDict):
 _FORMS: dict[Form, str] = {
     "blocks": "read as blocks between blank lines",
     "labelled": "read by the [id] before each",
+    "headings": "read by the numbered heading before each",
     "csv": "read as CSV",
     "json": "read as JSON",
 }
@@ -200,7 +205,7 @@ def understood(question: str, pasted: Pasted, answer: str, refused: InputError |
         "title": "What was understood",
         "question": question.strip()[:600],
         "lines": lines,
-        "notes": list(pasted.notes),
+        "notes": [*pasted.notes, *_misplaced(answer, pasted)],
         "errors": errors,
         "chunks_label": "Chunks of evidence",
         "chunks": _preview(pasted.chunks),
@@ -262,6 +267,42 @@ def _answer_line(answer: str, pasted: Pasted, beside: int = 0) -> Line:
     else:
         rest = f"no chunk is named {', '.join(lost[:IDS_NAMED])}{', …' if len(lost) > IDS_NAMED else ''}."
     return {"head": f"An answer with {counted(len(found), 'citation')};", "rest": rest}
+
+
+SHARED_LITTLE, SHARED_MORE = 0.34, 0.6
+"""Shares of a citing sentence's words: at most the first in the chunk it cites, at least the second in another one."""
+
+
+def _misplaced(answer: str, pasted: Pasted) -> list[str]:
+    """Return a warning where blocks were numbered in order and the answer's numbers seem to mean other ones.
+
+    Only numbers that were assigned here are doubted: a wrong citation of an id that was given is for the audit to find.
+    """
+    if pasted.form != "blocks" or not answer.strip() or len(answer) > LONGEST_CHECKED:
+        return []
+    words = {chunk.id: _content_words(chunk.text) for chunk in pasted.chunks[:CHUNKS_COMPARED]}
+    doubted: dict[str, str] = {}
+    for sentence in audit_citations(answer, pasted.chunks).sentences:
+        stated = _content_words(answer[sentence.start : sentence.end])
+        cited = [each for each in sentence.citation_ids if each in words]
+        if len(stated) < LEAST_WORDS or not cited:
+            continue
+        shared = {chunk: len(stated & found) / len(stated) for chunk, found in words.items()}
+        best = max(shared, key=shared.__getitem__)
+        if shared[best] >= SHARED_MORE and max(shared[each] for each in cited) <= SHARED_LITTLE:
+            doubted.setdefault(cited[0], best)
+    if not doubted:
+        return []
+    listed = ", ".join(f"[{cited}] → {best}" for cited, best in list(doubted.items())[:IDS_NAMED])
+    warning = (
+        "The chunks were numbered in order, and the answer's citations may mean others, by the words they share: "
+        f"{listed}. If one source has several paragraphs, write its number before it: [1] or Source 1:"
+    )
+    return [warning]
+
+
+def _content_words(text: str) -> set[str]:
+    return set(re.findall(r"[^\W\d_]{4,}|\d[\d.,]*\d", text.lower()))
 
 
 def _wrong(error: InputError) -> Wrong:

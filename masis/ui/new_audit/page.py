@@ -119,8 +119,8 @@ def _typed(workbench: Workbench, form: AuditForm) -> None:
             "evidence",
             "Evidence",
             rows=11,
-            hint="What the retrieval found. Blank lines or [id] at the start of a line separate chunks; CSV and JSON "
-            "Lines are understood too.",
+            hint="What the retrieval found. Blank lines separate chunks, or [id] or Source 1: at the start of a line; "
+            "CSV and JSON Lines are understood too.",
             placeholder="[1] The first chunk.\n\n[2] The second one.",
         )
         _field(
