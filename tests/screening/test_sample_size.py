@@ -162,3 +162,27 @@ def test_most_of_the_sizes_labelled_by_hand_are_found(shared_data: Path) -> None
     counts = Counts(right, stated, labelled)
     assert counts.right / counts.found >= 0.92, counts
     assert counts.right / counts.labelled >= 0.80, counts
+
+
+@pytest.mark.spec("AESOP-SIZE")
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("We followed 3 million adults.", 3_000_000),
+        ("2.5 million people were included.", 2_500_000),
+        ("1.2 million women were studied.", 1_200_000),
+        ("0.5 million patients were included.", 500_000),
+        ("two million adults were studied", 2_000_000),
+        ("A million adults were studied.", 1_000_000),
+        ("5 thousand patients were enrolled.", 5_000),
+        ("12.5 thousand patients were enrolled.", 12_500),
+        ("Two dozen patients were enrolled.", 24),
+        ("Three dozen patients were enrolled.", 36),
+        ("2 dozen patients were enrolled.", 24),
+        ("A dozen patients were treated.", 12),
+        ("3 patients were enrolled.", 3),
+    ],
+)
+def test_thousands_millions_and_dozens_multiply_what_stands_before_them(text: str, value: int) -> None:
+    assert [size.value for size in sample_sizes(text)] == [value]
+    assert study_size(text) is not None

@@ -203,6 +203,7 @@ def evidence_critic_node(
                     "keep": decided.tally.keep,
                     "discard": decided.tally.discard,
                     "needs_more": decided.tally.needs_more,
+                    "not_relevant": decided.tally.not_relevant,
                     "duration_ms": ms,
                 }
             ],

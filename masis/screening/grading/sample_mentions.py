@@ -64,6 +64,7 @@ def numerals(tokens: Sequence[Token]) -> tuple[Numeral, ...]:
             numeral = _in_digits(lower, at)
         elif lower in NUMBER_WORDS or lower in _BARE_SCALES or lower == "dozen":
             numeral = _in_words(words, at)
+        numeral = _scaled(words, at, numeral)
         if numeral is None:
             at += 1
             continue
@@ -79,6 +80,25 @@ def _in_digits(lower: str, at: int) -> Numeral | None:
     if "," in lower and len(lower.rsplit(",", 1)[1]) != 3:  # a decimal comma, or a list without blanks
         return None
     return Numeral(int(digits), at, at + 1)
+
+
+_SCALED = re.compile(r"\d{1,3}(?:,\d{3})+|\d{1,9}(?:\.\d{1,3})?", re.A)
+_MULTIPLES = {"dozen": 12, "thousand": 1_000, "million": 1_000_000}
+
+
+def _scaled(words: Sequence[str], at: int, numeral: Numeral | None) -> Numeral | None:
+    """Return a number with the multiple behind it: "3 million", "2.5 million", "two dozen"; else as it is."""
+    after = numeral.after if numeral is not None else at + 1
+    multiple = _MULTIPLES.get(words[after]) if after < len(words) else None
+    if multiple is None:
+        return numeral
+    if numeral is not None:
+        value = numeral.value * multiple
+    elif _SCALED.fullmatch(words[at]):
+        value = round(float(words[at].replace(",", "")) * multiple)
+    else:
+        return None
+    return Numeral(value, at, after + 1) if value <= LARGEST else None
 
 
 def _in_words(words: Sequence[str], at: int) -> Numeral | None:

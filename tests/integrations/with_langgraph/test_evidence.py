@@ -67,7 +67,7 @@ def test_the_node_keeps_and_discards_what_was_retrieved_and_says_what_is_missing
     assert update["missing"]
     assert update["rounds"] == 1
     (entry,) = update["trace"]
-    assert entry["keep"] + entry["discard"] + entry["needs_more"] == len(found)
+    assert entry["keep"] + entry["discard"] + entry["needs_more"] + entry["not_relevant"] == len(found)
     assert json.loads(json.dumps(update, allow_nan=False)) == update
 
 
