@@ -6,6 +6,7 @@ import pytest
 
 from masis.schema.review import Decision
 from masis.services import Workbench
+from masis.ui.queue.case_list import PRODUCT
 from masis.ui.queue.overview import headline, nothing_waits
 from tests.reviewing import submitted
 from tests.ui.conftest import OpenPage, texts
@@ -33,6 +34,12 @@ def test_the_headline_is_what_there_is_to_do(states: dict[str, int], said: str) 
 )
 def test_an_empty_list_says_whether_anything_was_looked_at(states: dict[str, int], said: str) -> None:
     assert said in nothing_waits(states)
+
+
+def test_the_first_page_says_what_the_product_is_and_why_a_person_decides(
+    audited_workbench: Workbench, open_page: OpenPage
+) -> None:
+    assert PRODUCT in texts(open_page("overview"))
 
 
 def test_each_state_leads_to_its_cases(audited_workbench: Workbench, open_page: OpenPage) -> None:

@@ -23,6 +23,11 @@ from masis.ui.shell.served_database import command
 from masis.ui.shell.wording import FLAG, MACHINE_HIDDEN, REASON, STATE, STATES, TIER, LabelData, escaped
 from masis.ui.team.views import show_views
 
+PRODUCT = (
+    "MASIS checks the citations and claims of AI answers against their evidence, and a person decides: a fluent answer "
+    "can cite what does not exist, and automatic checks miss faults and report wrong ones."
+)
+"""What the product is, and why these answers need a person."""
 FLAGS_SHOWN = 4
 REASONS_SHOWN = 3
 BY_MACHINE: tuple[QueueOrder, ...] = ("risk", "disagreement", "least_confident")
@@ -257,6 +262,7 @@ def _paging(pages: int, wanted: CaseFilter, total: int) -> None:
 def show_nothing_yet(workbench: Workbench) -> None:
     """Draw what a person without any case reads: what a case is, and the ways to get some."""
     st.title("No cases yet")
+    st.markdown(PRODUCT)
     st.markdown(
         "A case is a question, the evidence a retrieval system found for it, and the answer a model wrote from that "
         "evidence. An audit checks every citation and every claim of the answer against the evidence; you decide what "

@@ -17,7 +17,7 @@ from masis.ui.components.linked_table import linked_table
 from masis.ui.jobs.audit_jobs import UNAUDITED, Batch
 from masis.ui.jobs.served_jobs import audit_jobs
 from masis.ui.new_audit.form import where_it_runs
-from masis.ui.queue.case_list import CASES_IN_BRIEF, case_row, show_not_confirmed, show_nothing_yet
+from masis.ui.queue.case_list import CASES_IN_BRIEF, PRODUCT, case_row, show_not_confirmed, show_nothing_yet
 from masis.ui.review.decisions import around
 from masis.ui.review.entries import decision_log, entry_row
 from masis.ui.shell.permissions import needs
@@ -71,6 +71,7 @@ def _head(facets: Facets, total: int) -> None:
         parts.append(f"{accepted:,} auto-accepted, since the acceptance rule found no reason for a review")
     sub = f"{'; '.join(parts)}."
     st.title(headline(facets.states), anchor=False)
+    st.caption(PRODUCT)
     st.markdown(sub)
     state_counts(facets.states)
 
