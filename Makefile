@@ -14,7 +14,7 @@ SUMMARY ?=
 PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-fast test-core test-integrations test-local test-servers soak coverage lint format typecheck benchmark screenshots browser clean
+.PHONY: help demo serve test test-fast test-core test-integrations test-local test-servers test-tools soak coverage lint format typecheck benchmark screenshots browser clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -43,6 +43,10 @@ test-local: $(VENV)/.installed-test ## Run the tests of verifier models in PyTor
 test-servers: $(VENV)/.installed-test ## Run audits through llama.cpp's, llama-cpp-python's and LiteLLM's servers (installs them)
 	@$(PY) tools/model_servers.py $(VENV)-servers
 	@MASIS_SERVERS=$(VENV)-servers $(PY) -m pytest tests/servers $(PYTEST_FLAGS)
+
+test-tools: $(VENV)/.installed-test ## Read what other tools' libraries write, and load exports with their loaders (installs them)
+	@$(PY) -m venv $(VENV)-tools && $(VENV)-tools/bin/python -m pip install -q -r tests/tools_lane/requirements.txt
+	@MASIS_TOOLS=$(abspath $(VENV)-tools)/bin/python $(PY) -m pytest tests/tools_lane $(PYTEST_FLAGS)
 
 soak: $(VENV)/.installed-test $(VENV)/.browser ## Run the long trials at their full length (hours)
 	@$(PY) -m pytest -m soak --soak $(PYTEST_FLAGS)

@@ -1,0 +1,111 @@
+"""What other tools' own libraries write is read, and what is exported is loaded by their own loaders."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from masis.datasets.mapping import detected, read_any
+from masis.schema.review import Decision, TargetLabel
+from masis.services import Workbench, demo_cases
+from masis.services.exports import FORMATS
+from tests.reviewing import ADA, submitted
+
+ROOT = Path(__file__).parents[2]
+FIXTURES = ROOT / "tests" / "datasets" / "mapping" / "files"
+PYTHON = os.environ["MASIS_TOOLS"]
+LOAD = """
+import json, sys, datasets
+kind, path = sys.argv[1:]
+found = datasets.load_dataset(path) if kind == "folder" else datasets.load_dataset(kind, data_files=path)
+print(json.dumps({name: [part.num_rows, sorted(part.column_names)] for name, part in found.items()}))
+"""
+WORDS = {"sft": {"messages"}, "pairs": {"prompt", "chosen", "rejected"}, "ragas": {"user_input", "retrieved_contexts"}}
+
+
+def by_tools(*arguments: str, folder: Path) -> str:
+    """Run the Python that holds the tools, without a network and with caches of its own; return what it prints."""
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(folder / "hf"), "PYTHONWARNINGS": "ignore"}
+    done = subprocess.run([PYTHON, *arguments], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The files that the installed libraries write, by profile and ending."""
+    folder = tmp_path_factory.mktemp("written")
+    by_tools(str(Path(__file__).with_name("written_by_tools.py")), str(folder), folder=folder)
+    return {f"{detected(path).name}{path.suffix}": path for path in folder.iterdir() if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in sorted(FIXTURES.iterdir()) if "-sdk-" in path.name or "-core-" in path.name],
+    ids=lambda path: path.stem,
+)
+def test_what_the_installed_library_writes_is_read_as_the_fixture_is(path: Path, written: dict[str, Path]) -> None:
+    profile = detected(path)
+    (fixture,) = read_any(path)
+    (now,) = read_any(written[f"{profile.name}{path.suffix}"])
+    assert fixture.case is not None
+    assert now.case is not None
+    names = {"query", "answer", "evidence", "citations"}
+    assert now.case.model_dump(include=names) == fixture.case.model_dump(include=names)
+
+
+def test_a_parquet_file_of_datasets_is_read_as_its_json_lines_are(written: dict[str, Path]) -> None:
+    (table,), (lines,) = read_any(written["hf-rag.parquet"]), read_any(written["hf-rag.jsonl"])
+    assert table.case is not None
+    assert lines.case is not None
+    assert table.case.evidence == lines.case.evidence
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
+    workbench = Workbench.open(tmp_path_factory.mktemp("bench") / "bench.db")
+    for number, demo in enumerate(list(demo_cases())[:6]):
+        case = demo.model_copy(update={"metadata": {**demo.metadata, "trace_id": f"trace-{number}"}})
+        workbench.cases.add(ADA, [case])
+        run = workbench.audits.audit(ADA, case)
+        corrected = f"{run.iterations[0].answer} It was checked." if number % 2 else None
+        verdict: Any = "override" if corrected else "approve"
+        words = run.iterations[0].answer[:20]
+        decision = Decision(
+            reviewer="Ada",
+            case_id=case.id,
+            run_id=run.id,
+            iteration=1,
+            verdict=verdict,
+            reason="Says less than it could",
+            corrected_answer=corrected,
+            labels=(TargetLabel(target="claim", start=0, end=len(words), text=words, label="partial"),),
+        )
+        submitted(workbench, decision)
+    yield workbench
+    workbench.close()
+
+
+@pytest.mark.parametrize("form", sorted(FORMATS))
+def test_datasets_loads_what_is_exported_with_every_row(form: str, bench: Workbench, tmp_path: Path) -> None:
+    chosen = FORMATS[form]
+    path = tmp_path / f"export{'' if form == 'hf' else chosen.suffix}"
+    exported = bench.exports.write_file(ADA, path, form)
+    assert exported.rows
+    found = json.loads(by_tools("-c", LOAD, "folder" if form == "hf" else "json", str(path), folder=tmp_path))
+    assert sum(rows for rows, _ in found.values()) == exported.rows
+    assert all(WORDS.get(form, set()) <= set(columns) for _, columns in found.values())
+
+
+@pytest.mark.parametrize("encoding", ["csv", "parquet"])
+def test_datasets_loads_flat_exports_as_tables(encoding: str, bench: Workbench, tmp_path: Path) -> None:
+    path = tmp_path / f"claims.{encoding}"
+    exported = bench.exports.write_file(ADA, path, "claims", encoding=encoding)
+    found = json.loads(by_tools("-c", LOAD, encoding, str(path), folder=tmp_path))
+    assert [rows for rows, _ in found.values()] == [exported.rows]
