@@ -22,7 +22,7 @@ from masis.ui.review.answer_view import (
     unaudited_answer_view,
 )
 from masis.ui.review.scores import course, course_chart, measured_frame, origin_frame, score_frame, score_table
-from masis.ui.review.story import OFFLINE_SAYS, asks_for_a_person, nothing_found, story
+from masis.ui.review.story import OFFLINE_SAYS, asks_for_a_person, ended, nothing_found, story
 from masis.ui.shell.wording import SCORE
 
 
@@ -330,3 +330,15 @@ def test_an_answer_of_which_nothing_could_be_checked_is_not_called_supported(run
     assert "could be checked against the evidence" in nothing_found(sound.model_copy(update={"claims": unverifiable}))
     silent = sound.critique.model_copy(update={"unscored": Unscored(reason="no reply", code="CRITIC-ERR-001")})
     assert "has no result" in nothing_found(sound.model_copy(update={"critique": silent}))
+
+
+def test_an_audit_of_one_iteration_says_why_nothing_was_revised(run: Run) -> None:
+    one = run.model_copy(update={"iterations": run.iterations[:1]})
+    settled = one.model_copy(update={"termination_reason": "no_issues"})
+    limited = one.model_copy(update={"termination_reason": "max_iterations"})
+    failed = one.model_copy(update={"termination_reason": "error"})
+    assert "no issue of severity high or critical, so nothing was revised" in ended(settled)
+    assert "allow no revision (max_iterations = 1)" in ended(limited)
+    assert ended(failed) == "After 1 iteration, because a step failed."
+    assert len(run.iterations) > 1
+    assert ended(run).startswith(f"After {len(run.iterations)} iterations, because")

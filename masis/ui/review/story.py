@@ -157,7 +157,14 @@ def chosen(run: Run) -> str:
 
 
 def ended(run: Run) -> str:
-    """Say why the loop went no further."""
+    """Say why the loop went no further; after a single iteration, why nothing was revised."""
+    if len(run.iterations) == 1 and run.termination_reason == "no_issues":
+        return (
+            "After 1 iteration: the checks found no issue of severity high or critical, so nothing was revised. Lesser "
+            "issues and claims that are not confirmed cause no revision."
+        )
+    if len(run.iterations) == 1 and run.termination_reason == "max_iterations":
+        return "After 1 iteration: the settings of this audit allow no revision (max_iterations = 1)."
     return f"After {counted(len(run.iterations), 'iteration')}, because {STOPPED[run.termination_reason]}."
 
 
