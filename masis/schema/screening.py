@@ -228,7 +228,12 @@ class Tally(Record):
     discard: int = Field(ge=0)
     needs_more: int = Field(ge=0)
     unscored: int = Field(default=0, ge=0, description="how many of the needs_more could not be graded")
-    not_relevant: int = Field(default=0, ge=0, description="how many don't vote: not shown to be about the question")
+    not_relevant: int = Field(
+        default=0,
+        ge=0,
+        exclude_if=lambda count: count == 0,  # so that an older record is written again as it was
+        description="how many don't vote: not shown to be about the question",
+    )
 
     @property
     def votes(self) -> int:
