@@ -51,6 +51,8 @@ _SAID_OF_NOW = re.compile(
 )
 _BOUND = re.compile(r"\b(?:under|over|aged|older than|younger than|after|before|until|since)\s*$", re.IGNORECASE)
 """What makes a value part of a condition ("those under 25"), and not one that depends on it."""
+_BOUND_REACH = 40
+"""Characters before a value in which that stands; looking through all of them took 20 s for 100,000."""
 _SUBJECT = re.compile(r"\s*(?P<subject>[^.!?,;:\n]{2,120}?)\s(?:is|was|costs?|takes?|lasts?|amounts? to|equals?)\s")
 
 
@@ -111,7 +113,7 @@ def _assumed_by(
     made: list[tuple[int, _Found]] = []
     for at, claim in enumerate(claims):
         for fact in _values(claim):
-            if _BOUND.search(claim[: fact.start]):
+            if _BOUND.search(claim, max(0, fact.start - _BOUND_REACH), fact.start):
                 continue
             looks -= len(index.passages)
             if looks < 0:
