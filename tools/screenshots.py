@@ -82,7 +82,7 @@ def pages(first: str, second: str) -> list[Shot]:
         Shot("import", "/import"),
         Shot("screening", "/screening?memory=open"),
         Shot("screening-rounds", "/screening?screening=hf"),
-        Shot("screening-abstract", "/screening?screening=hf&abstract=hf-14"),
+        Shot("screening-abstract", "/screening?screening=hf&abstract=hf-13"),
         Shot("screening-insufficient", "/screening?screening=ery&abstract=ery-02"),
         Shot("screening-no-such", "/screening?screening=nowhere"),
         Shot("compare", f"/compare?case={SHOWN}&left={first}&right={second}"),
@@ -106,7 +106,7 @@ def _screenings(workbench: Workbench) -> None:
         workbench.screenings.screen(
             ADA, asked.question, (f"corpus:{CORPUS}",), settings=settings, screening_id=asked.id
         )
-    workbench.screenings.override(ADA, "hf", "hf-14", "relevance_score", 0.95, reason="Calls are what we ask about.")
+    workbench.screenings.override(ADA, "hf", "hf-13", "relevance_score", 0.95, reason="It is what we ask about.")
 
 
 def _decisions(workbench: Workbench, cases: list[Case], runs: dict[str, str]) -> Iterator[Decision]:
