@@ -133,6 +133,10 @@ def test_pages_over_all_cases_hide_what_audits_found_from_the_blind_and_say_why(
     assert not [button for button in queue.get("download_button") if "Download" in str(button)]
     assert ACCEPTED not in shown_rows(log)
     assert not datasets.exception
+    for name in ("settings", "overview"):
+        counts = {link.proto.query_string for link in opened(name).get("page_link")}
+        assert "state=needs_review" in counts
+        assert "state=accepted" not in counts
     run = audited_workbench.cases.open(CASE).summary.run_id or ""
     assert "Decide the case first" in texts(opened("new", job=run, case=CASE))
 

@@ -13,6 +13,7 @@ from masis.settings import GROUPS, Loaded, Origin, Row, load, rows, spelled
 from masis.ui.admin.health_reports import REPORTS
 from masis.ui.admin.verifier_panel import show_verifier
 from masis.ui.queue.overview import state_counts
+from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
 from masis.ui.shell.wording import Word, escaped
 from masis.version import APP, RUBRIC
@@ -102,7 +103,7 @@ def _database(workbench: Workbench) -> None:
     st.header("Database")
     st.caption("Cases, audits, decisions and drafts are stored in this one file:")
     st.text(str(workbench.database))
-    states = workbench.cases.facets().states
+    states = workbench.cases.facets_for(actor()).states
     st.caption(f"{_size(workbench.database)} on disk, {counted(sum(states.values()), 'case')}")
     state_counts(states)
     st.caption(f"MASIS Workbench {APP}, rubric {RUBRIC}")
