@@ -71,7 +71,7 @@ def test_who_may_can_press_it(signed_in: Workbench, open_page: OpenPage) -> None
 
 
 @pytest.mark.parametrize("role", ["viewer", "reviewer"])
-def test_a_viewer_reads_above_the_decision_that_it_takes_another_role(
+def test_a_viewer_reads_beside_the_decision_that_it_takes_another_role(
     role: Role, signed_in: Workbench, open_page: OpenPage
 ) -> None:
     notices = [notice.value for notice in open_page("review", case=AUDITED[0]).info]

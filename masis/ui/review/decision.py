@@ -125,13 +125,15 @@ def decision_panel(
     workbench: Workbench, view: CaseView, run: Run | None, index: int, *, machine_shown: tuple[str, ...] = MACHINE_SHOWN
 ) -> None:
     """Draw the decision on iteration ``index`` (from 0) of ``run``, or on an unaudited case (``run`` is None)."""
-    if not workbench.access.allows(who := actor(), "decide"):
-        roles = ", ".join(who.roles) or "none"
-        st.info(f"You can read this case. Deciding takes the role reviewer; you have {roles}.", icon=":material/lock:")
+    who = actor()
     wanted = workbench.cases.blinded(who, address.case_filter())
     place = _Place(wanted, workbench.team.count_open(actor(), wanted))
     run = run if run and run.iterations else None
     _panel(_PanelContext(workbench, view, run, index if run else 0, machine_shown, place))
+    # below the panel: above it, a fragment would have another id than the same page has for a reviewer
+    if not workbench.access.allows(who, "decide"):
+        roles = ", ".join(who.roles) or "none"
+        st.info(f"You can read this case. Deciding takes the role reviewer; you have {roles}.", icon=":material/lock:")
 
 
 @st.fragment
