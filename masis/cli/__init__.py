@@ -22,7 +22,7 @@ COMMANDS = {
     "import": Command("masis.cli.import_data:import_files", "Read cases, or an archive, into the database."),
     "export": Command("masis.cli.export_data:export", "Write the database, its cases or its runs as JSON Lines."),
     "dataset": Command("masis.cli.dataset:dataset", "Freeze data sets under names, compare them, write them again."),
-    "report": Command("masis.cli.report:report", "Write the audit of one case as a page to print."),
+    "report": Command("masis.cli.report:report", "Write the audits of cases as pages to print."),
     "metrics": Command("masis.cli.metrics:metrics", "Show the metrics of the audits: rates, times, scores, costs."),
     "bench": Command("masis.cli.bench:bench", "Measure the auditor on labelled data, beside baselines."),
     "ingest": Command("masis.cli.ingest:ingest", "Take cases from programs over HTTP."),

@@ -10,7 +10,7 @@ import click
 
 from masis.cli.export_data import chosen_selection, say_what, selection_options
 from masis.cli.group import Command, CommandGroup
-from masis.cli.options import STDIO, confirm_removal, database_option, open_existing, operator, out_option
+from masis.cli.options import STDIO, confirm_removal, database_option, not_a_folder, open_existing, operator, out_option
 from masis.cli.output import Progress, printable, say
 from masis.schema.wording import counted
 from masis.services.datasets import Change
@@ -147,7 +147,7 @@ def change_line(change: Change) -> str:
 
 @click.command()
 @click.argument("name")
-@out_option(default="-", show_default=True, help="The file to write (a folder for hf); '-' for stdout.")
+@out_option(folders=True, default="-", show_default=True, help="The file to write (a folder for hf); '-' for stdout.")
 @database_option
 def export(name: str, out: Path, db: Path | None) -> None:
     """Write the version NAME again with its manifest: the bytes that were frozen.
@@ -158,6 +158,8 @@ def export(name: str, out: Path, db: Path | None) -> None:
     version = workbench.datasets.get(name)
     if version.form == "hf" and out == STDIO:
         raise click.UsageError("hf is a folder: name one with --out.")
+    if version.form != "hf":
+        not_a_folder(out)
     with Progress("Exporting", version.cases) as progress:
         exported = workbench.datasets.write(
             operator(), name, out, on_case=lambda done: progress.move(done, f"{done:,} of {version.cases:,}")

@@ -5,48 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 import click
 
-from masis.cli.options import STDIO, database_option, open_existing, operator, out_option
+from masis.cli.filters import chosen_filter, filter_options
+from masis.cli.options import STDIO, database_option, not_a_folder, open_existing, operator, out_option
 from masis.cli.output import Progress, printable, say
 from masis.datasets.writers import write_case, write_run
 from masis.datasets.writers.files import whole_file
 from masis.datasets.writers.lines import write_line
-from masis.schema.review import CaseState
-from masis.schema.run import ReviewTier
 from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.exports import DECIDED, ENCODINGS, FORMATS, SPLITS, Selection, Shares
-from masis.services.records import CaseFilter
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 WHOLE = ("jsonl", "cases", "runs", "executions")
 """Formats that take no filter: they are copies of what the database holds."""
-
-_STATES: tuple[str, ...] = get_args(CaseState)
-_ANY = "any"
-
-
-class Range(click.ParamType[tuple[float | None, float | None]]):
-    """A range of scores as the queue's address has it: ``0.2-0.8``, ``0.5-`` or ``-0.5``."""
-
-    name = "range"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the bounds; wrong use where they are none."""
-        if isinstance(value, tuple):
-            return value
-        low, dash, high = value.partition("-")
-        try:
-            bounds = tuple(float(each) if each.strip() else None for each in (low, high))
-        except ValueError:
-            bounds = ()
-        if not dash or not bounds or any(each is not None and not 0 <= each <= 1 for each in bounds):
-            self.fail(f"{printable(value[:40])}: write a range as 0.2-0.8, 0.5- or -0.5, from 0 to 1.", param, ctx)
-        return bounds
 
 
 class Parts(click.ParamType[Shares]):
@@ -69,48 +45,13 @@ class Parts(click.ParamType[Shares]):
 
 def selection_options(command: F) -> F:
     """Add the filters of the queue, and the split by question: ``chosen_selection`` reads them."""
-    options = (
-        click.option("--search", "text", default="", metavar="WORDS", help="Only cases that hold all these words."),
-        click.option(
-            "--state",
-            "states",
-            type=click.Choice([*_STATES, _ANY]),
-            multiple=True,
-            metavar="STATE",
-            help=f"Only cases in this state: {', '.join(_STATES)}; '{_ANY}' for all. "
-            "Default: those that a person decided.",
-        ),
-        click.option(
-            "--tier", "tiers", type=click.Choice(get_args(ReviewTier)), multiple=True, help="How pressing a review is."
-        ),
-        click.option(
-            "--flag", "flags", multiple=True, metavar="NAME", help="Only cases with this issue in the original answer."
-        ),
-        click.option(
-            "--reason", "reasons", multiple=True, metavar="CODE", help="Only cases with this reason for review."
-        ),
-        click.option("--field", "fields", multiple=True, metavar="NAME", help="Only cases of this field."),
-        click.option("--dataset", "datasets", multiple=True, metavar="NAME", help="Only cases of this data set."),
-        click.option("--model", "models", multiple=True, metavar="MODEL", help="Only cases that this model audited."),
-        click.option(
-            "--reviewer", "reviewers", multiple=True, metavar="NAME", help="Only cases that this person decided."
-        ),
-        click.option(
-            "--quality", type=Range(), metavar="LOW-HIGH", help="Only this range of quality, such as 0.2-0.8."
-        ),
-        click.option("--confidence", type=Range(), metavar="LOW-HIGH", help="Only this range of confidence."),
-        click.option("--split", type=click.Choice(SPLITS), help="Only one side of the split by question."),
-        click.option(
-            "--shares",
-            type=Parts(),
-            default="80/10/10",
-            show_default=True,
-            help="Shares of train, validation and test.",
-        ),
+    command = click.option(
+        "--shares", type=Parts(), default="80/10/10", show_default=True, help="Shares of train, validation and test."
+    )(command)
+    command = click.option("--split", type=click.Choice(SPLITS), help="Only one side of the split by question.")(
+        command
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return filter_options("those that a person decided")(command)
 
 
 @click.command()
@@ -132,7 +73,7 @@ def selection_options(command: F) -> F:
     show_default=True,
     help=f"How rows are written; csv and parquet for flat ones: {', '.join(n for n, f in FORMATS.items() if f.flat)}.",
 )
-@out_option(default="-", show_default=True, help="The file to write (a folder for hf); '-' for stdout.")
+@out_option(folders=True, default="-", show_default=True, help="The file to write (a folder for hf); '-' for stdout.")
 @click.option("--manifest", type=click.Path(path_type=Path, dir_okay=False), help="Write the manifest here too.")
 @selection_options
 @database_option
@@ -154,6 +95,8 @@ def export(context: click.Context, /, form: str, encoding: str, out: Path, manif
       masis export --format pairs --split train --out train.jsonl
       masis export --format hf --out dataset/
     """  # noqa: D301 (click reads the backspace)
+    if form != "hf":
+        not_a_folder(out)
     workbench = open_existing(given.pop("db"))
     if form in WHOLE:
         _refuse_filters(context, form)
@@ -190,19 +133,7 @@ def _refuse_filters(context: click.Context, form: str) -> None:
 
 def chosen_selection(given: dict[str, Any]) -> Selection:
     """Return the selection that the options describe."""
-    states = given["states"] or DECIDED
-    bounds = {name: given[name] or (None, None) for name in ("quality", "confidence")}
-    names = ("text", "tiers", "flags", "reasons", "fields", "datasets", "models", "reviewers")
-    cases = CaseFilter(
-        **{name: given[name] for name in names},
-        **{
-            f"{name}_{end}": value
-            for name, pair in bounds.items()
-            for end, value in zip(("from", "to"), pair, strict=True)
-        },
-        states=() if _ANY in states else states,
-    )
-    return Selection(cases, given["split"], given["shares"])
+    return Selection(chosen_filter(given, DECIDED), given["split"], given["shares"])
 
 
 def say_what(manifest: dict[str, Any], out: Path) -> None:

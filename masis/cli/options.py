@@ -51,10 +51,19 @@ def _check_exists(path: Path) -> None:
 
 
 def _checked_output(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
-    if value is None or value == STDIO:
+    return value if value is None else not_a_folder(_checked_place(ctx, param, value))
+
+
+def not_a_folder(value: Path) -> Path:
+    """Return a path to write a file to. Raises BadParameter where it is a folder."""
+    if value != STDIO and value.is_dir():
+        raise click.BadParameter(f"{printable(str(value))}: is a directory. Name a file in it.", param_hint="'--out'")
+    return value
+
+
+def _checked_place(_ctx: click.Context, _param: click.Parameter, value: Path) -> Path:
+    if value == STDIO:
         return value
-    if value.is_dir():
-        raise click.BadParameter(f"{printable(str(value))}: is a directory. Name a file in it.")
     if not value.parent.is_dir():
         raise click.BadParameter(f"{printable(str(value.parent))}: there is no such folder. Create it first.")
     return value
@@ -70,9 +79,13 @@ def sources_argument(name: str, **options: Any) -> Callable[[F], F]:
     return click.argument(name, nargs=-1, type=click.Path(path_type=Path), callback=_checked_sources, **options)
 
 
-def out_option(**options: Any) -> Callable[[F], F]:
-    """Add ``--out``: a file to write, or ``-`` for stdout."""
-    return click.option("--out", type=click.Path(path_type=Path), callback=_checked_output, **options)
+def out_option(*, folders: bool = False, **options: Any) -> Callable[[F], F]:
+    """Add ``--out``: a file to write, or ``-`` for stdout.
+
+    With ``folders`` it may be a folder that is there: the command itself calls ``not_a_folder`` where it writes a file.
+    """
+    check = _checked_place if folders else _checked_output
+    return click.option("--out", type=click.Path(path_type=Path), callback=check, **options)
 
 
 def database_option(command: F) -> F:

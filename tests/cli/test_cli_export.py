@@ -55,3 +55,18 @@ def test_what_makes_no_sense_is_wrong_use(masis: Masis, audited: Path, arguments
     result = masis("export", *arguments, "--db", audited)
     assert result.exit_code == 2
     assert said in " ".join(result.output.split())
+
+
+def test_a_folder_of_ours_is_written_again_and_no_file_takes_the_place_of_a_folder(
+    masis: Masis, tmp_path: Path
+) -> None:
+    database, out = tmp_path / "hf.db", tmp_path / "dataset"
+    file = tmp_path / "cases.jsonl"
+    file.write_bytes(lines(case("a")))
+    assert masis("audit", file, "--db", database).exit_code == 0
+    for _ in range(2):
+        assert masis("export", "--format", "hf", "--state", "any", "--out", out, "--db", database).exit_code == 0
+        assert (out / "manifest.json").is_file()
+    result = masis("export", "--format", "cases", "--out", out, "--db", database)
+    assert result.exit_code != 0
+    assert "is a directory. Name a file in it." in result.stderr

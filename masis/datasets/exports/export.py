@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
@@ -16,7 +14,7 @@ from masis.datasets.exports.formats import FORMATS, Format
 from masis.datasets.exports.manifest import FileDigest, Tally
 from masis.datasets.exports.sinks import ENCODINGS, DigestStream, sink_for
 from masis.datasets.exports.splits import SPLITS, Shares, splits
-from masis.datasets.writers.files import STDIO, whole_file
+from masis.datasets.writers.files import STDIO, whole_file, whole_folder
 from masis.errors import InputError
 from masis.schema.review import CaseState
 from masis.store import ALL_PARTS, CaseFilter, CaseOutcome, Parts, Store
@@ -155,11 +153,8 @@ def write_folder(
 
     Raises InputError where the folder holds something that is no export of ours.
     """
-    if folder.exists() and not (folder / MANIFEST).is_file() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError("holds other files", cure="Name a new folder.", file=str(folder))
     chosen, selection, watcher = FORMATS["hf"], selection or Selection(), watcher or Quiet()
-    made = Path(tempfile.mkdtemp(dir=folder.absolute().parent, prefix=f".{folder.name[:100]}."))
-    try:
+    with whole_folder(folder, MANIFEST) as made:
         (made / "data").mkdir()
         with contextlib.ExitStack() as files:
             opened = {side: files.enter_context((made / "data" / f"{side}.jsonl").open("wb")) for side in SPLITS}
@@ -175,21 +170,10 @@ def write_folder(
         manifest = watcher.on_end(tally.manifest(selection.described(), "jsonl", digests))
         (made / MANIFEST).write_bytes(manifest_bytes(manifest))
         (made / "README.md").write_text(_card(manifest), encoding="utf-8")
-        made.chmod(0o755)
-        _replace(made, folder)
-    except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
-        raise
     return Exported(tally.rows, manifest)
 
 
 MANIFEST = "manifest.json"
-
-
-def _replace(made: Path, folder: Path) -> None:
-    if folder.exists():
-        shutil.rmtree(folder)
-    made.replace(folder)
 
 
 def write_file(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import sys
 import tempfile
@@ -10,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+from masis.errors import InputError
 
 STDIO = Path("-")
 """Stands for stdin or stdout."""
@@ -49,6 +52,27 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
             isinstance(error, OSError) and error.errno is not None and error.filename is None
         ):  # as a full disk has it, which names no file
             raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
+
+
+@contextmanager
+def whole_folder(folder: Path, mark: str) -> Iterator[Path]:
+    """Give a new folder that takes the place of ``folder`` once it is complete; until then nothing changes.
+
+    ``mark`` names a file that stands in every folder of this kind. Raises InputError where ``folder`` is a file, or
+    holds files but no such one: it is somebody else's.
+    """
+    if folder.exists() and not (folder / mark).is_file() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError("holds other files", cure="Name a new folder.", file=str(folder))
+    made = Path(tempfile.mkdtemp(dir=folder.absolute().parent, prefix=f".{folder.name[:100]}."))
+    try:
+        yield made
+        made.chmod(0o755)
+        if folder.exists():
+            shutil.rmtree(folder)
+        made.replace(folder)
+    except BaseException:
+        shutil.rmtree(made, ignore_errors=True)
         raise
 
 

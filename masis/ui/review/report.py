@@ -1,4 +1,4 @@
-"""The audit report of one case: a page of HTML that needs nothing else, to print or to hand on.
+"""The audit report of a case: a page of HTML that needs nothing else, to print or to hand on; of several, a folder.
 
 No script, no image, no font from elsewhere; every text is escaped by the template. The same store gives the same bytes.
 """
@@ -6,16 +6,21 @@ No script, no image, no font from elsewhere; every text is escaped by the templa
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from masis.schema.review import LogEntry
+from masis.datasets.writers.files import whole_folder
+from masis.schema.review import CaseState, LogEntry
 from masis.schema.run import Run
 from masis.schema.wording import counted
-from masis.services import CaseView
-from masis.services.records import LogHead
+from masis.services import CaseView, Workbench
+from masis.services.cases import shown_flags
+from masis.services.records import CaseFilter, LogHead
 from masis.settings import Settings
 from masis.ui.review import scores
 from masis.ui.review.answer_view import EVIDENCE_SHOWN, answer_view, unaudited_answer_view
@@ -34,10 +39,11 @@ _TEMPLATES = Environment(
 )
 
 
-def case_report(view: CaseView, head: LogHead, run: Run | None = None) -> str:
+def case_report(view: CaseView, head: LogHead, run: Run | None = None, index: str = "") -> str:
     """Return the report of a case as HTML; of its newest finished run unless another one of the case is given.
 
-    ``head`` is the log's length and last digest, so that the report can be held against the log later.
+    ``head`` is the log's length and last digest, so that the report can be held against the log later. ``index`` is the
+    address of a page that lists this report beside others.
     """
     run = run or view.run
     return _TEMPLATES.get_template("report.html").render(
@@ -54,6 +60,7 @@ def case_report(view: CaseView, head: LogHead, run: Run | None = None) -> str:
         settings=_changed_settings(run) if run else [],
         history=[_entry(entry) for entry in reversed(view.history)],
         head=head,
+        index=index,
         evidence_left_out=max(0, len(view.case.evidence) - EVIDENCE_SHOWN),
         counted=counted,
         at=_at,
@@ -63,6 +70,90 @@ def case_report(view: CaseView, head: LogHead, run: Run | None = None) -> str:
 def report_name(case_id: str) -> str:
     """Return a file name for a case's report: letters, digits and hyphens, whatever the id holds."""
     return f"audit-{re.sub(r'[^A-Za-z0-9]+', '-', case_id).strip('-')[:80] or 'case'}.html"
+
+
+def write_reports(
+    workbench: Workbench, folder: Path, wanted: Sequence[str] | CaseFilter, on_case: Callable[[int], None] | None = None
+) -> int:
+    """Write a folder of reports that opens from disk: ``index.html`` and a page for each case; returns how many.
+
+    ``wanted`` are ids of cases, or a filter, whose order holds. The folder appears whole or not at all; one that holds
+    other files is refused. ``on_case`` hears how many are done. Raises InputError and UnknownRecord.
+    """
+    head = workbench.reviews.head()
+    rows: list[dict[str, Any]] = []
+    states: Counter[CaseState] = Counter()
+    names: set[str] = {INDEX}
+    with whole_folder(folder, INDEX) as made:
+        for done, case_id in enumerate(_ids(workbench, wanted), 1):
+            view = workbench.cases.open(case_id)
+            name = _new_name(case_id, names)
+            (made / name).write_text(case_report(view, head, index=INDEX), encoding="utf-8")
+            rows.append(_row(view, name))
+            states[view.state] += 1
+            if on_case:
+                on_case(done)
+        page = _TEMPLATES.get_template("report_index.html").render(
+            rows=rows,
+            states=[(STATE[state], count) for state, count in states.most_common()],
+            described=list(_described(wanted)),
+            head=head,
+            counted=counted,
+        )
+        (made / INDEX).write_text(page, encoding="utf-8")
+    return len(rows)
+
+
+INDEX = "index.html"
+_AT_ONCE = 100
+
+
+def _ids(workbench: Workbench, wanted: Sequence[str] | CaseFilter) -> Iterator[str]:
+    if not isinstance(wanted, CaseFilter):
+        yield from dict.fromkeys(wanted)
+        return
+    number, page = 1, workbench.cases.find(wanted.model_copy(update={"page": 1, "size": _AT_ONCE}))
+    while page.rows:
+        yield from (row.id for row in page.rows)
+        number += 1
+        page = workbench.cases.find(wanted.model_copy(update={"page": number, "size": _AT_ONCE}))
+
+
+def _new_name(case_id: str, names: set[str]) -> str:
+    """Return a file name that is not among ``names`` on any file system, and add it to them."""
+    first = name = report_name(case_id)
+    number = 2
+    while name.casefold() in names:
+        name, number = f"{first.removesuffix('.html')}-{number}.html", number + 1
+    names.add(name.casefold())
+    return name
+
+
+def _row(view: CaseView, name: str) -> dict[str, Any]:
+    run = view.run
+    flags = shown_flags(run, run.best or 0) if run and run.iterations else ()
+    return {
+        "name": name,
+        "id": view.case.id,
+        "query": view.case.query,
+        "state": STATE[view.state],
+        "original": run.iterations[0].critique.overall_quality_score if run and run.iterations else None,
+        "chosen": run.final_quality_score if run else None,
+        "revised": bool(run and run.best),
+        "run": run is not None,
+        "flags": [word for flag, word in FLAG.items() if flag in flags],
+        "reasons": [each.message for each in run.review_reasons] if run else [],
+        "standing": _standing(view),
+    }
+
+
+def _described(wanted: Sequence[str] | CaseFilter) -> Iterator[str]:
+    """Yield what narrows the list, as a person wrote it."""
+    if not isinstance(wanted, CaseFilter):
+        return
+    for name, value in wanted.model_dump(exclude_defaults=True).items():
+        words = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+        yield f"{name.replace('_', ' ')}: {words}"
 
 
 def _answer_views(view: CaseView, run: Run | None) -> list[dict[str, Any]]:
