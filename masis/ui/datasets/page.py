@@ -18,6 +18,8 @@ from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
 from masis.ui.shell.wording import MACHINE_HIDDEN, STATE, escaped
 
+NO_OTHER = ""
+"""No version is compared: none has this name."""
 COMPARED = 50
 """Cases of a comparison that are named on the page; `masis dataset compare` names all."""
 
@@ -159,13 +161,13 @@ def _comparison(workbench: Workbench, name: str, others: list[str]) -> None:
     if not others:
         return
     chosen = address.value("against")
-    show_value("dataset-against", chosen if chosen in others else None)
+    show_value("dataset-against", chosen if chosen in others else NO_OTHER)
+    # Not an empty box: its button for emptying it again is too small to be hit safely.
     st.selectbox(
         "Compare with",
-        others,
-        index=None,
+        (NO_OTHER, *others),
         key="dataset-against",
-        placeholder="Choose an earlier or later version",
+        format_func=lambda other: other or "Choose an earlier or later version",
         on_change=_choose_other,
     )
     if chosen not in others:
@@ -182,7 +184,7 @@ def _comparison(workbench: Workbench, name: str, others: list[str]) -> None:
 
 
 def _choose_other() -> None:
-    address.put("against", st.session_state["dataset-against"] or "")
+    address.put("against", st.session_state["dataset-against"])
 
 
 def compared(found: Comparison, first: str, second: str) -> str:
