@@ -144,6 +144,7 @@ CALLS: dict[str, tuple[Permission, Call]] = {
 READS = {
     *("drafts.get", "cases.open_for", "cases.find_for", "team.work", "team.next_open", "team.open_to"),
     *("team.count_open", "team.why_empty", "team.comments", "team.machine_hidden", "team.views"),
+    *("cases.facets_for", "cases.hides_machine_from", "cases.blinded"),
 }
 """What a person reads under their own name: whoever is let in may read."""
 
