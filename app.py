@@ -7,6 +7,8 @@ from pathlib import Path
 import streamlit as st
 
 from masis.ui.admin.health_page import health_notice
+from masis.ui.components.page_keys import page_keys
+from masis.ui.shell.address import value
 from masis.ui.shell.frame import crash_page, database_errors, page_icon, styles, tab_title
 from masis.ui.shell.reach import reach_notice
 from masis.ui.shell.reviewer import reviewer_badge, signed_in_or_stop
@@ -46,3 +48,5 @@ with database_errors() as workbench:
         leave(workbench)
 with crash_page():
     page.run()
+if page.url_path != "review" or not value("case"):
+    page_keys(page.url_path)

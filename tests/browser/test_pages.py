@@ -99,6 +99,44 @@ def test_rows_of_the_queue_are_walked_and_opened_by_keyboard(served: str, open_t
     expect(page).to_have_url(re.compile(r"/review\?order=oldest&case=docs-02-altered"))
 
 
+def test_every_page_shows_its_keys_and_letters_walk_the_rows(served: str, open_tab: OpenTab) -> None:
+    tab = open_tab(served)
+    page = tab.open("/queue?order=oldest")
+    links = page.locator("table.list tbody a")
+    expect(links).to_have_count(7)
+    keys = page.get_by_role("dialog", name="Keys")
+    page.keyboard.press("?")
+    expect(keys).to_be_visible()
+    expect(keys).to_contain_text("Search the cases")
+    page.keyboard.press("j")
+    expect(links.first).not_to_be_focused()
+    page.keyboard.press("Escape")
+    expect(keys).to_be_hidden()
+    page.keyboard.press("j")
+    expect(links.first).to_be_focused()
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    expect(links.nth(1)).to_be_focused()
+    page.keyboard.press("/")
+    search = page.get_by_label("Search")
+    expect(search).to_be_focused()
+    page.keyboard.type("jkh?/")
+    expect(search).to_have_value("jkh?/")
+    expect(keys).to_be_hidden()
+
+
+@pytest.mark.parametrize("path", ["/", "/settings", "/decisions", "/review"])
+def test_h_shows_the_keys_of_a_page_and_hides_them(served: str, open_tab: OpenTab, path: str) -> None:
+    page = open_tab(served).open(path)
+    keys = page.get_by_role("dialog", name="Keys")
+    page.keyboard.press("h")
+    expect(keys).to_be_visible()
+    expect(keys.get_by_text("Search the cases")).to_have_count(0)
+    page.keyboard.press("h")
+    expect(keys).to_be_hidden()
+
+
 def test_filters_behind_the_button_narrow_the_list_and_show_as_chips(served: str, open_tab: OpenTab) -> None:
     tab = open_tab(served)
     page = tab.open("/queue")

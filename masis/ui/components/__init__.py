@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 def registered(name: str, *parts: str) -> Callable[..., Any]:
     """Register the component of ``name.js`` and ``name.css``; to be called once, when a module is imported.
 
-    ``parts`` are further scripts that it needs.
+    ``parts`` are further scripts that it needs, each with its styles where it has any.
     """
 
     def source(file: str) -> str:
@@ -29,7 +29,7 @@ def registered(name: str, *parts: str) -> Callable[..., Any]:
     return st.components.v2.component(
         f"masis_{name}",
         html='<div class="root"></div>',
-        css=f"{source('base.css')}\n{source(f'{name}.css')}",
+        css="\n".join(source(f"{each}.css") for each in ("base", *parts, name) if (HERE / f"{each}.css").exists()),
         js="\n".join((streamlit_names(), *(source(f"{script}.js") for script in ("base", *parts, name)))),
     )
 

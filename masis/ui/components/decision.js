@@ -12,33 +12,12 @@ const panels = new WeakMap()
 // While a case gives way to the next, both may stand in the page for a moment: keys go to the newest only.
 let listening = null
 
-const named = (tag, className, text, attributes) => {
-  const element = make(tag, className, text)
-  for (const [name, value] of Object.entries(attributes ?? {})) element.setAttribute(name, value)
-  return element
-}
-const button = (className, text, key, onclick) => {
-  const element = named("button", className, "", { type: "button" })
-  element.append(make("span", "", text))
-  if (key) {
-    element.append(named("kbd", "", key, { "aria-hidden": "true" }))
-    element.setAttribute("aria-keyshortcuts", key === "Ctrl ↵" ? "Control+Enter" : key)
-  }
-  element.onclick = onclick
-  return element
-}
 const time = iso => {
   const at = new Date(iso)
   const clock = at.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" })
   return at.toDateString() === new Date().toDateString() ? clock : `${at.toLocaleDateString("en-GB", { day: "numeric", month: "short" })}, ${clock}`
 }
 const wellFormed = text => (text.toWellFormed ? text.toWellFormed() : text).replaceAll("\u0000", "")
-const typesIn = element => {
-  if (!(element instanceof HTMLElement)) return false
-  if (element.isContentEditable || ["TEXTAREA", "SELECT"].includes(element.tagName)) return true
-  return element.tagName === "INPUT" && !["radio", "checkbox", "button"].includes(element.type)
-}
-
 class Panel {
   constructor(root) {
     this.root = root
@@ -310,7 +289,7 @@ class Panel {
   }
 
   help() {
-    this.drawHelp()
+    fillKeySheet(this.el.help, this.data.keys)
     if (this.el.help.open) this.el.help.close()
     else this.el.help.showModal()
   }
@@ -628,28 +607,6 @@ class Panel {
       list.append(item)
     }
     el.history.replaceChildren(make("summary", "label", `History of this case: ${data.history.length} ${data.history.length === 1 ? "entry" : "entries"}`), list)
-  }
-
-  drawHelp() {
-    const { el, data } = this
-    if (el.help.children.length) return
-    const head = make("div", "row")
-    head.append(make("h2", "", "Keys"), button("quiet close", "Close", "Esc", () => el.help.close()))
-    el.help.append(head)
-    const groups = make("div", "key-groups")
-    for (const group of data.keys) {
-      const block = make("div", "")
-      block.append(make("h3", "", group.title))
-      const list = make("dl", "")
-      for (const [shown, does] of group.keys) {
-        const term = make("dt", "")
-        term.append(make("kbd", "", shown))
-        list.append(term, make("dd", "", does))
-      }
-      block.append(list)
-      groups.append(block)
-    }
-    el.help.append(groups, make("p", "dim", "Plain keys do nothing while you type; Esc leaves the field first."))
   }
 }
 

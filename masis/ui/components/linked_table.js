@@ -1,8 +1,18 @@
 // A table whose rows lead somewhere: real links, so that they open in another tab too, and arrow keys between the rows.
 // Streamlit's own tables open nothing by keyboard.
+// J and K (page_keys.js) ask every table on the page; the first that can walk takes the step.
+const walkers = new WeakMap()
+
 export default function (component) {
   const root = component.parentElement.querySelector(".root")
-  if (root) whenReleased(root, () => drawTable(root, component))
+  if (!root) return
+  whenReleased(root, () => drawTable(root, component))
+  const walked = event => {
+    if (event.defaultPrevented || !root.isConnected) return
+    if (walkers.get(root)?.(event.detail.step, event.detail.within)) event.preventDefault()
+  }
+  window.addEventListener("masis-row", walked)
+  return () => window.removeEventListener("masis-row", walked)
 }
 
 function drawTable(root, { data, setTriggerValue }) {
@@ -76,5 +86,12 @@ function drawTable(root, { data, setTriggerValue }) {
     links[Math.min(Math.max(there, 0), links.length - 1)].focus()
   }
   root.append(table)
+  walkers.set(root, (step, within) => {
+    const here = links.findIndex(link => link.closest("tr") === root.getRootNode().activeElement?.closest("tr"))
+    if (!links.length || root.offsetParent === null || (within && here < 0)) return false
+    const there = here < 0 ? (step > 0 ? 0 : links.length - 1) : Math.min(Math.max(here + step, 0), links.length - 1)
+    links[there].focus()
+    return true
+  })
   if (focused) links.find(link => link.dataset.open === focused)?.focus()
 }

@@ -39,7 +39,7 @@ MACHINE_SHOWN = ("marks", "findings", "verdicts", "scores")
 _FORM = "decision-form"
 _PREVIOUS = "previous-decision"
 _CARRIED = "carried-message"
-_COMPONENT = registered("decision")
+_COMPONENT = registered("decision", "key_sheet")
 
 
 @dataclass

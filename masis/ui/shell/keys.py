@@ -23,6 +23,14 @@ class KeyGroup(TypedDict):
     keys: list[tuple[str, str]]
 
 
+class PageKeys(TypedDict):
+    """The keys of a page for its component: the sheet, whether rows are walked, the name of its search field."""
+
+    keys: list[KeyGroup]
+    rows: bool
+    search: str | None
+
+
 APPROVE = Key("A", "A", "Approve the answer shown, and open the next case")
 OVERRIDE = Key("O", "O", "Override: correct the answer")
 REJECT = Key("X", "X", "Reject the answer")
@@ -45,6 +53,11 @@ PREVIOUS_ISSUE = Key("Shift+F", "Shift F", "Previous issue")
 DIFF = Key("D", "D", "Show what changed between iterations")
 SWITCH = Key("V", "V", "Switch between the chosen answer and the original")
 HELP = Key("H", "H or ?", "Show or hide these keys")
+NEXT_ROW = Key("J", "J or ↓", "Next row of a list")
+PREVIOUS_ROW = Key("K", "K or ↑", "Previous row of a list")
+ENDS = Key("Home", "Home End", "First and last row, once a row has the focus")
+OPEN = Key("Enter", "Enter", "Open the row; with Ctrl in another tab")
+SEARCH = Key("/", "/", "Search the cases")
 
 GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
     ("Decide", (APPROVE, OVERRIDE, REJECT, ESCALATE, REASON, CORRECT, NOTE, LABELS, SUBMIT, LEAVE, UNDO)),
@@ -52,7 +65,27 @@ GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
     ("Look", (NEXT_ISSUE, PREVIOUS_ISSUE, SWITCH, ITERATION_BACK, ITERATION_FORWARD, DIFF, HELP)),
 )
 
+_ROWS = (NEXT_ROW, PREVIOUS_ROW, ENDS, OPEN)
+_WITHOUT_LISTS = frozenset({"new", "settings", "health"})
+"""Pages without a table whose rows lead somewhere."""
+
 
 def key_map() -> list[KeyGroup]:
     """All keys of the case page, in groups."""
-    return [{"title": title, "keys": [(key.shown, key.does) for key in keys]} for title, keys in GROUPS]
+    return [_group(title, keys) for title, keys in GROUPS]
+
+
+def page_key_map(page: str) -> PageKeys:
+    """The keys of a page without a decision form; ``page`` is the last part of its address, empty for the overview."""
+    rows = page not in _WITHOUT_LISTS
+    search = "search" if page == "queue" else None
+    groups = [
+        *([_group("Lists", _ROWS)] if rows else []),
+        _group("This page", (*([SEARCH] if search else []), HELP)),
+        *(_group(f"On a case: {title.lower()}", keys) for title, keys in GROUPS),
+    ]
+    return {"keys": groups, "rows": rows, "search": search}
+
+
+def _group(title: str, keys: tuple[Key, ...]) -> KeyGroup:
+    return {"title": title, "keys": [(key.shown, key.does) for key in keys]}

@@ -1,0 +1,68 @@
+// The keys of a page that lists things: the sheet of keys, the rows of its tables, the search field.
+const pageKeys = new WeakMap()
+
+class PageKeys {
+  constructor(root) {
+    this.root = root
+    this.sheet = named("dialog", "sheet", "", { "aria-label": "Keys" })
+    root.append(this.sheet)
+    this.pressed = event => this.key(event)
+    document.addEventListener("keydown", this.pressed)
+  }
+
+  update({ data }) {
+    const groups = JSON.stringify(data.keys)
+    if (this.groups === groups) return
+    this.groups = groups
+    this.data = data
+    this.sheet.replaceChildren()
+    if (this.sheet.open) fillKeySheet(this.sheet, data.keys)
+  }
+
+  leave() { document.removeEventListener("keydown", this.pressed) }
+
+  key(event) {
+    if (!this.root.isConnected) { this.leave(); return }
+    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || typesIn(event.composedPath()[0])) return
+    if (document.querySelector(STREAMLIT.elements.dialog)) return
+    const press = event.key.length === 1 ? event.key.toLowerCase() : event.key
+    const toggles = press === "h" || press === "?"
+    if (this.sheet.open && !toggles) return
+    const search = press === "/" && this.data.search ? document.querySelector(`.st-key-${this.data.search} input`) : null
+    const does = toggles && !event.repeat ? () => this.help()
+      : search ? () => { search.focus(); search.select() }
+      : press === "j" && this.data.rows ? () => walk(1)
+      : press === "k" && this.data.rows ? () => walk(-1) : null
+    if (!does) return
+    event.preventDefault()
+    does()
+  }
+
+  help() {
+    fillKeySheet(this.sheet, this.data.keys)
+    if (this.sheet.open) this.sheet.close()
+    else this.sheet.showModal()
+  }
+}
+
+// The table in which the focus is goes on by a row; where it is in none, the first table of the page is entered.
+function walk(step) {
+  for (const within of [true, false]) {
+    if (!window.dispatchEvent(new CustomEvent("masis-row", { detail: { step, within }, cancelable: true }))) return
+  }
+}
+
+export default function (component) {
+  const root = component.parentElement.querySelector(".root")
+  if (!root) return
+  let keys = pageKeys.get(root)
+  if (!keys) {
+    keys = new PageKeys(root)
+    pageKeys.set(root, keys)
+  }
+  keys.update(component)
+  return () => {
+    keys.leave()
+    pageKeys.delete(root)
+  }
+}
