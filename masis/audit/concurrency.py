@@ -16,7 +16,7 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from functools import cache, partial
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from greenlet import getcurrent, greenlet
@@ -77,25 +77,55 @@ def settled(future: Future[T]) -> T:
     return future.result()
 
 
-@cache
-def _pool() -> ThreadPoolExecutor:
-    """Return the threads that all runs of the process share: starting one costs more than writing a prompt.
+class _Shared(Generic[T]):
+    """What all runs of the process share: made on first use, once, however many threads ask for it at that moment.
+
+    ``functools.cache`` calls its function again for each thread that asks before the first result is there. Of two
+    event loops the first would go on with what was begun on it, and its work could wait for nothing of the second.
+    """
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._made: T | None = None
+        self._lock = threading.Lock()
+
+    def __call__(self) -> T:
+        """Return it, made by whoever asks first."""
+        if self._made is None:
+            with self._lock:
+                if self._made is None:
+                    self._made = self._make()
+        return self._made
+
+    def forget(self) -> None:
+        """Make it anew at the next use; with a new lock, since a fork may have copied one that nobody will release."""
+        self._made = None
+        self._lock = threading.Lock()
+
+
+def _new_pool() -> ThreadPoolExecutor:
+    """Return the threads that calls run on side by side: starting one costs more than writing a prompt.
 
     There are more of them than any limit of calls, and no task starts another, so none waits for a thread in vain.
     """
     return ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="calls")
 
 
+_pool = _Shared(_new_pool)
+
+
 _ON_LOOP = "on_loop"
 """The attribute that marks work on the event loop's thread which hands what it waits for to the loop."""
 
 
-@cache
-def _loop() -> asyncio.AbstractEventLoop:
-    """Return the event loop that all runs of the process share, on a thread of its own."""
+def _new_loop() -> asyncio.AbstractEventLoop:
+    """Return a running event loop, on a thread of its own."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="event loop", daemon=True).start()
     return loop
+
+
+_loop = _Shared(_new_loop)
 
 
 async def _driven(work: Callable[[], T]) -> T:
@@ -233,16 +263,18 @@ def flag() -> Flag:
     return _LoopFlag() if on_loop() else threading.Event()
 
 
-@cache
+_computing = _Shared(lambda: ThreadPoolExecutor((os.cpu_count() or 1) + 4, thread_name_prefix="audit"))
+
+
 def computing() -> ThreadPoolExecutor:
     """Return the threads of audits that ask no model: they compute, and more of them at once would not be faster."""
-    return ThreadPoolExecutor((os.cpu_count() or 1) + 4, thread_name_prefix="audit")
+    return _computing()
 
 
 def _forget() -> None:
     """Let a forked child begin anew: it inherits no threads."""
-    for shared in (_pool, _loop, computing):
-        shared.cache_clear()
+    for shared in (_pool, _loop, _computing):
+        shared.forget()
 
 
 os.register_at_fork(after_in_child=_forget)

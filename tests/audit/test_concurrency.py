@@ -15,6 +15,7 @@ from types import FrameType
 
 import pytest
 
+from masis.audit import concurrency
 from masis.audit.concurrency import (
     Flag,
     awaited,
@@ -26,7 +27,7 @@ from masis.audit.concurrency import (
     start_on_loop,
 )
 from masis.errors import StepError
-from tests.waiting import until
+from tests.waiting import joined, until
 
 
 class Interrupted(Exception):
@@ -184,6 +185,42 @@ def test_a_flag_that_another_thread_sets_wakes_work_on_the_loop() -> None:
     until(lambda: time.monotonic() > time_out, "the first wait is over")
     made[0].set()
     assert settled(future) == (False, True)
+
+
+def test_threads_that_ask_for_the_loop_at_once_before_there_is_one_get_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    askers, made = 24, list[asyncio.AbstractEventLoop]()
+
+    def slowly() -> asyncio.AbstractEventLoop:
+        made.append(concurrency._new_loop())
+        until(lambda: asking.n_waiting == 0, "all threads are past the barrier, and ask")
+        return made[-1]
+
+    asking = threading.Barrier(askers)
+    monkeypatch.setattr(concurrency, "_loop", concurrency._Shared(slowly))
+    served: list[int] = []
+
+    async def here() -> None:
+        served.append(id(asyncio.get_running_loop()))
+
+    def ask(start: bool) -> None:
+        asking.wait(20)
+        if start:
+            settled(start_on_loop(lambda: awaited(here())))
+        else:
+            awaited(here())
+
+    threads = [threading.Thread(target=ask, args=(number % 2 == 0,)) for number in range(askers)]
+    for thread in threads:
+        thread.start()
+    joined(threads)
+    for loop in made:
+        loop.call_soon_threadsafe(loop.stop)
+        until(lambda loop=loop: not loop.is_running(), "the loop ends")
+        loop.close()
+    assert len(made) == 1
+    assert served == [id(made[0])] * askers
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
