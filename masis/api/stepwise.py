@@ -11,6 +11,7 @@ is the host's affair. What comes back is a run that has grown by the pass, and t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from masis.api.roles import build_roles
@@ -56,7 +57,8 @@ def audit_once(
     number = len(known) + 1
     steps = StepsDone(iteration_number=number, critique=critique) if critique else None
     one_pass = settings.model_copy(update={"max_iterations": number, "evaluate": "never"})
-    return _continued(case, one_pass, before, Progress(iterations=known, steps=steps), on_event, cancelled)
+    progress = Progress(iterations=known, steps=steps, rewritten=True)
+    return _continued(case, one_pass, before, progress, on_event, cancelled)
 
 
 def evaluate_once(
@@ -180,7 +182,7 @@ def _continued(
         run_id=before.id if before else loop.new_run_id(),
         case_digest=case.digest(),
         cancelled=cancelled,
-        progress=Progress(iterations=progress.iterations, steps=progress.steps, warnings=warnings),
+        progress=replace(progress, warnings=warnings),
     )
     finished = len(progress.iterations)
     run = observation.run_to_completion(

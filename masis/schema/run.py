@@ -132,7 +132,8 @@ class Acceptance(Record):
 class Iteration(Record):
     """One audited answer (CRITIC-LOOP-ITERATION).
 
-    ``revision`` is the one made from this answer, which the next iteration audits; None in the last iteration.
+    ``revision`` is the one made from this answer, which the next iteration audits. The last iteration has one only
+    where it changed nothing, which ended the loop.
     ``changes_made`` says what changed to arrive at this answer; empty in the first. ``step_ms`` holds milliseconds.
     """
 

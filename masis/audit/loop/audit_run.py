@@ -81,7 +81,7 @@ class AuditRun:
         yield self.reporter.event("run_started", data=begun)
         try:
             answer = yield from self._first_answer()
-            reason = "error" if answer is None else (yield from self._iterate(answer))
+            reason = "error" if answer is None else (yield from self._iterate(answer, progress.rewritten))
         except Cancelled:
             reason = "cancelled"
         except BaseException:
@@ -178,9 +178,9 @@ class AuditRun:
         self.mark += len(calls)
         return calls
 
-    def _iterate(self, answer: str) -> Generator[Event, None, TerminationReason]:
+    def _iterate(self, answer: str, rewritten: bool) -> Generator[Event, None, TerminationReason]:
         revision = self.iterations[-1].revision if self.iterations else None
-        if self.iterations and revision is None:
+        if self.iterations and (revision is None or not (rewritten or self._changed(revision))):
             self.control.budget.begin_iteration()
             reason, revision = yield from self._next()
             if reason is not None:
@@ -191,34 +191,46 @@ class AuditRun:
             if reason is not None:
                 return reason
 
+    def _changed(self, revision: Revision) -> bool:
+        """Return whether the revision made from the last answer is another text: if not, there is nothing to audit."""
+        return revision.revised_answer != self.iterations[-1].answer
+
     def _next(self) -> Generator[Event, None, tuple[TerminationReason | None, Revision | None]]:
-        """Stop with a reason, or go on with a revision."""
+        """Stop with a reason, or go on with a revision: the one that was kept where a run was cut short after it."""
         reason = routing.stop_reason(self.iterations, self.settings)
-        revision = None
-        if reason is None and self.control.budget.loop_left_s() < 0:
+        last = self.iterations[-1]
+        revision = last.revision
+        if reason is None and revision is None and self.control.budget.loop_left_s() < 0:
             yield from self.reporter.warn(
                 None, None, f"The loop passed its deadline of {self.settings.loop_deadline_s:g} s."
             )
             reason = "error"
         if reason is None:
-            revision = yield from self._revise()
+            revision = revision or (yield from self._revise())
             if revision is None:
                 reason = "error"
-            elif revision.revised_answer == self.iterations[-1].answer:
+            elif not self._changed(revision):
                 reason = "convergence"
-        last = self.iterations[-1]
+        if revision is not None:
+            last = last.model_copy(update={"revision": revision})
         if reason is not None and last.evaluation is None and self.settings.evaluate != "never":
+            if revision is not None:
+                last = self._recorded(last)
+                self.keep(last)  # a run cut short during the evaluation must not ask for the revision again
             evaluated = yield from self._evaluate(self._context(last), last.critique)
             last = last.model_copy(update={"evaluation": evaluated})
-        elif revision is not None:
-            last = last.model_copy(update={"revision": revision})
-        last = last.model_copy(update={"step_ms": last.step_ms | self.step_ms, "calls": (*last.calls, *self._filed())})
+        last = self._recorded(last)
         self.iterations[-1] = last
         self.keep(last)
         data = step_events.of_iteration(last)
         self._log_iteration(last, data)
         yield self.reporter.event("iteration_finished", iteration=last.iteration_number, data=data)
         return reason, None if reason else revision
+
+    def _recorded(self, iteration: Iteration) -> Iteration:
+        """Return the iteration with the time of its steps and the calls that were made since it was audited."""
+        times, calls = iteration.step_ms | self.step_ms, (*iteration.calls, *self._filed())
+        return iteration.model_copy(update={"step_ms": times, "calls": calls})
 
     def _log_iteration(self, iteration: Iteration, data: dict[str, Any]) -> None:
         words = (

@@ -62,7 +62,9 @@ class Roles:
 class Progress:
     """How far an interrupted run had come: its finished iterations, the last with the revision made from it.
 
-    ``steps`` are those that the iteration after them had finished.
+    ``steps`` are those that the iteration after them had finished. ``rewritten`` says that somebody outside of the
+    audit wrote the last revision: it is audited even if its text is that of the answer before it, where a reviser's
+    ends the loop.
     """
 
     draft: Draft | None = None
@@ -70,6 +72,7 @@ class Progress:
     events: int = 0
     warnings: tuple[RunWarning, ...] = ()
     steps: StepsDone | None = None
+    rewritten: bool = False
 
 
 def new_run_id() -> str:
