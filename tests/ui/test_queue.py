@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 import streamlit as st
 
+from masis.schema.case import Case
 from masis.schema.run import MUST_LOOK, ReviewCode
 from masis.services import Workbench
+from masis.services.cases import shown_flags
 from masis.settings import Settings
 from masis.store.records import CaseFilter
 from masis.ui.queue.case_list import ORDER_SAYS, case_row
@@ -96,6 +99,30 @@ def test_the_way_to_a_case_keeps_the_list_it_stands_in(query: dict[str, str], au
     query |= {"q": "a&b=c", "state": "needs_review", "seed": "3", "case": "another", "iteration": "2"}
     row: Any = case_row(audited_workbench.store.cases.summary("docs-02-altered"), address.list_parameters())
     assert row["cells"][0]["href"] == "review?q=a%26b%3Dc&state=needs_review&seed=3&case=docs-02-altered"
+
+
+def test_a_quote_that_is_not_in_its_evidence_has_a_chip_and_a_filter(tmp_path: Path) -> None:
+    workbench = Workbench.open(tmp_path / "quotes.db")
+    for name, quote in (("true", "The bridge is 120 metres long."), ("false", "The bridge is 150 metres long.")):
+        case = Case.model_validate(
+            {
+                "id": name,
+                "query": "How long is the bridge?",
+                "answer": "The bridge is 120 metres long.",
+                "evidence": [{"id": "a", "text": "The bridge is 120 metres long."}],
+                "citations": [{"start": 0, "end": 30, "evidence_id": "a", "quote": quote}],
+            }
+        )
+        workbench.cases.add(ADA, [case])
+        workbench.audits.audit(ADA, case)
+    (found,) = workbench.cases.find(CaseFilter(flags=("misquoted",))).rows
+    assert found.id == "false"
+    row: Any = case_row(found, {})
+    assert "misquoted" in str(row)
+    run = workbench.cases.open("false").run
+    assert run is not None
+    assert "misquoted" in shown_flags(run, 0)  # what the head of the case shows
+    workbench.close()
 
 
 def test_the_order_says_what_comes_first_and_telling_names_the_three_that_disagree(

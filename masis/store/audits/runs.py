@@ -131,6 +131,7 @@ def faults(iteration: Iteration) -> list[str]:
     unscored = iteration.quality_score is None or "unscored" in verdicts
     signs = (
         ("invalid_reference", bool(audit.invalid_citations)),
+        ("misquoted", any(quote.finding != "verbatim" for quote in audit.quotes)),
         ("uncited", bool(audit.uncited_claims)),
         ("misattributed", "misattributed" in references),
         ("redundant", "redundant" in references),

@@ -58,6 +58,9 @@ FLAG: dict[str, Word] = {
     "invalid_reference": Word("fabricated citation", "bad"),
     "contradicted": Word("contradicted", "bad"),
     "unsupported": Word("unsupported", "bad"),
+    "misquoted": Word(
+        "misquoted", "bad", "A citation quotes words that its evidence does not hold, or not in one place"
+    ),
     "misattributed": Word("misattributed", "warn"),
     "uncited": Word("uncited", "warn"),
     "conflicting_evidence": Word("sources conflict", "warn"),
@@ -104,6 +107,9 @@ REASON: dict[ReviewCode, Word] = {
 
 RULE: dict[str, Word] = {
     "fabricated_reference": Word("fabricated", "bad", "Points at evidence that does not exist"),
+    "fabricated_quote": Word("fabricated quote", "bad", "A citation quotes words that no evidence holds"),
+    "spliced_quote": Word("spliced quote", "bad", "A citation quotes words put together from several places"),
+    "quote_from_another_document": Word("quoted elsewhere", "bad", "The quote stands in other evidence than it names"),
     "misattributed_reference": Word("misattributed", "warn", "Another chunk of evidence supports it"),
     "redundant_reference": Word("redundant", "calm", "The other citations support the sentence without it"),
     "uncited_sentence": Word("uncited", "warn", "Asserts something and cites nothing"),
