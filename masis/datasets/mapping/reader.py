@@ -17,9 +17,9 @@ from masis.datasets.mapping.detection import fitting, profile_for
 from masis.datasets.mapping.paths import parsed, text_of, value_at
 from masis.datasets.mapping.profile import Profile
 from masis.datasets.mapping.replies import read_reply
-from masis.datasets.mapping.seen import SeenIds
 from masis.datasets.readers.cases import completed, content_id, likely_misnamed, read_case_lines
 from masis.datasets.readers.lines import open_lines
+from masis.datasets.readers.seen import SeenIds
 from masis.errors import InputError
 from masis.schema.case import Case
 from masis.schema.explain import explain_all, kind_of, name_elsewhere

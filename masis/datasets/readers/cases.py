@@ -1,7 +1,7 @@
 """Cases from JSON Lines, one at a time: each line is a case or an error that names file, line, field and cure.
 
-Memory stays flat whatever the size of the file: one line at a time, and about 300 bytes for each id met, so that a
-repeated id can be named with both its lines. What is not done here: nothing is stored, and nothing is dropped.
+Memory stays flat whatever the size of the file: one line at a time, and 20 bytes for each id met, so that a repeated
+id can be named with both its lines. What is not done here: nothing is stored, and nothing is dropped.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 from pydantic import ValidationError
 
 from masis.datasets.readers.lines import MAX_LINE_BYTES, Line, open_lines, read_lines
+from masis.datasets.readers.seen import SeenIds
 from masis.datasets.readers.strict_json import parse_object
 from masis.errors import InputError
 from masis.schema.case import Case
@@ -27,11 +28,6 @@ class CaseLine(NamedTuple):
     number: int
     end: int
     found: Case | InputError
-
-
-class _Seen(NamedTuple):
-    line: int
-    digest: bytes
 
 
 def read_cases(source: Path | BinaryIO, *, name: str | None = None) -> Iterator[Case | InputError]:
@@ -72,7 +68,7 @@ def likely_misnamed(case: Case) -> str | None:
 
 
 def _read(stream: BinaryIO, name: str, max_line_bytes: int, *, close: bool = False) -> Iterator[CaseLine]:
-    seen: dict[str, _Seen] = {}
+    seen = SeenIds()
     lines = 0
     try:
         for line in read_lines(stream, max_bytes=max_line_bytes):
@@ -95,7 +91,7 @@ def _read(stream: BinaryIO, name: str, max_line_bytes: int, *, close: bool = Fal
         yield CaseLine(1, 0, InputError("holds no case", cure=cure, file=name))
 
 
-def _case_of(line: Line, seen: dict[str, _Seen], max_line_bytes: int) -> Case | InputError | None:
+def _case_of(line: Line, seen: SeenIds, max_line_bytes: int) -> Case | InputError | None:
     if line.content is None:
         return InputError(
             f"is longer than {max_line_bytes // 2**20} MiB",
@@ -105,15 +101,15 @@ def _case_of(line: Line, seen: dict[str, _Seen], max_line_bytes: int) -> Case | 
         case = _validated(line.content)
     except InputError as error:
         return error
-    digest = hashlib.blake2b(line.content, digest_size=8).digest()
-    first = seen.setdefault(case.id, _Seen(line.number, digest))
-    if first.line == line.number:
+    digest = hashlib.blake2b(line.content, digest_size=8).hexdigest()
+    first = seen.first(case.id, line.number, digest)
+    if first.number == line.number:
         return case
-    if first.digest == digest:
+    if first.digest == int(digest, 16):
         return None
     shown = case.id if len(case.id) <= 80 else case.id[:77] + "..."
     return InputError(
-        f"is {shown!r}, as in line {first.line}, with other content",
+        f"is {shown!r}, as in line {first.number}, with other content",
         cure="Give each case an id of its own, or remove one of the two.",
         field="id",
     )

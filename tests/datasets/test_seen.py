@@ -7,8 +7,8 @@ import tracemalloc
 
 import pytest
 
-from masis.datasets.mapping import seen
-from masis.datasets.mapping.seen import First, SeenIds
+from masis.datasets.readers import seen
+from masis.datasets.readers.seen import First, SeenIds
 
 
 def digest_of(text: str) -> str:
