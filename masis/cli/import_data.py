@@ -73,10 +73,15 @@ def import_files(
     workbench = open_workbench(database)
     errors = ErrorReport()
     for file in files:
-        if profile is None and file != STDIO and is_archive(file):
-            say(f"{file}: {workbench.exports.read_archive(operator(), file)}")
-        else:
-            _import_cases(file, profile, workbench, errors, strict)
+        name = "stdin" if file == STDIO else str(file)
+        with _readable(file) as path:
+            if profile is None and is_archive(path):
+                try:
+                    say(f"{name}: {workbench.exports.read_archive(operator(), path)}")
+                except InputError as error:
+                    raise error.at(file=name) from error
+            else:
+                _import_cases(path, name, profile, workbench, errors, strict)
     say(f"Database: {database}")
     if errors.count:
         raise JobFailed(f"{counted(errors.count, 'error')}, named above. Everything else is stored.")
@@ -103,13 +108,14 @@ def _show_all(files: tuple[Path, ...], profile: Profile | None, strict: bool) ->
     """Show what would be read: the first cases on stdout, every problem on stderr, and nothing stored."""
     failed = 0
     for file in files:
-        if file != STDIO and profile is None and is_archive(file):
-            say(f"{file}: an archive of the workbench, which goes into an empty database.")
-            continue
+        name = "stdin" if file == STDIO else str(file)
         good = bad = 0
         try:
             with _readable(file) as path:
-                for row in read_any(path, profile, name=str(file)):
+                if profile is None and is_archive(path):
+                    say(f"{name}: an archive of the workbench, which goes into an empty database.")
+                    continue
+                for row in read_any(path, profile, name=name):
                     problems = [*row.problems, *(row.notes if strict else ())]
                     for problem in problems or row.notes:
                         say(str(problem))
@@ -121,7 +127,7 @@ def _show_all(files: tuple[Path, ...], profile: Profile | None, strict: bool) ->
         except InputError as error:
             say(str(error))
             bad += 1
-        say(f"{file}: {counted(good, 'case')} would be imported, {counted(bad, 'row')} would not. Nothing is stored.")
+        say(f"{name}: {counted(good, 'case')} would be imported, {counted(bad, 'row')} would not. Nothing is stored.")
         failed += bad
     if failed:
         raise JobFailed(f"{counted(failed, 'row')} can't be imported, for the reasons above.")
@@ -139,21 +145,22 @@ def _readable(file: Path) -> Iterator[Path]:
         yield Path(held.name)
 
 
-def _import_cases(file: Path, profile: Profile | None, workbench: Workbench, errors: ErrorReport, strict: bool) -> None:
-    progress = Progress("Importing", None if file == STDIO else file.stat().st_size)
+def _import_cases(
+    path: Path, name: str, profile: Profile | None, workbench: Workbench, errors: ErrorReport, strict: bool
+) -> None:
+    progress = Progress("Importing", path.stat().st_size)
     added = unchanged = 0
     noted = False
     try:
-        with progress, _readable(file) as path:
-            name = "stdin" if file == STDIO else str(file)
+        with progress:
             for step in workbench.imports.add_file(operator(), path, profile, name=name, strict=strict):
                 added, unchanged = step.added, step.unchanged
                 progress.move(step.end, f"{step.rows:,} read")
                 for problem in step.problems:
-                    errors.add(problem if isinstance(problem, InputError) else f"{file}: {problem}")
+                    errors.add(problem if isinstance(problem, InputError) else f"{name}: {problem}")
                 if step.notes and not noted:
                     noted = True
                     progress.say(f"{step.notes[0]} (Said once a file; --strict refuses such rows.)")
     finally:
         there = f", {counted(unchanged, 'case')} there already" if unchanged else ""
-        say(f"{file}: {counted(added, 'case')} imported{there}.")
+        say(f"{name}: {counted(added, 'case')} imported{there}.")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import Masis, case, lines
+from masis.services import Workbench
+from tests.cli.running import Masis, case, lines, start
 
 
 @pytest.fixture
@@ -70,3 +71,33 @@ def test_a_folder_of_ours_is_written_again_and_no_file_takes_the_place_of_a_fold
     result = masis("export", "--format", "cases", "--out", out, "--db", database)
     assert result.exit_code != 0
     assert "is a directory. Name a file in it." in result.stderr
+
+
+@pytest.mark.slow
+def test_exported_cases_go_through_a_pipe_into_an_audit(masis: Masis, tmp_path: Path) -> None:
+    given = [case("a"), case("b", query="Wie lang ist die Brücke?", metadata={"a": [1]})]
+    (tmp_path / "cases.jsonl").write_bytes(lines(*given))
+    assert masis("import", tmp_path / "cases.jsonl", "--db", tmp_path / "one.db").exit_code == 0
+    for database in ("one.db", "other.db"):  # the one that is being exported, and a new one
+        with (
+            start("export", "--format", "cases", "--db", tmp_path / "one.db") as exporting,
+            start("audit", "-", "--out", "-", "--db", tmp_path / database, stdin=exporting.stdout) as auditing,
+        ):
+            out, said = auditing.communicate(timeout=100)
+            assert (exporting.wait(timeout=10), auditing.returncode) == (0, 0), said
+            assert exporting.stderr is not None
+            assert exporting.stderr.read() == "2 lines written.\n"
+        assert [json.loads(line)["case_id"] for line in out.splitlines()] == ["a", "b"]
+        assert "2 cases audited" in said
+        with Workbench.open(tmp_path / database).store as store:
+            assert [store.cases.get(each["id"]).to_json_dict() for each in given] == given
+
+
+def test_an_archive_comes_in_through_standard_input(masis: Masis, audited: Path, tmp_path: Path) -> None:
+    archive = masis("export", "--db", audited).stdout_bytes
+    result = masis("import", "-", "--db", tmp_path / "copy.db", stdin=archive)
+    assert (result.exit_code, result.stderr.splitlines()[0][:21]) == (0, "stdin: 2 cases, 2 run"), result.stderr
+    assert masis("export", "--db", tmp_path / "copy.db").stdout_bytes == archive
+    cut = masis("import", "-", "--db", tmp_path / "cut.db", stdin=archive[: len(archive) // 2])
+    assert cut.exit_code == 1
+    assert cut.stderr.startswith("Error: stdin, line ")
