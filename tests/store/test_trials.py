@@ -1,6 +1,8 @@
 """Processes that audit, decide, import, ingest, purge and back up at once: killed at random moments, or side by side.
 
-Every run of the tests tries little of it; ``make soak`` kills 500 times and has eight processes work for two minutes.
+Audits are by the offline roles and by models, which a scripted server on loopback stands for. What a killed process had
+begun is resumed, and must come to what an audit comes to that was never cut short. Every run of the tests tries little
+of it; ``make soak`` kills 500 times and has eight processes work for two minutes.
 """
 
 from __future__ import annotations
@@ -10,36 +12,73 @@ import multiprocessing
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from masis.llm.providers import openai_compatible
 from masis.schema.actor import Actor
+from masis.schema.case import Case
 from masis.schema.review import Decision
+from masis.schema.run import Run
 from masis.services import Workbench
 from masis.services.records import Received
 from masis.services.retention import rule_of
+from masis.settings import Settings
 from masis.store.core import backup
 from tests.store.factories import a_case
 
 log = logging.getLogger(__name__)
-KINDS = ("import", "audit", "decide", "ingest", "purge", "backup")
+ROOT = Path(__file__).resolve().parents[2]
+KINDS = {"import": 4, "audit": 3, "ask": 4, "decide": 6, "ingest": 4, "purge": 1, "backup": 1}
+"""What a process does, and how often beside the others; ``ask`` is an audit by models."""
+
+ANSWERS = {
+    "revised": "It was opened in 1932 [1]. It is painted grey [7].",
+    "unchanged": "The bridge opened on 19 March 1932 [1]. It is painted grey [7].",
+    "drafted": None,
+}
+"""What is audited: an answer that the models rewrite, one that they revise without a change, and one they write."""
+
+CONTEXT = multiprocessing.get_context("fork")
+ROLES = ("drafter", "verifier", "critic", "reviser", "evaluator")
+OFFLINE = Settings()
+LOADED = openai_compatible.__name__
+"""What every process would spend its first second on, were it not loaded before they are forked."""
 
 
-def _work(path: Path, number: int, seconds: float, report: Connection) -> None:
+@pytest.fixture
+def models() -> Iterator[Settings]:
+    """Settings that ask a scripted server in a process of its own, which is in no hurry and finds fault every time."""
+    command = [sys.executable, "-m", "tests.serving_models", "--latency-ms", "40", "--issues", "always"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            scripted = {"kind": "openai", "address": server.stdout.readline().strip()}
+            roles = dict.fromkeys(ROLES, "scripted:m")
+            yield Settings.model_validate({"providers": {"scripted": scripted}, **roles})
+        finally:
+            server.kill()
+
+
+def _work(path: Path, models: Settings, kinds: dict[str, int], number: int, seconds: float, report: Connection) -> None:
     """Do one thing after another; report each once it was acknowledged, with how long it took, and every error."""
     workbench, who = Workbench.open(path), Actor(name=f"Worker {number}")
     draw = random.Random(f"{number} {os.getpid()}")
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        kind, name = draw.choices(KINDS, (4, 3, 6, 4, 1, 1))[0], uuid.uuid4().hex
+        kind, name = draw.choices(list(kinds), list(kinds.values()))[0], uuid.uuid4().hex
         began = time.monotonic()
         try:
-            done = _one(workbench, who, kind, name, path)
+            done = _one(workbench, models, who, kind, f"{draw.choice(list(ANSWERS))}-{name}", path)
         except Exception as error:  # noqa: BLE001 (every error is reported, and fails the trial)
             report.send(("error", f"{kind}: {type(error).__name__}: {error}", 0.0))
             return
@@ -47,15 +86,20 @@ def _work(path: Path, number: int, seconds: float, report: Connection) -> None:
     report.send(("end", "", 0.0))
 
 
-def _one(workbench: Workbench, who: Actor, kind: str, name: str, path: Path) -> str:
+def _to_audit(name: str) -> Case:
+    """Return the case that a name begins with: what its audit comes to follows from that beginning."""
+    return a_case(name, answer=ANSWERS[name.partition("-")[0]])
+
+
+def _one(workbench: Workbench, models: Settings, who: Actor, kind: str, name: str, path: Path) -> str:
     match kind:
         case "import":
             workbench.cases.add(who, [a_case(name)])
             return name
-        case "audit":
-            case = a_case(name)
+        case "audit" | "ask":
+            case = _to_audit(name)
             workbench.cases.add_one(who, case)
-            return workbench.audits.audit(who, case).id
+            return workbench.audits.audit(who, case, settings=models if kind == "ask" else OFFLINE).id
         case "decide":
             workbench.cases.add_one(who, a_case(name))
             decision = Decision(reviewer=who.name, case_id=name, run_id=None, verdict="approve")
@@ -75,6 +119,67 @@ def _one(workbench: Workbench, who: Actor, kind: str, name: str, path: Path) -> 
     return name
 
 
+def _came_to(run: Run) -> dict[str, Any]:
+    """Return what an audit came to, without what differs from one audit to the next of the same answer."""
+    own = {"id", "case_id", "case_digest", "started_at", "finished_at", "spot_check", "settings", "usage"}
+    whole = run.model_dump(exclude={*own, "iterations", "draft", "loose_calls"})
+    iterations = [each.model_dump(exclude={"step_ms", "calls"}) for each in run.iterations]
+    return {**whole, "iterations": iterations, "draft": run.draft and run.draft.answer}
+
+
+def _never_cut_short(path: Path, models: Settings, report: Connection) -> None:
+    """Report what audits of each answer come to, offline and by models."""
+    workbench, who = Workbench.open(path), Actor(name="Nobody")
+    for start in ANSWERS:
+        case = _to_audit(f"{start}-whole")
+        workbench.cases.add_one(who, case)
+        for settings in (OFFLINE, models):
+            run = workbench.audits.audit(who, case, settings=settings)
+            report.send((start, settings.critic, _came_to(run)))
+
+
+def _results(path: Path, models: Settings, work: Callable[[Path, Settings, Connection], None]) -> list[tuple[Any, ...]]:
+    """Let a process of its own do the work, and return what it reports.
+
+    Audits by models start threads, and a process with threads had better not be forked, as this one is again and again.
+    """
+    here, there = CONTEXT.Pipe(duplex=False)
+    process = CONTEXT.Process(target=work, args=(path, models, there))
+    process.start()
+    there.close()
+    reports = list(_received(here))
+    process.join()
+    assert process.exitcode == 0
+    return reports
+
+
+class Audits:
+    """What became of the audits that were cut short, beside what audits come to that never were."""
+
+    def __init__(self, path: Path, models: Settings) -> None:
+        self._models, self.resumed = models, Counter[str]()
+        whole = _results(path, models, _never_cut_short)
+        self._expected = {(start, critic): result for start, critic, result in whole}
+
+    def resume(self, path: Path) -> None:
+        """Resume all that were cut short, and compare."""
+        for start, critic, result, kept in _results(path, self._models, _resume_all):
+            assert result == self._expected[start, critic], f"{start}, {critic}"
+            self.resumed[f"{critic}, {'after its first step' if kept else 'from the start'}"] += 1
+
+
+def _resume_all(path: Path, models: Settings, report: Connection) -> None:
+    """Resume every audit that was cut short; report what each came to."""
+    workbench, who = Workbench.open(path), Actor(name="Nobody")
+    for cut_short in workbench.store.runs.interrupted():
+        settings = models if cut_short.models["critic"] == models.critic else OFFLINE
+        before = workbench.runs.progress(cut_short.id)
+        run = workbench.audits.audit(who, workbench.cases.get(cut_short.case_id), settings=settings)
+        assert run.id == cut_short.id, "it went on, and did not begin anew"
+        kept = bool(before.draft or before.steps or before.iterations)
+        report.send((run.case_id.partition("-")[0], settings.critic, _came_to(run), kept))
+
+
 def _compared(path: Path, acknowledged: list[tuple[str, str]]) -> None:
     """Hold what was acknowledged against what is stored."""
     for part in path.parent.glob("*.part*"):
@@ -89,7 +194,7 @@ def _compared(path: Path, acknowledged: list[tuple[str, str]]) -> None:
     runs = {row[0] for row in workbench.store.database.execute("SELECT id FROM runs WHERE state = 'finished'")}
     entries = {entry.digest for entry in workbench.reviews.iterate()}
     for kind, name in acknowledged:
-        there = {"import": cases, "ingest": cases, "audit": runs, "decide": entries}.get(kind)
+        there = {"import": cases, "ingest": cases, "audit": runs, "ask": runs, "decide": entries}.get(kind)
         assert there is None or name in there, f"{kind} {name} was acknowledged and is lost"
     assert len(cases) == len(set(cases))
     check = workbench.store.check()
@@ -99,7 +204,7 @@ def _compared(path: Path, acknowledged: list[tuple[str, str]]) -> None:
     workbench.close()
 
 
-def _received(report: Connection) -> Iterator[tuple[str, str, float]]:
+def _received(report: Connection) -> Iterator[tuple[Any, ...]]:
     try:
         while True:
             yield report.recv()
@@ -107,15 +212,21 @@ def _received(report: Connection) -> Iterator[tuple[str, str, float]]:
         return
 
 
-@pytest.mark.soak(smoke=2, full=500)
+@pytest.mark.soak(smoke=3, full=500)
 @pytest.mark.timeout(3600)
-def test_processes_killed_at_any_moment_lose_nothing_that_was_acknowledged(tmp_path: Path, rounds: int) -> None:
-    path, context, draw = tmp_path / "trial.db", multiprocessing.get_context("fork"), random.Random(17)
+def test_processes_killed_at_any_moment_lose_nothing_that_was_acknowledged(
+    tmp_path: Path, models: Settings, rounds: int
+) -> None:
+    path, draw = tmp_path / "trial.db", random.Random(17)
     acknowledged: list[tuple[str, str]] = []
     Workbench.open(path).close()
+    audits = Audits(tmp_path / "whole.sqlite", models)
     for kill in range(rounds):
-        here, there = context.Pipe(duplex=False)
-        process = context.Process(target=_work, args=(path, kill, 600.0, there))
+        here, there = CONTEXT.Pipe(duplex=False)
+        kinds = (
+            KINDS if kill % 3 else {"ask": 1}
+        )  # most of an audit is waiting: beside other work few kills fall into one
+        process = CONTEXT.Process(target=_work, args=(path, models, kinds, kill, 600.0, there))
         process.start()
         there.close()
         assert here.poll(60)
@@ -127,19 +238,20 @@ def test_processes_killed_at_any_moment_lose_nothing_that_was_acknowledged(tmp_p
             assert kind != "error", name
             acknowledged.append((kind, name))
         if kill % 25 == 24 or kill == rounds - 1:
+            audits.resume(path)
             _compared(path, acknowledged)
-    log.info("%d kills, %d acknowledged, none lost", rounds, len(acknowledged))
+            log.info("%d kills, %d acknowledged, none lost; resumed: %s", kill + 1, len(acknowledged), audits.resumed)
 
 
 @pytest.mark.soak(smoke=4, full=120)
 @pytest.mark.timeout(3600)
-def test_eight_processes_at_once_lose_nothing_and_meet_no_error(tmp_path: Path, rounds: int) -> None:
-    path, context = tmp_path / "trial.db", multiprocessing.get_context("fork")
+def test_eight_processes_at_once_lose_nothing_and_meet_no_error(tmp_path: Path, models: Settings, rounds: int) -> None:
+    path = tmp_path / "trial.db"
     Workbench.open(path).close()
     pipes = []
     for number in range(8):
-        here, there = context.Pipe(duplex=False)
-        process = context.Process(target=_work, args=(path, number, float(rounds), there))
+        here, there = CONTEXT.Pipe(duplex=False)
+        process = CONTEXT.Process(target=_work, args=(path, models, KINDS, number, float(rounds), there))
         process.start()
         there.close()
         pipes.append((here, process))
