@@ -21,9 +21,10 @@ OLD_WORDS = {
 queue that addresses and programs may still name."""
 
 
-def _of_today(word: Any) -> Any:
+def of_today(word: Any) -> Any:
+    """Return the word of today for an old one; anything else as it is."""
     return OLD_WORDS.get(word, word) if isinstance(word, str) else word
 
 
-ReadAsToday = BeforeValidator(_of_today)
+ReadAsToday = BeforeValidator(of_today)
 """Annotates a field whose old words are read as those of today."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from masis.schema.base import Record
-from masis.schema.old_words import ReadAsToday
+from masis.schema.case import Severity
+from masis.schema.old_words import of_today
 from masis.schema.run import Run
 from masis.schema.team import CasePolicy
 
@@ -46,14 +47,46 @@ CaseState = Literal[
 
 
 class TargetLabel(Record):
-    """A person's label on one sentence, reference, claim or span of the audited answer."""
+    """A person's label on one sentence, reference, claim or span of the audited answer, or on the whole of it.
 
-    target: Literal["sentence", "reference", "claim", "span"]
-    start: int
-    end: int
-    text: str
-    label: Annotated[str, ReadAsToday]
+    ``text`` are the words from ``start`` to ``end`` (characters of the answer decided about); a label on the whole
+    answer has none of the three. A label with a ``severity`` reports an issue: ``label`` is then one of the team's
+    label types, in the version that ``Decision.versions["label_types"]`` names. One without corrects or confirms what
+    the audit said.
+    """
+
+    target: Literal["sentence", "reference", "claim", "span", "answer"]
+    start: int | None = None
+    end: int | None = None
+    text: str = ""
+    label: str
     note: str = ""
+    severity: Severity | None = Field(default=None, exclude_if=lambda severity: severity is None)
+    """None is not written: a label that reports no issue keeps the bytes that earlier versions gave it."""
+
+    @field_validator("label", mode="before")
+    @classmethod
+    def _today(cls, label: Any, info: ValidationInfo) -> Any:
+        """Read an old word as that of today, except where the words are the team's own."""
+        return label if info.data.get("target") in ("span", "answer") else of_today(label)
+
+    @model_validator(mode="after")
+    def _placed(self) -> TargetLabel:
+        if self.target == "answer":
+            if self.severity is None:
+                raise ValueError("a label on the whole answer reports an issue: it needs a severity")
+            if self.start is not None or self.end is not None or self.text:
+                raise ValueError("a label on the whole answer quotes no words and has no place")
+        elif self.start is None or self.end is None:
+            raise ValueError(f"a label on a {self.target} needs start and end")
+        if self.severity is not None and self.target not in ("span", "answer"):
+            raise ValueError("an issue is reported on a span or on the whole answer")
+        return self
+
+    @property
+    def reports(self) -> bool:
+        """Whether this label reports an issue that the audit missed."""
+        return self.severity is not None
 
 
 class SubjectDigests(Record):
@@ -73,7 +106,8 @@ class Decision(Record):
     ``machine_shown`` names what of the machine's verdict was visible to the person (``scores``, ``marks``, ...);
     ``token`` makes a repeated submit harmless. ``undoes`` names the entry an undo takes back. ``policy`` is set by the
     store where several reviewers decide the case. ``assignees`` and ``tags`` are what entries of these kinds are about;
-    a comment stands in ``note``; ``rubric_scores`` are the team's own, by version ``versions["team_rubric"]``.
+    a comment stands in ``note``; ``rubric_scores`` are the team's own, by version ``versions["team_rubric"]``; types of
+    reported issues (``labels``) are those of version ``versions["label_types"]``.
     """
 
     kind: EntryKind = "decision"
@@ -98,6 +132,11 @@ class Decision(Record):
     rubric_scores: dict[str, int | str] = Field(default_factory=dict)
     about: SubjectDigests | None = None
     """Set by the store; None in redactions and in entries made before digests were stored."""
+
+    @property
+    def reported(self) -> tuple[TargetLabel, ...]:
+        """The issues that the reviewer reports in the answer."""
+        return tuple(label for label in self.labels if label.reports)
 
     @model_validator(mode="after")
     def _complete(self) -> Decision:

@@ -104,6 +104,45 @@ class Rubric(Record):
         return self
 
 
+class LabelType(Record):
+    """A kind of issue that reviewers report by labelling words of an answer, under the team's own name for it."""
+
+    name: Annotated[str, Field(min_length=1, max_length=60)]
+    guidance: str = Field(default="", max_length=500)
+
+
+DEFAULT_LABEL_TYPES = (
+    LabelType(
+        name="fabricated citation", guidance="cites evidence that does not exist, or quotes what it does not say"
+    ),
+    LabelType(name="unsupported", guidance="says more than the evidence"),
+    LabelType(name="contradicted", guidance="the evidence says otherwise"),
+    LabelType(name="incomplete", guidance="leaves out what the question needs"),
+    LabelType(name="unsafe", guidance="could harm who acts on it, or orders its reader or a tool to do something"),
+    LabelType(name="other", guidance="say in the note what is wrong"),
+)
+"""The types until a team sets its own."""
+
+
+class LabelTypes(Record):
+    """The team's label types, in the order offered; ``version`` counts the sets that were set, from 1."""
+
+    version: int = Field(default=0, ge=0)
+    types: tuple[LabelType, ...] = Field(default=DEFAULT_LABEL_TYPES, min_length=1, max_length=30)
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Self:
+        names = [each.name.casefold() for each in self.types]
+        if len(set(names)) < len(names):
+            raise ValueError("two label types have the same name")
+        return self
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the types."""
+        return tuple(each.name for each in self.types)
+
+
 class SavedView(Record):
     """A filter of the queue under a name; ``parameters`` are those of the queue's address."""
 

@@ -15,6 +15,7 @@ from masis.schema.review import (
     LogEntry,
     SignatureCheck,
     SubjectCheck,
+    TargetLabel,
     Verdict,
     answer_name,
     settled_answer,
@@ -66,11 +67,12 @@ class ReviewService:
             shown: ``answer_digest`` of the answer that the actor was shown; pages always give it.
 
         Raises:
-            InputError: The actor has no name.
             NotAllowed: The actor's role does not grant deciding.
             AnotherAnswer: The answer that the decision names is not the one shown; the draft stays.
             StaleVersion: The case has changed since it was looked at; the draft stays.
             CaseHeld: Another reviewer has taken the case; the draft stays.
+            InputError: The actor has no name; or a reported issue quotes words that don't stand at its place in the
+                answer, or has a type that the team does not have.
             UnknownRecord: There is no such case, run or iteration.
             StoreError: The run is of another case, or every decision that the case wants is made.
 
@@ -78,7 +80,8 @@ class ReviewService:
         self._access.require(actor, "decide" if decision.kind == "decision" else "oversee")
         own = signed(actor, decision)
         with self._store.transaction():
-            if own.kind == "decision" and not self._log.submitted(own.token):
+            fresh = not self._log.submitted(own.token)
+            if own.kind == "decision" and fresh:
                 self._store.team.assert_free(own.case_id, actor.name)
                 if shown is not None and shown != answer_digest(self._answer_named(own)):
                     raise AnotherAnswer(
@@ -86,6 +89,8 @@ class ReviewService:
                         "nothing was recorded. Read the answer on the page, then decide."
                     )
                 own = own.model_copy(update=self._as_the_rules_say(actor, own))
+            if fresh:
+                own = self._with_label_types(own)
             entry = self._log.append(own, seen_version=seen_version)
             self._store.team.release(own.case_id, actor.name)
             self._store.drafts.clear(actor.name, case_subject(decision.case_id))
@@ -106,6 +111,25 @@ class ReviewService:
         if not 1 <= decision.iteration <= len(run.iterations):
             raise UnknownRecord(f"run {run.id!r} has no iteration {decision.iteration}.")
         return run.iterations[decision.iteration - 1].answer
+
+    def _with_label_types(self, decision: Decision) -> Decision:
+        """Check the issues that a decision reports, and name the version of the label types that they go by.
+
+        Raises InputError.
+        """
+        if not decision.reported:
+            return decision
+        answer, types = self._answer_named(decision), self._store.team.label_types()
+        for label in decision.reported:
+            if label.label not in types.names:
+                raise InputError(
+                    f"{label.label!r} is no label type of version {types.version}",
+                    cure=f"There are: {', '.join(types.names)}. Load the page again: they may have changed.",
+                    field="labels",
+                )
+            if label.start is not None and label.end is not None:
+                _assert_quoted(label, answer)
+        return decision.model_copy(update={"versions": decision.versions | {"label_types": str(types.version)}})
 
     def _as_the_rules_say(self, actor: Actor, decision: Decision) -> dict[str, Any]:
         """What policy and rubric add to a decision: that nothing of the machine was shown, and the rubric's version.
@@ -148,8 +172,8 @@ class ReviewService:
             raise StoreError(
                 f"case {decision.case_id!r} still lacks {work.pending} of {work.policy.reviewers} decisions."
             )
-        final = decision.model_copy(update={"kind": "adjudication"})
-        return self._log.append(signed(actor, final), seen_version=seen_version)
+        final = signed(actor, decision.model_copy(update={"kind": "adjudication"}))
+        return self._log.append(self._with_label_types(final), seen_version=seen_version)
 
     def individual(self, case_id: str) -> tuple[LogEntry, ...]:
         """Return the decisions on a case that count, one a reviewer. Raises UnknownRecord."""
@@ -271,6 +295,24 @@ class ReviewService:
             return self._store.runs.get(run_id) if run_id else None
         except Removed:  # what the person wrote stands all the same
             return None
+
+
+def _assert_quoted(label: TargetLabel, answer: str) -> None:
+    """Raise InputError unless the words that a label quotes stand at its place in the answer."""
+    start, end = label.start or 0, label.end or 0
+    where = f"characters {start} to {end}"
+    if not 0 <= start < end <= len(answer):
+        raise InputError(
+            f"{where} are no words of the answer, which has {len(answer):,} characters",
+            cure="Give start and end in characters of the answer that is decided about, start before end.",
+            field="labels",
+        )
+    if answer[start:end] != label.text:
+        raise InputError(
+            f"at {where} the answer has {answer[start:end][:80]!r}, not {label.text[:80]!r}",
+            cure="Label the words again in the answer that is decided about.",
+            field="labels",
+        )
 
 
 def answer_digest(answer: str) -> str:

@@ -1,4 +1,4 @@
-"""Reviewing as a team: leases, assignments, tags, skips and comments, policies, rubrics, views and progress."""
+"""Reviewing as a team: leases, assignments, tags, skips, comments, policies, rubrics, label types, views, progress."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from masis import version
 from masis.errors import CaseHeld, InputError
 from masis.schema.actor import Actor
 from masis.schema.review import Decision, EntryKind, LogEntry
-from masis.schema.team import CaseWork, Lease, QueuePolicy, Rubric, SavedView
+from masis.schema.team import CaseWork, LabelTypes, Lease, QueuePolicy, Rubric, SavedView
 from masis.services.access import OPEN, Access
 from masis.services.cases import WAITING, CaseService, machine_hidden, waiting_in
 from masis.services.records import CaseFilter, DecisionFilter
@@ -241,7 +241,7 @@ class TeamService:
         )
         return self._store.decisions.append(signed(actor, entry))
 
-    # policies, rubrics, views
+    # policies, rubrics, label types, views
 
     def policy(self) -> QueuePolicy:
         """Return the queue's policy in force."""
@@ -264,6 +264,15 @@ class TeamService:
         """Set guidelines and scores from now on; decisions made before keep theirs."""
         self._access.require(actor, "oversee")
         return self._store.team.set_rubric(name_of(actor), rubric)
+
+    def label_types(self, number: int | None = None) -> LabelTypes:
+        """Return the types of issues that reviewers can report, or an earlier version of them. Raises StoreError."""
+        return self._store.team.label_types(number)
+
+    def set_label_types(self, actor: Actor, types: LabelTypes) -> LabelTypes:
+        """Set the label types from now on; decisions made before keep theirs. Raises NotAllowed."""
+        self._access.require(actor, "oversee")
+        return self._store.team.set_label_types(name_of(actor), types)
 
     def views(self, actor: Actor) -> tuple[SavedView, ...]:
         """Return the team's saved views and the actor's own."""

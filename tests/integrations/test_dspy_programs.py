@@ -262,8 +262,12 @@ def test_decisions_say_what_is_wrong_or_that_nothing_is(tmp_path: Path) -> None:
     decided(store, 3, verdict="reject", reason="bad")
     decided(store, 4, verdict="reject", reason="bad", labels=(label,))
     decided(store, 5, verdict="escalate", reason="unsure")
+    issue = TargetLabel(target="span", start=at, end=at + len(grey), text=grey, label="contradicted", severity="high")
+    decided(store, 6, labels=(issue,))
+    decided(store, 7, labels=(TargetLabel(target="answer", label="unsafe", severity="high"),))
     found = {case.id: case for case in labelled.from_decisions(Workbench(store, Settings(), store.path))}
-    assert found.keys() == {"case-1", "case-2", "case-4"}
+    assert found.keys() == {"case-1", "case-2", "case-4", "case-6"}
+    assert [(each.kind, each.words) for each in found["case-6"].expected] == [("contradiction", grey)]
     assert found["case-1"].clean
     assert [(each.kind, each.words) for each in found["case-2"].expected] == [("changed", grey)]
     assert [(each.kind, each.words) for each in found["case-4"].expected] == [("unsupported", grey)]

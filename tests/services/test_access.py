@@ -17,7 +17,7 @@ from masis.schema.actor import PERMISSIONS, ROLES, Actor, Permission, Role
 from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.schema.screening import Abstract, Screening
-from masis.schema.team import QueuePolicy, Rubric, SavedView
+from masis.schema.team import LabelTypes, QueuePolicy, Rubric, SavedView
 from masis.services import SIGN_IN_REQUIRED, Workbench
 from masis.services.exports import Selection
 from masis.services.records import CaseFilter, DecisionFilter
@@ -90,6 +90,7 @@ CALLS: dict[str, tuple[Permission, Call]] = {
     "team.unassign": ("oversee", lambda desk, who: desk.team.unassign(who, ["case-1"], ["another"])),
     "team.set_policy": ("oversee", lambda desk, who: desk.team.set_policy(who, QueuePolicy(lease_minutes=9))),
     "team.set_rubric": ("oversee", lambda desk, who: desk.team.set_rubric(who, Rubric(guidelines="Read it."))),
+    "team.set_label_types": ("oversee", lambda desk, who: desk.team.set_label_types(who, LabelTypes())),
     "team.save_view": ("decide", lambda desk, who: desk.team.save_view(who, "mine", {})),
     "team.remove_view": (
         "decide",

@@ -18,8 +18,8 @@ from masis.datasets.exports import write_export
 from masis.errors import CaseHeld, InputError, StaleVersion, StoreError, UnknownRecord
 from masis.schema.actor import ANONYMOUS, Actor
 from masis.schema.base import utc_now
-from masis.schema.review import Decision, LogEntry
-from masis.schema.team import QueuePolicy, Rubric, RubricScore
+from masis.schema.review import Decision, LogEntry, TargetLabel
+from masis.schema.team import LabelType, LabelTypes, QueuePolicy, Rubric, RubricScore
 from masis.services import Workbench
 from masis.services.records import CaseFilter, DecisionFilter
 from masis.store.reviews.team import later
@@ -391,7 +391,9 @@ def test_an_export_shows_no_decision_on_a_shared_case_before_all_are_made(workbe
 def test_an_archive_brings_policies_assignments_and_shared_cases_back(workbench: Workbench, tmp_path: Path) -> None:
     share(workbench)
     workbench.team.set_rubric(CLEO, Rubric(guidelines="Read all of it."))
-    decide(workbench, ADA, "case-1", "approve")
+    workbench.team.set_label_types(CLEO, LabelTypes(types=(LabelType(name="too long", guidance="over 300 words"),)))
+    whole = TargetLabel(target="answer", label="too long", severity="low", note="401 words")
+    decide(workbench, ADA, "case-1", "approve", labels=(whole,))
     decide(workbench, BEN, "case-1", "reject")
     decide(workbench, ADA, "case-2")
     workbench.team.assign(CLEO, ["case-3"], ["Ben"])
@@ -411,6 +413,8 @@ def test_an_archive_brings_policies_assignments_and_shared_cases_back(workbench:
     assert copy.cases.find(ALL).rows == workbench.cases.find(ALL).rows
     assert copy.team.policy() == workbench.team.policy()
     assert copy.team.rubric().guidelines == "Read all of it."
+    assert copy.team.label_types().names == ("too long",)
+    assert [each.decision.reported for each in copy.reviews.individual("case-1") if each.decision] == [(whole,), ()]
     copy.close()
 
 

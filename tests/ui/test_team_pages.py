@@ -13,7 +13,7 @@ from masis.services.audits import POLICY
 from masis.services.records import CaseFilter, DecisionFilter
 from masis.services.team import EmptyQueue
 from masis.ui.team.adjudication import differences, final_words
-from masis.ui.team.page import read_scores, score_line
+from masis.ui.team.page import read_scores, read_types, score_line, type_line
 from masis.ui.team.taking import why_nothing
 from tests.ui.conftest import texts
 
@@ -164,6 +164,15 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     next(button for button in app.button if button.label == "Set this rubric").click().run()
     assert audited_workbench.team.rubric().version == 1
     assert "is no score" in "\n".join(str(each.value) for each in app.warning)
+    types = next(area for area in app.text_area if area.label == "Types")
+    assert types.value.startswith("fabricated citation | cites evidence")
+    types.input("too long | over 300 words\nrude")
+    next(button for button in app.button if button.label == "Set these label types").click().run()
+    assert audited_workbench.team.label_types().names == ("too long", "rude")
+    next(area for area in app.text_area if area.label == "Types").input("rude\nRude")
+    next(button for button in app.button if button.label == "Set these label types").click().run()
+    assert audited_workbench.team.label_types().version == 1
+    assert "two label types have the same name" in "\n".join(str(each.value) for each in app.warning)
     app.multiselect[0].select(app.multiselect[0].options[0])
     next(field for field in app.text_input if field.label.startswith("Reviewers or tags")).input("Ben, Cleo")
     next(button for button in app.button if button.label == "Do this to all chosen cases").click().run()
@@ -174,6 +183,31 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
 @pytest.mark.parametrize("line", ["Clarity: 1-5 | 5 is best", "Tone: plain, stilted", "A: b: 0-10"])
 def test_scores_are_read_as_they_are_shown(line: str) -> None:
     assert [score_line(score) for score in read_scores(f"\n{line}\n")] == [line]
+
+
+@pytest.mark.parametrize("line", ["rude", "too long | over 300 words", "a: b | c | d"])
+def test_label_types_are_read_as_they_are_shown(line: str) -> None:
+    assert [type_line(each) for each in read_types(f"\n{line}\n")] == [line]
+
+
+@pytest.mark.parametrize("lines", ["", " \n", "| guidance only", "n" * 61])
+def test_lines_without_a_label_type_are_refused_with_a_cure(lines: str) -> None:
+    with pytest.raises(ValueError, match="One type a line"):
+        read_types(lines)
+
+
+def test_an_adjudication_lists_the_issues_that_one_reviewer_reported() -> None:
+    place = {"target": "span", "start": 0, "end": 3, "text": "Two"}
+    high = TargetLabel.model_validate({**place, "label": "unsupported", "severity": "high"})
+    low = TargetLabel.model_validate({**place, "label": "other", "severity": "low"})
+    whole = TargetLabel(target="answer", label="incomplete", severity="low")
+    one = Decision(reviewer="Ada", case_id="1", run_id=None, verdict="approve", labels=(low, high, whole))
+    other = one.model_copy(update={"labels": (high,)})
+    assert differences((one, other)) == (
+        ("Issues reported in “Two”", ("other (low), unsupported (high)", "unsupported (high)")),
+        ("Issues reported in the whole answer", ("incomplete (low)", "")),
+    )
+    assert differences((one, one.model_copy(update={"labels": (whole, high, low)}))) == ()
 
 
 def test_an_adjudication_shows_only_what_differs() -> None:

@@ -139,10 +139,20 @@ class Judged:
 
     @cached_property
     def labels(self) -> list[Row]:
-        """The person's labels on the judged answer; offsets are None where the words don't stand in it once."""
+        """The person's labels on the judged answer; offsets are None where the words don't stand in it once.
+
+        Those with a severity report an issue that the audit missed; one on the whole answer (``target`` "answer") has
+        no place and no words.
+        """
         decision = self.decision
         return [
-            {"target": each.target, "label": each.label, "note": each.note, "text": each.text}
+            {
+                "target": each.target,
+                "label": each.label,
+                "severity": each.severity,
+                "note": each.note,
+                "text": each.text,
+            }
             | _offsets(place_of(self.answer, each.text, each.start, each.end))
             for each in (decision.labels if decision else ())
         ]

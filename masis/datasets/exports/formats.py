@@ -7,11 +7,13 @@ A format returns rows, or the reason for which a case is left out, which the man
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
+from xml.sax.saxutils import quoteattr
 
 from masis.datasets.exports.answers import Judged, Row
 from masis.schema.review import decided_about
+from masis.schema.team import LabelTypes
 from masis.store import ALL_PARTS, Parts
 
 Rows = Sequence[Row] | str
@@ -146,7 +148,7 @@ def _labels(judged: Judged, _others: Sequence[Judged]) -> Rows:
     return [
         {
             **about,
-            **{name: label[name] for name in ("target", "start", "end", "text", "label", "note")},
+            **{name: label[name] for name in ("target", "start", "end", "text", "label", "severity", "note")},
             "machine": judged.machine_verdict(label),
             "answer": judged.answer,
         }
@@ -161,9 +163,12 @@ RAGTRUTH_TYPE = {
     "contradicts": "Evident Conflict",
     "unsupported": "Evident Baseless Info",
     "fabricated": "Evident Baseless Info",
+    "fabricated citation": "Evident Baseless Info",
     "partial": "Subtle Baseless Info",
 }
 """RAGTruth's types of hallucination by the label that a person gave; other labels mark no hallucination."""
+
+_REPORTED = ("start", "end", "text", "label", "severity", "note")
 
 
 def _spans(judged: Judged, _others: Sequence[Judged]) -> Rows:
@@ -172,8 +177,11 @@ def _spans(judged: Judged, _others: Sequence[Judged]) -> Rows:
         return "no person decided"
     if judged.answer is None:
         return NOT_JUDGED
-    if decision.verdict != "approve" and not judged.labels:
-        # A rejected answer without labels has faults whose place nobody named: such a row would teach that it has none.
+    if not any(label["target"] != "answer" for label in judged.labels) and (
+        judged.labels or decision.verdict != "approve"
+    ):
+        # An answer that was rejected, or reported as a whole, without a label on any of its words has faults whose
+        # place nobody named: such a row would teach that it has none.
         return NO_LABEL
     passages = "\n\n".join(f"passage {place}:{each['text']}" for place, each in enumerate(judged.evidence, 1))
     entry = judged.judgement.entry
@@ -194,6 +202,7 @@ def _spans(judged: Judged, _others: Sequence[Judged]) -> Rows:
                 for label in judged.labels
                 if label["label"] in RAGTRUTH_TYPE and label["start"] is not None
             ],
+            "reported": [{name: label[name] for name in _REPORTED} for label in judged.labels if label["severity"]],
             "split": judged.split,
             "quality": "good",
             "response": judged.answer,
@@ -312,7 +321,8 @@ def _hf(judged: Judged, _others: Sequence[Judged]) -> Rows:
             "ground_truth": judged.standing if _person_let_stand(judged) else None,
             "decision": decision.verdict if decision else None,
             "labels": [
-                {name: label[name] for name in ("target", "start", "end", "text", "label")} for label in judged.labels
+                {name: label[name] for name in ("target", "start", "end", "text", "label", "severity")}
+                for label in judged.labels
             ],
         }
     ]
@@ -320,19 +330,36 @@ def _hf(judged: Judged, _others: Sequence[Judged]) -> Rows:
 
 # --- label studio
 
-LABEL_STUDIO_CONFIG = """<View>
+_CORRECTIONS = (
+    *("supported", "partial", "contradicted", "unsupported", "unverifiable"),
+    *("valid", "fabricated", "misattributed", "redundant", "contradicts"),
+)
+
+_LABEL_STUDIO_CONFIG = """<View>
   <Header value="$question"/>
   <Labels name="label" toName="text">
-    <Label value="supported"/><Label value="partial"/><Label value="contradicted"/>
-    <Label value="unsupported"/><Label value="unverifiable"/>
-    <Label value="valid"/><Label value="fabricated"/><Label value="misattributed"/>
-    <Label value="redundant"/><Label value="contradicts"/>
+{labels}
   </Labels>
   <Text name="text" value="$text"/>
+  <Choices name="answer" toName="text" choice="multiple">
+{choices}
+  </Choices>
   <Paragraphs name="evidence" value="$evidence" layout="dialogue" nameKey="id" textKey="text"/>
 </View>
 """
-"""The labelling interface that the tasks fit; the manifest holds it."""
+
+
+def labelling_interface(labels: Iterable[str], choices: Iterable[str]) -> str:
+    """Return the labelling interface for tasks with these labels on words and on whole answers; the manifest holds it.
+
+    The default types of reported issues are always among those offered.
+    """
+    types = LabelTypes().names
+    words = dict.fromkeys((*_CORRECTIONS, *types, *sorted(labels)))
+    about = dict.fromkeys((*types, *sorted(choices)))
+    labels = (f"    <Label value={quoteattr(each)}/>" for each in words)
+    choices = (f"    <Choice value={quoteattr(each)}/>" for each in about)
+    return _LABEL_STUDIO_CONFIG.format(labels="\n".join(labels), choices="\n".join(choices))
 
 
 def _label_studio(judged: Judged, others: Sequence[Judged]) -> Rows:
@@ -345,7 +372,7 @@ def _label_studio(judged: Judged, others: Sequence[Judged]) -> Rows:
         "predictions": [],
         "annotations": [
             {
-                "result": [_region(label, label["label"], each.reviewer) for label in each.labels if _has_place(label)],
+                "result": _regions(each),
                 "was_cancelled": False,
                 "ground_truth": each.judgement.in_force,
             }
@@ -363,16 +390,46 @@ def _has_place(row: Row) -> bool:
     return row["start"] is not None
 
 
-def _region(row: Row, label: str, reviewer: str | None) -> Row:
+def _regions(judged: Judged) -> list[Row]:
+    """A reviewer's labels: those on words as regions, those on the whole answer as choices about it."""
+    found = []
+    for number, label in enumerate(judged.labels):
+        # several issues may be reported on the same words: regions of one id would be taken for one
+        own = f"-{number}" if label["severity"] else ""
+        if _has_place(label):
+            found.append(_region(label, label["label"], judged.reviewer, own))
+        elif label["target"] == "answer":
+            found.append(
+                {
+                    "id": f"answer{own}",
+                    "from_name": "answer",
+                    "to_name": "text",
+                    "type": "choices",
+                    "value": {"choices": [label["label"]]},
+                    "meta": {"text": _noted(label, judged.reviewer)},
+                }
+            )
+    return found
+
+
+def _region(row: Row, label: str, reviewer: str | None, own: str = "") -> Row:
     place = {name: row[name] for name in ("start", "end", "text")}
     region: Row = {
-        "id": f"{row.get('target', 'claim')}-{row['start']}-{row['end']}",
+        "id": f"{row.get('target', 'claim')}-{row['start']}-{row['end']}{own}",
         "from_name": "label",
         "to_name": "text",
         "type": "labels",
         "value": {**place, "labels": [label]},
     }
-    return region if reviewer is None else region | {"meta": {"text": [f"reviewer: {reviewer}"]}}
+    return region if reviewer is None else region | {"meta": {"text": _noted(row, reviewer)}}
+
+
+def _noted(label: Row, reviewer: str | None) -> list[str]:
+    """What stands beside a region: who set the label, and of a reported issue how severe it is and the note."""
+    noted = [f"reviewer: {reviewer}"]
+    if label["severity"]:
+        noted += [f"severity: {label['severity']}", *([f"note: {label['note']}"] if label["note"] else [])]
+    return noted
 
 
 # --- back to where the answer came from
@@ -458,7 +515,7 @@ _FORMATS = (
         _labels,
         of="reviewer",
         flat=True,
-        columns=(*_JUDGEMENT, "target", "start", "end", "text", "label", "note", "machine", "answer"),
+        columns=(*_JUDGEMENT, "target", "start", "end", "text", "label", "severity", "note", "machine", "answer"),
         balance=("label",),
         parts=("answer", "claims", "citation_audit"),
     ),

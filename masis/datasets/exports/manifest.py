@@ -10,7 +10,7 @@ from typing import Any
 
 from masis import version
 from masis.datasets.exports.answers import Judged, Row
-from masis.datasets.exports.formats import LABEL_STUDIO_CONFIG, Format
+from masis.datasets.exports.formats import Format, labelling_interface
 from masis.schema.base import Record
 
 VERSION = 1
@@ -41,6 +41,7 @@ class Tally:
         self._models: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._versions: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._licences: Counter[str] = Counter()
+        self._labels, self._choices = set[str](), set[str]()
 
     def leave_out(self, reason: str) -> None:
         """Count a case (or a reviewer's judgement on it) that gives no rows."""
@@ -68,6 +69,10 @@ class Tally:
         """Count the values of the fields that the format's balance is about."""
         for name, counter in self._balance.items():
             counter["none" if row[name] is None else str(row[name])] += 1
+        if self._format.name == "label-studio":
+            for region in (each for annotation in row["annotations"] for each in annotation["result"]):
+                self._labels.update(region["value"].get("labels", ()))
+                self._choices.update(region["value"].get("choices", ()))
 
     def manifest(self, selection: dict[str, Any], encoding: str, files: list[FileDigest]) -> dict[str, Any]:
         """Return the manifest."""
@@ -95,7 +100,7 @@ class Tally:
             "files": [each.model_dump() for each in files],
         }
         if self._format.name == "label-studio":
-            made["labelling_interface"] = LABEL_STUDIO_CONFIG
+            made["labelling_interface"] = labelling_interface(self._labels, self._choices)
         return made
 
 

@@ -174,7 +174,8 @@ def _of_decision(workbench: Workbench, case: Case, decision: Decision) -> Iterat
     marked = [each.span for each in expected if each.span]
     changed = list(_rewritten(answer, decision.corrected_answer, case)) if decision.corrected_answer else []
     expected += [each for each in changed if not any(_meet(each.span, span) for span in marked)]
-    if decision.verdict != "approve" and not expected:
+    # where nobody said what is wrong, or it is of a kind that no critic is trained on, the answer teaches nothing
+    if not expected and (decision.verdict != "approve" or decision.reported):
         return
     right = [label.text for label in decision.labels if label.target == "claim" and label.label == "supported"]
     yield Labelled(
@@ -205,7 +206,7 @@ def _decided_on(workbench: Workbench, case: Case, decision: Decision) -> str | N
 
 def _of_labels(decision: Decision, answer: str) -> Iterator[Expected]:
     for label in decision.labels:
-        if answer[label.start : label.end] != label.text:
+        if label.start is None or label.end is None or answer[label.start : label.end] != label.text:
             continue
         span = (label.start, label.end)
         if label.target == "reference" and label.label in _REFERENCES:

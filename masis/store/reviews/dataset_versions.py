@@ -80,7 +80,10 @@ def _label(judgement: Judgement) -> str:
     decision = judgement.entry.decision if judgement.entry else None
     if decision is None:
         return ""
-    labels = [[each.target, each.label, each.start, each.end, each.text] for each in decision.labels]
+    labels = [
+        [each.target, each.label, each.start, each.end, each.text, *([each.severity] if each.severity else [])]
+        for each in decision.labels
+    ]
     said = [decision.reviewer, decision.kind, decision.verdict, decision.corrected_answer, labels]
     return sha256(canonical_json(said))[:16]
 

@@ -16,7 +16,7 @@ from typing import Any
 from masis.errors import CaseHeld, StoreError
 from masis.schema.base import Record
 from masis.schema.review import CaseState
-from masis.schema.team import CaseWork, Lease, MachineShown, QueuePolicy, Rubric, SavedView
+from masis.schema.team import CaseWork, LabelTypes, Lease, MachineShown, QueuePolicy, Rubric, SavedView
 from masis.store.audits import queue
 from masis.store.audits.cases import case_seq
 from masis.store.core.connections import Database
@@ -143,7 +143,7 @@ class Team:
         )
         return None if row is None else str(row[0])
 
-    # policies, rubrics, views: the newest record counts
+    # policies, rubrics, label types, views: the newest record counts
 
     def policy(self) -> QueuePolicy:
         """The policy in force; one reviewer a case and the machine shown first where none was set."""
@@ -179,6 +179,25 @@ class Team:
             self._append(connection, by, "rubric", "", rubric)
         return rubric
 
+    def label_types(self, version: int | None = None) -> LabelTypes:
+        """The label types in force, or an earlier version of them; version 0 are the defaults. Raises StoreError."""
+        with self._database.reading() as connection:
+            now = _label_types(connection)
+        if version in (None, now.version):
+            return now
+        earlier = [LabelTypes(), *map(LabelTypes.model_validate_json, self._payloads("label_types"))]
+        found = [each for each in earlier if each.version == version]
+        if not found:
+            raise StoreError(f"there is no version {version} of the label types.")
+        return found[0]
+
+    def set_label_types(self, by: str, types: LabelTypes) -> LabelTypes:
+        """Set the label types from now on; decisions made before keep theirs."""
+        with self._database.transaction() as connection:
+            types = types.model_copy(update={"version": _label_types(connection).version + 1})
+            self._append(connection, by, "label_types", "", types)
+        return types
+
     def save_view(self, by: str, view: SavedView) -> None:
         """Save a view under its name, in place of one of the same name and owner; ``removed`` takes it away."""
         with self._database.transaction() as connection:
@@ -195,7 +214,7 @@ class Team:
         return tuple(sorted(shown, key=lambda view: (view.name.casefold(), view.owner)))
 
     def any_records(self) -> bool:
-        """Whether a policy, a rubric or a view was ever set."""
+        """Whether a policy, a rubric, label types or a view was ever set."""
         return bool(self._database.execute("SELECT 1 FROM team_records LIMIT 1"))
 
     def progress(self, wanted: CaseFilter) -> Progress:
@@ -291,6 +310,11 @@ def queue_policy(connection: sqlite3.Connection) -> QueuePolicy:
 def _rubric(connection: sqlite3.Connection) -> Rubric:
     text = _newest(connection, "rubric")
     return Rubric() if text is None else Rubric.model_validate_json(text)
+
+
+def _label_types(connection: sqlite3.Connection) -> LabelTypes:
+    text = _newest(connection, "label_types")
+    return LabelTypes() if text is None else LabelTypes.model_validate_json(text)
 
 
 def _newest(connection: sqlite3.Connection, kind: str) -> str | None:

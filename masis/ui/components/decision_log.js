@@ -73,12 +73,15 @@ function drawLog(root, { data, setTriggerValue }) {
       text.dir = "auto"
       box.append(text)
     }
-    if (detail.labels.length) {
-      box.append(make("h2", "", "Labels on parts of the answer"))
+    const listed = (title, labels, words) => {
+      if (!labels.length) return
       const list = make("ul")
-      for (const each of detail.labels) list.append(make("li", "", `${each.target} “${each.text}”: ${each.label}${each.note ? ` (${each.note})` : ""}`))
-      box.append(list)
+      for (const each of labels) list.append(make("li", "", `${words(each)}${each.note ? ` (${each.note})` : ""}`))
+      box.append(make("h2", "", title), list)
     }
+    listed("Labels on parts of the answer", detail.labels.filter(each => !each.severity), each => `${each.target} “${each.text}”: ${each.label}`)
+    listed("Issues that the reviewer reported", detail.labels.filter(each => each.severity),
+      each => `${each.text ? `“${each.text}”` : "the whole answer"}: ${each.label}, ${each.severity}`)
     box.append(make("h2", "", "Recorded with it"))
     const facts = make("dl")
     for (const [name, text] of detail.facts) facts.append(make("dt", "", name), make("dd", "", text))

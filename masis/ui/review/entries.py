@@ -60,11 +60,12 @@ class CaseLink(TypedDict):
 
 
 class LabelGiven(TypedDict):
-    """A person's label on a part of the answer."""
+    """A person's label on a part of the answer; a severity says that it reports an issue."""
 
     target: str
     text: str
     label: str
+    severity: str
     note: str
 
 
@@ -171,8 +172,10 @@ def _more(decision: Decision | None) -> list[str]:
     if decision is None:
         return []
     more = ["corrected answer"] if decision.corrected_answer is not None else []
-    if decision.labels:
-        more.append(counted(len(decision.labels), "label"))
+    if labels := len(decision.labels) - len(decision.reported):
+        more.append(counted(labels, "label"))
+    if decision.reported:
+        more.append(counted(len(decision.reported), "reported issue"))
     return more
 
 
@@ -184,7 +187,14 @@ def entry_detail(entry: LogEntry, correction: list[DiffPiece]) -> EntryDetail:
     if decision is None:
         return detail
     detail["labels"] = [
-        {"target": each.target, "text": each.text, "label": each.label, "note": each.note} for each in decision.labels
+        {
+            "target": each.target,
+            "text": each.text,
+            "label": each.label,
+            "severity": each.severity or "",
+            "note": each.note,
+        }
+        for each in decision.labels
     ]
     detail["corrected"] = decision.corrected_answer or ""
     if decision.machine_shown:

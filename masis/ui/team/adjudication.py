@@ -39,13 +39,23 @@ def differences(decisions: tuple[Decision, ...]) -> tuple[Difference, ...]:
         Difference(name, tuple(str(each.rubric_scores.get(name, "")) for each in decisions))
         for name in dict.fromkeys(name for each in decisions for name in each.rubric_scores)
     ]
-    labels: dict[tuple[Any, ...], list[str]] = {}
+    labels: dict[tuple[Any, ...], list[list[str]]] = {}
     for number, each in enumerate(decisions):
         for label in each.labels:
-            key = (label.target, label.start, label.end, label.text)
-            labels.setdefault(key, [""] * len(decisions))[number] = label.label
-    found += [Difference(f"{key[0].capitalize()} “{key[3][:120]}”", tuple(said)) for key, said in labels.items()]
+            # a reported issue is compared with the other reports on the same words, never with corrections of the audit
+            key = (label.target, label.start, label.end, label.text, label.reports)
+            word = f"{label.label} ({label.severity})" if label.reports else label.label
+            labels.setdefault(key, [[] for _ in decisions])[number].append(word)
+    found += [
+        Difference(_labelled(*key), tuple(", ".join(sorted(each)) for each in said)) for key, said in labels.items()
+    ]
     return tuple(each for each in found if len(set(each.said)) > 1)
+
+
+def _labelled(target: str, _start: int, _end: int, text: str, reports: bool) -> str:
+    if target == "answer":
+        return "Issues reported in the whole answer"
+    return f"Issues reported in “{text[:120]}”" if reports else f"{target.capitalize()} “{text[:120]}”"
 
 
 def _answer(decision: Decision) -> str:

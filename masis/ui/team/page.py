@@ -1,4 +1,4 @@
-"""The page of the team: how far the work has come, what needs adjudication, giving out cases, policy and rubric."""
+"""The page of the team: progress, what needs adjudication, giving out cases, policy, rubric and label types."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ import streamlit as st
 from pydantic import ValidationError
 
 from masis.errors import MasisError
-from masis.schema.team import MOST_REVIEWERS, MachineShown, PolicyRule, QueuePolicy, Rubric, RubricScore
+from masis.schema.team import (
+    MOST_REVIEWERS,
+    LabelType,
+    LabelTypes,
+    MachineShown,
+    PolicyRule,
+    QueuePolicy,
+    Rubric,
+    RubricScore,
+)
 from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.cases import waiting_in
@@ -51,6 +60,7 @@ def show_team(workbench: Workbench) -> None:
         _policy(workbench)
     with right:
         _rubric(workbench)
+        _label_types(workbench)
 
 
 def _progress(workbench: Workbench) -> None:
@@ -234,6 +244,53 @@ def score_line(score: RubricScore) -> str:
     """Return a score as ``read_scores`` reads it."""
     values = ", ".join(score.categories) if score.categories else f"{score.low}-{score.high}"
     return f"{score.name}: {values}" + (f" | {score.guidance}" if score.guidance else "")
+
+
+LABEL_TYPES_HELP = "One type a line: name, or name | guidance."
+
+
+def _label_types(workbench: Workbench) -> None:
+    st.header("Label types")
+    now = workbench.team.label_types()
+    st.caption(
+        f"Version {now.version}. The types of issues that reviewers report by labelling words of an answer. "
+        "Decisions keep theirs with the version they were set under."
+    )
+    with st.form("label-types", border=False):
+        lines = st.text_area(
+            "Types", "\n".join(map(type_line, now.types)), help=LABEL_TYPES_HELP, max_chars=20_000, height=200
+        )
+        sent = st.form_submit_button("Set these label types", **needs("oversee"))
+    if not sent:
+        return
+    try:
+        workbench.team.set_label_types(actor(), LabelTypes(types=read_types(lines)))
+    except (ValueError, MasisError) as error:
+        st.warning(escaped(_first_problem(error)))
+    else:
+        st.rerun()
+
+
+def read_types(lines: str) -> tuple[LabelType, ...]:
+    """Return the label types that are written one a line (``LABEL_TYPES_HELP``). Raises ValueError naming the line."""
+    types = []
+    for line in filter(str.strip, lines.splitlines()):
+        name, _, guidance = (each.strip() for each in line.partition("|"))
+        try:
+            types.append(LabelType(name=name, guidance=guidance))
+        except ValidationError as error:
+            raise ValueError(
+                f"“{line.strip()[:80]}” is no label type: a name has 1 to 60 characters, guidance up to 500. "
+                f"{LABEL_TYPES_HELP}"
+            ) from error
+    if not types:
+        raise ValueError(f"There is no label type: name at least one. {LABEL_TYPES_HELP}")
+    return tuple(types)
+
+
+def type_line(label_type: LabelType) -> str:
+    """Return a label type as ``read_types`` reads it."""
+    return label_type.name + (f" | {label_type.guidance}" if label_type.guidance else "")
 
 
 def _first_problem(error: Exception) -> str:

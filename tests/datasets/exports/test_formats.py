@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from defusedxml import ElementTree
 
 from masis.datasets.exports import FORMATS, Selection
 from masis.datasets.exports.splits import Shares, splits
@@ -17,11 +18,13 @@ from masis.datasets.mapping import read_any
 from masis.errors import InputError
 from masis.schema.case import Case
 from masis.schema.review import Decision, TargetLabel
+from masis.schema.team import DEFAULT_LABEL_TYPES, LabelType, LabelTypes
 from masis.services import Workbench
 from masis.store import ALL_PARTS, CaseFilter
 from tests.reviewing import ADA, submitted
 
 ANSWER = "The bridge is 12 metres long [1]. It is red [9]."
+ROW = {"id": "1", "text": "The bridge is 120 metres long."}
 GOOD = "The bridge is 120 metres long [1]."
 
 
@@ -120,6 +123,46 @@ def test_label_studio_has_the_machine_s_claims_and_each_reviewer_s_labels(bench:
     assert len(found[0]["predictions"][0]["result"]) >= 1
     assert [each["ground_truth"] for each in found[0]["annotations"]] == [False, True]
     assert '<Label value="contradicted"/>' in manifest["labelling_interface"]
+
+
+def test_reported_issues_are_in_the_exports_with_severity_note_and_place(tmp_path: Path) -> None:
+    bench = Workbench.open(tmp_path / "reported.db")
+    for number in (1, 2):
+        case = Case.model_validate({"id": f"case-{number}", "query": "How long?", "answer": ANSWER, "evidence": [ROW]})
+        bench.cases.add_one(ADA, case)
+        bench.audits.audit(ADA, case)
+    bench.team.set_label_types(ADA, LabelTypes(types=(LabelType(name='<rude> & "red"'), *DEFAULT_LABEL_TYPES)))
+    at = ANSWER.index("red")
+    place = {"target": "span", "start": at, "end": at + 3, "text": "red"}
+    labels = [
+        TargetLabel.model_validate({**place, "label": "fabricated citation", "severity": "critical", "note": "none"}),
+        TargetLabel.model_validate({**place, "label": '<rude> & "red"', "severity": "low"}),
+        TargetLabel(target="answer", label="incomplete", severity="medium", note="no width"),
+    ]
+    decide(bench, 1, "Ada", "reject", labels=labels)
+    decide(bench, 2, "Ada", "reject", labels=labels[2:])
+    found, manifest = rows(bench, "labels")
+    names = ("target", "start", "end", "text", "label", "severity", "note")
+    assert [tuple(row[name] for name in names) for row in found[:3]] == [
+        ("span", at, at + 3, "red", "fabricated citation", "critical", "none"),
+        ("span", at, at + 3, "red", '<rude> & "red"', "low", ""),
+        ("answer", None, None, "", "incomplete", "medium", "no width"),
+    ]
+    (row,), manifest = rows(bench, "spans")
+    assert [(each["text"], each["label_type"]) for each in row["labels"]] == [("red", "Evident Baseless Info")]
+    assert [each["label"] for each in row["reported"]] == [label.label for label in labels]
+    assert manifest["counts"]["left_out"] == {"no label": 1}  # where in the answer the issue lies, nobody said
+    decided, _ = rows(bench, "decided")
+    assert decided[0]["labels"] == [{**each.model_dump(), "severity": each.severity} for each in labels]
+    (task, _), manifest = rows(bench, "label-studio")
+    regions = task["annotations"][0]["result"]
+    assert [each["type"] for each in regions] == ["labels", "labels", "choices"]
+    assert regions[0]["meta"]["text"] == ["reviewer: Ada", "severity: critical", "note: none"]
+    interface = ElementTree.fromstring(manifest["labelling_interface"])
+    offered = {kind: [each.attrib["value"] for each in interface.iter(kind)] for kind in ("Label", "Choice")}
+    assert {region["value"]["labels"][0] for region in regions[:2]} <= set(offered["Label"])
+    assert "incomplete" in offered["Choice"]
+    bench.close()
 
 
 def test_ragas_has_a_reference_only_where_an_answer_stands(bench: Workbench) -> None:

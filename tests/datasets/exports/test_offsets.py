@@ -8,7 +8,7 @@ import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import pyarrow.parquet
 import pytest
@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from masis.datasets.exports import FORMATS, Selection
 from masis.datasets.exports.sinks import escaped_cell, unescaped_cell
-from masis.schema.case import Case
+from masis.schema.case import Case, Severity
 from masis.schema.review import Decision, TargetLabel
 from masis.schema.run import Run
+from masis.schema.team import LabelTypes
 from masis.services import Workbench
 from masis.store import CaseFilter
 from tests.reviewing import ADA, submitted, undone
@@ -53,6 +54,20 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Audited]:
     bench.close()
 
 
+def reported(draw: st.DrawFn, answer: str) -> TargetLabel:
+    """An issue as the page reports it: on words of the answer, or on the whole of it."""
+    what = {
+        "label": draw(st.sampled_from(LabelTypes().names)),
+        "severity": draw(st.sampled_from(get_args(Severity))),
+        "note": draw(st.sampled_from(("", "not in the survey"))),
+    }
+    if draw(st.booleans()):
+        return TargetLabel.model_validate({"target": "answer", **what})
+    start = draw(st.integers(0, len(answer) - 1))
+    end = draw(st.integers(start + 1, len(answer)))
+    return TargetLabel.model_validate({"target": "span", "start": start, "end": end, "text": answer[start:end], **what})
+
+
 @st.composite
 def decisions(draw: st.DrawFn, runs: dict[str, Run]) -> Decision:
     """A decision as a page or a program would send it: mostly fitting offsets, sometimes none that fit."""
@@ -75,6 +90,7 @@ def decisions(draw: st.DrawFn, runs: dict[str, Run]) -> Decision:
                 label=draw(st.sampled_from(("supported", "contradicted", "unsupported", "partial", "fabricated"))),
             )
         )
+    labels += [reported(draw, iteration.answer) for _ in range(draw(st.integers(0, 2)))]
     return Decision.model_validate(
         {
             "reviewer": draw(st.sampled_from(("Ada", "Ben"))),
@@ -116,6 +132,22 @@ def assert_cuts(text: str | None, label: dict[str, Any]) -> int:
     return 1
 
 
+def assert_reported(bench: Workbench, rows: list[dict[str, Any]]) -> None:
+    """Check that the rows hold every issue that a decision which counts reports, each at its place."""
+    entries = {entry.id: entry.decision for entry in bench.reviews.iterate() if entry.decision is not None}
+    given_by: dict[str, list[tuple[Any, ...]]] = {}
+    for row in rows:
+        if row["severity"]:
+            place = tuple(None if row[name] in (None, "") else int(row[name]) for name in ("start", "end"))
+            found = (row["target"], *place, row["text"], row["label"], row["severity"], row["note"])
+            given_by.setdefault(row["entry_id"], []).append(found)
+    for entry_id in {row["entry_id"] for row in rows}:
+        assert given_by.get(entry_id, []) == [
+            (each.target, each.start, each.end, each.text, each.label, each.severity, each.note)
+            for each in entries[entry_id].reported
+        ]
+
+
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_offsets_of_every_export_cut_out_the_labelled_words(audited: Audited, data: st.DataObject) -> None:
@@ -130,16 +162,25 @@ def test_offsets_of_every_export_cut_out_the_labelled_words(audited: Audited, da
             assert [row["text"] for row in rows] == [row["text"] for row in plain]
             placed = sum(assert_cuts(row["answer"], row) for row in rows)
             assert placed or form == "labels"
+            if form == "labels":
+                assert_reported(bench, rows)
     for row in exported(bench, "decided"):
         for label in (*row["labels"], *row["claims"], *row["citations"], *row["issues"]):
             assert_cuts(row["judged_answer"], label)
     for row in exported(bench, "spans"):
         for label in row["labels"]:
             assert assert_cuts(row["response"], label)
+        for label in row["reported"]:
+            assert assert_cuts(row["response"], label) or label["text"] == ""
     for task in exported(bench, "label-studio"):
         for each in (*task["predictions"], *task["annotations"]):
             for region in each["result"]:
-                assert assert_cuts(task["data"]["text"], region["value"])
+                if region["type"] == "choices":
+                    assert region["value"]["choices"][0] in LabelTypes().names
+                else:
+                    assert assert_cuts(task["data"]["text"], region["value"])
+            ids = [region["id"] for region in each["result"] if region.get("meta", {"text": []})["text"][1:]]
+            assert len(set(ids)) == len(ids)
 
 
 def test_a_label_whose_words_stand_where_it_says_keeps_its_place_also_where_they_stand_twice(audited: Audited) -> None:

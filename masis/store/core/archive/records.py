@@ -189,12 +189,12 @@ class ExecutionRecord(Record):
 
 
 class TeamRecord(Record):
-    """A policy, a rubric or a saved view of the team."""
+    """A policy, a rubric, label types or a saved view of the team."""
 
     record: Literal["team"] = "team"
     at: str
     by: str
-    kind: Literal["policy", "rubric", "view"]
+    kind: Literal["policy", "rubric", "view", "label_types"]
     name: str
     content: dict[str, Any]
 

@@ -30,7 +30,7 @@ from masis.schema.screening import (
     ScreeningEvent,
     Thresholds,
 )
-from masis.schema.team import QueuePolicy, Rubric, SavedView
+from masis.schema.team import LabelTypes, QueuePolicy, Rubric, SavedView
 from masis.store.audits import executions
 from masis.store.audits.cases import insert_case
 from masis.store.audits.runs import (
@@ -272,7 +272,12 @@ class Restoring:
             )
 
     def _put_team_record(self, record: TeamRecord) -> None:
-        kinds: dict[str, type[Record]] = {"policy": QueuePolicy, "rubric": Rubric, "view": SavedView}
+        kinds: dict[str, type[Record]] = {
+            "policy": QueuePolicy,
+            "rubric": Rubric,
+            "view": SavedView,
+            "label_types": LabelTypes,
+        }
         kinds[record.kind].model_validate(record.content)
         team.append_record(self._connection, record.at, record.by, record.kind, record.name, _text(record.content))
 

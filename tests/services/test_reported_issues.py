@@ -1,0 +1,196 @@
+"""Issues that reviewers report by labelling words of an answer: what is accepted, recorded, and what never changes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from masis.errors import InputError, StoreError
+from masis.schema.actor import Actor
+from masis.schema.review import Decision, LogEntry, TargetLabel
+from masis.schema.team import DEFAULT_LABEL_TYPES, LabelType, LabelTypes, QueuePolicy
+from masis.services import Workbench
+from masis.store.reviews.decisions import LOG
+from tests.store.factories import a_case, a_run, an_iteration
+
+ADA, BEN, CLEO = Actor(name="Ada"), Actor(name="Ben"), Actor(name="Cleo")
+ANSWER = "It opened in 1932 [1]. It is painted grey 🌉 [7]."
+REVISION = "It opened in 1932 [1]. It is painted red."
+GREY = ANSWER.index("grey 🌉")
+
+
+@pytest.fixture
+def workbench(tmp_path: Path) -> Iterator[Workbench]:
+    """Two cases, each audited in two iterations."""
+    opened = Workbench.open(tmp_path / "reported.db")
+    for number in (1, 2):
+        case = a_case(f"case-{number}", answer=ANSWER)
+        opened.store.cases.add(case)
+        iterations = (an_iteration(1, ANSWER), an_iteration(2, REVISION))
+        opened.store.runs.finish(a_run(case, f"run-{number}", iterations=iterations, needs_review=True))
+    yield opened
+    opened.close()
+
+
+def issue(**changes: Any) -> TargetLabel:
+    words = {"target": "span", "start": GREY, "end": GREY + 6, "text": "grey 🌉"}
+    return TargetLabel.model_validate(
+        words | {"label": "unsupported", "severity": "high", "note": "no colour"} | changes
+    )
+
+
+def whole(**changes: Any) -> TargetLabel:
+    return TargetLabel.model_validate({"target": "answer", "label": "incomplete", "severity": "low"} | changes)
+
+
+def decide(workbench: Workbench, *labels: TargetLabel, actor: Actor = ADA, **keys: Any) -> LogEntry:
+    content = {"reviewer": actor.name, "case_id": "case-1", "run_id": "run-1", "iteration": 1, "verdict": "approve"}
+    return workbench.reviews.submit(actor, Decision.model_validate({**content, "labels": labels, **keys}))
+
+
+def test_reported_issues_are_recorded_with_the_version_of_their_types(workbench: Workbench) -> None:
+    entry = decide(workbench, issue(), whole())
+    kept = workbench.reviews.get(entry.id).decision
+    assert kept is not None
+    assert kept.reported == (issue(), whole())
+    assert kept.versions["label_types"] == "0"
+    assert workbench.reviews.verify().intact
+    without = decide(workbench).decision
+    assert without is not None
+    assert without.reported == ()
+    assert "label_types" not in without.versions
+
+
+@pytest.mark.parametrize(
+    ("label", "says"),
+    [
+        (issue(start=GREY + 1, end=GREY + 7), "has 'rey 🌉 ', not 'grey 🌉'"),
+        (issue(text="gray 🌉"), "not 'gray 🌉'"),
+        (issue(start=0, end=900), "0 to 900 are no words of the answer, which has 48 characters"),
+        (issue(start=-6, end=-1), "no words of the answer"),
+        (issue(start=GREY, end=GREY, text=""), "no words of the answer"),
+        (issue(label="rude"), "'rude' is no label type of version 0. There are: fabricated citation, unsupported"),
+        (whole(label=""), "'' is no label type"),
+    ],
+)
+def test_an_issue_on_other_words_than_those_of_the_answer_is_refused(
+    workbench: Workbench, label: TargetLabel, says: str
+) -> None:
+    with pytest.raises(InputError, match=says):
+        decide(workbench, issue(), label)
+    assert workbench.reviews.current("case-1") is None
+
+
+def test_an_issue_is_about_the_answer_decided_about_and_no_other(workbench: Workbench) -> None:
+    with pytest.raises(InputError, match="at characters 41 to 47"):
+        decide(workbench, issue(start=41, end=47), iteration=1)
+    with pytest.raises(InputError, match="no words of the answer, which has 41 characters"):
+        decide(workbench, issue(), iteration=2)
+    red = REVISION.index("red")
+    entry = decide(workbench, issue(start=red, end=red + 3, text="red"), iteration=2)
+    assert entry.decision is not None
+    # a corrected answer is no longer the one that the words stand in
+    decide(workbench, issue(), verdict="override", corrected_answer="It opened.", reason="colour")
+
+
+def test_changed_types_change_no_decision_and_the_old_ones_are_still_known(workbench: Workbench) -> None:
+    entry = decide(workbench, issue())
+    types = (LabelType(name="telling", guidance="a word of earlier versions"), LabelType(name="Too long"))
+    assert workbench.team.set_label_types(CLEO, LabelTypes(types=types)).version == 1
+    assert workbench.reviews.get(entry.id).decision == entry.decision
+    with pytest.raises(InputError, match=r"version 1\. There are: telling, Too long"):
+        decide(workbench, issue(), case_id="case-2", run_id="run-2")
+    again = decide(workbench, issue(label="telling"), case_id="case-2", run_id="run-2")
+    kept = workbench.reviews.get(again.id).decision
+    assert kept is not None
+    assert (kept.reported[0].label, kept.versions["label_types"]) == ("telling", "1")
+    assert workbench.team.label_types(0).types == DEFAULT_LABEL_TYPES
+    assert workbench.team.label_types(1).types == types
+    with pytest.raises(StoreError, match="no version 2 of the label types"):
+        workbench.team.label_types(2)
+
+
+def test_a_repeated_submit_is_the_first_one_also_after_the_types_have_changed(workbench: Workbench) -> None:
+    first = decide(workbench, issue(), token="once")
+    workbench.team.set_label_types(CLEO, LabelTypes(types=(LabelType(name="rude"),)))
+    assert decide(workbench, issue(), token="once").id == first.id
+
+
+def test_an_adjudication_may_report_issues_by_the_same_rules(workbench: Workbench) -> None:
+    workbench.team.set_policy(CLEO, QueuePolicy(reviewers=2, rule="adjudicated"))
+    decide(workbench, issue())
+    decide(workbench, actor=BEN, verdict="reject", reason="grey")
+    seen = workbench.cases.summary("case-1").version
+    final = Decision.model_validate(
+        {"reviewer": "Cleo", "case_id": "case-1", "run_id": "run-1", "iteration": 1, "verdict": "approve"}
+    )
+    with pytest.raises(InputError, match="no label type"):
+        workbench.reviews.adjudicate(CLEO, final.model_copy(update={"labels": (issue(label="rude"),)}))
+    made = workbench.reviews.adjudicate(
+        CLEO, final.model_copy(update={"labels": (issue(),)}), seen_version=seen
+    ).decision
+    assert made is not None
+    assert made.versions["label_types"] == "0"
+    assert {"app", "rubric"} <= set(made.versions)
+
+
+def test_an_undo_takes_reported_issues_back_and_a_redaction_removes_their_words(workbench: Workbench) -> None:
+    entry = decide(workbench, issue())
+    workbench.reviews.undo(ADA, entry.id)
+    assert workbench.reviews.current("case-1") is None
+    second = decide(workbench, issue())
+    workbench.reviews.redact_entry(CLEO, second.id, "asked")
+    assert workbench.reviews.get(second.id).decision is None
+    assert workbench.reviews.verify().intact
+
+
+def test_a_blind_reviewer_reports_issues_in_the_original_answer(workbench: Workbench) -> None:
+    workbench.team.set_policy(CLEO, QueuePolicy(machine="after"))
+    made = decide(workbench, issue(), run_id=None, iteration=None).decision
+    assert made is not None
+    assert (made.run_id, made.iteration, made.reported) == ("run-1", 1, (issue(),))
+
+
+# what was written before reads as it did, and new entries without reported issues are written as before
+
+WRITTEN_BEFORE = (
+    '{"about":null,"assignees":[],"case_id":"case-1","corrected_answer":null,"extra":{},"iteration":1,"kind":"decision",'
+    '"labels":[{"end":21,"label":"needless","note":"","start":18,"target":"reference","text":"[1]"}],'
+    '"machine_shown":[],"note":"","policy":null,"reason":"","reviewer":"Ada","rubric_scores":{},"run_id":"run-1",'
+    '"source":"HUMAN","tags":[],"token":null,"undoes":null,"verdict":"approve","versions":{"app":"0.1.0"}}'
+)
+
+
+def test_a_decision_of_an_earlier_version_reports_nothing_and_keeps_its_bytes() -> None:
+    read = Decision.model_validate_json(WRITTEN_BEFORE)
+    assert read.reported == ()
+    assert read.labels[0].label == "redundant"
+    same = Decision.model_validate(json.loads(WRITTEN_BEFORE.replace("needless", "redundant")))
+    assert LOG.payload_of(same) == WRITTEN_BEFORE.replace("needless", "redundant")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"target": "answer", "label": "other"},
+        {"target": "answer", "label": "other", "severity": "low", "start": 0, "end": 2, "text": "It"},
+        {"target": "span", "label": "other", "severity": "low"},
+        {"target": "claim", "start": 0, "end": 2, "text": "It", "label": "other", "severity": "low"},
+        {"target": "span", "start": 0, "end": 2, "text": "It", "label": "other", "severity": "terrible"},
+    ],
+)
+def test_a_label_that_is_neither_a_correction_nor_an_issue_is_no_label(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        TargetLabel.model_validate(wrong)
+
+
+def test_two_types_of_one_name_and_no_types_at_all_are_refused() -> None:
+    with pytest.raises(ValidationError, match="two label types have the same name"):
+        LabelTypes(types=(LabelType(name="Rude"), LabelType(name="rude")))
+    with pytest.raises(ValidationError):
+        LabelTypes(types=())
