@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Literal
 
 from masis.api.roles import build_roles, pin_versions
@@ -11,6 +11,7 @@ from masis.audit import loop
 from masis.observers.observation import AuditStart, run_to_completion
 from masis.schema.actor import Actor
 from masis.schema.audit import Draft
+from masis.schema.calls import Step
 from masis.schema.case import Case
 from masis.schema.retention import Execution, ExecutionPage
 from masis.schema.review import Decision
@@ -216,12 +217,7 @@ class AuditService:
 
     def _resumed(self, progress: RunProgress) -> loop.Progress:
         """Return what an interrupted run goes on from, with the warnings of what it had finished."""
-        finished = len(progress.iterations)
-        warnings = tuple(
-            RunWarning(code=event.data.get("code"), step=event.step, iteration=event.iteration, message=event.message)
-            for event in self._store.runs.events(progress.run_id)
-            if event.kind == "warning" and event.iteration is not None and event.iteration <= finished
-        )
+        warnings = _warnings_kept(self._store.runs.events(progress.run_id), progress)
         return loop.Progress(progress.draft, progress.iterations, progress.last_event, warnings, progress.steps)
 
     def _run(
@@ -274,6 +270,42 @@ class AuditService:
             raise
         self._finish(run, [number for number, it in enumerate(run.iterations, 1) if stored.get(number) is it])
         return run
+
+
+def _warnings_kept(events: Iterable[Event], progress: RunProgress) -> tuple[RunWarning, ...]:
+    """Return the warnings of the steps whose results were kept; a step that is done again warns again."""
+    heard: dict[tuple[int | None, Step | None], list[Event]] = {}
+    for event in events:
+        if event.kind == "step_started":
+            heard[event.iteration, event.step] = []  # what an earlier try of the step had warned of
+        elif event.kind == "warning":
+            heard.setdefault((event.iteration, event.step), []).append(event)
+    kept = [event for about, found in heard.items() if _was_kept(*about, progress) for event in found]
+    return tuple(
+        RunWarning(code=event.data.get("code"), step=event.step, iteration=event.iteration, message=event.message)
+        for event in sorted(kept, key=lambda event: event.seq)
+    )
+
+
+def _was_kept(iteration: int | None, step: Step | None, progress: RunProgress) -> bool:
+    """Return whether a resumed run goes on from the result of this step, and does not do it again."""
+    finished = len(progress.iterations)
+    if iteration is None:
+        return step == "drafting" and progress.draft is not None
+    if iteration < finished:
+        return True
+    if iteration == finished:
+        last = progress.iterations[-1]
+        return getattr(last, step) is not None if step in ("revision", "evaluation") else True
+    if progress.steps is None or progress.steps.iteration_number != iteration:
+        return False
+    done = {
+        "claims": progress.steps.claim_report,
+        "critique": progress.steps.critique,
+        "evaluation": progress.steps.evaluation,
+    }
+    result = done.get(step or "")
+    return result is not None and not result.unscored
 
 
 def acceptance_entry(run: Run) -> Decision:

@@ -1,0 +1,87 @@
+"""An audit by models that was broken off anywhere and is resumed from the database ends as one that never was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from masis.schema.actor import Actor
+from masis.schema.run import Event, Run
+from masis.services import Workbench
+from masis.settings import Settings
+from tests.served_replies import Behaviour, Request, Script, faulty, on
+from tests.serving_models import ModelServer
+from tests.store.factories import a_case
+
+WHO = Actor(name="Ada")
+UNCHANGED = "The bridge opened on 19 March 1932 [1]."
+"""What the scripted models find fault with, and can't put better."""
+
+
+def _a_verdict_too_few(request: Request) -> Behaviour | None:
+    return faulty("a verdict too few", request) if request.schema_name == "verdicts_reply" else None
+
+
+SCRIPTS: dict[str, tuple[Script, str | None]] = {
+    "a revision that changes nothing": (lambda request: None, UNCHANGED),
+    "a drafted answer": (lambda request: None, None),
+    "a reviser that refuses": (on("revision_reply", "refusal"), UNCHANGED),
+    "claims without a verdict": (_a_verdict_too_few, UNCHANGED),
+    "a judge that refuses": (on("evaluation_reply", "refusal"), UNCHANGED),
+}
+
+
+@pytest.fixture(params=SCRIPTS)
+def audited(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Workbench, str | None]]:
+    script, answer = SCRIPTS[request.param]
+    with ModelServer(script, issues="always", keep=False) as server:
+        roles = dict.fromkeys(("drafter", "verifier", "critic", "reviser", "evaluator"), "scripted:m")
+        scripted = {"kind": "openai", "address": server.address}
+        settings = Settings.model_validate({"providers": {"scripted": scripted}, "max_retries": 0, **roles})
+        workbench = Workbench.open(tmp_path / "masis.db", settings)
+        yield workbench, answer
+        workbench.close()
+
+
+def _came_to(run: Run) -> dict[str, Any]:
+    own = {"id", "case_id", "case_digest", "started_at", "finished_at", "iterations", "draft", "loose_calls", "usage"}
+    iterations = [each.model_dump(exclude={"step_ms", "calls"}) for each in run.iterations]
+    return {**run.model_dump(exclude=own), "iterations": iterations, "draft": run.draft and run.draft.answer}
+
+
+@pytest.mark.slow
+def test_an_audit_broken_off_after_any_event_ends_as_one_that_never_was(audited: tuple[Workbench, str | None]) -> None:
+    workbench, answer = audited
+    events: list[Event] = []
+
+    def audit(name: str, break_off_at: int = 0) -> Run:
+        case, heard = a_case(name, answer=answer), list[Event]()
+
+        def on_event(event: Event) -> None:
+            heard.append(event)
+            if len(heard) == break_off_at:
+                raise KeyboardInterrupt
+            if not break_off_at:
+                events.append(event)
+
+        workbench.cases.add_one(WHO, case)
+        return workbench.audits.audit(WHO, case, on_event=on_event)
+
+    expected = _came_to(audit("whole"))
+    kinds = [(event.kind, event.step) for event in events]
+    for cut, kind in enumerate(kinds, 1):
+        try:
+            audit(f"cut-{cut}", break_off_at=cut)
+        except KeyboardInterrupt:
+            pass
+        else:  # what a server can't do is reported once: later audits have fewer events
+            assert cut > 15
+            break
+        (cut_short,) = workbench.runs.for_case(f"cut-{cut}")
+        assert cut_short.state == "interrupted"
+        resumed = audit(f"cut-{cut}")
+        assert resumed.id == cut_short.id
+        assert _came_to(resumed) == expected, f"broken off after event {cut}, {kind}"
