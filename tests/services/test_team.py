@@ -195,6 +195,55 @@ def test_an_assigned_case_is_offered_to_its_reviewer_and_found_by_name_and_tag(w
     assert workbench.team.assigned() == {"Ben": 1}
 
 
+def test_a_queue_counts_exactly_the_cases_it_offers(workbench: Workbench) -> None:
+    """The count goes by what triggers keep and by what people worked on; the list goes case by case."""
+    fill_more = [f"case-{number}" for number in range(5, 40)]
+    for case_id in fill_more:
+        case = a_case(case_id)
+        workbench.store.cases.add(case)
+        workbench.store.runs.finish(a_run(case, f"run-{case_id[5:]}", needs_review=int(case_id[5:]) % 4 > 0))
+    policy = QueuePolicy(reviewers=2, share=0.5)
+    workbench.team.set_policy(CLEO, policy)
+    drawn = random.Random(11)
+    people, ids = (ADA, BEN, CLEO), [f"case-{number}" for number in range(40)]
+    for _ in range(120):
+        who, case_id = drawn.choice(people), drawn.choice(ids)
+        with contextlib.suppress(CaseHeld, StaleVersion, InputError, StoreError):
+            match drawn.randrange(6):
+                case 0:
+                    workbench.team.claim(who, case_id)
+                case 1:
+                    workbench.team.skip(who, [case_id])
+                case 2:
+                    workbench.team.assign(who, [case_id], [drawn.choice(people).name])
+                case 3:
+                    workbench.team.tag(who, [case_id], ["dosage"])
+                case 4:
+                    expire(workbench, case_id)
+                case _:
+                    decide(workbench, who, case_id)
+    filters = (
+        CaseFilter(),
+        CaseFilter(text="case"),
+        CaseFilter(tags=("dosage",)),
+        CaseFilter(assignees=("Ben",)),
+        CaseFilter(quality_from=0.5),
+        CaseFilter(states=("needs_review",), tags=("dosage",)),
+    )
+    counts = set[int]()
+    for who in people:
+        for wanted in filters:
+            offered = workbench.team.open_to(who, wanted).model_copy(update={"size": 1000})
+            rows = workbench.store.cases.search(offered).rows
+            assert workbench.team.count_open(who, wanted) == len(rows)
+            counts.add(len(rows))
+    assert len(counts) > 5
+    for wanted in (CaseFilter(states=("needs_review", "approved")), CaseFilter(fields=("nowhere",))):
+        assert workbench.store.cases.count_matching(wanted) == len(
+            workbench.store.cases.search(wanted.model_copy(update={"size": 1000})).rows
+        )
+
+
 def test_a_bulk_action_on_a_case_that_is_not_there_does_nothing_at_all(workbench: Workbench) -> None:
     with pytest.raises(UnknownRecord):
         workbench.team.assign(ADA, ["case-0", "nowhere"], ["Ben"])

@@ -87,13 +87,12 @@ class Matching(NamedTuple):
 
 def matching(connection: sqlite3.Connection, wanted: CaseFilter) -> Matching:
     """Read a filter and count what matches."""
-    filters = _filters(wanted)
     words = Words(match(wanted.text), quick=True) if wanted.text.strip() else None
-    total = _total(connection, filters, words)
+    total = _total(connection, wanted, words)
     if words is not None and not total:
         words = Words(match(wanted.text, beginning=True), quick=len(wanted.text.split()[-1]) in _INDEXED_BEGINNINGS)
-        total = _total(connection, filters, words)
-    return Matching(filters, words, total)
+        total = _total(connection, wanted, words)
+    return Matching(_filters(wanted), words, total)
 
 
 class Words(NamedTuple):
@@ -103,12 +102,49 @@ class Words(NamedTuple):
     quick: bool
 
 
-def _total(connection: sqlite3.Connection, filters: Sequence[Condition], words: Words | None) -> int:
+def _total(connection: sqlite3.Connection, wanted: CaseFilter, words: Words | None) -> int:
+    """How many cases match: from the counts that triggers keep where they have it, else counted."""
+    if wanted.open_to is not None:
+        anyone = wanted.model_copy(update={"open_to": None})
+        return _total(connection, anyone, words) - _closed(connection, wanted, _filters(anyone), words)
+    filters = _filters(wanted)
+    if words is None and (kept := _kept_count(connection, wanted, filters)) is not None:
+        return kept
     if words is not None and not filters:
-        sql, values = "SELECT count(*) FROM case_words WHERE case_words MATCH ?", [words.query]
-    else:
-        where, values = conditions(filters, words)
-        sql = f"SELECT count(*) FROM cases WHERE {where}"  # noqa: S608 (every name is ours, what people give is bound)
+        return _count(connection, "SELECT count(*) FROM case_words WHERE case_words MATCH ?", [words.query])
+    where, values = conditions(filters, words)
+    return _count(connection, f"SELECT count(*) FROM cases WHERE {where}", values)  # noqa: S608 (every name is ours, what people give is bound)
+
+
+def _kept_count(connection: sqlite3.Connection, wanted: CaseFilter, filters: Sequence[Condition]) -> int | None:
+    """The kept count of a filter by words of one column; None for every other filter."""
+    columns = {"state": wanted.states, "tier": wanted.tiers, "field": wanted.fields, "dataset": wanted.datasets}
+    given = [(name, tuple(values)) for name, values in {**columns, "reviewer": wanted.reviewers}.items() if values]
+    if len(filters) != 1 or len(given) != 1:
+        return None
+    ((name, values),) = given
+    marks = ", ".join("?" * len(values))
+    kept = f"SELECT coalesce(sum(cases), 0) FROM case_counts WHERE name = ? AND value IN ({marks})"  # noqa: S608
+    return _count(connection, kept, [name, *values])
+
+
+def _closed(
+    connection: sqlite3.Connection, wanted: CaseFilter, filters: Sequence[Condition], words: Words | None
+) -> int:
+    """How many of the cases that match are not open to this reviewer. Only what somebody worked on or holds can be."""
+    where, values = conditions(filters, words)
+    may_take, bound = conditions(_open_to(wanted), None)
+    return _count(
+        connection,
+        f"""
+        SELECT count(*) FROM (SELECT case_seq FROM case_work UNION SELECT case_seq FROM leases) AS touched
+        CROSS JOIN cases ON cases.seq = touched.case_seq WHERE {where} AND NOT ({may_take})
+        """,  # noqa: S608
+        [*values, *bound],
+    )
+
+
+def _count(connection: sqlite3.Connection, sql: str, values: Sequence[Any]) -> int:
     return int(connection.execute(sql, values).fetchone()[0])
 
 

@@ -70,7 +70,9 @@ class Panel {
     if (this.busy && otherForm) setTimeout(() => { this.fire("submit", this.submitted); this.expectAnswer() })
     else if (this.busy) this.expectAnswer()
     const message = data.message?.id ?? null
-    if (first || before.shown.place !== data.shown.place || before.shown.digest !== data.shown.digest || before.form !== data.form) this.asked = null
+    // a restarted server opens another form on the same answer: what was asked stays asked
+    const otherAnswer = first || before.shown.place !== data.shown.place || before.shown.digest !== data.shown.digest
+    if (otherAnswer || done || this.fields.verdict !== "approve") this.asked = null
     if (first) this.drawnAt = performance.now()
     const news = message !== this.message
     if (news) this.own = null
