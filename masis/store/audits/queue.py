@@ -88,10 +88,10 @@ class Matching(NamedTuple):
 def matching(connection: sqlite3.Connection, wanted: CaseFilter) -> Matching:
     """Read a filter and count what matches."""
     words = Words(match(wanted.text), quick=True) if wanted.text.strip() else None
-    total = _total(connection, wanted, words)
+    total = count_with(connection, wanted, words)
     if words is not None and not total:
         words = Words(match(wanted.text, beginning=True), quick=len(wanted.text.split()[-1]) in _INDEXED_BEGINNINGS)
-        total = _total(connection, wanted, words)
+        total = count_with(connection, wanted, words)
     return Matching(_filters(wanted), words, total)
 
 
@@ -102,11 +102,14 @@ class Words(NamedTuple):
     quick: bool
 
 
-def _total(connection: sqlite3.Connection, wanted: CaseFilter, words: Words | None) -> int:
-    """How many cases match: from the counts that triggers keep where they have it, else counted."""
+def count_with(connection: sqlite3.Connection, wanted: CaseFilter, words: Words | None) -> int:
+    """How many cases match a filter, its words as ``matching`` read them.
+
+    Counts that triggers keep are used where they say it.
+    """
     if wanted.open_to is not None:
         anyone = wanted.model_copy(update={"open_to": None})
-        return _total(connection, anyone, words) - _closed(connection, wanted, _filters(anyone), words)
+        return count_with(connection, anyone, words) - _closed(connection, wanted, _filters(anyone), words)
     filters = _filters(wanted)
     if words is None and (kept := _kept_count(connection, wanted, filters)) is not None:
         return kept

@@ -220,8 +220,7 @@ class Team:
     def progress(self, wanted: CaseFilter) -> Progress:
         """How far the work on the cases that match has come."""
         with self._database.reading() as connection:
-            filters, words, _ = queue.matching(connection, wanted)
-            return progress(connection, *queue.conditions(filters, words))
+            return progress(connection, wanted)
 
     def _payloads(self, kind: str) -> list[str]:
         rows = self._database.execute("SELECT payload FROM team_records WHERE kind = ? ORDER BY seq", [kind])
@@ -324,16 +323,17 @@ def _newest(connection: sqlite3.Connection, kind: str) -> str | None:
     return None if row is None else str(row[0])
 
 
-def progress(connection: sqlite3.Connection, where: str, values: list[Any]) -> Progress:
-    """How far the work has come on the cases that a condition of ours names."""
-    done = "state IN ('approved', 'overridden', 'rejected', 'escalated')"
-    cases, finished = connection.execute(
-        f"SELECT count(*), coalesce(sum({done}), 0) FROM cases WHERE {where}",  # noqa: S608 (names of our own columns)
-        values,
-    ).fetchone()
+_DONE: tuple[CaseState, ...] = ("approved", "overridden", "rejected", "escalated")
+
+
+def progress(connection: sqlite3.Connection, wanted: CaseFilter) -> Progress:
+    """How far the work has come on the cases that match; the states that ``wanted`` names play no part."""
+    filters, words, cases = queue.matching(connection, wanted.model_copy(update={"states": ()}))
+    done = queue.count_with(connection, wanted.model_copy(update={"states": _DONE}), words)
+    where, values = queue.conditions(filters, words)
     rows = connection.execute(
-        "SELECT who, count(*) FROM case_work JOIN cases ON seq = case_seq "  # noqa: S608
+        "SELECT who, count(*) FROM case_work JOIN cases ON seq = case_seq "  # noqa: S608 (names of our own columns)
         f"WHERE kind = 'decided' AND {where} GROUP BY 1",
         values,
     )
-    return Progress(cases=cases, done=finished, by_reviewer={row[0]: row[1] for row in rows})
+    return Progress(cases=cases, done=done, by_reviewer={row[0]: row[1] for row in rows})
