@@ -171,8 +171,9 @@ def test_decided_cases_and_the_log_can_be_downloaded(served: str, open_tab: Open
     page = tab.open("/decisions?kind=decision")
     page.get_by_role("button", name="Export").click(delay=40)
     tab.settle()
+    page.get_by_role("button", name="Prepare 1 decided case, JSON Lines").click(delay=40)
     with page.expect_download() as download:
-        page.get_by_role("button", name="1 decided case, JSON Lines").click(delay=40)
+        page.get_by_role("button", name="Download 1 decided case, JSON Lines").click(delay=40)
     download.value.save_as(tmp_path / "decided.jsonl")
     (line,) = (tmp_path / "decided.jsonl").read_text(encoding="utf-8").splitlines()
     assert json.loads(line)["answer"].endswith("It was checked.")

@@ -140,8 +140,9 @@ def the_decision_is_exported(tab: Tab, case_id: str) -> None:
     page: Page = tab.open("/decisions")
     expect(page.locator("body")).to_contain_text("Measured again.")
     page.get_by_role("button", name="Export").click(delay=40)
+    page.get_by_role("button", name=re.compile("Prepare.*decided case.*JSON Lines")).click(delay=40)
     with page.expect_download() as download:
-        page.get_by_role("button", name=re.compile("decided case.*JSON Lines")).click(delay=40)
+        page.get_by_role("button", name=re.compile("Download.*decided case.*JSON Lines")).click(delay=40)
     lines = Path(download.value.path()).read_text(encoding="utf-8").splitlines()
     exported = [json.loads(line) for line in lines]
     assert len(exported) == 1

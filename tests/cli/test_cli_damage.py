@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+import zlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from masis.errors import DatabaseFull, RecordDamaged
 from masis.schema.retention import RetentionRule
+from masis.schema.review import Decision, TargetLabel
 from masis.services import Workbench
+from masis.services.exports import FORMATS
 from masis.store import Store
 from masis.store.core import connections
 from tests.cli.running import Masis
@@ -31,20 +37,126 @@ def damaged(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("command", "run"),
+    ("command", "number", "cure"),
     [
-        (["report", "case-1"], "run-1"),
-        (["report", "case-2"], "run-2"),
-        (["export"], "run-1"),
-        (["export", "--format", "runs"], "run-1"),
+        (["report", "case-1"], 1, "Audit its case again, or restore a backup (`masis restore`)."),
+        (["report", "case-2"], 2, "Audit its case again, or restore a backup (`masis restore`)."),
+        (["export"], 1, "restore a backup (`masis restore`), or remove the texts of the case (`masis redact case`)."),
+        (["export", "--format", "runs"], 1, "Audit its case again, or restore a backup (`masis restore`)."),
     ],
 )
-def test_a_damaged_run_is_named_with_the_cure(masis: Masis, damaged: Path, command: list[str], run: str) -> None:
+def test_a_damaged_run_is_named_with_its_case_and_the_cure(
+    masis: Masis, damaged: Path, command: list[str], number: int, cure: str
+) -> None:
     result = masis(*command, "--db", damaged)
     assert result.exit_code == 1
-    assert f"run '{run}' can't be read: what is stored of it is damaged or was altered" in result.stderr
-    assert "Audit its case again, or restore a backup (`masis restore`)." in result.stderr
+    named = f"run 'run-{number}' of case 'case-{number}' can't be read"
+    assert f"{named}: what is stored of it is damaged or was altered (it can't be decompressed)." in result.stderr
+    assert cure in result.stderr
     assert "This is a bug" not in result.stderr
+
+
+def _altered(path: Path, change: Callable[[dict[str, Any]], object], table: str, column: str) -> None:
+    """Change what is stored of run-2, and pack it as it was packed."""
+    with Store.open(path) as store, store.database.transaction() as connection:
+        row = connection.execute(f"SELECT payload FROM {table} WHERE {column} = 2").fetchone()
+        stored = json.loads(zlib.decompress(row[0]))
+        change(stored)
+        packed = zlib.compress(json.dumps(stored).encode())
+        connection.execute(f"UPDATE {table} SET payload = ? WHERE {column} = 2", [packed])
+
+
+def _decided(path: Path) -> Path:
+    """A database with three decided cases, whose answers each bear a label."""
+    with Store.open(path) as store:
+        for number in (1, 2, 3):
+            case = a_case(f"case-{number}", metadata={"trace_id": f"trace-{number}"})
+            store.cases.add(case)
+            run = a_run(case, f"run-{number}")
+            store.runs.finish(run)
+            words = run.iterations[0].answer[:10]
+            store.decisions.append(
+                Decision(
+                    reviewer="Ada",
+                    case_id=case.id,
+                    run_id=run.id,
+                    iteration=1,
+                    verdict="override",
+                    reason="Too short",
+                    corrected_answer="Another answer.",
+                    labels=(TargetLabel(target="claim", start=0, end=10, text=words, label="partial"),),
+                )
+            )
+    return path
+
+
+ALTERED: dict[str, tuple[Callable[[dict[str, Any]], object], str, str]] = {
+    "no answer": (lambda stored: stored.pop("answer"), "run_iterations", "run_seq"),
+    "an answer that is no text": (lambda stored: stored.update(answer=5), "run_iterations", "run_seq"),
+    "no date": (lambda stored: stored.pop("finished_at"), "runs", "seq"),
+}
+
+
+@pytest.mark.parametrize(
+    ("form", "how"),
+    [(form, how) for form in FORMATS for how in ALTERED if form != "langfuse-scores" or "answer" not in how],
+)  # scores say nothing of the answer
+def test_an_altered_run_stops_every_export_before_it_leaves_a_file(
+    masis: Masis, tmp_path: Path, form: str, how: str
+) -> None:
+    database, out = _decided(tmp_path / "decided.db"), tmp_path / "out" / "export"
+    out.parent.mkdir()
+    assert masis("export", "--format", form, "--out", out, "--db", database).exit_code == 0
+    before = sorted((each, each.stat().st_mtime_ns) for each in out.parent.rglob("*"))
+    _altered(database, *ALTERED[how])
+    result = masis("export", "--format", form, "--out", out, "--db", database)
+    assert result.exit_code == 1
+    assert "run 'run-2' of case 'case-2' can't be read: what is stored of it is damaged or was altered" in result.stderr
+    assert (
+        "Audit the case again (`masis audit FILE --again`) and, where it was decided, decide it again" in result.stderr
+    )
+    assert "This is a bug" not in result.stderr
+    assert sorted((each, each.stat().st_mtime_ns) for each in out.parent.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("form", "change"),
+    [
+        ("claims", lambda stored: stored["claims"][0].pop("verdict")),
+        ("labels", lambda stored: stored.update(claims=7)),
+        ("sentences", lambda stored: stored["citation_audit"]["sentences"][0].pop("status")),
+        ("decided", lambda stored: stored["issues"].append({})),
+        ("label-studio", lambda stored: stored["claims"][0]["claim"].update(start="a")),
+        ("jsonl", lambda stored: stored["critique"].pop("confidence")),
+        ("runs", lambda stored: stored["critique"].pop("confidence")),
+    ],
+)
+def test_what_an_export_reads_of_a_run_is_checked(
+    masis: Masis, tmp_path: Path, form: str, change: Callable[[dict[str, Any]], object]
+) -> None:
+    database = _decided(tmp_path / "decided.db")
+    _altered(database, change, "run_iterations", "run_seq")
+    result = masis("export", "--format", form, "--out", tmp_path / "export", "--db", database)
+    assert result.exit_code == 1, result.stderr
+    assert "run 'run-2' of case 'case-2' can't be read" in result.stderr
+    assert not list(tmp_path.glob("*export*"))
+
+
+def test_a_lost_iteration_is_damage_and_the_cure_named_helps(masis: Masis, tmp_path: Path) -> None:
+    database = _decided(tmp_path / "decided.db")
+    with sqlite3.connect(database) as connection:
+        connection.execute("DELETE FROM run_iterations WHERE run_seq = 2")
+    connection.close()
+    exporting = ("export", "--format", "decided", "--db", database)
+    assert "run 'run-2' of case 'case-2' can't be read" in masis(*exporting).stderr
+    cases = tmp_path / "cases.jsonl"
+    cases.write_bytes(masis("export", "--format", "cases", "--db", database).stdout_bytes)
+    assert masis("audit", cases, "--again", "--db", database).exit_code == 0
+    with Workbench.open(database).store as store:
+        run = store.runs.for_case("case-2")[0].id
+        decision = Decision(reviewer="Ada", case_id="case-2", run_id=run, iteration=1, verdict="approve")
+        store.decisions.append(decision)
+    assert len(masis(*exporting).stdout.splitlines()) == 3
 
 
 def test_what_is_whole_can_be_read_and_health_names_what_is_not(masis: Masis, damaged: Path) -> None:
@@ -77,7 +189,7 @@ def test_a_database_opens_although_a_run_that_was_cut_short_is_damaged(tmp_path:
     with Store.open(path) as store:
         store.runs.abandon("cut", "its process is gone")
         assert store.runs.summary("cut").state == "interrupted"
-        with pytest.raises(RecordDamaged, match="run 'cut' can't be read"):
+        with pytest.raises(RecordDamaged, match="run 'cut' of case 'case-1' can't be read"):
             store.runs.progress("cut")
 
 

@@ -12,7 +12,7 @@ from masis.services.exports import FORMATS
 from masis.services.records import CaseFilter
 from masis.ui.queue.export import zipped
 from tests.reviewing import ADA
-from tests.ui.conftest import OpenPage
+from tests.ui.conftest import OpenPage, texts
 
 
 @pytest.mark.parametrize(("form", "encoding"), [("claims", "csv"), ("ragas", "jsonl"), ("label-studio", "jsonl")])
@@ -40,3 +40,27 @@ def test_the_page_offers_every_format_and_encodings_for_flat_ones(
     assert list(chosen.options) == list(FORMATS)
     page = chosen.select("labels").run()
     assert list(page.selectbox(key="export-encoding").options) == ["jsonl", "csv", "parquet"]
+
+
+def test_the_file_is_prepared_and_then_downloaded(audited_workbench: Workbench, open_page: OpenPage) -> None:
+    page = open_page("queue")
+    assert not page.get("download_button")
+    page.button(key="export-prepare").click().run()
+    (offered,) = page.get("download_button")
+    assert "Download 7 cases: decided" in str(offered)
+
+
+def test_where_a_stored_run_is_damaged_the_page_names_it_and_the_cure(
+    audited_workbench: Workbench, open_page: OpenPage
+) -> None:
+    run = audited_workbench.cases.open("docs-02-altered").summary.run_id
+    with audited_workbench.store.database.transaction() as connection:
+        seq = connection.execute("SELECT seq FROM runs WHERE id = ?", [run]).fetchone()[0]
+        connection.execute("UPDATE run_iterations SET payload = x'0011' WHERE run_seq = ?", [seq])
+    page = open_page("queue")
+    page.button(key="export-prepare").click().run()
+    assert not page.exception
+    assert [each.value for each in page.error] == ["Nothing was written."]
+    assert f"run {run!r} of case 'docs-02-altered' can't be read" in texts(page)
+    assert "Audit the case again" in texts(page)
+    assert not page.get("download_button")

@@ -14,9 +14,12 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
+from pydantic import ValidationError
+
 from masis.audit.acceptance import disagreement, fault_probability
 from masis.errors import RecordDamaged, Removed, StoreError, UnknownRecord
 from masis.schema.audit import Draft
+from masis.schema.explain import path_of
 from masis.schema.run import MUST_LOOK, Event, Iteration, ReviewReason, ReviewTier, Run, StepsDone
 from masis.store.audits import executions, metrics
 from masis.store.audits.cases import case_seq
@@ -271,8 +274,14 @@ def read_run(connection: sqlite3.Connection, row: sqlite3.Row) -> Run:
     """Return the complete result of a finished run."""
     with readable(connection, "run", row["seq"]):
         run = Run.model_validate_json(unpack(row["payload"]))
-    return run.model_copy(update={"iterations": read_iterations(connection, row["seq"])})
+        iterations = read_iterations(connection, row["seq"])
+        if len(iterations) != row["iterations"]:
+            raise ValueError(f"it had {row['iterations']} iterations and has {len(iterations)}")
+    return run.model_copy(update={"iterations": iterations})
 
+
+DAMAGE = (zlib.error, ValueError, TypeError)
+"""What reading a damaged record raises: pydantic's errors are ValueErrors."""
 
 _CURE = {
     "run": "Audit its case again, or restore a backup (`masis restore`).",
@@ -282,15 +291,33 @@ _CURE = {
 
 @contextlib.contextmanager
 def readable(connection: sqlite3.Connection, kind: Literal["run", "screening"], seq: int) -> Iterator[None]:
-    """Raise RecordDamaged, naming the run or the screening, where what is stored of it can't be read."""
+    """Raise RecordDamaged, naming the run and its case or the screening, where what is stored of it can't be read."""
     try:
         yield
-    except (zlib.error, ValueError, TypeError) as error:
-        [name] = connection.execute(f"SELECT id FROM {kind}s WHERE seq = ?", [seq]).fetchone() or [f"number {seq}"]  # noqa: S608
-        raise RecordDamaged(
-            f"{kind} {name!r} can't be read: what is stored of it is damaged or was altered ({type(error).__name__}). "
-            f"{_CURE[kind]}"
-        ) from error
+    except DAMAGE as error:
+        if kind == "run":
+            raise damaged_run(connection, seq, error) from error
+        [name] = connection.execute("SELECT id FROM screenings WHERE seq = ?", [seq]).fetchone() or [f"number {seq}"]
+        raise _damaged(f"screening {name!r}", error, _CURE[kind]) from error
+
+
+def damaged_run(connection: sqlite3.Connection, seq: int, error: Exception, cure: str = _CURE["run"]) -> RecordDamaged:
+    """Return the error that names a run that can't be read and its case, with what to do."""
+    named = "SELECT runs.id, cases.id FROM runs JOIN cases ON cases.seq = case_seq WHERE runs.seq = ?"
+    run, case = connection.execute(named, [seq]).fetchone() or (f"number {seq}", "unknown")
+    return _damaged(f"run {run!r} of case {case!r}", error, cure)
+
+
+def _damaged(what: str, error: Exception, cure: str) -> RecordDamaged:
+    why = type(error).__name__
+    if isinstance(error, zlib.error):
+        why = "it can't be decompressed"
+    elif isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        why = ": ".join(part for part in (path_of(first["loc"]), first["msg"]) if part)
+    elif type(error) is ValueError:
+        why = str(error)
+    return RecordDamaged(f"{what} can't be read: what is stored of it is damaged or was altered ({why}). {cure}")
 
 
 def pack(text: str, level: int = 6) -> bytes:
@@ -315,14 +342,16 @@ def summaries(connection: sqlite3.Connection, where: str, values: Sequence[Any])
             WHERE {where} ORDER BY runs.seq DESC""",  # noqa: S608 (conditions of ours, values bound)
         values,
     )
-    return tuple(
-        RunSummary(
+    return tuple(_summary(connection, row) for row in rows)
+
+
+def _summary(connection: sqlite3.Connection, row: sqlite3.Row) -> RunSummary:
+    with readable(connection, "run", row["seq"]):
+        return RunSummary(
             case_id=row["case_id"],
             **{name: json.loads(row[name]) for name in _JSON},
             **{name: row[name] for name in _SUMMARY},
         )
-        for row in rows
-    )
 
 
 _UNDER_WAY = "runs.state != 'finished' AND runs.state = 'running'"

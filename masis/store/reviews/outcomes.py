@@ -5,7 +5,6 @@ A batch of cases costs four queries, whatever their number, and of a run only th
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,8 +14,10 @@ from zlib import decompress
 
 from pydantic_core import CoreSchema, SchemaValidator, core_schema, from_json
 
+from masis.errors import RecordDamaged
 from masis.schema.review import LogEntry
 from masis.store.audits import queue
+from masis.store.audits.runs import DAMAGE, damaged_run
 from masis.store.core.connections import Database
 from masis.store.records import CaseFilter
 from masis.store.reviews.decisions import LOG
@@ -31,34 +32,59 @@ ALL_PARTS: Parts = ("answer", "claims", "citation_audit", "issues")
 """What can be asked of an iteration: what exports say of it. The rest of it is never read."""
 
 
-def _object(**fields: CoreSchema) -> CoreSchema:
-    """Describe an object of which only these fields are read: of the others no value is made, which halves the time."""
-    known = {name: core_schema.typed_dict_field(field, required=False) for name, field in fields.items()}
+def _object(later: Mapping[str, CoreSchema] | None = None, /, **fields: CoreSchema) -> CoreSchema:
+    """Describe an object of which only these fields are read: of the others no value is made, which halves the time.
+
+    Fields that came ``later`` may be absent: earlier versions wrote none. Without one of the others it is damaged.
+    """
+    known = {name: core_schema.typed_dict_field(field) for name, field in fields.items()}
+    known |= {name: core_schema.typed_dict_field(field, required=False) for name, field in (later or {}).items()}
     return core_schema.typed_dict_schema(known)
 
 
-def _fields(*names: str) -> dict[str, CoreSchema]:
-    return dict.fromkeys(names, core_schema.any_schema())
-
-
-_PLACE = ("text", "start", "end")
+_TEXT, _TEXTS = core_schema.str_schema(strict=True), core_schema.list_schema(core_schema.str_schema(strict=True))
+_ANY = core_schema.any_schema()  # told from JSON as it stands: a number stays the number that was written
+_NO_TEXT, _NO_PLACE = (
+    core_schema.nullable_schema(_TEXT),
+    core_schema.nullable_schema(core_schema.int_schema(strict=True)),
+)
+_SHARE = core_schema.nullable_schema(core_schema.union_schema([core_schema.int_schema(), core_schema.float_schema()]))
+_PLACE = {"text": _TEXT, "start": _NO_PLACE, "end": _NO_PLACE}
 _PARTS: dict[Part, CoreSchema] = {
-    "answer": core_schema.any_schema(),
+    "answer": _TEXT,
     "claims": core_schema.list_schema(
         _object(
-            claim=_object(**_fields(*_PLACE, "statement", "cited")),
-            **_fields("verdict", "support", "confidence", "sources", "judged_by"),
+            {"judged_by": _ANY, "sources": _TEXTS},
+            claim=_object({"statement": _TEXT, "cited": _TEXTS}, **_PLACE),
+            verdict=_TEXT,
+            support=_SHARE,
+            confidence=_SHARE,
         )
     ),
     "citation_audit": _object(
-        sentences=core_schema.list_schema(_object(**_fields(*_PLACE, "status", "why", "citation_ids"))),
+        sentences=core_schema.list_schema(_object(**_PLACE, status=_TEXT, why=_TEXT, citation_ids=_TEXTS)),
         citations=core_schema.list_schema(
-            _object(**_fields(*_PLACE, "reference", "evidence_id", "status", "resolved_by"))
+            _object(**_PLACE, reference=_TEXT, evidence_id=_NO_TEXT, status=_TEXT, resolved_by=_NO_TEXT)
         ),
     ),
-    "issues": core_schema.any_schema(),
+    "issues": core_schema.list_schema(
+        _object(
+            {"start": _NO_PLACE, "end": _NO_PLACE},
+            **dict.fromkeys(("id", "source", "type", "severity", "description", "reason", "suggestion", "rule"), _TEXT),
+            evidence_ids=_TEXTS,
+        )
+    ),
 }
-_RESULT = SchemaValidator(_object(**_fields("best", "finished_at", "settings", "versions", "review_reasons")))
+_RESULT = SchemaValidator(
+    _object(
+        best=_NO_PLACE,
+        finished_at=_TEXT,
+        settings=core_schema.dict_schema(_TEXT),
+        versions=core_schema.dict_schema(_TEXT),
+        review_reasons=core_schema.list_schema(_object(code=_TEXT)),
+    )
+)
+_MODELS = SchemaValidator(core_schema.dict_schema(_TEXT, _TEXT))
 
 
 @lru_cache
@@ -251,16 +277,23 @@ class _Runs:
     """The runs and iterations of a batch of judgements."""
 
     def __init__(self, connection: sqlite3.Connection, wanted: Sequence[_Wanted], parts: Parts) -> None:
-        self._reader = _reader(parts)
+        self._reader, self._connection = _reader(parts), connection
         seqs = list({each.run_seq for each in wanted if each.run_seq is not None})
         rows = connection.execute(
-            f"""SELECT seq, id, models, quality, confidence, overall, payload FROM runs
+            f"""SELECT seq, id, models, quality, confidence, overall, iterations, payload FROM runs
                 WHERE removed_by IS NULL AND payload IS NOT NULL AND seq IN ({", ".join("?" * len(seqs))})""",  # noqa: S608
             seqs,
         ).fetchall()
-        results = {row["seq"]: _RESULT.validate_json(decompress(row["payload"])) for row in rows}
-        self._runs = {row["seq"]: _judged_run(row, results[row["seq"]]) for row in rows}
-        self._best = {seq: result["best"] for seq, result in results.items()}
+        self._runs: dict[int, JudgedRun] = {}
+        self._best: dict[int, int | None] = {}
+        self._iterations = {row["seq"]: row["iterations"] for row in rows}
+        for row in rows:
+            try:
+                result = _RESULT.validate_json(decompress(row["payload"]))
+                self._runs[row["seq"]] = _judged_run(row, result)
+            except DAMAGE as error:
+                raise self._damaged(row["seq"], error) from error
+            self._best[row["seq"]] = result["best"]
         places = {(seq, number) for each in wanted for seq, number in [self._place(each)] if number is not None}
         # named row by row, SQLite looks each up; asked which rows are in a list of pairs, it reads the whole table
         self._packed = {
@@ -273,6 +306,9 @@ class _Runs:
             )
         }
 
+    def _damaged(self, seq: int, error: Exception) -> RecordDamaged:
+        return damaged_run(self._connection, seq, error, _CURE)
+
     def _place(self, wanted: _Wanted) -> tuple[int | None, int | None]:
         if wanted.run_seq not in self._runs:
             return None, None
@@ -283,17 +319,31 @@ class _Runs:
         """Return a judgement with what the machine found in the answer it is about."""
         seq, number = self._place(wanted)
         packed = None if seq is None or number is None else self._packed.get((seq, number))
-        # read when it is its turn: two hundred at a time take twice as long, since they don't fit into the caches
-        found = None if packed is None else self._reader.validate_json(decompress(packed))
+        found = None
+        if seq is not None and packed is not None:
+            try:
+                # read when it is its turn: two hundred at a time take twice as long, since they don't fit the caches
+                found = self._reader.validate_json(decompress(packed))
+            except DAMAGE as error:
+                raise self._damaged(seq, error) from error
+        elif seq is not None and number is not None and number <= (self._iterations[seq] or 0):
+            raise self._damaged(seq, ValueError(f"iteration {number} is missing"))
         run = None if seq is None else self._runs[seq]
         return Judgement(wanted.entry, wanted.in_force, run, number or wanted.number, found, seq)
+
+
+_CURE = (
+    "Audit the case again (`masis audit FILE --again`) and, where it was decided, decide it again; or restore a backup "
+    "(`masis restore`)."
+)
+"""An export reads the run that was decided about: a newer run alone doesn't take its place."""
 
 
 def _judged_run(row: sqlite3.Row, result: dict[str, Any]) -> JudgedRun:
     return JudgedRun(
         id=row["id"],
         finished_at=result["finished_at"],
-        models=json.loads(row["models"]),
+        models=_MODELS.validate_json(row["models"]),
         settings=result["settings"],
         versions=result["versions"],
         quality=row["quality"],

@@ -13,6 +13,7 @@ from masis.services.records import CaseFilter, DatasetVersion
 from masis.ui.components.linked_table import Cell, Row, column, linked_table, row
 from masis.ui.queue.export import MOST_CASES
 from masis.ui.shell import address
+from masis.ui.shell.downloads import prepared_download
 from masis.ui.shell.inputs import show_value
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
@@ -114,14 +115,13 @@ def _opened(workbench: Workbench, name: str, versions: tuple[DatasetVersion, ...
         elif version.cases > MOST_CASES:
             st.caption(f"More than {MOST_CASES:,} cases: {command_markdown(f'masis dataset export {name} --out FILE')}")
         else:
-            st.download_button(
-                f"Download {name}",
+            prepared_download(
+                name,
                 lambda: workbench.datasets.zipped(who, name),
                 file_name=f"{name}.zip",
-                mime="application/zip",
-                on_click="ignore",
-                icon=":material/download:",
-                help="The same bytes as when it was frozen, checked by their digest, and the manifest, in a zip file.",
+                key="dataset-prepare",
+                help_="The same bytes as when it was frozen, checked by their digest, and the manifest, in a zip file.",
+                width="content",
             )
         if workbench.access.allows(who, "oversee"):
             with st.popover("Remove", icon=":material/delete:"):

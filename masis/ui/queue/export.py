@@ -15,6 +15,7 @@ from masis.services import Workbench
 from masis.services.exports import ENCODINGS, FORMATS, Selection
 from masis.services.records import CaseFilter
 from masis.ui.shell import address
+from masis.ui.shell.downloads import prepared_download
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
 
@@ -38,14 +39,12 @@ def show_export(workbench: Workbench, wanted: CaseFilter, total: int) -> None:
         if chosen.flat:
             encoding = st.selectbox("File", ENCODINGS, key="export-encoding", persist_state="session")
         st.caption(f"{chosen.summary[0].upper()}{chosen.summary[1:]}. The zip file holds the data and a manifest.")
-        st.download_button(
-            f"Download {counted(total, 'case')}: {form}",
+        prepared_download(
+            f"{counted(total, 'case')}: {form}",
             lambda: zipped(workbench, who, form, wanted, encoding),
             file_name=f"masis-{form}.zip",
-            mime="application/zip",
-            on_click="ignore",
-            width="stretch",
-            help="The cases that match search and filters, on all pages of the list.",
+            key="export-prepare",
+            help_="The cases that match search and filters, on all pages of the list.",
         )
         st.page_link(
             "pages/datasets.py",
@@ -57,7 +56,7 @@ def show_export(workbench: Workbench, wanted: CaseFilter, total: int) -> None:
 
 
 def zipped(workbench: Workbench, who: Actor, form: str, wanted: CaseFilter, encoding: str) -> io.BytesIO:
-    """Return an export and its manifest as a zip file. Raises NotAllowed."""
+    """Return an export and its manifest as a zip file. Raises NotAllowed, and RecordDamaged naming case and run."""
     chosen, out = FORMATS[form], io.BytesIO()
     suffix = chosen.suffix if encoding == "jsonl" else f".{encoding}"
     with tempfile.TemporaryDirectory() as folder:

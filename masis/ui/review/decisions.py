@@ -30,6 +30,7 @@ from masis.ui.review.entries import (
 )
 from masis.ui.review.redaction import redact_entry_form, show_redacted
 from masis.ui.shell import address
+from masis.ui.shell.downloads import prepared_download
 from masis.ui.shell.inputs import show_value
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
@@ -263,18 +264,16 @@ def _exports(workbench: Workbench) -> None:
     too = not blind and st.checkbox("Include auto-accepted cases", key="export-accepted", persist_state="session")
     states: tuple[CaseState, ...] = (*DECIDED, "accepted") if too else DECIDED
     number = sum(counts.get(state, 0) for state in states)
-    st.download_button(
+    prepared_download(
         f"{counted(number, 'decided case')}, JSON Lines",
         lambda: _written(
             lambda out: workbench.exports.write(who, out, "decided", Selection(CaseFilter(states=states))).rows
         ),
         file_name="decided-cases.jsonl",
         mime="application/jsonl",
-        icon=":material/data_object:",
+        key="export-decided",
         disabled=not number,
-        on_click="ignore",
-        width="stretch",
-        help="Each case as imported, its current decision, the answer that may be used, and what judged it.",
+        help_="Each case as imported, its current decision, the answer that may be used, and what judged it.",
     )
     wanted = log_filter(workbench.team.policy().machine)
     st.download_button(

@@ -8,8 +8,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from masis.schema.retention import Execution
+from masis.schema.run import Iteration, Run
 from masis.store.audits import executions
-from masis.store.audits.runs import DERIVED_ANEW, RunFigures, read_iterations, readable, unpack
+from masis.store.audits.runs import (
+    DAMAGE,
+    DERIVED_ANEW,
+    RunFigures,
+    damaged_run,
+    read_iterations,
+    readable,
+    unpack,
+)
 from masis.store.core import connections
 from masis.store.core.archive.records import (
     AS_ARCHIVED,
@@ -95,9 +104,17 @@ def _purges(connection: sqlite3.Connection) -> Iterator[StoreRecord]:
         )
 
 
+_CURE = (
+    "An archive holds every audit, so that a newer one doesn't replace it: restore a backup (`masis restore`), or "
+    "remove the texts of the case (`masis redact case`)."
+)
+
+
 def _run(connection: sqlite3.Connection, row: sqlite3.Row) -> RunRecord:
-    with readable(connection, "run", row["seq"]):
+    try:
         return _readable_run(connection, row)
+    except DAMAGE as error:
+        raise damaged_run(connection, row["seq"], error, _CURE) from error
 
 
 def _readable_run(connection: sqlite3.Connection, row: sqlite3.Row) -> RunRecord:
@@ -105,6 +122,12 @@ def _readable_run(connection: sqlite3.Connection, row: sqlite3.Row) -> RunRecord
         "SELECT payload FROM run_iterations WHERE run_seq = ? ORDER BY number", [row["seq"]]
     ).fetchall()
     events = connection.execute("SELECT payload FROM run_events WHERE run_seq = ? ORDER BY seq", [row["seq"]])
+    for each in iterations:  # an archive that could not be read again would be found out when it is needed
+        Iteration.model_validate_json(unpack(each[0]))
+    if row["payload"]:
+        Run.model_validate_json(unpack(row["payload"]))
+        if len(iterations) != row["iterations"]:
+            raise ValueError(f"it had {row['iterations']} iterations and has {len(iterations)}")
     return RunRecord(
         id=row["id"],
         case_id=row["case_id"],
