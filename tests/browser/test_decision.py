@@ -263,6 +263,34 @@ def test_a_killed_server_loses_nothing_that_rested(server: ReviewServer, open_ta
     until(lambda: server.drafted(case, "corrected") is None, tab.page, "the draft is discarded")
 
 
+def test_a_killed_server_loses_no_comment_that_rested_and_adding_it_empties_the_field(
+    server: ReviewServer, open_tab: OpenTab
+) -> None:
+    case, words = "bridge-04", "Who measured this?"
+    tab = open_tab(server.base)
+    found = open_case(tab, case)
+    named(found)
+    found.get_by_label("Note").click(delay=40)
+    tab.settle()
+    tab.page.get_by_text("Comments, assignment, tags").click(delay=40)
+    tab.page.get_by_label("Comment", exact=True).press_sequentially(words, delay=5)
+    stored = server.workbench.store.drafts
+    until(lambda: stored.load("Ada", f"comment:{case}").get("text") == words, tab.page, "the comment is drafted")
+    server.kill()
+    server.start()
+    again = open_tab(server.base)
+    opened = open_case(again, case)
+    named(opened)
+    opened.get_by_label("Note").click(delay=40)
+    field = again.page.get_by_label("Comment", exact=True)
+    expect(field).to_have_value(words)
+    again.page.get_by_role("button", name="Add comment").click(delay=40)
+    expect(again.page.get_by_text("Team: 1 comment")).to_be_visible()
+    expect(field).to_have_value("")
+    assert [comment.text for comment in server.workbench.team.comments(ADA, case)] == [words]
+    assert not stored.load("Ada", f"comment:{case}")
+
+
 def test_a_page_that_outlives_its_server_hands_over_what_was_typed_meanwhile(
     server: ReviewServer, open_tab: OpenTab
 ) -> None:

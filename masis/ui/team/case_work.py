@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 
 import streamlit as st
@@ -11,6 +12,7 @@ from masis.schema.team import Rubric, RubricScore
 from masis.schema.wording import counted
 from masis.services import CaseView, Workbench
 from masis.services.team import LONGEST_COMMENT
+from masis.ui.shell.inputs import take_typed, typing_area
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.shell.wording import escaped
@@ -48,14 +50,14 @@ def show_case_work(workbench: Workbench, view: CaseView) -> None:
     facts += [f"assigned to {', '.join(work.assignees)}"] if work.assignees else []
     facts += [", ".join(work.tags)] if work.tags else []
     title = f"Team: {escaped(' · '.join(facts))}" if facts else "Comments, assignment, tags"
-    with st.expander(title, icon=":material/group:"):
+    with st.expander(title, icon=":material/group:", expanded=_left_unsent(workbench, case_id)):
         for comment in comments:
             st.caption(f"{escaped(comment.by)}, {comment.at[:16].replace('T', ' ')} UTC")
             st.text(comment.text)
         if reviewer() is None:
             st.caption("Type your name to comment, assign and tag.")
             return
-        _form("comment", "Comment", "Add comment", lambda text: _comment(workbench, case_id, text), long=True)
+        _comment_field(workbench, case_id)
         names, tags = st.columns(2)
         with names:
             _form(
@@ -74,8 +76,53 @@ def show_case_work(workbench: Workbench, view: CaseView) -> None:
             _remove("Remove tags", work.tags, lambda names: workbench.team.untag(actor(), [case_id], names), "untag")
 
 
-def _comment(workbench: Workbench, case_id: str, text: str) -> None:
-    workbench.team.comment(actor(), case_id, text)
+def comment_subject(case_id: str) -> str:
+    """Return the subject of the draft that holds a comment not added yet."""
+    return f"comment:{case_id}"
+
+
+def _drafted_comment(workbench: Workbench, case_id: str) -> str:
+    text = workbench.drafts.get(actor(), comment_subject(case_id)).values.get("text")
+    return text if isinstance(text, str) else ""
+
+
+def _left_unsent(workbench: Workbench, case_id: str) -> bool:
+    """Whether a comment waited here when this session opened the case; what is typed later folds nothing."""
+    waited = st.session_state.setdefault("comments-left", {})
+    who = f"{actor().name}/{case_id}"
+    if who not in waited:
+        waited[who] = bool(_drafted_comment(workbench, case_id))
+    return bool(waited[who])
+
+
+def _comment_field(workbench: Workbench, case_id: str) -> None:
+    """Draw the field of a comment; what is typed is stored as a draft until it is added."""
+    subject = comment_subject(case_id)
+    added = f"comments-added-{subject}"
+    typing_area(
+        "Comment",
+        key=f"comment-{hashlib.sha256(case_id.encode()).hexdigest()[:16]}",
+        text=_drafted_comment(workbench, case_id),
+        version=f"{actor().name}/{case_id}/{st.session_state.get(added, 0)}",
+        most=LONGEST_COMMENT,
+        rows=3,
+        on_text=lambda text: workbench.drafts.save(actor(), subject, {"text": text}),
+    )
+    failed = f"comment-failed-{subject}"
+
+    def add() -> None:
+        take_typed()
+        try:
+            workbench.team.comment(actor(), case_id, _drafted_comment(workbench, case_id))
+            workbench.drafts.clear(actor(), subject)
+        except MasisError as error:
+            st.session_state[failed] = str(error)
+        else:
+            st.session_state[added] = st.session_state.get(added, 0) + 1
+
+    st.button("Add comment", key="add-comment", on_click=add, **needs("decide"))
+    if error := st.session_state.pop(failed, None):
+        st.warning(escaped(error))
 
 
 def _scores(workbench: Workbench, case_id: str, rubric: Rubric) -> None:
@@ -110,12 +157,9 @@ def _choose(workbench: Workbench, case_id: str, name: str, key: str) -> None:
         workbench.drafts.save(actor(), rubric_subject(case_id), {name: value})
 
 
-def _form(key: str, label: str, button: str, do: Callable[[str], object], *, long: bool = False) -> None:
+def _form(key: str, label: str, button: str, do: Callable[[str], object]) -> None:
     with st.form(f"case-{key}", clear_on_submit=True, border=False):
-        if long:
-            text = st.text_area(label, max_chars=LONGEST_COMMENT, height=80)
-        else:
-            text = st.text_input(label, max_chars=200)
+        text = st.text_input(label, max_chars=200)
         sent = st.form_submit_button(button, **needs("decide"))
     if sent:
         try:
