@@ -91,7 +91,8 @@ class Workbench:
         started = health.of_modules(settings, try_integrations=ask_models)
         of_auditor, of_disk = health.of_auditor(settings), health.of_disk(self.database)
         of_backups = health.of_backups(self.backups, settings)
-        return HealthReport((*health.of_store(self.store), *started, of_auditor, *models, of_disk, *of_backups))
+        parts = (*health.of_store(self.store), *started, of_auditor, *models, of_disk, *of_backups)
+        return HealthReport(health.said_once(parts))
 
     def check_models(self, settings: Settings | None = None) -> tuple[HealthItem, ...]:
         """Ask each model that fills a role for a word; offline roles audit a small case."""

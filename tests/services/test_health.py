@@ -100,6 +100,21 @@ def test_an_error_that_several_roles_share_is_told_once() -> None:
     assert "nobody:n" in found["evaluator"]
 
 
+@pytest.mark.parametrize("ask_models", [False, True])
+def test_a_role_s_configuration_error_is_said_once_in_the_whole_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask_models: bool
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    workbench = Workbench.open(tmp_path / "masis.db", Settings(critic="openai:gpt-9", evaluator="openai:gpt-9"))
+    report = workbench.health(ask_models=ask_models)
+    assert sum("OPENAI_API_KEY" in item.message for item in report.items) == 1
+    failed = {item.name for item in report.items if not item.ok}
+    assert {"critic", "evaluator"} <= failed
+    for item in report.items:
+        if item.name == "models" and not item.ok:
+            assert item.message.startswith("fails as critic does")
+
+
 def test_an_output_validator_that_is_not_there_is_reported_once_and_under_its_own_name(tmp_path: Path) -> None:
     settings = Settings(output_validator="nobodys")
     found = [item for item in Workbench.open(tmp_path / "masis.db", settings).health(settings).items if not item.ok]
