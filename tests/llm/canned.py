@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import BaseModel
+
 from masis.llm.roles import replies
 
-PROMPT_OF = {
+PROMPT_OF: dict[type[BaseModel], str] = {
     replies.ClaimsReply: "claims_extract",
     replies.VerdictsReply: "claims_verify",
     replies.CompletenessReply: "completeness",
