@@ -6,11 +6,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from pydantic import TypeAdapter, ValidationError
+
+from masis.audit.citations.given import placed
+from masis.schema.case import GivenCitation
 from masis.schema.old_words import OLD_WORDS
 from masis.schema.review import Decision
 from masis.store import CaseOutcome, Judgement
 
 Row = dict[str, Any]
+
+_GIVEN = TypeAdapter(tuple[GivenCitation, ...])
 
 OF_PERSONS = ("decision", "adjudication")
 """Kinds of entries by which a person decides."""
@@ -86,6 +92,22 @@ class Judged:
         if decision.verdict in ("reject", "escalate"):
             return None
         return self.answer if decision.corrected_answer is None else decision.corrected_answer
+
+    @property
+    def standing_citations(self) -> list[Row]:
+        """The citations given beside the original answer that the standing one keeps, with their places in it.
+
+        It keeps those whose sentences are unchanged.
+        """
+        given, standing = self.case.get("citations"), self.standing
+        if not given or standing is None or self.original is None:
+            return []
+        try:
+            citations = _GIVEN.validate_python(given)
+        except ValidationError:  # the key held something else before it meant citations, and holds it still
+            return []
+        kept = placed(citations, self.original, standing)
+        return [each.model_dump(mode="json", exclude_unset=True) for each in kept]
 
     @property
     def evidence(self) -> list[Row]:

@@ -293,7 +293,7 @@ def _card(manifest: dict[str, Any]) -> str:
         "| field | meaning |",
         "|---|---|",
         "| id, question | the case |",
-        "| contexts, context_ids | the evidence and its ids |",
+        "| contexts, context_ids, context_sources | the evidence, its ids and sources (empty where there is none) |",
         "| answer | the answer that was judged |",
         "| ground_truth | the answer that a person let stand; null where none stands |",
         "| decision | approve, override, reject, escalate; null where nobody decided |",

@@ -81,6 +81,7 @@ def _decided(judged: Judged, others: Sequence[Judged]) -> Rows:
             "state": judged.state,
             "split": judged.split,
             "answer": judged.standing,
+            "answer_citations": judged.standing_citations,
             "original_answer": judged.original,
             "judged_answer": judged.answer,
             "decided_about": decided_about(entry.decision) if entry and entry.decision else "",
@@ -295,6 +296,11 @@ def _pairs_openai(judged: Judged, _others: Sequence[Judged]) -> Rows:
 # --- to measure: ragas, hf
 
 
+def _sources(judged: Judged) -> list[str]:
+    """The source of each chunk, empty where it has none: a loader that meets only nulls first refuses text later."""
+    return [each.get("source", "") for each in judged.evidence]
+
+
 def _ragas(judged: Judged, _others: Sequence[Judged]) -> Rows:
     if judged.answer is None:
         return NOT_JUDGED
@@ -303,6 +309,7 @@ def _ragas(judged: Judged, _others: Sequence[Judged]) -> Rows:
         "response": judged.answer,
         "retrieved_contexts": [each["text"] for each in judged.evidence],
         "retrieved_context_ids": [each["id"] for each in judged.evidence],
+        "retrieved_context_sources": _sources(judged),
     }
     return [row if not _person_let_stand(judged) else row | {"reference": judged.standing}]
 
@@ -317,6 +324,7 @@ def _hf(judged: Judged, _others: Sequence[Judged]) -> Rows:
             "question": judged.case["query"],
             "contexts": [each["text"] for each in judged.evidence],
             "context_ids": [each["id"] for each in judged.evidence],
+            "context_sources": _sources(judged),
             "answer": judged.answer,
             "ground_truth": judged.standing if _person_let_stand(judged) else None,
             "decision": decision.verdict if decision else None,

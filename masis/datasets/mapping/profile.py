@@ -70,8 +70,8 @@ class Group(Record):
 class Profile(Record):
     """One tool's file as cases. ``required`` are paths that must give something; by them a file is recognised.
 
-    ``whole`` leads to a whole case in the workbench's own format, which is taken as it is. ``evidence_ids`` are the ids
-    of an evidence that is plain texts, in the same order.
+    ``whole`` leads to a whole case in the workbench's own format, which is taken as it is. ``evidence_ids`` and
+    ``evidence_sources`` are the ids and sources of an evidence that is plain texts, in the same order.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
@@ -87,6 +87,7 @@ class Profile(Record):
     reference: Paths = ()
     evidence: Paths = ()
     evidence_ids: Paths = ()
+    evidence_sources: Paths = ()
     messages: Paths = ()
     whole: Paths = ()
     chunk: EvidencePaths = EvidencePaths()
@@ -108,6 +109,7 @@ class Profile(Record):
             "reference",
             "evidence",
             "evidence_ids",
+            "evidence_sources",
             "messages",
         ):
             _check_paths(getattr(self, name), name)

@@ -319,7 +319,7 @@ def _case_data(row: dict[str, Any], profile: Profile, problems: _Problems, notes
     data["query"] = _text(at("query"), "query", problems, row, required=True)
     if answer is not None:
         data["answer"] = _text(answer, "answer", problems, row)
-    data["evidence"] = _evidence(evidence, at("evidence_ids"), profile, problems, row)
+    data["evidence"] = _evidence(evidence, at("evidence_ids"), at("evidence_sources"), profile, problems, row)
     if profile.citations is not None:
         citations = _citations(row, profile, problems)
     if citations:
@@ -385,18 +385,17 @@ def _items(evidence: Any) -> list[Any]:
     return [read]
 
 
-def _evidence(given: Any, ids: Any, profile: Profile, problems: _Problems, row: dict[str, Any]) -> list[dict[str, Any]]:
+def _evidence(
+    given: Any, ids: Any, sources: Any, profile: Profile, problems: _Problems, row: dict[str, Any]
+) -> list[dict[str, Any]]:
     if given is None:
         keys = ", ".join(repr(str(key)[:40]) for key in list(row)[:8])
         problems.add(f"is missing or empty (the row holds {keys})", _OWN_FILE, "evidence")
         return []
     chunks, taken = list[dict[str, Any]](), set[str]()
-    items, named = _items(given), parsed(ids)
-    if isinstance(named, list) and len(named) == len(items):
-        items = [
-            {"id": str(each), "text": item} if isinstance(item, str) else item
-            for each, item in zip(named, items, strict=True)
-        ]
+    items = _items(given)
+    beside = zip(items, _beside(ids, len(items)), _beside(sources, len(items)), strict=True)
+    items = [_described(*each) for each in beside]
     for number, item in enumerate(items, 1):
         chunk = _chunk(item, number, profile, problems)
         if chunk is None:
@@ -411,6 +410,20 @@ def _evidence(given: Any, ids: Any, profile: Profile, problems: _Problems, row: 
         taken.add(chunk["id"])
         chunks.append(chunk)
     return chunks
+
+
+def _beside(values: Any, count: int) -> list[str | None]:
+    """Return the ids or sources that stand beside an evidence of plain texts, None for each that is empty."""
+    read = parsed(values)
+    if not isinstance(read, list) or len(read) != count:
+        return [None] * count
+    return [None if each in (None, "") else str(each) for each in read]
+
+
+def _described(item: Any, identifier: str | None, source: str | None) -> Any:
+    """Return an item of the evidence with the id and source beside it, where it is plain text and there are any."""
+    beside = {name: value for name, value in (("id", identifier), ("source", source)) if value is not None}
+    return {**beside, "text": item} if beside and isinstance(item, str) else item
 
 
 def _chunk(item: Any, number: int, profile: Profile, problems: _Problems) -> dict[str, Any] | None:

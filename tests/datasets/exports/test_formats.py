@@ -169,6 +169,32 @@ def test_ragas_has_a_reference_only_where_an_answer_stands(bench: Workbench) -> 
     found, _ = rows(bench, "ragas")
     assert [row.get("reference") for row in found] == [GOOD, ANSWER, None, f"  {ANSWER} "]
     assert found[0]["retrieved_context_ids"] == ["1", "survey"]
+    assert found[0]["retrieved_context_sources"] == ["", "survey.pdf"]
+
+
+def test_a_corrected_answer_lists_the_citations_that_it_keeps(tmp_path: Path) -> None:
+    bench = Workbench.open(tmp_path / "given.db")
+    answer = "The bridge is 120 metres long. It is red. Nobody knows why."
+    given = [
+        {"start": 0, "end": 30, "evidence_id": "1", "quote": "The bridge is 120 metres long.", "provider": "a"},
+        {"start": 31, "end": 41, "evidence_id": "1"},
+    ]
+    case = {"query": "How long?", "answer": answer, "evidence": [ROW], "citations": given}
+    for number in (1, 2, 3):
+        bench.cases.add_one(ADA, Case.model_validate({"id": f"case-{number}", **case}))
+        bench.audits.audit(ADA, bench.cases.get(f"case-{number}"))
+    corrected = "Indeed. The bridge is 120 metres long. Nobody knows why."
+    for number, verdict in ((1, "override"), (2, "approve"), (3, "reject")):
+        run = bench.cases.open(f"case-{number}").run
+        assert run is not None
+        content = {"reviewer": "Ada", "case_id": f"case-{number}", "run_id": run.id, "iteration": 1, "reason": "read"}
+        text = corrected if verdict == "override" else None
+        submitted(bench, Decision.model_validate({**content, "verdict": verdict, "corrected_answer": text}))
+    found, _ = rows(bench, "decided")
+    assert [row["answer_citations"] for row in found] == [[{**given[0], "start": 8, "end": 38}], given, []]
+    (kept,) = found[0]["answer_citations"]
+    assert found[0]["answer"][kept["start"] : kept["end"]] == kept["quote"]
+    bench.close()
 
 
 def test_scores_go_back_to_the_trace_and_sending_them_twice_adds_none(bench: Workbench) -> None:
@@ -308,7 +334,9 @@ def test_an_export_imported_again_gives_the_same_cases(bench: Workbench, form: s
         if form == "decided":
             assert case.digest() == stored.digest()
         assert (case.query, case.answer) == (stored.query, stored.answer)
-        assert [(each.id, each.text) for each in case.evidence] == [(each.id, each.text) for each in stored.evidence]
+        names = {"id", "text", "source"}
+        chunks = [[each.model_dump(include=names) for each in kept.evidence] for kept in (case, stored)]
+        assert chunks[0] == chunks[1]
         assert case.id == stored.id or form == "ragas"
 
 
