@@ -29,7 +29,9 @@ _SHOWN_ROWS = 3
 
 @click.command("import")
 @input_argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--as", "profile_name", metavar="PROFILE", help="Whose format it is. Default: told from the first row.")
+@click.option(
+    "--as", "profile_name", metavar="PROFILE", help="Whose format it is. Default: detected from the first row."
+)
 @click.option(
     "--map",
     "own",

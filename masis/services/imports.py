@@ -119,7 +119,7 @@ class ImportService:
         Args:
             actor: Who asks.
             path: The file.
-            profile: By which to read it; without one, the format is told from the first row.
+            profile: By which to read it; without one, the format is detected from the first row.
             name: The file's name, where the path has another.
             strict: Refuse rows that hold an answer under a name that is not read.
 

@@ -49,7 +49,7 @@ def read_mapped(path: Path, profile: Profile | None = None, *, name: str | None 
     A row whose case was read before, word for word, is skipped; another case under the same id is a problem.
     ``name`` is the file's name where the path is another.
 
-    Raises InputError where the file can't be read, or its profile can't be told.
+    Raises InputError where the file can't be read, or its profile can't be detected.
     """
     called = name or path.name
     seen = SeenIds()
@@ -87,7 +87,7 @@ def read_any(path: Path, profile: Profile | None = None, *, name: str | None = N
 
     A file of JSON Lines that fits no profile is read in the workbench's own format, whose errors say what is missing.
 
-    Raises InputError where the file can't be read, or its profile can't be told.
+    Raises InputError where the file can't be read, or its profile can't be detected.
     """
     if profile is None and _own_format(path, name or path.name):
         return _own_rows(path, name or str(path))

@@ -1,4 +1,4 @@
-"""What programs have sent in over HTTP: stored as it came before it is acknowledged, read afterwards.
+"""What programs have sent in over HTTP: stored unchanged before it is acknowledged, read afterwards.
 
 A request that was acknowledged is on the disk (``synchronous = FULL``). Reading it may be cut short and begun again,
 since storing the same case twice changes nothing.
@@ -19,7 +19,7 @@ Form = Literal["json", "ndjson"]
 
 
 class Received(NamedTuple):
-    """A request as it came; ``digest`` tells two bodies apart, ``key`` is the sender's idempotency key."""
+    """A request, unchanged; ``digest`` tells two bodies apart, ``key`` is the sender's idempotency key."""
 
     id: str
     source: str

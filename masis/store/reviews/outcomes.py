@@ -43,7 +43,7 @@ def _object(later: Mapping[str, CoreSchema] | None = None, /, **fields: CoreSche
 
 
 _TEXT, _TEXTS = core_schema.str_schema(strict=True), core_schema.list_schema(core_schema.str_schema(strict=True))
-_ANY = core_schema.any_schema()  # told from JSON as it stands: a number stays the number that was written
+_ANY = core_schema.any_schema()  # taken from JSON as it stands: a number stays the number that was written
 _NO_TEXT, _NO_PLACE = (
     core_schema.nullable_schema(_TEXT),
     core_schema.nullable_schema(core_schema.int_schema(strict=True)),

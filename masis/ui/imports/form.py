@@ -68,7 +68,7 @@ class ImportForm:
 
 
 class Chosen(NamedTuple):
-    """The file of the form: where it lies, its token, and the name that its format is told by."""
+    """The file of the form: where it lies, its token, and the name that its format is recognised by."""
 
     path: Path
     token: str
