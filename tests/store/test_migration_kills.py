@@ -204,5 +204,6 @@ def test_a_migration_killed_at_any_moment_loses_no_row_and_is_completed_later(
             assert check.ok, f"kill {kill}: {check.problems}"
         after = _content(path)
         assert (after[:2], after.migrated) == (before[:2], migrations.names()), f"kill {kill}"
+        log.info("kill %d: after %d of %d steps were done", kill + 1, len(left.migrated) - upto, len(durations))
     assert halfway, "no kill fell into a migration"
     log.info("%d kills, %d before the last step was done; rows %s", rounds, halfway, before.rows)
