@@ -46,6 +46,7 @@ test-servers: $(VENV)/.installed-test ## Run audits through llama.cpp's, llama-c
 
 test-tools: $(VENV)/.installed-test ## Read what other tools' libraries write, and load exports with their loaders (installs them)
 	@$(PY) -m venv $(VENV)-tools && $(VENV)-tools/bin/python -m pip install -q -r tests/tools_lane/requirements.txt
+	@$(VENV)-tools/bin/python -m pip install -q --no-deps -r tests/tools_lane/requirements-alone.txt
 	@MASIS_TOOLS=$(abspath $(VENV)-tools)/bin/python $(PY) -m pytest tests/tools_lane $(PYTEST_FLAGS)
 
 soak: $(VENV)/.installed-test $(VENV)/.browser ## Run the long trials at their full length (hours)

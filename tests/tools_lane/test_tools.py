@@ -103,6 +103,60 @@ def test_datasets_loads_what_is_exported_with_every_row(form: str, bench: Workbe
     assert all(WORDS.get(form, set()) <= set(columns) for _, columns in found.values())
 
 
+def loaded(tool: str, path: Path, folder: Path) -> dict[str, Any]:
+    """What a tool's own loader finds in an export."""
+    found: dict[str, Any] = json.loads(
+        by_tools(str(Path(__file__).with_name("loaded_by_tools.py")), tool, str(path), folder=folder)
+    )
+    return found
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_ragas_loads_every_sample_with_what_it_knows_of_it(bench: Workbench, tmp_path: Path) -> None:
+    path = tmp_path / "samples.jsonl"
+    exported = bench.exports.write_file(ADA, path, "ragas")
+    found = loaded("ragas", path, tmp_path)
+    assert found["rows"] == exported.rows == 6
+    own = {"retrieved_context_sources"}  # Ragas has no field for them
+    assert found["samples"] == [{k: v for k, v in row.items() if k not in own} for row in lines_of(path)]
+    assert set(found["features"]) >= {"user_input", "response", "retrieved_contexts", "reference"}
+
+
+def test_trl_takes_pairs_as_preferences_with_a_prompt_of_their_own(bench: Workbench, tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    exported = bench.exports.write_file(ADA, path, "pairs")
+    found = loaded("trl", path, tmp_path)
+    assert found["rows"] == exported.rows == 3
+    for row, texts in zip(lines_of(path), found["texts"], strict=True):
+        assert texts["prompt"] == f"<user>{row['prompt'][0]['content']}"
+        for name in ("chosen", "rejected"):
+            assert texts[name] == f"<assistant>{row[name][0]['content']}"
+        assert texts["chosen"] != texts["rejected"]
+
+
+def test_trl_takes_chats_to_train_on(bench: Workbench, tmp_path: Path) -> None:
+    path = tmp_path / "sft.jsonl"
+    exported = bench.exports.write_file(ADA, path, "sft")
+    found = loaded("trl", path, tmp_path)
+    assert found["rows"] == exported.rows == 6
+    for row, texts in zip(lines_of(path), found["texts"], strict=True):
+        asked, answered = (each["content"] for each in row["messages"])
+        assert texts["text"] == f"<user>{asked}<assistant>{answered}"
+
+
+def test_label_studio_accepts_tasks_predictions_and_annotations(bench: Workbench, tmp_path: Path) -> None:
+    path = tmp_path / "tasks.json"
+    exported = bench.exports.write_file(ADA, path, "label-studio")
+    found = loaded("label-studio", path, tmp_path)
+    assert (found["rows"], found["predictions"], found["annotations"]) == (exported.rows, 6, 6)
+    tasks = json.loads(path.read_text(encoding="utf-8"))
+    regions = [each for task in tasks for part in ("predictions", "annotations") for each in task[part]]
+    assert found["regions"] == sum(len(each["result"]) for each in regions) > 12
+
+
 @pytest.mark.parametrize("encoding", ["csv", "parquet"])
 def test_datasets_loads_flat_exports_as_tables(encoding: str, bench: Workbench, tmp_path: Path) -> None:
     path = tmp_path / f"claims.{encoding}"
