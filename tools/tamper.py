@@ -33,6 +33,7 @@ from masis.store.core.signatures import sign
 
 KEY = b"0123456789abcdef0123456789abcdef"
 ADA = Actor(name="Ada Lind")
+SCREENED = "Does velotarine lower blood pressure in adults with resistant hypertension?"
 
 Change = Callable[[sqlite3.Connection], None]
 
@@ -59,7 +60,9 @@ class Detection(NamedTuple):
 
 
 def build(path: Path) -> None:
-    """Make the database: three audited cases; one approved, one rejected and undone, one overridden."""
+    """Make the database: three audited cases, one approved, one rejected and undone, one overridden; and a screening
+    with one override.
+    """
     store = Store.open(path, log_key=KEY)
     workbench = Workbench(store, Settings(), path)
     for number in (1, 2, 3):
@@ -87,6 +90,11 @@ def build(path: Path) -> None:
         )
         if number == 2:
             workbench.reviews.undo(ADA, entry.id)
+    corpus = workbench.corpora.add_demo(ADA)
+    source = f"corpus:{corpus.name}"
+    screening = workbench.screenings.screen(ADA, SCREENED, (source,), screening_id="screening-1")
+    abstract = screening.grades[0].abstract_id
+    workbench.screenings.override(ADA, "screening-1", abstract, "recommendation", "discard", reason="off topic")
     workbench.close()
 
 
@@ -94,11 +102,12 @@ def detect(path: Path, noted: LogHead) -> Detection:
     """Check a database in every way that there is."""
     with Store.open(path, unguarded="open") as store:
         check = store.decisions.verify()
-        subjects, signed = store.decisions.check_subjects(), store.check_signatures(KEY)
+        signed = store.check_signatures(KEY)
+        subjects = (*store.decisions.check_subjects().broken, *store.screening_log.check_subjects().broken)
         digests = [entry.digest for entry in _entries(store)]
     cut = len(digests) < noted.length or digests[noted.length - 1] != noted.digest
     note = ("the log was rewritten or cut off",) if cut else ()
-    return Detection(check.broken, subjects.broken, signed.broken, note)
+    return Detection(check.broken, subjects, signed.broken, note)
 
 
 def _entries(store: Store) -> Iterator[Any]:
@@ -248,6 +257,32 @@ def set_state(connection: sqlite3.Connection) -> None:
     connection.execute("UPDATE cases SET state = 'approved', decision_seq = 1 WHERE seq = 2")
 
 
+def _screened(connection: sqlite3.Connection, column: str, old: str, new: str) -> None:
+    """Edit the abstract that an override is about, or its grade."""
+    where = "abstract_id = (SELECT abstract_id FROM screening_log WHERE kind = 'override')"
+    [packed] = connection.execute(f"SELECT {column} FROM screening_abstracts WHERE {where}").fetchone()
+    text = unpack(packed)
+    assert old in text, (column, old)
+    connection.execute(f"UPDATE screening_abstracts SET {column} = ? WHERE {where}", [pack(text.replace(old, new, 1))])
+
+
+def edit_abstract(connection: sqlite3.Connection) -> None:
+    """Change the title of an abstract."""
+    _screened(connection, "abstract", '"title":"', '"title":"No ')
+
+
+def edit_grade(connection: sqlite3.Connection) -> None:
+    """Change the rule by which the machine graded an abstract."""
+    _screened(connection, "grade", '"rule":"', '"rule":"not_')
+
+
+def edit_screening(connection: sqlite3.Connection) -> None:
+    """Change the question in the result of a screening."""
+    [packed] = connection.execute("SELECT payload FROM screenings").fetchone()
+    assert SCREENED in unpack(packed)
+    connection.execute("UPDATE screenings SET payload = ?", [pack(unpack(packed).replace(SCREENED, "Is it safe?"))])
+
+
 def _rewrite(connection: sqlite3.Connection, alter: Callable[[dict[str, Any], dict[str, Any]], None]) -> None:
     """Alter entries and compute the whole chain anew, as anyone can who has read docs/store.md."""
     head = LogHead(0, "0" * 64)
@@ -359,6 +394,9 @@ ATTACKS = (
     Attack("remove what an entry says, without a redaction", "chain", remove_payload),
     Attack("drop the guards", "chain", drop_guards),
     Attack("mark a case as approved", "digests", set_state),
+    Attack("edit an abstract under a person's correction of its grade", "digests", edit_abstract),
+    Attack("edit the grade that a person corrected", "digests", edit_grade),
+    Attack("edit the result of a screening that people corrected", "digests", edit_screening),
     Attack("edit a reason and compute the whole chain anew", "signatures", rewrite_reason),
     Attack("change all times and compute the chain anew", "signatures", rewrite_times),
     Attack("edit a case, drop an entry's digests, compute the chain anew", "signatures", rewrite_without_digests),

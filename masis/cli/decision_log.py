@@ -111,7 +111,13 @@ def _checked(
     say(f"{counted(subjects.checked, 'entry', 'entries')} compared with case, run and answer as stored.")
     for reason, count in subjects.not_checkable.items():
         say(f"{counted(count, 'entry', 'entries')} not checkable: {reason}.")
-    wrong = [*check.broken, *screenings.broken, *subjects.broken, *_missing(workbench.reviews, check, head, length)]
+    graded = workbench.screenings.check_log_subjects()
+    if screenings.length:
+        say(f"{counted(graded.checked, 'screening entry', 'screening entries')} compared with screening and grade.")
+        for reason, count in graded.not_checkable.items():
+            say(f"{counted(count, 'screening entry', 'screening entries')} not checkable: {reason}.")
+    wrong = [*check.broken, *screenings.broken, *subjects.broken, *graded.broken]
+    wrong += _missing(workbench.reviews, check, head, length)
     if note is not None and note.exists():
         wrong += _missing(workbench.reviews, check, *_read_note(note))
     return check, wrong

@@ -415,6 +415,16 @@ ScreeningEntryKind = Literal["override", "handed_over", "memory_reset", "redacti
 the evidence of a case; ``memory_reset``: what was accepted before no longer moves thresholds."""
 
 
+class ScreeningSubjectDigests(Record):
+    """SHA-256 digests of what an entry is about, as stored when it was made: the result of the screening, and of an
+    override the abstract and the machine's grade of it.
+    """
+
+    screening: str | None
+    abstract: str | None = None
+    grade: str | None = None
+
+
 class ScreeningDecision(Record):
     """What someone decided about a screening or about the acceptance memory, as given in.
 
@@ -431,6 +441,8 @@ class ScreeningDecision(Record):
     token: str | None = None
     versions: dict[str, str] = Field(default_factory=dict)
     extra: dict[str, Any] = Field(default_factory=dict)
+    about: ScreeningSubjectDigests | None = None
+    """Set by the store; None in redactions, resets of the memory, and entries made before digests were stored."""
 
     @model_validator(mode="after")
     def _complete(self) -> ScreeningDecision:

@@ -6,7 +6,7 @@ import importlib.util
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -249,7 +249,7 @@ def unopened(error: StoreError, database: Path, settings: Settings, *, ask_model
     """Return what can be checked where the database can't be opened."""
     asked = models_asked(settings) if ask_models else tuple(models_configured(settings))
     parts = (*of_modules(settings, try_integrations=ask_models), of_auditor(settings), *asked, of_disk(database))
-    return HealthReport((HealthItem("database", False, str(error)), *said_once(parts)))
+    return HealthReport((HealthItem("database", False, str(error)), *said_once(parts, settings)))
 
 
 def of_auditor(settings: Settings) -> HealthItem:
@@ -274,7 +274,7 @@ def before_the_first_case(database: Path, settings: Settings, *, ask_models: boo
     message = f"There is no database yet; the first import or audit makes {database}."
     models = models_asked(settings) if ask_models else tuple(models_configured(settings))
     parts = (*of_modules(settings, try_integrations=ask_models), of_auditor(settings), *models, of_disk(database))
-    return HealthReport((HealthItem("database", True, message), *said_once(parts)))
+    return HealthReport((HealthItem("database", True, message), *said_once(parts, settings)))
 
 
 def of_disk(database: Path) -> HealthItem:
@@ -338,21 +338,20 @@ def _resolved_each(string: str, roles: list[str], settings: Settings) -> Iterato
             yield string  # asking it says what is wrong
 
 
-def said_once(items: Iterable[HealthItem]) -> tuple[HealthItem, ...]:
+def said_once(items: Iterable[HealthItem], settings: Settings) -> tuple[HealthItem, ...]:
     """Point from a model that can't be asked to the role that fails for the same reason, instead of saying it again."""
     said: dict[str, str] = {}
-    return tuple(_pointed(item, said) for item in items)
+    return tuple(_pointed(item, said, settings.models()) for item in items)
 
 
-def _pointed(item: HealthItem, said: dict[str, str]) -> HealthItem:
+def _pointed(item: HealthItem, said: dict[str, str], models: Mapping[str, str]) -> HealthItem:
     if not item.ok and item.name in ROLES:
         said.setdefault(item.message.removeprefix(f"{item.name}: "), item.name)
     if item.ok or item.name != "models":
         return item
     for reason, role in said.items():
         if reason in item.message:
-            rest = item.message.replace(reason, "").removeprefix(f"{role}: ").strip()
-            return HealthItem("models", False, f"fails as {role} does{f' {rest}' if rest else ''}.", f"See {role}.")
+            return HealthItem("models", False, f"{models[role]} can't be asked: see {role}.", f"Do what {role} says.")
     return item
 
 

@@ -17,7 +17,7 @@ from masis.errors import InputError, Removed
 from masis.observers.observation import ScreeningStart, run_to_completion
 from masis.schema.actor import Actor
 from masis.schema.case import Case
-from masis.schema.review import LogCheck
+from masis.schema.review import LogCheck, SubjectCheck
 from masis.schema.screening import (
     Abstract,
     Acceptance,
@@ -452,6 +452,10 @@ class ScreeningService:
     def verify_log(self) -> LogCheck:
         """Check that every entry of the screening log fits the one before."""
         return self._store.screening_log.verify()
+
+    def check_log_subjects(self) -> SubjectCheck:
+        """Compare every entry of the screening log with the screening, abstract and grade that it is about."""
+        return self._store.screening_log.check_subjects()
 
 
 @contextmanager

@@ -92,7 +92,7 @@ class Workbench:
         of_auditor, of_disk = health.of_auditor(settings), health.of_disk(self.database)
         of_backups = health.of_backups(self.backups, settings)
         parts = (*health.of_store(self.store), *started, of_auditor, *models, of_disk, *of_backups)
-        return HealthReport(health.said_once(parts))
+        return HealthReport(health.said_once(parts, settings))
 
     def check_models(self, settings: Settings | None = None) -> tuple[HealthItem, ...]:
         """Ask each model that fills a role for a word; offline roles audit a small case."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from masis.datasets.archive import read_archive, write_archive
 from masis.errors import StaleVersion, StoreError, UnguardedLog, UnknownRecord
 from masis.observers.observation import run_to_completion
 from masis.schema.audit import JudgedBy
@@ -251,6 +252,28 @@ def test_overrides_stand_in_the_log_and_the_machine_s_grade_stays(store: Store) 
     store.screening_log.append(says(None, name="relevance_score"))
     assert apply_review(result, store.screening_log.overrides("s1")).kept == ()
     assert store.screenings.summary("s1").overrides == 4
+
+
+def test_an_entry_carries_digests_of_screening_abstract_and_grade_that_survive_an_archive(store: Store) -> None:
+    screened(store, abstracts(2, 1))
+    about = store.screening_log.append(says("discard")).decision
+    assert about is not None
+    assert about.about is not None
+    assert all(len(each or "") == 64 for each in (about.about.screening, about.about.abstract, about.about.grade))
+    other = store.screening_log.append(says("discard", "a1")).decision
+    assert other is not None
+    assert other.about is not None
+    assert other.about.screening == about.about.screening
+    assert other.about.abstract != about.about.abstract
+    assert store.screening_log.check_subjects().checked == 2
+    copy = Store.open(store.path.parent / "copy.db")
+    file = store.path.parent / "archive.jsonl"
+    with file.open("wb") as stream:
+        write_archive(store, stream)
+    read_archive(file, copy)
+    found = copy.screening_log.check_subjects()
+    assert (found.checked, found.broken) == (2, ())
+    copy.close()
 
 
 def test_an_override_of_nothing_that_was_graded_is_refused(store: Store) -> None:

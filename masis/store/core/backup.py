@@ -19,6 +19,7 @@ from masis.store.core.connections import Database, connect, explained_errors
 from masis.store.core.health import check
 from masis.store.records import StoreCheck
 from masis.store.reviews import subjects
+from masis.store.screening import subjects as screening_subjects
 
 PART = ".part"
 """What the name of an unfinished copy ends in."""
@@ -207,6 +208,7 @@ def _log_problems(connection: sqlite3.Connection, found: StoreCheck) -> list[str
         *found.log.broken,
         *found.screening_log.broken,
         *subjects.check(connection).broken,
+        *screening_subjects.check(connection).broken,
         *([f"logs have lost their guards: {', '.join(gone)}"] if gone else []),
     ]
 

@@ -13,12 +13,13 @@ from pydantic import Field
 
 from masis.errors import StaleVersion, StoreError, UnknownRecord
 from masis.schema.base import Record
-from masis.schema.review import LogCheck
+from masis.schema.review import LogCheck, SubjectCheck
 from masis.schema.screening import Override, ScreeningDecision, ScreeningEntry, ScreeningEntryKind
 from masis.store.core.chained_log import ChainedLog
 from masis.store.core.connections import Database
 from masis.store.records import LogHead, PageSize
 from masis.store.retention.shrinking import settle
+from masis.store.screening import subjects
 from masis.store.screening.screenings import row_of
 
 
@@ -97,6 +98,10 @@ class ScreeningLog:
                 override = decision.override.model_copy(update={"at": at, "id": None})
                 decision = decision.model_copy(update={"override": override})
             screening = None if decision.screening_id is None else _open(connection, decision, seen_version)
+            if screening is not None:
+                abstract_id = decision.override.abstract_id if decision.override else None
+                about = subjects.digests(connection, screening, abstract_id)
+                decision = decision.model_copy(update={"about": about})
             return append_entry(connection, decision, at, screening)
 
     def redact(self, entry: str, *, by: str, reason: str) -> ScreeningEntry:
@@ -147,6 +152,11 @@ class ScreeningLog:
         """Walk the chain and name every entry that doesn't fit, and why; and every guard of the log that is gone."""
         with self._database.reading() as connection:
             return LOG.verify(connection)
+
+    def check_subjects(self) -> SubjectCheck:
+        """Compare every entry with the screening, abstract and grade that it is about, as stored."""
+        with self._database.reading() as connection:
+            return subjects.check(connection)
 
 
 def append_entry(
