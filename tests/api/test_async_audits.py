@@ -43,6 +43,7 @@ def outcome(run: Run) -> object:
     ]
 
 
+@pytest.mark.slow
 def test_a_hundred_audits_that_wait_for_a_model_need_a_few_threads() -> None:
     with ModelServer(issues="none", latency_ms=300) as server:
         settings = asked(server)
@@ -101,6 +102,7 @@ def test_a_task_that_is_cancelled_stops_its_audit_and_no_other() -> None:
     assert requests < 2 * run.usage.calls
 
 
+@pytest.mark.slow
 def test_critiques_that_wait_for_a_model_need_no_thread_each_and_say_the_same() -> None:
     sources = [{"id": chunk.id, "content": chunk.text} for chunk in CASE.evidence]
     with ModelServer(issues="none", latency_ms=100) as server:

@@ -120,6 +120,7 @@ def test_a_view_escapes_everything_and_stays_under_its_limit() -> None:
     assert "more issues" in view
 
 
+@pytest.mark.slow
 def test_a_screening_has_a_line_and_a_view() -> None:
     abstract = masis.Abstract(id=HOSTILE, title="A trial", text="It worked in 40 of 80 patients.")
     screening = masis.screen_abstracts("Does <b>it</b> work?", [abstract])

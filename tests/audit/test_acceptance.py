@@ -222,6 +222,7 @@ evaluations = (st.tuples(*[good_number] * 4) | st.tuples(*[number] * 4)).map(
 verdicts = st.lists(st.sampled_from(get_args(ClaimVerdict)), min_size=1, max_size=3) | st.just(["supported"])
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     critiques,

@@ -53,6 +53,7 @@ def test_a_profile_that_does_not_exist_is_wrong_use(masis: Masis, tmp_path: Path
     assert "Did you mean 'ragas'?" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_expertqa_and_hagrid_are_read_without_edits(masis: Masis, tmp_path: Path) -> None:
     examples = Path(__file__).parents[2] / "examples" / "import"

@@ -29,6 +29,7 @@ def test_a_file_is_searched_and_graded_round_by_round_without_network_or_databas
     assert "Sufficient." in result.stderr
 
 
+@pytest.mark.slow
 def test_every_abstract_can_be_graded_in_one_round_and_written_as_csv(masis: Masis, tmp_path: Path) -> None:
     out = tmp_path / "log.csv"
     result = masis("screen", FILE, "-q", QUESTION, "--all", "--format", "csv", "--out", out)

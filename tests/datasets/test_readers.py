@@ -279,6 +279,7 @@ def test_a_huge_line_does_not_fill_the_memory() -> None:
     assert peak < 8 * 2**20
 
 
+@pytest.mark.slow
 def test_long_sentences_many_chunks_and_many_keys_are_read_in_linear_time() -> None:
     chunks = [{"id": str(number), "text": "So."} for number in range(10_000)]
     found = read(

@@ -26,6 +26,7 @@ def test_an_id_is_found_again_whether_it_is_held_or_packed(monkeypatch: pytest.M
         assert ids.first(name, number + 1000, digest_of("other content")) == wanted
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_ids_take_less_than_4_megabytes() -> None:
     ids = SeenIds()
     ids.first("warm", 1, digest_of("warm"))

@@ -254,6 +254,7 @@ def test_a_file_of_sources_that_can_not_be_used_is_named(tmp_path: Path) -> None
             read_sources(written)
 
 
+@pytest.mark.slow
 def test_what_was_acknowledged_is_stored_although_the_server_was_killed(tmp_path: Path) -> None:
     sources, database, port = tmp_path / "sources.toml", tmp_path / "killed.db", free_port()
     sources.write_text(f'[sources.chatbot]\ntoken_sha256 = "{DIGEST}"\nrequests_per_second = 1000\nburst = 1000\n')

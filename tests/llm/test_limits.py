@@ -159,6 +159,7 @@ def test_a_lower_most_holds_at_once_and_a_higher_one_does_not_undo_what_was_foun
     assert fixed.now == 5
 
 
+@pytest.mark.slow
 def test_a_local_server_with_one_slot_is_not_given_more_calls_than_it_can_answer_in_time() -> None:
     """Four audits at once at a server that answers one call after the other, each in a third of the deadline."""
     with ModelServer(lambda request: Behaviour(text=GOOD, hang_s=0.5 * request.under_way)) as server:

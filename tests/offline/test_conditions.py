@@ -206,6 +206,7 @@ def test_a_value_taken_from_another_condition_than_the_claim_names_is_not_confir
     assert verdict("Standard delivery to Iceland takes 8 working days.", text) != "contradicted"
 
 
+@pytest.mark.slow
 def test_hostile_lengths_take_time_in_proportion() -> None:
     long = "Plan: 5,000 calls, " * 5_000
     assumed("How many calls?", "You can make 5,000 calls per hour.", long, "x: 1 " * 20_000, "|" * 100_000)

@@ -39,6 +39,7 @@ def test_an_environment_that_finds_no_test_fails_unless_tests_were_chosen(report
     assert counted(report, every_test.NO_TESTS, chosen=True) == Count()
 
 
+@pytest.mark.slow
 def test_the_counts_are_those_of_a_real_run(tmp_path: Path) -> None:
     (tmp_path / "test_outcomes.py").write_text(
         "import pytest\n"

@@ -67,6 +67,7 @@ def test_strong_evidence_suffices() -> None:
     assert (found.decision, found.outcome, found.flow.kept) == ("sufficient", "sufficient", 4)
 
 
+@pytest.mark.slow
 def test_every_abstract_of_a_large_set_is_graded_in_the_one_round() -> None:
     many = [{**AWAY, "id": str(i), "title": f"{AWAY['title']}, number {i}"} for i in range(1200)]
     found = masis.screen_abstracts(QUESTION, many)

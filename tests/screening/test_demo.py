@@ -39,6 +39,7 @@ def in_corpus(store: Store, asked: DemoQuestion, grader: OfflineGrader) -> Scree
     return run_to_completion(round_loop.screen(asked.question, [retriever], grader, settings, screening_id=asked.id))
 
 
+@pytest.mark.slow
 @pytest.mark.spec("AESOP-STANDALONE", "AESOP-WEAK-REJECTED", "AESOP-BORDERLINE", "AESOP-CONVERGES")
 @each_question
 def test_a_demo_question_goes_as_expected_on_abstracts_in_memory(asked: DemoQuestion, grader: OfflineGrader) -> None:
@@ -54,6 +55,7 @@ def test_a_demo_question_goes_as_expected_on_a_corpus_of_the_store(
     assert as_expected(asked, screening), (screening.outcome, len(screening.rounds))
 
 
+@pytest.mark.slow
 @pytest.mark.spec("AESOP-SERIES", "AESOP-WEAK-REJECTED")
 def test_no_case_series_and_nothing_off_topic_is_kept_anywhere(grader: OfflineGrader) -> None:
     labels = {abstract.id: (abstract.model_extra or {})["labels"] for abstract in demo_abstracts()}
@@ -115,6 +117,7 @@ def test_those_who_made_a_review_are_not_counted_as_its_studies(grader: OfflineG
         assert grade.sample_size_adequate, grade.reasons["sample_size_adequate"].text
 
 
+@pytest.mark.slow
 @pytest.mark.spec("AESOP-DECISION")
 @pytest.mark.parametrize("asked", [each for each in QUESTIONS if each.kind == "strong"], ids=lambda asked: asked.id)
 def test_the_size_of_a_page_beyond_the_relevant_abstracts_changes_no_verdict(

@@ -183,6 +183,7 @@ def test_the_weights_are_small_and_need_no_heavy_library() -> None:
     assert version()
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_study_types_are_recognised_as_well_as_the_page_says(shared_data: Path) -> None:
     rows = [json.loads(line) for line in (shared_data / "study_types_val.jsonl").read_text("utf-8").splitlines()]

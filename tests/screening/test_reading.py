@@ -240,6 +240,7 @@ def test_the_size_a_study_needs_follows_from_its_design(
     assert found.reason.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "hostile",
     [

@@ -25,6 +25,7 @@ def abstracts(shared_data: Path) -> list[Abstract]:
     return [Abstract(id=row["pmid"], title=row["title"], text=row["abstract"]) for row in map(json.loads, rows[::3])]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_words_stand_where_they_are_said_to_and_the_rules_hold(shared_data: Path, question: str) -> None:
     found = abstracts(shared_data)
@@ -49,6 +50,7 @@ def test_words_stand_where_they_are_said_to_and_the_rules_hold(shared_data: Path
             assert advice.recommendation == "keep" or "rats" in question
 
 
+@pytest.mark.slow
 def test_the_same_abstract_gets_the_same_grade_in_any_company(shared_data: Path) -> None:
     found = abstracts(shared_data)[:60]
     grader = offline_grader()

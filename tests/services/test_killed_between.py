@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from masis import Case
 from masis.schema.actor import Actor
 from masis.services import Workbench
@@ -33,6 +35,7 @@ workbench.audits.audit(ADA, CASE)
 """
 
 
+@pytest.mark.slow
 def test_a_kill_before_the_acceptance_leaves_no_case_that_needs_review_for_no_reason(tmp_path: Path) -> None:
     database = tmp_path / "masis.db"
     killed = subprocess.run(

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,6 +52,7 @@ def _tried(**given: Any) -> None:
     assert "a1b2c3" not in told
 
 
+@pytest.mark.slow
 @given(files, tables, tables)
 def test_any_file_is_read_or_refused(pairs: dict[str, Any], providers: dict[str, Any], prices: dict[str, Any]) -> None:
     with tempfile.TemporaryDirectory() as folder:

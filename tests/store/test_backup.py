@@ -94,6 +94,7 @@ def _back_up(path: Path, target: Path) -> None:
             os.replace(target, target.with_name("last.db"))
 
 
+@pytest.mark.slow
 def test_a_backup_that_is_cut_short_leaves_no_file_of_that_name(store: Store, tmp_path: Path) -> None:
     fill(store, range(20))
     store.settle()
@@ -254,6 +255,7 @@ def test_where_there_is_no_room_nothing_is_left_and_the_error_names_the_place(
     assert not list(tmp_path.glob("backup.db*"))
 
 
+@pytest.mark.slow
 def test_the_commands_back_up_check_and_restore(store: Store, tmp_path: Path) -> None:
     fill(store, range(3))
     store.close()

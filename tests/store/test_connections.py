@@ -189,6 +189,7 @@ def _add_up(path: Path, rounds: int) -> None:
                 store.drafts.save("Ada", "sum", "value", value + 1)
 
 
+@pytest.mark.slow
 def test_processes_that_read_and_then_write_lose_nothing_and_meet_no_old_state(path: Path) -> None:
     Store.open(path).close()
     context = multiprocessing.get_context("spawn")

@@ -147,6 +147,7 @@ def test_of_thousands_of_chunks_the_cited_ones_are_drawn() -> None:
     assert shown["evidence"][0]["id"] == "chunk_900"
 
 
+@pytest.mark.slow
 def test_an_issue_about_an_endless_sentence_stays_readable() -> None:
     case = a_case("The bridge is " + "very " * 20_000 + "long.")
     shown = answer_view(case, run_audit(case), 0)
@@ -263,6 +264,7 @@ def test_what_a_revision_fixed_is_said_in_the_next_iteration(case: Case, run: Ru
     assert all(issue["course"]["text"] in ("new", "persisting") for issue in second["issues"])
 
 
+@pytest.mark.slow
 def test_of_very_many_issues_the_browser_gets_the_most_severe() -> None:
     case = a_case(" ".join(f"Arch {number} is painted grey and rarely used." for number in range(400)) + " Old [c9].")
     whole = answer_view(case, run_audit(case), 0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from masis import run_audit
 from masis.schema.audit import Issue
 from masis.schema.case import Case
@@ -88,6 +90,7 @@ def test_the_table_counts_what_became_of_the_issues() -> None:
     assert table["left_out"] == 0
 
 
+@pytest.mark.slow
 def test_thousands_of_findings_are_followed_in_no_time() -> None:
     many = [an_issue(f"k{number}", f"sentence {number} says this") for number in range(3_000)]
     others = [an_issue(f"o{number}", f"sentence {number} says that") for number in range(3_000)]

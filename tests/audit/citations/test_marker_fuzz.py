@@ -24,6 +24,7 @@ IDS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.lists(PIECES, max_size=40).map("".join), IDS)
 def test_every_reference_stands_where_it_says(answer: str, ids: list[str]) -> None:

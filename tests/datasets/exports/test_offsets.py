@@ -148,6 +148,7 @@ def assert_reported(bench: Workbench, rows: list[dict[str, Any]]) -> None:
         ]
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_offsets_of_every_export_cut_out_the_labelled_words(audited: Audited, data: st.DataObject) -> None:

@@ -90,6 +90,7 @@ CHOICES = [
 ]
 
 
+@pytest.mark.slow
 def test_every_format_comes_back_byte_for_byte_whatever_was_decided_since(bench: Workbench, tmp_path: Path) -> None:
     frozen = {}
     for form, encoding in CHOICES:
