@@ -166,11 +166,37 @@ class GivenCitation(OpenRecord):
     provider: StrictStr | None = None
 
 
+class Message(OpenRecord):
+    """One turn of a conversation as chat APIs have them; ``content`` is a text, or a list of parts."""
+
+    role: StrictStr = Field(min_length=1)
+    content: StrictStr | tuple[JsonValue, ...] | None = None
+
+    @property
+    def text(self) -> str:
+        """The words of the turn; a part without text is named by its type."""
+        if isinstance(self.content, tuple):
+            return "\n".join(map(_part_text, self.content)).strip()
+        return self.content or ""
+
+
+def _part_text(part: JsonValue) -> str:
+    if isinstance(part, dict):
+        text = part.get("text", part.get("content"))
+        return text if isinstance(text, str) else f"[{part.get('type', 'part')}]"
+    return part if isinstance(part, str) else f"[{kind_of(part)}]"
+
+
+ANSWERING_ROLES = frozenset({"assistant", "ai", "model", "bot"})
+ASKING_ROLES = frozenset({"user", "human"})
+
+
 class Case(InputRecord):
     """A question with its evidence and, if one was written, an answer.
 
-    ``citations`` came beside the answer, ``screening`` stands in cases made from a screening; under either name a value
-    of another shape is somebody else's key, and is kept.
+    ``citations`` came beside the answer, ``messages`` are the conversation that the answer belongs to, ``screening``
+    stands in cases made from a screening; under each of these names a value of another shape is somebody else's key,
+    and is kept.
     """
 
     id: StrictStr = Field(min_length=1, max_length=500)
@@ -181,6 +207,7 @@ class Case(InputRecord):
     metadata: dict[str, Any] = Field(default_factory=dict)
     labels: Labels | None = None
     citations: tuple[GivenCitation, ...] | JsonValue = Field(default=(), union_mode="left_to_right")
+    messages: tuple[Message, ...] | JsonValue = Field(default=(), union_mode="left_to_right")
     screening: CaseScreening | JsonValue = Field(default=None, union_mode="left_to_right")
 
     @classmethod
@@ -214,6 +241,17 @@ class Case(InputRecord):
         if isinstance(given, tuple):
             return tuple(citation for citation in given if isinstance(citation, GivenCitation))
         return ()
+
+    @property
+    def earlier_turns(self) -> tuple[Message, ...]:
+        """Return the conversation before the question; none where the key holds something else."""
+        given = self.messages if isinstance(self.messages, tuple) else ()
+        turns = [message for message in given if isinstance(message, Message)]
+        if turns and turns[-1].role in ANSWERING_ROLES and turns[-1].text.strip() == (self.answer or "").strip():
+            turns.pop()
+        if turns and turns[-1].role in ASKING_ROLES and turns[-1].text.strip() == self.query.strip():
+            turns.pop()
+        return tuple(turn for turn in turns if turn.text.strip())
 
     @property
     def evidence_outcome(self) -> str | None:

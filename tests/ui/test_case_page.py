@@ -9,6 +9,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from masis.schema.case import Case
 from masis.schema.run import Run
 from masis.services import Workbench, app_root
 from masis.settings import Settings
@@ -117,3 +118,23 @@ def test_a_case_that_was_not_audited_shows_its_answer_and_can_be_decided(workben
     app = page(case=next(case.id for case in workbench.store.cases.iterate() if case.id != CASE))
     assert "Audit now" in labels(app)
     assert any("has not been audited" in each.value for each in app.markdown)
+
+
+def test_the_turns_before_the_question_are_shown_folded_and_as_text(workbench: Workbench) -> None:
+    turns = [{"role": "user", "content": "<b>Which</b> bridge?"}, {"role": "assistant", "content": "The *Tay* bridge."}]
+    case = Case.model_validate(
+        {
+            "id": "talk",
+            "query": "How long is it?",
+            "answer": "120 metres [1].",
+            "evidence": [{"id": "1", "text": "It is 120 metres long."}],
+            "messages": [*turns, {"role": "user", "content": "How long is it?"}],
+        }
+    )
+    workbench.cases.add_one(ADA, case)
+    app = page(case="talk")
+    assert "Earlier in this conversation: 2 turns" in [each.label for each in app.expander]
+    shown = [each.value for each in app.text]
+    assert "<b>Which</b> bridge?" in shown
+    assert "The *Tay* bridge." in shown
+    assert not [each for each in page().expander if "conversation" in each.label]

@@ -180,3 +180,12 @@ def test_the_name_of_the_file_is_harmless(case_id: str) -> None:
     assert name.endswith(".html")
     assert set(name) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.")
     assert len(name) < 100
+
+
+def test_the_conversation_before_the_question_is_in_the_report_as_text(workbench: Workbench) -> None:
+    data = demo_case(FABRICATED).to_json_dict() | {"messages": [{"role": "user", "content": HOSTILE}]}
+    workbench.cases.add(ADA, [Case.model_validate(data)])
+    page = Reading(report(workbench, FABRICATED))
+    assert "Earlier in the conversation" in page.words
+    assert HOSTILE in page.words
+    assert not page.tags & {"script", "img", "iframe", "form", "input"}

@@ -130,6 +130,10 @@ def _own_rows(path: Path, name: str) -> Iterator[MappedRow]:
         if key := likely_misnamed(line.found):
             problem = "may be the answer; without one, an audit drafts its own"
             notes = (InputError(problem, cure=f'Rename "{key}" to "answer".', field=key, file=name, line=line.number),)
+        if line.found.messages and not isinstance(line.found.messages, tuple):
+            problem = "is no conversation: it is kept as it is, and no page shows it"
+            cure = 'Write it as "messages": [{"role": "user", "content": "..."}, ...].'
+            notes += (InputError(problem, cure=cure, field="messages", file=name, line=line.number),)
         yield MappedRow(line.number, line.end, line.found, (), notes)
 
 

@@ -18,7 +18,7 @@ from masis.datasets.readers.lines import MAX_LINE_BYTES, Line, open_lines, read_
 from masis.datasets.readers.seen import SeenIds
 from masis.datasets.readers.strict_json import parse_object
 from masis.errors import InputError
-from masis.schema.case import Case
+from masis.schema.case import ANSWERING_ROLES, ASKING_ROLES, Case, Message
 from masis.schema.explain import explain, name_elsewhere
 
 
@@ -141,12 +141,33 @@ def content_id(data: Mapping[str, Any]) -> str:
 
 
 def completed(data: dict[str, Any]) -> dict[str, Any]:
-    """Give plain texts of the evidence the ids 1 to n, and a case without an id one from its content."""
+    """Give plain texts of the evidence the ids 1 to n, and a case without an id one from its content.
+
+    Of a conversation (``messages``) the last question and the answer to it are audited, where the case names no others.
+    """
+    data = _from_messages(data)
     evidence = data.get("evidence")
     if isinstance(evidence, list) and any(isinstance(item, str) for item in evidence):
         chunks = [{"id": str(n), "text": item} if isinstance(item, str) else item for n, item in enumerate(evidence, 1)]
         data = {**data, "evidence": chunks}
     return data if "id" in data or "query" not in data else {"id": content_id(data), **data}
+
+
+def _from_messages(data: dict[str, Any]) -> dict[str, Any]:
+    given = data.get("messages")
+    if not isinstance(given, list) or ("query" in data and "answer" in data):
+        return data
+    try:
+        turns = [Message.model_validate(each) for each in given]
+    except ValidationError:
+        return data
+    found = dict(data)
+    if "answer" not in data and turns and turns[-1].role in ANSWERING_ROLES and turns[-1].text.strip():
+        found["answer"] = turns[-1].text
+    asked = next((turn.text for turn in reversed(turns) if turn.role in ASKING_ROLES and turn.text.strip()), None)
+    if "query" not in data and asked is not None:
+        found["query"] = asked
+    return found
 
 
 def _refuse_other_shapes(line: Line) -> None:

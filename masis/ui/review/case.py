@@ -37,12 +37,17 @@ from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import acting, actor
 from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.streamlit_internals import with_selectors
-from masis.ui.shell.wording import FLAG
+from masis.ui.shell.wording import FLAG, escaped
 from masis.ui.team.case_work import show_case_work
 from masis.ui.team.taking import ask_name, take
 
 _ANSWER_VIEW = registered("answer_view")
 _LAYOUT = f"<style>{with_selectors((HERE / 'review.css').read_text(encoding='utf-8'))}</style>"
+
+
+TURNS_SHOWN = 50
+TURN_SHOWN = 5_000
+"""Turns of a conversation that a page shows, and characters of each."""
 
 
 def show_case(workbench: Workbench, case_id: str) -> None:
@@ -71,6 +76,7 @@ def show_case(workbench: Workbench, case_id: str) -> None:
             )
     _head(view, run, index, running=busy)
     with st.container():
+        _conversation(view)
         _not_confirmed(run)
     audited = run is not None and bool(run.iterations)
     with st.container():  # always there, so that the decision below stays where it is while somebody types
@@ -328,6 +334,19 @@ def _head(view: CaseView, run: Run | None, index: int, *, running: bool) -> None
         "reasons": asks_for_a_person(run) if run else [],
     }
     case_head(data, key="head")
+
+
+def _conversation(view: CaseView) -> None:
+    """Show the turns before the question, folded: the last answer is what is decided about."""
+    turns = view.case.earlier_turns
+    if not turns:
+        return
+    with st.expander(f"Earlier in this conversation: {counted(len(turns), 'turn')}", icon=":material/forum:"):
+        for turn in turns[-TURNS_SHOWN:]:
+            st.caption(escaped(turn.role.capitalize()))
+            st.text(turn.text[:TURN_SHOWN] + ("…" if len(turn.text) > TURN_SHOWN else ""))
+        if len(turns) > TURNS_SHOWN:
+            st.caption(f"The last {TURNS_SHOWN} turns are shown.")
 
 
 def _not_confirmed(run: Run | None) -> None:

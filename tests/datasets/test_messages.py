@@ -1,0 +1,85 @@
+"""Conversations: the last answer is audited, the turns before it are kept and shown, other shapes stay as they are."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from masis.datasets.mapping.reader import read_any
+from masis.datasets.readers import read_case_lines
+from masis.schema.case import Case, Message
+
+EVIDENCE = [{"id": "1", "text": "The bridge is 120 metres long."}]
+TURNS: list[dict[str, Any]] = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Which bridge is the longest?"},
+    {"role": "assistant", "content": [{"type": "text", "text": "The Tay bridge."}, {"type": "image_url"}]},
+    {"role": "user", "content": "How long is it?", "name": "Ana"},
+    {"role": "assistant", "content": "It is 120 metres long [1]."},
+]
+
+
+def read(**given: Any) -> Case:
+    line = json.dumps({"id": "c", "evidence": EVIDENCE, **given}).encode()
+    (found,) = read_case_lines(io.BytesIO(line))
+    assert isinstance(found.found, Case), found.found
+    return found.found
+
+
+def test_of_a_conversation_the_last_question_and_answer_are_audited() -> None:
+    case = read(messages=TURNS)
+    assert (case.query, case.answer) == ("How long is it?", "It is 120 metres long [1].")
+    assert [(turn.role, turn.text) for turn in case.earlier_turns] == [
+        ("system", "Be brief."),
+        ("user", "Which bridge is the longest?"),
+        ("assistant", "The Tay bridge.\n[image_url]"),
+    ]
+
+
+def test_what_the_case_names_itself_stands() -> None:
+    case = read(query="How long is the bridge?", answer="120 metres.", messages=TURNS)
+    assert (case.query, case.answer) == ("How long is the bridge?", "120 metres.")
+    assert len(case.earlier_turns) == 5
+
+
+def test_a_conversation_that_ends_with_a_question_has_no_answer() -> None:
+    case = read(messages=TURNS[:4])
+    assert (case.query, case.answer) == ("How long is it?", None)
+    assert [turn.role for turn in case.earlier_turns] == ["system", "user", "assistant"]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    ["a text", {"role": "user"}, [1, 2], [{"content": "no role"}], [{"role": "user", "content": 3}], None, 7, [], [[]]],
+)
+def test_a_value_of_another_shape_is_kept_and_the_digest_is_that_of_the_same_content(messages: Any) -> None:
+    given = {"id": "c", "query": "How long?", "evidence": EVIDENCE, "messages": messages}
+    case = Case.model_validate(given)
+    assert case.to_json_dict() == given
+    assert case.earlier_turns == ()
+    named_otherwise = Case.model_validate({**given, "messages_": messages}).to_json_dict()
+    assert named_otherwise == {**given, "messages_": messages}
+
+
+def test_a_conversation_comes_back_as_it_was_with_keys_that_nobody_knows() -> None:
+    given = {"id": "c", "query": "How long is it?", "evidence": EVIDENCE, "messages": TURNS}
+    case = Case.model_validate(given)
+    assert isinstance(case.messages, tuple)
+    assert all(isinstance(turn, Message) for turn in case.messages)
+    assert case.to_json_dict() == given
+    assert Case.model_validate_json(json.dumps(case.to_json_dict())).digest() == case.digest()
+
+
+def test_a_value_of_another_shape_is_named_by_the_import(tmp_path: Path) -> None:
+    file = tmp_path / "cases.jsonl"
+    case = {"id": "c", "query": "How long?", "answer": "120 metres [1].", "evidence": EVIDENCE}
+    file.write_text(
+        "\n".join(json.dumps({**case, "id": str(n), "messages": m}) for n, m in enumerate(["a text", TURNS]))
+    )
+    notes = [note for row in read_any(file) for note in row.notes]
+    assert [(note.field, note.line) for note in notes] == [("messages", 1)]
+    assert "is no conversation" in str(notes[0])
