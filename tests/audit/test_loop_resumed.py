@@ -147,6 +147,7 @@ SCRIPTS: dict[str, tuple[dict[str, float], dict[str, str], str, int]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("evaluate", ["every", "final", "never"])
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_an_audit_cut_short_after_any_event_ends_as_one_never_cut_short(script: str, evaluate: str) -> None:
