@@ -19,9 +19,12 @@ def stop_reason(iterations: Sequence[Iteration], settings: Settings) -> Terminat
     """Why the loop stops after the last of these iterations, or None to revise and go on (REQ-CRITIC-017).
 
     A critique that failed can't say that there is nothing left to do: without other major issues it ends in ``error``.
+    Up to ``min_iterations`` neither the lack of major issues nor too small an improvement ends it.
     """
     last = iterations[-1]
     failed = last.critique.unscored is not None and last.critique.unscored.code is not None
+    if len(iterations) < min(settings.min_iterations, settings.max_iterations) and not failed:
+        return None
     needs_work = last.critique.has_major_issues or last.critique.needs_retry
     if not needs_work:
         return "error" if failed else "no_issues"

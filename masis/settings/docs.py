@@ -242,6 +242,11 @@ GROUPS = (
                 "How many versions of the answer are audited at most, the first included.",
                 "REQ-CRITIC-016",
             ),
+            "min_iterations": SettingDoc(
+                "How many versions are audited at least, unless the reviser changes nothing: 2 revises once also where "
+                "no serious issue is left.",
+                "REQ-CRITIC-017",
+            ),
             "output_validator": SettingDoc(
                 "What an improved answer must pass before it is audited: pydantic, or baml, which also repairs "
                 "replies out of form.",

@@ -79,6 +79,7 @@ class Settings(Record):
 
     # the loop
     max_iterations: Annotated[int, Field(ge=1, le=5)] = 3
+    min_iterations: Annotated[int, Field(ge=1, le=5)] = 1
     improvement_threshold: Share = 0.05
     call_deadline_s: Seconds = 15.0
     iteration_deadline_s: Seconds = 35.0

@@ -36,6 +36,17 @@ def test_the_loop_stops_where_quality_rises_by_less_than_the_threshold(delta: fl
     assert routing.stop_reason(made, SETTINGS) == reason
 
 
+def test_up_to_the_least_number_of_iterations_nothing_ends_the_loop_but_a_failed_critique() -> None:
+    clean, least = [iteration()], Settings(min_iterations=2)
+    assert routing.stop_reason(clean, SETTINGS) == "no_issues"
+    assert routing.stop_reason(clean, least) is None
+    assert routing.stop_reason([*clean, iteration(2, improvement_delta=0.0)], least) == "no_issues"
+    faulty = (issue(),)
+    fallen = [iteration(issues=faulty), iteration(2, issues=faulty, improvement_delta=-0.2)]
+    assert routing.stop_reason(fallen, Settings(min_iterations=3)) is None
+    assert routing.stop_reason(clean, Settings(min_iterations=5, max_iterations=1)) == "no_issues"
+
+
 @pytest.mark.spec("REQ-CRITIC-016", "REQ-CRITIC-NFR-011")
 def test_the_loop_stops_at_the_limit() -> None:
     made = [iteration(n, issues=(issue(),), improvement_delta=0.1) for n in (1, 2, 3)]

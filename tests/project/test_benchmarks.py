@@ -33,6 +33,7 @@ def test_the_benchmark_of_a_million_cases_measures_import_and_both_exports(tmp_p
     )
     assert [name for name, *_ in rows] == ["import", "export cases", "export jsonl"]
     for _name, first, last, peak in rows:
-        assert 0 < int(first) <= int(peak)
-        assert 0 < int(last) <= int(peak)
+        # samples of a moment, and the kernel's own peak, which counts pages in batches
+        assert 0 < int(first) <= 1.1 * int(peak)
+        assert 0 < int(last) <= 1.1 * int(peak)
     assert not list(tmp_path.iterdir())

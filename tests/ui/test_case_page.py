@@ -9,14 +9,26 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from masis.schema.actor import Actor
 from masis.schema.case import Case
 from masis.schema.run import Run
 from masis.services import Workbench, app_root
 from masis.settings import Settings
+from masis.ui.review import case as case_page
 from masis.ui.shell import served_database
 from tests.reviewing import ADA
 
 CASE = "strategy-01-fabricated"
+
+
+class NothingUnderWay:
+    """Audit jobs of which none is under way and none failed."""
+
+    def under_way(self, _case_id: str) -> None:
+        return None
+
+    def failure(self, _case_id: str) -> None:
+        return None
 
 
 @pytest.fixture(scope="module")
@@ -138,3 +150,37 @@ def test_the_turns_before_the_question_are_shown_folded_and_as_text(workbench: W
     assert "<b>Which</b> bridge?" in shown
     assert "The *Tay* bridge." in shown
     assert not [each for each in page().expander if "conversation" in each.label]
+
+
+def test_an_audit_that_asked_for_no_revision_offers_one(workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    newest, older = runs_of(workbench)
+    asked: list[Settings] = []
+
+    class Jobs(NothingUnderWay):
+        def start(self, _actor: Actor, case_id: str, settings: Settings) -> str:
+            asked.append(settings)
+            return case_id
+
+    monkeypatch.setattr(case_page, "audit_jobs", Jobs)
+    offered = [each for each in page(run=newest.id).button if each.label == "Revise once anyway"]
+    assert not offered, "this audit revised the answer"
+    button = next(each for each in page(run=older.id).button if each.label == "Revise once anyway")
+    button.click().run()
+    assert [(settings.min_iterations, settings.max_iterations) for settings in asked] == [(2, 3)]
+
+
+def test_a_revision_that_was_asked_for_is_made_of_an_answer_without_serious_issues(workbench: Workbench) -> None:
+    case = Case.model_validate(
+        {
+            "id": "minor",
+            "query": "How long is the bridge?",
+            "answer": "The bridge is 120 metres long.",
+            "evidence": [{"id": "1", "text": "The bridge is 120 metres long."}],
+        }
+    )
+    workbench.cases.add_one(ADA, case)
+    once = workbench.audits.audit(ADA, case)
+    assert (once.total_iterations, once.termination_reason) == (1, "no_issues")
+    again = workbench.audits.audit(ADA, case, settings=Settings(min_iterations=2))
+    assert again.total_iterations == 2
+    assert again.iterations[1].answer == "The bridge is 120 metres long [1]."

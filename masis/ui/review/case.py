@@ -30,7 +30,7 @@ from masis.ui.review.decision import MACHINE_SHOWN, decision_panel
 from masis.ui.review.issue_history import FollowTable, follow_frame, follow_table
 from masis.ui.review.redaction import redact_case_form, show_redacted
 from masis.ui.review.report import report_button
-from masis.ui.review.story import asks_for_a_person, moment, not_confirmed, run_name, story
+from masis.ui.review.story import asks_for_a_person, may_revise_anyway, moment, not_confirmed, run_name, story
 from masis.ui.shell import address, keys
 from masis.ui.shell.frame import tab_title
 from masis.ui.shell.permissions import needs
@@ -103,7 +103,7 @@ def show_case(workbench: Workbench, case_id: str) -> None:
             show_case_work(workbench, view)
         with after:
             if run and audited:
-                _outcome(run, index)
+                _outcome(run, index, case_id, busy=busy)
 
 
 def _unknown(case_id: str) -> None:
@@ -246,8 +246,11 @@ def _choose_run(newest: str) -> None:
     address.put("against", "")
 
 
-def _audit(case_id: str) -> None:
-    audit_jobs().start(actor(), case_id)
+def _audit(case_id: str, *, revise: bool = False) -> None:
+    settings = served_workbench().settings
+    if revise:
+        settings = settings.model_copy(update={"min_iterations": 2, "max_iterations": max(2, settings.max_iterations)})
+    audit_jobs().start(actor(), case_id, settings)
     for name in ("run", "iteration", "against"):
         address.put(name, "")
 
@@ -389,13 +392,22 @@ def _answer_view(view: CaseView, run: Run | None, index: int, against: int | Non
         st.rerun()
 
 
-def _outcome(run: Run, index: int) -> None:
+def _outcome(run: Run, index: int, case_id: str, *, busy: bool) -> None:
     """Draw how the iterations went: why the loop stopped, the issues followed, the scores and where they come from."""
     with st.container(key="story", gap="xsmall"):
         for title, lines, tone in story(run, index)["rows"]:
             name, text = st.columns([1, 6])
             name.caption(title)
             text.text("\n".join(f"⚠ {line}" if tone == "warning" else line for line in lines))
+    if may_revise_anyway(run):
+        st.button(
+            "Revise once anyway",
+            icon=":material/edit_note:",
+            on_click=_audit,
+            args=(case_id,),
+            kwargs={"revise": True},
+            **needs("audit", disabled=busy, help="Audits again and asks for one revision, whatever the checks found."),
+        )
     if len(run.iterations) > 1:
         st.header("Issues across iterations")
         _issues_followed(follow_table(run, index))

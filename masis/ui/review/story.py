@@ -165,7 +165,14 @@ def ended(run: Run) -> str:
         )
     if len(run.iterations) == 1 and run.termination_reason == "max_iterations":
         return "After 1 iteration: the settings of this audit allow no revision (max_iterations = 1)."
+    if len(run.iterations) == 1 and run.termination_reason == "convergence":
+        return "After 1 iteration: the reviser was asked for a revision and changed nothing."
     return f"After {counted(len(run.iterations), 'iteration')}, because {STOPPED[run.termination_reason]}."
+
+
+def may_revise_anyway(run: Run) -> bool:
+    """Return whether no revision was asked for, so that one still can be."""
+    return len(run.iterations) == 1 and run.termination_reason in ("no_issues", "max_iterations")
 
 
 def judges(run: Run) -> str:
