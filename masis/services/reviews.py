@@ -83,7 +83,7 @@ class ReviewService:
             fresh = not self._log.submitted(own.token)
             if own.kind == "decision" and fresh:
                 self._store.team.assert_free(own.case_id, actor.name)
-                if shown is not None and shown != answer_digest(self._answer_named(own)):
+                if shown is not None and shown != answer_digest(self.answer_of(own)):
                     raise AnotherAnswer(
                         f"{answer_name(own.iteration)} of case {own.case_id!r} is not the answer that was shown: "
                         "nothing was recorded. Read the answer on the page, then decide."
@@ -96,8 +96,11 @@ class ReviewService:
             self._store.drafts.clear(actor.name, case_subject(decision.case_id))
         return entry
 
-    def _answer_named(self, decision: Decision) -> str:
-        """Return the text a decision is about: of its iteration, of its run's chosen answer, or of the case."""
+    def answer_of(self, decision: Decision) -> str:
+        """Return the text a decision is about: of its iteration, of its run's chosen answer, or of the case.
+
+        Raises UnknownRecord, StoreError where the run is of another case, and Removed where its answer is gone.
+        """
         if decision.run_id is None:
             case = self._store.cases.get(decision.case_id)
             newest = self._store.cases.summary(decision.case_id).run_id if case.answer is None else None
@@ -119,7 +122,7 @@ class ReviewService:
         """
         if not decision.reported:
             return decision
-        answer, types = self._answer_named(decision), self._store.team.label_types()
+        answer, types = self.answer_of(decision), self._store.team.label_types()
         for label in decision.reported:
             if label.label not in types.names:
                 raise InputError(

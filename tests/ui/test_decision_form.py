@@ -9,6 +9,7 @@ import pytest
 from masis import Case, run_audit
 from masis.schema.review import Decision, LogEntry
 from masis.schema.run import Run
+from masis.schema.team import LabelTypes
 from masis.ui.review import decision_form as forms
 from masis.ui.review.decision_form import FormFields, read_fields
 from masis.ui.shell.keys import GROUPS, key_map
@@ -60,6 +61,10 @@ def test_what_is_missing_is_named_with_its_field() -> None:
         {"verdict": "destroy"},
         {"verdict": ["approve"]},
         {"labels": {"a": 1, "b": {"k": "nonsense"}}},
+        {"reported": [1], "reporting": "text"},
+        {"reported": {"digest": [None, {"start": 1}, {"start": -1, "end": 2, "text": "x"}, {"start": 1, "end": True}]}},
+        {"reported": {"digest": [{"text": "words without a place"}, {"start": 1, "end": 2, "text": ""}]}},
+        {"reporting": {"type": "other", "note": "of no answer"}},
     ],
 )
 def test_nonsense_posted_is_an_empty_form(posted: object) -> None:
@@ -78,6 +83,62 @@ def test_a_form_survives_being_drafted() -> None:
         verdict="override", reason="other", other="o", note="n", corrected="c", labels={"r/1": {"k": "valid"}}
     )
     assert read_fields(fields.model_dump(mode="json")) == fields
+
+
+REPORT = {"start": 4, "end": 10, "text": "bridge", "type": "unsupported", "severity": "high", "note": " no "}
+
+
+def test_reported_issues_survive_being_drafted_and_those_of_the_answer_shown_go_into_the_decision(run: Run) -> None:
+    whole = {"type": "incomplete", "severity": "low"}
+    posted = {
+        "reported": {"d": [REPORT, whole], "another": [whole]},
+        "reporting": {"answer": "d", "place": 0, **REPORT},
+    }
+    fields = read_fields(posted)
+    assert read_fields(fields.model_dump(mode="json")) == fields
+    assert not fields.empty
+    about: dict[str, Any] = {"case_id": "bridge", "reviewer": "Ada", "token": "t", "machine_shown": (), "shown": "d"}
+    for audited in (run, None):  # an answer that was not audited, or whose audit is hidden, can be labelled too
+        approved = fields.model_copy(update={"verdict": "approve"})
+        decision = forms.decision_of(approved, run=audited, index=0, **about)
+        assert [each.model_dump() for each in decision.labels] == [
+            {**place, "label": "unsupported", "severity": "high", "note": "no"}
+            for place in ({"target": "span", "start": 4, "end": 10, "text": "bridge"},)
+        ] + [
+            {"target": "answer", "start": None, "end": None, "text": "", "label": "incomplete", "severity": "low"}
+            | {"note": ""}
+        ]
+        again = forms.labels_of(decision, "d")
+        assert again["reported"]["d"] == (
+            fields.reported["d"][0].model_copy(update={"note": "no"}),
+            fields.reported["d"][1],
+        )
+        assert again["labels"] == {}
+    row = forms.history([LogEntry(seq=1, id="1", at="", payload_digest="", previous="", digest="", decision=decision)])[
+        0
+    ]
+    assert (row["labels"], [each["type"] for each in row["reported"]]) == (0, ["unsupported", "incomplete"])
+    shown = forms.reporting(CASE.answer or "", LabelTypes(), decision)
+    assert [each["type"] for each in shown["standing"]] == ["unsupported", "incomplete"]
+    elsewhere = forms.reporting("Another answer.", LabelTypes(), decision)
+    assert [each["type"] for each in elsewhere["standing"]] == ["incomplete"]
+
+
+def test_a_reported_issue_without_type_or_severity_is_not_submitted() -> None:
+    for lacking in ({"type": ""}, {"severity": "terrible"}):
+        fields = read_fields({"verdict": "approve", "reported": {"d": [REPORT | lacking]}})
+        found = forms.problem(fields, "answer", "Ada")
+        assert found is not None
+        assert found.field == "reported"
+
+
+def test_sentences_to_choose_from_have_no_markers_before_them() -> None:
+    answer = (
+        "# The 🌉\n\nIt is long. It is grey.\n\n- It cost nothing.\n  - Nothing.\n12. It is old.\n\n> So they say.\n\n#"
+    )
+    assert [answer[start:end] for start, end in forms.sentence_places(answer)][:7] == [
+        *("The 🌉", "It is long.", "It is grey.", "It cost nothing.", "Nothing.", "It is old.", "So they say."),
+    ]
 
 
 def test_the_decision_says_which_iteration_was_seen_and_how(run: Run) -> None:

@@ -6,6 +6,7 @@ const LONG_CHUNK = 1_600
 const readAs = { fabricated: "fabricated", misattributed: "misattributed", redundant: "redundant", unsupported: "does not support this", contradicts: "contradicts this", valid: "valid" }
 const plural = (count, one) => `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`
 const shortened = (text, length) => (text.length > length ? `${text.slice(0, length).trimEnd()} …` : text)
+const lettersIn = text => { let count = 0; for (const _ of text) count += 1; return count }
 const plainButton = (className, text) => {
   const button = make("button", className, text)
   button.type = "button"
@@ -77,6 +78,7 @@ function drawView(root, { data, setTriggerValue }) {
   const pieceElements = []
   const issueCards = new Map()
   const tags = new Map()
+  const written = [] // the pieces that hold words, with where their text begins in the answer, in characters
   const evidenceCards = new Map()
   const issuesByNumber = new Map(data.issues.map(issue => [issue.number, issue]))
   const answer = make("section", "answer")
@@ -291,7 +293,10 @@ function drawView(root, { data, setTriggerValue }) {
       element.setAttribute("aria-label", `${piece.text} ${readAs[piece.reference] ?? piece.reference}`)
       element.title = readAs[piece.reference] ?? piece.reference
     }
-    if (!piece.hidden) pieceElements.push([element, piece])
+    if (!piece.hidden) {
+      pieceElements.push([element, piece])
+      written.push({ element, at: beginnings.get(piece) })
+    }
     if (!piece.beside?.length) return element
     const drawn = document.createDocumentFragment()
     drawn.append(element, drawBeside(piece))
@@ -369,6 +374,130 @@ function drawView(root, { data, setTriggerValue }) {
       for (const number of piece.ends ?? []) block.append(drawTag(number))
     })
   }
+
+  // --- words that a reviewer labels ---------------------------------------------------------------------------------
+  // Offsets count characters (code points) of the answer as stored; hidden markup counts, signs that style sheets draw
+  // have no text, and so don't.
+  const letters = Array.from(data.pieces.map(piece => piece.text).join(""))
+  const beginnings = new Map()
+  data.pieces.reduce((at, piece) => { beginnings.set(piece, at); return at + lettersIn(piece.text) }, 0)
+  const selectedRange = () => {
+    const selection = root.getRootNode().getSelection?.() ?? window.getSelection()
+    if (!selection || selection.isCollapsed && !selection.getComposedRanges) return null
+    const found = selection.getComposedRanges?.({ shadowRoots: [root.getRootNode()] })[0] ?? (selection.rangeCount ? selection.getRangeAt(0) : null)
+    if (!found || found.collapsed) return null
+    const range = document.createRange()
+    range.setStart(found.startContainer, found.startOffset)
+    range.setEnd(found.endContainer, found.endOffset)
+    return range
+  }
+  // The words of the answer that are selected: where they stand, blanks around them left out; null where none are.
+  const selectedWords = () => {
+    const range = selectedRange()
+    if (!range || !range.intersectsNode(answer)) return null
+    let start = Infinity
+    let end = -1
+    for (const { element, at } of written) {
+      if (!range.intersectsNode(element)) continue
+      const inside = document.createRange()
+      inside.selectNodeContents(element)
+      const before = inside.cloneRange()
+      if (range.compareBoundaryPoints(Range.START_TO_START, inside) > 0) inside.setStart(range.startContainer, range.startOffset)
+      if (range.compareBoundaryPoints(Range.END_TO_END, inside) < 0) inside.setEnd(range.endContainer, range.endOffset)
+      before.setEnd(inside.startContainer, inside.startOffset)
+      const from = at + lettersIn(before.toString())
+      const chosen = lettersIn(inside.toString())
+      if (!chosen) continue
+      start = Math.min(start, from)
+      end = Math.max(end, from + chosen)
+    }
+    while (start < end && !letters[start].trim()) start += 1
+    while (end > start && !letters[end - 1].trim()) end -= 1
+    return end > start ? { start, end, text: letters.slice(start, end).join("") } : null
+  }
+  const offer = plainButton("label-words", "Label these words")
+  offer.append(make("kbd", "", "M"))
+  offer.setAttribute("aria-keyshortcuts", "M")
+  offer.hidden = true
+  offer.onpointerdown = event => event.preventDefault() // else the selection is gone before the click
+  offer.onclick = event => {
+    event.stopPropagation()
+    const words = selectedWords()
+    offer.hidden = true
+    if (words) window.dispatchEvent(new CustomEvent("masis-label", { detail: words }))
+  }
+  let pointing = false
+  const offerLabel = () => {
+    const words = pointing || data.difference ? null : selectedWords()
+    offer.hidden = !words
+    if (!words) return
+    const last = [...selectedRange().getClientRects()].findLast(each => each.width) ?? selectedRange().getBoundingClientRect()
+    const home = answer.getBoundingClientRect()
+    offer.style.top = `${last.bottom - home.top + 6}px`
+    offer.style.left = `${Math.max(0, Math.min(last.left - home.left, home.width - offer.offsetWidth))}px`
+  }
+  const unmark = () => {
+    for (const chip of answer.querySelectorAll(".reported-chip")) chip.remove()
+    for (const mark of answer.querySelectorAll(".reported")) {
+      const around = mark.parentNode
+      mark.replaceWith(...mark.childNodes)
+      around.normalize()
+    }
+  }
+  const markWords = (issue, place, edited) => {
+    let last = null
+    for (const { element, at } of written) {
+      let passed = at
+      const texts = document.createTreeWalker(element, NodeFilter.SHOW_TEXT)
+      const nodes = []
+      while (texts.nextNode()) nodes.push(texts.currentNode)
+      for (const node of nodes) {
+        const own = Array.from(node.data)
+        const from = Math.max(0, issue.start - passed)
+        const to = Math.min(own.length, issue.end - passed)
+        passed += own.length
+        if (from >= to) continue
+        const words = node.splitText(own.slice(0, from).join("").length)
+        words.splitText(own.slice(from, to).join("").length)
+        const mark = make("span", "reported")
+        words.replaceWith(mark)
+        mark.append(words)
+        last = { mark, element }
+      }
+    }
+    if (!last) return
+    const chip = make("span", `reported-chip tone-${{ medium: "warn", low: "calm" }[issue.severity] ?? "bad"}`)
+    chip.dataset.names = issue.type // drawn by the style sheet: what is copied or searched is the answer alone
+    const name = `Reported issue: ${issue.type}, ${issue.severity}`
+    if (edited) {
+      chip.tabIndex = 0
+      chip.setAttribute("role", "button")
+      chip.setAttribute("aria-label", `${name}. Edit`)
+      onActivate(chip, () => window.dispatchEvent(new CustomEvent("masis-report-edit", { detail: place })))
+    } else {
+      chip.setAttribute("role", "img")
+      chip.setAttribute("aria-label", name)
+    }
+    chip.title = name
+    // a button within the button of a reference could not be reached
+    const around = last.element.closest("[role=button]")
+    if (around) around.after(chip)
+    else {
+      // where marks lie within each other and end together, behind all of them
+      let after = last.mark
+      while (after.parentNode.classList.contains("reported") && !after.nextSibling?.textContent) after = after.parentNode
+      after.after(chip)
+    }
+  }
+  const drawReported = () => {
+    const shown = window.masisReported
+    unmark()
+    if (shown?.digest !== data.shown.digest || data.difference) return
+    const placed = shown.issues.map((issue, place) => [issue, place]).filter(([issue]) => issue.start !== null)
+    if (placed.some(([issue]) => issue.end > (written.at(-1)?.at ?? 0))) drawRest()
+    for (const [issue, place] of placed) markWords(issue, place, shown.edited)
+  }
+
   // --- issues and changes -----------------------------------------------------------------------------------------
   const drawIssue = issue => {
     const card = make("article", `issue tone-${issue.label.tone}`)
@@ -501,7 +630,17 @@ function drawView(root, { data, setTriggerValue }) {
   root.listens = new AbortController()
   window.addEventListener("masis-issue", event => { if (root.isConnected) stepIssue(event.detail) }, { signal: root.listens.signal })
 
+  const listen = (target, name, act) => target.addEventListener(name, event => { if (root.isConnected) act(event) }, { signal: root.listens.signal })
+  listen(window, "masis-words", event => { event.detail.words = data.difference ? null : selectedWords() })
+  listen(window, "masis-labelled", () => { window.getSelection()?.removeAllRanges(); offer.hidden = true })
+  listen(window, "masis-reported", drawReported)
+  listen(document, "selectionchange", offerLabel)
+  listen(document, "pointerdown", () => { pointing = true })
+  for (const end of ["pointerup", "pointercancel"]) listen(document, end, () => { pointing = false; setTimeout(offerLabel) })
+
   drawAnswer()
+  answer.append(offer)
+  drawReported()
   announce(data.shown)
   drawIssues()
   drawEvidence()

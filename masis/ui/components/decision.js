@@ -7,7 +7,7 @@ const HEADER_PX = 64 // the frame's head lies over what is scrolled below it
 const ADVANCE = "masis-advance"
 const GLYPH = { approve: "✓", override: "✎", reject: "✕", escalate: "↗" }
 const LETTER = { approve: "A", override: "O", reject: "X", escalate: "E" }
-const blank = () => ({ verdict: null, reason: "", other: "", note: "", corrected: null, labels: {} })
+const blank = () => ({ verdict: null, reason: "", other: "", note: "", corrected: null, labels: {}, reported: {}, reporting: null })
 const panels = new WeakMap()
 // While a case gives way to the next, both may stand in the page for a moment: keys go to the newest only.
 let listening = null
@@ -32,6 +32,10 @@ class Panel {
     this.pressed = event => this.key(event)
     this.answerShown = () => this.drawReady()
     window.addEventListener("masis-shown", this.answerShown)
+    this.labelAsked = event => { if (listening === this) this.labelWords(event.detail) }
+    this.editAsked = event => { if (listening === this) this.editReport(event.detail) }
+    window.addEventListener("masis-label", this.labelAsked)
+    window.addEventListener("masis-report-edit", this.editAsked)
     this.hidden = () => this.flush()
     document.addEventListener("keydown", this.pressed)
     window.addEventListener("pagehide", this.hidden)
@@ -42,6 +46,8 @@ class Panel {
     clearTimeout(this.unanswered)
     clearTimeout(this.readySoon)
     window.removeEventListener("masis-shown", this.answerShown)
+    window.removeEventListener("masis-label", this.labelAsked)
+    window.removeEventListener("masis-report-edit", this.editAsked)
     this.flush()
     document.removeEventListener("keydown", this.pressed)
     window.removeEventListener("pagehide", this.hidden)
@@ -61,7 +67,8 @@ class Panel {
     const done = Boolean(this.sent) && data.done.includes(this.sent)
     if (done) { this.settled(); this.sent = null }
     const otherForm = !first && (before.form !== data.form || before.reviewer !== data.reviewer)
-    if (first || done || (otherForm && !this.dirty)) this.fill(data.draft)
+    const filled = first || done || (otherForm && !this.dirty)
+    if (filled) this.fill(data.draft)
     if (first) this.recall()
     else if (otherForm && this.dirty) this.postSoon()
     if (data.handled && data.handled.mount === this.mount && data.handled.sends === this.sends) this.busy = false
@@ -81,6 +88,8 @@ class Panel {
     this.drawReady()
     if (news && data.message?.where) this.focusField(data.message.where)
     if (done) this.el.next.focus({ preventScroll: true })
+    // a report that was being written when the page went away
+    if (filled && this.fields.reporting?.answer === data.shown.digest) this.issue.open(this.fields.reporting)
   }
 
   settled() {
@@ -104,7 +113,7 @@ class Panel {
   }
 
   fill(fields) {
-    this.fields = { ...blank(), ...fields, labels: { ...fields.labels } }
+    this.fields = { ...blank(), ...fields, labels: { ...fields.labels }, reported: { ...fields.reported } }
     this.el.other.value = this.fields.other
     this.el.note.value = this.fields.note
     this.el.corrected.value = this.fields.corrected ?? this.data.answer
@@ -196,7 +205,52 @@ class Panel {
   }
 
   // The form is open unless there is a decision and nothing new has been entered.
-  open() { return !this.data.standing || this.reopened || this.dirty || Boolean(this.fields.verdict || this.fields.note || this.fields.corrected !== null) }
+  open() { return !this.data.standing || this.reopened || this.dirty || Boolean(this.fields.verdict || this.fields.note || this.fields.corrected !== null || this.reported().length) }
+
+  // Issues that the reviewer reports in the answer shown.
+
+  reported() { return this.fields.reported[this.data.shown.digest] ?? [] }
+
+  // The words chosen in the answer; where none are, a sentence of it is to be chosen.
+  labelWords(words) {
+    if (!this.data.answer.trim() || !this.answerInPlace() || this.busy) return
+    const asked = { words: words ?? null }
+    if (!words) window.dispatchEvent(new CustomEvent("masis-words", { detail: asked }))
+    if (asked.words) { this.issue.open(asked.words); return }
+    const letters = Array.from(this.data.answer)
+    const sentences = this.data.reporting.sentences.map(([start, end]) => ({ start, end, text: letters.slice(start, end).join("") }))
+    this.issue.open({}, sentences)
+  }
+
+  reportWhole() { if (this.data.answer.trim() && this.answerInPlace() && !this.busy) this.issue.open({}) }
+
+  editReport(place) { const report = this.reported()[place]; if (report && !this.busy) this.issue.open({ ...report, place }) }
+
+  keepReport(reporting) {
+    if (!reporting && !this.fields.reporting) return
+    this.fields.reporting = reporting
+    this.touched(!reporting)
+  }
+
+  addReport(report, place, answer) {
+    if (answer !== this.data.shown.digest) {
+      this.own = "The answer on the page has changed: the issue was not added."
+      this.draw()
+      return
+    }
+    const issues = [...this.reported()]
+    if (place === null) issues.push(report)
+    else issues[place] = report
+    this.setReported(issues)
+    window.dispatchEvent(new Event("masis-labelled"))
+  }
+
+  setReported(issues) {
+    this.reopened = true
+    const { [this.data.shown.digest]: _, ...others } = this.fields.reported
+    this.fields.reported = issues.length ? { ...others, [this.data.shown.digest]: issues } : others
+    this.touched(true)
+  }
 
   submit() {
     if (this.busy || !this.open()) return
@@ -247,6 +301,7 @@ class Panel {
 
   focusField(field) {
     const target = { corrected: this.el.corrected, other: this.el.other, reviewer: this.el.name,
+      reported: this.el.report.querySelector("button"),
       verdict: this.el.verdicts.querySelector("input"), reason: this.el.reasons.querySelector("input") }[field]
     target?.focus()
   }
@@ -254,6 +309,7 @@ class Panel {
   key(event) {
     if (!this.root.isConnected) { this.leave(); return }
     if (listening !== this || this.leaving) return
+    if (this.issue.opened) return
     const within = event.composedPath()[0]
     if ((event.ctrlKey || event.metaKey) && event.key === "Enter") {
       if (typesIn(within) && !this.root.contains(within)) return
@@ -275,6 +331,7 @@ class Panel {
       w: () => { if (this.fields.verdict !== "override") this.choose("override"); this.el.corrected.focus() },
       t: () => { this.reopened = true; this.draw(); this.el.note.focus() },
       l: () => { this.reopened = true; this.draw(); this.el.labels.open = true; this.el.labels.querySelector("select, summary")?.focus() },
+      m: () => (event.shiftKey ? this.reportWhole() : this.labelWords()),
       h: () => this.help(), "?": () => this.help(),
     }[press]
     if (does) { event.preventDefault(); does(); return }
@@ -342,6 +399,13 @@ class Panel {
     const noteLabel = named("label", "label", "Note ", { for: "note" })
     noteLabel.append(named("kbd", "", "T", { "aria-hidden": "true" }))
     noteBlock.append(noteLabel, el.note)
+    el.report = named("section", "block", "", { "aria-label": "Issues you report" })
+    el.reportList = make("ul", "reports")
+    const reportButtons = make("div", "row")
+    const whole = button("quiet", "Report on the whole answer", "⇧ M", () => this.reportWhole())
+    whole.setAttribute("aria-keyshortcuts", "Shift+M")
+    reportButtons.append(button("quiet", "Label words or a sentence", "M", () => this.labelWords()), whole)
+    el.report.append(make("div", "label", "Issues that the audit missed"), el.reportList, reportButtons)
     el.labels = make("details", "labels block")
     el.labelsTitle = make("summary", "label")
     el.labelRows = make("div", "label-rows")
@@ -355,7 +419,7 @@ class Panel {
     el.saved = named("span", "saved dim", "", { "aria-live": "off" })
     const foot = make("div", "row foot")
     foot.append(el.submit, el.discard, el.saved)
-    el.form.append(el.restored, el.verdicts, el.reasonBlock, el.editorHome, noteBlock, el.labels, el.nameBlock, el.ask, foot)
+    el.form.append(el.restored, el.verdicts, el.reasonBlock, el.editorHome, noteBlock, el.labels, el.report, el.nameBlock, el.ask, foot)
     el.advance = named("input", "", undefined, { type: "checkbox" })
     el.advance.checked = this.advances()
     el.advance.onchange = () => { try { localStorage.setItem(ADVANCE, el.advance.checked ? "on" : "off") } catch { /* a browser that keeps nothing */ } }
@@ -375,8 +439,9 @@ class Panel {
     largeHead.append(make("h2", "", "Correct the answer"), button("quiet close", "Close", "Esc", () => el.large.close()))
     el.large.append(largeHead)
     el.large.onclose = () => { el.editorHome.append(el.editor); this.draw() }
+    this.issue = new IssueForm(this)
     panel.append(el.title, el.about, el.message, el.previous, el.standing, el.form, el.go, el.history, el.help, el.large)
-    this.root.replaceChildren(panel)
+    this.root.replaceChildren(panel, this.issue.el.dialog)
     el.other.oninput = () => { this.fields.other = wellFormed(el.other.value); this.touched() }
     el.note.oninput = () => { this.fields.note = wellFormed(el.note.value); this.touched() }
     el.corrected.oninput = () => { const text = wellFormed(el.corrected.value); this.fields.corrected = text === this.data.answer ? null : text; this.touched() }
@@ -414,6 +479,7 @@ class Panel {
     el.enlarge.hidden = el.large.open
     this.drawCheck()
     this.drawLabels()
+    this.drawReported()
     el.nameBlock.hidden = Boolean(data.reviewer)
     el.submit.firstChild.textContent = this.busy ? "Submitting…" : verdict ? `Submit: ${data.verdicts.find(each => each.code === verdict).text.toLowerCase()} ${data.about.name}${this.asked ? " all the same" : ""}` : "Submit"
     el.submit.disabled = Boolean(this.busy)
@@ -463,6 +529,7 @@ class Panel {
     el.standing.append(head)
     if (current.why) el.standing.append(named("p", "", current.why, { dir: "auto" }))
     if (current.note) el.standing.append(named("p", "dim", current.note, { dir: "auto" }))
+    if (current.reported.length) el.standing.append(make("p", "label", "Reported issues"), this.reportList(current.reported))
     const back = make("div", "row")
     if (current.undoable) back.append(button("step", "Undo", "U", () => this.undo()))
     el.standing.append(back)
@@ -566,6 +633,51 @@ class Panel {
     }
   }
 
+  drawReported() {
+    const { el, data } = this
+    const issues = this.reported()
+    el.report.hidden = !data.answer.trim()
+    el.reportList.hidden = !issues.length
+    const open = this.open()
+    const drawn = JSON.stringify(issues)
+    if (el.reportList.dataset.drawn !== drawn) {
+      el.reportList.dataset.drawn = drawn
+      el.reportList.replaceChildren(...issues.map((report, place) => {
+        const item = this.reportItem(report)
+        const edit = button("quiet", "Edit", "", () => this.editReport(place))
+        const remove = button("quiet", "Remove", "", () => {
+          this.setReported(this.reported().filter((_, index) => index !== place))
+          el.report.querySelector(".reports button, .row button").focus()
+        })
+        for (const each of [edit, remove]) each.setAttribute("aria-label", `${each.textContent}: ${report.type}, ${aboutWords(report)}`)
+        item.firstChild.append(edit, remove)
+        return item
+      }))
+    }
+    // the answer marks them: those of the form, else those of the decision that stands
+    const shown = { digest: data.shown.digest, edited: open, issues: open ? issues : data.reporting.standing }
+    const drawnAs = JSON.stringify(shown)
+    if (this.lastReported === drawnAs && window.masisReported?.digest === shown.digest) return
+    this.lastReported = drawnAs
+    window.masisReported = shown
+    window.dispatchEvent(new Event("masis-reported"))
+  }
+
+  reportItem(report) {
+    const item = make("li", "")
+    const head = make("div", "row")
+    head.append(pill({ text: report.type, tone: TONE_OF[report.severity] }), make("span", "dim", report.severity))
+    item.append(head, named("div", "", aboutWords(report), { dir: "auto" }))
+    if (report.note) item.append(named("div", "dim", report.note, { dir: "auto" }))
+    return item
+  }
+
+  reportList(issues) {
+    const list = make("ul", "reports")
+    list.append(...issues.map(each => this.reportItem(each)))
+    return list
+  }
+
   labelRow(row) {
     const { data } = this
     const line = make("div", "label-row")
@@ -606,6 +718,7 @@ class Panel {
       if (entry.note) item.append(named("div", "dim", entry.note, { dir: "auto" }))
       const extras = [entry.corrected && "with a corrected answer", entry.labels && `${entry.labels} ${entry.labels === 1 ? "label" : "labels"}`].filter(Boolean)
       if (extras.length) item.append(make("div", "dim", extras.join(", ")))
+      if (entry.reported.length) item.append(this.reportList(entry.reported))
       list.append(item)
     }
     el.history.replaceChildren(make("summary", "label", `History of this case: ${data.history.length} ${data.history.length === 1 ? "entry" : "entries"}`), list)

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from masis.errors import AnotherAnswer, MasisError, StaleVersion, StoreError
+from masis.errors import AnotherAnswer, MasisError, Removed, StaleVersion, StoreError
 from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.schema.wording import counted
 from masis.services import CaseView, Workbench
 from masis.services.records import CaseFilter, explained_errors
-from masis.services.reviews import OTHER, reasons_for
+from masis.services.reviews import OTHER, answer_digest, reasons_for
 from masis.ui.components import registered
 from masis.ui.review import decision_form as forms
 from masis.ui.review.answer_view import ShownAnswer, shown_answer
@@ -39,7 +39,7 @@ MACHINE_SHOWN = ("marks", "findings", "verdicts", "scores")
 _FORM = "decision-form"
 _PREVIOUS = "previous-decision"
 _CARRIED = "carried-message"
-_COMPONENT = registered("decision", "key_sheet")
+_COMPONENT = registered("decision", "key_sheet", "report_issue")
 
 
 @dataclass
@@ -265,6 +265,7 @@ def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None
             reviewer=actor().name,
             token=token,
             machine_shown=context.shown,
+            shown=context.shown_answer["digest"],
         ).model_copy(update={"rubric_scores": rubric_scores(context.workbench, context.case_id)}),
         seen_version=seen if isinstance(seen, int) else context.view.summary.version,
         shown=posted["shown"]["digest"],
@@ -372,9 +373,21 @@ def _restore(workbench: Workbench, undone: Decision) -> bool:
             other=undone.reason if code == OTHER else "",
             note=undone.note,
             corrected=undone.corrected_answer,
+            **_labels_of(workbench, undone),
         ),
     )
     return True
+
+
+def _labels_of(workbench: Workbench, undone: Decision) -> dict[str, Any]:
+    """Return the labels of an undone decision as fields; none where the answer that they are about is gone."""
+    if not undone.labels:
+        return {}
+    try:
+        answer = workbench.reviews.answer_of(undone)
+    except Removed:
+        return {}
+    return forms.labels_of(undone, answer_digest(answer))
 
 
 def _turn_iteration(context: _PanelContext, step: int) -> None:
@@ -451,6 +464,7 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
             "rows": forms.label_rows(iteration) if iteration else [],
             "choices": forms.choices(),
         },
+        "reporting": _reporting(context),
         "standing": _standing(context, history),
         "history": history,
         "go": {
@@ -461,6 +475,20 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
         },
         "keys": keys.key_map(),
     }
+
+
+def _reporting(context: _PanelContext) -> forms.ReportingData:
+    """Return what is needed to report issues in the answer shown, and those of the decision that stands on it."""
+    entry = context.view.decision
+    decision = entry.decision if entry else None
+    about_shown = (
+        decision is not None
+        and bool(decision.reported)
+        and (context.run is None or decision.run_id == context.run.id)
+        and decision.iteration in ((context.at + 1,) if context.run else (None, 1))
+    )
+    types = context.workbench.team.label_types()
+    return forms.reporting(context.answer, types, decision if about_shown else None)
 
 
 def _previous(context: _PanelContext) -> str:

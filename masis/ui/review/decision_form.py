@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, TypedDict, cast, get_args
 
 from pydantic import Field
 
 from masis.api.audits import audit_citations, citations_kept
+from masis.audit.sentences import split_sentences
 from masis.schema.audit import Issue
 from masis.schema.base import Record
-from masis.schema.case import Case
+from masis.schema.case import Case, Severity
 from masis.schema.review import Decision, LogEntry, TargetLabel, Verdict, answer_name, decided_about
 from masis.schema.run import Iteration, Run
+from masis.schema.team import LabelTypes
 from masis.schema.wording import counted
 from masis.services.reviews import OTHER, reason_text, reasons_for, suggested
 from masis.settings import Settings
@@ -49,11 +52,40 @@ DECIDED: dict[Verdict, Word] = {
 CLAIM_CHOICES = ("supported", "partial", "contradicted", "unsupported", "unverifiable")
 REFERENCE_CHOICES = ("valid", "fabricated", "misattributed", "redundant", "unsupported", "contradicts")
 
+MOST_CHARACTERS = 100_000_000
+MOST_REPORTED = 100
+"""Issues that one decision reports."""
+
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+
+_BLOCK_MARKER = re.compile(r"(?:[ \t]*(?:#{1,6}|[-+*>]|\d{1,3}[.)])[ \t]+)+")
 _UNKEPT = re.compile("[\x00\ud800-\udfff]")
 
 
+class ReportFields(Record):
+    """An issue that a reviewer reports, as far as it is filled in; without a place it is about the whole answer."""
+
+    start: int | None = None
+    end: int | None = None
+    text: str = ""
+    type: str = ""
+    severity: str = ""
+    note: str = ""
+
+
+class OpenReport(ReportFields):
+    """The issue that is being written: in which answer, and in place of which one that was reported there."""
+
+    answer: str
+    place: int | None = None
+
+
 class FormFields(Record):
-    """What the form holds. ``corrected`` is None while the answer is untouched; ``labels`` by iteration."""
+    """What the form holds. ``corrected`` is None while the answer is untouched; ``labels`` by iteration.
+
+    ``reported`` issues are kept by the digest of the answer that they are about, so that they outlast another audit of
+    the same answer; ``reporting`` is the one being written.
+    """
 
     verdict: Verdict | None = None
     reason: str = ""
@@ -61,6 +93,8 @@ class FormFields(Record):
     note: str = ""
     corrected: str | None = None
     labels: dict[str, dict[str, str]] = Field(default_factory=dict)
+    reported: dict[str, tuple[ReportFields, ...]] = Field(default_factory=dict)
+    reporting: OpenReport | None = None
 
     @property
     def empty(self) -> bool:
@@ -114,6 +148,33 @@ class SeriousData(TypedDict):
     text: str
 
 
+class ReportedData(TypedDict):
+    """An issue that a decision reports, as the history and the answer show it."""
+
+    start: int | None
+    end: int | None
+    text: str
+    type: str
+    severity: str
+    note: str
+
+
+class TypeData(TypedDict):
+    """A label type as the form offers it."""
+
+    name: str
+    guidance: str
+
+
+class ReportingData(TypedDict):
+    """What the form needs to report issues; ``sentences`` are places in the answer, in characters."""
+
+    types: list[TypeData]
+    severities: tuple[Severity, ...]
+    sentences: list[tuple[int, int]]
+    standing: list[ReportedData]
+
+
 class HistoryRow(TypedDict):
     """One entry of the log in words."""
 
@@ -127,6 +188,7 @@ class HistoryRow(TypedDict):
     undone: bool
     corrected: bool
     labels: int
+    reported: list[ReportedData]
 
 
 def clean(value: object, longest: int) -> str:
@@ -147,7 +209,50 @@ def read_fields(posted: object) -> FormFields:
         note=clean(posted.get("note"), LONGEST_NOTE),
         corrected=clean(corrected, LONGEST_ANSWER) if isinstance(corrected, str) else None,
         labels=_read_labels(posted.get("labels")),
+        reported=_read_reported(posted.get("reported")),
+        reporting=_read_open(posted.get("reporting")),
     )
+
+
+def _read_reported(posted: object) -> dict[str, tuple[ReportFields, ...]]:
+    if not isinstance(posted, dict):
+        return {}
+    read = {
+        clean(answer, 64): tuple(ReportFields(**found) for each in issues[:MOST_REPORTED] if (found := _report(each)))
+        for answer, issues in list(posted.items())[:20]
+        if isinstance(issues, list | tuple)
+    }
+    return {answer: issues for answer, issues in read.items() if issues}
+
+
+def _read_open(posted: object) -> OpenReport | None:
+    found = _report(posted)
+    if found is None or not isinstance(posted, dict) or not (answer := clean(posted.get("answer"), 64)):
+        return None
+    return OpenReport(answer=answer, place=_count(posted.get("place")), **found)
+
+
+def _report(posted: object) -> dict[str, Any] | None:
+    """Return one issue as posted; None where it has half a place, or no words at one."""
+    if not isinstance(posted, dict):
+        return None
+    start, end = _count(posted.get("start")), _count(posted.get("end"))
+    text = clean(posted.get("text"), LONGEST_ANSWER)
+    if (start is None) != (end is None) or (start is None) == bool(text):
+        return None
+    severity = posted.get("severity")
+    return {
+        "start": start,
+        "end": end,
+        "text": text,
+        "type": clean(posted.get("type"), 60),
+        "severity": severity if severity in SEVERITIES else "",
+        "note": clean(posted.get("note"), LONGEST_NOTE),
+    }
+
+
+def _count(value: object) -> int | None:
+    return value if type(value) is int and 0 <= value <= MOST_CHARACTERS else None
 
 
 def _read_labels(posted: object) -> dict[str, dict[str, str]]:
@@ -166,6 +271,8 @@ def problem(fields: FormFields, answer: str, reviewer: str) -> Problem | None:
     """Return what is still missing, None where the decision is complete."""
     if fields.verdict is None:
         return Problem("verdict", "Choose a verdict first: approve, override, reject or escalate.")
+    if any(not issue.type or not issue.severity for issues in fields.reported.values() for issue in issues):
+        return Problem("reported", "A reported issue lacks its type or severity: edit or remove it.")
     if fields.verdict == "override":
         corrected = answer if fields.corrected is None else fields.corrected
         if not corrected.strip():
@@ -195,8 +302,9 @@ def decision_of(
     reviewer: str,
     token: str,
     machine_shown: tuple[str, ...],
+    shown: str = "",
 ) -> Decision:
-    """Return the decision a complete form makes (``problem`` found none)."""
+    """Return the decision a complete form makes (``problem`` found none); ``shown`` is the digest of its answer."""
     base = label_base(run, index)
     reason = _reason(fields)
     extra: dict[str, Any] = {"answer": shown_name(run, index)}
@@ -213,11 +321,73 @@ def decision_of(
         reason=reason,
         note=fields.note.strip(),
         corrected_answer=fields.corrected if fields.verdict == "override" else None,
-        labels=tuple(target_labels(run.iterations[index], fields.labels.get(base, {}))) if run else (),
+        labels=(
+            *(target_labels(run.iterations[index], fields.labels.get(base, {})) if run else ()),
+            *map(_reported_label, fields.reported.get(shown, ())),
+        ),
         machine_shown=machine_shown if run else (),
         token=token,
         extra=extra,
     )
+
+
+def _reported_label(issue: ReportFields) -> TargetLabel:
+    return TargetLabel(
+        target="answer" if issue.start is None else "span",
+        start=issue.start,
+        end=issue.end,
+        text=issue.text,
+        label=issue.type,
+        severity=cast("Severity", issue.severity),
+        note=issue.note.strip(),
+    )
+
+
+def labels_of(decision: Decision, answer: str) -> dict[str, Any]:
+    """Return the labels of a decision as fields of the form; ``answer`` is the digest of the answer it is about."""
+    base = f"{decision.run_id}/{decision.iteration}"
+    given = {f"{each.target}:{each.start}-{each.end}": each.label for each in decision.labels if not each.reports}
+    reported = tuple(ReportFields.model_validate(each) for each in _reported_rows(decision))
+    return {"labels": {base: given} if given else {}, "reported": {answer: reported} if reported else {}}
+
+
+@lru_cache(maxsize=16)  # asked for at every rest of typing, about the same answer
+def sentence_places(answer: str) -> tuple[tuple[int, int], ...]:
+    """Return where the sentences of an answer stand, without the markers of headings and lists before them."""
+    places = []
+    for each in split_sentences(answer):
+        marker = _BLOCK_MARKER.match(answer, each.start, each.end)
+        places.append((marker.end() if marker and marker.end() < each.end else each.start, each.end))
+    return tuple(places)
+
+
+def reporting(answer: str, types: LabelTypes, standing: Decision | None) -> ReportingData:
+    """Return what the form needs to report issues; ``standing`` is the decision that stands on the answer shown."""
+    fits = [
+        each
+        for each in (_reported_rows(standing) if standing else [])
+        if each["start"] is None or answer[each["start"] : each["end"]] == each["text"]
+    ]
+    return {
+        "types": [{"name": each.name, "guidance": each.guidance} for each in types.types],
+        "severities": SEVERITIES,
+        "sentences": list(sentence_places(answer)),
+        "standing": fits,
+    }
+
+
+def _reported_rows(decision: Decision) -> list[ReportedData]:
+    return [
+        {
+            "start": each.start,
+            "end": each.end,
+            "text": each.text,
+            "type": each.label,
+            "severity": each.severity or "",
+            "note": each.note,
+        }
+        for each in decision.reported
+    ]
 
 
 _OF_ISSUE = {"id", "rule", "severity", "description"}
@@ -384,7 +554,8 @@ def _history_row(entry: LogEntry, what: Word, undone: bool) -> HistoryRow:
         "note": decision.note if decision else "",
         "undone": undone,
         "corrected": bool(decision and decision.corrected_answer),
-        "labels": len(decision.labels) if decision else 0,
+        "labels": len(decision.labels) - len(decision.reported) if decision else 0,
+        "reported": _reported_rows(decision) if decision else [],
     }
 
 

@@ -39,6 +39,8 @@ REASON = Key("1", "1 … 9", "Choose a reason by its number")
 CORRECT = Key("W", "W", "Write in the corrected answer")
 NOTE = Key("T", "T", "Write a note")
 LABELS = Key("L", "L", "Label single claims and references")
+LABEL_WORDS = Key("M", "M", "Label the words selected in the answer, else choose a sentence")
+REPORT = Key("Shift+M", "Shift M", "Report an issue of the whole answer")
 SUBMIT = Key("Ctrl+Enter", "Enter or Ctrl Enter", "Submit and open the next case; with Ctrl also while typing")
 LEAVE = Key("Esc", "Esc", "Leave a field")
 UNDO = Key("U", "U", "Undo the decision on this case, else the one before")
@@ -60,7 +62,10 @@ OPEN = Key("Enter", "Enter", "Open the row; with Ctrl in another tab")
 SEARCH = Key("/", "/", "Search the cases")
 
 GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
-    ("Decide", (APPROVE, OVERRIDE, REJECT, ESCALATE, REASON, CORRECT, NOTE, LABELS, SUBMIT, LEAVE, UNDO)),
+    (
+        "Decide",
+        (APPROVE, OVERRIDE, REJECT, ESCALATE, REASON, CORRECT, NOTE, LABELS, LABEL_WORDS, REPORT, SUBMIT, LEAVE, UNDO),
+    ),
     ("Go on", (NEXT, SKIP, FORWARD, BACK)),
     ("Look", (NEXT_ISSUE, PREVIOUS_ISSUE, SWITCH, ITERATION_BACK, ITERATION_FORWARD, DIFF, HELP)),
 )

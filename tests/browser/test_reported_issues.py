@@ -1,0 +1,244 @@
+"""Issues that the audit missed, labelled in the answer with the mouse and by keyboard, kept and recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from masis.schema.case import Case
+from masis.schema.review import TargetLabel
+from tests.browser.conftest import Tab
+from tests.browser.test_accessibility import AXE, grave
+from tests.browser.test_decision import ReviewServer, open_case, panel, until
+from tests.reviewing import ADA
+
+OpenTab = Callable[..., Tab]
+ANSWER = "# The 🌉 bridge\n\nIt is **120 metres** long [chunk_1]. It is painted *grey* [chunk_1].\n\n- It cost nothing."
+
+
+@pytest.fixture(scope="module")
+def server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReviewServer]:
+    served = ReviewServer(tmp_path_factory.mktemp("reported"))
+    for number in range(6):
+        content = {
+            "id": f"case-{number}",
+            "query": f"How long is bridge {number}?",
+            "answer": ANSWER,
+            "evidence": [{"id": "chunk_1", "text": "The bridge is 120 metres long. It is painted grey."}],
+        }
+        case = Case.model_validate(content)
+        served.workbench.cases.add(ADA, [case])
+        if number:  # the first one is not audited
+            served.workbench.audits.audit(ADA, case)
+    served.start()
+    yield served
+    served.kill()
+
+
+def opened(tab: Tab, case_id: str) -> Locator:
+    tab.page.add_init_script("localStorage.setItem('masis-reviewer', 'Ada')")
+    found = open_case(tab, case_id)
+    expect(found).to_have_attribute("data-ready", "true")
+    if (name := found.get_by_label("Your name")).is_visible():
+        name.fill("Ada")
+        name.press("Enter")
+        expect(name).to_be_hidden()
+        expect(found).to_have_attribute("data-ready", "true")
+    return found
+
+
+def select(page: Page, first: str, last: str) -> None:
+    """Select with the mouse from before the words ``first`` to behind the words ``last`` of the answer."""
+    places = page.evaluate(
+        """([first, last]) => {
+            const found = [...document.querySelectorAll("*")].flatMap(each => each.shadowRoot ?? [])
+                .map(each => each.querySelector(".answer .text")).find(Boolean)
+            const texts = document.createTreeWalker(found, NodeFilter.SHOW_TEXT)
+            const at = {}
+            while (texts.nextNode()) {
+                const node = texts.currentNode
+                for (const words of [first, last]) {
+                    const place = node.data.indexOf(words)
+                    if (place < 0) continue
+                    const range = document.createRange()
+                    range.setStart(node, place)
+                    range.setEnd(node, place + words.length)
+                    at[words] = range.getBoundingClientRect()
+                }
+            }
+            const middle = box => box.top + box.height / 2
+            return [at[first].left, middle(at[first]), at[last].right, middle(at[last])]
+        }""",
+        [first, last],
+    )
+    page.mouse.move(places[0], places[1])
+    page.mouse.down()
+    page.mouse.move((places[0] + places[2]) / 2, (places[1] + places[3]) / 2)
+    page.mouse.move(places[2], places[3])
+    page.mouse.up()
+
+
+def labels_of(server: ReviewServer, case_id: str) -> list[TargetLabel]:
+    made = [each for each in server.decisions(case_id) if each.verdict is not None]
+    return list(made[-1].reported)
+
+
+def whole(text: str) -> dict[str, int | str]:
+    """The place and the words that a label on this text of the answer has."""
+    return {"start": (at := ANSWER.index(text)), "end": at + len(text), "text": text}
+
+
+@pytest.mark.parametrize("case_id", ["case-0", "case-1"])
+def test_words_are_labelled_with_the_mouse_marked_edited_and_recorded(
+    server: ReviewServer, open_tab: OpenTab, case_id: str
+) -> None:
+    tab = open_tab(server.base)
+    found = opened(tab, case_id)
+    page = tab.page
+    select(page, "120 metres", "long")
+    page.get_by_role("button", name="Label these words").click(delay=40)
+    form = page.get_by_role("dialog", name="Label these words")
+    expect(form.locator("blockquote")).to_have_text("120 metres** long")
+    form.get_by_role("button", name="Add this label").click(delay=40)
+    expect(form.get_by_role("alert")).to_have_text("Choose a type.")
+    form.get_by_text("unsupported", exact=True).click(delay=40)
+    form.get_by_text("high", exact=True).click(delay=40)
+    form.get_by_role("textbox").fill("The survey says 12.")
+    form.get_by_role("button", name="Add this label").click(delay=40)
+    expect(form).to_be_hidden()
+    mine = found.get_by_role("region", name="Issues you report")
+    expect(mine).to_contain_text("“120 metres** long”")
+    assert page.locator(".reported").all_inner_texts() == ["120 metres", " long"]
+    mark = page.get_by_role("button", name="Reported issue: unsupported, high. Edit")
+    expect(mark).to_be_visible()
+    expect(page.get_by_role("button", name="Label these words")).to_be_hidden()
+    # a label within a label, by a mark that is drawn: offsets don't shift
+    select(page, "metres", "metres")
+    page.get_by_role("button", name="Label these words").click(delay=40)
+    form.get_by_text("other", exact=True).click(delay=40)
+    form.get_by_text("low", exact=True).click(delay=40)
+    form.get_by_role("button", name="Add this label").click(delay=40)
+    expect(mine.get_by_role("listitem")).to_have_count(2)
+    mark.click(delay=40)
+    edit = page.get_by_role("dialog", name="Edit the reported issue")
+    edit.get_by_text("critical", exact=True).click(delay=40)
+    edit.get_by_role("button", name="Save changes").click(delay=40)
+    expect(mine).to_contain_text("critical")
+    # the draft outlasts the page
+    until(lambda: len(next(iter((server.drafted(case_id, "reported") or {"": ()}).values()))) == 2, page, "the draft")
+    tab.open(page.url.removeprefix(server.base))
+    found = panel(page)
+    mine = found.get_by_role("region", name="Issues you report")
+    expect(mine.get_by_role("listitem")).to_have_count(2)
+    expect(page.get_by_role("button", name="Reported issue: unsupported, critical. Edit")).to_be_visible()
+    tab.settle()
+    mine.get_by_role("button", name="Remove: other").click(delay=40)
+    expect(mine.get_by_role("listitem")).to_have_count(1)
+    expect(found).to_have_attribute("data-ready", "true")
+    found.get_by_text("Reject", exact=True).click(delay=40)
+    found.get_by_text("Says more than the evidence").click(delay=40)
+    found.get_by_role("button", name="Submit: reject").click(delay=40)
+    expect(found.get_by_role("status").first).to_contain_text("Rejected")
+    text = {"note": "The survey says 12.", "severity": "critical", "label": "unsupported"}
+    assert [each.model_dump() for each in labels_of(server, case_id)] == [
+        {"target": "span", **whole("120 metres** long"), **text}
+    ]
+    # what stands is listed and marked, and an undo brings it back into the form
+    expect(found.locator(".standing")).to_contain_text("“120 metres** long”")
+    expect(page.get_by_role("img", name="Reported issue: unsupported, critical")).to_be_visible()
+    found.get_by_text("History of this case").click(delay=40)
+    expect(found.locator(".history")).to_contain_text("The survey says 12.")
+    tab.settle()
+    found.locator(".standing").get_by_role("button", name="Undo").click(delay=40)
+    expect(found.get_by_role("status").first).to_contain_text("What you had entered is back in the form.")
+    expect(mine.get_by_role("listitem")).to_have_count(1)
+    tab.assert_clean()
+
+
+def test_issues_are_reported_by_keyboard_alone(server: ReviewServer, open_tab: OpenTab) -> None:
+    tab = open_tab(server.base, width=900, scheme="dark")
+    found = opened(tab, "case-2")
+    page, press = tab.page, tab.page.keyboard.press
+    # nothing is selected: a sentence is chosen
+    press("m")
+    form = page.get_by_role("dialog", name="Label a sentence")
+    expect(form.get_by_label("Sentence")).to_be_focused()
+    for _ in range(3):
+        press("ArrowDown")
+    expect(form.locator("blockquote")).to_have_text("It cost nothing.")
+    page.evaluate(AXE)
+    assert not grave(page)
+    press("Tab")
+    press("a")  # no key of the page acts while the form is open
+    press("3")
+    expect(form.get_by_role("radio", name="contradicted")).to_be_checked()
+    press("Space")
+    expect(form.get_by_role("radio", name="critical")).to_be_checked()
+    press("ArrowDown")
+    press("Tab")
+    page.keyboard.type("a: it cost 2 m")
+    press("Control+Enter")
+    mine = found.get_by_role("region", name="Issues you report")
+    expect(mine).to_contain_text("a: it cost 2 m")
+    expect(page.get_by_role("button", name="Reported issue: contradicted, high. Edit")).to_be_visible()
+    assert not grave(page)
+    # the whole answer
+    press("Shift+M")
+    form = page.get_by_role("dialog", name="Report an issue of the whole answer")
+    expect(form.locator("blockquote")).to_be_hidden()
+    press("4")
+    press("Space")
+    press("Enter")
+    expect(mine).to_contain_text("the whole answer")
+    # words selected by keyboard
+    page.evaluate(
+        """() => {
+            const found = [...document.querySelectorAll("*")].flatMap(each => each.shadowRoot ?? [])
+                .map(each => each.querySelector(".answer .text")).find(Boolean)
+            const texts = document.createTreeWalker(found, NodeFilter.SHOW_TEXT)
+            while (texts.nextNode()) if (texts.currentNode.data.includes("painted")) break
+            const node = texts.currentNode
+            const place = node.data.indexOf("painted")
+            window.getSelection().setBaseAndExtent(node, place - 1, node, place + "painted".length)
+        }"""
+    )
+    press("m")
+    form = page.get_by_role("dialog", name="Label these words")
+    expect(form.locator("blockquote")).to_have_text("painted")
+    press("Escape")
+    expect(form).to_be_hidden()
+    expect(mine.get_by_role("listitem")).to_have_count(2)
+    expect(found).to_have_attribute("data-ready", "true")
+    press("e")
+    press("Control+Enter")
+    expect(found.get_by_role("status").first).to_contain_text("Escalated")
+    one, other = labels_of(server, "case-2")
+    assert one.model_dump() == {
+        "target": "span",
+        **whole("It cost nothing."),
+        "label": "contradicted",
+        "severity": "high",
+        "note": "a: it cost 2 m",
+    }
+    assert (other.target, other.label, other.severity) == ("answer", "incomplete", "critical")
+    press("h")
+    expect(page.get_by_role("dialog", name="Keys")).to_contain_text("Report an issue of the whole answer")
+    tab.assert_clean()
+
+
+def test_a_report_that_is_being_written_is_there_again_after_a_reload(server: ReviewServer, open_tab: OpenTab) -> None:
+    tab = open_tab(server.base)
+    opened(tab, "case-3")
+    page = tab.page
+    page.keyboard.press("Shift+M")
+    form = page.get_by_role("dialog", name="Report an issue of the whole answer")
+    form.get_by_role("textbox").fill("It has no answer.")
+    until(lambda: (server.drafted("case-3", "reporting") or {}).get("note") == "It has no answer.", page, "the draft")
+    tab.open(page.url.removeprefix(server.base))
+    expect(form.get_by_role("textbox")).to_have_value("It has no answer.")
+    page.keyboard.press("Escape")
+    expect(form).to_be_hidden()
+    until(lambda: server.drafted("case-3", "reporting") is None, page, "the end of the draft")
+    tab.assert_clean()
