@@ -219,6 +219,9 @@ def _claim(check: Row, answer: str | None) -> Row:
 
 def _placed(answer: str | None, row: Row) -> Row:
     """The offsets of a row of the audit: a sentence or a claim may occur twice, so its own offsets come first."""
+    text, start, end = row["text"], row["start"], row["end"]
+    if answer is not None and start is not None and end is not None and 0 <= start < end and answer[start:end] == text:
+        return {"start": start, "end": end}
     return _offsets(place_of(answer, row["text"], row.get("start"), row.get("end")))
 
 

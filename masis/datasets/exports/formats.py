@@ -75,6 +75,7 @@ _JUDGEMENT = (
 
 def _decided(judged: Judged, others: Sequence[Judged]) -> Rows:
     entry, run = judged.judgement.entry, judged.judgement.run
+    standing = entry.model_dump(mode="json") if entry else None
     return [
         {
             "case": judged.case,
@@ -85,14 +86,14 @@ def _decided(judged: Judged, others: Sequence[Judged]) -> Rows:
             "original_answer": judged.original,
             "judged_answer": judged.answer,
             "decided_about": decided_about(entry.decision) if entry and entry.decision else "",
-            "decision": entry.model_dump(mode="json") if entry else None,
+            "decision": standing,
             "labels": judged.labels,
             "claims": judged.claims,
             "citations": judged.citations,
             "issues": judged.issues,
             "run": None if run is None else {**run._asdict(), "iteration": judged.judgement.number},
             "decisions": [
-                each.judgement.entry.model_dump(mode="json")
+                standing if each.judgement.entry is entry else each.judgement.entry.model_dump(mode="json")
                 for each in others
                 if each.judgement.entry is not None and each.decision is not None and each.decision.kind == "decision"
             ],

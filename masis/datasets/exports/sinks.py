@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-from collections.abc import Sequence
+import itertools
+import operator
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, Protocol
 
 from pydantic_core import to_json
@@ -17,6 +19,14 @@ ENCODINGS = ("jsonl", "csv", "parquet")
 """How flat rows can be written; the other formats have one encoding of their own."""
 
 _NUMBERS = {"support": "float64", "confidence": "float64", "start": "int64", "end": "int64", "iteration": "int64"}
+REPEATED = frozenset(
+    [
+        *("case_id", "split", "question", "reviewer", "decision", "in_force", "entry_id", "decided_at"),
+        *("run_id", "iteration", "answer"),
+    ]
+)
+"""Columns of flat rows that are the same in all rows of a judgement, and make up most of a file."""
+
 _ROWS_A_GROUP = 5_000
 _HELD = 1 << 16
 """Bytes that are written at once."""
@@ -101,21 +111,55 @@ class _Csv:
     """Cells that a spreadsheet would run get an apostrophe before them; ``unescaped_cell`` takes it away again."""
 
     def __init__(self, out: DigestStream, columns: Sequence[str]) -> None:
-        self._text = io.TextIOWrapper(io.BufferedWriter(out, 1 << 16), encoding="utf-8", newline="")
-        self._writer = csv.writer(self._text)
-        self._columns = columns
-        self._writer.writerow(columns)
+        self._out, self._held = out, io.StringIO()
+        self._parts = [_Cells(part, name in REPEATED) for name, part in _parts(columns)]
+        csv.writer(self._held).writerow(columns)
 
     def write(self, row: dict[str, Any]) -> None:
-        self._writer.writerow([_cell(row[name]) for name in self._columns])
+        self._held.write(",".join([part.text(row) for part in self._parts]))
+        self._held.write("\r\n")
+        if self._held.tell() >= _HELD:
+            self.close()
 
     def close(self) -> None:
-        self._text.flush()
-        self._text.detach().detach()
+        self._out.write(self._held.getvalue().encode())
+        self._held = io.StringIO()
 
 
-def _cell(value: Any) -> Any:
-    return escaped_cell(value) if isinstance(value, str) else value
+def _parts(columns: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the columns in parts that change together, each with the name of its first."""
+    for _, part in itertools.groupby(columns, lambda name: name in REPEATED):
+        names = tuple(part)
+        yield names[0], names
+
+
+class _Cells:
+    """Columns side by side as CSV; where they are ``repeated``, what was written of the same values is known."""
+
+    def __init__(self, columns: Sequence[str], repeated: bool) -> None:
+        self._columns, self._repeated = columns, repeated
+        self._line = csv.writer(_Echo()).writerow
+        self._values: list[Any] = []
+        self._text = ""
+
+    def text(self, row: dict[str, Any]) -> str:
+        """Return the cells of a row."""
+        values = [row[name] for name in self._columns]
+        if self._repeated:
+            if self._values and all(map(operator.is_, values, self._values)):
+                return self._text
+            self._values = values  # held, so that no other value can take the place of one of them
+        cells = [f"'{each}" if isinstance(each, str) and _runs(each) else each for each in values]
+        line: str = self._line(["", *cells])  # the first: an empty cell alone in its row would be quoted
+        self._text = line[1:-2]
+        return self._text
+
+
+class _Echo:
+    """Gives back what a writer of CSV writes to it, which the writer then returns."""
+
+    def write(self, text: str) -> str:
+        return text
 
 
 def escaped_cell(text: str) -> str:

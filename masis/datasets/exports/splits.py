@@ -74,6 +74,7 @@ def content_words(question: str) -> frozenset[str]:
     return frozenset(map(_stem, kept or words))
 
 
+@lru_cache(maxsize=100_000)
 def _stem(word: str) -> str:
     for ending in ("ing", "ed", "es", "s"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:

@@ -172,9 +172,11 @@ class Outcomes:
             found = queue.matching(connection, wanted)
             where, values = queue.conditions(found.filters, found.words, probe=True)
             rows = connection.execute(
-                f"""SELECT payload ->> '$.query' FROM cases JOIN case_payloads ON case_seq = seq
-                    WHERE {where} ORDER BY seq""",  # noqa: S608 (every name is ours, what people give is bound)
-                values,
+                # lists hold the beginning of each question, which is all of most: only of the others a case is parsed
+                f"""SELECT CASE WHEN length(query_start) <= ? THEN query_start ELSE (
+                        SELECT payload ->> '$.query' FROM case_payloads WHERE case_seq = seq) END
+                    FROM cases WHERE {where} ORDER BY seq""",  # noqa: S608 (every name is ours, what people give is bound)
+                [queue.QUERY_SHOWN, *values],
             )
             yield from (str(row[0] or "") for row in rows)
 
@@ -339,11 +341,18 @@ _CURE = (
 """An export reads the run that was decided about: a newer run alone doesn't take its place."""
 
 
+@lru_cache
+def _models(stored: str) -> dict[str, str]:
+    """Return the models of a run: those of most runs are the same."""
+    models: dict[str, str] = _MODELS.validate_json(stored)
+    return models
+
+
 def _judged_run(row: sqlite3.Row, result: dict[str, Any]) -> JudgedRun:
     return JudgedRun(
         id=row["id"],
         finished_at=result["finished_at"],
-        models=_MODELS.validate_json(row["models"]),
+        models=_models(row["models"]),
         settings=result["settings"],
         versions=result["versions"],
         quality=row["quality"],
