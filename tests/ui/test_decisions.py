@@ -73,15 +73,18 @@ def test_the_detail_shows_what_a_correction_changed_and_the_labels(audited_workb
         verdict="override",
         reason="wrong",
         corrected_answer=f"{shown} It was checked.",
-        labels=(TargetLabel(target="claim", start=0, end=4, text=shown[:4], label="disagree", note="it is there"),),
+        labels=(
+            TargetLabel(target="claim", start=0, end=4, text=shown[:4], label="disagree", note="it is there"),
+            TargetLabel(target="answer", label="incomplete", severity="low"),
+        ),
         machine_shown=("scores", "marks"),
     )
-    assert row(audited_workbench, entry)["more"] == ["corrected answer", "1 label"]
+    assert row(audited_workbench, entry)["more"] == ["corrected answer", "1 label", "1 reported issue"]
     changes = decisions._correction(audited_workbench, entry)
     assert "".join(change["text"] for change in changes if change["kind"] != "in") == shown
     assert "It was checked." in "".join(change["text"] for change in changes if change["kind"] == "in")
     detail = entry_detail(entry, changes)
-    assert detail["labels"][0]["label"] == "disagree"
+    assert [(each["label"], each["severity"]) for each in detail["labels"]] == [("disagree", ""), ("incomplete", "low")]
     assert detail["run"]["href"] == f"review?case={CASE}&run={run.id}&iteration=1"
     assert ("The machine showed", "scores, marks") in detail["facts"]
 

@@ -59,6 +59,7 @@ def test_the_report_holds_question_evidence_marks_issues_scores_decisions_and_ve
     case = demo_case(FABRICATED)
     workbench.cases.add(ADA, [case])
     run = workbench.audits.audit(ADA, case)
+    answer = run.iterations[0].answer
     submitted(
         workbench,
         Decision(
@@ -70,7 +71,11 @@ def test_the_report_holds_question_evidence_marks_issues_scores_decisions_and_ve
             reason="wrong figure",
             note="checked against the annual report",
             corrected_answer="It grew by 14.2% [chunk_2].",
-            labels=(TargetLabel(target="claim", start=0, end=4, text="Four", label="agree"),),
+            labels=(
+                TargetLabel(target="claim", start=0, end=4, text="Four", label="agree"),
+                TargetLabel(target="span", start=0, end=4, text=answer[:4], label="unsafe", severity="high", note="no"),
+                TargetLabel(target="answer", label="incomplete", severity="low"),
+            ),
         ),
     )
     html = report(workbench, case.id)
@@ -81,6 +86,8 @@ def test_the_report_holds_question_evidence_marks_issues_scores_decisions_and_ve
         "fabricated citation",
         "Overridden by Ana",
         "wrong figure",
+        f"Reported: “{answer[:4]}”: unsafe, high (no)",
+        "Reported: the whole answer: incomplete, low",
         "checked against the annual report",
         "It grew by 14.2% [chunk_2].",
         "Faithfulness",
