@@ -54,7 +54,6 @@ def prepared_download(
         mime=mime,
         on_click="ignore",
         icon=":material/download:",
-        type="primary",
         width=width,
         key=f"{key}-download",
     )
