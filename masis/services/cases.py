@@ -70,7 +70,17 @@ def machine_hidden(store: Store, actor: Actor, case_id: str) -> bool:
 
 def _without_machine(summary: CaseSummary) -> CaseSummary:
     """Return a summary that looks the same whatever an audit found: one drawn for a spot check, too."""
-    names = ("run_id", "quality", "confidence", "overall", "invalid", "uncited", "iterations", "tier")
+    names = (
+        "run_id",
+        "quality",
+        "original_quality",
+        "confidence",
+        "overall",
+        "invalid",
+        "uncited",
+        "iterations",
+        "tier",
+    )
     hidden = dict.fromkeys(names) | dict.fromkeys(("models", "flags", "reasons"), ())
     state = "needs_review" if summary.state == "accepted" else summary.state
     if summary.state == "accepted":

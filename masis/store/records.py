@@ -60,8 +60,8 @@ class CaseFilter(Record):
 
 
 class CaseSummary(Record):
-    """A case in a list. Scores are of its newest finished run's best iteration; ``invalid`` and ``uncited`` count
-    references and sentences of the original answer.
+    """A case in a list. Scores are of its newest finished run's best iteration; ``original_quality``, ``invalid`` and
+    ``uncited`` are about the original answer.
 
     ``version`` changes whenever state, run or decision changes; hand it in with a decision, which is refused if it has.
     """
@@ -73,6 +73,7 @@ class CaseSummary(Record):
     dataset: str | None
     run_id: str | None
     quality: float | None
+    original_quality: float | None
     confidence: float | None
     overall: float | None
     invalid: int | None

@@ -101,6 +101,23 @@ def test_the_way_to_a_case_keeps_the_list_it_stands_in(query: dict[str, str], au
     assert row["cells"][0]["href"] == "review?q=a%26b%3Dc&state=needs_review&seed=3&case=docs-02-altered"
 
 
+def test_a_row_shows_the_quality_of_the_original_beside_that_of_the_chosen_revision(
+    audited_workbench: Workbench,
+) -> None:
+    rows = audited_workbench.cases.find(CaseFilter(size=100)).rows
+    revised = [row for row in rows if row.original_quality is not None and row.original_quality != row.quality]
+    assert revised
+    for summary in rows:
+        run = audited_workbench.cases.open(summary.id).run
+        first = run.iterations[0].quality_score if run else None
+        assert summary.original_quality == first
+        shown: Any = case_row(summary, {})
+        note = f"original {first:.2f}" if summary in revised else ""
+        assert next(cell["below"] for cell in shown["cells"][2:] if isinstance(cell, dict) and "below" in cell) == [
+            note
+        ]
+
+
 def test_a_quote_that_is_not_in_its_evidence_has_a_chip_and_a_filter(tmp_path: Path) -> None:
     workbench = Workbench.open(tmp_path / "quotes.db")
     for name, quote in (("true", "The bridge is 120 metres long."), ("false", "The bridge is 150 metres long.")):

@@ -291,7 +291,7 @@ def show_nothing_yet(workbench: Workbench) -> None:
 _QUESTION = column("Question", "main")
 _REASONS = column("Why it needs review", "pills", hide="hide-narrow")
 _ISSUES = column("Issues in the original answer", "pills", hide="hide-medium")
-_QUALITY = column("Quality", "figure", hide="hide-narrow")
+_QUALITY = column("Quality, chosen answer", "figure", hide="hide-narrow")
 CASES: list[Column] = [
     *(_QUESTION, column("State", "pills"), _REASONS, _ISSUES, _QUALITY),
     column("Confidence", "figure", hide="hide-medium"),
@@ -329,11 +329,18 @@ def link_row(summary: CaseSummary, href: str, flags: list[LabelData], *, brief: 
     issues: Cell | str | None = {"pills": flags} if flags else none
     codes = _first([label(word) for code, word in REASON.items() if code in summary.reasons], REASONS_SHOWN)
     why: Cell | str | None = {"pills": codes} if codes else None
+    quality: Cell = {"score": summary.quality, "below": [_original(summary)]}
     if brief:
-        return row(question, why, issues, {"score": summary.quality}, open=summary.id)
+        return row(question, why, issues, quality, open=summary.id)
     state: Cell = {"pills": [state_label(summary.state)], "below": [summary.reviewer or ""]}
-    scores: tuple[Cell, Cell] = ({"score": summary.quality}, {"score": summary.confidence})
-    return row(question, state, why, issues, *scores, open=summary.id)
+    return row(question, state, why, issues, quality, {"score": summary.confidence}, open=summary.id)
+
+
+def _original(summary: CaseSummary) -> str:
+    """The quality of the original answer, where a revision was chosen over it."""
+    if summary.original_quality is None or summary.original_quality == summary.quality:
+        return ""
+    return f"original {summary.original_quality:.2f}"
 
 
 def _counted(page: CasePage, number: int, size: int) -> str:
