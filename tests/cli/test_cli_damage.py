@@ -142,6 +142,19 @@ def test_what_an_export_reads_of_a_run_is_checked(
     assert not list(tmp_path.glob("*export*"))
 
 
+@pytest.mark.parametrize("form", ["jsonl", "cases", "runs", "decided", "claims", "hf"])
+def test_a_damaged_case_is_named_and_leaves_no_file(masis: Masis, tmp_path: Path, form: str) -> None:
+    database = _decided(tmp_path / "decided.db")
+    with sqlite3.connect(database) as connection:
+        connection.execute("UPDATE case_payloads SET payload = '{' WHERE case_seq = 2")
+    connection.close()
+    result = masis("export", "--format", form, "--out", tmp_path / "export", "--db", database)
+    assert result.exit_code == 1
+    assert "case 'case-2' can't be read: what is stored of it is damaged or was altered." in result.stderr
+    assert "Restore a backup (`masis restore`)." in result.stderr
+    assert not list(tmp_path.glob("*export*"))
+
+
 def test_a_lost_iteration_is_damage_and_the_cure_named_helps(masis: Masis, tmp_path: Path) -> None:
     database = _decided(tmp_path / "decided.db")
     with sqlite3.connect(database) as connection:

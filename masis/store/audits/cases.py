@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from pydantic_core import PydanticSerializationError
 
-from masis.errors import CaseConflict, InputError, UnknownRecord
+from masis.errors import CaseConflict, InputError, RecordDamaged, UnknownRecord
 from masis.schema.case import Case
 from masis.schema.team import QueuePolicy
 from masis.store.audits import queue
@@ -130,7 +130,12 @@ class Cases:
             "SELECT case_seq, payload FROM case_payloads WHERE case_seq > ? ORDER BY case_seq LIMIT 50", [seq]
         ):
             for row in rows:
-                yield Case.model_validate_json(row["payload"])
+                try:
+                    case = Case.model_validate_json(row["payload"])
+                except ValueError as error:
+                    with self._database.reading() as connection:
+                        raise damaged_case(connection, row["case_seq"]) from error
+                yield case
             seq = rows[-1]["case_seq"]
 
     def search(self, wanted: CaseFilter) -> CasePage:
@@ -171,6 +176,15 @@ def case_seq(connection: sqlite3.Connection, case_id: str) -> int:
     if row is None:
         raise UnknownRecord(f"there is no case {case_id!r}. `masis import` brings cases in.")
     return int(row[0])
+
+
+def damaged_case(connection: sqlite3.Connection, seq: int) -> RecordDamaged:
+    """Return the error that names a case whose content can't be read, with what to do."""
+    [case] = connection.execute("SELECT id FROM cases WHERE seq = ?", [seq]).fetchone() or [f"number {seq}"]
+    return RecordDamaged(
+        f"case {case!r} can't be read: what is stored of it is damaged or was altered. Restore a backup "
+        "(`masis restore`)."
+    )
 
 
 def _insert(connection: sqlite3.Connection, prepared: _Prepared, at: str) -> Literal["added", "unchanged"]:

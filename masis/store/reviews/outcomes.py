@@ -17,6 +17,7 @@ from pydantic_core import CoreSchema, SchemaValidator, core_schema, from_json
 from masis.errors import RecordDamaged
 from masis.schema.review import LogEntry
 from masis.store.audits import queue
+from masis.store.audits.cases import damaged_case
 from masis.store.audits.runs import DAMAGE, damaged_run
 from masis.store.core.connections import Database
 from masis.store.records import CaseFilter
@@ -239,8 +240,12 @@ def _read(
 ) -> Iterator[CaseOutcome]:
     runs = _Runs(connection, [each for judged in wanted.values() for each in judged], parts)
     for case in cases:
+        try:
+            content = from_json(case["payload"])
+        except ValueError as error:
+            raise damaged_case(connection, case["seq"]) from error
         yield CaseOutcome(
-            case=from_json(case["payload"]),
+            case=content,
             state=case["state"],
             redacted=case["redaction_seq"] is not None,
             judgements=tuple(map(runs.judgement, wanted[case["seq"]])),

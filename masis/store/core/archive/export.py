@@ -10,6 +10,7 @@ from typing import Any
 from masis.schema.retention import Execution
 from masis.schema.run import Iteration, Run
 from masis.store.audits import executions
+from masis.store.audits.cases import damaged_case
 from masis.store.audits.runs import (
     DAMAGE,
     DERIVED_ANEW,
@@ -84,11 +85,14 @@ def read_out(database: Database) -> Iterator[StoreRecord]:
 
 def _cases(connection: sqlite3.Connection) -> Iterator[StoreRecord]:
     for row in connection.execute(
-        """SELECT imported_at, payload, cases.digest, redaction.id AS redaction
+        """SELECT cases.seq, imported_at, payload, cases.digest, redaction.id AS redaction
            FROM cases JOIN case_payloads ON case_payloads.case_seq = cases.seq
            LEFT JOIN decision_log AS redaction ON redaction.seq = redaction_seq ORDER BY cases.seq"""
     ):
-        content = {"imported_at": row["imported_at"], "case": json.loads(row["payload"])}
+        try:
+            content = {"imported_at": row["imported_at"], "case": json.loads(row["payload"])}
+        except ValueError as error:
+            raise damaged_case(connection, row["seq"]) from error
         if row["redaction"] is None:
             yield CaseRecord(**content)
         else:
