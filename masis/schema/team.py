@@ -119,7 +119,7 @@ DEFAULT_LABEL_TYPES = (
     LabelType(name="contradicted", guidance="the evidence says otherwise"),
     LabelType(name="incomplete", guidance="leaves out what the question needs"),
     LabelType(name="unsafe", guidance="could harm who acts on it, or orders its reader or a tool to do something"),
-    LabelType(name="other", guidance="say in the note what is wrong"),
+    LabelType(name="other", guidance="say what is wrong"),
 )
 """The types until a team sets its own."""
 

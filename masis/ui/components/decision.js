@@ -402,7 +402,7 @@ class Panel {
     el.report = named("section", "block", "", { "aria-label": "Issues you report" })
     el.reportList = make("ul", "reports")
     const reportButtons = make("div", "row")
-    const whole = button("quiet", "Report on the whole answer", "⇧ M", () => this.reportWhole())
+    const whole = button("quiet", "Label the whole answer", "⇧ M", () => this.reportWhole())
     whole.setAttribute("aria-keyshortcuts", "Shift+M")
     reportButtons.append(button("quiet", "Label words or a sentence", "M", () => this.labelWords()), whole)
     el.report.append(make("div", "label", "Issues that the audit missed"), el.reportList, reportButtons)

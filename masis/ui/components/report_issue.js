@@ -20,7 +20,7 @@ class IssueForm {
     el.words = named("blockquote", "report-words", "", { dir: "auto" })
     el.types = named("div", "reasons", "", { role: "radiogroup", "aria-label": "Type" })
     el.severities = named("div", "severities", "", { role: "radiogroup", "aria-label": "Severity" })
-    el.note = named("textarea", "text", "", { id: "report-note", rows: "2", dir: "auto", maxlength: "4000", placeholder: "What is wrong, and where it can be seen" })
+    el.note = named("textarea", "text", "", { id: "report-note", rows: "2", dir: "auto", maxlength: "4000", placeholder: "And where it can be seen" })
     el.problem = named("p", "problem", "", { role: "alert" })
     el.save = button("primary", "Add this label", "Ctrl ↵", () => this.save())
     el.cancel = button("quiet", "Cancel", "Esc", () => el.dialog.close())
@@ -33,7 +33,7 @@ class IssueForm {
     foot.append(el.save, el.cancel)
     el.dialog.append(el.title, el.sentenceBlock, el.words, block(make("div", "label", "Type"), el.types),
       block(make("div", "label", "Severity"), el.severities),
-      block(named("label", "label", "Note (optional)", { for: "report-note" }), el.note), el.problem, foot)
+      block(named("label", "label", "What is wrong (optional)", { for: "report-note" }), el.note), el.problem, foot)
     el.sentence.onchange = () => { this.choose(Number(el.sentence.value)); this.keep() }
     el.note.oninput = () => { this.report.note = wellFormed(el.note.value); this.keep() }
     el.note.onblur = () => panel.flush()
