@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from masis.schema.base import Record
 from masis.services.records import Distribution, Measure, MeasuredRuns, MeasureFilter, Period, Pick, Rates
+from masis.settings import Settings
 from masis.store import Store
 
 
@@ -77,6 +78,10 @@ class MetricsService:
     def span(self) -> tuple[str, str] | None:
         """Return when the first and the last run finished; None where none did."""
         return self._metrics.span()
+
+    def pace(self, settings: Settings) -> tuple[float, int] | None:
+        """Return the mean milliseconds of the newest audits by these models, and of how many; None without any."""
+        return self._metrics.pace(settings.models())
 
     def newest(self) -> int:
         """Return a number that rises with every finished run."""

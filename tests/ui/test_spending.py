@@ -9,8 +9,9 @@ import pytest
 from masis.llm.prices import dollars
 from masis.schema.calls import Usage
 from masis.services import Workbench
+from masis.services.records import CaseFilter
 from masis.settings import ROLES, Settings
-from masis.ui.queue.overview import batch_costs
+from masis.ui.queue.overview import batch_costs, batch_time
 from masis.ui.review.spending import spent, spent_so_far
 from tests.audit.test_loop_waiting import TellingCritic, audited, waiting
 from tests.reviewing import ADA
@@ -45,3 +46,18 @@ def test_the_overview_says_where_a_batch_would_be_sent_and_what_it_may_cost(
     assert "at most about $" in said
     monkeypatch.delenv("OPENAI_API_KEY")
     assert "Set OPENAI_API_KEY" in batch_costs(workbench, 60)
+
+
+def test_the_overview_says_how_long_a_batch_takes_at_the_pace_of_audits_by_the_same_models(tmp_path: Path) -> None:
+    workbench = Workbench.open(tmp_path / "masis.db")
+    workbench.cases.add_demo(ADA)
+    assert batch_time(workbench, 60) == ""
+    first, second = workbench.cases.find(CaseFilter(size=2)).rows
+    for row in (first, second):
+        workbench.audits.audit(ADA, workbench.cases.get(row.id))
+    with workbench.store.database.transaction() as connection:
+        connection.execute("UPDATE run_measures SET loop_ms = 1500")
+    assert batch_time(workbench, 60) == "About 2 minutes at the pace of the last 2 audits with these models."
+    assert batch_time(workbench, 1) == "About 2 seconds at the pace of the last 2 audits with these models."
+    workbench.settings = Settings(critic="openai")
+    assert batch_time(workbench, 60) == ""

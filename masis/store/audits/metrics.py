@@ -232,6 +232,19 @@ class Measures:
         )
         return {str(name): int(runs) for name, runs in rows}
 
+    def pace(self, models: Mapping[str, str], runs: int = 50) -> tuple[float, int] | None:
+        """Mean milliseconds of the newest audits by these models (by role), and of how many; None where there is none.
+
+        The drafter plays no part: most answers were written before.
+        """
+        judging = [role for role in ROLES if role != "drafter"]
+        same = " AND ".join(f"{role} = ?" for role in judging)
+        rows = self._database.execute(
+            f"SELECT loop_ms FROM run_measures WHERE {same} ORDER BY seq DESC LIMIT ?",  # noqa: S608 (names of ours)
+            [*(models[role] for role in judging), runs],
+        )
+        return (sum(row[0] for row in rows) / len(rows), len(rows)) if rows else None
+
     def total(self, wanted: MeasureFilter) -> Rates:
         """All runs that match, added up."""
         return self.added_up(wanted, "month").total

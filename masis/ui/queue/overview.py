@@ -173,6 +173,8 @@ def show_unaudited(workbench: Workbench, facets: Facets) -> None:
         st.caption("The audits run in the background, one after the other. You can leave this page meanwhile.")
         if costs := batch_costs(workbench, unaudited):
             st.text(costs)
+        if time := batch_time(workbench, unaudited):
+            st.caption(time)
         if batch is not None:
             st.caption(_ended(batch))
         st.button(
@@ -199,6 +201,19 @@ def batch_costs(workbench: Workbench, unaudited: int) -> str:
     scale = unaudited / max(1, len(ids))
     cost = "cost unknown" if whole.cost_usd is None else f"at most about {dollars(whole.cost_usd * scale)}"
     return f"{where} Up to {round(whole.calls * scale):,} calls, {cost}."
+
+
+def batch_time(workbench: Workbench, unaudited: int) -> str:
+    """Say how long the unaudited cases take at the pace of earlier audits; "" where there was none."""
+    if (found := workbench.metrics.pace(workbench.settings)) is None:
+        return ""
+    mean_ms, audits = found
+    seconds = unaudited * mean_ms / 1000
+    for unit, length in (("hour", 3600), ("minute", 60), ("second", 1)):
+        if seconds >= length or unit == "second":
+            about = counted(max(1, round(seconds / length)), unit)
+            break
+    return f"About {about} at the pace of the last {counted(audits, 'audit')} with these models."
 
 
 @st.fragment(run_every=1.0)
