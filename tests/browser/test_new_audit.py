@@ -63,6 +63,22 @@ def test_what_was_posted_and_lost_on_its_way_is_posted_again(demo: str, open_tab
     expect(understood.get_by_text("Lost?")).to_be_visible(timeout=20_000)
 
 
+def test_paragraphs_of_one_source_are_joined_and_an_id_is_changed_in_the_preview(demo: str, open_tab: OpenTab) -> None:
+    page = open_tab(demo).open("/new")
+    typed(page, "How long is it?", "The bridge is long.\n\nIt is 120 metres long.\n\nIt was opened in 1931.")
+    expect(page.get_by_label("Id of chunk 3")).to_have_value("3")
+    page.get_by_role("button", name="Join chunk 2 to the one above").click(delay=40)
+    evidence = page.get_by_label("Evidence", exact=True)
+    expect(evidence).to_have_value("[1] The bridge is long.\n\nIt is 120 metres long.\n\n[3] It was opened in 1931.")
+    expect(page.get_by_label("Id of chunk 2")).to_have_value("3")
+    page.get_by_label("Id of chunk 2").fill("survey")
+    page.get_by_label("Id of chunk 2").press("Enter")
+    expect(evidence).to_have_value(re.compile(r"\[survey\] It was opened in 1931\.$"))
+    page.get_by_label("Id of chunk 1").fill("survey")
+    page.get_by_label("Id of chunk 1").press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("would have the id survey of another chunk")
+
+
 def test_what_is_typed_again_after_the_field_was_filled_otherwise_counts(demo: str, open_tab: OpenTab) -> None:
     page = open_tab(demo).open("/new")
     question, understood = page.get_by_label("Question"), page.get_by_role("region", name="What was understood")

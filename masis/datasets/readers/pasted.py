@@ -11,7 +11,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -107,6 +107,34 @@ def text_of(content: bytes, name: str) -> str:
         raise InputError(
             f"is not UTF-8 (byte 0x{content[error.start]:02X})", cure="Save the file as UTF-8.", file=name, line=line
         ) from error
+
+
+def written(chunks: Sequence[Evidence]) -> str:
+    """Return a text from which ``read_pasted`` reads exactly these chunks: with labels, or as JSON where need be."""
+    labelled = "\n\n".join(f"[{chunk.id}] {chunk.text}" for chunk in chunks)
+    if all(chunk.source is None for chunk in chunks) and read_pasted(labelled).chunks == tuple(chunks):
+        return labelled
+    rows = (chunk.model_dump(include={"id", "text", "source"}, exclude_none=True) for chunk in chunks)
+    return "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+
+
+def merged(chunks: Sequence[Evidence], index: int) -> tuple[Evidence, ...]:
+    """Return the chunks with one joined to the chunk before it, whose id and source stay. ``index`` is from 1 on."""
+    first, second = chunks[index - 1], chunks[index]
+    both = first.model_copy(update={"text": f"{first.text}\n\n{second.text}", "source": first.source or second.source})
+    return (*chunks[: index - 1], both, *chunks[index + 1 :])
+
+
+def renamed(chunks: Sequence[Evidence], index: int, name: str) -> tuple[Evidence, ...]:
+    """Return the chunks with another id for one. Raises InputError where it has none, or another chunk has it."""
+    name = name.strip()
+    if not name:
+        raise InputError("has no id", cure="Type one: answers cite it.", field=f"chunk {index + 1}")
+    if any(chunk.id == name for place, chunk in enumerate(chunks) if place != index):
+        raise InputError(
+            f"would have the id {_short(name)} of another chunk", cure="Choose another.", field=f"chunk {index + 1}"
+        )
+    return (*chunks[:index], chunks[index].model_copy(update={"id": name}), *chunks[index + 1 :])
 
 
 def read_pasted(text: str) -> Pasted:

@@ -17,7 +17,6 @@ const time = iso => {
   const clock = at.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" })
   return at.toDateString() === new Date().toDateString() ? clock : `${at.toLocaleDateString("en-GB", { day: "numeric", month: "short" })}, ${clock}`
 }
-const wellFormed = text => (text.toWellFormed ? text.toWellFormed() : text).replaceAll("\u0000", "")
 class Panel {
   constructor(root) {
     this.root = root

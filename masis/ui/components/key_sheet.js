@@ -20,6 +20,8 @@ const typesIn = element => {
   return element.tagName === "INPUT" && !["radio", "checkbox", "button"].includes(element.type)
 }
 
+// Text without halves of surrogate pairs and null bytes, which no store takes.
+const wellFormed = text => (text.toWellFormed ? text.toWellFormed() : text).replaceAll("\u0000", "")
 // Put the keys into their sheet, a dialog, unless they are in it.
 const fillKeySheet = (sheet, groups) => {
   if (sheet.children.length) return

@@ -1,6 +1,28 @@
-export default function ({ data, parentElement }) {
-  const root = parentElement.querySelector(".root")
-  if (!root) return
+export default function (component) {
+  const root = component.parentElement.querySelector(".root")
+  if (root) whenReleased(root, () => drawUnderstood(root, component))
+}
+
+// The id of a chunk as a field, and a button that joins the chunk to the one above it.
+function editChunk(item, chunk, index, trigger) {
+  const field = make("input", "chunk-id")
+  field.value = chunk.id
+  field.maxLength = 200
+  field.setAttribute("aria-label", `Id of chunk ${index + 1}`)
+  field.onchange = () => trigger("edit", { kind: "rename", index, id: chunk.id, name: field.value, at: Date.now() })
+  item.append(field)
+  if (!index) return
+  const merge = make("button", "merge", "Join to the one above")
+  merge.type = "button"
+  merge.setAttribute("aria-label", `Join chunk ${index + 1} to the one above`)
+  merge.onclick = () => trigger("edit", { kind: "merge", index, id: chunk.id, at: Date.now() })
+  item.append(merge)
+}
+
+function drawUnderstood(root, { data, setTriggerValue }) {
+  const version = JSON.stringify(data)
+  if (root.dataset.version === version) return // a field in which somebody types stays
+  root.dataset.version = version
   root.replaceChildren()
   const box = make("section", "box")
   box.setAttribute("aria-label", data.title)
@@ -30,15 +52,19 @@ export default function ({ data, parentElement }) {
     const list = make("ul", "chunks")
     list.tabIndex = 0
     list.setAttribute("aria-label", data.chunks_label)
-    for (const chunk of data.chunks) {
-      const item = make("li", "chunk")
-      const name = make("span", "chunk-id", chunk.id)
-      name.title = chunk.id
+    data.chunks.forEach((chunk, index) => {
+      const item = make("li", data.editable ? "chunk editable" : "chunk")
+      if (data.editable) editChunk(item, chunk, index, setTriggerValue)
+      else {
+        const name = make("span", "chunk-id", chunk.id)
+        name.title = chunk.id
+        item.append(name)
+      }
       const text = make("span", "chunk-text", chunk.text)
       text.dir = "auto"
-      item.append(name, text)
+      item.append(text)
       list.append(item)
-    }
+    })
     if (data.more) list.append(make("li", "chunk dim", data.more))
     box.append(list)
   }

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import streamlit as st
 
-from masis.datasets.readers.pasted import Pasted, read_pasted, text_of
+from masis.datasets.readers.pasted import Pasted, merged, read_pasted, renamed, text_of, written
 from masis.errors import InputError
 from masis.schema.wording import counted
 from masis.services import Actor, Workbench
@@ -136,6 +136,27 @@ def take_text(name: str, text: str) -> None:
     if text != getattr(form, name):
         values: dict[str, Any] = {name: text}
         save(form, **values)
+
+
+def edit_chunks(asked: object) -> None:
+    """Join a chunk to the one before it, or change its id, as the preview asked; the text of the field follows."""
+    workbench = served_workbench()
+    form = current_form(workbench)
+    if form.large or not isinstance(asked, dict):
+        return
+    chunks = evidence_of(workbench, form).chunks
+    index = asked.get("index")
+    if not isinstance(index, int) or not 0 <= index < len(chunks) or asked.get("id") != chunks[index].id:
+        return  # the preview of a text that was changed meanwhile
+    try:
+        if asked.get("kind") == "merge" and index:
+            chunks = merged(chunks, index)
+        elif asked.get("kind") == "rename":
+            chunks = renamed(chunks, index, str(asked.get("name") or ""))
+    except InputError as error:
+        form.refused = error
+        return
+    save(form, replaced=True, evidence=written(chunks))
 
 
 def take_upload(name: str, key: str) -> None:

@@ -129,6 +129,7 @@ class Understood(TypedDict):
     chunks_label: str
     chunks: list[Chunk]
     more: str
+    editable: bool
 
 
 _FORMS: dict[Form, str] = {
@@ -193,8 +194,13 @@ def changed(base: Settings, changes: Mapping[str, Any]) -> int:
     return sum(getattr(chosen, name) != getattr(base, name) for name in changes if name in Settings.model_fields)
 
 
-def understood(question: str, pasted: Pasted, answer: str, refused: InputError | None = None) -> Understood:
-    """Return what was understood of the form, with every error; ``refused`` is why the last start was refused."""
+def understood(
+    question: str, pasted: Pasted, answer: str, refused: InputError | None = None, *, editable: bool = False
+) -> Understood:
+    """Return what was understood of the form, with every error; ``refused`` is why the last start was refused.
+
+    ``editable`` offers to join chunks and to change their ids.
+    """
     lines = [_evidence_line(pasted), _answer_line(answer, pasted)]
     errors = [_wrong(error) for error in pasted.errors[:ERRORS_SHOWN]]
     if len(pasted.errors) > ERRORS_SHOWN:
@@ -210,6 +216,7 @@ def understood(question: str, pasted: Pasted, answer: str, refused: InputError |
         "chunks_label": "Chunks of evidence",
         "chunks": _preview(pasted.chunks),
         "more": _more(pasted.chunks),
+        "editable": editable and not pasted.errors,
     }
 
 
@@ -227,6 +234,7 @@ def understood_case(case: Case, notes: Sequence[str]) -> Understood:
         "chunks_label": "Chunks of evidence",
         "chunks": _preview(case.evidence),
         "more": _more(case.evidence),
+        "editable": False,
     }
 
 

@@ -14,12 +14,13 @@ from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.records import CaseFilter, CasePage
 from masis.settings import ROLES, Settings
-from masis.ui.components import registered
+from masis.ui.components import nothing, registered
 from masis.ui.jobs.served_jobs import audit_jobs
 from masis.ui.new_audit.draft import (
     AuditForm,
     current_form,
     drop_file,
+    edit_chunks,
     empty_form,
     evidence_of,
     fill_example,
@@ -147,7 +148,15 @@ def _typed(workbench: Workbench, form: AuditForm) -> None:
             **needs("audit"),
         )
         _where(settings_of(workbench.settings, form.settings))
-        _UNDERSTOOD(data=understood(form.question, pasted, form.answer, form.refused), key="understood")
+        asked = _UNDERSTOOD(
+            data=understood(form.question, pasted, form.answer, form.refused, editable=not form.large),
+            key="understood",
+            on_edit_change=nothing,
+        ).edit
+        if asked:
+            take_typed()
+            edit_chunks(asked)
+            st.rerun()
 
 
 def _field(
