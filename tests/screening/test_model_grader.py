@@ -85,6 +85,8 @@ def test_a_score_that_is_no_number_is_unscored_and_never_zero(score: Any) -> Non
     grade = graded(reply(relevance_score=score))
     assert grade.relevance_score is None
     assert (grade.recommendation, grade.rule) == ("needs_more", "unscored")
+    assert grade.reasons["relevance_score"].text.startswith("The model gave no score from 0 to 1. It wrote: ")
+    assert not grade.reasons["methodology_score"].text.startswith("The model gave no score")
 
 
 def test_percentages_are_read_before_anything_else() -> None:

@@ -132,9 +132,11 @@ class ModelGrader:
             design = sure.design
         sizes, study_size = self.sizes(abstract.text), self.study_size(abstract.text)
         enough = size_adequacy(abstract, design, sizes, study_size)
+        relevance = normalised("relevance", reply.relevance_score).value
+        methodology = normalised("methodology", reply.methodology_score).value
         return Judgement(
-            relevance=normalised("relevance", reply.relevance_score).value,
-            methodology=normalised("methodology", reply.methodology_score).value,
+            relevance=relevance,
+            methodology=methodology,
             study_type=study_type,
             study_type_confidence=None,
             design=design,
@@ -142,8 +144,10 @@ class ModelGrader:
             sizes=sizes,
             study_size=study_size,
             reasons={
-                "relevance_score": _reason(reply.relevance_reason, reply.relevance_quotes, abstract),
-                "methodology_score": _reason(reply.methodology_reason, reply.methodology_quotes, abstract),
+                "relevance_score": _score_reason(relevance, reply.relevance_reason, reply.relevance_quotes, abstract),
+                "methodology_score": _score_reason(
+                    methodology, reply.methodology_reason, reply.methodology_quotes, abstract
+                ),
                 "sample_size_adequate": enough.reason,
                 "study_type": _reason(reply.design_reason, reply.design_quotes, abstract),
                 "design": Reason(text=sure.why, words=sure.words)
@@ -162,6 +166,14 @@ def prompt(question_text: str, abstract: Abstract, mark: str) -> Prompt:
 def _why(error: StepError) -> Unscored:
     raw = error.raw if isinstance(error, BadReply) else None
     return Unscored(reason=str(error), code=error.code, raw=raw)
+
+
+def _score_reason(score: float | None, text: str, quotes: Sequence[str], abstract: Abstract) -> Reason:
+    """Return the model's reason for a score; where it gave none, that comes first: its words are no reason for it."""
+    if score is not None:
+        return _reason(text, quotes, abstract)
+    wrote = f" It wrote: {text.strip()}" if text.strip() else ""
+    return _reason(f"The model gave no score from 0 to 1.{wrote}", quotes, abstract)
 
 
 def _reason(text: str, quotes: Sequence[str], abstract: Abstract) -> Reason:
