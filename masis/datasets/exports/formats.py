@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from xml.sax.saxutils import quoteattr
 
 from masis.datasets.exports.answers import Judged, Row
+from masis.schema.case import ANSWERING_ROLES, ASKING_ROLES, Case
 from masis.schema.review import decided_about
 from masis.schema.team import LabelTypes
 from masis.store import ALL_PARTS, Parts
@@ -231,6 +232,22 @@ def prompt(judged: Judged) -> str:
     )
 
 
+def _asked(judged: Judged) -> list[dict[str, str]]:
+    """The turns that lead to the answer: those of the conversation before the question, then the prompt."""
+    turns = Case.model_validate(judged.case).earlier_turns if judged.case.get("messages") else ()
+    before = [{"role": role, "content": turn.text} for turn in turns if (role := _chat_role(turn.role))]
+    return [*before, {"role": "user", "content": prompt(judged)}]
+
+
+def _chat_role(role: str) -> str | None:
+    """The role as chat formats name it; None for one that they don't have, such as a tool's."""
+    if role in ANSWERING_ROLES:
+        return "assistant"
+    if role in ASKING_ROLES:
+        return "user"
+    return role if role == "system" else None
+
+
 def _person_let_stand(judged: Judged) -> bool:
     return judged.reviewer is not None and bool((judged.standing or "").strip())
 
@@ -240,10 +257,7 @@ def _sft(judged: Judged, _others: Sequence[Judged]) -> Rows:
         return NO_STANDING
     return [
         {
-            "messages": [
-                {"role": "user", "content": prompt(judged)},
-                {"role": "assistant", "content": judged.standing},
-            ],
+            "messages": [*_asked(judged), {"role": "assistant", "content": judged.standing}],
         }
     ]
 
@@ -273,7 +287,7 @@ def _pairs(judged: Judged, _others: Sequence[Judged]) -> Rows:
         return pair
     return [
         {
-            "prompt": [{"role": "user", "content": prompt(judged)}],
+            "prompt": _asked(judged),
             "chosen": [{"role": "assistant", "content": pair.chosen}],
             "rejected": [{"role": "assistant", "content": pair.rejected}],
         }
@@ -284,7 +298,7 @@ def _pairs_openai(judged: Judged, _others: Sequence[Judged]) -> Rows:
     pair = _pair(judged)
     if isinstance(pair, str):
         return pair
-    asked = {"messages": [{"role": "user", "content": prompt(judged)}], "tools": [], "parallel_tool_calls": True}
+    asked = {"messages": _asked(judged), "tools": [], "parallel_tool_calls": True}
     return [
         {
             "input": asked,

@@ -26,6 +26,12 @@ from tests.reviewing import ADA, submitted
 ANSWER = "The bridge is 12 metres long [1]. It is red [9]."
 ROW = {"id": "1", "text": "The bridge is 120 metres long."}
 GOOD = "The bridge is 120 metres long [1]."
+TURNS = [
+    {"role": "human", "content": "Which bridges are there?"},
+    {"role": "ai", "content": "Five."},
+    {"role": "tool", "content": "lookup"},
+    {"role": "user", "content": "How long is bridge number 1?"},
+]
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +50,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
                 ],
                 "metadata": {"dataset": "pilot" if number < 4 else "other"}
                 | ({"trace_id": "trace-1"} if number == 1 else {}),
+                **({"messages": TURNS} if number == 1 else {}),
             }
         )
         bench.cases.add_one(ADA, case)
@@ -104,7 +111,10 @@ def test_pairs_are_made_only_where_a_person_let_another_text_stand(bench: Workbe
     (openai,), _ = rows(bench, "pairs-openai")
     assert set(openai) == {"input", "preferred_output", "non_preferred_output"}
     chats, _ = rows(bench, "sft")
-    assert [row["messages"][1]["content"] for row in chats] == [GOOD, ANSWER, f"  {ANSWER} "]
+    assert [row["messages"][-1]["content"] for row in chats] == [GOOD, ANSWER, f"  {ANSWER} "]
+    assert [len(row["messages"]) for row in chats] == [4, 2, 2]
+    before = [{"role": "user", "content": "Which bridges are there?"}, {"role": "assistant", "content": "Five."}]
+    assert chats[0]["messages"][:2] == found[0]["prompt"][:2] == openai["input"]["messages"][:2] == before
 
 
 def test_spans_leave_out_a_rejected_answer_whose_faults_nobody_marked(bench: Workbench) -> None:
