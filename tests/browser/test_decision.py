@@ -310,7 +310,7 @@ def test_a_page_that_outlives_its_server_hands_over_what_was_typed_meanwhile(
     ask(found)
     server.start()
     until(lambda: server.drafted(case, "verdict") == "approve", tab.page, "the page reconnected once more", 60)
-    expect(found.locator(".saved")).to_have_text("Saved")
+    expect(found.locator(".saved")).to_have_text("Draft saved")
     expect(found.get_by_role("alert")).to_contain_text("Approve it all the same?")
     expect(found).to_have_attribute("data-ready", "true")
     found.get_by_role("button", name="Submit").click(delay=40)

@@ -53,6 +53,7 @@ def test_ten_decisions_by_keyboard_alone_each_opens_the_next_case(base: str, fol
     for number in range(10):
         ready(found)
         expect(found.get_by_role("heading", name="Decision on revision 2")).to_be_visible()
+        page.locator("[data-testid=stMain]").evaluate("main => main.scrollTo(0, 600)")
         verdict, keys = [("approve", "A"), ("reject", "X3"), ("escalate", "E1"), ("override", "O3")][number % 4]
         for key in keys:
             press(key)
@@ -69,6 +70,8 @@ def test_ten_decisions_by_keyboard_alone_each_opens_the_next_case(base: str, fol
         decided.append(verdict)
         expect(page).to_have_url(f"{base}/review?order=oldest&case=bridge-{number + 1:02}")
         expect(found.last.locator(".previous")).to_contain_text(f"revision 2 of bridge-{number:02}.")
+        # the next case begins with its question, wherever the one before was left
+        page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollTop === 0")
     expect(page.get_by_text("1 to review in this queue")).to_be_visible()
     assert [each.verdict for each in decisions(folder)] == decided
     assert {each.reviewer for each in decisions(folder)} == {"Ada"}

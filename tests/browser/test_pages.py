@@ -126,6 +126,14 @@ def test_every_page_shows_its_keys_and_letters_walk_the_rows(served: str, open_t
     expect(keys).to_be_hidden()
 
 
+def test_enter_gives_the_name_that_is_asked_first(served: str, open_tab: OpenTab) -> None:
+    page = open_tab(served).open("/team")
+    page.get_by_label("Who reviews?").fill("Cleo")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Who reviews?")).to_have_count(0)
+    expect(page.get_by_role("button", name="Cleo")).to_be_visible()
+
+
 @pytest.mark.parametrize("path", ["/", "/settings", "/decisions", "/review"])
 def test_h_shows_the_keys_of_a_page_and_hides_them(served: str, open_tab: OpenTab, path: str) -> None:
     page = open_tab(served).open(path)

@@ -170,7 +170,7 @@ class Person:
             self.tab.open("/queue")
             self.tab.open(f"/review?case={CASE}")
             expect(note).to_have_value(self.note)
-        expect(self.page.get_by_text("Saved", exact=True)).to_be_visible(timeout=ARRIVES_S * 1000)
+        expect(self.page.get_by_text("Draft saved", exact=True)).to_be_visible(timeout=ARRIVES_S * 1000)
         self.open()
         return "note on a case"
 

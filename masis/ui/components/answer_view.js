@@ -69,6 +69,10 @@ const announce = shown => {
   window.dispatchEvent(new Event("masis-shown"))
 }
 
+// Scripts without blanks between words have no whole words to select.
+const WITHOUT_BLANKS = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u
+const inWord = letter => /[\p{L}\p{M}\p{N}]/u.test(letter) && !WITHOUT_BLANKS.test(letter)
+
 function drawView(root, { data, setTriggerValue }) {
   if (root.dataset.version === data.version) { announce(data.shown); return }
   root.dataset.version = data.version
@@ -413,6 +417,9 @@ function drawView(root, { data, setTriggerValue }) {
     }
     while (start < end && !letters[start].trim()) start += 1
     while (end > start && !letters[end - 1].trim()) end -= 1
+    // half a word is never meant: a press a little beside its edge is
+    while (start < end && start > 0 && inWord(letters[start - 1]) && inWord(letters[start])) start -= 1
+    while (end > start && end < letters.length && inWord(letters[end - 1]) && inWord(letters[end])) end += 1
     return end > start ? { start, end, text: letters.slice(start, end).join("") } : null
   }
   const offer = plainButton("label-words", "Label these words")

@@ -79,7 +79,12 @@ class Panel {
     // a restarted server opens another form on the same answer: what was asked stays asked
     const otherAnswer = first || before.shown.place !== data.shown.place || before.shown.digest !== data.shown.digest
     if (otherAnswer || done || this.fields.verdict !== "approve") this.asked = null
-    if (first) this.drawnAt = performance.now()
+    if (first) {
+      this.drawnAt = performance.now()
+      // the next case is read from its question on, wherever the one before was left
+      if (window.masisCase !== undefined && window.masisCase !== data.case) document.querySelector(STREAMLIT.elements.main)?.scrollTo({ top: 0 })
+      window.masisCase = data.case
+    }
     const news = message !== this.message
     if (news) this.own = null
     this.message = message
@@ -483,7 +488,7 @@ class Panel {
     el.submit.firstChild.textContent = this.busy ? "Submitting…" : verdict ? `Submit: ${data.verdicts.find(each => each.code === verdict).text.toLowerCase()} ${data.about.name}${this.asked ? " all the same" : ""}` : "Submit"
     el.submit.disabled = Boolean(this.busy)
     el.discard.hidden = !begun
-    el.saved.textContent = !begun ? "" : this.dirty ? "Saving…" : "Saved"
+    el.saved.textContent = !begun ? "" : this.dirty ? "Saving the draft…" : "Draft saved"
     this.drawHistory()
     el.skip.disabled = !data.go.waiting
     el.next.classList.toggle("primary", !open)

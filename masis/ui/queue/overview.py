@@ -256,7 +256,7 @@ def _recent(workbench: Workbench) -> None:
         )
     )
     if not page.rows:
-        st.caption("No person has decided anything yet. Decisions are listed here and in the log, with their reasons.")
+        st.caption("No person has decided anything yet. Decisions are listed here, and in the log with their reasons.")
         return
     rows = [entry_row(entry, around(workbench, entry)) for entry in page.rows]
     clicked = decision_log({"brief": True, "rows": rows}, key="recent")

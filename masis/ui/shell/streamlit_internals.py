@@ -23,6 +23,7 @@ ELEMENTS: dict[str, str] = {
     "container": "stVerticalBlock",
     "dialog": "stDialog",
     "icon": "stIconMaterial",
+    "main": "stMain",
     "navigation_link": "stTopNavLink",
     "primary_button": "stBaseButton-primary",
     "primary_submit": "stBaseButton-primaryFormSubmit",

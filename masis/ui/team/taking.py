@@ -26,11 +26,14 @@ def ask_name(workbench: Workbench) -> None:
     """Ask who reviews, once, before the first case; nothing where the name is known."""
     if reviewer() is not None:
         return
-    with st.container(horizontal=True, vertical_alignment="bottom", key="name-first"):
+    with (
+        st.form("name-first", border=False, enter_to_submit=True),
+        st.container(horizontal=True, vertical_alignment="bottom"),
+    ):
         st.text_input(
             "Who reviews?", key="name-first-field", max_chars=200, width=280, placeholder="Recorded with decisions"
         )
-        if st.button("Start reviewing", icon=":material/person:"):
+        if st.form_submit_button("Start reviewing", icon=":material/person:"):
             if name_reviewer(workbench, st.session_state["name-first-field"]) is None:
                 st.caption("Type the name that decisions are recorded under.")
             else:
