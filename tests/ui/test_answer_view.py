@@ -328,8 +328,12 @@ def test_an_answer_of_which_nothing_could_be_checked_is_not_called_supported(run
     sound = run.iterations[-1].model_copy(update={"claims": decided})
     assert nothing_found(sound).endswith("its evidence supports it.")
     assert "could be checked against the evidence" in nothing_found(sound.model_copy(update={"claims": ()}))
-    unverifiable = tuple(check.model_copy(update={"verdict": "unverifiable"}) for check in sound.claims)
+    unread = {"verdict": "unverifiable", "support": None}  # the evidence has no text
+    unverifiable = tuple(check.model_copy(update=unread) for check in sound.claims)
     assert "could be checked against the evidence" in nothing_found(sound.model_copy(update={"claims": unverifiable}))
+    left_open = tuple(check.model_copy(update={"verdict": "unverifiable", "support": 0.5}) for check in sound.claims)
+    said = nothing_found(sound.model_copy(update={"claims": left_open}))
+    assert said == "No issues found by the offline checks, which could not confirm 2 of 2 claims."
     silent = sound.critique.model_copy(update={"unscored": Unscored(reason="no reply", code="CRITIC-ERR-001")})
     assert "has no result" in nothing_found(sound.model_copy(update={"critique": silent}))
 

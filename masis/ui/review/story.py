@@ -123,7 +123,7 @@ def nothing_found(iteration: Iteration) -> str:
     """Say what it means that an iteration has no issues: only what was checked counts."""
     if iteration.critique.unscored is not None and iteration.claims:
         return "No issues were found, but the critique has no result: what it would have raised is not known."
-    if not any(check.verdict not in ("unverifiable", "unscored") for check in iteration.claims):
+    if all(check.verdict in ("unverifiable", "unscored") and check.support is None for check in iteration.claims):
         return "No issues were found, because no claim of the answer could be checked against the evidence."
     checks = "offline checks" if iteration.critique.judged_by.model == OFFLINE else "checks"
     if undecided := sum(check.verdict in ("unverifiable", "unscored") for check in iteration.claims):
