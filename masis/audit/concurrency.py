@@ -98,7 +98,7 @@ class _Shared(Generic[T]):
         return self._made
 
     def forget(self) -> None:
-        """Make it anew at the next use; with a new lock, since a fork may have copied one that nobody will release."""
+        """Make it again at the next use; with a new lock, since a fork may have copied one that stays locked."""
         self._made = None
         self._lock = threading.Lock()
 

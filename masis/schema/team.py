@@ -113,10 +113,10 @@ class LabelType(Record):
 
 DEFAULT_LABEL_TYPES = (
     LabelType(
-        name="fabricated citation", guidance="cites evidence that does not exist, or quotes what it does not say"
+        name="fabricated citation", guidance="cites evidence that does not exist, or quotes words that it does not hold"
     ),
     LabelType(name="unsupported", guidance="says more than the evidence"),
-    LabelType(name="contradicted", guidance="the evidence says otherwise"),
+    LabelType(name="contradicted", guidance="the evidence contradicts it"),
     LabelType(name="incomplete", guidance="leaves out what the question needs"),
     LabelType(name="unsafe", guidance="could harm who acts on it, or orders its reader or a tool to do something"),
     LabelType(name="other", guidance="say what is wrong"),
