@@ -1,0 +1,274 @@
+"""The lake: audited cases as Parquet files in a folder, partitioned by outcome; its one schema, and how it is opened.
+
+``DIR/outcome=accepted|needs_review|failed/*.parquet``. The outcome stands in the folder's name and not in the files, as
+in any partitioned data set; names that begin with ``_`` or ``.`` are no data. ``docs/scale.md`` documents the columns.
+What is not done here: nothing is audited, and nothing is brought into a database.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, BinaryIO, Literal, NamedTuple, TypedDict, cast, get_args
+
+from masis.audit import run_metrics
+from masis.audit.acceptance import fault_probability
+from masis.errors import InputError
+from masis.schema.case import Case
+from masis.schema.run import MUST_LOOK, Iteration, Run
+
+Outcome = Literal["accepted", "needs_review", "failed"]
+"""Auto-accepted; to be seen by a person (for a reason, or drawn for a spot check); not audited, with its error."""
+
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+
+VERSION = "1"
+"""Of the schema, in every file as the metadata ``masis_lake``; a new column, null in older files, does not raise it."""
+
+
+class Column(NamedTuple):
+    """A column: its name, its type in Arrow's words, and what it holds. Null where there is no such thing."""
+
+    name: str
+    type: Literal["string", "list<string>", "bool", "int32", "int64", "double", "timestamp"]
+    holds: str
+
+
+COLUMNS = (
+    Column("case_id", "string", "id of the case; null where the row of the input could not be read"),
+    Column("digest", "string", "digest of the case's text (`Case.digest()`)"),
+    Column("dataset", "string", "`metadata.dataset` of the case"),
+    Column("source", "string", "file of the input the case came from"),
+    Column("source_row", "int64", "its row or line there, from 1"),
+    Column("run_id", "string", "id of the run"),
+    Column("finished_at", "timestamp", "when the audit ended, UTC"),
+    Column("tier", "string", "why a person must see it: `must_look`, `not_certified` or `spot_check`"),
+    Column("reasons", "list<string>", "codes of the review reasons (docs/acceptance.md)"),
+    Column("fault_probability", "double", "estimate that orders the queue, 0 to 1"),
+    Column("spot_check", "bool", "drawn for a spot check: it passed, and a person sees it all the same"),
+    Column("incomplete", "bool", "a failure left the run without something it should have"),
+    Column("quality", "double", "final quality score, 0 to 1"),
+    Column("confidence", "double", "the critic's confidence in the chosen answer, 0 to 1"),
+    Column("overall", "double", "the evaluator's overall score, 0 to 1"),
+    Column("faithfulness", "double", "the evaluator's faithfulness, 0 to 1"),
+    Column("hallucination", "bool", "a hallucination was detected in the original answer"),
+    Column("iterations", "int32", "audited answers"),
+    Column("improvement_percentage", "double", "change in quality from the first to the chosen answer, in percent"),
+    Column("converged", "bool", "the loop ended by convergence"),
+    Column("termination_reason", "string", "why the loop ended"),
+    Column("claims", "int32", "claims of the chosen answer"),
+    Column("supported_claims", "int32", "of these, supported"),
+    Column("contradicted_claims", "int32", "of these, contradicted or unsupported"),
+    Column("unconfirmed_claims", "int32", "of these, not confirmed or unscored"),
+    Column("citations", "int32", "references of the chosen answer"),
+    Column("invalid_citations", "int32", "of these, naming no evidence"),
+    Column("issues", "int32", "issues of the chosen answer"),
+    Column("serious_issues", "int32", "of these, of severity high or critical"),
+    Column("original_issues", "int32", "issues of the original answer"),
+    Column("seconds", "double", "time the audit took"),
+    Column("calls", "int32", "calls to models"),
+    Column("prompt_tokens", "int64", "tokens sent"),
+    Column("completion_tokens", "int64", "tokens received"),
+    Column("cost_usd", "double", "what the calls cost; null where no price is known"),
+    Column("models", "string", "model of each role, as JSON"),
+    Column("app_version", "string", "version of MASIS that audited"),
+    Column("final_answer", "string", "the chosen answer"),
+    Column("case_json", "string", "the whole case, a line of CASES.jsonl; the row as read where it is no case"),
+    Column("run_json", "string", "the whole run, a line of RUNS.jsonl; null where the audit failed"),
+    Column("error", "string", "why the audit failed"),
+    Column("tries", "int32", "how often the audit was begun"),
+)
+"""The columns of every file, in their order; ``outcome`` is the folder's."""
+
+
+class Origin(TypedDict):
+    """Where a case came from: a file of the input, and the row or line in it, from 1."""
+
+    source: str
+    source_row: int
+
+
+def file_schema() -> Any:
+    """Return the pyarrow schema of a file: ``COLUMNS``, with the version as metadata."""
+    import pyarrow
+
+    types = {
+        "string": pyarrow.string(),
+        "list<string>": pyarrow.list_(pyarrow.string()),
+        "bool": pyarrow.bool_(),
+        "int32": pyarrow.int32(),
+        "int64": pyarrow.int64(),
+        "double": pyarrow.float64(),
+        "timestamp": pyarrow.timestamp("us", tz="UTC"),
+    }
+    fields = [pyarrow.field(column.name, types[column.type]) for column in COLUMNS]
+    return pyarrow.schema(fields, metadata={"masis_lake": VERSION})
+
+
+def lake_schema() -> Any:
+    """Return the pyarrow schema of the whole lake as it is read: that of a file, and ``outcome``."""
+    import pyarrow
+
+    return file_schema().append(pyarrow.field("outcome", pyarrow.string()))
+
+
+def outcome_of(run: Run) -> Outcome:
+    """Return the folder a run belongs to: a person sees what needs review and what was drawn for a spot check."""
+    return "needs_review" if run.needs_review or run.spot_check else "accepted"
+
+
+def audited_row(case: Case, run: Run, origin: Origin, *, tries: int = 1) -> dict[str, Any]:
+    """Return the row of an audited case, with ``outcome``."""
+    best = run.best_iteration
+    figures = run_metrics.of_run(run)
+    return {
+        **_of_case(case, origin),
+        "outcome": outcome_of(run),
+        "run_id": run.id,
+        "finished_at": datetime.fromisoformat(run.finished_at),
+        "tier": _tier(run),
+        "reasons": [reason.code for reason in run.review_reasons],
+        "fault_probability": _fault_probability(run),
+        "spot_check": run.spot_check,
+        "incomplete": run.incomplete,
+        "quality": run.final_quality_score,
+        "confidence": figures.confidence,
+        "overall": figures.overall,
+        "faithfulness": best.evaluation.faithfulness if best and best.evaluation else None,
+        "hallucination": figures.critique.hallucination,
+        "iterations": run.total_iterations,
+        "improvement_percentage": run.improvement_percentage,
+        "converged": run.converged,
+        "termination_reason": run.termination_reason,
+        **(_counts(best) if best else {}),
+        "original_issues": len(run.iterations[0].issues) if run.iterations else None,
+        "seconds": figures.loop_ms / 1000,
+        "calls": run.usage.calls,
+        "prompt_tokens": run.usage.prompt_tokens,
+        "completion_tokens": run.usage.completion_tokens,
+        "cost_usd": run.usage.cost_usd,
+        "models": json.dumps(run.models, ensure_ascii=False, sort_keys=True),
+        "app_version": run.versions.app,
+        "final_answer": run.final_answer,
+        "run_json": run.model_dump_json(),
+        "tries": tries,
+    }
+
+
+def failed_row(found: Case | str | None, error: str, origin: Origin, *, tries: int = 1) -> dict[str, Any]:
+    """Return the row of a case that could not be audited, or of a row of the input that holds no case.
+
+    Args:
+        found: The case; else the row as it was read, None where nothing of it can be shown.
+        error: What happened.
+        origin: Where it came from.
+        tries: How often its audit was begun; 0 where it was no case.
+
+    """
+    about = _of_case(found, origin) if isinstance(found, Case) else {**origin, "case_json": found}
+    return {**about, "outcome": "failed", "error": error, "tries": tries}
+
+
+def write_file(rows: Iterable[Mapping[str, Any]], stream: BinaryIO) -> None:
+    """Write rows of one outcome as a Parquet file; what a row doesn't have is null, ``outcome`` is left out."""
+    import pyarrow
+    from pyarrow import parquet
+
+    table = pyarrow.Table.from_pylist([dict(row) for row in rows], schema=file_schema())
+    parquet.write_table(table, stream, compression="zstd", row_group_size=_GROUP)
+
+
+def open_lake(place: str) -> Any:
+    """Return a lake as a ``pyarrow.dataset.Dataset`` with the columns of ``lake_schema``.
+
+    Args:
+        place: A folder, or an address that fsspec reads (``s3://bucket/folder``).
+
+    Raises:
+        InputError: There is no lake.
+
+    """
+    import pyarrow
+    from pyarrow import dataset
+
+    files, folder = filesystem_of(place)
+    found = [f"{folder}/outcome={outcome}" for outcome in OUTCOMES if _is_folder(files, f"{folder}/outcome={outcome}")]
+    if not found:
+        raise InputError(
+            "is no folder of audited cases", cure="Name what 'masis audit --engine ray --out' wrote.", file=place
+        )
+    partitioning = dataset.partitioning(pyarrow.schema([("outcome", pyarrow.string())]), flavor="hive")
+    return dataset.dataset(folder, filesystem=files, format="parquet", partitioning=partitioning, schema=lake_schema())
+
+
+def is_lake(place: str) -> bool:
+    """Return whether a folder, or an address that fsspec reads, holds audited cases by outcome."""
+    files, folder = filesystem_of(place)
+    return any(_is_folder(files, f"{folder}/outcome={outcome}") for outcome in OUTCOMES)
+
+
+def filesystem_of(place: str) -> tuple[Any, str]:
+    """Return pyarrow's file system for a path or an address that fsspec reads, and the path in it.
+
+    Raises InputError where no package is installed for such addresses.
+    """
+    from pyarrow import fs
+
+    if "://" not in place:
+        return fs.LocalFileSystem(), os.path.abspath(place)
+    import fsspec
+
+    try:
+        found, path = fsspec.core.url_to_fs(place)
+    except (ImportError, ValueError) as error:
+        raise InputError(f"can't be reached ({error})", cure="Install fsspec's package for it.", file=place) from error
+    return fs.PyFileSystem(fs.FSSpecHandler(found)), cast("str", path).rstrip("/")
+
+
+_GROUP = 500
+"""Rows of a row group: runs have tens of kilobytes, and a reader holds one group at a time."""
+
+
+def _is_folder(files: Any, path: str) -> bool:
+    from pyarrow import fs
+
+    return bool(files.get_file_info(path).type == fs.FileType.Directory)
+
+
+def _of_case(case: Case, origin: Origin) -> dict[str, Any]:
+    dataset = case.metadata.get("dataset")
+    return {
+        "case_id": case.id,
+        "digest": case.digest(),
+        "dataset": dataset if isinstance(dataset, str) else None,
+        **origin,
+        "case_json": json.dumps(case.to_json_dict(), ensure_ascii=False, separators=(", ", ": ")),
+    }
+
+
+def _tier(run: Run) -> str | None:
+    if not run.needs_review:
+        return "spot_check" if run.spot_check else None
+    return "must_look" if any(reason.code in MUST_LOOK for reason in run.review_reasons) else "not_certified"
+
+
+def _fault_probability(run: Run) -> float | None:
+    """Return the worse of the original and the chosen answer's, as the queue does."""
+    judged = [each for each in (run.iterations[0] if run.iterations else None, run.best_iteration) if each]
+    return max(map(fault_probability, judged), default=None)
+
+
+def _counts(best: Iteration) -> dict[str, int]:
+    verdicts = [check.verdict for check in best.claims]
+    return {
+        "claims": len(verdicts),
+        "supported_claims": sum(check.verified for check in best.claims),
+        "contradicted_claims": sum(verdict in ("contradicted", "unsupported") for verdict in verdicts),
+        "unconfirmed_claims": sum(verdict in ("unverifiable", "unscored") for verdict in verdicts),
+        "citations": len(best.citation_audit.citations),
+        "invalid_citations": len(best.citation_audit.invalid_citations),
+        "issues": len(best.issues),
+        "serious_issues": sum(issue.major for issue in best.issues),
+    }
