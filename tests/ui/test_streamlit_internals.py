@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 import streamlit
+from streamlit.testing.v1 import AppTest
 
-from masis.ui.shell.streamlit_internals import ELEMENTS, TESTED, with_selectors
+from masis.ui.shell.streamlit_internals import ELEMENTS, TESTED, let_callbacks_finish, with_selectors
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULE = ROOT / "masis" / "ui" / "shell" / "streamlit_internals.py"
@@ -58,3 +59,52 @@ def test_every_element_named_in_a_style_sheet_is_known() -> None:
     }
     assert named <= ELEMENTS.keys()
     assert with_selectors("@st-columns @st-column") == "[data-testid=stHorizontalBlock] [data-testid=stColumn]"
+
+
+def _chooses_while_a_newer_request_waits() -> None:
+    import streamlit as st
+    from streamlit.runtime.scriptrunner import RerunData, get_script_run_ctx
+
+    def take() -> None:
+        context = get_script_run_ctx()
+        assert context is not None
+        assert context.script_requests is not None
+        context.script_requests.request_rerun(RerunData())
+        st.session_state["taken"] = st.session_state["choice"]
+
+    st.selectbox("Choice", ["first", "second"], key="choice", on_change=take)
+
+
+def test_a_callback_that_was_begun_runs_to_its_end_though_a_newer_request_waits() -> None:
+    let_callbacks_finish()
+    let_callbacks_finish()
+    page = AppTest.from_function(_chooses_while_a_newer_request_waits).run()
+    page.selectbox[0].select("second").run()
+    assert page.session_state["taken"] == "second", f"a callback of this Streamlit is cut short: see {MODULE.name}"
+
+
+def _presses_while_a_newer_request_waits() -> None:
+    import streamlit as st
+    from streamlit.runtime.scriptrunner import RerunData, get_script_run_ctx
+
+    def take() -> None:
+        st.session_state["pressed"] = True
+
+    st.button("Press", on_click=take)
+    st.session_state["drawn"] = st.session_state.get("drawn", 0) + 1
+    if st.session_state["drawn"] == 1:
+        return
+    context = get_script_run_ctx()
+    assert context is not None
+    if context.script_requests is not None and st.session_state["drawn"] == 2:
+        context.script_requests.request_rerun(RerunData())
+        st.session_state["reached the end"] = True
+
+
+def test_a_page_that_is_being_drawn_still_gives_way_to_a_newer_request() -> None:
+    let_callbacks_finish()
+    page = AppTest.from_function(_presses_while_a_newer_request_waits).run()
+    page.button[0].click().run()
+    assert page.session_state["pressed"]
+    assert "reached the end" not in page.session_state
+    assert page.session_state["drawn"] == 3

@@ -14,7 +14,7 @@ from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.records import CaseFilter, CasePage
 from masis.settings import ROLES, Settings
-from masis.ui.components import nothing, registered
+from masis.ui.components import registered
 from masis.ui.jobs.served_jobs import audit_jobs
 from masis.ui.new_audit.draft import (
     AuditForm,
@@ -148,15 +148,17 @@ def _typed(workbench: Workbench, form: AuditForm) -> None:
             **needs("audit"),
         )
         _where(settings_of(workbench.settings, form.settings))
-        asked = _UNDERSTOOD(
+        _UNDERSTOOD(
             data=understood(form.question, pasted, form.answer, form.refused, editable=not form.large),
             key="understood",
-            on_edit_change=nothing,
-        ).edit
-        if asked:
-            take_typed()
-            edit_chunks(asked)
-            st.rerun()
+            on_edit_change=_edit_chunks,
+        )
+
+
+def _edit_chunks() -> None:
+    """Join or rename chunks as the preview asked: in a callback, since a page that is being drawn can be cut short."""
+    take_typed()
+    edit_chunks(st.session_state["understood"].get("edit"))
 
 
 def _field(

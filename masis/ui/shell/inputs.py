@@ -5,7 +5,8 @@ Three things can lose an input in Streamlit, and each is answered here:
 - A rerun replaces what is in a field with what the server has. ``typing_area`` replaces text only when its ``version``
   changes, and never text that is not stored yet; ``show_value`` sets a widget only when the value to show has changed.
 - What the browser posts is lost on its way, or the run that takes it is cut short. The fields post their text again
-  until the server says that it is stored, and the server says so only after ``on_text`` has returned.
+  until the server says that it is stored, and the server says so only after ``on_text`` has returned. A callback that
+  was begun runs to its end: ``streamlit_internals.let_callbacks_finish``.
 - The page rebuilds an element, because another one above it came or went. The browser remembers text that is not stored
   yet and puts it back; pages draw what comes and goes inside a container that is always there.
 """

@@ -8,6 +8,7 @@ the bound in pyproject.toml, run that test, and change what it names here.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -71,6 +72,48 @@ def is_no_pages_folder_app() -> None:
     from streamlit.runtime.pages_manager import PagesManager
 
     PagesManager.uses_pages_directory = False
+
+
+class _Applying(threading.local):
+    """Whether this thread, that of one session's script, is taking over what the browser sent."""
+
+    now = False
+
+
+_APPLYING = _Applying()
+
+
+def let_callbacks_finish() -> None:
+    """Let every callback run to its end, once what the browser sent has arrived. Called again, it changes nothing.
+
+    A run gives way to a newer request at each use of the session state. In a callback that loses what was chosen or
+    pressed: the value counts as taken over, so that the newer run calls nothing for it. With this a newer request
+    waits until the callbacks have returned; it still cuts short the drawing that follows.
+    """
+    from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
+    from streamlit.runtime.state.safe_session_state import SafeSessionState
+
+    take_over = SafeSessionState.on_script_will_rerun
+    give_way = ScriptRunner._maybe_handle_execution_control_request
+    if getattr(give_way, "waits_for_callbacks", False):
+        return
+
+    def on_script_will_rerun(of: SafeSessionState, *args: Any, **named: Any) -> None:
+        _APPLYING.now = True
+        try:
+            take_over(of, *args, **named)
+        finally:
+            _APPLYING.now = False
+
+    def maybe_handle_request(of: ScriptRunner) -> None:
+        if not _APPLYING.now:
+            give_way(of)
+
+    maybe_handle_request.waits_for_callbacks = True  # type: ignore[attr-defined]
+    runner: Any = ScriptRunner
+    state: Any = SafeSessionState
+    runner._maybe_handle_execution_control_request = maybe_handle_request
+    state.on_script_will_rerun = on_script_will_rerun
 
 
 def signed_in_claims(cookies: Mapping[str, str]) -> dict[str, Any]:
