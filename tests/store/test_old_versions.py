@@ -15,6 +15,7 @@ import pytest
 from masis.datasets.archive import read_archive, write_archive
 from masis.errors import Removed
 from masis.schema.run import MUST_LOOK
+from masis.schema.team import QueuePolicy
 from masis.store import CaseFilter, Store
 from masis.store.core import guards, migrations
 from masis.store.core.connections import connect
@@ -117,3 +118,16 @@ def test_what_is_decided_now_follows_what_was_decided_then(old: Store) -> None:
     old.redactions.redact_case("waiting", by="Officer", reason="asked for")
     assert run.id not in {each.id for each in old.runs.interrupted()}
     assert old.check().ok
+
+
+def test_each_old_decision_reads_as_the_one_of_one_reviewer(old: Store) -> None:
+    works = {case_id: old.team.work(case_id) for case_id in STATES}
+    decided = {case_id: work.decided_by for case_id, work in works.items() if work.decided_by}
+    assert decided.pop("overridden", ("(redacted entry 6)",)) == ("(redacted entry 6)",)  # whose it was is removed
+    assert decided == {"approved": ("Ada",)}
+    assert {(work.wanted, work.pending) for work in works.values()} == {(1, 0)}
+    (entry,) = old.decisions.individual("approved")
+    assert entry == old.decisions.current("approved")
+    old.team.set_policy("Lead", QueuePolicy(reviewers=2))  # for what is decided from now on
+    assert {row.id: row.state for row in old.cases.search(CaseFilter()).rows} == STATES
+    assert {old.team.work(case_id).wanted for case_id in decided} == {1}
