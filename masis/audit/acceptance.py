@@ -294,6 +294,10 @@ def _screening(case: Case) -> _Check:
         return _Check("screening", "the evidence comes from no screening")
     if outcome == "sufficient":
         return _Check("screening", "the screening found the evidence sufficient")
+    if outcome == "conflicting":
+        message = "The kept studies conflict: whether the answer gives each its weight is for a person to say."
+        conflict = ReviewReason(code="conflicting_evidence", message=message)
+        return _Check("screening", "the screened evidence is sufficient and conflicts", (conflict,))
     message = f"The screening that the evidence comes from ended without sufficient evidence ({outcome})."
     reason = ReviewReason(code="insufficient_evidence", message=message)
     return _Check("screening", "the screened evidence is not sufficient", (reason,))

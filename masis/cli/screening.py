@@ -185,8 +185,7 @@ def _show_result(found: Screening) -> None:
         f"{flow.screened - flow.kept - flow.undecided:,} excluded{f' ({excluded})' if excluded else ''}, "
         f"{flow.undecided:,} undecided, {flow.kept:,} kept."
     )
-    outcome = {"sufficient": "Sufficient", "evidence_insufficient": "Evidence insufficient"}.get(found.outcome)
-    for reason in (f"{outcome or found.outcome.capitalize()}.", *found.reasons):
+    for reason in (f"{found.outcome.replace('_', ' ').capitalize()}.", *found.reasons):
         say(reason)
 
 

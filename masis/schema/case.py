@@ -25,8 +25,9 @@ ClaimVerdict = Literal["supported", "partial", "contradicted", "unsupported", "u
 
 Severity = Literal["critical", "high", "medium", "low"]
 
-ScreeningOutcome = Literal["sufficient", "evidence_insufficient", "cancelled", "error"]
-"""How a screening ended: whether what it kept is enough to answer the question."""
+ScreeningOutcome = Literal["sufficient", "conflicting", "evidence_insufficient", "cancelled", "error"]
+"""How a screening ended: whether what it kept is enough to answer the question, and agrees (``conflicting``: it is
+enough, and the kept studies point in different directions)."""
 
 
 class Evidence(InputRecord):

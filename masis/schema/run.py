@@ -47,6 +47,7 @@ ReviewCode = Literal[
     "safety",
     "instruction",
     "insufficient_evidence",
+    "conflicting_evidence",
     "unconfirmed_claim",
     "revised",
     "low_confidence",

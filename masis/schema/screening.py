@@ -358,8 +358,8 @@ class Screening(Record):
 
     @property
     def decision(self) -> Sufficiency:
-        """The critic's global decision."""
-        return "sufficient" if self.outcome == "sufficient" else "retrieve_more"
+        """The critic's global decision; studies that conflict can suffice to say that the answer is uncertain."""
+        return "sufficient" if self.outcome in ("sufficient", "conflicting") else "retrieve_more"
 
     @property
     def consensus(self) -> Sufficiency:

@@ -1,7 +1,9 @@
 """The kept abstracts as the evidence of an audit: a case whose citations resolve to sentences of abstracts.
 
 Each kept abstract becomes one chunk, the best first. A chunk's text is the abstract's, unchanged, so that offsets of
-words, sentences and quotes stay valid; ``sentences`` holds where each sentence begins and ends.
+words, sentences and quotes stay valid; ``sentences`` holds where each sentence begins and ends, ``finding`` where the
+study says what it found, ``direction`` which way that goes, ``findings_conflict`` whether the kept studies disagree. A
+drafter has what it needs to use every study and to say what conflicts.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from masis.errors import InputError
 from masis.schema.case import Case, CaseScreening, Evidence
 from masis.schema.screening import Abstract, Grade, Screening
 from masis.screening.grading import rubric
+from masis.screening.synthesis.findings import Finding, finding, synthesis_of
 
 
 def case_from_screening(screening: Screening, abstracts: Mapping[str, Abstract], case_id: str | None = None) -> Case:
@@ -30,7 +33,7 @@ def case_from_screening(screening: Screening, abstracts: Mapping[str, Abstract],
             "nothing that was kept can be read" if kept else "nothing is kept, so there is no evidence to hand over",
             cure="Keep an abstract that has a text, or screen again with another question.",
         )
-    evidence = evidence_from_kept(screening.grades, abstracts)
+    evidence = evidence_from_kept(screening.grades, abstracts, screening.question)
     return Case(
         id=case_id or _case_id(screening, readable),
         query=screening.question,
@@ -45,10 +48,17 @@ def case_from_screening(screening: Screening, abstracts: Mapping[str, Abstract],
     )
 
 
-def evidence_from_kept(grades: Iterable[Grade], abstracts: Mapping[str, Abstract]) -> tuple[Evidence, ...]:
-    """Return the kept abstracts that have a text, as evidence, the best first."""
+def evidence_from_kept(
+    grades: Iterable[Grade], abstracts: Mapping[str, Abstract], question: str = ""
+) -> tuple[Evidence, ...]:
+    """Return the kept abstracts that have a text, as evidence, the best first; with a question, what each found."""
     best = _readable(grades, abstracts)
-    return tuple(_evidence(number, grade, abstracts[grade.abstract_id]) for number, grade in enumerate(best, 1))
+    found = [finding(question, abstracts[grade.abstract_id]) for grade in best] if question else [None] * len(best)
+    conflict = synthesis_of([each for each in found if each is not None]).agree is False
+    return tuple(
+        _evidence(number, grade, abstracts[grade.abstract_id], what, conflict)
+        for number, (grade, what) in enumerate(zip(best, found, strict=True), 1)
+    )
 
 
 def _readable(grades: Iterable[Grade], abstracts: Mapping[str, Abstract]) -> list[Grade]:
@@ -67,8 +77,9 @@ def _text(abstract: Abstract) -> str:
     return abstract.text if abstract.text.strip() else abstract.title.strip()
 
 
-def _evidence(number: int, grade: Grade, abstract: Abstract) -> Evidence:
+def _evidence(number: int, grade: Grade, abstract: Abstract, found: Finding | None, conflict: bool) -> Evidence:
     text = _text(abstract)
+    words = None if found is None else found.words
     fields = {
         "title": abstract.title or None,
         "year": abstract.year,
@@ -79,6 +90,9 @@ def _evidence(number: int, grade: Grade, abstract: Abstract) -> Evidence:
         "design": None if grade.design is None else rubric.HIERARCHY[grade.design].name,
         "study_size": None if grade.study_size is None else grade.study_size.value,
         "quality": None if grade.quality is None else round(grade.quality, 4),
+        "finding": None if words is None else {"start": words.start, "end": words.end},
+        "direction": None if found is None else found.direction,
+        "findings_conflict": conflict or None,
     }
     return Evidence.model_validate(
         {

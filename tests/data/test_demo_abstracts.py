@@ -125,7 +125,7 @@ def test_sizes_are_written_in_many_ways() -> None:
 def test_a_question_says_what_is_expected_and_why_and_has_abstracts(question: JsonRecord) -> None:
     assert question["kind"] in KINDS
     assert question["why"]
-    assert question["expected"]["outcome"] in {"sufficient", "evidence_insufficient"}
+    assert question["expected"]["outcome"] in {"sufficient", "conflicting", "evidence_insufficient"}
     assert 1 <= question["expected"]["least"] <= question["expected"]["most"] <= 4
     assert sum(record["labels"]["topic"] == question["id"] for record in RECORDS) >= 4
 

@@ -22,7 +22,7 @@ def drafted(given: Any) -> Draft:
 def test_a_draft_is_an_answer_with_the_steps_that_led_to_it() -> None:
     found = drafted({"reasoning_steps": ["chunk_1 gives it.", " "], "answer": f" {ANSWER}\n"})
     assert (found.answer, found.reasoning_steps) == (ANSWER, ("chunk_1 gives it.",))
-    assert found.judged_by.version.startswith("drafter/2+")
+    assert found.judged_by.version.startswith("drafter/3+")
 
 
 def test_fence_lines_are_no_part_of_a_draft() -> None:

@@ -31,7 +31,7 @@ VERSIONS = {
     "claims_verify": "claims_verify/2+227c0515",
     "completeness": "completeness/1+7f6cd84d",
     "critic": "critic/2+700095ce",
-    "drafter": "drafter/2+26627ce5",
+    "drafter": "drafter/3+80784507",
     "evaluator": "evaluator/2+439ec640",
     "grader": "grader/3+6db5f534",
     "frame": "frame/2+1f07184b",

@@ -176,10 +176,10 @@ def test_an_override_turns_the_outcome_and_an_undo_turns_it_back(workbench: Work
     app.text_input(key="override-reason").set_value("Exposure was not measured.")
     press(app, "override-record")
     assert stands(workbench, "b12") == "evidence_insufficient"
-    assert "the critic's result was sufficient" in texts(app)
-    assert workbench.screenings.open("b12").machine.outcome == "sufficient"
+    assert "the critic's result was conflicting" in texts(app)
+    assert workbench.screenings.open("b12").machine.outcome == "conflicting"
     press(app, "undo-override-recommendation")
-    assert stands(workbench, "b12") == "sufficient"
+    assert stands(workbench, "b12") == "conflicting"
     assert len(workbench.screenings.log("b12")) == 2
 
 

@@ -185,7 +185,9 @@ def evidence_critic_node(
             "decision": decided.decision,
             "kept": by_advice["keep"],
             "discarded": by_advice["discard"],
-            "evidence": [each.model_dump(mode="json") for each in evidence_from_kept(graded.values(), abstracts)],
+            "evidence": [
+                each.model_dump(mode="json") for each in evidence_from_kept(graded.values(), abstracts, question)
+            ],
             "missing": list(dict.fromkeys(missing)),
             "rounds": number + 1,
             "metrics": {

@@ -156,7 +156,9 @@ def _screening(state: Any, thread: str | None) -> dict[str, Any]:
     ruling = (state_entry(state, "metrics", {}).get("screening") or {}).get("ruling") or {}
     if "decision" not in ruling:
         return {}
-    outcome = "sufficient" if ruling["decision"] == "sufficient" else "evidence_insufficient"
+    conflict = any((chunk.model_extra or {}).get("findings_conflict") is True for chunk in evidence_of(state))
+    enough = "conflicting" if conflict else "sufficient"
+    outcome = enough if ruling["decision"] == "sufficient" else "evidence_insufficient"
     return {"screening": {"id": thread or "graph", "outcome": outcome}}
 
 

@@ -32,7 +32,7 @@ _SHARE = 0.5
 def acceptances(screening: Screening) -> tuple[Acceptance, ...]:
     """Return the acceptances of a screening: what the sufficient round kept; nothing for an insufficient one."""
     enough = next((each for each in screening.rounds if each.ruling.decision == "sufficient"), None)
-    if screening.outcome != "sufficient" or enough is None:
+    if screening.decision != "sufficient" or enough is None:
         return ()
     found = set(enough.retrieved)
     return tuple(

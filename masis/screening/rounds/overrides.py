@@ -30,6 +30,7 @@ from masis.screening.grading.hierarchy import designs_asked_about, place_design
 from masis.screening.grading.recommendation import quality_of, recommend, with_prior_floor
 from masis.screening.rounds.prisma_flow import flow
 from masis.screening.rounds.ruling import ruling
+from masis.screening.synthesis.findings import settled, synthesise
 
 _CURE = "Choose another value."
 _SETTLE: frozenset[GradeField] = frozenset({"relevance_score", "methodology_score", "recommendation"})
@@ -154,14 +155,16 @@ def apply_review(
     rounds = tuple(_again(each, by_id, screening) for each in screening.rounds)
     kept = tuple(grade.abstract_id for grade in grades if grade.recommendation == "keep")
     outcome, reasons = screening.outcome, screening.reasons
-    if effective and outcome in ("sufficient", "evidence_insufficient"):
+    if effective and outcome in ("sufficient", "conflicting", "evidence_insufficient"):
         enough = next((each for each in rounds if each.ruling.decision == "sufficient"), None)
-        outcome = "sufficient" if enough else "evidence_insufficient"
+        found = synthesise(screening.question, grades, abstracts)
+        outcome = settled(found) if enough else "evidence_insufficient"
         last = enough or (rounds[-1] if rounds else None)
         changed = sum(len(fields) for fields in effective.values())
         reasons = (
             f"With {counted(changed, 'value')} set by a person.",
             *((f"Round {last.number}: {last.ruling.why}",) if last else ()),
+            *((found.summary,) if enough else ()),
         )
     return screening.model_copy(
         update={

@@ -36,6 +36,7 @@ from masis.screening.rounds import queries, ruling
 from masis.screening.rounds.prisma_flow import flow
 from masis.screening.rounds.searching import Pool, SearchResult, search
 from masis.screening.sources.retrievers import Retriever
+from masis.screening.synthesis.findings import settled, synthesise
 from masis.settings import Settings
 
 BATCH = 10
@@ -203,7 +204,8 @@ class _ScreeningRun:
                 last = self.rounds[-1]
                 summary = f"Round {last.number}: {last.ruling.why}"
                 if last.ruling.decision == "sufficient":
-                    return "sufficient", (summary,)
+                    found = synthesise(self.question, self.grades.values(), self.pool.by_id)
+                    return settled(found), (summary, found.summary)
                 if not self.read_on:
                     return "evidence_insufficient", (summary, "There is nothing else to retrieve.", *last.missing)
                 if len(self.rounds) >= self.settings.screening_max_rounds:

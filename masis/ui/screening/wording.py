@@ -24,6 +24,9 @@ SUFFICIENCY: dict[Sufficiency, Word] = {
 
 OUTCOME: dict[Outcome, Word] = {
     "sufficient": Word("Sufficient", "good", "The kept abstracts agree in number and are good enough"),
+    "conflicting": Word(
+        "Conflicting", "warn", "Enough good abstracts are kept, and they point in different directions"
+    ),
     "evidence_insufficient": Word("Evidence insufficient", "bad", "No round brought enough good abstracts"),
     "cancelled": Word("Stopped", "calm", "A person stopped it"),
     "error": Word("Failed", "bad", "A step failed"),

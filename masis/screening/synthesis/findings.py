@@ -1,0 +1,239 @@
+"""What a kept study found: the sentence of its abstract that answers the question, and the direction of that answer.
+
+The sentence is the one of the conclusion, or of the results where there is none, that shares most words with the
+question. Its direction is read from wording: a stated effect, no clear difference, the opposite of what was asked, or
+unclear. Directions are counted, never effects pooled: an abstract seldom reports enough for that, and Cochrane's
+handbook (12.2.1.3) allows a count of directions where effects can't be combined.
+
+How often the direction is right is measured by ``benchmarks/screening_directions.py``; what agrees is a share of those
+that state one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple, get_args
+
+from masis.audit.sentences import split_sentences
+from masis.offline.text.tokens import tokens
+from masis.schema.screening import Abstract, Grade, Outcome, Words
+from masis.screening.grading.wording import LONGEST_READ
+
+Direction = Literal["effect", "no_clear_effect", "opposite", "unclear"]
+DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
+DIRECTION_NAMES: dict[Direction, str] = {
+    "effect": "effect as asked",
+    "no_clear_effect": "no clear effect",
+    "opposite": "opposite effect",
+    "unclear": "direction not recognised",
+}
+AGREE_SHARE = 0.75
+"""From three quarters of the studies with a stated direction on they agree; 2 of 3 do not (ours)."""
+_MOST_WORDS = 90
+_TAIL = 2
+"""Where nothing is labelled as a conclusion, the last two sentences are taken for one."""
+
+_LABEL = re.compile(r"\s*([A-Z][A-Z ,/&'-]{2,60}|[A-Z][a-z]+(?: [a-z&]+){0,3}): +(?=\S)")
+_CONCLUDING = re.compile(r"conclusion|interpretation|implication|importance|meaning|relevance|discussion|summary", re.I)
+_RESULTS = re.compile(r"result|finding|outcome", re.I)
+_ADVISES = re.compile(
+    r"\b(?:should|further|future|larger|more) (?:be |\w+ )?"
+    r"(?:research|studies|trials|monitored|work|study|considered)\b"
+    r"|\b(?:are|is) (?:needed|required|warranted)\b",
+    re.I,
+)
+_BREAK = re.compile(
+    r";|, (?:but|although|though|whereas|while|yet|however)\b|\b(?:but|whereas|although|though|however)\b", re.I
+)
+_NONE = re.compile(
+    r"\b(?:no|non-?|without|little|lack of|absence of)\b[\w\s,-]{0,40}?\b"
+    r"(?:differen|effect|benefit|associat|evidence|improve|advantage|chang|relation|correlat|influence|impact|reduc"
+    r"|increas|significan|superior|role|need|link|gain|value|elevat|indicat|support)"
+    r"|\b(?:none|absence|independent) of\b|\bdoubts?\b|\b(?:dis|un)satisf|\b(?:not|never|cannot|n't)\b"
+    r"|\bfail(?:s|ed|ure)? to\b|\bneither\b|\bsimilar(?:ly)?\b|\bcomparable\b|\bequivalent\b|\bunlikely\b"
+    r"|\bineffective\b|\bunchanged\b|\bunaffected\b|\bnon-?inferior\b|\bunrelated\b|\binsufficient\b"
+    r"|\bthe same (?:as|effect|rate|result|degree|extent)\b|\bnonsignificant\b",
+    re.I,
+)
+_SAME = re.compile(
+    r"\b(?:similar(?:ly)?|comparable|equivalent|the same(?= (?:as|effect|rate|degree))|non-?inferior|unchanged"
+    r"|unaffected)\b(?:\W+\w+){0,2}",
+    re.I,
+)
+_ASKS_SAME = re.compile(
+    r"\b(?:similar|equal|safe|equivalent|comparable|substitute|same|non-?inferior|as \w+ as|alternative)\b", re.I
+)
+_NO_DENIAL = re.compile(r"\bnot only\b|\bnot known\b|\bno (?:deaths?|serious|harm|adverse)\b|\bwhether or not\b", re.I)
+_SOME = re.compile(
+    r"\b(?:reduc|improv|increas|decreas|lower|higher|greater|better|superior|effective|benefi|associat|predict|prevent"
+    r"|reliev|shorten|prolong|worse|fewer|correlat|significan|successful|safe|feasible|useful|valuable|reliab|accura"
+    r"|valid|influenc|affect|differ|relat|contribut|support|enhanc|protect|promot|reflect|caus|risk|more|less|fell|rose"
+    r"|rais|helps?|helped|works?|important|acceptable|recommend|appropriate|suitable|attenuat|impair|adequate|gain"
+    r"|halv)",
+    re.I,
+)
+_UNSURE = re.compile(
+    r"\b(?:unclear|uncertain|inconclusive|unknown|mixed|conflicting|inconsistent|remains? to be|controversial"
+    r"|may or may not|cannot (?:be )?(?:conclude|recommend|determin|exclude))",
+    re.I,
+)
+_LESS = re.compile(
+    r"\b(?:reduc\w*|lower\w*|decreas\w*|prevent\w*|reliev\w*|shorten\w*|fewer|less|diminish\w*|attenuat\w*|fell"
+    r"|halv\w*)",
+    re.I,
+)
+_MORE = re.compile(
+    r"\b(?:increas\w*|rais\w*|rose|higher|prolong\w*|worsen\w*|greater|more|lengthen\w*|accelerat\w*)", re.I
+)
+_HARM = re.compile(r"\b(?:worsen\w*|worse|impair\w*|deteriorat\w*|harm(?:ed|ful|s)?|inferior)\b", re.I)
+_ASKS_GOOD = re.compile(r"\b(?:improv\w*|enhanc\w*|benefi\w*|better|effective\w*|superior|promot\w*|restor\w*)", re.I)
+
+
+class Finding(NamedTuple):
+    """What a study found: the sentence of its abstract, and the direction of what it says; None without a text."""
+
+    abstract_id: str
+    words: Words | None
+    direction: Direction
+
+
+class Synthesis(NamedTuple):
+    """The findings of the kept studies, the best first, how many say what, and whether they agree.
+
+    ``agree`` is None where fewer than two state a direction.
+    """
+
+    findings: tuple[Finding, ...]
+    counts: dict[Direction, int]
+    agree: bool | None
+    summary: str
+
+
+class _Sentence(NamedTuple):
+    start: int
+    end: int
+    section: str
+
+
+def finding(question: str, abstract: Abstract) -> Finding:
+    """Return what an abstract found on a question; its ``words`` are a stretch of ``abstract.text``."""
+    text = abstract.text[:LONGEST_READ]
+    best = _telling(question, text)
+    if best is None:
+        return Finding(abstract.id, None, "unclear")
+    said = text[best.start : best.end]
+    words = Words(start=best.start, end=best.end, text=abstract.text[best.start : best.end])
+    return Finding(abstract.id, words, direction(question, said))
+
+
+def direction(question: str, said: str) -> Direction:
+    """Return the direction of a statement as an answer to the question."""
+    clauses = [clause for clause in _BREAK.split(said) if clause.strip()] or [said]
+    asked = _stems(question)
+    weighed = sorted(
+        ((len(_stems(clause) & asked), -place, _of_clause(question, clause)) for place, clause in enumerate(clauses)),
+        reverse=True,
+    )
+    stated = [each for *_, each in weighed if each != "unclear"]
+    if _UNSURE.search(said) or not stated:
+        return "unclear"
+    return stated[0]
+
+
+def _of_clause(question: str, clause: str) -> Direction:
+    plain = _NO_DENIAL.sub(" ", clause)
+    if _ASKS_SAME.search(question) and _SAME.search(plain):
+        return "effect"
+    if _NONE.search(plain):
+        return "no_clear_effect"
+    if not _SOME.search(plain):
+        return "unclear"
+    return "opposite" if _opposite(question, plain) else "effect"
+
+
+def _opposite(question: str, clause: str) -> bool:
+    """Return whether a clause says the contrary of the change that the question asks about."""
+    if _HARM.search(clause) and (_ASKS_GOOD.search(question) or _LESS.search(question)) and not _HARM.search(question):
+        return True
+    less, more = bool(_LESS.search(question)), bool(_MORE.search(question))
+    if less == more:
+        return False
+    against, along = (_MORE, _LESS) if less else (_LESS, _MORE)
+    return bool(against.search(clause)) and not along.search(clause) and not _ASKS_GOOD.search(clause)
+
+
+def _telling(question: str, text: str) -> _Sentence | None:
+    """Return the sentence that answers the question: of the conclusion, else of the results, else one of the last."""
+    sentences = [each for each in _sections(text) if len(text[each.start : each.end].split()) <= _MOST_WORDS]
+    if not sentences:
+        return None
+    concluding = [each for each in sentences if _CONCLUDING.search(each.section)] or sentences[-_TAIL:]
+    chosen = _closest(question, text, concluding)
+    if direction(question, text[chosen.start : chosen.end]) != "unclear":
+        return chosen
+    results = [each for each in sentences if _RESULTS.search(each.section)]
+    other = _closest(question, text, results) if results else chosen
+    return other if direction(question, text[other.start : other.end]) != "unclear" else chosen
+
+
+def _closest(question: str, text: str, among: list[_Sentence]) -> _Sentence:
+    asked = _stems(question)
+
+    def rank(each: _Sentence) -> tuple[float, int]:
+        said = text[each.start : each.end]
+        stated = 1.0 if _NONE.search(said) or _SOME.search(said) else 0.0
+        advice = 2.0 if _ADVISES.search(said) else 0.0
+        return (len(_stems(said) & asked) + stated - advice, -each.start)
+
+    return max(among, key=rank)
+
+
+def _sections(text: str) -> list[_Sentence]:
+    """Return the sentences without the labels of their sections; each knows its section."""
+    found, section = [], ""
+    for span in split_sentences(text):
+        start = span.start
+        if label := _LABEL.match(text, span.start, span.end):
+            section, start = label.group(1), label.end()
+        if start < span.end:
+            found.append(_Sentence(start, span.end, section))
+    return found
+
+
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(token.stem for token in tokens(text) if token.weight)
+
+
+def synthesise(question: str, grades: Iterable[Grade], abstracts: Mapping[str, Abstract]) -> Synthesis:
+    """Return what the kept abstracts found, the best first, and whether they agree."""
+    kept = [grade for grade in grades if grade.recommendation == "keep" and grade.abstract_id in abstracts]
+    best = sorted(kept, key=lambda grade: (-(grade.quality or 0.0), grade.abstract_id))
+    return synthesis_of([finding(question, abstracts[grade.abstract_id]) for grade in best])
+
+
+def synthesis_of(findings: Iterable[Finding]) -> Synthesis:
+    """Return how many of these findings go which way, and whether they agree."""
+    found = tuple(findings)
+    counts: dict[Direction, int] = {name: sum(each.direction == name for each in found) for name in DIRECTIONS}
+    stated = sum(counts.values()) - counts["unclear"]
+    most = max(counts[name] for name in DIRECTIONS if name != "unclear")
+    agree = None if stated < 2 else most >= AGREE_SHARE * stated
+    return Synthesis(found, counts, agree, _summary(counts, stated, agree))
+
+
+def settled(found: Synthesis) -> Outcome:
+    """Return the outcome of evidence that is enough: sufficient, or conflicting where the studies disagree."""
+    return "conflicting" if found.agree is False else "sufficient"
+
+
+def _summary(counts: dict[Direction, int], stated: int, agree: bool | None) -> str:
+    said = ", ".join(f"{counts[name]} {DIRECTION_NAMES[name]}" for name in DIRECTIONS if counts[name])
+    if not said:
+        return "Nothing is kept, so there is no direction to count."
+    if agree is None:
+        return f"Direction of effect: {said}. Fewer than two studies state a direction."
+    of_stated = f"{AGREE_SHARE:.0%} of the {stated} with a stated direction agree"
+    return f"Direction of effect: {said}. " + (
+        f"At least {of_stated}." if agree else f"Under {of_stated}: they conflict."
+    )
