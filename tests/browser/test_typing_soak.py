@@ -38,6 +38,10 @@ SETTINGS = {
 }
 CASE = "docs-02-altered"
 ROLES = ("drafter", "verifier", "critic", "reviser", "evaluator")
+UNLESS_CHOSEN = {"strictness": "moderate", "max_iterations": 3, "citation_mode": "standard"} | dict.fromkeys(
+    ROLES, "offline"
+)
+"""What a setting is that nobody has chosen: choosing just that stores nothing."""
 
 
 @contextmanager
@@ -178,12 +182,13 @@ class Person:
         """The draft in the database."""
         with sqlite3.connect(self.database, timeout=30) as connection:
             rows = connection.execute("SELECT field, value FROM drafts WHERE subject = ?", [subject]).fetchall()
-        return {field: json.loads(value) for field, value in rows if field != "version"}
+        held = {field: json.loads(value) for field, value in rows if field != "version"}
+        return held | {"settings": UNLESS_CHOSEN | held.get("settings", {})} if subject == "new-audit" else held
 
     def missing(self) -> str:
         """What the database still lacks after a while, empty where it has everything."""
         begun = time.monotonic()
-        wanted = {**self.expected, **({"settings": self.settings} if self.settings else {})}
+        wanted = {**self.expected, "settings": UNLESS_CHOSEN | self.settings}
         while (held := self.stored()) != wanted or (self.note and self.stored(f"case:{CASE}").get("note") != self.note):
             if time.monotonic() - begun > ARRIVES_S:
                 return f"the database holds {held} instead of {wanted}"

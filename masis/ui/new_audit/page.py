@@ -410,6 +410,8 @@ def _take_model(role: str) -> None:
     form = current_form(workbench)
     chosen = st.session_state[form.widget_key(f"model-{role}")]
     settings = {name: value for name, value in form.settings.items() if name not in (role, f"{role}_named")}
+    if chosen == form.settings.get(role, getattr(workbench.settings, role)) and not _is_other(workbench, form, role):
+        return  # a page that comes back posts its defaults as if they were chosen
     if chosen != OTHER_MODEL:
         settings |= {role: chosen}
     elif _is_other(workbench, form, role):
@@ -467,8 +469,12 @@ def _select(form: AuditForm, name: str, label: str, values: dict[Any, str], chos
 
 
 def _set(name: str, key: str) -> None:
-    form = current_form(served_workbench())
-    save(form, settings={**form.settings, name: st.session_state[key]})
+    """Store a setting, unless it is what applies: a page that comes back posts its defaults as if they were chosen."""
+    workbench = served_workbench()
+    form = current_form(workbench)
+    chosen = st.session_state[key]
+    if chosen != getattr(settings_of(workbench.settings, form.settings), name):
+        save(form, settings={**form.settings, name: chosen})
 
 
 def _nothing() -> None:

@@ -265,7 +265,7 @@ def _take_other_graders(text: str) -> None:
 
 def _save_graders(form: ScreeningForm, graders: tuple[str, ...]) -> None:
     listed = ", ".join(dict.fromkeys(graders))
-    if listed != form.settings.get(GRADERS):
+    if listed != getattr(settings_of(served_workbench().settings, form.settings), GRADERS):
         save(form, settings={**form.settings, GRADERS: listed})
 
 
@@ -300,8 +300,12 @@ def _take_sources() -> None:
 
 
 def _set(name: str, key: str) -> None:
-    form = current_form(served_workbench())
-    save(form, settings={**form.settings, name: st.session_state[key]})
+    """Store a setting, unless it is what applies: a page that comes back posts its defaults as if they were chosen."""
+    workbench = served_workbench()
+    form = current_form(workbench)
+    chosen = st.session_state[key]
+    if chosen != getattr(settings_of(workbench.settings, form.settings), name):
+        save(form, settings={**form.settings, name: chosen})
 
 
 def _load_demo() -> None:
