@@ -2,12 +2,12 @@
 
     python benchmarks/next_case.py [--cases 10000] [--decide 20] [--folder FOLDER]
 
-A real Chromium works on a real server by keyboard alone: it opens the queue, names the reviewer, and presses ``A`` once a
-case. The clock runs in the page, from the press to the frame in which question, answer and decision form are those of the
-next case. Between two presses the page comes to rest, as while somebody reads. The store holds the demo cases over and
-over with other numbers and scores, three in ten of them audited; it is made anew in FOLDER (default: where temporary files
-go). Exits 1 where the median misses its target, or where not every press made one decision on a case of its own. Compare
-runs on an otherwise idle machine only.
+A real Chromium works on a real server by keyboard alone: it opens the queue, names the reviewer, and presses ``A``
+once a case. The clock runs in the page, from the press to the frame in which question, answer and decision form are
+those of the next case. Between two presses the page comes to rest, as while somebody reads. The store holds the demo
+cases over and over with other numbers and scores, three in ten of them audited; it is made anew in FOLDER (default:
+where temporary files go). Exits 1 where the median misses its target, or where not every press made one decision on a
+case of its own. Compare runs on an otherwise idle machine only.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ REVIEWER = "Benchmark"
 WAIT_MS = 60_000
 
 TIMED = """() => {
-  const head = () => [...document.querySelectorAll("*")].find(host => host.shadowRoot?.querySelector("h1"))?.shadowRoot.textContent
+  const headed = host => host.shadowRoot?.querySelector("h1")
+  const head = () => [...document.querySelectorAll("*")].find(headed)?.shadowRoot.textContent
   const shown = () => [window.masisCase, window.masisShown?.place, head()]
   document.addEventListener("keydown", event => {
     if (event.key !== "a" || window.timing) return

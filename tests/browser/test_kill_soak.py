@@ -1,8 +1,8 @@
 """Whatever is killed in the middle of an edit, what had rested in a field for two seconds is there afterwards.
 
-Each round opens a page of its own, types into one field, lets it rest, goes on typing, and in the middle of that kills the
-server or the browser or cuts the connection. A new browser, which remembers nothing, then has to show what had rested: only
-the database can have kept it.
+Each round opens a page of its own, types into one field, lets it rest, goes on typing, and in the middle of that
+kills the server or the browser or cuts the connection. A new browser, which remembers nothing, then has to show what
+had rested: only the database can have kept it.
 """
 
 from __future__ import annotations

@@ -28,7 +28,8 @@ def test_the_benchmark_of_the_next_case_approves_by_one_key_and_counts_its_decis
     )
     assert "decisions that are not one a case" not in done.stdout, done.stdout + done.stderr
     times = re.search(
-        r"2 cases approved by one key each, 70 in the store: .* median (\d+) ms, 95% (\d+) ms, most (\d+) ms", done.stdout
+        r"2 cases approved by one key each, 70 in the store: .* median (\d+) ms, 95% (\d+) ms, most (\d+) ms",
+        done.stdout,
     )
     assert times, done.stdout + done.stderr
     median, high, most = map(int, times.groups())
