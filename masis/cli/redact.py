@@ -53,8 +53,8 @@ def _options(command: F) -> F:
 def case(case_id: str, reason: str, by: str | None, yes: bool, db: Path | None) -> None:
     """Remove every text of the case ID: question, answer, evidence, results, drafts, and what reviewers wrote.
 
-    Its id, the digest of what it was, its verdicts and its figures stay. Exit code 0: redacted. 1: there is no such
-    case, it is redacted already or being audited just now.
+    Its id, the digest of what it was, its verdicts and its figures stay. Its other versions are redacted with it. Exit
+    code 0: redacted. 1: there is no such case, it is redacted already or being audited just now.
     """
     workbench = open_existing(db)
     workbench.cases.summary(case_id)

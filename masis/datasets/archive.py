@@ -55,7 +55,10 @@ WITH_TEAM_RECORDS = 4
 WITH_DATASETS = 5
 """Written only where there is a dataset version."""
 
-READ = (1, 2, 3, 4, 5)
+WITH_NEW_VERSIONS = 6
+"""Written only where a new version took the place of a case."""
+
+READ = (1, 2, 3, 4, 5, 6)
 MAX_LINE_BYTES = 1 << 30
 """A run over a very large case takes one long line."""
 
@@ -102,8 +105,13 @@ def write_archive(store: Store, stream: BinaryIO) -> int:
     redacted, team, datasets = store.cases.any_redacted(), store.team.any_records(), store.datasets.any_versions()
     present = {"redacted_case": redacted, "team": team, "dataset": datasets, "dataset_member": datasets}
     counts = {kind: 0 for kind in _RECORDS if present.get(kind, True)}
-    version = WITH_DATASETS if datasets else WITH_TEAM_RECORDS if team else WITH_REDACTED_CASES if redacted else VERSION
-    _write(stream, {"record": NAME, "version": version})
+    needs = {
+        WITH_NEW_VERSIONS: store.decisions.any_of_kind("new_version"),
+        WITH_DATASETS: datasets,
+        WITH_TEAM_RECORDS: team,
+        WITH_REDACTED_CASES: redacted,
+    }
+    _write(stream, {"record": NAME, "version": next((each for each, needed in needs.items() if needed), VERSION)})
     for record in store.read_out():
         counts[record.record] += 1
         _write(stream, record.model_dump())

@@ -150,6 +150,19 @@ class CaseScreening(OpenRecord):
     outcome: ScreeningOutcome
 
 
+class EarlierVersion(OpenRecord):
+    """The case that another one takes the place of, as that one names it.
+
+    ``digest`` is that of the earlier case, ``number`` says which version the later one is, from 2; ``filled`` are the
+    ids of evidence that has its text from a person, in this version or one before.
+    """
+
+    id: StrictStr
+    digest: StrictStr
+    number: StrictInt
+    filled: tuple[StrictStr, ...] = ()
+
+
 class GivenCitation(OpenRecord):
     """A citation that came beside the answer, as citation APIs return them.
 
@@ -196,8 +209,8 @@ class Case(InputRecord):
     """A question with its evidence and, if one was written, an answer.
 
     ``citations`` came beside the answer, ``messages`` are the conversation that the answer belongs to, ``screening``
-    stands in cases made from a screening; under each of these names a value of another shape is somebody else's key,
-    and is kept.
+    stands in cases made from a screening, ``supersedes`` in a new version of a case; under each of these names a value
+    of another shape is somebody else's key, and is kept.
     """
 
     id: StrictStr = Field(min_length=1, max_length=500)
@@ -210,6 +223,7 @@ class Case(InputRecord):
     citations: tuple[GivenCitation, ...] | JsonValue = Field(default=(), union_mode="left_to_right")
     messages: tuple[Message, ...] | JsonValue = Field(default=(), union_mode="left_to_right")
     screening: CaseScreening | JsonValue = Field(default=None, union_mode="left_to_right")
+    supersedes: EarlierVersion | JsonValue = Field(default=None, union_mode="left_to_right")
 
     @classmethod
     def _understood(cls, data: dict[str, Any]) -> dict[str, Any]:
@@ -261,6 +275,16 @@ class Case(InputRecord):
             return self.screening.outcome
         named = self.screening.get("outcome") if isinstance(self.screening, dict) else None
         return None if named is None else str(named)
+
+    @property
+    def earlier_version(self) -> EarlierVersion | None:
+        """Return the case that this one is a new version of; None where it is none."""
+        return self.supersedes if isinstance(self.supersedes, EarlierVersion) else None
+
+    @property
+    def without_text(self) -> tuple[Evidence, ...]:
+        """Return the evidence of which only the address is known."""
+        return tuple(chunk for chunk in self.evidence if not chunk.text.strip())
 
     def to_json_dict(self) -> dict[str, JsonValue]:
         """Return the case as it was received, unset fields left out: what the contract's JSON Lines hold."""

@@ -25,9 +25,10 @@ EntryKind = Literal[
     "untag",
     "skip",
     "comment",
+    "new_version",
 ]
-"""``adjudication``: the final verdict where reviewers differ. The last six are about the work on a case and decide
-nothing."""
+"""``adjudication``: the final verdict where reviewers differ. ``assign`` to ``comment`` are about the work on a case
+and decide nothing. ``new_version``: another case, with more evidence, takes the place of this one."""
 EntrySource = Literal["HUMAN", "LLM_JUDGE", "CODE"]
 CaseState = Literal[
     "new",
@@ -40,10 +41,12 @@ CaseState = Literal[
     "overridden",
     "rejected",
     "escalated",
+    "superseded",
     "redacted",
 ]
 """Where a case stands: ``needs_adjudication`` where its reviewers differ; ``accepted`` by policy; ``approved`` to
-``escalated`` by a person; ``redacted`` where its content was removed and no person's decision stands."""
+``escalated`` by a person; ``superseded`` where a new version took its place and no person has approved, corrected or
+rejected its answer; ``redacted`` where its content was removed and no person's decision stands."""
 
 
 class TargetLabel(Record):
@@ -106,8 +109,9 @@ class Decision(Record):
     ``machine_shown`` names what of the machine's verdict was visible to the person (``scores``, ``marks``, ...);
     ``token`` makes a repeated submit harmless. ``undoes`` names the entry an undo takes back. ``policy`` is set by the
     store where several reviewers decide the case. ``assignees`` and ``tags`` are what entries of these kinds are about;
-    a comment stands in ``note``; ``rubric_scores`` are the team's own, by version ``versions["team_rubric"]``; types of
-    reported issues (``labels``) are those of version ``versions["label_types"]``.
+    a comment stands in ``note``; ``newer_case`` is the id of a new version. ``rubric_scores`` are the team's own, by
+    version ``versions["team_rubric"]``; types of reported issues (``labels``) are those of version
+    ``versions["label_types"]``.
     """
 
     kind: EntryKind = "decision"
@@ -130,6 +134,7 @@ class Decision(Record):
     assignees: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     rubric_scores: dict[str, int | str] = Field(default_factory=dict)
+    newer_case: str | None = Field(default=None, exclude_if=lambda case: case is None)
     about: SubjectDigests | None = None
     """Set by the store; None in redactions and in entries made before digests were stored."""
 
@@ -148,6 +153,8 @@ class Decision(Record):
             raise ValueError("name a tag")
         if self.kind == "comment" and not self.note.strip():
             raise ValueError("a comment needs words")
+        if (self.kind == "new_version") != (self.newer_case is not None):
+            raise ValueError("an entry of a new version, and no other, names the newer case")
         if self.kind == "undo" and self.undoes is None:
             raise ValueError("an undo names the entry it takes back")
         if self.verdict == "override" and not (self.corrected_answer or "").strip():

@@ -26,6 +26,7 @@ from masis.services.access import OPEN, Access
 from masis.services.cases import machine_hidden
 from masis.services.drafts import case_subject
 from masis.services.records import CaseRedaction, DecisionFilter, DecisionPage, LogHead
+from masis.services.version_chain import versions_of
 from masis.store import Store
 from masis.store.reviews.states import WORK
 
@@ -218,11 +219,21 @@ class ReviewService:
     def redact_case(self, actor: Actor, case_id: str, reason: str) -> CaseRedaction:
         """Remove every text of a case, of its runs, drafts and decisions, for good; id, verdicts and figures stay.
 
+        Its other versions hold the same question and answer, so they are redacted with it; the counts are of all.
         Raises InputError where name or reason is missing, NotAllowed, UnknownRecord, and StoreError where the case is
         redacted already or is being audited.
         """
         self._access.require(actor, "redact")
-        return self._store.redactions.redact_case(case_id, by=name_of(actor), reason=reason)
+        by = name_of(actor)
+        with self._store.transaction():
+            others = [each for each in versions_of(self._store, case_id) if each != case_id]
+            done = self._store.redactions.redact_case(case_id, by=by, reason=reason)
+            for each in others:
+                if self._store.cases.summary(each).state != "redacted":
+                    also = self._store.redactions.redact_case(each, by=by, reason=reason)
+                    counts = {name: getattr(done, name) + getattr(also, name) for name in ("entries", "runs", "drafts")}
+                    done = done.model_copy(update=counts)
+        return done
 
     def get(self, entry_id: str) -> LogEntry:
         """Return one entry of the log. Raises UnknownRecord."""
@@ -232,9 +243,9 @@ class ReviewService:
         """Return the entry that decides a case now. Raises UnknownRecord."""
         return self._log.current(case_id)
 
-    def entries(self, wanted: DecisionFilter, *, upto: int | None = None) -> DecisionPage:
-        """Return one page of the log; with ``upto`` the entries that match are counted so far and no further."""
-        return self._log.entries(wanted, upto=upto)
+    def entries(self, wanted: DecisionFilter) -> DecisionPage:
+        """Return one page of the log."""
+        return self._log.entries(wanted)
 
     def iterate(self) -> Iterator[LogEntry]:
         """Yield the whole log from its beginning, few entries in memory at a time."""

@@ -24,6 +24,7 @@ from masis.services.retention import RetentionService
 from masis.services.reviews import ReviewService
 from masis.services.screening import CorpusService, ScreeningService
 from masis.services.team import TeamService
+from masis.services.versions import VersionService
 from masis.settings import Settings, log_key
 from masis.store import Store
 
@@ -45,6 +46,7 @@ class Workbench:
         self.reassessment = ReassessmentService(store, settings, access)
         self.metrics, self.retention = MetricsService(store), RetentionService(store, access)
         self.team, self.backups = TeamService(store, access), BackupService(store, access)
+        self.versions = VersionService(store, access)
         self.ingestion, self.imports = IngestionService(store), ImportService(store, access)
 
     @classmethod

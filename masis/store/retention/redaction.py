@@ -78,7 +78,8 @@ class Redactions:
             if runs:
                 purge = begin_purge(connection, _rule(at), by, "redaction", at)
                 empty_runs(connection, purge, runs)
-            drafts = connection.execute("DELETE FROM drafts WHERE subject = ?", [f"case:{case_id}"]).rowcount
+            subjects = [f"case:{case_id}", f"evidence:{case_id}"]
+            drafts = connection.execute("DELETE FROM drafts WHERE subject IN (?, ?)", subjects).rowcount
             entry = LOG.append(
                 connection,
                 Decision(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from masis.errors import StaleVersion, StoreError, UnknownRecord
-from masis.schema.review import Decision, LogCheck, LogEntry, SubjectCheck
+from masis.schema.review import Decision, EntryKind, LogCheck, LogEntry, SubjectCheck
 from masis.store.audits.cases import case_seq
 from masis.store.audits.runs import assert_not_removed
 from masis.store.core.chained_log import ChainedLog
@@ -30,7 +30,8 @@ class Decisions:
 
         The same ``token`` again returns the first entry. ``seen_version`` is the case's version that the person
         looked at: StaleVersion if it has changed since. Raises UnknownRecord (no such case, run or entry) and
-        StoreError (the run is of another case, the entry to undo does not stand), Removed (nothing of the run is left).
+        StoreError (the run is of another case, the entry to undo does not stand, a new version took the case's place),
+        Removed (nothing of the run is left).
         """
         LOG.payload_of(decision)  # says what is wrong before anything is looked up
         with self._database.transaction() as connection:
@@ -39,6 +40,7 @@ class Decisions:
             case = case_seq(connection, decision.case_id)
             if seen_version is not None:
                 _check_version(connection, decision.case_id, seen_version)
+            _assert_not_superseded(connection, decision, case)
             run = _run_seq(connection, decision, case)
             at = at or self._database.now()
             decision = _under_policy(connection, decision, case, at)
@@ -58,6 +60,10 @@ class Decisions:
     def submitted(self, token: str | None) -> bool:
         """Whether a submit with this token made an entry already."""
         return token is not None and bool(self._database.execute("SELECT 1 FROM decision_log WHERE token = ?", [token]))
+
+    def any_of_kind(self, kind: EntryKind) -> bool:
+        """Whether the log has an entry of this kind."""
+        return bool(self._database.execute("SELECT 1 FROM decision_log WHERE kind = ? LIMIT 1", [kind]))
 
     def individual(self, case_id: str) -> tuple[LogEntry, ...]:
         """The decisions on a case that count, one a reviewer, in the order they were made. Raises UnknownRecord."""
@@ -98,20 +104,14 @@ class Decisions:
             )
         return LOG.read(rows[0]) if rows else None
 
-    def entries(self, wanted: DecisionFilter | None = None, *, upto: int | None = None) -> DecisionPage:
-        """One page of the log, and how many entries match, counted up to ``upto`` unless the log's end says it."""
+    def entries(self, wanted: DecisionFilter | None = None) -> DecisionPage:
+        """One page of the log."""
         wanted = wanted or DecisionFilter()
+        where, values = _where(wanted)
+        matching = f"FROM decision_log AS log {_joins(wanted)} WHERE {where}"
         with self._database.reading() as connection:
-            if wanted.machine_shown == "first" and not _any_pending(connection):
-                wanted = wanted.model_copy(update={"blind_to": None})  # nothing is hidden from anybody
-            where, values = _where(wanted)
-            matching = f"FROM decision_log AS log {_joins(wanted)} WHERE {where}"
-            if where == "1":
-                rows, total = LOG.rows_of_page(connection, matching, values, wanted), LOG.head(connection).length
-            else:
-                rows, total = LOG.page(connection, matching, values, wanted, upto)
-        more = upto is not None and where != "1" and total > upto
-        return DecisionPage(rows=rows, total=min(total, upto) if more and upto is not None else total, more=more)
+            rows, total = LOG.page(connection, matching, values, wanted)
+        return DecisionPage(rows=rows, total=total)
 
     def iterate(self) -> Iterator[LogEntry]:
         """The whole log from its beginning, a hundred entries in memory at a time."""
@@ -119,7 +119,9 @@ class Decisions:
 
     def reviewers(self) -> dict[str, int]:
         """Everyone who has an entry in the log, with how many; the acceptance policy is one of them."""
-        rows = self._database.execute("SELECT reviewer, rows FROM entry_counts ORDER BY reviewer")
+        rows = self._database.execute(
+            "SELECT reviewer, count(*) FROM decision_payloads GROUP BY reviewer ORDER BY reviewer"
+        )
         return {row[0]: row[1] for row in rows}
 
     def head(self) -> LogHead:
@@ -217,6 +219,18 @@ def _undo_own(connection: sqlite3.Connection, decision: Decision, case: int, seq
     LOG.append(connection, undo, at, {"case_seq": case, "run_seq": made["run_seq"], "undoes": seq})
 
 
+def _assert_not_superseded(connection: sqlite3.Connection, decision: Decision, case: int) -> None:
+    """Raise StoreError for a verdict on a case that a new version took the place of: nobody would look for it there."""
+    if decision.kind not in ("decision", "adjudication"):
+        return
+    query = "SELECT 1 FROM decision_log WHERE case_seq = ? AND kind = 'new_version'"
+    if connection.execute(query, [case]).fetchone() is not None:
+        raise StoreError(
+            f"case {decision.case_id!r} has a newer version, with more evidence: decide about that one. The page of "
+            "this case leads there."
+        )
+
+
 def _check_version(connection: sqlite3.Connection, case_id: str, seen: int) -> None:
     now = connection.execute("SELECT version FROM cases WHERE id = ?", [case_id]).fetchone()[0]
     if now != seen:
@@ -277,11 +291,6 @@ def _counts(connection: sqlite3.Connection, case: int, seq: int, reviewer: str) 
     return connection.execute(query, [case, reviewer, seq]).fetchone() is not None
 
 
-def _any_pending(connection: sqlite3.Connection) -> bool:
-    """Whether a case has decisions that others may not see yet."""
-    return connection.execute("SELECT 1 FROM cases WHERE pending > 0 LIMIT 1").fetchone() is not None
-
-
 def _where(wanted: DecisionFilter) -> tuple[str, list[Any]]:
     parts, values = ["1"], list[Any]()
     for sql, bound in (
@@ -302,8 +311,6 @@ def _where(wanted: DecisionFilter) -> tuple[str, list[Any]]:
         if allowed:
             parts.append(f"{column} IN ({', '.join('?' * len(allowed))})")
             values += allowed
-    if wanted.kinds and "policy_accept" not in wanted.kinds:
-        parts.append("log.kind <> 'policy_accept'")  # names the index of the few entries that are not the policy's
     if wanted.blind_to is not None:
         parts.append(
             "NOT (log.kind IN ('decision', 'undo', 'comment') AND written.reviewer IS NOT ? AND EXISTS "

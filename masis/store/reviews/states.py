@@ -2,14 +2,15 @@ r"""Where a case stands: derived from its runs and its entries in the log, never
 
     new -> running -> needs_review | accepted (by policy) -> approved, overridden, rejected, escalated
               \-> interrupted     \-> needs_adjudication -> (where several reviewers decide, and differ)
-                                                  any of them -> redacted, unless a person's decision stands
+                                any of them -> superseded or redacted, unless a person's decision stands
 
 A person's decision stands, whatever runs follow, until it is undone or another one is made. Without one, a run under
 way shows; then the newest finished run counts: accepted where the log holds the policy's acceptance of that run, else
 waiting for review. Where several reviewers decide a case (``CasePolicy``) it needs review until all their decisions
 are in, and no state before that says that any is; then the policy says which stands, and where none does, the case
 needs an adjudication, which stands before all of them. Undoing an entry gives the state the case had without it. A run
-whose content retention has removed counts only where an entry that stands is about it.
+whose content retention has removed counts only where an entry that stands is about it. Where a new version took the
+place of a case it is superseded, if it was escalated, too: more evidence is what that asked for.
 """
 
 from __future__ import annotations
@@ -76,10 +77,14 @@ def standing(
     finished = next((run.seq for run in reversed(runs) if run.state == "finished"), None)
     entry = current_entry(entries, finished, policy)
     entry_seq = entry.seq if entry else None
-    if entry is not None and entry.kind in ("decision", "adjudication"):
+    replaced = superseded(entries)
+    answered = replaced and entry is not None and entry.verdict == "escalate"
+    if entry is not None and entry.kind in ("decision", "adjudication") and not answered:
         return Standing(STATE_OF_VERDICT[entry.verdict or ""], finished, entry_seq)
     if redacted:
         return Standing("redacted", finished, entry_seq)
+    if replaced:
+        return Standing("superseded", finished, entry_seq)
     made = len(decisions_that_count(entries)) if policy else 0
     if policy is not None and made >= policy.reviewers:
         return Standing("needs_adjudication", finished, None)
@@ -90,6 +95,11 @@ def standing(
     if finished is not None:
         return Standing("accepted" if entry else "needs_review", finished, entry_seq)
     return Standing("interrupted" if runs else "new", None, entry_seq)
+
+
+def superseded(entries: Sequence[EntryFact]) -> bool:
+    """Whether a new version took the place of the case."""
+    return any(entry.kind == "new_version" for entry in entries)
 
 
 def decisions_that_count(entries: Sequence[EntryFact]) -> list[EntryFact]:

@@ -8,10 +8,10 @@ import streamlit as st
 
 from masis.errors import UnknownRecord
 from masis.schema.run import Run
-from masis.schema.wording import counted, counted_upto
+from masis.schema.wording import counted
 from masis.services import CaseView, Workbench
 from masis.services.cases import shown_flags
-from masis.services.records import MOST_COUNTED, CaseFilter, RunSummary
+from masis.services.records import CaseFilter, RunSummary
 from masis.ui.components import HERE, nothing, registered
 from masis.ui.components.case_head import CaseHead, case_head
 from masis.ui.components.charts import draw_chart
@@ -28,6 +28,7 @@ from masis.ui.review.answer_view import (
 )
 from masis.ui.review.decision import MACHINE_SHOWN, decision_panel
 from masis.ui.review.issue_history import FollowTable, follow_frame, follow_table
+from masis.ui.review.missing_evidence import missing_evidence, show_versions
 from masis.ui.review.redaction import redact_case_form, show_redacted
 from masis.ui.review.report import report_button
 from masis.ui.review.story import asks_for_a_person, may_revise_anyway, moment, not_confirmed, run_name, story
@@ -76,8 +77,11 @@ def show_case(workbench: Workbench, case_id: str) -> None:
             )
     _head(view, run, index, running=busy)
     with st.container():
+        versions = workbench.versions.around(view.case)
+        show_versions(view, versions)
         _conversation(view)
         _not_confirmed(run)
+        missing_evidence(workbench, view, versions, busy=busy)
     audited = run is not None and bool(run.iterations)
     with st.container():  # always there, so that the decision below stays where it is while somebody types
         if wanted and (run is None or run.id != wanted):
@@ -121,11 +125,11 @@ def show_no_case(workbench: Workbench) -> None:
         "Here you review one answer: every citation and claim is marked, the evidence is beside it, "
         "and your decision is recorded with its reasons."
     )
-    found = workbench.cases.find(workbench.team.open_to(actor(), CaseFilter(size=1)), upto=MOST_COUNTED)
+    found = workbench.cases.find(workbench.team.open_to(actor(), CaseFilter(size=1)))
     first = next(iter(found.rows), None)
     with st.container(horizontal=True):
         if first and st.button(
-            f"Open the first of {counted_upto(found.total, found.more, 'case')} that wait"
+            f"Open the first of {counted(found.total, 'case')} that wait"
             if found.total > 1
             else "Open the one that waits",
             type="primary",

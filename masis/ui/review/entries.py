@@ -33,6 +33,7 @@ KIND_WORD: dict[str, Word] = {
     "untag": Word("Tag removed", "calm", "Takes a tag from a case"),
     "skip": Word("Skipped", "calm", "Leaves a case undecided"),
     "comment": Word("Comment", "calm", "What somebody wrote about a case"),
+    "new_version": Word("New version", "calm", "A case with more evidence takes the place of this one"),
     "redaction": Word("Redaction", "warn", "Removes what was written in an earlier entry"),
 }
 SOURCE_WORD: dict[str, Word] = {

@@ -38,7 +38,7 @@ def redact_case_form(workbench: Workbench, case_id: str) -> None:
         workbench,
         key="redact-case",
         removes="**Removed permanently:** the question, the answer, the evidence, all audits of this case with their "
-        "revisions, drafts of decisions, and what reviewers wrote about it.",
+        "revisions, drafts of decisions, and what reviewers wrote about it; its other versions with it.",
         button="Redact this case",
         redact=redact,
     )

@@ -51,6 +51,7 @@ STATE: dict[str, Word] = {
     "overridden": Word("Overridden", "good", "A person corrected the answer."),
     "rejected": Word("Rejected", "bad", "A person rejected it."),
     "escalated": Word("Escalated", "warn", "It needs more evidence or another reviewer."),
+    "superseded": Word("Superseded", "calm", "A new version of it, with more evidence, took its place."),
     "redacted": Word("Redacted", "calm", "Its content was removed on request; its figures are stored."),
 }
 

@@ -39,7 +39,6 @@ from masis.store.core.migrations.steps import (
     m018_team,
     m019_inbox,
     m020_dataset_versions,
-    m021_kept_counts_of_work_and_audits,
 )
 
 if TYPE_CHECKING:
@@ -71,7 +70,6 @@ MIGRATIONS: tuple[Migration, ...] = (
     m018_team,
     m019_inbox,
     m020_dataset_versions,
-    m021_kept_counts_of_work_and_audits,
 )
 
 

@@ -1,0 +1,193 @@
+"""New versions of a case: evidence of which only the address was known gets the text that a person pastes.
+
+A stored case is never changed, since runs and decisions refer to its content. So the text makes another case that
+names the earlier one (``Case.supersedes``), and the decision log records that it takes the earlier one's place, and who
+made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from masis import version
+from masis.errors import InputError, StoreError, UnknownRecord
+from masis.schema.actor import Actor
+from masis.schema.case import Case, EarlierVersion
+from masis.schema.review import Decision, EntryKind
+from masis.schema.wording import counted
+from masis.services.access import OPEN, Access
+from masis.services.reviews import name_of, signed
+from masis.services.version_chain import earlier_version, newer_version
+from masis.store import Store
+
+LONGEST_ID = 480
+"""Characters of a case's id that its versions' ids begin with, so that they stay within the limit of 500."""
+
+LONGEST_TEXT = 200_000
+"""Characters of the text of one chunk."""
+
+_DECIDED = ("approved", "overridden", "rejected")
+
+
+class Versions(NamedTuple):
+    """The ids of the cases before and behind one; None where there is none."""
+
+    earlier: str | None
+    newer: str | None
+
+
+def fillable(case: Case) -> tuple[str, ...]:
+    """Return the ids of the evidence that a person can give a text: what has none, or got its text that way."""
+    earlier = case.earlier_version
+    filled = earlier.filled if earlier else ()
+    return tuple(chunk.id for chunk in case.evidence if not chunk.text.strip() or chunk.id in filled)
+
+
+def with_texts(case: Case, texts: Mapping[str, str], case_id: str, number: int) -> Case:
+    """Return a new version of a case, with these texts by the ids of its evidence.
+
+    Raises InputError where no text is new, one is too long, or an id names no evidence that can be filled.
+    """
+    new = {name: text.strip() for name, text in texts.items() if text.strip()}
+    for name, text in new.items():
+        if name not in fillable(case):
+            raise InputError(
+                f"{name!r} is no evidence of case {case.id!r} that lacks its text",
+                cure=f"These can be given one: {', '.join(fillable(case)) or 'none'}.",
+                field="evidence",
+            )
+        if len(text) > LONGEST_TEXT:
+            raise InputError(
+                f"the text of {name!r} has {len(text):,} characters",
+                cure=f"Paste the part that matters, up to {LONGEST_TEXT:,}.",
+                field="evidence",
+            )
+    held = {chunk.id: chunk.text for chunk in case.evidence}
+    if all(held[name].strip() == text for name, text in new.items()):
+        raise InputError("no text was pasted", cure="Paste the text of at least one address.", field="evidence")
+    earlier = case.earlier_version
+    filled = {*(earlier.filled if earlier else ()), *new}
+    evidence = [
+        {**chunk.model_dump(mode="json", exclude_unset=True), **({"text": new[chunk.id]} if chunk.id in new else {})}
+        for chunk in case.evidence
+    ]
+    supersedes = EarlierVersion(
+        id=case.id,
+        digest=case.digest(),
+        number=number,
+        filled=tuple(chunk.id for chunk in case.evidence if chunk.id in filled),
+    )
+    return Case.model_validate(
+        {
+            **case.to_json_dict(),
+            "id": case_id,
+            "evidence": evidence,
+            "supersedes": supersedes.model_dump(mode="json"),
+        }
+    )
+
+
+class VersionService:
+    """The use cases of versions of cases."""
+
+    def __init__(self, store: Store, access: Access = OPEN) -> None:
+        self._store, self._access = store, access
+
+    def fill_evidence(
+        self, actor: Actor, case_id: str, texts: Mapping[str, str], *, seen_version: int | None = None
+    ) -> Case:
+        """Store a new version of a case with texts for its evidence; it takes the earlier one's place in the queue.
+
+        Assignments and tags go over to it. What was decided about the earlier one stays in the log.
+
+        Args:
+            actor: Who pasted the texts; the log names them.
+            case_id: The case whose evidence lacks text.
+            texts: The texts by the ids of the evidence; empty ones are left out.
+            seen_version: The version number of the case's state that the person saw.
+
+        Returns:
+            The new case, not audited yet.
+
+        Raises:
+            InputError: No text is new, an id names no evidence that lacks text, or the actor has no name.
+            NotAllowed: The actor's role does not grant audits.
+            UnknownRecord: There is no such case.
+            CaseHeld: Somebody else has taken the case for decision.
+            StaleVersion: The case has changed since ``seen_version``.
+            StoreError: It is being audited, decided, redacted, or has a newer version already.
+
+        """
+        self._access.require(actor, "audit")
+        name_of(actor)
+        with self._store.transaction():
+            self._assert_open(actor, case_id)
+            case = self._store.cases.get(case_id)
+            newer = with_texts(case, texts, *self._next_id(case))
+            self._store.cases.add(newer)
+            self._enter(actor, case_id, "new_version", newer_case=newer.id, seen_version=seen_version)
+            work = self._store.team.work(case_id)
+            if work.assignees:
+                self._enter(actor, newer.id, "assign", assignees=work.assignees)
+            if work.tags:
+                self._enter(actor, newer.id, "tag", tags=work.tags)
+            for lease in work.leases:
+                self._store.team.release(case_id, lease.reviewer)
+        return newer
+
+    def around(self, case: Case) -> Versions:
+        """Return which cases stand before and behind one; an earlier one that is not in this database is left out."""
+        return Versions(earlier=earlier_version(self._store, case), newer=newer_version(self._store, case.id))
+
+    def _assert_open(self, actor: Actor, case_id: str) -> None:
+        state = self._store.cases.summary(case_id).state
+        if (newer := newer_version(self._store, case_id)) is not None:
+            raise StoreError(f"case {case_id!r} has a newer version already: {newer!r}. Paste the text there.")
+        if state == "running":
+            raise StoreError(f"case {case_id!r} is being audited. Stop the audit or wait for it, then paste the text.")
+        if state == "redacted":
+            raise StoreError(f"case {case_id!r} is redacted: nothing can be added to it.")
+        work = self._store.team.work(case_id)
+        if state in _DECIDED or (work.policy is not None and work.decided_by and state != "escalated"):
+            made = counted(max(1, len(work.decided_by)), "decision")
+            raise StoreError(
+                f"case {case_id!r} has {made} already. Undo it first, or escalate the case: more evidence is for a "
+                "case that nobody has decided."
+            )
+        self._store.team.assert_free(case_id, actor.name)
+
+    def _next_id(self, case: Case) -> tuple[str, int]:
+        """Return the id and number of the next version: ``ID@2``, or the first behind it that is free."""
+        earlier = case.earlier_version
+        first = case.id.removesuffix(f"@{earlier.number}") if earlier else case.id
+        number = (earlier.number if earlier else 1) + 1
+        while True:
+            try:
+                self._store.cases.summary(case_id := f"{first[:LONGEST_ID]}@{number}")
+            except UnknownRecord:
+                return case_id, number
+            number += 1
+
+    def _enter(
+        self,
+        actor: Actor,
+        case_id: str,
+        kind: EntryKind,
+        *,
+        newer_case: str | None = None,
+        assignees: tuple[str, ...] = (),
+        tags: tuple[str, ...] = (),
+        seen_version: int | None = None,
+    ) -> None:
+        entry = Decision(
+            kind=kind,
+            reviewer=name_of(actor),
+            case_id=case_id,
+            run_id=None,
+            newer_case=newer_case,
+            assignees=assignees,
+            tags=tags,
+            versions={"app": version.APP},
+        )
+        self._store.decisions.append(signed(actor, entry), seen_version=seen_version)

@@ -1,0 +1,256 @@
+"""New versions of a case: pasted text for evidence of which only the address was known."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from masis.datasets.archive import read_archive, write_archive
+from masis.errors import CaseHeld, InputError, StaleVersion, StoreError, UnknownRecord
+from masis.schema.actor import ANONYMOUS, Actor
+from masis.schema.case import Case
+from masis.schema.review import Decision
+from masis.schema.team import QueuePolicy
+from masis.services import Workbench
+from masis.services.records import CaseFilter, DecisionFilter
+from masis.services.version_chain import versions_of
+from masis.services.versions import LONGEST_TEXT, fillable
+from tests.store.factories import a_case, a_run
+
+ADA, BEN = Actor(name="Ada"), Actor(name="Ben")
+
+
+def a_bare_case(case_id: str = "case-1", **keys: object) -> Case:
+    """A case with two addresses without text, and one chunk with text."""
+    evidence = [
+        {"id": "1", "text": "", "source": "https://example.org/one"},
+        {"id": "2", "text": "What the second says."},
+        {"id": "3", "text": " ", "source": "https://example.org/three"},
+    ]
+    return a_case(case_id, evidence=evidence, **keys)
+
+
+@pytest.fixture
+def workbench(tmp_path: Path) -> Iterator[Workbench]:
+    """One audited case whose evidence lacks text, and another one."""
+    opened = Workbench.open(tmp_path / "versions.db")
+    for case in (a_bare_case(), a_case("other")):
+        opened.store.cases.add(case)
+        opened.store.runs.finish(a_run(case, f"run of {case.id}", needs_review=True))
+    yield opened
+    opened.close()
+
+
+def decide(workbench: Workbench, verdict: str = "escalate", actor: Actor = ADA, case_id: str = "case-1") -> str:
+    run = f"run of {case_id}" if "@" not in case_id else None
+    decision = Decision.model_validate(
+        {"reviewer": actor.name, "case_id": case_id, "run_id": run, "verdict": verdict, "reason": "why"}
+    )
+    return workbench.reviews.submit(actor, decision, seen_version=workbench.cases.summary(case_id).version).id
+
+
+def state(workbench: Workbench, case_id: str) -> str:
+    return workbench.cases.summary(case_id).state
+
+
+def test_pasted_text_makes_a_new_version_and_the_earlier_case_stays_as_it_is(workbench: Workbench) -> None:
+    before = workbench.cases.get("case-1")
+    newer = workbench.versions.fill_evidence(ADA, "case-1", {"1": "  What the first says.\n", "3": ""})
+    assert newer.id == "case-1@2"
+    assert [chunk.text for chunk in newer.evidence] == ["What the first says.", "What the second says.", " "]
+    assert [chunk.source for chunk in newer.evidence] == [chunk.source for chunk in before.evidence]
+    assert (newer.query, newer.answer, newer.metadata) == (before.query, before.answer, before.metadata)
+    assert newer.earlier_version is not None
+    assert (newer.earlier_version.id, newer.earlier_version.digest) == ("case-1", before.digest())
+    assert workbench.cases.get("case-1") == before
+    assert workbench.cases.get("case-1@2") == newer
+    assert (state(workbench, "case-1"), state(workbench, "case-1@2")) == ("superseded", "new")
+    assert workbench.versions.around(newer) == ("case-1", None)
+    assert workbench.versions.around(before) == (None, "case-1@2")
+    assert workbench.reviews.verify().intact
+    assert not workbench.reviews.check_subjects().broken
+
+
+def test_the_earlier_case_leaves_the_queue_and_the_new_one_is_found_by_its_words(workbench: Workbench) -> None:
+    workbench.versions.fill_evidence(ADA, "case-1", {"1": "Quillfeather."})
+    found = workbench.cases.find(workbench.team.open_to(BEN, CaseFilter()))
+    assert sorted(row.id for row in found.rows) == ["case-1@2", "other"]
+    assert [row.id for row in workbench.cases.find(CaseFilter(text="quillfeather")).rows] == ["case-1@2"]
+    assert [row.id for row in workbench.cases.find(CaseFilter(states=("superseded",))).rows] == ["case-1"]
+
+
+def test_the_log_says_who_made_the_version(workbench: Workbench) -> None:
+    workbench.versions.fill_evidence(ADA, "case-1", {"1": "Text."})
+    [entry] = workbench.reviews.entries(DecisionFilter(case_id="case-1", kinds=("new_version",))).rows
+    assert entry.decision is not None
+    assert (entry.decision.reviewer, entry.decision.newer_case) == ("Ada", "case-1@2")
+
+
+def test_a_wrong_text_is_replaced_by_a_further_version(workbench: Workbench) -> None:
+    second = workbench.versions.fill_evidence(ADA, "case-1", {"1": "The wrong text."})
+    assert fillable(second) == ("1", "3")
+    third = workbench.versions.fill_evidence(ADA, second.id, {"1": "The right text."})
+    assert third.id == "case-1@3"
+    assert third.evidence[0].text == "The right text."
+    assert versions_of(workbench.store, "case-1@2") == ("case-1", "case-1@2", "case-1@3")
+    assert [state(workbench, each) for each in ("case-1", "case-1@2", "case-1@3")] == ["superseded"] * 2 + ["new"]
+
+
+def test_an_id_that_is_taken_is_passed_over(workbench: Workbench) -> None:
+    workbench.store.cases.add(a_case("case-1@2"))
+    assert workbench.versions.fill_evidence(ADA, "case-1", {"1": "Text."}).id == "case-1@3"
+    assert state(workbench, "case-1@2") == "new"
+
+
+@pytest.mark.parametrize(
+    ("texts", "says"),
+    [
+        ({}, "no text was pasted"),
+        ({"1": " \n"}, "no text was pasted"),
+        ({"2": "Another text."}, "'2' is no evidence of case 'case-1' that lacks its text"),
+        ({"9": "A text."}, "'9' is no evidence"),
+        ({"1": "x" * (LONGEST_TEXT + 1)}, "has 200,001 characters"),
+    ],
+)
+def test_what_is_no_new_text_is_refused_and_changes_nothing(
+    workbench: Workbench, texts: dict[str, str], says: str
+) -> None:
+    with pytest.raises(InputError, match=says):
+        workbench.versions.fill_evidence(ADA, "case-1", texts)
+    assert state(workbench, "case-1") == "needs_review"
+    assert workbench.store.cases.count() == 2
+
+
+def test_the_same_text_again_makes_no_version(workbench: Workbench) -> None:
+    second = workbench.versions.fill_evidence(ADA, "case-1", {"1": "Text."})
+    with pytest.raises(InputError, match="no text was pasted"):
+        workbench.versions.fill_evidence(ADA, second.id, {"1": "Text. "})
+
+
+def test_only_the_newest_version_is_filled_and_decided(workbench: Workbench) -> None:
+    workbench.versions.fill_evidence(ADA, "case-1", {"1": "Text."})
+    with pytest.raises(StoreError, match="newer version already: 'case-1@2'"):
+        workbench.versions.fill_evidence(ADA, "case-1", {"3": "Text."})
+    with pytest.raises(StoreError, match="has a newer version"):
+        decide(workbench, "approve")
+    decide(workbench, "approve", case_id="case-1@2")
+    assert (state(workbench, "case-1"), state(workbench, "case-1@2")) == ("superseded", "approved")
+
+
+def test_an_escalated_case_gets_its_evidence_and_keeps_the_escalation_in_the_log(workbench: Workbench) -> None:
+    entry = decide(workbench, "escalate")
+    workbench.versions.fill_evidence(BEN, "case-1", {"1": "Text."})
+    assert state(workbench, "case-1") == "superseded"
+    assert workbench.reviews.get(entry).decision is not None
+    assert not workbench.reviews.check_subjects().broken
+
+
+@pytest.mark.parametrize("verdict", ["approve", "reject"])
+def test_a_decided_case_is_not_replaced(workbench: Workbench, verdict: str) -> None:
+    decide(workbench, verdict)
+    with pytest.raises(StoreError, match="has 1 decision already"):
+        workbench.versions.fill_evidence(BEN, "case-1", {"1": "Text."})
+
+
+def test_a_case_that_some_of_its_reviewers_decided_is_not_replaced(workbench: Workbench) -> None:
+    workbench.team.set_policy(ADA, QueuePolicy(reviewers=2, share=1.0))
+    decide(workbench, "approve")
+    assert state(workbench, "case-1") == "needs_review"
+    with pytest.raises(StoreError, match="has 1 decision already"):
+        workbench.versions.fill_evidence(BEN, "case-1", {"1": "Text."})
+
+
+def test_a_case_that_is_audited_or_redacted_is_not_replaced(workbench: Workbench) -> None:
+    case = workbench.cases.get("case-1")
+    run = a_run(case, "under way")
+    workbench.store.runs.start(
+        run.id, case_id=case.id, case_digest=case.digest(), models=run.models, settings=run.settings
+    )
+    with pytest.raises(StoreError, match="is being audited"):
+        workbench.versions.fill_evidence(ADA, "case-1", {"1": "Text."})
+    workbench.store.runs.finish(run)
+    workbench.reviews.redact_case(ADA, "case-1", "asked for")
+    with pytest.raises(StoreError, match="is redacted"):
+        workbench.versions.fill_evidence(ADA, "case-1", {"1": "Text."})
+
+
+def test_a_case_that_somebody_else_has_taken_is_not_replaced(workbench: Workbench) -> None:
+    workbench.team.claim(BEN, "case-1")
+    with pytest.raises(CaseHeld, match="Ben has taken"):
+        workbench.versions.fill_evidence(ADA, "case-1", {"1": "Text."})
+    workbench.versions.fill_evidence(BEN, "case-1", {"1": "Text."})
+    assert workbench.store.team.leases() == ()
+
+
+def test_a_page_that_is_out_of_date_replaces_nothing(workbench: Workbench) -> None:
+    seen = workbench.cases.summary("case-1").version
+    decide(workbench, "escalate")
+    with pytest.raises(StaleVersion):
+        workbench.versions.fill_evidence(ADA, "case-1", {"1": "Text."}, seen_version=seen)
+    assert workbench.store.cases.count() == 2
+
+
+def test_without_a_name_or_a_case_nothing_is_made(workbench: Workbench) -> None:
+    with pytest.raises(InputError, match="name is missing"):
+        workbench.versions.fill_evidence(ANONYMOUS, "case-1", {"1": "Text."})
+    with pytest.raises(UnknownRecord):
+        workbench.versions.fill_evidence(ADA, "no such case", {"1": "Text."})
+
+
+def test_assignments_and_tags_go_over(workbench: Workbench) -> None:
+    workbench.team.assign(ADA, ["case-1"], ["Ben"])
+    workbench.team.tag(ADA, ["case-1"], ["web", "urgent"])
+    workbench.versions.fill_evidence(ADA, "case-1", {"1": "Text."})
+    work = workbench.store.team.work("case-1@2")
+    assert (work.assignees, sorted(work.tags)) == (("Ben",), ["urgent", "web"])
+
+
+def test_redacting_one_version_redacts_all(workbench: Workbench) -> None:
+    workbench.versions.fill_evidence(ADA, "case-1", {"1": "Quillfeather."})
+    workbench.drafts.save(ADA, "evidence:case-1@2", {"3": "Quillfeather again"})
+    done = workbench.reviews.redact_case(ADA, "case-1", "asked for")
+    assert (done.runs, done.drafts) == (1, 1)
+    assert [state(workbench, each) for each in ("case-1", "case-1@2", "other")] == [
+        *["redacted"] * 2,
+        "needs_review",
+    ]
+    assert b"Quillfeather" not in b"".join(each.read_bytes() for each in workbench.database.parent.iterdir())
+
+
+def test_an_archive_carries_versions(workbench: Workbench, tmp_path: Path) -> None:
+    newer = workbench.versions.fill_evidence(ADA, "case-1", {"1": "Text."})
+    archive = io.BytesIO()
+    write_archive(workbench.store, archive)
+    (file := tmp_path / "archive.jsonl").write_bytes(archive.getvalue())
+    assert archive.getvalue().startswith(b'{"record":"masis-archive","version":6}')
+    other = Workbench.open(tmp_path / "other.db")
+    read_archive(file, other.store)
+    assert other.cases.get("case-1@2") == newer
+    assert (state(other, "case-1"), state(other, "case-1@2")) == ("superseded", "new")
+    assert other.versions.around(newer) == ("case-1", None)
+    assert other.reviews.verify().intact
+    assert not other.reviews.check_subjects().broken
+    other.close()
+
+
+def test_importing_the_first_file_again_changes_nothing(workbench: Workbench) -> None:
+    workbench.versions.fill_evidence(ADA, "case-1", {"1": "Text."})
+    assert workbench.cases.add(ADA, [a_bare_case()]).unchanged == 1
+    assert state(workbench, "case-1") == "superseded"
+
+
+def test_a_file_that_claims_another_earlier_version_is_not_believed(workbench: Workbench) -> None:
+    claimed = {"id": "other", "digest": "0" * 64, "number": 2}
+    case = a_case("claims", supersedes=claimed)
+    workbench.cases.add(ADA, [case])
+    assert workbench.versions.around(workbench.cases.get("claims")) == (None, None)
+    assert state(workbench, "other") == "needs_review"
+
+
+def test_a_key_of_another_shape_is_somebody_elses() -> None:
+    case = Case.model_validate({"id": "1", "query": "q", "evidence": [{"id": "1", "text": "t"}], "supersedes": "v1"})
+    assert case.earlier_version is None
+    assert case.to_json_dict()["supersedes"] == "v1"
