@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import click
+from click.core import ParameterSource
 
 from masis.api.roles import (
     calls_at_once,
@@ -26,16 +27,17 @@ from masis.api.roles import (
 from masis.audit.acceptance import accusations
 from masis.cli.check_models import check_named
 from masis.cli.group import INTERRUPTED, JobFailed
+from masis.cli.import_data import chosen_profile
 from masis.cli.local_models import download_missing
 from masis.cli.log import log_option, measured
 from masis.cli.options import (
     STDIO,
+    checked_input,
+    checked_output,
     chosen,
     database_option,
-    input_argument,
     open_with_progress,
     operator,
-    out_option,
     settings_options,
 )
 from masis.cli.output import ErrorReport, Interruption, Progress, say
@@ -54,9 +56,37 @@ from masis.services.health import models_asked
 from masis.settings import Settings, database_path
 
 
+def _cases(context: click.Context, parameter: click.Parameter, value: str) -> Path | str:
+    return value if context.params["engine"] == "ray" else checked_input(context, parameter, Path(value))
+
+
+def _out(context: click.Context, parameter: click.Parameter, value: str | None) -> Path | str | None:
+    if value is None or context.params["engine"] == "ray":
+        return value
+    return checked_output(context, parameter, Path(value))
+
+
 @click.command()
-@input_argument("cases")
+@click.argument("cases", callback=_cases)
 @settings_options
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    is_eager=True,
+    help="What audits: this process and its workers, into the database; or Ray (extra: ray), for inputs of any size, "
+    "into a folder of Parquet files. Default: local.",
+)
+@click.option("--address", metavar="ADDR", help="With --engine ray: the cluster. Default: Ray is started here.")
+@click.option(
+    "--as", "profile_name", metavar="PROFILE", help="With --engine ray: whose format CASES has (masis import)."
+)
+@click.option(
+    "--map",
+    "own",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="With --engine ray: a TOML file of your own that names the paths (docs/importing.md).",
+)
 @click.option(
     "--concurrency",
     type=click.IntRange(1, 64),
@@ -71,7 +101,12 @@ from masis.settings import Settings, database_path
     help="Begin no further audit that would cost more than this in all. What is under way is finished.",
 )
 @database_option
-@out_option(help="Also write the runs here, one JSON object a line ('-' for stdout).")
+@click.option(
+    "--out",
+    callback=_out,
+    help="Also write the runs here, one JSON object a line ('-' for stdout). With --engine ray: the folder for the "
+    "Parquet files (docs/scale.md).",
+)
 @click.option(
     "--again/--resume",
     default=False,
@@ -94,19 +129,26 @@ from masis.settings import Settings, database_path
 @click.pass_context
 def audit(
     context: click.Context,
-    cases: Path,
+    cases: Path | str,
+    engine: str,
+    address: str | None,
+    profile_name: str | None,
+    own: Path | None,
     models: tuple[str, ...],
     assignments: tuple[str, ...],
     concurrency: int | None,
     max_cost: float | None,
     db: Path | None,
-    out: Path | None,
+    out: Path | str | None,
     again: bool,
     retry_errors: bool,
     ask: bool,
     limit: int | None,
 ) -> None:
     """Audit every case of CASES, a file of JSON Lines ('-' for stdin), and keep the runs in the database.
+
+    With --engine ray CASES is a file or a folder of JSON Lines, Parquet or any format of 'masis import', here or at an
+    address that fsspec reads, and the audits go into the folder --out, by outcome; the database is left alone.
 
     One case a line: {"id": "1", "query": "...", "answer": "...", "evidence": [{"id": "1", "text": "..."}]}. Without an
     answer one is drafted from the evidence first. A line that can't be read is named with its cure, and the others are
@@ -122,11 +164,13 @@ def audit(
       masis audit cases.jsonl --model verifier=local:ORG/NAME
       masis audit cases.jsonl --model verifier=offline,openai:gpt-4o-mini
       cat cases.jsonl | masis audit - --out - | jq .final_quality_score
+      masis audit s3://bucket/answers/ --engine ray --address auto --out s3://bucket/audited/ --max-cost 500
 
     Ctrl-C stops after the audits under way and keeps what is finished; the same command then goes on from there.
 
     Exit code 0: every line was read and audited. 1: some were not. 2: wrong use. 130: interrupted.
     """  # noqa: D301 (click reads the backspace)
+    wanted = concurrency
     loaded = chosen(models, assignments)
     download_missing(loaded.settings)
     check_named(loaded)
@@ -138,6 +182,16 @@ def audit(
         concurrency = calls_at_once(settings)
         if ask:
             _ask(settings)
+    if engine == "ray":
+        _refuse(context, "db", "again", "retry_errors", "limit")
+        from masis.cli import audit_ray
+
+        profile = chosen_profile(profile_name, own)
+        audit_ray.run(context, str(cases), out, settings, profile, address, wanted, max_cost)
+        return
+    _refuse(context, "address", "profile_name", "own", engine="ray")
+    assert isinstance(cases, Path)
+    assert not isinstance(out, str)
     if out is not None and out != STDIO and out.exists() and cases != STDIO and out.samefile(cases):
         raise click.UsageError("--out names the file that is read. Name another.")
     job = _AuditJob(cases, settings, concurrency or 1, database_path(db), out, again, retry_errors, limit, max_cost)
@@ -152,6 +206,13 @@ def audit(
         raise JobFailed("Every audit failed: none has a score. What failed, and what to do, is named above.")
     if job.errors.count:
         raise JobFailed(f"{counted(job.errors.count, 'error')}, named above. Everything else is stored.")
+
+
+def _refuse(context: click.Context, *names: str, engine: str = "local") -> None:
+    """Raise UsageError where an option was given that belongs to the other engine."""
+    for parameter in context.command.params:
+        if parameter.name in names and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{parameter.opts[0]}: goes with --engine {engine} only.")
 
 
 def _ask(settings: Settings) -> None:

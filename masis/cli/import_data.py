@@ -67,7 +67,7 @@ def import_files(
 
     Exit code 0: everything was read. 1: some of it was not; the rest is stored. 2: wrong use.
     """  # noqa: D301 (click reads the backspace)
-    profile = _profile(profile_name, own)
+    profile = chosen_profile(profile_name, own)
     if dry_run:
         _show_all(files, profile, strict)
         return
@@ -89,7 +89,8 @@ def import_files(
         raise JobFailed(f"{counted(errors.count, 'error')}, named above. Everything else is stored.")
 
 
-def _profile(name: str | None, own: Path | None) -> Profile | None:
+def chosen_profile(name: str | None, own: Path | None) -> Profile | None:
+    """Return the profile of ``--as`` or ``--map``; None for our own format, or where neither is given."""
     if name is not None and own is not None:
         raise click.UsageError("--as and --map: give one of the two.")
     if own is not None:

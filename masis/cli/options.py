@@ -29,7 +29,8 @@ STDIO = Path("-")
 _SHOWN_WARNINGS = "masis.settings.warnings"
 
 
-def _checked_input(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+def checked_input(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    """Return a path to read, or several. Raises BadParameter where one is a folder or does not exist."""
     for path in value if isinstance(value, tuple) else (value,):
         if path == STDIO:
             continue
@@ -50,7 +51,8 @@ def _check_exists(path: Path) -> None:
         raise click.BadParameter(f"{printable(str(path))}: does not exist. Check the name and the folder.")
 
 
-def _checked_output(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+def checked_output(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+    """Return a path to write. Raises BadParameter where it is a folder, or where there is none to put it into."""
     return value if value is None else not_a_folder(_checked_place(ctx, param, value))
 
 
@@ -71,7 +73,7 @@ def _checked_place(_ctx: click.Context, _param: click.Parameter, value: Path) ->
 
 def input_argument(name: str, **options: Any) -> Callable[[F], F]:
     """An argument that is a file to read (or files, by ``nargs``), or ``-`` for stdin."""
-    return click.argument(name, type=click.Path(path_type=Path), callback=_checked_input, **options)
+    return click.argument(name, type=click.Path(path_type=Path), callback=checked_input, **options)
 
 
 def sources_argument(name: str, **options: Any) -> Callable[[F], F]:
@@ -84,7 +86,7 @@ def out_option(*, folders: bool = False, **options: Any) -> Callable[[F], F]:
 
     With ``folders`` it may be a folder that is there: the command itself calls ``not_a_folder`` where it writes a file.
     """
-    check = _checked_place if folders else _checked_output
+    check = _checked_place if folders else checked_output
     return click.option("--out", type=click.Path(path_type=Path), callback=check, **options)
 
 

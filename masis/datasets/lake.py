@@ -41,7 +41,12 @@ COLUMNS = (
     Column("digest", "string", "digest of the case's text (`Case.digest()`)"),
     Column("dataset", "string", "`metadata.dataset` of the case"),
     Column("source", "string", "file of the input the case came from"),
-    Column("source_row", "int64", "its row or line there, from 1"),
+    Column(
+        "source_offset",
+        "int64",
+        "where its row is counted from: a byte of JSON Lines, a row of Parquet; 0 in small files",
+    ),
+    Column("source_row", "int64", "its row or line from there, from 1"),
     Column("run_id", "string", "id of the run"),
     Column("finished_at", "timestamp", "when the audit ended, UTC"),
     Column("tier", "string", "why a person must see it: `must_look`, `not_certified` or `spot_check`"),
@@ -84,9 +89,10 @@ COLUMNS = (
 
 
 class Origin(TypedDict):
-    """Where a case came from: a file of the input, and the row or line in it, from 1."""
+    """Where a case came from: its file, and its row or line from 1, counted from ``source_offset``."""
 
     source: str
+    source_offset: int
     source_row: int
 
 
@@ -216,6 +222,7 @@ def filesystem_of(place: str) -> tuple[Any, str]:
     """
     from pyarrow import fs
 
+    place = place.removeprefix("file://")
     if "://" not in place:
         return fs.LocalFileSystem(), os.path.abspath(place)
     import fsspec

@@ -148,3 +148,13 @@ def database_path(named: str | Path | None = None, environment: Mapping[str, str
 def demo_database_path() -> Path:
     """The demo's own database, which ``masis demo --reset`` empties."""
     return data_folder() / "demo.db"
+
+
+def quiet_ray() -> None:
+    """Keep Ray, which is started after this, from sending usage statistics and from writing its own log to stderr.
+
+    What it starts inherits that.
+    """
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else it warns of tasks without an accelerator

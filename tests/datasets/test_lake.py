@@ -27,7 +27,7 @@ from masis.schema.case import Case
 from masis.schema.run import ReviewReason, Run
 from tests.store.factories import a_case, a_run
 
-ORIGIN = Origin(source="cases.jsonl", source_row=3)
+ORIGIN = Origin(source="cases.jsonl", source_offset=0, source_row=3)
 SCALE = Path(__file__).parents[2] / "docs" / "scale.md"
 
 

@@ -14,6 +14,7 @@ NEEDS = {
     "with_baml": ("baml_py",),
     "with_local": ("torch", "transformers"),
     "with_otel": ("opentelemetry.sdk",),
+    "with_ray": ("ray",),
     "with_retrievers": ("langchain_core", "llama_index"),
 }
 

@@ -49,6 +49,7 @@ ONLY_IN = {
     "llama_index": {"integrations"},
     "baml_py": {"integrations"},
     "opentelemetry": {"integrations"},
+    "ray": {"integrations"},
 }
 
 

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from statistics import median
+from typing import Protocol
 
 from masis.audit.concurrency import Flag, flag
 
@@ -24,6 +25,38 @@ REMEMBERED = 50
 """Replies after which a limit that was too high is tried again."""
 
 
+class Gate(Protocol):
+    """What every try at one address passes after it has its place: a rate that several processes share, say."""
+
+    def enter(self, still: Callable[[], bool]) -> bool:
+        """Wait until a try may be made, as long as ``still`` says so; returns whether it may."""
+        ...
+
+    def answered(self) -> None:
+        """Note a reply."""
+        ...
+
+    def refused(self, retry_after_s: float | None) -> None:
+        """Note that the server refused a try since it has too many, and for how long it asks to wait."""
+        ...
+
+
+class _Open:
+    """The gate of a process that shares no rate with others."""
+
+    def enter(self, still: Callable[[], bool]) -> bool:
+        return still()
+
+    def answered(self) -> None:
+        pass
+
+    def refused(self, retry_after_s: float | None) -> None:
+        pass
+
+
+_OPEN = _Open()
+
+
 class Limiter:
     """A limit on calls under way. Safe to use from several threads; ``most`` may be changed while in use.
 
@@ -33,7 +66,8 @@ class Limiter:
     server that queues calls lets them all run out of time.
     """
 
-    def __init__(self, most: int, *, adapts: bool = False) -> None:
+    def __init__(self, most: int, *, adapts: bool = False, gate: Gate = _OPEN) -> None:
+        self.gate = gate
         self._lock = threading.Lock()
         self._waiting: collections.deque[Flag] = collections.deque()
         self._most = most
@@ -161,6 +195,14 @@ class Limiter:
 
 _lock = threading.Lock()
 _limiters: dict[str, Limiter] = {}
+_gate_of: Callable[[str], Gate] | None = None
+
+
+def use_gates(gate_of: Callable[[str], Gate]) -> None:
+    """Let the tries at every address that this process calls from now on for the first time pass a gate of its own."""
+    global _gate_of
+    with _lock:
+        _gate_of = gate_of
 
 
 def limiter(address: str, most: int, *, adapts: bool = False) -> Limiter:
@@ -168,7 +210,7 @@ def limiter(address: str, most: int, *, adapts: bool = False) -> Limiter:
     with _lock:
         found = _limiters.get(address)
         if found is None:
-            found = _limiters[address] = Limiter(most, adapts=adapts)
+            found = _limiters[address] = Limiter(most, adapts=adapts, gate=_gate_of(address) if _gate_of else _OPEN)
     if found.most != most:
         found.most = most
     return found

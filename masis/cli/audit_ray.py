@@ -1,0 +1,109 @@
+"""``masis audit --engine ray``: the same audits on Ray, into a folder of Parquet files; run again, it goes on."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+import click
+
+from masis.api.roles import unpriced_models
+from masis.cli.group import INTERRUPTED, JobFailed
+from masis.cli.log import measured
+from masis.cli.output import ErrorReport, Interruption, Progress, printable, say
+from masis.datasets.mapping import Profile
+from masis.errors import InputError
+from masis.integrations.ray import RayAudit, Report, Totals, audit_on_ray
+from masis.llm.prices import dollars
+from masis.schema.wording import counted
+from masis.settings import Settings
+
+
+def run(
+    context: click.Context,
+    cases: str,
+    out: str | object,
+    settings: Settings,
+    profile: Profile | None,
+    address: str | None,
+    workers: int | None,
+    max_cost: float | None,
+) -> None:
+    """Audit what is not audited yet, with progress, and say what was done."""
+    if cases == "-" or not isinstance(out, str) or out == "-":
+        raise click.UsageError("--engine ray: name a file or a folder to read, and with --out a folder to write.")
+    if max_cost is not None and (unpriced := unpriced_models(settings)):
+        raise click.UsageError(f"--max-cost: no price is known for {', '.join(unpriced)} (docs/models.md).")
+    job = RayAudit(cases, out, settings, profile, address, workers, max_cost)
+    began = time.monotonic()
+    with (
+        measured(settings),
+        Interruption("Stopping after the audits under way (Ctrl-C again to drop them).") as stop,
+        Progress("Auditing", None) as progress,
+    ):
+        errors = ErrorReport(progress)
+
+        def watch(totals: Totals, total: int, before: int) -> bool:
+            progress.move(before + totals.size, pace(totals, total - before, time.monotonic() - began).note())
+            return stop.asked
+
+        try:
+            report = audit_on_ray(job, watch, errors.add)
+        except InputError as error:
+            raise click.UsageError(printable(str(error))) from error
+    _say_end(report, out, time.monotonic() - began)
+    if stop.asked and not report.complete:
+        say("Interrupted. What is finished is written; the same command goes on from here.")
+        context.exit(INTERRUPTED)
+    if report.totals.failed:
+        raise JobFailed(f"{counted(report.totals.failed, 'case')} could not be audited: see outcome=failed in {out}.")
+    if not report.complete and not report.totals.exhausted:
+        raise JobFailed("Not everything was audited. The same command goes on from here.")
+
+
+class Pace(NamedTuple):
+    """How far a job is, and how fast: cases a second, and seconds left; None where nothing was written yet."""
+
+    totals: Totals
+    rate: float
+    left_s: float | None
+
+    def note(self) -> str:
+        """Return that in words."""
+        cost = f", {dollars(self.totals.cost_usd)}" if self.totals.calls else ""
+        left = "" if self.left_s is None else f", about {_duration(self.left_s)} left"
+        failed = f", {self.totals.failed:,} failed" if self.totals.failed else ""
+        return f"{self.totals.cases:,} audited, {self.rate:.1f} a second{cost}{failed}{left}"
+
+
+def pace(totals: Totals, size: int, seconds: float) -> Pace:
+    """Return the pace of a job that has ``size`` bytes of input to audit and has run for so long."""
+    left = seconds * (size - totals.size) / totals.size if totals.size else None
+    return Pace(totals, totals.cases / max(seconds, 1e-9), left)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return counted(round(seconds), "second")
+    if seconds < 90 * 60:
+        return counted(round(seconds / 60), "minute")
+    return counted(round(seconds / 3600), "hour")
+
+
+def _say_end(report: Report, out: str, seconds: float) -> None:
+    totals = report.totals
+    if not totals.cases and report.complete:
+        say("Everything was audited before.")
+    else:
+        say(
+            f"{counted(totals.cases, 'case')} in {_duration(seconds)} ({totals.cases / max(seconds, 1e-9):.1f} a "
+            f"second): {totals.accepted:,} auto-accepted, {totals.needs_review:,} need review, "
+            f"{totals.failed:,} failed."
+        )
+    if totals.incomplete:
+        say(f"{counted(totals.incomplete, 'audit')} left something unscored after a failure: the column incomplete.")
+    if totals.calls:
+        say(f"{totals.calls:,} calls, {totals.tokens:,} tokens, {dollars(totals.cost_usd)}.")
+    if totals.exhausted:
+        say("The limit of --max-cost was reached: the same command with a higher one goes on from here.")
+    say(f"Audits: {out}")

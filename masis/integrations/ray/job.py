@@ -1,0 +1,245 @@
+"""The driver: what is still to be done, handed to Ray Data; progress; and an end that leaves no process behind."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import math
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from masis.api.roles import calls_at_once, uses_models, with_concurrency
+from masis.datasets.mapping import Profile
+from masis.errors import InputError, MissingExtra
+from masis.integrations.ray import inputs, shards
+from masis.integrations.ray.auditor import Auditor, Work
+from masis.integrations.ray.inputs import Part
+from masis.integrations.ray.ledger import Ledger, Totals
+from masis.integrations.ray.permits import AllPermits
+from masis.settings import Settings
+from masis.settings.environment import quiet_ray
+
+STORE_BYTES = 256 * 2**20
+"""Ray's object store on a machine of our own: only chunks pass through it, and Ray Data lets few wait."""
+AUDITS_A_CALL = 4
+"""Audits under way for each call to a model that may be: while one reads a reply, another has its call."""
+READERS = 4
+"""Parts that are read at once: one reader feeds many auditors."""
+LOOKED_S = 1.0
+"""How often progress is asked for."""
+
+
+class RayAudit(NamedTuple):
+    """An audit on Ray.
+
+    Args:
+        place: A file or folder to read, or an address that fsspec reads.
+        out: The folder to write, or such an address.
+        settings: Those of the audits.
+        profile: Whose format the input has; recognised where None.
+        address: The cluster; None starts Ray on this machine.
+        workers: Audits (with models: calls to each provider) at once; None is the number of cores.
+        max_cost: US dollars, over all workers.
+        tries: How often an audit is begun that raises, or ends its worker.
+        chunk: Cases that are written together.
+        part_bytes: The size of the parts that large files are read in.
+
+    """
+
+    place: str
+    out: str
+    settings: Settings
+    profile: Profile | None = None
+    address: str | None = None
+    workers: int | None = None
+    max_cost: float | None = None
+    tries: int = 3
+    chunk: int = inputs.CHUNK_CASES
+    part_bytes: int = inputs.PART_BYTES
+
+
+class Report(NamedTuple):
+    """What a try of the job came to: ``total`` and ``before`` in bytes of the input; complete or not."""
+
+    totals: Totals
+    total: int
+    before: int
+    complete: bool
+
+
+Watch = Callable[[Totals, int, int], bool]
+"""Called once a second with what is done, the bytes of the input, and those done before; returns whether to stop."""
+
+
+def audit_on_ray(
+    job: RayAudit,
+    watch: Watch = lambda totals, total, before: False,
+    failed: Callable[[str], object] = lambda error: None,
+) -> Report:
+    """Audit what is not audited yet, and return what was done.
+
+    Args:
+        job: What to audit.
+        watch: Is shown the progress; the audits under way are finished once it returns True.
+        failed: Is given the message of each case that was set aside, up to a limit.
+
+    Raises:
+        MissingExtra: Ray is not installed.
+        InputError: The input can't be read, or the output folder holds something else.
+
+    """
+    _check_installed()
+    parts = inputs.parts_of(job.place, job.part_bytes)
+    lake = shards.Lake(job.out)
+    profile = job.profile.name if job.profile else None
+    lake.prepare(shards.made_of(parts, job.settings.of_audit(), profile, job.chunk))
+    done = lake.done()
+    left = [part for part in parts if not (part.name in done and done[part.name].whole)]
+    total = sum(part.size for part in parts)
+    before = total - sum(part.size - sum(done[part.name].chunks.values() if part.name in done else ()) for part in left)
+    if not left:
+        return Report(Totals(), total, before, True)
+    with _cluster(job) as (ray, cores):
+        ledger = _named(ray, Ledger, f"masis-ledger-{_digest(job.out)}").remote(job.tries, job.max_cost)
+        permits = _named(ray, AllPermits, "masis-permits", shared=True).remote()
+        with _watched(ray, ledger, lambda totals: watch(totals, total, before), failed):
+            complete = _run(
+                job, left, {name: tuple(each.chunks) for name, each in done.items()}, cores, ledger, permits
+            )
+        totals: Totals = ray.get(ledger.totals.remote())
+        for error in ray.get(ledger.errors.remote()):
+            failed(error)
+        ray.kill(ledger)
+    return Report(totals, total, before, complete)
+
+
+def _run(
+    job: RayAudit,
+    left: list[Part],
+    done: dict[str, tuple[int, ...]],
+    cores: int,
+    ledger: Any,
+    permits: Any,
+) -> bool:
+    """Let Ray Data read and audit; returns whether every shard is complete."""
+    from ray import data
+
+    place, profile, size = job.place, job.profile, job.chunk
+
+    def read(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        part = Part(**row)
+        return (chunk._asdict() for chunk in inputs.chunks_of(part, place, profile, size, done.get(part.name, ())))
+
+    work, workers = _work(job, cores)
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    context = data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    context.target_max_block_size = 1  # a block for each chunk: they are what is handed out, not megabytes of rows
+    dataset = data.from_items([part._asdict() for part in left], override_num_blocks=len(left))
+    # Readers mostly wait for the auditors: were they counted as cores, they would keep one from auditing.
+    chunks = dataset.flat_map(read, num_cpus=0, compute=data.TaskPoolStrategy(size=min(len(left), workers, READERS)))
+    audited = chunks.map_batches(
+        Auditor,
+        fn_constructor_args=(work, ledger, permits),
+        batch_size=1,
+        compute=data.ActorPoolStrategy(
+            min_size=1, max_size=workers, initial_size=workers, max_tasks_in_flight_per_actor=2
+        ),
+        num_cpus=1,
+    )
+    return all(row["complete"] for row in audited.iter_rows())
+
+
+def _work(job: RayAudit, cores: int) -> tuple[Work, int]:
+    """What each worker does, and how many there are: with models they share the calls at once that were asked for."""
+    calls = max(1, job.workers or calls_at_once(job.settings))
+    if not uses_models(job.settings):
+        return Work(job.settings, job.out, 1, job.tries, job.max_cost is not None), job.workers or cores
+    workers = min(cores, calls)
+    each = math.ceil(calls / workers)
+    settings = with_concurrency(job.settings, each)
+    return Work(settings, job.out, each * AUDITS_A_CALL, job.tries, job.max_cost is not None), workers
+
+
+def _check_installed() -> None:
+    if importlib.util.find_spec("ray") is None:
+        raise MissingExtra("--engine ray needs the package Ray: pip install '.[ray]' (or 'masis-workbench[ray]').")
+
+
+@contextmanager
+def _cluster(job: RayAudit) -> Iterator[tuple[Any, int]]:
+    """Give Ray and its cores: the cluster named, the one this process is in, else one of our own that ends with it."""
+    quiet_ray()
+    import ray
+
+    if ray.is_initialized():
+        yield ray, _cores(ray)
+        return
+    folder = None if job.address else tempfile.mkdtemp(prefix="masis-ray-")
+    own = (
+        {}
+        if job.address
+        else {
+            "num_cpus": job.workers if job.workers and not uses_models(job.settings) else None,
+            "object_store_memory": STORE_BYTES,
+            "include_dashboard": False,
+            "_temp_dir": folder,
+        }
+    )
+    ray.init(address=job.address or "local", namespace="masis", logging_level="ERROR", log_to_driver=False, **own)
+    try:
+        yield ray, _cores(ray)
+    finally:
+        ray.shutdown()
+        if folder:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _cores(ray: Any) -> int:
+    return max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+
+def _named(ray: Any, kind: type, name: str, *, shared: bool = False) -> Any:
+    """Return an actor class whose actor has a name, takes no core and lives on the driver's node, which it ends with.
+
+    Raises InputError where there is one of that name which is not shared.
+    """
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    options = {"name": name, "num_cpus": 0, "scheduling_strategy": here, "get_if_exists": shared}
+    if not shared and any(each["name"] == name for each in ray.util.list_named_actors(all_namespaces=True)):
+        raise InputError("is being written by another audit", cure="Wait for its end.", field="--out")
+    return ray.remote(kind).options(**options)
+
+
+def _digest(out: str) -> str:
+    return blake2b(out.encode(), digest_size=8).hexdigest()
+
+
+@contextmanager
+def _watched(ray: Any, ledger: Any, watch: Callable[[Totals], bool], failed: Callable[[str], object]) -> Iterator[None]:
+    """Show progress from another thread while the dataset is worked off; ask the ledger to stop when it is asked to."""
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(LOOKED_S):
+            totals, errors = ray.get([ledger.totals.remote(), ledger.errors.remote()])
+            for error in errors:
+                failed(error)
+            if watch(Totals(*totals)):
+                ledger.stop.remote()
+
+    thread = threading.Thread(target=look, name="progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(10)

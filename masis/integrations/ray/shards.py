@@ -1,0 +1,162 @@
+"""The output folder: shards by outcome, whole or not at all, and the marks of what is complete.
+
+A shard becomes at most one file in the folder of each outcome, always of the same name: written again, it takes the
+place of what was there. ``_masis/audit.json`` says what the folder was made of, ``_masis/done/PART/`` has an empty file
+for each complete shard.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+from masis.datasets.lake import OUTCOMES, filesystem_of, write_file
+from masis.errors import InputError
+from masis.integrations.ray.inputs import Chunk, Part
+
+STATE = "_masis"
+
+
+class Done(NamedTuple):
+    """What is complete of a part: numbers of chunks with the bytes of input behind them, and whether that is all."""
+
+    chunks: dict[int, int]
+    whole: bool
+
+
+class Lake:
+    """A folder of audited cases that is being written; ``place`` is a path, or an address that fsspec reads."""
+
+    def __init__(self, place: str) -> None:
+        from pyarrow import fs
+
+        self.place = place
+        self._files, self._root = filesystem_of(place)
+        self._local = isinstance(self._files, fs.LocalFileSystem)
+
+    def prepare(self, made_of: Mapping[str, Any]) -> None:
+        """Make the folder, or check that it was made of the same; remove what a killed worker left unfinished.
+
+        Raises InputError where the folder holds something else, or audits with other settings or of another input.
+        """
+        about = f"{self._root}/{STATE}/audit.json"
+        if self._exists(about):
+            self._check(json.loads(self._read(about)), made_of)
+        else:
+            if any(self._listed(self._root)):
+                raise InputError("holds other files", cure="Name a new folder.", file=self.place)
+            for folder in (*(f"outcome={outcome}" for outcome in OUTCOMES), STATE, f"{STATE}/done"):
+                self._files.create_dir(f"{self._root}/{folder}", recursive=True)
+            self._put(about, json.dumps(made_of, ensure_ascii=False, indent=1, sort_keys=True).encode())
+        for outcome in OUTCOMES:
+            for each in self._listed(f"{self._root}/outcome={outcome}"):
+                if each.base_name.startswith("."):
+                    self._files.delete_file(each.path)
+
+    def done(self) -> dict[str, Done]:
+        """Return what is complete, by part."""
+        from pyarrow import fs
+
+        found: dict[str, dict[int, int]] = defaultdict(dict)
+        last: dict[str, int] = {}
+        folder = f"{self._root}/{STATE}/done"
+        for each in self._files.get_file_info(fs.FileSelector(folder, recursive=True, allow_not_found=True)):
+            if each.type != fs.FileType.File or each.base_name.startswith("."):
+                continue
+            part = each.path.rpartition("/")[0].rpartition("/")[2]
+            number, size, *end = each.base_name.split("-")
+            found[part][int(number)] = int(size)
+            if end:
+                last[part] = int(number)
+        return {part: Done(chunks, last.get(part) == len(chunks) - 1) for part, chunks in found.items()}
+
+    def written(self, shard: str) -> dict[int, dict[str, Any]]:
+        """Return the rows of a shard that are written, by their number in the input, with their outcome."""
+        from pyarrow import parquet
+
+        rows: dict[int, dict[str, Any]] = {}
+        for outcome in OUTCOMES:
+            path = self._path(shard, outcome)
+            if self._exists(path):
+                with self._files.open_input_file(path) as stream:
+                    for row in parquet.ParquetFile(stream).read().to_pylist():
+                        rows[row["source_row"]] = row | {"outcome": outcome}
+        return rows
+
+    def write(self, shard: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Write all rows of a shard: a file for each outcome that occurs, ordered as in the input."""
+        by_outcome: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+        for row in sorted(rows, key=lambda row: int(row["source_row"])):
+            by_outcome[row["outcome"]].append(row)
+        for outcome, held in by_outcome.items():
+            stream = io.BytesIO()
+            write_file(held, stream)
+            self._put(self._path(shard, outcome), stream.getvalue())
+
+    def complete(self, chunk: Chunk) -> None:
+        """Mark a shard as complete."""
+        end = "-last" if chunk.last else ""
+        folder = f"{self._root}/{STATE}/done/{chunk.part}"
+        self._files.create_dir(folder, recursive=True)
+        self._put(f"{folder}/{chunk.number:06d}-{chunk.size}{end}", b"")
+
+    def _path(self, shard: str, outcome: str) -> str:
+        return f"{self._root}/outcome={outcome}/{shard}.parquet"
+
+    def _check(self, before: Mapping[str, Any], made_of: Mapping[str, Any]) -> None:
+        for key, what in (
+            ("settings", "with other settings"),
+            ("profile", "as another format"),
+            ("chunk", "in chunks"),
+        ):
+            if before.get(key) != made_of.get(key):
+                raise InputError(f"holds audits made {what}", cure="Name a new folder.", file=self.place)
+        earlier: dict[str, int] = before.get("parts", {})
+        now: dict[str, int] = made_of["parts"]
+        if changed := sorted(name for name, size in earlier.items() if now.get(name) != size):
+            raise InputError(
+                f"holds audits of another input ({len(changed)} of {len(earlier)} parts differ)",
+                cure="Name a new folder, or the input as it was.",
+                file=self.place,
+            )
+        if now != earlier:  # files were added
+            about = json.dumps(made_of, ensure_ascii=False, indent=1, sort_keys=True).encode()
+            self._put(f"{self._root}/{STATE}/audit.json", about)
+
+    def _put(self, path: str, content: bytes) -> None:
+        """Write a file whole or not at all: object storage does, a folder needs a renaming."""
+        folder, _, name = path.rpartition("/")
+        unfinished = f"{folder}/.{name}.{uuid4().hex}" if self._local else path
+        with self._files.open_output_stream(unfinished) as stream:
+            stream.write(content)
+        if self._local:
+            self._files.move(unfinished, path)
+
+    def _read(self, path: str) -> bytes:
+        with self._files.open_input_stream(path) as stream:
+            return bytes(stream.read())
+
+    def _exists(self, path: str) -> bool:
+        from pyarrow import fs
+
+        return bool(self._files.get_file_info(path).type == fs.FileType.File)
+
+    def _listed(self, folder: str) -> list[Any]:
+        from pyarrow import fs
+
+        return list(self._files.get_file_info(fs.FileSelector(folder, allow_not_found=True)))
+
+
+def made_of(parts: Iterable[Part], settings: Mapping[str, Any], profile: str | None, chunk: int) -> dict[str, Any]:
+    """Return what a folder is made of, as ``audit.json`` records it: parts with their sizes, settings, format."""
+    return {
+        "version": 1,
+        "parts": {part.name: part.size for part in parts},
+        "settings": dict(settings),
+        "profile": profile,
+        "chunk": chunk,
+    }

@@ -1,0 +1,392 @@
+"""The parts of audits on Ray that need no Ray: the input in chunks, the ledger, the permits, the output folder."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet as parquet
+import pytest
+
+from masis.datasets.lake import Origin, failed_row, open_lake
+from masis.errors import InputError
+from masis.integrations.ray.inputs import Chunk, cases_of, chunks_of, parts_of
+from masis.integrations.ray.ledger import Ledger, Spent
+from masis.integrations.ray.permits import ClusterGate, Permits
+from masis.integrations.ray.shards import Lake, made_of
+from tests.cli.running import case, lines
+from tests.store.factories import a_case
+
+NUMBERED = [case(f"case-{number}", query=f"How long is bridge {number}?") for number in range(40)]
+
+
+def read(place: Path | str, *, part_bytes: int = 2**20, size: int = 7) -> list[Chunk]:
+    parts = parts_of(str(place), part_bytes)
+    return [chunk for part in parts for chunk in chunks_of(part, str(place), None, size)]
+
+
+def ids(chunks: list[Chunk]) -> list[str]:
+    return [found.id for chunk in chunks for _, found, _ in cases_of(chunk) if found is not None]
+
+
+# --- the input
+
+
+@pytest.mark.parametrize("part_bytes", [150, 333, 334, 1000, 2**20])
+def test_every_line_is_read_once_wherever_the_file_is_cut(tmp_path: Path, part_bytes: int) -> None:
+    file = tmp_path / "cases.jsonl"
+    file.write_bytes(lines(*NUMBERED))
+    chunks = read(file, part_bytes=part_bytes)
+    assert ids(chunks) == [each["id"] for each in NUMBERED]
+    assert len({chunk.shard for chunk in chunks}) == len(chunks)
+
+
+@pytest.mark.parametrize("cut", [-1, 0, 1])
+def test_a_cut_at_the_end_of_a_line_loses_and_repeats_nothing(tmp_path: Path, cut: int) -> None:
+    file = tmp_path / "cases.jsonl"
+    file.write_bytes(lines(*NUMBERED))
+    first = len(lines(*NUMBERED[:13]))
+    assert ids(read(file, part_bytes=first + cut)) == [each["id"] for each in NUMBERED]
+
+
+def test_the_last_line_needs_no_line_break(tmp_path: Path) -> None:
+    file = tmp_path / "cases.jsonl"
+    file.write_bytes(lines(*NUMBERED).rstrip())
+    assert ids(read(file, part_bytes=500)) == [each["id"] for each in NUMBERED]
+
+
+def test_a_row_is_found_again_by_its_offset_and_number(tmp_path: Path) -> None:
+    file = tmp_path / "cases.jsonl"
+    file.write_bytes(lines(*NUMBERED))
+    for chunk in read(file, part_bytes=1000):
+        content = file.read_bytes()[max(chunk.offset - 1, 0) :]
+        rest = content if chunk.offset == 0 else content[content.index(b"\n") + 1 :]
+        for row, found, _ in cases_of(chunk):
+            assert found is not None
+            assert json.loads(rest.splitlines()[row - 1])["id"] == found.id
+
+
+def test_a_folder_is_read_with_its_files_of_every_kind(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(lines(*NUMBERED[:10]))
+    (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(lines(*NUMBERED[10:20])))
+    table = pyarrow.Table.from_pylist(NUMBERED[20:])
+    (tmp_path / "inner").mkdir()
+    parquet.write_table(table, tmp_path / "inner" / "c.parquet", row_group_size=6)
+    (tmp_path / "_SUCCESS").write_bytes(b"")
+    (tmp_path / "notes.txt").write_text("no input", encoding="utf-8")
+    assert sorted(ids(read(tmp_path))) == sorted(each["id"] for each in NUMBERED)
+    assert sorted(ids(read(tmp_path, part_bytes=900))) == sorted(each["id"] for each in NUMBERED)
+
+
+def test_a_profile_of_another_tool_is_recognised_in_every_part(tmp_path: Path) -> None:
+    rows = [
+        {
+            "user_input": f"How long is bridge {n}?",
+            "response": "120 metres.",
+            "retrieved_contexts": ["It is 120 metres."],
+        }
+        for n in range(20)
+    ]
+    file = tmp_path / "ragas.jsonl"
+    file.write_bytes(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
+    found = [found for chunk in read(file, part_bytes=400) for _, found, _ in cases_of(chunk)]
+    assert [each.query for each in found if each] == [row["user_input"] for row in rows]
+
+
+def test_object_storage_is_read_like_a_folder(tmp_path: Path) -> None:
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    memory.pipe("/in/cases.jsonl", lines(*NUMBERED))
+    try:
+        chunks = read("memory://in", part_bytes=900)
+        assert ids(chunks) == [each["id"] for each in NUMBERED]
+        assert chunks[0].source == "memory://in/cases.jsonl"
+    finally:
+        memory.rm("/in", recursive=True)
+
+
+def test_a_row_that_is_no_case_keeps_its_place_with_its_problem(tmp_path: Path) -> None:
+    file = tmp_path / "cases.jsonl"
+    file.write_bytes(lines(NUMBERED[0]) + b"{broken\n" + lines(NUMBERED[1]))
+    [chunk] = read(file)
+    found = list(cases_of(chunk))
+    assert [row for row, _, _ in found] == [1, 2, 3]
+    assert found[1][1] is None
+    assert "line 2" in (found[1][2] or "")
+
+
+def test_what_is_done_is_not_read_out_again_and_the_names_stay(tmp_path: Path) -> None:
+    file = tmp_path / "cases.jsonl"
+    file.write_bytes(lines(*NUMBERED))
+    [part] = parts_of(str(file))
+    every = list(chunks_of(part, str(file), None, 7))
+    left = list(chunks_of(part, str(file), None, 7, done={0, 2, 5}))
+    assert [chunk.number for chunk in left] == [1, 3, 4]
+    assert [chunk for chunk in every if chunk.number in (1, 3, 4)] == left
+    assert [chunk.last for chunk in every] == [False] * 5 + [True]
+    assert sum(chunk.size for chunk in every) == part.size
+
+
+def test_an_input_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not exist"):
+        parts_of(str(tmp_path / "none.jsonl"))
+    with pytest.raises(InputError, match="holds no file that can be read"):
+        parts_of(str(tmp_path))
+
+
+# --- the output
+
+
+def a_row(number: int, outcome: str = "failed") -> dict[str, object]:
+    row = failed_row(a_case(f"case-{number}"), "no", Origin(source="x", source_offset=0, source_row=number))
+    return row | {"outcome": outcome}
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    made = Lake(str(tmp_path / "out"))
+    made.prepare(ABOUT)
+    return made
+
+
+ABOUT = {"parts": {"a": 1}, "settings": {"seed": 1}, "profile": None, "chunk": 50}
+
+
+def test_a_shard_that_is_written_again_takes_the_place_of_what_was_there(lake: Lake) -> None:
+    lake.write("part-000000", [a_row(1), a_row(2, "accepted")])
+    assert sorted(lake.written("part-000000")) == [1, 2]
+    lake.write("part-000000", [*lake.written("part-000000").values(), a_row(3)])
+    assert sorted(open_lake(lake.place).to_table().column("source_row").to_pylist()) == [1, 2, 3]
+    assert {row["outcome"] for row in lake.written("part-000000").values()} == {"accepted", "failed"}
+
+
+def test_what_a_killed_worker_left_is_removed(lake: Lake) -> None:
+    left = Path(lake.place) / "outcome=accepted" / ".part-000000.parquet.abc"
+    left.write_bytes(b"half")
+    lake.prepare(ABOUT)
+    assert not left.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"settings": {"seed": 2}}, "other settings"),
+        ({"chunk": 10}, "in chunks"),
+        ({"parts": {"a": 2}}, "of another input"),
+        ({"parts": {}}, "of another input"),
+    ],
+)
+def test_a_folder_that_was_made_of_something_else_is_refused(lake: Lake, change: dict[str, object], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        lake.prepare(ABOUT | change)
+
+
+def test_files_may_be_added_to_the_input(lake: Lake) -> None:
+    lake.prepare(ABOUT | {"parts": {"a": 1, "b": 5}})
+    with pytest.raises(InputError, match="of another input"):
+        lake.prepare(ABOUT)
+
+
+def test_a_folder_of_other_files_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(InputError, match="holds other files"):
+        Lake(str(tmp_path)).prepare(ABOUT)
+
+
+def test_what_is_complete_is_known_from_the_marks(lake: Lake, tmp_path: Path) -> None:
+    file = tmp_path / "cases.jsonl"
+    file.write_bytes(lines(*NUMBERED))
+    [part] = parts_of(str(file))
+    chunks = list(chunks_of(part, str(file), None, 7))
+    for chunk in chunks[1:]:
+        lake.complete(chunk)
+    found = lake.done()[part.name]
+    assert (sorted(found.chunks), found.whole) == ([1, 2, 3, 4, 5], False)
+    lake.complete(chunks[0])
+    assert lake.done()[part.name].whole
+    assert sum(lake.done()[part.name].chunks.values()) == part.size
+
+
+def test_the_record_names_no_setting_that_changes_no_result(tmp_path: Path) -> None:
+    file = tmp_path / "cases.jsonl"
+    file.write_bytes(lines(*NUMBERED))
+    about = made_of(parts_of(str(file)), {"seed": 1}, None, 50)
+    assert json.loads(json.dumps(about)) == about
+    assert list(about["parts"].values()) == [file.stat().st_size]
+
+
+# --- the ledger
+
+
+def test_a_case_that_ends_its_worker_again_and_again_is_set_aside() -> None:
+    ledger = Ledger(3, None)
+    for number in (1, 2, 3):
+        begun = ledger.start("s")
+        assert begun.token == number
+        assert begun.suspects == (() if number == 1 else (7,))
+        assert ledger.begin("s", 7, 0.0) == ("audit", number)
+    ledger.start("s")
+    assert ledger.begin("s", 7, 0.0) == ("set_aside", 3)
+    ledger.set_aside("s", 7, "the worker ended")
+    assert ledger.totals().failed == 1
+    assert ledger.errors() == ["the worker ended"]
+    assert ledger.errors() == []
+
+
+def test_an_audit_that_ended_is_no_suspect() -> None:
+    ledger = Ledger(3, None)
+    ledger.start("s")
+    ledger.begin("s", 1, 0.0)
+    ledger.ended("s", 1, Spent("accepted"))
+    ledger.begin("s", 2, 0.0)
+    assert ledger.start("s").suspects == (2,)
+
+
+def test_what_a_dead_worker_had_not_written_counts_once() -> None:
+    ledger = Ledger(3, None)
+    ledger.start("s")
+    ledger.ended("s", 1, Spent("accepted"))
+    ledger.written("s")
+    ledger.ended("s", 2, Spent("accepted", cost_usd=0.5))
+    ledger.start("s")
+    ledger.ended("s", 2, Spent("accepted", cost_usd=0.5))
+    assert ledger.totals().accepted == 2
+    assert ledger.totals().cost_usd == 1.0  # it was paid twice
+
+
+def test_the_cost_of_the_whole_cluster_stays_under_the_limit() -> None:
+    ledger = Ledger(3, 1.0)
+    begun = [ledger.begin(f"s{n}", n, 0.3)[0] for n in range(5)]
+    assert begun == ["audit", "audit", "audit", "stop", "stop"]
+    ledger.ended("s0", 0, Spent("accepted", cost_usd=0.1))  # cheaper than estimated: there is room for more
+    assert ledger.begin("s5", 5, 0.3)[0] == "audit"
+    assert ledger.totals().exhausted
+
+
+def test_only_the_newest_try_may_write() -> None:
+    ledger = Ledger(3, None)
+    first, second = ledger.start("s").token, ledger.start("s").token
+    assert not ledger.may_write("s", first)
+    assert ledger.may_write("s", second)
+
+
+def test_nothing_begins_after_a_stop() -> None:
+    ledger = Ledger(3, None)
+    ledger.stop()
+    assert ledger.begin("s", 1, 0.0)[0] == "stop"
+
+
+# --- the permits
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Provider:
+    """Answers ``budget`` calls in each second, and refuses more with the time until the next second begins."""
+
+    def __init__(self, budget: int, clock: Clock) -> None:
+        self.budget, self.clock = budget, clock
+        self.second, self.taken, self.served, self.refused = -1, 0, 0, 0
+
+    def call(self) -> float | None:
+        if int(self.clock.now) != self.second:
+            self.second, self.taken = int(self.clock.now), 0
+        if self.taken >= self.budget:
+            self.refused += 1
+            return self.second + 1 - self.clock.now
+        self.taken += 1
+        self.served += 1
+        return None
+
+
+def simulated(permits: Permits, provider: Provider, clock: Clock, seconds: float, callers: int = 32) -> None:
+    """Let callers ask for permits as fast as they get them, on a clock of the test's own."""
+    due = [clock.now] * callers
+    end = clock.now + seconds
+    permitted = [False] * callers
+    while (first := min(due)) < end:
+        clock.now = max(clock.now, first)
+        caller = due.index(first)
+        if not permitted[caller]:
+            permitted[caller], wait = permits.take()
+            due[caller] = clock.now + wait + (0.0 if permitted[caller] else 1e-6)
+            continue
+        refused = provider.call()
+        permitted[caller] = False
+        if refused is None:
+            permits.answered()
+            due[caller] = clock.now + 0.2
+        else:
+            permits.refused(refused)
+            due[caller] = clock.now + max(refused, 0.05)
+
+
+@pytest.mark.parametrize("budget", [5, 20, 60])
+def test_the_rate_that_a_provider_allows_is_found_and_kept(budget: int) -> None:
+    clock = Clock()
+    permits, provider = Permits(clock), Provider(budget, clock)
+    simulated(permits, provider, clock, 20)
+    served, refused = provider.served, provider.refused
+    simulated(permits, provider, clock, 200)
+    assert (provider.served - served) / 200 >= 0.9 * budget
+    assert (provider.served - served + provider.refused - refused) / 200 <= 1.05 * budget
+
+
+def test_a_budget_that_grows_is_used() -> None:
+    clock = Clock()
+    permits, provider = Permits(clock), Provider(10, clock)
+    simulated(permits, provider, clock, 60)
+    provider.budget = 20
+    simulated(permits, provider, clock, 200)
+    served = provider.served
+    simulated(permits, provider, clock, 60)
+    assert (provider.served - served) / 60 >= 0.8 * 20
+
+
+def test_without_a_refusal_nobody_waits() -> None:
+    assert Permits(Clock()).take() == (True, 0.0)
+
+
+def test_nobody_calls_while_a_provider_asks_to_wait() -> None:
+    clock = Clock()
+    permits = Permits(clock)
+    permits.answered()
+    permits.refused(3.0)
+    clock.now = 2.9
+    assert permits.take()[0] is False
+    clock.now = 3.1
+    assert permits.take()[0] is True
+
+
+class Scripted:
+    def __init__(self, answers: Iterator[tuple[bool, float]]) -> None:
+        self.answers = answers
+
+    def take(self) -> tuple[bool, float]:
+        return next(self.answers)
+
+    def answered(self) -> None: ...
+
+    def refused(self, retry_after_s: float | None) -> None: ...
+
+
+def test_a_gate_asks_again_until_it_has_a_permit_and_waits_for_its_turn() -> None:
+    slept: list[float] = []
+    gate = ClusterGate(Scripted(iter([(False, 0.5), (True, 0.2)])), slept.append)
+    assert gate.enter(lambda: True)
+    assert slept == [0.5, 0.2]
+
+
+def test_a_gate_gives_up_once_the_run_is_cancelled() -> None:
+    gate = ClusterGate(Scripted(iter([(False, 0.5)])), lambda seconds: None)
+    asked = iter([True, False])
+    assert not gate.enter(lambda: next(asked))
