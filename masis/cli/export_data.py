@@ -100,6 +100,7 @@ def export(context: click.Context, /, form: str, encoding: str, out: Path, manif
     workbench = open_existing(given.pop("db"))
     if form in WHOLE:
         _refuse_filters(context, form)
+        _warn_of_hidden(workbench, form)
         with whole_file(out) as stream:
             written = _write_whole(form, workbench, stream)
         say(f"{counted(written, 'line')} written{'' if out == STDIO else f' to {out}'}.")
@@ -107,6 +108,7 @@ def export(context: click.Context, /, form: str, encoding: str, out: Path, manif
     if form == "hf" and out == STDIO:
         raise click.UsageError("hf is a folder: name one with --out.")
     selection = chosen_selection(given)
+    _warn_of_hidden(workbench, form, selection)
     total = workbench.cases.count(selection.cases)
     with Progress("Exporting", total) as progress:
         exported = workbench.exports.write_file(
@@ -129,6 +131,15 @@ def _refuse_filters(context: click.Context, form: str) -> None:
         given = context.get_parameter_source(param.name or "") is click.core.ParameterSource.COMMANDLINE
         if given and param.name not in ("form", "out", "db"):
             raise click.UsageError(f"{param.opts[-1]}: the format {form} takes no filter and no encoding.")
+
+
+def _warn_of_hidden(workbench: Workbench, form: str, selection: Selection | None = None) -> None:
+    """Warn where the file shows what reviewers must not see yet: a command reads all, as whoever has the file can."""
+    if count := workbench.exports.shows_hidden(form, selection):
+        say(
+            f"Warning: the team's policy hides from reviewers what this shows of {counted(count, 'undecided case')}: "
+            "what audits found, or how others decided. Don't give it to anybody who still decides them."
+        )
 
 
 def chosen_selection(given: dict[str, Any]) -> Selection:

@@ -182,6 +182,13 @@ class CaseService:
         team = self._store.team
         return team.hides_machine_from(actor.name, team.policy().machine)
 
+    def hides_figures_from(self, actor: Actor) -> bool:
+        """Return whether the policy hides figures over all cases from this reviewer.
+
+        Who has signed in as a lead or an admin sees them: they answer for the policy, and may never decide a case.
+        """
+        return self.hides_machine_from(actor) and not actor.may("oversee")
+
     def blinded(self, actor: Actor, wanted: CaseFilter) -> CaseFilter:
         """Return the filter without what shows the machine's verdict, where that is hidden from this reviewer."""
         if not self.hides_machine_from(actor):

@@ -22,8 +22,9 @@ from masis.datasets.exports import (
 )
 from masis.datasets.writers.decisions import write_log_csv
 from masis.schema.actor import Actor
+from masis.schema.review import CaseState
 from masis.services.access import OPEN, Access
-from masis.services.records import DecisionFilter
+from masis.services.records import CaseFilter, DecisionFilter
 from masis.store import Store
 
 
@@ -77,6 +78,21 @@ class ExportService:
         """
         self._access.require(actor, "export")
         return write_file(self._store, path, form, selection, encoding=encoding, watcher=Quiet(on_case))
+
+    def shows_hidden(self, form: str, selection: Selection | None = None) -> int:
+        """Return of how many undecided cases an export shows what the team's policy hides from reviewers.
+
+        That is what audits found, where reviewers are blind to the machine, and single decisions of several reviewers.
+        A copy of the whole database (``jsonl``) shows both, ``runs`` and ``executions`` what audits found; a data set
+        does where its filter lets undecided cases in.
+        """
+        policy = self._store.team.policy()
+        if form == "cases" or (policy.machine == "first" and not (form == "jsonl" and policy.reviewers > 1)):
+            return 0
+        states: tuple[CaseState, ...] = ("needs_review", "needs_adjudication", "accepted")
+        wanted = selection.cases if form in FORMATS and selection else CaseFilter()
+        states = tuple(each for each in states if not wanted.states or each in wanted.states)
+        return self._store.cases.count_matching(wanted.model_copy(update={"states": states})) if states else 0
 
     def write_log_csv(self, actor: Actor, out: BinaryIO, wanted: DecisionFilter) -> int:
         """Write the entries of the decision log that match as CSV; returns how many. Raises NotAllowed."""

@@ -305,6 +305,12 @@ class TeamService:
         """Return how many cases have each tag."""
         return self._store.team.counted("tagged")
 
+    def assigned_to(self, actor: Actor, case_ids: Iterable[str]) -> frozenset[str]:
+        """Return which of these cases are assigned to this reviewer."""
+        if actor.name not in self.assigned():
+            return frozenset()
+        return frozenset(each for each in case_ids if actor.name in self._store.team.work(each).assignees)
+
     def assigned(self) -> dict[str, int]:
         """Return how many cases are assigned to each reviewer."""
         return self._store.team.counted("assigned")

@@ -152,3 +152,30 @@ def test_keys_go_from_issue_to_issue_and_a_verdict_key_shows_its_form(demo: str,
     assert widths[1] >= widths[0]
     page.get_by_role("button", name="Discard draft").click(delay=40)
     expect(page.get_by_label("Corrected answer")).to_be_hidden()
+
+
+def test_a_mark_leads_to_the_label_of_its_claim_or_reference_by_click_and_by_key(case_page: Page) -> None:
+    case_page.locator(".text .ref-fabricated").click(delay=40)
+    case_page.locator(".why-panel").get_by_role("button", name="Label this reference").first.click(delay=40)
+    form = case_page.get_by_role("region", name="Decision")
+    control = form.get_by_label(re.compile("^Reference .*the audit says fabricated"))
+    expect(control).to_be_focused()
+    expect(control).to_be_in_viewport()
+    case_page.keyboard.press("Escape")
+    case_page.locator(".text .ref", has_text="chunk_4").focus()
+    case_page.keyboard.press("Enter")
+    case_page.keyboard.press("l")
+    control = form.get_by_label(re.compile("^Reference chunk_4"))
+    expect(control).to_be_focused()
+
+
+def test_the_card_of_an_uncited_sentence_quotes_it_and_the_reason_names_its_evidence(
+    demo: str, open_tab: OpenTab
+) -> None:
+    tab = open_tab(demo)
+    audited(tab, "policy-02-uncited")
+    page = tab.open("/review?case=policy-02-uncited&iteration=1")
+    card = page.locator(".issue", has_text="This sentence asserts something and cites nothing").first
+    expect(card).to_contain_text("“Milk is exempt.”")
+    card.locator(".issue-head").click(delay=40)
+    expect(page.locator(".why-panel")).to_contain_text("Highlighted in the evidence")

@@ -190,6 +190,24 @@ def test_a_correction_is_checked_as_it_is_typed_then_kept_undone_and_decided_aga
     expect(found.locator(".entries li")).to_have_count(3)
 
 
+def test_notices_leave_the_verdicts_in_their_place(server: ReviewServer, open_tab: OpenTab) -> None:
+    tab = open_tab(server.base)
+    found = open_case(tab, "bridge-10")
+    tab.settle()
+    approve = found.locator("label.verdict").first
+    place = approve.bounding_box()
+    expect(tab.page.get_by_text("Who reviews?")).to_be_visible()
+    found.get_by_role("button", name="Submit").click(delay=40)
+    expect(found.get_by_role("status").first).to_contain_text("Choose a verdict first")
+    tab.page.evaluate("document.querySelector('[data-testid=stMain]').scrollTo(0, 0)")
+    assert approve.bounding_box() == place
+    named(found)
+    tab.settle()
+    tab.page.evaluate("document.querySelector('[data-testid=stMain]').scrollTo(0, 0)")
+    assert approve.bounding_box() == place
+    expect(tab.page.get_by_text("You review as Ada.")).to_be_visible()
+
+
 def test_labels_on_single_claims_and_references_go_with_the_decision(server: ReviewServer, open_tab: OpenTab) -> None:
     tab = open_tab(server.base)
     found = open_case(tab, "bridge-01")

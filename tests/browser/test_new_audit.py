@@ -67,6 +67,7 @@ def test_paragraphs_of_one_source_are_joined_and_an_id_is_changed_in_the_preview
     page = open_tab(demo).open("/new")
     typed(page, "How long is it?", "The bridge is long.\n\nIt is 120 metres long.\n\nIt was opened in 1931.")
     expect(page.get_by_label("Id of chunk 3")).to_have_value("3")
+    expect(page.locator("label", has_text="Id").filter(has=page.get_by_label("Id of chunk 3"))).to_be_visible()
     page.get_by_role("button", name="Join chunk 2 to the one above").click(delay=40)
     evidence = page.get_by_label("Evidence", exact=True)
     expect(evidence).to_have_value("[1] The bridge is long.\n\nIt is 120 metres long.\n\n[3] It was opened in 1931.")

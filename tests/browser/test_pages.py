@@ -249,3 +249,11 @@ def test_the_pages_fit_windows_from_900_to_1920(served: str, open_tab: OpenTab, 
         page.set_viewport_size({"width": width, "height": 900})
         overflow = page.locator("[data-testid=stMain]").evaluate("main => main.scrollWidth - main.clientWidth")
         assert overflow <= 0, width
+
+
+def test_every_kind_of_entry_can_be_seen_in_a_narrow_window(served: str, open_tab: OpenTab) -> None:
+    page = open_tab(served, width=900).open("/decisions")
+    kinds = page.locator(".st-key-log-kind button")
+    assert kinds.count() > 10
+    for place in range(kinds.count()):
+        expect(kinds.nth(place)).to_be_in_viewport(ratio=1)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from masis.services import Workbench
+from masis.schema.team import QueuePolicy
+from masis.services import Actor, Workbench
 from tests.cli.running import Masis, case, lines, start
 
 
@@ -101,3 +102,24 @@ def test_an_archive_comes_in_through_standard_input(masis: Masis, audited: Path,
     cut = masis("import", "-", "--db", tmp_path / "cut.db", stdin=archive[: len(archive) // 2])
     assert cut.exit_code == 1
     assert cut.stderr.startswith("Error: stdin, line ")
+
+
+def test_a_file_that_shows_what_a_blind_policy_hides_is_written_with_a_warning(
+    masis: Masis, audited: Path, tmp_path: Path
+) -> None:
+    def warned(*arguments: str) -> bool:
+        result = masis("export", *arguments, "--out", tmp_path / "out", "--db", audited)
+        assert result.exit_code == 0, result.output
+        return "the team's policy hides from reviewers what this shows of 2 undecided cases" in result.stderr
+
+    assert not warned()
+    workbench = Workbench.open(audited)
+    workbench.team.set_policy(Actor(name="Lead"), QueuePolicy(machine="after"))
+    shown = ((), ("--format", "runs"), ("--format", "executions"), ("--format", "claims", "--state", "any"))
+    assert [warned(*arguments) for arguments in shown] == [True] * 4
+    hidden = (("--format", "cases"), ("--format", "claims"), ("--format", "labels", "--state", "approved"))
+    assert not any(warned(*arguments) for arguments in hidden)
+    workbench.team.set_policy(Actor(name="Lead"), QueuePolicy(reviewers=2))
+    assert warned()
+    assert not warned("--format", "runs")
+    workbench.close()

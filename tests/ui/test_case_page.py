@@ -14,6 +14,7 @@ from masis.schema.case import Case
 from masis.schema.run import Run
 from masis.services import Workbench, app_root
 from masis.settings import Settings
+from masis.ui.new_audit.form import unusable_model
 from masis.ui.review import case as case_page
 from masis.ui.shell import served_database
 from tests.reviewing import ADA
@@ -167,6 +168,19 @@ def test_an_audit_that_asked_for_no_revision_offers_one(workbench: Workbench, mo
     button = next(each for each in page(run=older.id).button if each.label == "Revise once anyway")
     button.click().run()
     assert [(settings.min_iterations, settings.max_iterations) for settings in asked] == [(2, 3)]
+
+
+def test_a_revision_that_no_model_could_make_is_not_offered_and_the_reason_is_said(
+    workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert unusable_model(Settings()) == ""
+    why = unusable_model(Settings(reviser="openai:gpt-4o"))
+    assert "OPENAI_API_KEY" in why
+    monkeypatch.setattr(case_page, "unusable_model", lambda _settings: why)
+    shown = page(run=runs_of(workbench)[1].id)
+    button = next(each for each in shown.button if each.label == "Revise once anyway")
+    assert (button.disabled, button.help) == (True, why)
+    assert why in [each.value for each in shown.text]
 
 
 def test_a_revision_that_was_asked_for_is_made_of_an_answer_without_serious_issues(workbench: Workbench) -> None:

@@ -9,10 +9,11 @@ import pytest
 import streamlit as st
 
 from masis.schema.actor import Actor, Role
+from masis.schema.team import QueuePolicy
 from masis.services import Workbench
 from masis.settings.sign_in import SignIn
 from masis.ui.shell import reach
-from tests.ui.conftest import AUDITED, NOT_AUDITED, OpenPage
+from tests.ui.conftest import AUDITED, NOT_AUDITED, OpenPage, texts
 
 READS = {
     *("Queue", "Team", "Sign out", "Compare", "Check again", "Show changes", "Show marks", "Clear filters", "Report"),
@@ -76,3 +77,15 @@ def test_a_viewer_reads_beside_the_decision_that_it_takes_another_role(
 ) -> None:
     notices = [notice.value for notice in open_page("review", case=AUDITED[0]).info]
     assert any("Deciding takes the role reviewer; you have viewer" in text for text in notices) == (role == "viewer")
+
+
+@pytest.mark.parametrize(("role", "sees"), [("reviewer", False), ("lead", True), ("admin", True)])
+def test_leads_and_admins_see_figures_while_blind_without_the_audits_behind_them(
+    role: Role, sees: bool, signed_in: Workbench, open_page: OpenPage
+) -> None:
+    signed_in.team.set_policy(Actor(name="ada", roles=("admin",), authenticated=True), QueuePolicy(machine="after"))
+    page = open_page("metrics", show="hallucination")
+    assert bool(page.multiselect) == sees
+    assert ("You see figures over all cases as a lead" in texts(page)) == sees
+    assert not [each for each in page.button_group if each.key == "metrics-list"]
+    assert "What audits found is hidden from you" in texts(open_page("queue"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import parse_qs
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -12,6 +14,7 @@ from masis.services import Workbench, app_root
 from masis.services.audits import POLICY
 from masis.services.records import CaseFilter, DecisionFilter
 from masis.services.team import EmptyQueue
+from masis.ui.queue.case_list import case_row
 from masis.ui.team.adjudication import differences, final_words
 from masis.ui.team.page import read_scores, read_types, score_line, type_line
 from masis.ui.team.taking import why_nothing
@@ -229,3 +232,34 @@ def test_an_empty_queue_says_why() -> None:
         assert part in said
     assert "4 cases outside" in why_nothing(EmptyQueue(0, 0, 0, (), {}, 4))
     assert "Import more cases" in why_nothing(EmptyQueue(0, 0, 0, (), {}, 0))
+
+
+def test_a_case_assigned_to_me_is_marked_and_counted(audited_workbench: Workbench) -> None:
+    lead, mine = Actor(name="Lead"), "docs-02-altered"
+    audited_workbench.team.assign(lead, [mine], ["Ada, PhD"])
+    rows = audited_workbench.cases.find(CaseFilter(states=("needs_review",))).rows
+    assert audited_workbench.team.assigned_to(Actor(name="Ada, PhD"), [row.id for row in rows]) == {mine}
+    assert not audited_workbench.team.assigned_to(lead, [row.id for row in rows])
+    summary = audited_workbench.cases.summary(mine)
+    (_, *_), (marked, *_) = case_row(summary, {}, brief=True)["cells"], case_row(summary, {}, mine=True)["cells"]
+    assert isinstance(marked, dict)
+    assert [pill["text"] for pill in marked["pills"]] == ["assigned to you"]
+    app = opened("overview", reviewer="Ada, PhD")
+    (link,) = [link.proto for link in app.get("page_link") if "assigned to you" in link.proto.label]
+    assert link.label == "1 of them is assigned to you"
+    assert parse_qs(link.query_string) == {"state": ["needs_review"], "assignee": ["Ada%2C PhD"]}
+
+
+def test_more_begins_with_what_is_harmless_and_ends_with_redaction(audited_workbench: Workbench) -> None:
+    app = opened("review", case=CASE)
+    shown = [each.label for each in app.button if each.key in ("assign-me", "give-back", "redact-case-button")]
+    assert shown[:2] == ["Assign to me", "Give this case back"]
+    assert next(each for each in app.expander if each.label == "Redact this case").proto.expanded is False
+    app.button(key="assign-me").click().run()
+    assert audited_workbench.team.work(ADA, CASE).assignees == ("Ada Lind",)
+    assert app.button(key="assign-me").label == "Unassign me"
+    app.button(key="assign-me").click().run()
+    assert audited_workbench.team.work(ADA, CASE).assignees == ()
+    assert [lease.reviewer for lease in audited_workbench.team.leases()] == ["Ada Lind"]
+    app.button(key="give-back").click().run()
+    assert audited_workbench.team.leases() == ()

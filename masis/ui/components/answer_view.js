@@ -112,33 +112,43 @@ function drawView(root, { data, setTriggerValue }) {
     if (pane.top + head + element.offsetHeight > lowest || pane.top < 0) reveal(evidence)
   }
   const clear = () => {
+    root.targetAt = null
     why.replaceChildren()
     for (const element of root.querySelectorAll(".lit, .lit-against, .chosen")) {
       element.classList.remove("lit", "lit-against", "chosen")
     }
   }
-  const say = (label, head, lines) => {
+  // `target` is the claim or the reference that this is about: its label is given in the decision form (decision.js).
+  const say = (label, head, lines, target) => {
     const row = make("div", `reason tone-${label.tone}`)
     const title = make("div", "reason-head")
     title.append(pill(label))
     if (head) { const words = make("span", "reason-about", head); words.dir = "auto"; title.append(words) }
     row.append(title)
     for (const line of lines) { const words = make("div", "reason-line", line); words.dir = "auto"; row.append(words) }
+    if (target) {
+      const go = plainButton("link label-this", `Label this ${target.split(":")[0]}`)
+      if (!root.targetAt) go.append(make("kbd", "", "L"))
+      root.targetAt ??= target
+      go.onclick = () => window.dispatchEvent(new CustomEvent("masis-label-target", { detail: target }))
+      row.append(go)
+    }
     why.append(row)
   }
-  const sayIssue = issue => say(issue.label, `Issue ${issue.number}, ${issue.severity}`, [issue.reason || issue.description])
+  const targetOf = (issue, piece) => (data.claims[issue.claim] ?? data.references[piece?.citation] ?? data.claims[piece?.claims?.[0]])?.target
+  const sayIssue = (issue, piece) => say(issue.label, `Issue ${issue.number}, ${issue.severity}`, [issue.reason || issue.description], targetOf(issue, piece))
   const sayPiece = piece => {
     const own = (piece.issues ?? []).map(number => issuesByNumber.get(number)).filter(Boolean).sort((a, b) => a.number - b.number)
-    own.forEach(sayIssue)
+    for (const issue of own) sayIssue(issue, piece)
     const shown = own.map(issue => issue.reason.toLowerCase()).join(" ")
     const fresh = lines => lines.filter(line => !shown.includes(line.toLowerCase()))
     const reference = data.references[piece.citation]
-    if (reference) say(reference.label, reference.text, fresh(reference.says))
+    if (reference) say(reference.label, reference.text, fresh(reference.says), reference.target)
     for (const number of piece.claims ?? []) {
       const claim = data.claims[number]
       if (own.some(issue => issue.claim === number)) continue
       const support = claim.support === undefined ? "" : `, support ${claim.support.toFixed(2)}`
-      say(claim.label, `Claim${support}${claim.by ? `, judged by ${claim.by}` : ""}`, fresh(claim.says))
+      say(claim.label, `Claim${support}${claim.by ? `, judged by ${claim.by}` : ""}`, fresh(claim.says), claim.target)
     }
     if (piece.status && piece.status !== "cited" && !own.length) say(sentenceLabel(piece.status), "Sentence", [piece.why])
   }
@@ -167,7 +177,7 @@ function drawView(root, { data, setTriggerValue }) {
       card.element.classList.add("chosen")
       target ??= card.element
     }
-    sayLit(lit, ids)
+    if (claims.length || ids.length) sayLit(lit, ids)
     revealEvidence(target)
   }
   const sayLit = (lit, ids) => {
@@ -206,8 +216,8 @@ function drawView(root, { data, setTriggerValue }) {
     card?.classList.add("chosen")
     if (issue.placed && !pieceElements.some(([, piece]) => piece.issues?.includes(number))) drawRest()
     const [piece] = choosePieces(item => item.issues?.includes(number))
-    sayIssue(issue)
-    showEvidence(issue.claim === undefined ? [] : [issue.claim], issue.evidence)
+    sayIssue(issue, piece?.[1])
+    showEvidence(issue.claim === undefined ? piece?.[1].claims ?? [] : [issue.claim], issue.evidence)
     if (from === "issues" && piece) reveal(piece[0])
   }
   const selectPiece = piece => {
@@ -515,6 +525,7 @@ function drawView(root, { data, setTriggerValue }) {
     card.append(head)
     const line = (className, text) => { const words = make("p", className, text); words.dir = "auto"; card.append(words) }
     line("what", issue.description)
+    if (issue.quote) line("quote", `“${issue.quote}”`)
     if (issue.reason) line("why", issue.reason)
     if (issue.suggestion) line("cure", issue.suggestion)
     for (const id of issue.evidence) card.append(make("span", "chip", id))
@@ -639,6 +650,7 @@ function drawView(root, { data, setTriggerValue }) {
 
   const listen = (target, name, act) => target.addEventListener(name, event => { if (root.isConnected) act(event) }, { signal: root.listens.signal })
   listen(window, "masis-words", event => { event.detail.words = data.difference ? null : selectedWords() })
+  listen(window, "masis-target", event => { event.detail.target = root.targetAt })
   listen(window, "masis-labelled", () => { window.getSelection()?.removeAllRanges(); offer.hidden = true })
   listen(window, "masis-reported", drawReported)
   listen(document, "selectionchange", offerLabel)

@@ -35,6 +35,8 @@ class Panel {
     this.editAsked = event => { if (listening === this) this.editReport(event.detail) }
     window.addEventListener("masis-label", this.labelAsked)
     window.addEventListener("masis-report-edit", this.editAsked)
+    this.targetAsked = event => { if (listening === this) this.labelTarget(event.detail) }
+    window.addEventListener("masis-label-target", this.targetAsked)
     this.hidden = () => this.flush()
     document.addEventListener("keydown", this.pressed)
     window.addEventListener("pagehide", this.hidden)
@@ -47,6 +49,7 @@ class Panel {
     window.removeEventListener("masis-shown", this.answerShown)
     window.removeEventListener("masis-label", this.labelAsked)
     window.removeEventListener("masis-report-edit", this.editAsked)
+    window.removeEventListener("masis-label-target", this.targetAsked)
     this.flush()
     document.removeEventListener("keydown", this.pressed)
     window.removeEventListener("pagehide", this.hidden)
@@ -226,6 +229,18 @@ class Panel {
     this.issue.open({}, sentences)
   }
 
+  // To the label of the claim or the reference that was chosen in the answer; where none was, to the first.
+  labelTarget(target) {
+    if (!this.data.labels.rows.length) return
+    this.reopened = true
+    this.draw()
+    this.el.labels.open = true
+    const selects = [...this.el.labelRows.querySelectorAll("select")]
+    const select = selects.find(each => each.dataset.key === target) ?? selects[0]
+    select.focus({ preventScroll: true })
+    select.closest(".label-row").scrollIntoView({ block: "nearest" })
+  }
+
   reportWhole() { if (this.data.answer.trim() && this.answerInPlace() && !this.busy) this.issue.open({}) }
 
   editReport(place) { const report = this.reported()[place]; if (report && !this.busy) this.issue.open({ ...report, place }) }
@@ -334,7 +349,11 @@ class Panel {
       k: () => this.go("back"), f: () => window.dispatchEvent(new CustomEvent("masis-issue", { detail: event.shiftKey ? -1 : 1 })), "[": () => this.act("iteration", { step: -1 }), "]": () => this.act("iteration", { step: 1 }),
       w: () => { if (this.fields.verdict !== "override") this.choose("override"); this.el.corrected.focus() },
       t: () => { this.reopened = true; this.draw(); this.el.note.focus() },
-      l: () => { this.reopened = true; this.draw(); this.el.labels.open = true; this.el.labels.querySelector("select, summary")?.focus() },
+      l: () => {
+        const asked = { target: null }
+        window.dispatchEvent(new CustomEvent("masis-target", { detail: asked }))
+        this.labelTarget(asked.target)
+      },
       m: () => (event.shiftKey ? this.reportWhole() : this.labelWords()),
       h: () => this.help(), "?": () => this.help(),
     }[press]
@@ -423,7 +442,7 @@ class Panel {
     el.saved = named("span", "saved dim", "", { "aria-live": "off" })
     const foot = make("div", "row foot")
     foot.append(el.submit, el.discard, el.saved)
-    el.form.append(el.restored, el.verdicts, el.reasonBlock, el.editorHome, noteBlock, el.labels, el.report, el.nameBlock, el.ask, foot)
+    el.form.append(el.restored, el.reasonBlock, el.editorHome, noteBlock, el.labels, el.report, el.nameBlock, el.ask, foot)
     el.advance = named("input", "", undefined, { type: "checkbox" })
     el.advance.checked = this.advances()
     el.advance.onchange = () => { try { localStorage.setItem(ADVANCE, el.advance.checked ? "on" : "off") } catch { /* a browser that keeps nothing */ } }
@@ -444,7 +463,8 @@ class Panel {
     el.large.append(largeHead)
     el.large.onclose = () => { el.editorHome.append(el.editor); this.draw() }
     this.issue = new IssueForm(this)
-    panel.append(el.title, el.about, el.message, el.previous, el.standing, el.form, el.go, el.history, el.help, el.large)
+    // whatever is said comes below the verdicts: a button keeps its place while somebody reaches for it
+    panel.append(el.title, el.about, el.verdicts, el.message, el.previous, el.standing, el.form, el.go, el.history, el.help, el.large)
     this.root.replaceChildren(panel, this.issue.el.dialog)
     el.other.oninput = () => { this.fields.other = wellFormed(el.other.value); this.touched() }
     el.note.oninput = () => { this.fields.note = wellFormed(el.note.value); this.touched() }
@@ -472,6 +492,7 @@ class Panel {
     this.drawAsk()
     const open = this.open()
     el.form.hidden = !open
+    el.verdicts.hidden = !open
     const begun = JSON.stringify(fields) !== JSON.stringify(blank())
     el.restored.hidden = !(data.restored && begun)
     if (data.restored) el.restored.textContent = `Draft of ${time(data.restored)} restored.`

@@ -9,8 +9,10 @@ function editChunk(item, chunk, index, trigger) {
   field.value = chunk.id
   field.maxLength = 200
   field.setAttribute("aria-label", `Id of chunk ${index + 1}`)
+  const label = make("label", "chunk-label", "Id")
   field.onchange = () => trigger("edit", { kind: "rename", index, id: chunk.id, name: field.value, at: Date.now() })
-  item.append(field)
+  label.append(field)
+  item.append(label)
   if (!index) return
   const merge = make("button", "merge", "Join to the one above")
   merge.type = "button"

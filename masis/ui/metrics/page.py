@@ -54,7 +54,8 @@ def show_metrics(workbench: Workbench) -> None:
     if workbench.metrics.span() is None:
         _show_none_yet()
         return
-    if workbench.cases.hides_machine_from(actor()):
+    blind = workbench.cases.hides_machine_from(actor())
+    if workbench.cases.hides_figures_from(actor()):
         st.markdown(f":material/visibility_off: {MACHINE_HIDDEN}")
         st.markdown("These figures are of all audits, those of cases that you have not decided among them.")
         st.page_link("pages/queue.py", label="Cases to decide", icon=":material/checklist:")
@@ -67,9 +68,15 @@ def show_metrics(workbench: Workbench) -> None:
         st.markdown("**No audit matches.** Choose a longer time, or fewer filters.")
         st.button("Clear filters", on_click=_clear, args=(FILTERS,))
         return
+    if blind:
+        st.caption(
+            ":material/visibility_off: You see figures over all cases as a lead. The audits behind them are not listed "
+            "while cases are left to decide: the queue's policy hides from you what each found."
+        )
     _totals(found.total)
-    _list_choice()
-    if address.value("show"):
+    if not blind:
+        _list_choice()
+    if address.value("show") and not blind:
         _runs(workbench, wanted)
     _over_time(found)
     _distributions(found)

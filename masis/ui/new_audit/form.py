@@ -16,9 +16,9 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from masis.api.audits import audit_citations
-from masis.api.roles import addresses
+from masis.api.roles import addresses, check_models
 from masis.datasets.readers.pasted import Form, Pasted
-from masis.errors import InputError
+from masis.errors import InputError, MasisError
 from masis.schema.case import Case, Evidence
 from masis.schema.explain import explain
 from masis.schema.wording import counted
@@ -186,6 +186,15 @@ def where_it_runs(settings: Settings) -> str:
         return "It runs on this machine, without a language model; nothing is sent anywhere."
     hosts = " and ".join(urlsplit(address).netloc for address in found)
     return f"Question, evidence and answer are sent to {hosts}."
+
+
+def unusable_model(settings: Settings) -> str:
+    """Say why an audit with these settings can't begin, as where a key is missing; "" where it can."""
+    try:
+        check_models(settings)
+    except MasisError as error:
+        return str(error)
+    return ""
 
 
 def changed(base: Settings, changes: Mapping[str, Any]) -> int:

@@ -78,9 +78,9 @@ def show_cases(workbench: Workbench) -> None:
     if not blind:
         show_not_confirmed(workbench)
     way = address.list_parameters()  # once: reading the address for each row took a quarter of the page's time
-    opened = linked_table(
-        CASES, [case_row(summary, way) for summary in page.rows], description="Cases", key="case-list"
-    )
+    mine = workbench.team.assigned_to(actor(), (summary.id for summary in page.rows))
+    rows = [case_row(summary, way, mine=summary.id in mine) for summary in page.rows]
+    opened = linked_table(CASES, rows, description="Cases", key="case-list")
     if opened:
         address.open_case(opened)
     _paging(pages, wanted, page.total)
@@ -300,17 +300,21 @@ CASES_IN_BRIEF: list[Column] = [_QUESTION, _REASONS, _ISSUES, _QUALITY]
 """For cases that all have the same state, which is said above the list."""
 
 
-def case_row(summary: CaseSummary, parameters: dict[str, str], *, brief: bool = False) -> Row:
+MINE: LabelData = {"text": "assigned to you", "tone": "busy", "meaning": "Somebody gave this case to you to decide"}
+
+
+def case_row(summary: CaseSummary, parameters: dict[str, str], *, brief: bool = False, mine: bool = False) -> Row:
     """Return a case as a row of ``CASES`` or ``CASES_IN_BRIEF``.
 
     Args:
         summary: the case.
         parameters: describe the list the case is in (``address.list_parameters``).
         brief: whether the row is one of ``CASES_IN_BRIEF``.
+        mine: whether the case is assigned to whoever looks at the list.
 
     """
     flags = _first([label(word) for flag, word in FLAG.items() if flag in summary.flags], FLAGS_SHOWN)
-    return link_row(summary, address.link("review", **parameters, case=summary.id), flags, brief=brief)
+    return link_row(summary, address.link("review", **parameters, case=summary.id), flags, brief=brief, mine=mine)
 
 
 def _first(labels: list[LabelData], most: int) -> list[LabelData]:
@@ -321,10 +325,14 @@ def _first(labels: list[LabelData], most: int) -> list[LabelData]:
     return [*labels[:most], {"text": f"+{hidden}", "tone": "calm", "meaning": "Open the case for all"}]
 
 
-def link_row(summary: CaseSummary, href: str, flags: list[LabelData], *, brief: bool = False) -> Row:
+def link_row(
+    summary: CaseSummary, href: str, flags: list[LabelData], *, brief: bool = False, mine: bool = False
+) -> Row:
     """Return a case as a row that leads to ``href``."""
     below = "  ·  ".join(each for each in (summary.field, summary.id) if each)
     question: Cell = {"text": summary.query, "href": href, "open": summary.id, "below": [below]}
+    if mine:
+        question["pills"] = [MINE]
     none = "none found" if summary.run_id is not None else None
     issues: Cell | str | None = {"pills": flags} if flags else none
     codes = _first([label(word) for code, word in REASON.items() if code in summary.reasons], REASONS_SHOWN)

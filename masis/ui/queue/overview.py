@@ -20,6 +20,7 @@ from masis.ui.new_audit.form import where_it_runs
 from masis.ui.queue.case_list import CASES_IN_BRIEF, PRODUCT, case_row, show_not_confirmed, show_nothing_yet
 from masis.ui.review.decisions import around
 from masis.ui.review.entries import decision_log, entry_row
+from masis.ui.shell import address
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import acting, actor
 from masis.ui.shell.wording import MACHINE_HIDDEN, STATE, STATES, TONE_COLOUR
@@ -110,7 +111,9 @@ def _waiting(workbench: Workbench, facets: Facets) -> None:
         st.caption("What must be looked at comes first, the answers most likely to be faulty before the others.")
         show_not_confirmed(workbench)
     page = workbench.cases.find_for(actor(), CaseFilter(states=("needs_review",), size=WAITING_SHOWN))
-    rows = [case_row(summary, WAITING, brief=True) for summary in page.rows]
+    _assigned(workbench)
+    mine = workbench.team.assigned_to(actor(), (summary.id for summary in page.rows))
+    rows = [case_row(summary, WAITING, brief=True, mine=summary.id in mine) for summary in page.rows]
     if opened := linked_table(CASES_IN_BRIEF, rows, description="Cases that need review", key="waiting"):
         st.switch_page("pages/review.py", query_params={**WAITING, "case": opened})
     if waiting > len(page.rows):
@@ -120,6 +123,22 @@ def _waiting(workbench: Workbench, facets: Facets) -> None:
             icon=":material/arrow_forward:",
             icon_position="right",
             query_params=WAITING,
+        )
+
+
+def _assigned(workbench: Workbench) -> None:
+    """Draw how many of the cases that need review are assigned to whoever looks, with the way to them."""
+    name = actor().name
+    if name not in workbench.team.assigned():
+        return
+    wanted = CaseFilter(states=("needs_review",), assignees=(name,))
+    count = workbench.cases.count(workbench.cases.blinded(actor(), wanted))
+    if count:
+        st.page_link(
+            "pages/queue.py",
+            label=f"{count:,} of them {'is' if count == 1 else 'are'} assigned to you",
+            icon=":material/assignment_ind:",
+            query_params={**WAITING, "assignee": address.in_words([name])},
         )
 
 

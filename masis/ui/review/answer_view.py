@@ -37,6 +37,9 @@ LONGEST_SENTENCE = 700
 SAID_ALREADY = {"uncited_sentence"}
 """Rules whose reason says in other words what the description says: a page says it once."""
 
+UNQUOTED = {"uncited_sentence"}
+"""Rules whose texts don't quote the words they are about."""
+
 CLAIM_RULES = {
     "contradicted_claim",
     "unsupported_claim",
@@ -49,7 +52,7 @@ CLAIM_RULES = {
 
 
 class IssueData(TypedDict):
-    """One objection with its number in the answer."""
+    """One issue with its number in the answer; ``quote`` are the words it is about, where no other text has them."""
 
     number: int
     label: LabelData
@@ -58,6 +61,7 @@ class IssueData(TypedDict):
     reason: str
     suggestion: str
     evidence: list[str]
+    quote: NotRequired[str]
     claim: NotRequired[int]
     course: NotRequired[LabelData]
     placed: bool
@@ -264,6 +268,8 @@ def _issues(iteration: Iteration, courses: dict[str, Course]) -> tuple[list[Issu
             "evidence": list(issue.evidence_ids),
             "placed": span is not None,
         }
+        if issue.rule in UNQUOTED and span is not None:
+            data["quote"] = _shortened(iteration.answer[span.start : span.end].strip())
         if issue.rule in CLAIM_RULES and (claim := places.get((issue.start, issue.end))) is not None:
             data["claim"] = claim
         if course := courses.get(issue.id):

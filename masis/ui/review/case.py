@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from masis.errors import UnknownRecord
 from masis.schema.run import Run
@@ -16,6 +17,7 @@ from masis.ui.components import HERE, nothing, registered
 from masis.ui.components.case_head import CaseHead, case_head
 from masis.ui.components.charts import draw_chart
 from masis.ui.jobs.served_jobs import audit_jobs
+from masis.ui.new_audit.form import unusable_model
 from masis.ui.review import scores
 from masis.ui.review.answer_view import (
     EVIDENCE_SHOWN,
@@ -35,12 +37,12 @@ from masis.ui.review.story import asks_for_a_person, may_revise_anyway, moment, 
 from masis.ui.shell import address, keys
 from masis.ui.shell.frame import tab_title
 from masis.ui.shell.permissions import needs
-from masis.ui.shell.reviewer import acting, actor
+from masis.ui.shell.reviewer import acting, actor, reviewer
 from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.streamlit_internals import with_selectors
 from masis.ui.shell.wording import FLAG, escaped
-from masis.ui.team.case_work import show_case_work
-from masis.ui.team.taking import ask_name, take
+from masis.ui.team.case_work import show_case_work, show_own_assignment
+from masis.ui.team.taking import ask_name, give_back_button, take
 
 _ANSWER_VIEW = registered("answer_view")
 _LAYOUT = f"<style>{with_selectors((HERE / 'review.css').read_text(encoding='utf-8'))}</style>"
@@ -63,12 +65,14 @@ def show_case(workbench: Workbench, case_id: str) -> None:
     run, wanted = _chosen_run(workbench, view)
     index = _shown_iteration(run)
     busy = audit_jobs().under_way(case_id) or any(each.state == "running" for each in view.runs)
-    _bar(workbench, view, run, busy=busy)
+    more = _bar(workbench, view, run, busy=busy)
     with st.container():
         show_redacted()
     with st.container():
-        ask_name(workbench)
+        ask_name(workbench, stays_for=case_id)
         take(workbench, view)
+        with more:
+            _more(workbench, view)
         if view.machine_hidden:
             st.info(
                 "What the machine found is hidden until your decision, as the team's policy says. You decide about the "
@@ -198,8 +202,8 @@ def _resume(run_id: str) -> None:
     audit_jobs().resume(actor(), run_id)
 
 
-def _bar(workbench: Workbench, view: CaseView, run: Run | None, *, busy: bool) -> None:
-    """Draw the way back, the choice of the audit shown, the report, a new audit, and more."""
+def _bar(workbench: Workbench, view: CaseView, run: Run | None, *, busy: bool) -> DeltaGenerator:
+    """Draw the way back, the choice of the audit shown, the report and a new audit; returns the menu for the rest."""
     case_id = view.case.id
     with st.container(key="review-bar", horizontal=True, vertical_alignment="center"):
         if st.button("Queue", icon=":material/arrow_back:", type="tertiary"):
@@ -217,12 +221,24 @@ def _bar(workbench: Workbench, view: CaseView, run: Run | None, *, busy: bool) -
             args=(case_id,),
             **needs("audit", disabled=busy or view.machine_hidden),
         )
-        with st.popover("More", icon=":material/more_horiz:", key="case-more"):
-            if view.state == "redacted":
-                st.caption("This case is redacted.")
-            else:
-                st.markdown("**Redact this case**")
-                redact_case_form(workbench, case_id)
+        return st.popover("More", icon=":material/more_horiz:", key="case-more")
+
+
+def _more(workbench: Workbench, view: CaseView) -> None:
+    """Draw what else can be done with a case: what is harmless first, what can't be undone last and folded."""
+    case_id = view.case.id
+    st.page_link(
+        "pages/decisions.py", label="Decisions on this case", icon=":material/history:", query_params={"case": case_id}
+    )
+    if reviewer() is not None and view.state != "redacted":
+        show_own_assignment(workbench, case_id)
+        give_back_button(workbench, case_id)
+    st.divider()
+    if view.state == "redacted":
+        st.caption("This case is redacted.")
+        return
+    with st.expander("Redact this case", icon=":material/ink_eraser:"):
+        redact_case_form(workbench, case_id)
 
 
 def _run_choice(finished: list[RunSummary], run: Run, case_id: str) -> None:
@@ -404,14 +420,18 @@ def _outcome(run: Run, index: int, case_id: str, *, busy: bool) -> None:
             name.caption(title)
             text.text("\n".join(f"⚠ {line}" if tone == "warning" else line for line in lines))
     if may_revise_anyway(run):
+        missing = unusable_model(served_workbench().settings)
+        why = missing or "Audits again and asks for one revision, whatever the checks found."
         st.button(
             "Revise once anyway",
             icon=":material/edit_note:",
             on_click=_audit,
             args=(case_id,),
             kwargs={"revise": True},
-            **needs("audit", disabled=busy, help="Audits again and asks for one revision, whatever the checks found."),
+            **needs("audit", disabled=busy or bool(missing), help=why),
         )
+        if missing:
+            st.text(missing)
     if len(run.iterations) > 1:
         st.header("Issues across iterations")
         _issues_followed(follow_table(run, index))

@@ -26,6 +26,7 @@ from masis.settings import Settings
 from masis.ui.review.answer_view import LabelData, label
 from masis.ui.review.entries import KIND_WORD
 from masis.ui.review.marks import reference_marks
+from masis.ui.review.verdicts import target_key
 from masis.ui.shell.wording import REFERENCE, VERDICT, Word, rule_word
 
 LONGEST_NAME = 80
@@ -483,11 +484,11 @@ def _targets(iteration: Iteration) -> list[_Target]:
     for claim_check in iteration.claims:
         start, end = claim_check.claim.start, claim_check.claim.end
         if start is not None and end is not None and start < end:
-            key = f"claim:{start}-{end}"
+            key = target_key("claim", start, end)
             found.setdefault(key, _Target(key, "claim", start, end, claim_check.verdict))
     marks = reference_marks(iteration)
     for number, citation in enumerate(iteration.citation_audit.citations):
-        key = f"reference:{citation.start}-{citation.end}"
+        key = target_key("reference", citation.start, citation.end)
         found.setdefault(key, _Target(key, "reference", citation.start, citation.end, marks[number]))
     return sorted(found.values(), key=lambda target: (target.start, target.end))
 

@@ -219,6 +219,7 @@ def _pills(title: str, name: str, options: dict[str, str]) -> None:
         list(options),
         key=f"log-{name}",
         selection_mode="multi",
+        wrap=True,  # in a row of its parent, pills scroll sideways instead, and the last ones can't be seen
         format_func=options.__getitem__,
         on_change=_choose_several,
         args=(name,),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from masis.schema.audit import Citation, ClaimCheck, ReferenceCheck, ResolvedBy
 from masis.schema.run import Iteration
@@ -31,22 +31,32 @@ SUPPORTS = {
 
 
 class ReferenceData(TypedDict):
-    """One reference of the answer and what became of it."""
+    """One reference of the answer and what became of it; ``target`` names its row among the labels of the form."""
 
     text: str
     label: LabelData
     evidence: str
     says: list[str]
+    target: str
 
 
 class ClaimData(TypedDict):
-    """One claim of the answer with its verdict. ``says`` is why, ``by`` who judged it (empty: rules)."""
+    """One claim of the answer with its verdict. ``says`` is why, ``by`` who judged it (empty: rules).
+
+    ``target`` names its row among the labels of the form; a claim without a place in the answer has none.
+    """
 
     text: str
     label: LabelData
     says: list[str]
     by: str
     support: NotRequired[float]
+    target: NotRequired[str]
+
+
+def target_key(kind: Literal["claim", "reference"], start: int, end: int) -> str:
+    """Return the name of a claim or reference at a place of the answer, as labels on it are kept under."""
+    return f"{kind}:{start}-{end}"
 
 
 def references(iteration: Iteration, marks: dict[int, str]) -> list[ReferenceData]:
@@ -62,6 +72,7 @@ def references(iteration: Iteration, marks: dict[int, str]) -> list[ReferenceDat
             "label": label(REFERENCE[marks[index]]),
             "evidence": citation.evidence_id or "",
             "says": _reference_says(citation, checks.get((citation.sentence, citation.evidence_id or ""))),
+            "target": target_key("reference", citation.start, citation.end),
         }
         for index, citation in enumerate(iteration.citation_audit.citations)
     ]
@@ -97,6 +108,9 @@ def _claim(check: ClaimCheck) -> ClaimData:
     }
     if check.support is not None:
         data["support"] = check.support
+    start, end = check.claim.start, check.claim.end
+    if start is not None and end is not None and start < end:
+        data["target"] = target_key("claim", start, end)
     return data
 
 

@@ -82,7 +82,12 @@ def words(name: str) -> list[str]:
 
 def put_words(name: str, chosen: Iterable[str]) -> None:
     """Set a parameter that holds several values, or drop it where there are none."""
-    put(name, ",".join(quote(each, safe=" /:@+&=") for each in chosen))
+    put(name, in_words(chosen))
+
+
+def in_words(chosen: Iterable[str]) -> str:
+    """Return several values as one parameter holds them."""
+    return ",".join(quote(each, safe=" /:@+&=") for each in chosen)
 
 
 def number(name: str, default: int = 1) -> int:

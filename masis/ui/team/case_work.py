@@ -76,6 +76,21 @@ def show_case_work(workbench: Workbench, view: CaseView) -> None:
             _remove("Remove tags", work.tags, lambda names: workbench.team.untag(actor(), [case_id], names), "untag")
 
 
+def show_own_assignment(workbench: Workbench, case_id: str) -> None:
+    """Draw the button that assigns the case to whoever looks at it, or takes that back."""
+    me = actor()
+    mine = me.name in workbench.team.work(me, case_id).assignees
+    act = workbench.team.unassign if mine else workbench.team.assign
+    st.button(
+        "Unassign me" if mine else "Assign to me",
+        icon=":material/person_remove:" if mine else ":material/assignment_ind:",
+        key="assign-me",
+        on_click=lambda: act(actor(), [case_id], [me.name]),
+        width="stretch",
+        **needs("decide"),
+    )
+
+
 def comment_subject(case_id: str) -> str:
     """Return the subject of the draft that holds a comment not added yet."""
     return f"comment:{case_id}"

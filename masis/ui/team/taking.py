@@ -11,22 +11,33 @@ from masis.schema.wording import counted
 from masis.services import CaseView, Workbench
 from masis.services.cases import WAITING
 from masis.services.team import EmptyQueue
+from masis.ui.shell import address
 from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
 from masis.ui.shell.wording import escaped
 
 _TAKEN = "taken-case"
 _CLAIMED_AT = "taken-at"
+_ASKED_AT = "name-asked-at"
 _AGAIN = 30.0
 """Seconds after which an open case is claimed again: a lease runs for minutes, and a page is drawn at every key."""
 
 MOST_NAMED = 4
 
 
-def ask_name(workbench: Workbench) -> None:
-    """Ask who reviews, once, before the first case; nothing where the name is known."""
-    if reviewer() is not None:
+def ask_name(workbench: Workbench, *, stays_for: str = "") -> None:
+    """Ask who reviews, once, before the first case; nothing where the name is known.
+
+    On the page of the case that ``stays_for`` names, the place of the question stays once it is answered: what lies
+    below doesn't move while somebody reaches for it.
+    """
+    if (name := reviewer()) is not None:
+        if stays_for and st.session_state.get(_ASKED_AT) == stays_for:
+            with st.container(key="name-asked", vertical_alignment="center"):
+                st.caption(f"You review as {escaped(name)}. The name at the top right changes it.")
         return
+    st.session_state[_ASKED_AT] = stays_for
     with (
+        st.container(key="name-asked"),
         st.form("name-first", border=False, enter_to_submit=True),
         st.container(horizontal=True, vertical_alignment="bottom"),
     ):
@@ -91,6 +102,15 @@ def leave(workbench: Workbench) -> None:
             workbench.team.release(actor(), taken)
         except UnknownRecord:  # another database is served by now: its leases run out by themselves
             return
+
+
+def give_back_button(workbench: Workbench, case_id: str) -> None:
+    """Draw the button that gives a taken case back, so that others can take it at once; nothing for other cases."""
+    if st.session_state.get(_TAKEN) != case_id:
+        return
+    if st.button("Give this case back", icon=":material/undo:", key="give-back", width="stretch"):
+        leave(workbench)
+        address.leave_case()
 
 
 def why_nothing(empty: EmptyQueue) -> str:
