@@ -80,12 +80,16 @@ def show_own_assignment(workbench: Workbench, case_id: str) -> None:
     """Draw the button that assigns the case to whoever looks at it, or takes that back."""
     me = actor()
     mine = me.name in workbench.team.work(me, case_id).assignees
-    act = workbench.team.unassign if mine else workbench.team.assign
+
+    def change() -> None:
+        act = workbench.team.unassign if mine else workbench.team.assign
+        act(actor(), [case_id], [me.name])
+
     st.button(
         "Unassign me" if mine else "Assign to me",
         icon=":material/person_remove:" if mine else ":material/assignment_ind:",
         key="assign-me",
-        on_click=lambda: act(actor(), [case_id], [me.name]),
+        on_click=change,
         width="stretch",
         **needs("decide"),
     )
