@@ -6,3 +6,8 @@ from __future__ import annotations
 def counted(count: int, one: str, many: str | None = None) -> str:
     """Return a count with its noun: ``1 case``, ``2,000 cases``, ``2 entries`` (with ``many``)."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def counted_upto(count: int, more: bool, one: str, many: str | None = None) -> str:
+    """Return the same of a count that stopped where there are ``more``: ``10,000+ cases``."""
+    return counted(count, one, many).replace(" ", "+ ", 1) if more else counted(count, one, many)

@@ -15,6 +15,7 @@ from masis.services.audits import POLICY
 from masis.services.demo import demo_cases
 from masis.services.records import Added, CaseFilter, CasePage, CaseSummary, DecisionFilter, Facets, Found, RunSummary
 from masis.store import Store
+from masis.store.audits.queue import MOST_COUNTED, Counted
 from masis.store.audits.runs import faults, run_flags
 from masis.store.reviews.team import UNDECIDED
 
@@ -163,13 +164,13 @@ class CaseService:
         )
 
     def find_for(self, actor: Actor, wanted: CaseFilter) -> CasePage:
-        """Return one page of the cases that match, as this reviewer may see them now.
+        """Return one page of the cases that match, as this reviewer may see them now, counted up to 10,000.
 
         Where the policy hides the machine's verdict, neither filters nor order go by it.
         """
         if not self.hides_machine_from(actor):
-            return self.find(wanted)
-        page = self.find(self.blinded(actor, wanted))
+            return self.find(wanted, upto=MOST_COUNTED)
+        page = self.find(self.blinded(actor, wanted), upto=MOST_COUNTED)
         rows = (_without_machine(row) if machine_hidden(self._store, actor, row.id) else row for row in page.rows)
         return page.model_copy(update={"rows": tuple(rows)})
 
@@ -203,13 +204,17 @@ class CaseService:
             update["states"] = tuple(dict.fromkeys((*wanted.states, "needs_review", "accepted")))
         return wanted.model_copy(update=update)
 
-    def find(self, wanted: CaseFilter) -> CasePage:
-        """Return one page of the cases that match."""
-        return self._store.cases.search(wanted)
+    def find(self, wanted: CaseFilter, *, upto: int | None = None) -> CasePage:
+        """Return one page of the cases that match; with ``upto`` they are counted so far and no further."""
+        return self._store.cases.search(wanted, upto=upto)
 
     def count(self, wanted: CaseFilter) -> int:
         """Return how many cases match; page and order don't matter."""
         return self._store.cases.count_matching(wanted)
+
+    def count_upto(self, wanted: CaseFilter, upto: int = MOST_COUNTED) -> Counted:
+        """Return how many cases match, counted up to ``upto``: what a page shows of a count."""
+        return self._store.cases.count_upto(wanted, upto)
 
     def iterate(self) -> Iterator[Case]:
         """Yield every case in the order of import, few in memory at a time."""

@@ -49,6 +49,8 @@ class MetricsReport(Record):
     periods: tuple[Rates, ...]
     models: tuple[Rates, ...]
     distributions: tuple[Distribution, ...]
+    spread_over: int | None = None
+    """Of how many of the newest runs the distributions are, where these are not all that match."""
 
 
 class MetricsService:
@@ -57,11 +59,14 @@ class MetricsService:
     def __init__(self, store: Store) -> None:
         self._store, self._metrics = store, store.measures
 
-    def report(self, wanted: MeasureFilter, period: Period) -> MetricsReport:
-        """Return everything that the metrics page shows and ``masis metrics`` prints, of one moment."""
+    def report(self, wanted: MeasureFilter, period: Period, *, newest: int | None = None) -> MetricsReport:
+        """Return everything that the metrics page shows and ``masis metrics`` prints, of one moment.
+
+        Rates are always of all runs that match; with ``newest`` the distributions are of so many of the newest.
+        """
         with self._store.database.reading():
             added = self._metrics.added_up(wanted, period)
-            spread = self._metrics.distributions(wanted, tuple(SPREADS))
+            spread = self._metrics.distributions(wanted, tuple(SPREADS), newest)
         return MetricsReport(
             wanted=wanted,
             period=period,
@@ -69,6 +74,7 @@ class MetricsService:
             periods=added.periods,
             models=added.models,
             distributions=spread,
+            spread_over=newest if newest is not None and added.total.runs > newest else None,
         )
 
     def runs(self, wanted: MeasureFilter, pick: Pick, *, page: int = 1, size: int = 20) -> MeasuredRuns:

@@ -14,6 +14,7 @@ from masis.store.audits.metrics import (
     Rate,
     Rates,
 )
+from masis.store.audits.queue import MOST_COUNTED, Counted
 from masis.store.core.connections import explained_errors
 from masis.store.records import (
     Added,
@@ -39,6 +40,7 @@ from masis.store.screening.log import ScreeningLogFilter
 from masis.store.screening.screenings import ScreeningProgress, ScreeningSummary
 
 __all__ = [
+    "MOST_COUNTED",
     "Acknowledged",
     "Added",
     "Bin",
@@ -49,6 +51,7 @@ __all__ = [
     "CorpusImport",
     "CorpusRetriever",
     "CorpusSummary",
+    "Counted",
     "DatasetVersion",
     "DecisionFilter",
     "DecisionPage",

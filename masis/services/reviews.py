@@ -243,9 +243,9 @@ class ReviewService:
         """Return the entry that decides a case now. Raises UnknownRecord."""
         return self._log.current(case_id)
 
-    def entries(self, wanted: DecisionFilter) -> DecisionPage:
-        """Return one page of the log."""
-        return self._log.entries(wanted)
+    def entries(self, wanted: DecisionFilter, *, upto: int | None = None) -> DecisionPage:
+        """Return one page of the log; with ``upto`` the entries that match are counted so far and no further."""
+        return self._log.entries(wanted, upto=upto)
 
     def iterate(self) -> Iterator[LogEntry]:
         """Yield the whole log from its beginning, few entries in memory at a time."""

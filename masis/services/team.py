@@ -15,6 +15,7 @@ from masis.services.cases import WAITING, CaseService, machine_hidden, waiting_i
 from masis.services.records import CaseFilter, DecisionFilter
 from masis.services.reviews import name_of, signed
 from masis.store import Store
+from masis.store.audits.queue import Counted
 from masis.store.reviews.team import Progress
 
 LONGEST_TAG = 60
@@ -129,11 +130,15 @@ class TeamService:
         """Count the cases of a queue that this reviewer may decide now."""
         return self._store.cases.count_matching(self.open_to(actor, wanted))
 
+    def count_open_upto(self, actor: Actor, wanted: CaseFilter) -> Counted:
+        """Count the same up to 10,000 where no kept count says how many: what a page shows."""
+        return self._store.cases.count_upto(self.open_to(actor, wanted))
+
     def why_empty(self, actor: Actor, wanted: CaseFilter) -> EmptyQueue:
         """Return why a queue has no case for this reviewer."""
         waiting = waiting_in(wanted)
         rows = self._store.cases.search(waiting.model_copy(update={"page": 1, "size": 1000})).rows
-        total = self._store.cases.count_matching(waiting)
+        total = self._store.cases.count_upto(waiting).total
         everywhere = self._store.cases.count_matching(waiting_in(CaseFilter()))
         works = [self._store.team.work(row.id) for row in rows]
         leases = [lease for work in works for lease in work.leases if lease.reviewer != actor.name]
@@ -310,6 +315,10 @@ class TeamService:
         if actor.name not in self.assigned():
             return frozenset()
         return frozenset(each for each in case_ids if actor.name in self._store.team.work(each).assignees)
+
+    def decided(self) -> dict[str, int]:
+        """Return how many cases each reviewer has a decision on that counts."""
+        return self._store.team.counted("decided")
 
     def assigned(self) -> dict[str, int]:
         """Return how many cases are assigned to each reviewer."""

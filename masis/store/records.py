@@ -90,10 +90,16 @@ class CaseSummary(Record):
 
 
 class CasePage(Record):
-    """One page of cases, and how many there are in all."""
+    """One page of cases, and how many there are in all.
+
+    Where there are ``more``, counting stopped at ``total``. Unless ``sorted_all``, only the first ``total`` cases found
+    were put into the order that was asked for.
+    """
 
     rows: tuple[CaseSummary, ...]
     total: int
+    more: bool = False
+    sorted_all: bool = True
 
 
 class Facets(Record):
@@ -214,10 +220,11 @@ class DecisionFilter(Record):
 
 
 class DecisionPage(Record):
-    """One page of the log, and how many entries there are in all."""
+    """One page of the log, and how many entries there are in all; where there are ``more``, that was counted."""
 
     rows: tuple[LogEntry, ...]
     total: int
+    more: bool = False
 
 
 class LogHead(NamedTuple):

@@ -231,3 +231,14 @@ def test_a_run_that_does_not_finish_leaves_no_figures(store: Store) -> None:
     store.runs.start("run-1", case_id=case.id, case_digest=case.digest(), models={}, settings={})
     store.runs.abandon("run-1", "the power failed")
     assert store.measures.count() == 0
+
+
+def test_kept_sums_by_day_are_what_adding_up_the_runs_gives(store: Store) -> None:
+    for number in range(1, 6):
+        kept(store, number, iterations=(an_iteration(1, invalid=("9",) if number % 2 else ()),))
+    kept(store, 6, iterations=(a_failed(),), termination_reason="error", converged=False)
+    store.database.execute("DELETE FROM run_measures WHERE seq = 2")
+    by_day = store.measures.added_up(MeasureFilter(), "day")
+    run_by_run = store.measures.added_up(MeasureFilter(since="0001-01-01T00:00:00.000Z"), "day")
+    assert by_day.total.runs == 5
+    assert by_day == run_by_run

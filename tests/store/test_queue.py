@@ -316,3 +316,14 @@ def test_what_stands_at_the_far_end_of_an_order_is_found_as_well(
 def test_the_old_words_of_order_and_flags_are_still_understood() -> None:
     asked = CaseFilter.model_validate({"order": "telling", "flags": ["needless", "uncited"]})
     assert (asked.order, asked.flags) == ("disagreement", ("redundant", "uncited"))
+
+
+def test_a_page_counts_no_further_than_it_is_asked_to(store: Store) -> None:
+    for number in range(8):
+        store.cases.add(a_case(f"many-{number}"))
+    found = store.cases.search(CaseFilter(text="many", size=2), upto=3)
+    assert (found.total, found.more, len(found.rows)) == (3, True, 2)
+    assert store.cases.count_upto(CaseFilter(text="many"), 3).likely >= 8
+    exact = store.cases.search(CaseFilter(text="many", size=2), upto=8)
+    assert (exact.total, exact.more) == (8, False)
+    assert store.cases.search(CaseFilter(), upto=3).total == store.cases.count()

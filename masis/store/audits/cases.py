@@ -138,15 +138,24 @@ class Cases:
                 yield case
             seq = rows[-1]["case_seq"]
 
-    def search(self, wanted: CaseFilter) -> CasePage:
-        """One page of the cases that match, and how many match."""
+    def search(self, wanted: CaseFilter, *, upto: int | None = None) -> CasePage:
+        """One page of the cases that match, and how many match, counted up to ``upto`` where kept counts don't say it.
+
+        Where more match than were counted, the page says so: a page that is drawn asks for no more than it shows.
+        """
         with self._database.reading() as connection:
-            return queue.search(connection, wanted)
+            return queue.search(connection, wanted, upto)
 
     def count_matching(self, wanted: CaseFilter) -> int:
         """How many cases match; page and order don't matter."""
         with self._database.reading() as connection:
             return queue.matching(connection, wanted).total
+
+    def count_upto(self, wanted: CaseFilter, upto: int = queue.MOST_COUNTED) -> queue.Counted:
+        """How many cases match, counted up to ``upto``; page and order don't matter."""
+        with self._database.reading() as connection:
+            found = queue.matching(connection, wanted, upto)
+            return queue.Counted(found.total, found.more, found.likely)
 
     def beside(self, case_id: str, wanted: CaseFilter, *, forward: bool) -> str | None:
         """The case behind one (or before it) in the order of a filter, whether the one matches itself or not.

@@ -186,6 +186,29 @@ _SUMS = """
     sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
     count(cost_usd) AS cost_known, total(cost_usd) AS cost_usd
 """
+_KEPT_SUMS = ", ".join(
+    f"sum({column}) AS {name}"
+    for name, column in {
+        **{name: name for name in ("runs", "needs_review", "loop_ms", "iterations", "calls")},
+        **{name: name for name in ("input_tokens", "output_tokens", "cost_usd")},
+        **{
+            name: name
+            for known in ("claim_confidence", "claims", "improvement_percentage", "quality", "confidence", "overall")
+            for name in (known, f"{known}_known")
+        },
+        "hallucination_known": "hallucination_known",
+        "hallucinated": "hallucination",
+        "revision_known": "revision_known",
+        "needed_revision": "revision",
+        "cost_known": "cost_usd_known",
+        "converged": "ended_no_issues + ended_convergence",
+        "convergence": "ended_convergence",
+        "no_issues": "ended_no_issues",
+        "failed": "ended_error",
+    }.items()
+)
+"""The same sums from the rows that triggers keep by day, data set and models."""
+
 _COUNTED = ("hallucination_known", "revision_known", "calls", "input_tokens", "output_tokens")
 _OF_RATE: dict[Rate, str] = {
     "hallucination": "hallucination",
@@ -195,6 +218,11 @@ _OF_RATE: dict[Rate, str] = {
     "needs_review": "needs_review",
 }
 _ROWS_AT_ONCE = 20_000
+_PACE_OF = 2_000
+"""Audits that are looked at for those by the same models: older ones say little about the pace of now."""
+
+
+_DAY = len("2026-01-01")
 
 
 class AddedUp(NamedTuple):
@@ -221,14 +249,16 @@ class Measures:
 
     def span(self) -> tuple[str, str] | None:
         """When the first and the last run finished; None where there is none."""
-        first, last = self._database.execute("SELECT min(finished_at), max(finished_at) FROM run_measures")[0]
+        # two queries: for both at once SQLite reads the whole index, for either its end
+        first = self._database.value("SELECT min(finished_at) FROM run_measures")
+        last = self._database.value("SELECT max(finished_at) FROM run_measures")
         return None if first is None else (first, last)
 
     def names(self, column: str) -> dict[str, int]:
         """The models of a role, or the data sets, with how many runs each has, the most first."""
         assert column in (*ROLES, "dataset")
         rows = self._database.execute(
-            f"SELECT {column}, count(*) FROM run_measures WHERE {column} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1"  # noqa: S608
+            f"SELECT {column}, sum(runs) FROM measure_days WHERE {column} <> '' GROUP BY 1 ORDER BY 2 DESC, 1"  # noqa: S608
         )
         return {str(name): int(runs) for name, runs in rows}
 
@@ -240,7 +270,8 @@ class Measures:
         judging = [role for role in ROLES if role != "drafter"]
         same = " AND ".join(f"{role} = ?" for role in judging)
         rows = self._database.execute(
-            f"SELECT loop_ms FROM run_measures WHERE {same} ORDER BY seq DESC LIMIT ?",  # noqa: S608 (names of ours)
+            f"SELECT loop_ms FROM (SELECT * FROM run_measures ORDER BY seq DESC LIMIT {_PACE_OF}) "  # noqa: S608 (names of ours)
+            f"WHERE {same} LIMIT ?",
             [*(models[role] for role in judging), runs],
         )
         return (sum(row[0] for row in rows) / len(rows), len(rows)) if rows else None
@@ -252,11 +283,18 @@ class Measures:
     def added_up(self, wanted: MeasureFilter, period: Period) -> AddedUp:
         """The runs that match, read once: added up in SQL by day and model, then to whatever is asked for."""
         where, values = _where(wanted)
-        rows = self._database.execute(
-            f"SELECT substr(finished_at, 1, 10) AS day, {wanted.role} AS model, {_SUMS} FROM run_measures {where} "  # noqa: S608
-            "GROUP BY 1, 2",
-            values,
-        )
+        if all(len(bound) == _DAY for bound in (wanted.since, wanted.until) if bound):
+            where = where.replace("finished_at", "day")
+            rows = self._database.execute(
+                f"SELECT day, nullif({wanted.role}, '') AS model, {_KEPT_SUMS} FROM measure_days {where} GROUP BY 1, 2",  # noqa: S608
+                values,
+            )
+        else:
+            rows = self._database.execute(
+                f"SELECT substr(finished_at, 1, 10) AS day, {wanted.role} AS model, {_SUMS} FROM run_measures {where} "  # noqa: S608
+                "GROUP BY 1, 2",
+                values,
+            )
         total, periods, models = Counter[str](), dict[str, Counter[str]](), dict[str | None, Counter[str]]()
         for row in rows:
             sums = Counter({name: row[name] for name in row.keys() if name not in ("day", "model")})  # noqa: SIM118
@@ -279,26 +317,32 @@ class Measures:
         """Describe how one metric is spread; see ``distributions``."""
         return self.distributions(wanted, (measure,))[0]
 
-    def distributions(self, wanted: MeasureFilter, asked: Iterable[Measure]) -> tuple[Distribution, ...]:
+    def distributions(
+        self, wanted: MeasureFilter, asked: Iterable[Measure], newest: int | None = None
+    ) -> tuple[Distribution, ...]:
         """Describe how metrics are spread: mean, percentiles (nearest rank) and how many values lie in each bin.
 
-        A value on a bound lies in the bin below it. Each table is read once.
+        A value on a bound lies in the bin below it. Each table is read once; with ``newest`` only so many of the runs
+        that match, those stored last.
         """
         values: dict[Measure, NDArray[np.float64]] = {}
         for table in ("run", "iteration"):
             measures_there = [measure for measure in asked if COLUMNS[measure][0] == table]
             if measures_there:
-                values |= self._values(wanted, table, measures_there)
+                values |= self._values(wanted, table, measures_there, newest)
         return tuple(_spread(measure, values[measure]) for measure in asked)
 
     def _values(
-        self, wanted: MeasureFilter, table: str, asked: Sequence[Measure]
+        self, wanted: MeasureFilter, table: str, asked: Sequence[Measure], newest: int | None
     ) -> dict[Measure, NDArray[np.float64]]:
         """The values of figures of one table that are known, ascending."""
         where, bound = _where(wanted)
         source = "run_measures"
-        if table == "iteration" and where:  # in this order: the runs that match are the fewer
-            source = "run_measures CROSS JOIN iteration_measures AS it ON it.measures_seq = run_measures.seq"
+        if newest is not None:
+            source = f"(SELECT * FROM run_measures {where} ORDER BY seq DESC LIMIT {int(newest)}) AS run_measures"  # noqa: S608
+            where = ""
+        if table == "iteration" and (where or newest is not None):  # in this order: the runs that match are the fewer
+            source = f"{source} CROSS JOIN iteration_measures AS it ON it.measures_seq = run_measures.seq"
         elif table == "iteration":
             source = "iteration_measures AS it"
         prefix = "it." if table == "iteration" else ""

@@ -11,7 +11,8 @@ import hashlib
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from masis.store.records import CaseFilter, CasePage, CaseSummary, Facets
@@ -25,11 +26,22 @@ _BEGINNING = 3
 _INDEXED_BEGINNINGS = (3, 4)
 """Lengths of beginnings that the full text index holds; for longer ones it merges the lists of all words that fit."""
 
-_MODULUS = 2_147_483_647
-"""A prime above any number of cases: multiplying by a drawn factor modulo it shuffles them."""
+_MODULI = (
+    *(1_033, 2_053, 4_099, 8_209, 16_417, 32_779, 65_537, 131_113),
+    *(262_147, 524_309, 1_048_583, 2_097_169, 4_194_319, 8_388_617, 16_777_259, 33_554_467),
+    *(67_108_879, 134_217_757, 268_435_459, 536_870_923, 1_073_741_827, 2_147_483_647),
+)
+"""Primes, each some twice the one before: multiplying the numbers of the cases by a drawn factor modulo one above all
+of them shuffles them. Less 1, none is a multiple of 5: then each number is the fifth power of one other."""
 
 _WALKED, _PROBED = 2_000, 300
 """Rows worth walking past before collecting and sorting costs less; fewer where each is probed for its words."""
+
+_FAR = 20_000
+"""Rows that a walk goes past where more match than were counted: the sorting it saves is of all that match."""
+
+MOST_COUNTED = 10_000
+"""Matches that a page counts: beyond, it says "10,000+". Counting a million takes longer than drawing the page."""
 
 _MATCHING = "SELECT rowid FROM case_words WHERE case_words MATCH ?"
 
@@ -68,31 +80,46 @@ _ORDERS = {
 }
 
 
-def search(connection: sqlite3.Connection, wanted: CaseFilter) -> CasePage:
-    """One page of the cases that match, and how many match."""
-    filters, words, total = matching(connection, wanted)
-    numbers = _page(connection, wanted, filters, words, total)
+def search(connection: sqlite3.Connection, wanted: CaseFilter, upto: int | None = None) -> CasePage:
+    """One page of the cases that match, and how many match, counted up to ``upto``."""
+    found = matching(connection, wanted, upto)
+    numbers, sorted_all = _page(connection, wanted, found)
     place = {seq: index for index, seq in enumerate(numbers)}
     rows = _rows(connection, f"seq IN ({', '.join('?' * len(numbers))})", numbers)
-    return CasePage(rows=tuple(_summary(row) for row in sorted(rows, key=lambda row: place[row["seq"]])), total=total)
+    return CasePage(
+        rows=tuple(_summary(row) for row in sorted(rows, key=lambda row: place[row["seq"]])),
+        total=found.total,
+        more=found.more,
+        sorted_all=sorted_all,
+    )
+
+
+class Counted(NamedTuple):
+    """How many cases match. Where there are ``more``, counting stopped at ``total``, and ``likely`` estimates all."""
+
+    total: int
+    more: bool = False
+    likely: int = 0
 
 
 class Matching(NamedTuple):
-    """What a filter asks for in SQL, and how many cases match it."""
+    """What a filter asks for in SQL, and how many cases match it (as ``Counted``)."""
 
     filters: Sequence[Condition]
     words: Words | None
     total: int
+    more: bool = False
+    likely: int = 0
 
 
-def matching(connection: sqlite3.Connection, wanted: CaseFilter) -> Matching:
-    """Read a filter and count what matches."""
+def matching(connection: sqlite3.Connection, wanted: CaseFilter, upto: int | None = None) -> Matching:
+    """Read a filter and count what matches, up to ``upto``; without it all."""
     words = Words(match(wanted.text), quick=True) if wanted.text.strip() else None
-    total = count_with(connection, wanted, words)
-    if words is not None and not total:
+    counted = count_upto(connection, wanted, words, upto)
+    if words is not None and not counted.total:
         words = Words(match(wanted.text, beginning=True), quick=len(wanted.text.split()[-1]) in _INDEXED_BEGINNINGS)
-        total = count_with(connection, wanted, words)
-    return Matching(_filters(wanted), words, total)
+        counted = count_upto(connection, wanted, words, upto)
+    return Matching(_filters(connection, wanted), words, *counted)
 
 
 class Words(NamedTuple):
@@ -103,32 +130,97 @@ class Words(NamedTuple):
 
 
 def count_with(connection: sqlite3.Connection, wanted: CaseFilter, words: Words | None) -> int:
-    """How many cases match a filter, its words as ``matching`` read them.
+    """How many cases match a filter, its words as ``matching`` read them."""
+    return count_upto(connection, wanted, words, None).total
 
-    Counts that triggers keep are used where they say it.
-    """
+
+def count_upto(
+    connection: sqlite3.Connection, wanted: CaseFilter, words: Words | None, upto: int | None = None
+) -> Counted:
+    """How many cases match a filter, counted up to ``upto``. Counts that triggers keep are used where they say it."""
     if wanted.open_to is not None:
         anyone = wanted.model_copy(update={"open_to": None})
-        return count_with(connection, anyone, words) - _closed(connection, wanted, _filters(anyone), words)
-    filters = _filters(wanted)
+        counted = count_upto(connection, anyone, words, upto)
+        if counted.more:
+            return counted
+        open_ones = counted.total - _closed(connection, wanted, _filters(connection, anyone), words)
+        return Counted(open_ones, likely=open_ones)
+    filters = _filters(connection, wanted)
     if words is None and (kept := _kept_count(connection, wanted, filters)) is not None:
-        return kept
+        return Counted(kept, likely=kept)
     if words is not None and not filters:
-        return _count(connection, "SELECT count(*) FROM case_words WHERE case_words MATCH ?", [words.query])
-    where, values = conditions(filters, words)
-    return _count(connection, f"SELECT count(*) FROM cases WHERE {where}", values)  # noqa: S608 (every name is ours, what people give is bound)
+        source, where, values = "case_words", "case_words MATCH ?", [words.query]
+    else:
+        source, (where, values) = "cases", conditions(_led(connection, wanted, filters, words), words)
+    if upto is None:
+        total = _count(connection, f"SELECT count(*) FROM {source} WHERE {where}", values)  # noqa: S608 (every name is ours, what people give is bound)
+        return Counted(total, likely=total)
+    total, last = connection.execute(
+        f"SELECT count(*), max(seq) FROM (SELECT rowid AS seq FROM {source} WHERE {where} LIMIT ?)",  # noqa: S608
+        [*values, upto + 1],
+    ).fetchone()
+    if total <= upto:
+        return Counted(total, likely=total)
+    # words are found in the order of the numbers: where the last one stands says how far the counting has come
+    cases = connection.execute("SELECT max(seq) FROM cases").fetchone()[0]
+    return Counted(upto, more=True, likely=total * cases // last if source == "case_words" else total)
+
+
+_FEW = 20_000
+"""Cases that are looked at one by one rather than looking for an index that covers all conditions."""
+
+
+def _led(
+    connection: sqlite3.Connection, wanted: CaseFilter, filters: Sequence[Condition], words: Words | None
+) -> Sequence[Condition]:
+    """The conditions so that SQLite begins with the one that few cases meet, where kept counts or the index say so.
+
+    Left alone, it doesn't know how many that are, and may look through all cases of a state for a rare flag.
+    """
+    if words is not None:
+        few = f"SELECT count(*) FROM ({_MATCHING} LIMIT {_FEW})"  # noqa: S608
+        return _unindexed(filters) if _count(connection, few, [words.query]) < _FEW else filters
+    kept = {}
+    for name, field in (*_COUNTED.items(), *((name, name) for name in _LISTS)):
+        if values := getattr(wanted, field):
+            narrowed = CaseFilter(**{field: values})
+            kept[name] = _kept_count(connection, narrowed, _filters(connection, narrowed)) or 0
+    least = min(kept, key=kept.__getitem__, default=None)
+    if least is None or len(filters) < 2 or kept[least] >= _FEW:
+        return filters
+    return [each if each.sql.startswith(f"{least} ") else _unindexed([each])[0] for each in filters]
+
+
+def _unindexed(filters: Sequence[Condition]) -> list[Condition]:
+    """The same conditions, none of which SQLite looks up in an index: ``+`` keeps it from that."""
+    return [each._replace(sql=f"+{each.sql}") for each in filters]
+
+
+_KEPT_LISTS = "SELECT value, cases FROM case_counts WHERE name = ? AND cases > 0"
 
 
 def _kept_count(connection: sqlite3.Connection, wanted: CaseFilter, filters: Sequence[Condition]) -> int | None:
-    """The kept count of a filter by words of one column; None for every other filter."""
+    """The kept count of all cases, or of a filter by words of one column; None for every other filter."""
+    if not filters:
+        return _count(connection, "SELECT coalesce(sum(cases), 0) FROM case_counts WHERE name = 'state'", ())
     columns = {"state": wanted.states, "tier": wanted.tiers, "field": wanted.fields, "dataset": wanted.datasets}
-    given = [(name, tuple(values)) for name, values in {**columns, "reviewer": wanted.reviewers}.items() if values]
+    columns |= {"reviewer": wanted.reviewers}
+    lists = {"flags": wanted.flags, "reasons": wanted.reasons, "models": wanted.models}
+    given = [(name, tuple(values)) for name, values in {**columns, **lists}.items() if values]
     if len(filters) != 1 or len(given) != 1:
         return None
     ((name, values),) = given
+    if name in lists:
+        return sum(cases for _, cases in _lists_with(connection, name, values))
     marks = ", ".join("?" * len(values))
     kept = f"SELECT coalesce(sum(cases), 0) FROM case_counts WHERE name = ? AND value IN ({marks})"  # noqa: S608
     return _count(connection, kept, [name, *values])
+
+
+def _lists_with(connection: sqlite3.Connection, name: str, values: Sequence[str]) -> list[tuple[str, int]]:
+    """The lists of a column in which any of the values stands, and how many cases have each."""
+    rows = connection.execute(_KEPT_LISTS, [name])
+    return [(row[0], row[1]) for row in rows if not set(values).isdisjoint(json.loads(row[0]))]
 
 
 def _closed(
@@ -137,44 +229,62 @@ def _closed(
     """How many of the cases that match are not open to this reviewer. Only what somebody worked on or holds can be."""
     where, values = conditions(filters, words)
     may_take, bound = conditions(_open_to(wanted), None)
+    touched = "SELECT case_seq FROM case_work"
+    if wanted.states and not set(wanted.states) & _DECIDED:
+        # of the cases without a verdict only those have a decision of which several people's are wanted: to look
+        # through the others, which are most, would take ever longer
+        touched = (
+            "SELECT case_seq FROM case_work WHERE kind IN ('assigned', 'skipped') "
+            "UNION SELECT seq FROM cases WHERE pending > 0 "
+            "UNION SELECT seq FROM cases WHERE state = 'needs_adjudication'"
+        )
     return _count(
         connection,
         f"""
-        SELECT count(*) FROM (SELECT case_seq FROM case_work UNION SELECT case_seq FROM leases) AS touched
+        SELECT count(*) FROM ({touched} UNION SELECT case_seq FROM leases) AS touched
         CROSS JOIN cases ON cases.seq = touched.case_seq WHERE {where} AND NOT ({may_take})
         """,  # noqa: S608
         [*values, *bound],
     )
 
 
+_DECIDED = {"approved", "overridden", "rejected", "escalated", "redacted"}
+"""The states in which a case may have a decision that counts and wants no other."""
+
+
 def _count(connection: sqlite3.Connection, sql: str, values: Sequence[Any]) -> int:
     return int(connection.execute(sql, values).fetchone()[0])
 
 
-def _page(
-    connection: sqlite3.Connection, wanted: CaseFilter, filters: Sequence[Condition], words: Words | None, total: int
-) -> list[int]:
-    """The numbers of the cases on the page, in order."""
+def _page(connection: sqlite3.Connection, wanted: CaseFilter, found: Matching) -> tuple[list[int], bool]:
+    """The numbers of the cases on the page, in order, and whether all that match were put into this order."""
     offset = (wanted.page - 1) * wanted.size
-    if offset >= total:
-        return []
-    order = _order(wanted)
+    if offset >= found.total:
+        return [], True
+    order = _order(connection, wanted)
     upto = offset + wanted.size
-    if order.walked is not None and worth_walking(connection, Matching(filters, words, total), upto):
-        found = _walked(connection, order, Matching(filters, words, total), wanted.size, offset)
-        if len(found) == min(wanted.size, total - offset):
-            return found
-    where, values = conditions(filters, words)
+    if worth_walking(connection, found, upto) and (order.walked is not None or upto <= _FAR):
+        if order.walked is None:
+            drawn = draw(wanted.seed, _most(connection))
+            places = range(min(drawn.modulus, max(2 * upto, reach(found))))
+            numbers = _drawn(connection, drawn, found, places, upto)[offset:]
+        else:
+            numbers = _walked(connection, order, found, wanted.size, offset)
+        if len(numbers) == min(wanted.size, found.total - offset):
+            return numbers, True
+    where, values = conditions(_led(connection, wanted, found.filters, found.words), found.words)
+    limit = found.total if found.more else -1
     rows = connection.execute(
-        f"SELECT seq FROM cases WHERE {where} ORDER BY {order.sorted} LIMIT ? OFFSET ?",  # noqa: S608
-        [*values, *order.values, wanted.size, offset],
+        f"SELECT seq FROM (SELECT seq, risk, disagreement, doubt FROM cases WHERE {where} LIMIT ?) "  # noqa: S608
+        f"ORDER BY {order.sorted} LIMIT ? OFFSET ?",
+        [*values, limit, *order.values, wanted.size, offset],
     )
-    return [row[0] for row in rows]
+    return [row[0] for row in rows], not found.more
 
 
 def _walked(connection: sqlite3.Connection, order: Order, asked: Matching, size: int, offset: int) -> list[int]:
     """Numbers found by walking along an index. What matches may all stand at its far end: the walk ends before that."""
-    where, values = conditions(asked.filters, asked.words, probe=True)
+    where, values = conditions(_unindexed(asked.filters), asked.words, probe=True)
     if asked.filters or asked.words:
         end = connection.execute(
             f"SELECT {order.end} FROM cases ORDER BY {order.walked} LIMIT 1 OFFSET ?",  # noqa: S608
@@ -195,12 +305,16 @@ def worth_walking(connection: sqlite3.Connection, asked: Matching, upto: int) ->
         return True
     if asked.words is not None and not asked.words.quick:
         return False
+    if asked.more and not asked.words:
+        return True
     cases = connection.execute("SELECT max(seq) FROM cases").fetchone()[0]
-    return bool(upto * cases <= (_PROBED if asked.words else _WALKED) * asked.total)
+    return bool(upto * cases <= (_PROBED if asked.words else _WALKED) * max(asked.total, asked.likely))
 
 
 def reach(asked: Matching) -> int:
     """Rows a walk goes past at most: what matches need not be spread as evenly as its number says."""
+    if asked.more and not asked.words:
+        return _FAR
     return 2 * (_PROBED if asked.words else _WALKED)
 
 
@@ -247,7 +361,7 @@ def _summary(row: sqlite3.Row) -> CaseSummary:
     )
 
 
-def _filters(wanted: CaseFilter) -> list[Condition]:
+def _filters(connection: sqlite3.Connection, wanted: CaseFilter) -> list[Condition]:
     return [
         *(_any_of("state", wanted.states)),
         *(_any_of("tier", wanted.tiers)),
@@ -257,9 +371,9 @@ def _filters(wanted: CaseFilter) -> list[Condition]:
         *(_worked_on("assigned", wanted.assignees)),
         *(_worked_on("tagged", wanted.tags)),
         *(_open_to(wanted)),
-        *(_any_in("flags", wanted.flags)),
-        *(_any_in("reasons", wanted.reasons)),
-        *(_any_in("models", wanted.models)),
+        *(_any_in(connection, "flags", wanted.flags)),
+        *(_any_in(connection, "reasons", wanted.reasons)),
+        *(_any_in(connection, "models", wanted.models)),
         *(_bounded("quality", wanted.quality_from, wanted.quality_to)),
         *(_bounded("confidence", wanted.confidence_from, wanted.confidence_to)),
     ]
@@ -306,10 +420,15 @@ def _open_to(wanted: CaseFilter) -> list[Condition]:
     ]
 
 
-def _any_in(column: str, values: Sequence[str]) -> list[Condition]:
-    """Any of the values stands in the JSON list of the column: a quoted value can't begin or end inside another."""
-    tests = " OR ".join([f"instr({column}, ?)"] * len(values))
-    return [Condition(f"({tests})", tuple(json.dumps(value, ensure_ascii=False) for value in values))] if values else []
+def _any_in(connection: sqlite3.Connection, column: str, values: Sequence[str]) -> list[Condition]:
+    """Any of the values stands in the JSON list of the column.
+
+    The lists that occur are few and counted: naming those that hold a value lets an index find their cases.
+    """
+    if not values:
+        return []
+    lists = [each for each, _ in _lists_with(connection, column, values)]
+    return [Condition(f"{column} IN (SELECT value FROM json_each(?))", (json.dumps(lists),))]  # noqa: S608
 
 
 def _bounded(column: str, low: float | None, high: float | None) -> list[Condition]:
@@ -332,18 +451,74 @@ def match(text: str, *, beginning: bool = False) -> str:
     return " AND ".join('"' + word.replace('"', '""') + '"' for word in words) + (" *" if open_ended else "")
 
 
-def _order(wanted: CaseFilter) -> Order:
-    return shuffle(wanted.seed) if wanted.order == "random" else _ORDERS[wanted.order]
+def _order(connection: sqlite3.Connection, wanted: CaseFilter) -> Order:
+    return shuffle(wanted.seed, _most(connection)) if wanted.order == "random" else _ORDERS[wanted.order]
 
 
-def shuffle(seed: int) -> Order:
-    """The random order that a seed draws."""
+class Draw(NamedTuple):
+    """A shuffle of all numbers below a prime: number n stands at place (n * factor + offset)^5 modulo the prime."""
+
+    modulus: int
+    factor: int
+    offset: int
+
+    def place_of(self, seq: int) -> int:
+        """Return where a number stands."""
+        return pow(seq * self.factor + self.offset, 5, self.modulus)
+
+    def number_at(self, place: int) -> int:
+        """Return which number stands there."""
+        root = pow(place, pow(5, -1, self.modulus - 1), self.modulus)
+        return (root - self.offset) * pow(self.factor, -1, self.modulus) % self.modulus
+
+
+def draw(seed: int, most: int = _MODULI[-1] - 1) -> Draw:
+    """The shuffle that a seed draws for numbers up to ``most``: another one only where there are twice as many."""
+    modulus = next(prime for prime in _MODULI if prime > most)
     drawn = hashlib.sha256(str(seed).encode()).digest()
-    factor, offset = (1 + int.from_bytes(part) % (_MODULUS - 1) for part in (drawn[:8], drawn[8:16]))
+    return Draw(modulus, *(1 + int.from_bytes(part) % (modulus - 1) for part in (drawn[:8], drawn[8:16])))
+
+
+def shuffle(seed: int, most: int = _MODULI[-1] - 1) -> Order:
+    """The random order that a seed draws for cases numbered up to ``most``."""
+    modulus, *values = draw(seed, most)
     # Multiplying alone leaves neighbours at even steps from each other, so a small store would stay sorted in runs. The
     # fifth power is a permutation modulo this prime and breaks the steps up.
-    mixed = f"((x * x % {_MODULUS}) * (x * x % {_MODULUS}) % {_MODULUS}) * x % {_MODULUS}"
-    return Order(f"(SELECT {mixed} FROM (SELECT (seq * ? + ?) % {_MODULUS} AS x))", None, (factor, offset))  # noqa: S608
+    mixed = f"((x * x % {modulus}) * (x * x % {modulus}) % {modulus}) * x % {modulus}"
+    return Order(f"(SELECT {mixed} FROM (SELECT (seq * ? + ?) % {modulus} AS x))", None, tuple(values))  # noqa: S608
+
+
+def _most(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT coalesce(max(seq), 0) FROM cases").fetchone()[0])
+
+
+_DRAWN_AT_ONCE = 1_000
+
+
+def _drawn(
+    connection: sqlite3.Connection,
+    drawn: Draw,
+    asked: Matching,
+    places: Iterable[int],
+    size: int,
+    without: Collection[str] = (),
+) -> list[int]:
+    """Numbers of the first ``size`` cases that match and stand at these places of a random order, in their order.
+
+    The order has no index, and needs none: which case stands at a place is computed from the place.
+    """
+    where, values = conditions(_unindexed(asked.filters), asked.words, probe=True)
+    left_out = f" AND id NOT IN ({', '.join('?' * len(without))})" if without else ""
+    found: list[int] = []
+    places = iter(places)
+    while len(found) < size and (some := [drawn.number_at(place) for place in islice(places, _DRAWN_AT_ONCE)]):
+        rows = connection.execute(
+            f"SELECT seq FROM cases WHERE seq IN (SELECT value FROM json_each(?)) AND {where}{left_out}",  # noqa: S608
+            [json.dumps(some), *values, *without],
+        )
+        here = {row[0] for row in rows}
+        found += [seq for seq in some if seq in here]
+    return found[:size]
 
 
 def facets(connection: sqlite3.Connection) -> Facets:
@@ -396,13 +571,13 @@ class _Walk(NamedTuple):
 
 def beside(connection: sqlite3.Connection, wanted: CaseFilter, seq: int, *, forward: bool) -> str | None:
     """The case behind (or before) number ``seq`` in the order of ``wanted``; its page and size don't matter."""
-    found = matching(connection, wanted)
+    found = matching(connection, wanted, MOST_COUNTED)
     return _Search(connection, wanted, found, ()).beside(seq, forward=forward) if found.total else None
 
 
 def following(connection: sqlite3.Connection, wanted: CaseFilter, seq: int, without: Collection[str]) -> str | None:
     """The case behind number ``seq`` that is none of ``without``; behind the last one, the first of all."""
-    found = matching(connection, wanted)
+    found = matching(connection, wanted, MOST_COUNTED)
     if not found.total:
         return None
     search = _Search(connection, wanted, found, without)
@@ -422,14 +597,19 @@ class _Search:
     def __init__(
         self, connection: sqlite3.Connection, wanted: CaseFilter, found: Matching, without: Collection[str]
     ) -> None:
-        self.connection, self.order, self.found = connection, _walk_of(wanted), found
+        self.connection, self.found = connection, found
+        self.order = _walk_of(wanted, _most(connection))
+        self.drawn = draw(wanted.seed, _most(connection)) if wanted.order == "random" else None
         self.narrowed = bool(found.filters or found.words)
-        self.walks = wanted.order != "random" and worth_walking(connection, found, 1)
+        self.walks = worth_walking(connection, found, 1)
         self.left_out = list(without)[-MOST_LEFT_OUT:]
 
     def beside(self, seq: int | None, *, forward: bool) -> str | None:
         """The first case behind (or before) number ``seq``; without a number, the first of all."""
-        if self.walks:
+        if self.walks and self.drawn is not None:
+            if found := self._along(self.drawn, seq, forward):
+                return found
+        elif self.walks:
             further = self._behind(seq, forward)
             end = self._end(further, forward) if self.narrowed else None
             upto = self._behind(end, not forward) if end is not None else _Behind("1", [])
@@ -437,6 +617,16 @@ class _Search:
             if found is not None or end is None:
                 return found
         return self._first(self._behind(seq, forward), _Behind("1", []), forward, walks=False)
+
+    def _along(self, drawn: Draw, seq: int | None, forward: bool) -> str | None:
+        """The next case along a random order, where it stands near."""
+        step = 1 if forward else -1
+        first = (0 if forward else drawn.modulus - 1) if seq is None else drawn.place_of(seq) + step
+        end = drawn.modulus if forward else -1
+        places = islice(range(first, end, step), reach(self.found))
+        numbers = _drawn(self.connection, drawn, self.found, places, 1, self.left_out)
+        row = self.connection.execute("SELECT id FROM cases WHERE seq = ?", numbers).fetchone() if numbers else None
+        return None if row is None else str(row["id"])
 
     def _behind(self, seq: int | None, forward: bool) -> _Behind:
         """Which cases stand behind (or before) number ``seq``."""
@@ -464,7 +654,8 @@ class _Search:
         return None if row is None else int(row[0])
 
     def _first(self, further: _Behind, upto: _Behind, forward: bool, *, walks: bool) -> str | None:
-        where, values = conditions(self.found.filters, self.found.words, probe=walks)
+        filters = _unindexed(self.found.filters) if walks else self.found.filters
+        where, values = conditions(filters, self.found.words, probe=walks)
         left_out = f" AND id NOT IN ({', '.join('?' * len(self.left_out))})" if self.left_out else ""
         # Left alone, SQLite often takes an index of the filter and sorts all that match where walking is shorter, and
         # walks along the order where sorting the few that match is: so the query names either the walk or what matches.
@@ -480,7 +671,7 @@ class _Search:
         return None if row is None else str(row["id"])
 
 
-def _walk_of(wanted: CaseFilter) -> _Walk:
+def _walk_of(wanted: CaseFilter, most: int) -> _Walk:
     match wanted.order:
         case "risk":
             return _Walk("risk", "INDEXED BY cases_risk", key_falls=True)
@@ -493,5 +684,5 @@ def _walk_of(wanted: CaseFilter) -> _Walk:
         case "newest":
             return _Walk(None, "NOT INDEXED", number_falls=True)
         case "random":
-            drawn = shuffle(wanted.seed)
+            drawn = shuffle(wanted.seed, most)
             return _Walk(f"({drawn.sorted})", values=drawn.values)

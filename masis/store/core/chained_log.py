@@ -160,10 +160,28 @@ class ChainedLog(Generic[D, E]):
             seq = rows[-1]["seq"]
 
     def page(
-        self, connection: sqlite3.Connection, matching: str, values: list[Any], wanted: LogFilter
+        self,
+        connection: sqlite3.Connection,
+        matching: str,
+        values: list[Any],
+        wanted: LogFilter,
+        upto: int | None = None,
     ) -> tuple[tuple[E, ...], int]:
-        """Return one page of the entries that match, and how many do; ``matching`` begins with FROM, in SQL of ours."""
-        total = connection.execute(f"SELECT count(*) {matching}", values).fetchone()[0]
+        """Return one page of the entries that match, and how many do; ``matching`` begins with FROM, in SQL of ours.
+
+        With ``upto`` they are counted up to one more than that.
+        """
+        limit = -1 if upto is None else upto + 1
+        total = connection.execute(
+            f"SELECT count(*) FROM (SELECT 1 {matching} LIMIT ?)",  # noqa: S608
+            [*values, limit],
+        ).fetchone()[0]
+        return self.rows_of_page(connection, matching, values, wanted), total
+
+    def rows_of_page(
+        self, connection: sqlite3.Connection, matching: str, values: list[Any], wanted: LogFilter
+    ) -> tuple[E, ...]:
+        """Return one page of the entries that match, uncounted."""
         # the numbers of the page come from an index, and only its rows are joined and read
         first = "DESC" if wanted.newest_first else "ASC"
         numbers = f"SELECT log.seq {matching} ORDER BY log.seq {first} LIMIT ? OFFSET ?"
@@ -171,7 +189,7 @@ class ChainedLog(Generic[D, E]):
             f"{self.select} WHERE log.seq IN ({numbers}) ORDER BY log.seq {first}",
             [*values, wanted.size, (wanted.page - 1) * wanted.size],
         )
-        return tuple(map(self.read, rows)), total
+        return tuple(map(self.read, rows))
 
     def with_token(self, connection: sqlite3.Connection, decision: D, same: tuple[str, ...]) -> E | None:
         """Return the entry that a submit with this token made before; None where there is none.

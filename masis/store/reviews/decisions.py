@@ -104,14 +104,20 @@ class Decisions:
             )
         return LOG.read(rows[0]) if rows else None
 
-    def entries(self, wanted: DecisionFilter | None = None) -> DecisionPage:
-        """One page of the log."""
+    def entries(self, wanted: DecisionFilter | None = None, *, upto: int | None = None) -> DecisionPage:
+        """One page of the log, and how many entries match, counted up to ``upto`` unless the log's end says it."""
         wanted = wanted or DecisionFilter()
-        where, values = _where(wanted)
-        matching = f"FROM decision_log AS log {_joins(wanted)} WHERE {where}"
         with self._database.reading() as connection:
-            rows, total = LOG.page(connection, matching, values, wanted)
-        return DecisionPage(rows=rows, total=total)
+            if wanted.machine_shown == "first" and not _any_pending(connection):
+                wanted = wanted.model_copy(update={"blind_to": None})  # nothing is hidden from anybody
+            where, values = _where(wanted)
+            matching = f"FROM decision_log AS log {_joins(wanted)} WHERE {where}"
+            if where == "1":
+                rows, total = LOG.rows_of_page(connection, matching, values, wanted), LOG.head(connection).length
+            else:
+                rows, total = LOG.page(connection, matching, values, wanted, upto)
+        more = upto is not None and where != "1" and total > upto
+        return DecisionPage(rows=rows, total=min(total, upto) if more and upto is not None else total, more=more)
 
     def iterate(self) -> Iterator[LogEntry]:
         """The whole log from its beginning, a hundred entries in memory at a time."""
@@ -119,9 +125,7 @@ class Decisions:
 
     def reviewers(self) -> dict[str, int]:
         """Everyone who has an entry in the log, with how many; the acceptance policy is one of them."""
-        rows = self._database.execute(
-            "SELECT reviewer, count(*) FROM decision_payloads GROUP BY reviewer ORDER BY reviewer"
-        )
+        rows = self._database.execute("SELECT reviewer, rows FROM entry_counts ORDER BY reviewer")
         return {row[0]: row[1] for row in rows}
 
     def head(self) -> LogHead:
@@ -291,6 +295,11 @@ def _counts(connection: sqlite3.Connection, case: int, seq: int, reviewer: str) 
     return connection.execute(query, [case, reviewer, seq]).fetchone() is not None
 
 
+def _any_pending(connection: sqlite3.Connection) -> bool:
+    """Whether a case has decisions that others may not see yet."""
+    return connection.execute("SELECT 1 FROM cases WHERE pending > 0 LIMIT 1").fetchone() is not None
+
+
 def _where(wanted: DecisionFilter) -> tuple[str, list[Any]]:
     parts, values = ["1"], list[Any]()
     for sql, bound in (
@@ -311,6 +320,8 @@ def _where(wanted: DecisionFilter) -> tuple[str, list[Any]]:
         if allowed:
             parts.append(f"{column} IN ({', '.join('?' * len(allowed))})")
             values += allowed
+    if wanted.kinds and "policy_accept" not in wanted.kinds:
+        parts.append("log.kind <> 'policy_accept'")  # names the index of the few entries that are not the policy's
     if wanted.blind_to is not None:
         parts.append(
             "NOT (log.kind IN ('decision', 'undo', 'comment') AND written.reviewer IS NOT ? AND EXISTS "

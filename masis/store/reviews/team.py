@@ -30,11 +30,13 @@ UNDECIDED: tuple[CaseState, ...] = ("new", "running", "interrupted", "needs_revi
 
 
 class Progress(Record):
-    """How far the work on some cases has come: decisions by reviewer, cases done, and cases that wait."""
+    """How far the work on some cases has come: how many there are, and how many of them are done.
 
-    cases: int
-    done: int
-    by_reviewer: dict[str, int]
+    None where more match than were counted.
+    """
+
+    cases: int | None
+    done: int | None
 
 
 def hidden_cases(reviewer: str, shown: MachineShown) -> tuple[str, list[Any]]:
@@ -120,7 +122,7 @@ class Team:
 
     def counted(self, kind: str) -> dict[str, int]:
         """How many cases each name has: kind is ``decided``, ``assigned``, ``skipped`` or ``tagged``."""
-        rows = self._database.execute("SELECT who, count(*) FROM case_work WHERE kind = ? GROUP BY who", [kind])
+        rows = self._database.execute("SELECT who, rows FROM work_counts WHERE kind = ?", [kind])
         return {row[0]: row[1] for row in rows}
 
     def hides_machine_from(self, reviewer: str, shown: MachineShown) -> bool:
@@ -328,12 +330,14 @@ _DONE: tuple[CaseState, ...] = ("approved", "overridden", "rejected", "escalated
 
 def progress(connection: sqlite3.Connection, wanted: CaseFilter) -> Progress:
     """How far the work has come on the cases that match; the states that ``wanted`` names play no part."""
-    filters, words, cases = queue.matching(connection, wanted.model_copy(update={"states": ()}))
-    done = queue.count_with(connection, wanted.model_copy(update={"states": _DONE}), words)
-    where, values = queue.conditions(filters, words)
-    rows = connection.execute(
-        "SELECT who, count(*) FROM case_work JOIN cases ON seq = case_seq "  # noqa: S608 (names of our own columns)
-        f"WHERE kind = 'decided' AND {where} GROUP BY 1",
-        values,
-    )
-    return Progress(cases=cases, done=done, by_reviewer={row[0]: row[1] for row in rows})
+    found = queue.matching(connection, wanted.model_copy(update={"states": ()}), queue.MOST_COUNTED)
+    if not (found.filters or found.words):
+        return Progress(cases=found.total, done=queue.count_with(connection, CaseFilter(states=_DONE), None))
+    if found.more or found.total > queue.MOST_COUNTED:
+        return Progress(cases=None, done=None)
+    where, values = queue.conditions(found.filters, found.words)
+    done = connection.execute(
+        f"SELECT count(*) FROM cases WHERE {where} AND +state IN ({', '.join('?' * len(_DONE))})",  # noqa: S608
+        [*values, *_DONE],
+    ).fetchone()[0]
+    return Progress(cases=found.total, done=done)

@@ -30,8 +30,9 @@ _TESTED = "models-tested"
 def show_health(workbench: Workbench) -> None:
     """Draw the page of health."""
     st.title("Health")
-    with st.spinner("Checking"):
-        checked = REPORTS.current()
+    checked = _checked(workbench)
+    if checked is None:
+        return
     found = checked.report.items
     tested: tuple[HealthItem, ...] = st.session_state.get(_TESTED, ())
     if tested:
@@ -53,6 +54,25 @@ def show_health(workbench: Workbench) -> None:
         "(is the server alive?) and `/health.json` (are all checks passed? Status 200 or 503)."
     )
     st.page_link("pages/retention.py", label="Retention: what is stored for how long", icon=":material/auto_delete:")
+
+
+LARGE_BYTES = 100_000_000
+"""Size of the file from which on a check, which reads all of it, waits until somebody asks."""
+
+
+def _checked(workbench: Workbench) -> Checked | None:
+    """Return the report to show: a new one, or for a large file the last one; None where nobody has asked yet."""
+    large = workbench.database.exists() and workbench.database.stat().st_size > LARGE_BYTES
+    last = REPORTS.latest() if large else None
+    if last is not None or not large:
+        with st.spinner("Checking"):
+            return last or REPORTS.current()
+    st.markdown(
+        "The database is checked once an hour, and no check has ended yet. A check reads the whole file, which takes "
+        "minutes where it is large."
+    )
+    st.button("Check now", icon=":material/health_and_safety:", on_click=_look)
+    return None
 
 
 _ASKING = "Sends each language model that fills a role a one-word request, which may cost a fraction of a cent."

@@ -26,6 +26,12 @@ _SHOWN, _DONE, _LOOKED = "retention-plan", "retention-done", "retention-looked"
 LOOKED_FOR_S = 60.0
 """How long a plan is shown before it is made again; removing checks the rule again, run by run."""
 
+LOOKED_AT_ONCE = 20_000
+"""Audits that are looked through whenever the page opens; among more somebody has to ask."""
+
+ASKED_FOR_S = 1800.0
+"""How long a plan is shown that somebody asked for."""
+
 LISTED = 50
 """Runs of a plan that are named on the page; `masis purge --dry-run --list` names all."""
 
@@ -44,23 +50,33 @@ def show_retention(workbench: Workbench) -> None:
         "removed "
         "unless you choose so here. Cases, decisions, the metrics of every audit and the execution log always stay."
     )
-    plan = _looked(workbench, _asked(days))
+    rule = _asked(days)
     st.header("Past the retention period")
-    _show_plan(plan)
+    if (plan := _looked(workbench, rule)) is not None:
+        _show_plan(plan)
     with st.container():
-        if plan.goes:
+        if plan is not None and plan.goes:
             _removal(workbench, plan)
     _show_result()
     _history(workbench)
     _executions(workbench)
 
 
-def _looked(workbench: Workbench, rule: RetentionRule) -> PurgePlan:
-    """Return what the rule would remove now; the answer is reused for a moment instead of computed at every key."""
+def _looked(workbench: Workbench, rule: RetentionRule) -> PurgePlan | None:
+    """Return what the rule would remove now; the answer is reused for a moment instead of computed at every key.
+
+    Looking goes through every audit: where there are many it waits until somebody asks, and None is returned.
+    """
     place = st.container()  # drawn with and without the spinner: what is typed below stays where it is
     held: tuple[float, PurgePlan] | None = st.session_state.get(_LOOKED)
-    if held is not None and time.monotonic() - held[0] < LOOKED_FOR_S and _alike(held[1].rule, rule):
+    audits = workbench.metrics.newest()
+    fresh_s = LOOKED_FOR_S if audits <= LOOKED_AT_ONCE else ASKED_FOR_S
+    if held is not None and time.monotonic() - held[0] < fresh_s and _alike(held[1].rule, rule):
         return held[1]
+    if audits > LOOKED_AT_ONCE:
+        st.markdown(f"Finding out what is past it goes through {audits:,} audits, which can take a minute.")
+        if not st.button("Look what would be removed", icon=":material/search:", key="retention-look"):
+            return None
     with place, st.spinner("Looking for what is past the retention period"):
         plan = workbench.retention.plan(rule)
     st.session_state[_LOOKED] = (time.monotonic(), plan)

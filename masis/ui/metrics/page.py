@@ -45,6 +45,8 @@ PERIODS: tuple[Period, ...] = get_args(Period)
 FILTERS = ("by", "since", "until", "role", "model", "dataset")
 PICKED = ("show", "above", "most", "at", "of", "page")
 RUNS_A_PAGE = 20
+SPREAD_OVER = 5_000
+"""Audits of which the distributions are drawn: sorting the figures of all of them would take ever longer."""
 SPANS = {"7": "7 days", "30": "30 days", "90": "90 days", "": "All"}
 
 
@@ -118,7 +120,7 @@ def pick() -> Pick:
 @st.cache_data(show_spinner=False, max_entries=50)
 def _report(path: str, newest: int, wanted: str, period: Period) -> MetricsReport:
     """Return the metrics, computed again only when runs have finished since."""
-    return served_workbench().metrics.report(MeasureFilter.model_validate_json(wanted), period)
+    return served_workbench().metrics.report(MeasureFilter.model_validate_json(wanted), period, newest=SPREAD_OVER)
 
 
 def _go(**way: str) -> None:
@@ -175,7 +177,8 @@ def _over_time(found: MetricsReport) -> None:
 
 def _distributions(found: MetricsReport) -> None:
     st.header("Distributions")
-    st.caption("Click a bar to list its audits.")
+    of = f" Of the newest {found.spread_over:,} audits that match." if found.spread_over else ""
+    st.caption(f"Click a bar to list its audits.{of}")
     measured = [each for each in found.distributions if each.count]
     for box, each in zip(_boxes(len(measured)), measured, strict=True):
         shown = spread_view(each)

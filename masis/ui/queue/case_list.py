@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from masis.schema.wording import counted
+from masis.schema.wording import counted_upto
 from masis.services import Workbench
 from masis.services.exports import DECIDED
 from masis.services.records import CaseFilter, CasePage, CaseSummary, Facets, QueueOrder
@@ -44,6 +44,10 @@ ORDER_SAYS: dict[QueueOrder, str] = {
     "random": "Shuffled. The address stores the draw, so that pages and the next case follow it.",
 }
 
+SORTED_IN_PART = "Only the first {:,} cases found are sorted: narrow the list to sort all that match."
+NOT_CONFIRMED_COUNTED = 1_000
+"""Answers with open claims that are counted for the line above lists."""
+
 
 def show_cases(workbench: Workbench) -> None:
     """Draw the page of all cases."""
@@ -70,9 +74,10 @@ def show_cases(workbench: Workbench) -> None:
         st.button("Clear search and filters", on_click=_clear)
         return
     with st.container(horizontal=True, vertical_alignment="center", key="list-head"):
-        st.caption(f"**{_counted(page, wanted.page, wanted.size)}**  ·  {ORDER_SAYS[shown.order]}")
+        says = ORDER_SAYS[shown.order] if page.sorted_all else SORTED_IN_PART.format(page.total)
+        st.caption(f"**{_counted(page, wanted.page, wanted.size)}**  ·  {says}")
         if not blind or (wanted.states and set(wanted.states) <= set(DECIDED)):
-            show_export(workbench, wanted, page.total)
+            show_export(workbench, wanted, page)
         else:
             st.caption("Only a list of decided cases can be exported meanwhile.")
     if not blind:
@@ -91,11 +96,12 @@ def not_confirmed(workbench: Workbench) -> str:
     if workbench.settings.verifier != OFFLINE:
         return ""
     open_ones = CaseFilter(states=("needs_review",), reasons=("unconfirmed_claim",), size=1)
-    if not (count := workbench.cases.find(open_ones).total):
+    count = workbench.cases.count_upto(open_ones, NOT_CONFIRMED_COUNTED)
+    if not count.total:
         return ""
     return (
-        f"{counted(count, 'answer has', 'answers have')} claims that the offline checks could not confirm. A verifier "
-        "model, on this machine or by an API, would decide these."
+        f"{counted_upto(count.total, count.more, 'answer has', 'answers have')} claims that the offline checks "
+        "could not confirm. A verifier model, on this machine or by an API, would decide these."
     )
 
 
@@ -354,7 +360,7 @@ def _original(summary: CaseSummary) -> str:
 def _counted(page: CasePage, number: int, size: int) -> str:
     first = (number - 1) * size + 1
     shown = f"{first:,} to {first + len(page.rows) - 1:,} of " if page.total > len(page.rows) else ""
-    return shown + counted(page.total, "case")
+    return shown + counted_upto(page.total, page.more, "case")
 
 
 def _search() -> None:

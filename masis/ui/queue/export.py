@@ -13,24 +13,24 @@ from masis.schema.actor import Actor
 from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.exports import ENCODINGS, FORMATS, Selection
-from masis.services.records import CaseFilter
+from masis.services.records import CaseFilter, CasePage
 from masis.ui.shell import address
 from masis.ui.shell.downloads import prepared_download
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
 
-MOST_CASES = 20_000
+MOST_CASES = 10_000
 """More are exported on the command line, which writes as it reads; a page holds the file until it is downloaded."""
 
 
-def show_export(workbench: Workbench, wanted: CaseFilter, total: int) -> None:
+def show_export(workbench: Workbench, wanted: CaseFilter, page: CasePage) -> None:
     """Draw the popover; it says so where the person may not export, or where the list is too long for a page."""
     who = actor()
     with st.popover("Export", icon=":material/download:"):
         if not workbench.access.allows(who, "export"):
             st.caption("Exports take the role lead.")
             return
-        if total > MOST_CASES:
+        if page.more or page.total > MOST_CASES:
             st.caption(f"More than {MOST_CASES:,} cases: {command_markdown('masis export --format FORMAT --out FILE')}")
             return
         form = st.selectbox("Format", list(FORMATS), key="export-format", persist_state="session")
@@ -40,7 +40,7 @@ def show_export(workbench: Workbench, wanted: CaseFilter, total: int) -> None:
             encoding = st.selectbox("File", ENCODINGS, key="export-encoding", persist_state="session")
         st.caption(f"{chosen.summary[0].upper()}{chosen.summary[1:]}. The zip file holds the data and a manifest.")
         prepared_download(
-            f"{counted(total, 'case')}: {form}",
+            f"{counted(page.total, 'case')}: {form}",
             lambda: zipped(workbench, who, form, wanted, encoding),
             file_name=f"masis-{form}.zip",
             key="export-prepare",

@@ -272,7 +272,8 @@ def _recent(workbench: Workbench) -> None:
             newest_first=True,
             blind_to=actor().name,
             machine_shown=workbench.team.policy().machine,
-        )
+        ),
+        upto=DECISIONS_SHOWN,
     )
     if not page.rows:
         st.caption("No person has decided anything yet. Decisions are listed here, and in the log with their reasons.")

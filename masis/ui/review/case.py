@@ -9,10 +9,10 @@ from streamlit.delta_generator import DeltaGenerator
 
 from masis.errors import UnknownRecord
 from masis.schema.run import Run
-from masis.schema.wording import counted
+from masis.schema.wording import counted, counted_upto
 from masis.services import CaseView, Workbench
 from masis.services.cases import shown_flags
-from masis.services.records import CaseFilter, RunSummary
+from masis.services.records import MOST_COUNTED, CaseFilter, RunSummary
 from masis.ui.components import HERE, nothing, registered
 from masis.ui.components.case_head import CaseHead, case_head
 from masis.ui.components.charts import draw_chart
@@ -129,11 +129,11 @@ def show_no_case(workbench: Workbench) -> None:
         "Here you review one answer: every citation and claim is marked, the evidence is beside it, "
         "and your decision is recorded with its reasons."
     )
-    found = workbench.cases.find(workbench.team.open_to(actor(), CaseFilter(size=1)))
+    found = workbench.cases.find(workbench.team.open_to(actor(), CaseFilter(size=1)), upto=MOST_COUNTED)
     first = next(iter(found.rows), None)
     with st.container(horizontal=True):
         if first and st.button(
-            f"Open the first of {counted(found.total, 'case')} that wait"
+            f"Open the first of {counted_upto(found.total, found.more, 'case')} that wait"
             if found.total > 1
             else "Open the one that waits",
             type="primary",

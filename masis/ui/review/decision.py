@@ -17,9 +17,9 @@ import streamlit as st
 from masis.errors import AnotherAnswer, MasisError, Removed, StaleVersion, StoreError
 from masis.schema.review import Decision
 from masis.schema.run import Run
-from masis.schema.wording import counted
+from masis.schema.wording import counted, counted_upto
 from masis.services import CaseView, Workbench
-from masis.services.records import CaseFilter, explained_errors
+from masis.services.records import CaseFilter, Counted, explained_errors
 from masis.services.reviews import OTHER, answer_digest, reasons_for
 from masis.ui.components import registered
 from masis.ui.review import decision_form as forms
@@ -88,7 +88,7 @@ class _Place(NamedTuple):
     """The queue the address describes, and how many of its cases need review."""
 
     wanted: CaseFilter
-    waiting: int
+    waiting: Counted
 
 
 class _PanelContext(NamedTuple):
@@ -127,7 +127,7 @@ def decision_panel(
     """Draw the decision on iteration ``index`` (from 0) of ``run``, or on an unaudited case (``run`` is None)."""
     who = actor()
     wanted = workbench.cases.blinded(who, address.case_filter())
-    place = _Place(wanted, workbench.team.count_open(actor(), wanted))
+    place = _Place(wanted, workbench.team.count_open_upto(actor(), wanted))
     run = run if run and run.iterations else None
     _panel(_PanelContext(workbench, view, run, index if run else 0, machine_shown, place))
     if view.state == "superseded":
@@ -470,9 +470,14 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
         "standing": _standing(context, history),
         "history": history,
         "go": {
-            "waiting": context.place.waiting > 0,
-            "says": f"{context.place.waiting:,} to review in this queue"
-            if context.place.waiting
+            "waiting": context.place.waiting.total > 0,
+            "says": counted_upto(
+                context.place.waiting.total,
+                context.place.waiting.more,
+                "to review in this queue",
+                "to review in this queue",
+            )
+            if context.place.waiting.total
             else "No case to review in this queue",
         },
         "keys": keys.key_map(),

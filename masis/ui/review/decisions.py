@@ -12,11 +12,11 @@ import streamlit as st
 from masis.errors import StoreError, UnknownRecord
 from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry, Verdict
 from masis.schema.team import MachineShown
-from masis.schema.wording import counted
+from masis.schema.wording import counted, counted_upto
 from masis.services import Workbench
 from masis.services.audits import POLICY
 from masis.services.exports import DECIDED, Selection
-from masis.services.records import CaseFilter, CaseSummary, DecisionFilter
+from masis.services.records import CaseFilter, CaseSummary, DecisionFilter, DecisionPage
 from masis.ui.review.diff import word_changes
 from masis.ui.review.entries import (
     KIND_WORD,
@@ -38,6 +38,9 @@ from masis.ui.shell.wording import MACHINE_HIDDEN
 
 CHECKED_AT_ONCE = 2_000
 """Entries that are checked whenever the page opens; a longer log is checked when asked."""
+
+ENTRIES_COUNTED = 10_000
+"""Entries that match a filter that are counted when the page opens."""
 
 KINDS: tuple[EntryKind, ...] = get_args(EntryKind)
 SOURCES: tuple[EntrySource, ...] = get_args(EntrySource)
@@ -64,7 +67,7 @@ def show_decisions(workbench: Workbench) -> None:
         st.caption(f":material/visibility_off: {MACHINE_HIDDEN} Auto-accepted cases are left out of the list.")
     _controls(people)
     wanted = log_filter(workbench.team.policy().machine)
-    page = workbench.reviews.entries(wanted)
+    page = workbench.reviews.entries(wanted, upto=ENTRIES_COUNTED)
     pages = max(1, -(-page.total // wanted.size))
     if wanted.page > pages:
         address.put("page", str(pages) if pages > 1 else "")
@@ -73,7 +76,7 @@ def show_decisions(workbench: Workbench) -> None:
         st.markdown("**No entry matches.** Choose fewer filters.")
         st.button("Clear filters", on_click=_clear)
         return
-    _counted(page.total, narrowed=any(address.value(name) for name in FILTERS))
+    _counted(page, narrowed=any(address.value(name) for name in FILTERS))
     _log(workbench, page.rows)
     if pages > 1:
         st.session_state["log-page"] = wanted.page
@@ -167,11 +170,13 @@ def _correction(workbench: Workbench, entry: LogEntry) -> list[DiffPiece]:
     return [{"text": change.text, "kind": change.kind} for change in word_changes(shown, decision.corrected_answer)]
 
 
-def _counted(total: int, *, narrowed: bool) -> None:
+def _counted(page: DecisionPage, *, narrowed: bool) -> None:
     left, right = st.columns([4, 1], vertical_alignment="center")
     newest = address.value("order") != "oldest"
     order = "newest first" if newest else "oldest first"
-    left.caption(f"**{counted(total, 'entry', 'entries')}**{' match' if narrowed else ''}, {order}")
+    left.caption(
+        f"**{counted_upto(page.total, page.more, 'entry', 'entries')}**{' match' if narrowed else ''}, {order}"
+    )
     with right.container(horizontal=True, horizontal_alignment="right"):
         if narrowed:
             st.button("Clear", type="tertiary", key="clear-log", help="Clear all filters", on_click=_clear)

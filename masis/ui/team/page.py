@@ -16,7 +16,7 @@ from masis.schema.team import (
     Rubric,
     RubricScore,
 )
-from masis.schema.wording import counted
+from masis.schema.wording import counted, counted_upto
 from masis.services import Workbench
 from masis.services.cases import waiting_in
 from masis.services.records import CaseFilter
@@ -65,15 +65,15 @@ def show_team(workbench: Workbench) -> None:
 
 def _progress(workbench: Workbench) -> None:
     st.header("Progress")
-    everything = workbench.team.progress(CaseFilter())
-    waiting = workbench.cases.find(waiting_in(CaseFilter(size=1))).total
-    mine = workbench.team.count_open(actor(), CaseFilter())
+    everything, decisions = workbench.team.progress(CaseFilter()), workbench.team.decided()
+    waiting = workbench.cases.count_upto(waiting_in(CaseFilter())).total
+    mine = workbench.team.count_open_upto(actor(), CaseFilter()).total
     st.markdown(
-        f"{everything.done:,} of {counted(everything.cases, 'case')} decided; {waiting:,} wait for a decision, "
-        f"{mine:,} of them can be taken by you now."
+        f"{everything.done or 0:,} of {counted(everything.cases or 0, 'case')} decided; {waiting:,} wait for a "
+        f"decision, {mine:,} of them can be taken by you now."
     )
     assigned, leases = workbench.team.assigned(), workbench.team.leases()
-    names = sorted({*everything.by_reviewer, *assigned, *(lease.reviewer for lease in leases)}, key=str.casefold)
+    names = sorted({*decisions, *assigned, *(lease.reviewer for lease in leases)}, key=str.casefold)
     rows = []
     for name in names:
         held = [lease for lease in leases if lease.reviewer == name]
@@ -83,7 +83,7 @@ def _progress(workbench: Workbench) -> None:
         at_work: Cell = (
             {"text": held[0].case_id, "below": [f"until {held[0].until[11:16]} UTC"]} if held else {"text": "–"}
         )
-        rows.append(row(cell, everything.by_reviewer.get(name, 0), assigned.get(name, 0), at_work))
+        rows.append(row(cell, decisions.get(name, 0), assigned.get(name, 0), at_work))
     if rows:
         columns = [
             *(column("Reviewer", "main"), column("Decisions that count", "figure")),
@@ -103,7 +103,8 @@ def _differing(workbench: Workbench) -> None:
         st.caption("No case has reviewers who differ. Such cases are listed here once all their decisions are in.")
         return
     st.markdown(
-        f"{counted(page.total, 'case has', 'cases have')} reviewers who differ. Open one to decide between them."
+        f"{counted_upto(page.total, page.more, 'case has', 'cases have')} reviewers who differ. "
+        "Open one to decide between them."
     )
     rows = []
     for summary in page.rows:
@@ -129,7 +130,7 @@ def _give_out(workbench: Workbench) -> None:
     titles = {summary.id: f"{summary.id} · {summary.query}" for summary in page.rows}
     with st.form("give-out", border=False):
         chosen = st.multiselect(
-            f"Cases that wait ({page.total:,}, the first {len(titles)} are listed)",
+            f"Cases that wait ({page.total:,}{'+' if page.more else ''}, the first {len(titles)} are listed)",
             list(titles),
             format_func=lambda case_id: escaped(titles[case_id][:120]),
         )

@@ -21,7 +21,8 @@ def show_views(workbench: Workbench, wanted: CaseFilter) -> None:
     progress = workbench.team.progress(wanted)
     mine = workbench.team.assigned().get(actor().name, 0) if reviewer() else 0
     with st.container(horizontal=True, vertical_alignment="center", key="views"):
-        st.caption(f"{progress.done:,} of {progress.cases:,} decided by people in this view")
+        if progress.done is not None and progress.cases is not None:
+            st.caption(f"{progress.done:,} of {progress.cases:,} decided by people in this view")
         if mine:
             st.page_link("pages/queue.py", label=f"Assigned to me ({mine:,})", query_params={"assignee": actor().name})
         views = workbench.team.views(actor())

@@ -39,6 +39,7 @@ from masis.store.core.migrations.steps import (
     m018_team,
     m019_inbox,
     m020_dataset_versions,
+    m021_kept_counts_of_work_and_audits,
 )
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     m018_team,
     m019_inbox,
     m020_dataset_versions,
+    m021_kept_counts_of_work_and_audits,
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -997,3 +998,94 @@ def m020_dataset_versions(db: Database) -> None:
         """,
     ):
         db.execute(statement)
+
+
+# What a page shows of a million cases without reading them.
+
+
+def m021_kept_counts_of_work_and_audits(db: Database) -> None:
+    """Counts that pages show, kept up by triggers: work by person, entries by person, audits by day and models.
+
+    Counting them when a page opens takes the longer, the more cases there are. The two indexes hold the few rows that
+    pages look for among many: cases of which further decisions are wanted, and entries that are no policy's.
+    """
+    # once for each way of being known: the share of a rate is over the audits that say it
+    sums = {
+        "runs": "1",
+        **{f"{name}_known": f"({{row}}.{name} IS NOT NULL)" for name in _KNOWN_SUMS},
+        **{name: f"coalesce({{row}}.{name}, 0)" for name in _KNOWN_SUMS},
+        **{name: f"{{row}}.{name}" for name in ("needs_review", "loop_ms", "iterations", "calls")},
+        **{name: f"{{row}}.{name}" for name in ("input_tokens", "output_tokens")},
+        **{f"ended_{ending}": f"({{row}}.termination = '{ending}')" for ending in _ENDINGS},
+    }
+    keys = ("day", "dataset", "drafter", "verifier", "critic", "reviser", "evaluator")
+    key_of = ["substr({row}.finished_at, 1, 10)", *(f"coalesce({{row}}.{name}, '')" for name in keys[1:])]
+
+    def of(row: str, parts: Iterable[str]) -> list[str]:
+        return [part.format(row=row) for part in parts]
+
+    new = of("NEW", sums.values())
+    added = ", ".join(f"{name} = {name} + {value}" for name, value in zip(sums, new, strict=True))
+    old = of("OLD", sums.values())
+    removed = ", ".join(f"{name} = {name} - {value}" for name, value in zip(sums, old, strict=True))
+    same = " AND ".join(f"{key} = {value}" for key, value in zip(keys, of("OLD", key_of), strict=True))
+    columns = ", ".join(f"{name} {'REAL' if name in _REAL_SUMS else 'INTEGER'} NOT NULL" for name in sums)
+    read = ", ".join(of("run_measures", key_of))
+    total = ", ".join(f"sum({value})" for value in of("run_measures", sums.values()))
+    for statement in (
+        "CREATE INDEX cases_pending ON cases (seq) WHERE pending > 0",
+        "CREATE INDEX entries_of_people ON decision_log (seq) WHERE kind <> 'policy_accept'",
+        f"""
+        CREATE TABLE measure_days (
+            {", ".join(f"{key} TEXT NOT NULL" for key in keys)}, {columns}, PRIMARY KEY ({", ".join(keys)})
+        ) STRICT, WITHOUT ROWID
+        """,
+        f"INSERT INTO measure_days SELECT {read}, {total} FROM run_measures GROUP BY {read}",  # noqa: S608 (every name is ours)
+        f"""
+        CREATE TRIGGER measure_days_insert AFTER INSERT ON run_measures BEGIN
+            INSERT INTO measure_days VALUES ({", ".join([*of("NEW", key_of), *new])})
+            ON CONFLICT ({", ".join(keys)}) DO UPDATE SET {added};
+        END
+        """,  # noqa: S608
+        f"""
+        CREATE TRIGGER measure_days_delete AFTER DELETE ON run_measures BEGIN
+            UPDATE measure_days SET {removed} WHERE {same};
+            DELETE FROM measure_days WHERE {same} AND runs = 0;
+        END
+        """,  # noqa: S608
+        *_kept_names("work_counts", "case_work", ("kind", "who")),
+        *_kept_names("entry_counts", "decision_payloads", ("reviewer",)),
+    ):
+        db.execute(statement)
+
+
+_KNOWN_SUMS = (
+    *("hallucination", "revision", "claim_confidence", "claims", "improvement_percentage"),
+    *("quality", "confidence", "overall", "cost_usd"),
+)
+"""Figures of a run that may be unknown: how many runs have them is kept beside their sum."""
+
+_REAL_SUMS = ("claim_confidence", "improvement_percentage", "quality", "confidence", "overall", "cost_usd", "loop_ms")
+_ENDINGS = ("no_issues", "convergence", "error")
+
+
+def _kept_names(kept: str, of: str, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """How many rows of a table have which names; a name that none has is not kept: it may be a redacted one's."""
+    named, new = ", ".join(keys), ", ".join(f"NEW.{key}" for key in keys)
+    same = " AND ".join(f"{key} = OLD.{key}" for key in keys)
+    columns = ", ".join(f"{key} TEXT NOT NULL" for key in keys)
+    return (
+        f"CREATE TABLE {kept} ({columns}, rows INTEGER NOT NULL, PRIMARY KEY ({named})) STRICT, WITHOUT ROWID",
+        f"INSERT INTO {kept} SELECT {named}, count(*) FROM {of} GROUP BY {named}",  # noqa: S608
+        f"""
+        CREATE TRIGGER {kept}_insert AFTER INSERT ON {of} BEGIN
+            INSERT INTO {kept} VALUES ({new}, 1) ON CONFLICT ({named}) DO UPDATE SET rows = rows + 1;
+        END
+        """,  # noqa: S608
+        f"""
+        CREATE TRIGGER {kept}_delete AFTER DELETE ON {of} BEGIN
+            UPDATE {kept} SET rows = rows - 1 WHERE {same};
+            DELETE FROM {kept} WHERE {same} AND rows = 0;
+        END
+        """,  # noqa: S608
+    )

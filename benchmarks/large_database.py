@@ -1,0 +1,278 @@
+"""A database of a million cases, made in minutes: some thousand real ones, and copies of their rows under other ids.
+
+    python benchmarks/large_database.py FILE [--cases 1000000]
+
+The first 10,000 cases go in as cases do: the demo, audited, and small cases of made-up words, seven in ten audited, of
+which two are decided by a person, three accepted by the policy, and two wait. Their rows are then copied with other
+ids, numbers, dates, scores and digests, one day later each time; the log is chained entry by entry. So a fifth of all
+cases have a person's decision, and `masis health` finds the result in order. A million cases take about 6.5 GB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import random
+import sqlite3
+import sys
+import time
+from collections.abc import Collection, Mapping
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks import store as small
+from masis.api.audits import run_audit
+from masis.schema.review import Decision
+from masis.services import demo_cases
+from masis.store import Store
+from masis.store.audits.runs import pack, unpack
+from masis.store.core.chained_log import canonical_json, place_after, sha256
+from masis.store.records import LogHead
+
+BASE = 10_000
+"""Cases that are made as cases are; a multiple of it is what can be asked for beyond."""
+
+REVIEWERS = ("Ada", "Grace", "Hedy", "Katherine")
+FIRST_DAY = date(2026, 1, 1)
+BATCH = 500
+DEMO = 3
+"""Cases of the demo among the first, with full audits; the others are smaller."""
+
+
+def make_base(store: Store, count: int) -> None:
+    """Fill an empty store by its own means."""
+    draw = random.Random(3)
+    for case in itertools.islice(demo_cases(), DEMO):
+        store.cases.add(case)
+        store.runs.finish(run_audit(case))
+    left = iter(list(small.cases(count - store.cases.count())))
+    while batch := [case for _, case in zip(range(BATCH), left, strict=False)]:
+        with store.transaction():
+            for case in batch:
+                store.cases.add(case)
+                part = draw.randrange(10)
+                if part >= 7:
+                    continue
+                run = small.a_run(case, draw, sentences=4).model_copy(update={"needs_review": part not in (2, 3, 4)})
+                store.runs.finish(run)
+                if part < 5:
+                    store.decisions.append(_entry(case.id, run.id, part < 2, draw), "2026-01-01T12:00:00.000Z")
+
+
+def _entry(case_id: str, run_id: str, person: bool, draw: random.Random) -> Decision:
+    if person:
+        verdict = draw.choices(("approve", "reject", "escalate"), (7, 2, 1))[0]
+        return Decision(
+            reviewer=draw.choice(REVIEWERS),
+            case_id=case_id,
+            run_id=run_id,
+            verdict=verdict,
+            reason="" if verdict == "approve" else "The evidence does not support it.",
+        )
+    return Decision(
+        kind="policy_accept",
+        source="CODE",
+        reviewer="acceptance policy",
+        case_id=case_id,
+        run_id=run_id,
+        verdict="approve",
+    )
+
+
+COPIED = (
+    *("cases", "case_payloads", "case_work", "runs", "run_iterations", "run_measures", "iteration_measures"),
+    *("executions", "decision_log", "decision_payloads"),
+)
+
+
+class Copier:
+    """Copies everything that a store of ``BASE`` cases holds about them, on a connection of its own.
+
+    It goes past what keeps a database in use safe and in step: nothing waits for the disk, indexes are made at the end,
+    and so are triggers and the counts that they would have kept.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.connection = sqlite3.connect(path, isolation_level=None)
+        for pragma in ("synchronous = OFF", "cache_size = -1000000", "foreign_keys = OFF", "secure_delete = OFF"):
+            self.connection.execute(f"PRAGMA {pragma}")
+        names = ", ".join(f"'{name}'" for name in COPIED)
+        self.later = self.connection.execute(
+            "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL AND type IN ('index', 'trigger') "
+            f"AND tbl_name IN ({names})"
+        ).fetchall()
+        for kind, name, _sql in self.later:
+            self.connection.execute(f"DROP {kind} {name}")
+        self.steps = {
+            "case_seq": self._last("cases"),
+            "run_seq": self._last("runs"),
+            "entry_seq": self._last("decision_log"),
+            "decision_seq": self._last("decision_log"),
+            "measures_seq": self._last("run_measures"),
+        }
+        self.contents = [json.loads(row[0]) for row in self._all("SELECT payload FROM case_payloads ORDER BY case_seq")]
+        self.digests = [row[0] for row in self._all("SELECT digest FROM cases ORDER BY seq")]
+        self.runs = self._all("SELECT seq, id, case_seq, payload FROM runs ORDER BY seq")
+        self.results = [unpack(row[3]) for row in self.runs]
+        self.iterations: dict[int, list[str]] = {}
+        for seq, payload in self._all("SELECT run_seq, payload FROM run_iterations ORDER BY run_seq, number"):
+            self.iterations.setdefault(seq, []).append(unpack(payload))
+        self.log = self._all(
+            "SELECT log.case_seq, log.run_seq, kind, source, verdict, reviewer, payload FROM decision_log AS log "
+            "JOIN decision_payloads ON entry_seq = log.seq ORDER BY log.seq"
+        )
+        self.head = LogHead(*self._all("SELECT seq, digest FROM decision_log ORDER BY seq DESC LIMIT 1")[0])
+
+    def copy(self, number: int) -> None:
+        """Write copy ``number``, from 1, in one transaction."""
+        self.connection.execute("BEGIN")
+        day = str(FIRST_DAY + timedelta(days=number))
+        own = [content | {"id": f"{content['id']}-{number}"} for content in self.contents]
+        cases = [sha256(canonical_json(content)) for content in own]
+        texts = [self._run(place, number, cases, day) for place in range(len(self.runs))]
+        self._cases(number, own, cases)
+        self._copy("case_work", number)
+        marks = self._copy("runs", number, {"payload", "case_digest"}, {"started_at": day, "ended_at": day})
+        packed = ((pack(text), cases[run[2] - 1], run[0]) for text, run in zip(texts, self.runs, strict=True))
+        self.connection.executemany(
+            f"INSERT INTO runs SELECT {marks} FROM runs WHERE seq = ?3",
+            ((digest, payload, seq) for payload, digest, seq in packed),
+        )
+        self._copy("run_iterations", number)
+        self._copy("run_measures", number, at={"finished_at": day})
+        self._copy("iteration_measures", number)
+        self._copy("executions", number, at={"at": day})
+        self._decide(number, cases, texts, f"{day}T12:00:00.000Z")
+        self.connection.execute("COMMIT")
+
+    def finish(self) -> None:
+        """Count what triggers would have counted, and make indexes and triggers again."""
+        self.connection.execute("DELETE FROM case_counts")
+        for name in ("state", "tier", "field", "dataset", "reviewer", "models", "flags", "reasons"):
+            self.connection.execute(
+                f"INSERT INTO case_counts SELECT '{name}', {name}, count(*) FROM cases "
+                f"WHERE {name} IS NOT NULL GROUP BY {name}"
+            )
+        for _kind, _name, sql in self.later:
+            self.connection.execute(sql)
+        self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self.connection.close()
+
+    def _cases(self, number: int, own: list[dict[str, Any]], digests: list[str]) -> None:
+        draw, first = random.Random(number), number * self.steps["case_seq"] + 1
+        columns = self._copy("cases", number, {"digest", "risk", "disagreement", "doubt"})
+        moved = ((digest, draw.uniform(-0.05, 0.05), place) for place, digest in enumerate(digests, 1))
+        self.connection.executemany(f"INSERT INTO cases SELECT {columns} FROM cases WHERE seq = ?3", moved)
+        rows = ((first + place, json.dumps(content, ensure_ascii=False)) for place, content in enumerate(own))
+        self.connection.executemany("INSERT INTO case_payloads VALUES (?, ?)", rows)
+        self.connection.executemany(
+            "INSERT INTO case_words (rowid, id, query, answer, evidence) VALUES (?, ?, ?, ?, ?)",
+            (
+                [
+                    *(first + place, content["id"], content["query"], content.get("answer") or ""),
+                    "\n".join(chunk["text"] for chunk in content.get("evidence", ())),
+                ]
+                for place, content in enumerate(own)
+            ),
+        )
+
+    def _run(self, place: int, number: int, digests: list[str], day: str) -> str:
+        """Return the result of a run, without its iterations, as if it were about the copy."""
+        _seq, run_id, case_seq, _payload = self.runs[place]
+        case_id = self.contents[case_seq - 1]["id"]
+        text = self.results[place].replace(self.digests[case_seq - 1], digests[case_seq - 1])
+        text = text.replace(f'"id":"{run_id}"', f'"id":"{run_id}-{number}"').replace("2026-01-01T", f"{day}T")
+        return text.replace(f'"case_id":"{case_id}"', f'"case_id":"{case_id}-{number}"')
+
+    def _decide(self, number: int, digests: list[str], texts: list[str], at: str) -> None:
+        for case_seq, run_seq, kind, source, verdict, reviewer, payload in self.log:
+            place = run_seq - self.runs[0][0]
+            both = f'"iterations":[{",".join(self.iterations[run_seq])}]'
+            about = json.loads(payload)["about"]
+            text = payload.replace(about["case"], digests[case_seq - 1])
+            text = text.replace(about["run"], sha256(texts[place].replace('"iterations":[]', both, 1)))
+            for name, old in (("case_id", self.contents[case_seq - 1]["id"]), ("run_id", self.runs[place][1])):
+                text = text.replace(f'"{name}":"{old}"', f'"{name}":"{old}-{number}"')
+            entry = place_after(self.head, at, sha256(text))
+            self.head = LogHead(entry.seq, entry.digest)
+            case, run = case_seq + number * self.steps["case_seq"], run_seq + number * self.steps["run_seq"]
+            self.connection.execute(
+                "INSERT INTO decision_log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)",
+                [
+                    *(entry.seq, entry.id, at, entry.payload_digest, entry.previous, entry.digest),
+                    *(case, run, kind, source, verdict),
+                ],
+            )
+            self.connection.execute("INSERT INTO decision_payloads VALUES (?, ?, ?)", [entry.seq, reviewer, text])
+
+    def _copy(self, table: str, number: int, given: Collection[str] = (), at: Mapping[str, str] | None = None) -> str:
+        """Copy the first rows of a table; with columns ``given``, return what selects them, those as parameters."""
+        columns = [row[1] for row in self._all(f"PRAGMA table_info({table})")]
+        own = "seq" if "seq" in columns else next(column for column in columns if column in self.steps)
+        last = self.steps.setdefault(table, self._last(table, own))
+        selected = []
+        for column in columns:
+            step = last if column == "seq" else self.steps.get(column, 0)
+            if column in ("digest", "case_digest") and column in given:
+                selected.append("?1")
+            elif column == "payload" and column in given:
+                selected.append("?2")
+            elif column in given:
+                selected.append(f"iif({column} < 0, {column}, max(0, {column} + ?2))")
+            elif column in ("id", "run_id", "case_id"):
+                selected.append(f"{column} || '-{number}'")
+            elif at and column in at:
+                selected.append(f"'{at[column]}' || substr({column}, 11)")
+            else:
+                selected.append(f"{column} + {step * number}" if step else column)
+        if not given:
+            copied = f"SELECT {', '.join(selected)} FROM {table} WHERE {own} <= {last} ORDER BY {own}"
+            self.connection.execute(f"INSERT INTO {table} {copied}")
+        return ", ".join(selected)
+
+    def _last(self, table: str, column: str = "seq") -> int:
+        return int(self._all(f"SELECT max({column}) FROM {table}")[0][0])
+
+    def _all(self, sql: str) -> list[tuple[Any, ...]]:
+        return self.connection.execute(sql).fetchall()
+
+
+def make(path: Path, count: int) -> None:
+    """Make the database of so many cases; one that is there is left alone. Raises SystemExit for half of one."""
+    base = min(BASE, count)
+    if count % base:
+        raise SystemExit(f"The number of cases has to be a multiple of {BASE:,}.")
+    with Store.open(path) as store:
+        if store.cases.count() == count:
+            return
+        if store.cases.count():
+            raise SystemExit(f"{path} was left half made: remove it.")
+        began = time.perf_counter()
+        make_base(store, base)
+    copier = Copier(path)
+    for number in range(1, count // base):
+        copier.copy(number)
+        if number % 10 == 9:
+            print(f"{(number + 1) * base:,} cases after {time.perf_counter() - began:,.0f} s", flush=True)
+    copier.finish()
+
+
+def main() -> None:
+    """Make the database and say what it holds."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--cases", type=int, default=1_000_000)
+    given = parser.parse_args()
+    make(given.file, given.cases)
+    with Store.open(given.file) as store:
+        decided = store.database.value("SELECT count(*) FROM decision_log WHERE kind = 'decision'")
+        print(f"{store.cases.count():,} cases, {store.measures.count():,} audits, {decided:,} decisions of people")
+    print(f"{given.file.stat().st_size / 1e9:.2f} GB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""What pages ask of the database does not grow with the cases: counted in SQLite's own steps, never in time."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import streamlit as st
+
+from benchmarks import large_database
+from masis.store.core import connections
+from masis.ui.admin import retention_page
+from masis.ui.metrics import page as metrics_page
+from masis.ui.shell import served_database
+from tests.ui.conftest import OpenPage
+
+SMALL, LARGE = 600, 6_000
+EVERY = 20
+"""Steps of SQLite's machine between two calls of the counter."""
+
+_steps = [0]
+
+
+class Counting(connections.Connection):
+    """A connection that counts the steps of its statements."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.set_progress_handler(self._step, EVERY)
+
+    @staticmethod
+    def _step() -> int:
+        _steps[0] += EVERY
+        return 0
+
+
+@pytest.fixture(scope="module")
+def databases(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+    """Two databases of the same make, one ten times as large."""
+    folder = tmp_path_factory.mktemp("sizes")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(large_database, "BASE", 200)
+        patch.setattr(large_database, "DEMO", 1)
+        made = {count: folder / f"{count}.db" for count in (SMALL, LARGE)}
+        for count, path in made.items():
+            large_database.make(path, count)
+    return made
+
+
+@pytest.fixture(autouse=True)
+def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(connections, "Connection", Counting)
+    monkeypatch.setattr(retention_page, "LOOKED_AT_ONCE", 100)
+    monkeypatch.setattr(metrics_page, "SPREAD_OVER", 100)
+    yield
+    st.cache_resource.clear()
+    st.cache_data.clear()
+
+
+def a_case(path: Path) -> str:
+    with sqlite3.connect(path) as connection:
+        return str(
+            connection.execute(
+                "SELECT id FROM cases WHERE state = 'needs_review' AND iterations > 1 ORDER BY seq LIMIT 1"
+            ).fetchone()[0]
+        )
+
+
+def steps_of(path: Path, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch, page: str, **address: str) -> int:
+    monkeypatch.setattr(served_database, "_served", [path])
+    st.cache_resource.clear()
+    st.cache_data.clear()
+    open_page("imports")  # opens the database, which is not what is counted
+    _steps[0] = 0
+    open_page(page, **address)
+    return _steps[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("page", "address"),
+    [
+        ("overview", {}),
+        ("queue", {}),
+        ("queue", {"state": "needs_review"}),
+        ("queue", {"order": "newest"}),
+        ("queue", {"order": "random", "seed": "3"}),
+        ("queue", {"q": "case-000150"}),
+        ("review", {}),
+        ("decisions", {}),
+        ("metrics", {}),
+        ("retention", {}),
+        ("team", {}),
+        ("datasets", {}),
+        ("settings", {}),
+    ],
+)
+def test_the_first_paint_of_a_page_asks_no_more_of_ten_times_as_many_cases(
+    databases: dict[int, Path],
+    open_page: OpenPage,
+    monkeypatch: pytest.MonkeyPatch,
+    page: str,
+    address: dict[str, str],
+) -> None:
+    if page == "review":
+        address = {"case": a_case(databases[SMALL]), "state": "needs_review"}
+    small, large = (steps_of(path, open_page, monkeypatch, page, **address) for path in databases.values())
+    # ten times as many cases would take ten times the steps where a page read them all
+    assert large < 2 * small + 5_000
+
+
+def test_a_database_made_of_copies_is_in_order(databases: dict[int, Path]) -> None:
+    with large_database.Store.open(databases[SMALL]) as store:
+        assert store.check().ok
+        assert not store.decisions.check_subjects().broken
+        assert store.cases.count() == SMALL
+        decided = store.database.value("SELECT count(*) FROM decision_log WHERE kind = 'decision'")
+        assert decided > SMALL / 10
