@@ -208,14 +208,17 @@ class Override(Record):
 
 
 class Query(Record):
-    """What was searched for and why; ``aims_at`` names what the round before lacked, ``offset`` where the list is read
-    on.
+    """What was searched for and why; ``aims_at`` names what was missing, ``offset`` where the list is read on.
+
+    ``design`` and ``since`` (the first year) are what a source with such fields is asked for.
     """
 
     text: str
     why: str
     aims_at: str | None = None
     offset: int = Field(default=0, ge=0)
+    design: Design | None = Field(default=None, exclude_if=lambda design: design is None)
+    since: int | None = Field(default=None, exclude_if=lambda year: year is None)
 
 
 class Tally(Record):

@@ -1,11 +1,20 @@
-"""Queries made from what was missing: each says so, none is searched twice, something is always left to read."""
+"""Queries made from what is missing: each names it, none is searched twice, and they end where none would help."""
 
 from __future__ import annotations
 
 import pytest
 
 from masis.schema.screening import Abstract, Query
-from masis.screening.rounds.queries import MOST_QUERIES, Gap, GradedAbstract, find_gaps, first_queries, next_queries
+from masis.screening.rounds.queries import (
+    MOST_QUERIES,
+    Gap,
+    GradedAbstract,
+    find_gaps,
+    first_queries,
+    list_goes_on,
+    next_queries,
+)
+from masis.screening.sources.retrievers import InMemoryRetriever, search_source
 from tests.screening.scripted import AWAY, BORDERLINE, SERIES, STRONG, Said, grade_of
 
 QUESTION = "Does aspirin prevent heart attack in older adults?"
@@ -25,15 +34,30 @@ def words(*found: GradedAbstract) -> list[str]:
 
 
 def test_nothing_found_looks_for_other_words() -> None:
-    assert what() == ["The searches brought nothing."]
-    assert "myocardial infarction" in words()[0]
+    assert what() == ["Scope: the searches brought nothing."]
+    assert find_gaps(QUESTION, [])[0].only.startswith("acetylsalicylic acid myocardial infarction")
 
 
 @pytest.mark.spec("AESOP-BORDERLINE")
 def test_a_part_of_the_question_that_few_name_is_looked_for_by_its_other_names() -> None:
     found = [seen(BORDERLINE, "Aspirin in older adults"), seen(BORDERLINE, "Aspirin in older women")]
-    assert what(*found)[0] == "Only 0 of 2 name “heart attack” (outcome)."
-    assert words(*found)[0].startswith("myocardial infarction")
+    assert what(*found)[:2] == [
+        "Scope: none of 2 found is relevant.",
+        "Concept: only 0 of 2 name “heart attack” (outcome).",
+    ]
+    (query, *_) = next_queries(QUESTION, find_gaps(QUESTION, found)[1:], first_queries(QUESTION), 20)
+    assert "myocardial infarction" in query.text
+    assert "heart attack" not in query.text
+
+
+def test_a_part_without_other_names_is_asked_for_with_the_rarest_other_part_alone() -> None:
+    question = "Does velotarine prevent falls in nursing homes?"
+    abstract = Abstract(id="a", title="Velotarine in nursing homes")
+    found = find_gaps(question, [GradedAbstract(abstract, grade_of("a", BORDERLINE))])
+    gap = next(each for each in found if each.kind == "concept")
+    assert gap.only == "velotarine falls"
+    (query,) = next_queries(question, [gap], first_queries(question), 20)
+    assert query.text == "velotarine falls"
 
 
 def test_too_much_about_something_else_narrows_the_search_to_the_words_of_the_relevant_titles() -> None:
@@ -41,55 +65,99 @@ def test_too_much_about_something_else_narrows_the_search_to_the_words_of_the_re
     away = [seen(AWAY, f"Knees of runners {i}") for i in range(4)]
     found = find_gaps(QUESTION, [*near, *away])
     lack = next(each for each in found if "something else" in each.what)
-    assert lack.what == "4 of 6 are about something else."
+    assert lack.what == "Scope: 4 of 6 are about something else."
     assert "enteric" in lack.words
     assert "knees" not in lack.words
 
 
-def test_weak_designs_ask_for_trials_reviews_and_cohorts() -> None:
-    found = words(seen(SERIES), seen(SERIES, "Aspirin and heart attack in older adults again"))
-    assert {"randomised controlled trial", "systematic review meta-analysis", "prospective cohort study"} <= set(found)
+def test_missing_designs_are_named_and_asked_for_each() -> None:
+    found = find_gaps(QUESTION, [seen(SERIES), seen(SERIES, "Aspirin and heart attack in older adults again")])
+    designs = [each for each in found if each.kind == "design"]
+    assert [each.what for each in designs] == [
+        "Design: no randomised trial among 2 relevant abstracts.",
+        "Design: no systematic review among 2 relevant abstracts.",
+        "Design: no cohort study among 2 relevant abstracts.",
+    ]
+    assert [each.design for each in designs] == ["randomised_trial", "systematic_review", "cohort_study"]
+
+
+def test_cohorts_are_not_asked_for_where_there_are_trials_enough() -> None:
+    trials = [seen(STRONG, f"Aspirin and heart attack in older adults {i}") for i in range(3)]
+    assert [each.design for each in find_gaps(QUESTION, trials)] == ["systematic_review"]
 
 
 def test_small_studies_ask_for_large_ones() -> None:
     assert "multicentre large trial" in words(seen(STRONG._replace(adequate=False)))
 
 
-def test_an_average_that_is_too_low_is_never_a_lack_without_words() -> None:
+def test_only_old_studies_ask_for_later_ones() -> None:
+    old = Abstract(id="a", title="Aspirin and heart attack in older adults", year=2009)
+    found = find_gaps(QUESTION, [GradedAbstract(old, grade_of("a", STRONG))], 2026)
+    lack = next(each for each in found if each.kind == "recency")
+    assert (lack.what, lack.since) == ("Recency: the newest relevant abstract is of 2009.", 2010)
+    (query,) = next_queries(QUESTION, [lack], first_queries(QUESTION), 20)
+    assert query.since == 2010
+    assert "From 2010 on." in query.why
+    recent = Abstract(id="a", title="Aspirin and heart attack in older adults", year=2024)
+    found = find_gaps(QUESTION, [GradedAbstract(recent, grade_of("a", STRONG))], 2026)
+    assert "recency" not in {each.kind for each in found}
+
+
+def test_a_source_without_a_field_for_the_year_leaves_older_records_out() -> None:
+    held = [Abstract(id=str(year), title="Aspirin and heart attack", year=year) for year in range(2000, 2026)]
+    query = Query(text="aspirin heart attack", why="", since=2023)
+    found = search_source(InMemoryRetriever(held), query, 2)
+    assert [each.year for each in found] == [2023, 2024]
+
+
+def test_an_average_that_is_too_low_asks_for_trials_and_reviews() -> None:
     found = find_gaps(QUESTION, [seen(STRONG._replace(relevance=0.55, methodology=0.65))])
-    assert found == (Gap("What is kept is not good enough on average.", ("randomised", "controlled", "trial")),)
+    assert {"randomised controlled trial", "systematic review meta-analysis"} <= {
+        " ".join(each.words) for each in found
+    }
 
 
-def test_every_query_says_what_it_aims_at_and_what_it_added() -> None:
-    missing = find_gaps(QUESTION, [seen(SERIES)])
-    for query in next_queries(QUESTION, missing, first_queries(QUESTION), 20):
+def test_every_query_says_what_it_aims_at_and_what_it_added_and_repeats_no_word() -> None:
+    missing = [*find_gaps(QUESTION, [seen(SERIES)]), Gap("Scope: away.", ("aspirin", "enteric"))]
+    asked = next_queries(QUESTION, missing[-2:], first_queries(QUESTION), 20)
+    for query in asked:
         assert query.aims_at is not None
         assert query.aims_at in query.why
-        assert "aspirin" in query.text
+        assert query.text.lower().split().count("aspirin") == 1
+    assert asked[-1].text.endswith("enteric")
 
 
 @pytest.mark.parametrize("said", [SERIES, AWAY, BORDERLINE, STRONG])
-def test_no_search_is_made_twice_in_however_many_rounds(said: Said) -> None:
+def test_no_search_is_made_twice_and_they_end_where_no_further_query_would_help(said: Said) -> None:
     tried = list(first_queries(QUESTION))
     for _ in range(12):
-        asked = next_queries(QUESTION, find_gaps(QUESTION, [seen(said)]), tried, 20)
-        assert 1 <= len(asked) <= MOST_QUERIES
+        asked = next_queries(QUESTION, find_gaps(QUESTION, [seen(said)], 2026), tried, 20)
+        assert len(asked) <= MOST_QUERIES
         tried.extend(asked)
-    searches = [(frozenset(query.text.lower().split()), query.offset) for query in tried]
+    assert not next_queries(QUESTION, find_gaps(QUESTION, [seen(said)], 2026), tried, 20)
+    searches = [(frozenset(query.text.lower().split()), query.offset, query.since) for query in tried]
     assert len(set(searches)) == len(searches)
 
 
-def test_where_no_words_are_left_the_list_of_the_question_is_read_on() -> None:
+def test_the_list_is_read_on_only_while_its_end_brings_relevant_abstracts() -> None:
     tried = [*first_queries(QUESTION)]
-    lack = Gap("Nothing new.", ())
-    tried.extend(next_queries(QUESTION, [lack], tried, 20))
-    (first,) = next_queries(QUESTION, [lack], tried, 20)
+    nothing = Gap("Nothing new.", ())
+    assert next_queries(QUESTION, [nothing], tried, 20) == ()
+    (first,) = next_queries(QUESTION, [nothing], tried, 20, goes_on=True)
     assert (first.text, first.offset) == (QUESTION, 20)
-    (second,) = next_queries(QUESTION, [lack], [*tried, first], 20)
+    (second,) = next_queries(QUESTION, [nothing], [*tried, first], 20, goes_on=True)
     assert second.offset == 40
     assert "read on from place 41" in second.why
 
 
-def test_a_question_that_names_nothing_is_searched_as_it_stands() -> None:
+def test_whether_a_list_goes_on_is_seen_at_the_end_of_what_it_brought() -> None:
+    near, away = grade_of("n", STRONG), grade_of("a", AWAY)
+    assert list_goes_on([near] * 4 + [near, away, away, away], 8)
+    assert not list_goes_on([near] * 10 + [away] * 10, 20)
+    assert not list_goes_on([near] * 5, 20)  # the list has been read to its end
+    assert not list_goes_on([], 20)
+
+
+def test_a_question_that_names_nothing_is_not_searched_twice() -> None:
     asked = next_queries("???", find_gaps("???", []), [Query(text="???", why="")], 5)
-    assert all(query.text for query in asked)
+    assert asked == ()

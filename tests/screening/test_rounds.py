@@ -10,6 +10,7 @@ import pytest
 from masis.observers.observation import run_to_completion
 from masis.schema.screening import Abstract, Screening, ScreeningEvent
 from masis.screening.grading.grader import Grader
+from masis.screening.rounds.queries import NO_FURTHER_QUERY
 from masis.screening.rounds.round_loop import FinishedRound, ResumePoint, ScreeningSteps, screen, screen_async
 from masis.screening.sources.retrievers import Retriever
 from masis.settings import Settings
@@ -50,7 +51,7 @@ def test_strong_evidence_converges_in_the_first_round() -> None:
 @pytest.mark.spec("AESOP-WEAK-REJECTED", "AESOP-ROUNDS")
 def test_weak_studies_are_rejected_and_the_limit_of_rounds_ends_honestly() -> None:
     source = ScriptedSource(*(abstracts(*_ids(n)) for n in range(9)))
-    found, _ = screened(ScriptedGrader({}, default=WEAK), source)
+    found, _ = screened(ScriptedGrader({}, default=WEAK), source, settings=Settings(screening_retrieve=5))
     assert (found.outcome, len(found.rounds), found.kept) == ("evidence_insufficient", 4, ())
     assert "limit of 4 rounds" in " ".join(found.reasons)
     assert found.flow.excluded[0].rule == "weak_method"
@@ -94,7 +95,7 @@ def test_a_trial_whose_abstract_tells_little_is_kept_by_its_prior() -> None:
 def test_the_bar_comes_down_round_by_round_while_the_agreement_holds() -> None:
     middling = Said(0.6, 0.62, "cohort_study", True)  # kept at quality 0.61: enough for 0.60, not for 0.65
     source = ScriptedSource(*(abstracts(*_ids(n)) for n in range(4)))
-    found, _ = screened(ScriptedGrader({}, default=middling), source)
+    found, _ = screened(ScriptedGrader({}, default=middling), source, settings=Settings(screening_retrieve=5))
     assert [each.ruling.required_average for each in found.rounds] == [0.70, 0.65, 0.60]
     assert [each.ruling.consensus for each in found.rounds] == ["sufficient"] * 3
     assert found.outcome == "sufficient"
@@ -106,8 +107,8 @@ def test_nothing_is_graded_twice_however_often_it_is_found() -> None:
     source = ScriptedSource(abstracts(*ONE), abstracts("a", "b", "f"), abstracts("f", "a"), abstracts("g", "b"))
     found, _ = screened(grader, source)
     assert sorted(grader.asked) == sorted(set(grader.asked))
-    assert found.rounds[1].retrieved == ("a", "b", "f")
-    assert found.rounds[1].new == ("f",)
+    assert {"a", "b", "f"} <= set(found.rounds[1].retrieved)
+    assert set(found.rounds[1].new) == set(found.rounds[1].retrieved) - set(ONE)
 
 
 def test_what_was_found_before_votes_again_in_the_round_that_finds_it_again() -> None:
@@ -162,6 +163,24 @@ def test_where_nothing_is_found_it_says_so_and_reads_no_further_than_the_end() -
     found, _ = screened(ScriptedGrader({}), ScriptedSource())
     assert found.outcome == "evidence_insufficient"
     assert "Nothing was found" in found.reasons[0]
+
+
+@pytest.mark.spec("AESOP-ROUNDS")
+def test_where_every_gap_has_been_asked_for_it_ends_and_says_that_no_further_query_would_help() -> None:
+    source = ScriptedSource(abstracts(*ONE))
+    found, _ = screened(ScriptedGrader({}, default=SERIES), source, settings=Settings(screening_max_rounds=8))
+    assert found.outcome == "evidence_insufficient"
+    assert len(found.rounds) < 8
+    assert NO_FURTHER_QUERY in found.reasons
+    assert len(set(source.queries)) == len(source.queries)
+    assert found.reasons[1].startswith("Of 5 screened in all, 5 are relevant: 0 kept")
+
+
+def test_the_reasons_are_those_of_the_last_round_that_brought_anything_relevant() -> None:
+    source = ScriptedSource(abstracts(*ONE))  # every later search brings nothing
+    found, _ = screened(ScriptedGrader({"a": STRONG}, default=SERIES), source)
+    assert not found.rounds[-1].retrieved
+    assert found.reasons[0].startswith("Round 0: 1 of 5 keep")
 
 
 def test_an_abstract_without_a_grade_asks_for_more_and_is_never_kept() -> None:

@@ -23,7 +23,7 @@ from masis.services.retention import rule_of
 from masis.services.screening import ScreeningService
 from masis.settings import Settings
 from tests.reviewing import ADA
-from tests.screening.scripted import BORDERLINE, STRONG, WEAK, Said, ScriptedGrader
+from tests.screening.scripted import BORDERLINE, SERIES, STRONG, WEAK, Said, ScriptedGrader
 
 QUESTION = "Does aspirin relieve headache?"
 SETTINGS = Settings(screening_graders="scripted", screening_retrieve=5)
@@ -85,13 +85,13 @@ def test_one_that_is_cut_short_is_taken_up_where_it_was(tmp_path: Path) -> None:
                 raise KeyboardInterrupt
             return super().grade(question, abstracts)
 
-    desk = Desk(tmp_path, default=BORDERLINE)
-    desk.grader = Breaking({}, BORDERLINE)
+    desk = Desk(tmp_path, default=SERIES)
+    desk.grader = Breaking({}, SERIES)
     with pytest.raises(KeyboardInterrupt):
         desk.screen(ADA, QUESTION, ["corpus:headache"], screening_id="one")
     assert [each.id for each in desk.store.screenings.interrupted()] == ["one"]
     before = list(desk.grader.asked)
-    desk.grader = ScriptedGrader({}, BORDERLINE)
+    desk.grader = ScriptedGrader({}, SERIES)
     found = desk.screen(ADA, "another question", ["corpus:elsewhere"], screening_id="one")
     assert found.question == QUESTION
     assert not set(desk.grader.asked) & set(before)

@@ -20,12 +20,14 @@ from masis.audit.run_control import RunBudget, RunControl
 from masis.errors import InputError, RetrievalFailed
 from masis.integrations.langgraph.reading import abstracts_by_id, state_entry, text_of
 from masis.integrations.langgraph.state import EvidenceList, Metrics, Trace, appended
+from masis.schema.base import utc_now
 from masis.schema.screening import Abstract, Grade, Query
 from masis.screening.critic import evaluate, grader_for
 from masis.screening.grading.grader import Grader
 from masis.screening.handover import evidence_from_kept
 from masis.screening.rounds import queries, ruling
 from masis.screening.rounds.searching import Pool, search
+from masis.screening.sources.records import year_of
 from masis.screening.sources.retrievers import Retriever
 from masis.settings import Settings
 
@@ -83,13 +85,15 @@ class EvidenceState(TypedDict, total=False):
     """What retriever and evidence critic read and write.
 
     ``abstracts`` and ``grades`` hold all that was found, by id; ``retrieved`` the ids that the last searches brought,
-    ``queries`` what has been asked, ``missing`` what the last round lacked. ``decision`` is ``sufficient`` or
-    ``retrieve_more``, ``rounds`` how many rounds were judged, ``evidence`` what is kept.
+    ``listed`` those that the last search for the question itself did, ``queries`` what has been asked, ``missing`` what
+    is still lacking. ``decision`` is ``sufficient`` or ``retrieve_more``, ``rounds`` how many rounds were judged,
+    ``evidence`` what is kept.
     """
 
     user_query: str
     abstracts: Annotated[Json, with_abstracts]
     retrieved: list[str]
+    listed: list[str]
     grades: Annotated[Json, by_id]
     queries: Annotated[list[Json], appended]
     missing: list[str]
@@ -143,6 +147,8 @@ def retriever_node(retrievers: Sequence[Source], settings: Settings | None = Non
             "retrieved": [each.id for each in found.abstracts],
             "queries": [each.model_dump(mode="json") for each in searched],
         }
+        if any(each.text == question for each in searched):
+            update["listed"] = update["retrieved"]
         return update | ({"metrics": {"warnings": list(found.warnings)}} if found.warnings else {})
 
     return _node("retriever", retrieve, settings)
@@ -178,7 +184,8 @@ def evidence_critic_node(
         }
         missing = []
         if decided.decision == "retrieve_more":
-            missing = [lack.what for lack in queries.find_gaps(question, _seen(to_grade, graded))]
+            everything = _seen(list(abstracts.values()), graded)
+            missing = [lack.what for lack in queries.find_gaps(question, everything, year_of(utc_now()))]
         ms = round((time.perf_counter() - began) * 1000, 3)
         return {
             "grades": {grade.abstract_id: grade.model_dump(mode="json") for grade in grades},
@@ -231,10 +238,13 @@ def evidence_graph(
     graph.add_edge(START, "retriever")
     graph.add_edge("retriever", "evidence_critic")
 
-    def onward(state: Any) -> str:
-        ended = state["decision"] == "sufficient" or state["rounds"] >= settings.screening_max_rounds
-        read = not state["retrieved"] and any(each["offset"] for each in state["queries"])
-        return END if ended or read else "retriever"
+    def onward(state: Any) -> Any:
+        if state["decision"] == "sufficient" or state["rounds"] >= settings.screening_max_rounds:
+            return END
+        tried = [Query.model_validate(each) for each in state["queries"]]
+        question = text_of(state, "user_query")
+        more = _queries(question, state, _abstracts(state), tried, settings.screening_retrieve)
+        return "retriever" if more else END  # no further query would help
 
     graph.add_conditional_edges("evidence_critic", onward, ["retriever", END])
     return graph.compile()
@@ -262,8 +272,10 @@ def _queries(
     if not tried:
         return queries.first_queries(question)
     graded = {key: Grade.model_validate(each) for key, each in state_entry(state, "grades", {}).items()}
-    last = [abstracts[each] for each in state_entry(state, "retrieved", ()) if each in abstracts]
-    return queries.next_queries(question, queries.find_gaps(question, _seen(last, graded)), tried, limit)
+    listed = [graded[each] for each in state_entry(state, "listed", ()) if each in graded]
+    goes_on = queries.list_goes_on(listed, limit)
+    gaps = queries.find_gaps(question, _seen(list(abstracts.values()), graded), year_of(utc_now()))
+    return queries.next_queries(question, gaps, tried, limit, goes_on=goes_on)
 
 
 def _seen(abstracts: Sequence[Abstract], grades: Mapping[str, Grade]) -> tuple[queries.GradedAbstract, ...]:

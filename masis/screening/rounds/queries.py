@@ -1,43 +1,78 @@
-"""The search queries: the question first, then queries for what a round was missing, each with its reason.
+"""The search queries: the question first, then one query for each thing that is missing, which it names.
 
-The vocabulary of a query is plain words. No query is searched twice; where no new words are left, the results of the
-question are read on.
+What can be missing: a **concept** of the question that few abstracts name, a **design** that could carry a conclusion,
+**size**, **recency**, and **scope** (the searches brought nothing, or mostly something else). A query is plain words;
+a design and a year it asks for are beside it, so that a source with fields of its own (PubMed) asks for exactly them.
+No query is searched twice. Where every gap has been asked for, the question's list is read on as long as its end still
+brings relevant abstracts; then no further query would help.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from masis.offline.text.tokens import tokens
-from masis.schema.screening import Abstract, Grade, Query
+from masis.schema.screening import Abstract, Design, Grade, Query
+from masis.schema.wording import counted
 from masis.screening.grading import rubric
 from masis.screening.grading.question import Concept, Question, rarity, read_question
 from masis.screening.grading.relevance import relevance
 
 MOST_QUERIES = 3
 """Queries a round: enough for the three things evidence lacks most, few enough to read."""
-_OTHER_WORDS = 3
+RECENT_YEARS = 5
+"""Where the newest relevant abstract is older than this, later ones are asked for: half of all
+systematic reviews are out of date after 5.5 years (Shojania et al., Ann Intern Med 2007;147:224)."""
+NO_FURTHER_QUERY = "No further query would help: everything that is missing has been asked for."
 _FEEDBACK_TERMS = 4
 _RARE_ENOUGH = 0.35
+_GOES_ON = 0.25
+"""A list is read on where a quarter of the last half of what it brought is relevant."""
 
-
-_STRONG_DESIGN = ("randomised", "controlled", "trial")
+GapKind = Literal["concept", "design", "size", "recency", "scope"]
 
 
 class GradedAbstract(NamedTuple):
-    """An abstract that a round's searches brought, with its grade."""
+    """An abstract that the searches brought, with its grade."""
 
     abstract: Abstract
     grade: Grade
 
 
 class Gap(NamedTuple):
-    """Something a round was missing: a sentence, and the words that a search for it adds."""
+    """Something that is missing: a sentence, the words that a search for it adds, and what kind of thing it is.
+
+    ``design`` and ``since`` (a year) are what a source with such fields is asked for. ``only`` replaces the question's
+    words instead of adding to them.
+    """
 
     what: str
     words: tuple[str, ...]
+    kind: GapKind = "scope"
+    design: Design | None = None
+    since: int | None = None
+    only: str = ""
+
+
+_DESIGNS: tuple[tuple[Design, frozenset[Design], str, tuple[str, ...]], ...] = (
+    ("randomised_trial", frozenset({"randomised_trial"}), "randomised trial", ("randomised", "controlled", "trial")),
+    (
+        "systematic_review",
+        frozenset({"systematic_review", "meta_analysis"}),
+        "systematic review",
+        ("systematic", "review", "meta-analysis"),
+    ),
+    (
+        "cohort_study",
+        frozenset({"cohort_study", "prognostic_study", "target_trial_emulation"}),
+        "cohort study",
+        ("prospective", "cohort", "study"),
+    ),
+)
+_ENOUGH_OF_A_DESIGN = 3
+"""With three trials or reviews among the kept, a cohort study adds no certainty by its design (GRADE)."""
 
 
 def first_queries(question: str) -> tuple[Query, ...]:
@@ -45,54 +80,93 @@ def first_queries(question: str) -> tuple[Query, ...]:
     return (Query(text=question, why="The question as it was asked."),)
 
 
-def find_gaps(question: str, seen: Sequence[GradedAbstract]) -> tuple[Gap, ...]:
-    """Return what a round was missing, the most important first."""
+def find_gaps(question: str, seen: Sequence[GradedAbstract], year: int | None = None) -> tuple[Gap, ...]:
+    """Return what is missing, the most important first; ``year`` is the present one, for recency."""
     parsed = read_question(question)
     if not seen:
-        return (Gap("The searches brought nothing.", _other_words(parsed.concepts)),)
+        return (Gap("Scope: the searches brought nothing.", (), only=_renamed(parsed, parsed.concepts)),)
     relevant = [each for each in seen if (each.grade.relevance_score or 0) >= rubric.KEEP_RELEVANCE]
+    near = relevant or [each for each in seen if (each.grade.relevance_score or 0) >= rubric.DISCARD_RELEVANCE]
     found = [
+        *([] if relevant else [_none_relevant(parsed, seen)]),
         *_unmet(parsed, seen),
         *_off_topic(seen, relevant),
-        *_weak(relevant),
+        *_designs(near, "relevant" if relevant else "related"),
         *_small(relevant),
+        *_old(relevant, year),
         *_partly(seen, relevant),
     ]
-    return tuple(found) or (Gap("What is kept is not good enough on average.", _STRONG_DESIGN),)
+    trial = _DESIGNS[0]
+    return tuple(found) or (
+        Gap("Design: what is kept is not good enough on average.", trial[3], "design", design=trial[0]),
+    )
 
 
-def next_queries(question: str, missing: Sequence[Gap], tried: Iterable[Query], limit: int) -> tuple[Query, ...]:
-    """Return the queries for the next round, at most ``MOST_QUERIES``, none tried before; reading on where no words are
-    left.
+def next_queries(
+    question: str, missing: Sequence[Gap], tried: Iterable[Query], limit: int, *, goes_on: bool = False
+) -> tuple[Query, ...]:
+    """Return the queries of the next round, at most ``MOST_QUERIES``, none tried before.
+
+    Args:
+        question: The question that is screened.
+        missing: What is missing, the most important first.
+        tried: Every query so far.
+        limit: How many abstracts a search takes: where the question's list is read on.
+        goes_on: Whether the end of the question's list still brought relevant abstracts.
+
+    Returns:
+        One query for each gap; the question's list read on where there is none and it goes on; else none: no
+        further query would help.
+
     """
     parsed = read_question(question)
     base = " ".join(concept.name for concept in parsed.concepts) or question
     done = list(tried)
-    used_keys = {_key(query.text) for query in done if not query.offset}
+    asked = {_key(query) for query in done if not query.offset}
     queries: list[Query] = []
     for lack in missing:
-        for words in (lack.words, ()):
-            text = " ".join([base, *words])
-            if _key(text) in used_keys:
-                continue
-            used_keys.add(_key(text))
-            added = f" Added: {', '.join(words)}." if words else " Only the words that name something."
-            queries.append(Query(text=text, why=f"{lack.what}{added}", aims_at=lack.what))
-            break
+        query = _query(lack, base)
+        if query is not None and _key(query) not in asked:
+            asked.add(_key(query))
+            queries.append(query)
         if len(queries) == MOST_QUERIES:
             break
-    return tuple(queries) or _read_on(question, missing, done, limit)
+    return tuple(queries) or (_read_on(question, done, limit) if goes_on else ())
 
 
-def _read_on(question: str, missing: Sequence[Gap], tried: Sequence[Query], limit: int) -> tuple[Query, ...]:
+def list_goes_on(listed: Sequence[Grade], limit: int) -> bool:
+    """Return whether the question's own list has more, and its end still brought relevant abstracts.
+
+    ``listed`` are the grades of what the last search of that list brought, in its order; a search takes ``limit``.
+    """
+    tail = listed[len(listed) // 2 :]
+    near = sum((grade.relevance_score or 0) >= rubric.KEEP_RELEVANCE for grade in tail)
+    return len(listed) >= limit and near >= _GOES_ON * len(tail)
+
+
+def _query(lack: Gap, base: str) -> Query | None:
+    held = {token.stem for token in tokens(lack.only or base)}
+    words = [word for word in lack.words if any(token.stem not in held for token in tokens(word))]
+    if not words and lack.since is None and not lack.only:
+        return None  # it would be the question again
+    text = " ".join([lack.only or base, *words])
+    added = f" Added: {', '.join(words)}." if words else ""
+    if lack.only:
+        added = f" Asked for instead: {lack.only}.{added}"
+    if lack.since is not None:
+        added += f" From {lack.since} on."
+    return Query(text=text, why=f"{lack.what}{added}", aims_at=lack.what, design=lack.design, since=lack.since)
+
+
+def _read_on(question: str, tried: Sequence[Query], limit: int) -> tuple[Query, ...]:
     deepest = max((query.offset for query in tried if query.text == question), default=0)
-    what = missing[0].what if missing else "The kept abstracts are not good enough on average."
-    why = f"{what} No new words are left: the question's list is read on from place {deepest + limit + 1}."
+    what = "Scope: the end of the question's list still brought relevant abstracts."
+    why = f"{what} It is read on from place {deepest + limit + 1}."
     return (Query(text=question, why=why, aims_at=what, offset=deepest + limit),)
 
 
-def _key(text: str) -> frozenset[str]:
-    return frozenset(token.stem for token in tokens(text) if token.weight)
+def _key(query: Query) -> tuple[frozenset[str], int | None]:
+    return frozenset(token.stem for token in tokens(query.text) if token.weight), query.since
 
 
 def _partly(seen: Sequence[GradedAbstract], relevant: Sequence[GradedAbstract]) -> list[Gap]:
@@ -100,27 +174,50 @@ def _partly(seen: Sequence[GradedAbstract], relevant: Sequence[GradedAbstract]) 
     partly = sum(each.grade.rule == "borderline_relevance" for each in seen)
     if not partly:
         return []
-    return [Gap(f"{partly} of {len(seen)} are only partly about the question.", _shared_words(relevant, seen))]
+    what = f"Concept: {partly} of {len(seen)} are only partly about the question."
+    return [Gap(what, _shared_words(relevant, seen), "concept")]
 
 
 def _unmet(parsed: Question, seen: Sequence[GradedAbstract]) -> list[Gap]:
-    """Return the gap of a concept that fewer than half of the related abstracts mention."""
+    """Return the gap of a concept that fewer than half of the related abstracts mention.
+
+    It is asked for by its other names; where none is known, with the rarest concept alone, without the rest.
+    """
     near = [each for each in seen if (each.grade.relevance_score or 0) >= rubric.DISCARD_RELEVANCE] or list(seen)
     met: Counter[int] = Counter()
     for each in near:
         for index, found in enumerate(relevance(parsed, each.abstract).met):
             met[index] += found.share >= rubric.KEEP_RELEVANCE
-    rarest = min(range(len(parsed.concepts)), key=lambda index: met[index], default=None)
-    if rarest is None or 2 * met[rarest] >= len(near):
+    least = min(range(len(parsed.concepts)), key=lambda index: met[index], default=None)
+    if least is None or 2 * met[least] >= len(near):
         return []
-    concept = parsed.concepts[rarest]
-    what = f"Only {met[rarest]} of {len(near)} name “{concept.name}” ({concept.part})."
-    return [Gap(what, _other_words([concept]))]
+    concept = parsed.concepts[least]
+    what = f"Concept: only {met[least]} of {len(near)} name “{concept.name}” ({concept.part})."
+    if concept.others:
+        return [Gap(what, (), "concept", only=_renamed(parsed, [concept]))]
+    rest = [each for each in parsed.concepts if each is not concept]
+    if len(rest) < 2:
+        return []
+    main = max(rest, key=lambda each: each.weight)
+    return [Gap(what, (), "concept", only=f"{main.name} {concept.name}")]
 
 
-def _other_words(concepts: Iterable[Concept]) -> tuple[str, ...]:
-    """Return phrases that stand for these concepts."""
-    return tuple(phrase.text for concept in concepts for phrase in concept.others[:_OTHER_WORDS])
+def _none_relevant(parsed: Question, seen: Sequence[GradedAbstract]) -> Gap:
+    what = f"Scope: none of {len(seen)} found is relevant."
+    return Gap(what, (), only=_renamed(parsed, parsed.concepts))
+
+
+def _renamed(parsed: Question, concepts: Sequence[Concept]) -> str:
+    """Return the question's concepts with another name for each of these, where one is known; empty where none is.
+
+    In place of the name, not beside it: PubMed wants every word of a query.
+    """
+    if not any(concept.others for concept in concepts):
+        return ""
+    return " ".join(
+        concept.others[0].text if concept in concepts and concept.others else concept.name
+        for concept in parsed.concepts
+    )
 
 
 def _off_topic(seen: Sequence[GradedAbstract], relevant: Sequence[GradedAbstract]) -> list[Gap]:
@@ -128,7 +225,7 @@ def _off_topic(seen: Sequence[GradedAbstract], relevant: Sequence[GradedAbstract
     away = sum((each.grade.relevance_score or 0) < rubric.DISCARD_RELEVANCE for each in seen)
     if 2 * away < len(seen):
         return []
-    return [Gap(f"{away} of {len(seen)} are about something else.", _shared_words(relevant, seen))]
+    return [Gap(f"Scope: {away} of {len(seen)} are about something else.", _shared_words(relevant, seen))]
 
 
 def _shared_words(relevant: Sequence[GradedAbstract], seen: Sequence[GradedAbstract]) -> tuple[str, ...]:
@@ -146,22 +243,25 @@ def _shared_words(relevant: Sequence[GradedAbstract], seen: Sequence[GradedAbstr
     return tuple(spelt[root] for _, root in sorted(distinctive, key=lambda each: (-each[0], each[1]))[:_FEEDBACK_TERMS])
 
 
-def _weak(relevant: Sequence[GradedAbstract]) -> list[Gap]:
-    """Return the gap of relevant studies whose design or method supports no conclusion."""
+def _designs(relevant: Sequence[GradedAbstract], called: str) -> list[Gap]:
+    """Return a gap for each design that could carry a conclusion and that few relevant studies have.
+
+    Cohort studies are asked for only where trials and reviews are few.
+    """
     if not relevant:
         return []
-    weak = [each for each in relevant if each.grade.rule in ("weak_design", "weak_method", "borderline_method")]
-    trials = sum(each.grade.design in ("randomised_trial", "systematic_review", "meta_analysis") for each in relevant)
+    counts = [sum(each.grade.design in group for each in relevant) for _, group, _, _ in _DESIGNS]
     found = []
-    if weak:
-        what = (
-            f"{len(weak)} of {len(relevant)} relevant abstracts are of a design or method that supports no conclusion."
-        )
-        found.append(Gap(what, _STRONG_DESIGN))
-    if 2 * trials < len(relevant):
-        what = f"Only {trials} of {len(relevant)} relevant abstracts are trials or systematic reviews."
-        found.append(Gap(what, ("systematic", "review", "meta-analysis")))
-        found.append(Gap(what, ("prospective", "cohort", "study")))
+    for (design, _, name, words), count in zip(_DESIGNS, counts, strict=True):
+        if count >= _ENOUGH_OF_A_DESIGN or (design == "cohort_study" and counts[0] + counts[1] >= _ENOUGH_OF_A_DESIGN):
+            continue
+        few = f"only {counted(count, name)}" if count else f"no {name}"
+        what = f"Design: {few} among {counted(len(relevant), f'{called} abstract')}."
+        found.append(Gap(what, words, "design", design=design))
+    weak = sum(each.grade.rule in ("weak_design", "weak_method", "borderline_method") for each in relevant)
+    if weak and not found:
+        what = f"Design: {weak} of {len(relevant)} relevant abstracts support no conclusion by design or method."
+        found.append(Gap(what, _DESIGNS[0][3], "design", design="randomised_trial"))
     return found
 
 
@@ -170,5 +270,14 @@ def _small(relevant: Sequence[GradedAbstract]) -> list[Gap]:
     small = sum(each.grade.sample_size_adequate is False for each in relevant)
     if not small:
         return []
-    what = f"{small} of {len(relevant)} relevant abstracts studied too few."
-    return [Gap(what, ("multicentre", "large", "trial"))]
+    what = f"Size: {small} of {len(relevant)} relevant abstracts studied too few."
+    return [Gap(what, ("multicentre", "large", "trial"), "size")]
+
+
+def _old(relevant: Sequence[GradedAbstract], year: int | None) -> list[Gap]:
+    """Return the gap of recent studies, where the newest relevant one is older than ``RECENT_YEARS``."""
+    years = [each.abstract.year for each in relevant if each.abstract.year is not None]
+    if year is None or not years or max(years) >= year - RECENT_YEARS:
+        return []
+    what = f"Recency: the newest relevant abstract is of {max(years)}."
+    return [Gap(what, (), "recency", since=max(years) + 1)]

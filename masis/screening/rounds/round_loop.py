@@ -34,7 +34,9 @@ from masis.screening.grading import rubric
 from masis.screening.grading.grader import Grader, unscored_grade
 from masis.screening.rounds import queries, ruling
 from masis.screening.rounds.prisma_flow import flow
+from masis.screening.rounds.ruling import relevant_words
 from masis.screening.rounds.searching import Pool, SearchResult, search
+from masis.screening.sources.records import year_of
 from masis.screening.sources.retrievers import Retriever
 from masis.screening.synthesis.findings import settled, synthesise
 from masis.settings import Settings
@@ -200,26 +202,27 @@ class _ScreeningRun:
 
     def _rounds(self) -> Generator[ScreeningEvent, None, tuple[Outcome, tuple[str, ...]]]:
         while True:
+            why: tuple[str, ...] = ()
             if self.rounds:
                 last = self.rounds[-1]
-                summary = f"Round {last.number}: {last.ruling.why}"
+                why = (_telling(self.rounds), relevant_words(self.grades.values()))
                 if last.ruling.decision == "sufficient":
                     found = synthesise(self.question, self.grades.values(), self.pool.by_id)
-                    return settled(found), (summary, found.summary)
+                    return settled(found), (*why, found.summary)
                 if not self.read_on:
-                    return "evidence_insufficient", (summary, "There is nothing else to retrieve.", *last.missing)
+                    return "evidence_insufficient", (*why, "There is nothing else to retrieve.", *last.missing)
                 if len(self.rounds) >= self.settings.screening_max_rounds:
                     limit = f"The limit of {len(self.rounds)} rounds was reached without sufficient evidence."
-                    return "evidence_insufficient", (summary, limit, *last.missing)
-                if not last.retrieved and any(query.offset for query in last.queries):
-                    return "evidence_insufficient", (summary, "Every search has been read to its end.", *last.missing)
-            failed = yield from self._round()
+                    return "evidence_insufficient", (*why, limit, *last.missing)
+            asked = self._queries()
+            if not asked:
+                return "evidence_insufficient", (*why, queries.NO_FURTHER_QUERY, *self.rounds[-1].missing)
+            failed = yield from self._round(asked)
             if failed:
                 return "error", ("No source could be asked.", *self.warnings[-len(self.retrievers) :])
 
-    def _round(self) -> Generator[ScreeningEvent, None, bool]:
+    def _round(self, asked: tuple[Query, ...]) -> Generator[ScreeningEvent, None, bool]:
         number = len(self.rounds)
-        asked = self._queries()
         self._stop_if_cancelled()
         yield self._event("round_started", round=number, data={"queries": [query.text for query in asked]})
         seen_before = set(self.pool.by_id)
@@ -247,12 +250,20 @@ class _ScreeningRun:
     def _queries(self) -> tuple[Query, ...]:
         if not self.rounds:
             return queries.first_queries(self.question)
-        tried = [query for each in self.rounds for query in each.queries]
-        missing = queries.find_gaps(self.question, self._seen(self.rounds[-1].retrieved))
-        return queries.next_queries(self.question, missing, tried, self.limit)
+        own = [each for each in self.rounds if any(query.text == self.question for query in each.queries)]
+        listed = [self.grades[abstract_id] for abstract_id in own[-1].retrieved] if own else []
+        return queries.next_queries(
+            self.question,
+            self._gaps(),
+            [query for each in self.rounds for query in each.queries],
+            self.limit,
+            goes_on=queries.list_goes_on(listed, self.limit),
+        )
 
-    def _seen(self, ids: Sequence[str]) -> tuple[queries.GradedAbstract, ...]:
-        return tuple(queries.GradedAbstract(self.pool.by_id[each], self.grades[each]) for each in ids)
+    def _gaps(self) -> tuple[queries.Gap, ...]:
+        """Return what is missing in everything found so far."""
+        seen = tuple(queries.GradedAbstract(self.pool.by_id[each], grade) for each, grade in self.grades.items())
+        return queries.find_gaps(self.question, seen, year_of(self.now()))
 
     def _grade(self, abstracts: Sequence[Abstract], number: int) -> Generator[ScreeningEvent, None, tuple[Grade, ...]]:
         graded: list[Grade] = []
@@ -272,7 +283,7 @@ class _ScreeningRun:
         decided = ruling.ruling(number, [self.grades[each] for each in ids], self.thresholds)
         missing: tuple[str, ...] = ()
         if decided.decision == "retrieve_more":
-            missing = tuple(dict.fromkeys(lack.what for lack in queries.find_gaps(self.question, self._seen(ids))))
+            missing = tuple(dict.fromkeys(lack.what for lack in self._gaps()))
         return Round(
             number=number,
             queries=asked,
@@ -339,6 +350,12 @@ def one_grade_each(grader: Grader, question: str, abstracts: Sequence[Abstract])
         by_id.get(abstract.id) or unscored_grade(abstract.id, grader.judged_by, Unscored(reason=why))
         for abstract in abstracts
     )
+
+
+def _telling(rounds: Sequence[Round]) -> str:
+    """Return what was ruled in the last round in which anything relevant voted; of the last one where nothing did."""
+    telling = next((each for each in reversed(rounds) if each.ruling.tally.votes), rounds[-1])
+    return f"Round {telling.number}: {telling.ruling.why}"
 
 
 def _round_summary(each: Round) -> dict[str, Any]:

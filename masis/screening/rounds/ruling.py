@@ -131,5 +131,17 @@ def _why(votes: Tally, average: float | None, required: float, agreed: Sufficien
     return f"{shares}; {verdict}; {quality}.{aside if votes.not_relevant else ''}"
 
 
+def relevant_words(grades: Iterable[Grade]) -> str:
+    """Say how all relevant abstracts of a screening were graded, whichever round brought them."""
+    screened = tuple(grades)
+    votes = tally(grade for grade in screened if votes_on(grade))
+    if not votes.votes:
+        return f"Of {len(screened)} screened in all, none is relevant."
+    return (
+        f"Of {len(screened)} screened in all, {votes.votes} are relevant: {votes.keep} kept, "
+        f"{votes.discard} discarded, {votes.needs_more} ask for more."
+    )
+
+
 def _percent(part: int, whole: int) -> str:
     return f"{part / whole:.0%}"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from masis.errors import RetrievalFailed
 from masis.schema.screening import Abstract, Query
 from masis.screening.sources.duplicates import RecordKeys, matched_by, record_keys
-from masis.screening.sources.retrievers import Retriever
+from masis.screening.sources.retrievers import Retriever, search_source
 
 
 class SearchResult(NamedTuple):
@@ -65,7 +65,7 @@ def search(
 ) -> SearchResult:
     """Return at most ``limit`` abstracts from each source.
 
-    ``asked`` is called before each search, and may raise to stop.
+    ``before_search`` is called before each search, and may raise to stop.
 
     A source that fails leaves a warning; ``failed`` says that every one did, every time.
     """
@@ -75,7 +75,7 @@ def search(
         for retriever in retrievers:
             before_search()
             try:
-                hits.append(tuple(retriever.search(query.text, limit, query.offset)))
+                hits.append(tuple(search_source(retriever, query, limit)))
             except RetrievalFailed as error:
                 warnings.append(f"{retriever.name}: {error}")
     identified = 0

@@ -25,7 +25,7 @@ from masis import version
 from masis.audit.run_control import CancelToken
 from masis.errors import InputError, RetrievalFailed, SettingsError
 from masis.llm.client.retry import Again, NoTimeToRetry, RetryCancelled, RetryPolicy, retry_after
-from masis.schema.screening import Abstract
+from masis.schema.screening import Abstract, Design
 from masis.screening.sources.pubmed_xml import read_articles
 from masis.screening.sources.records import collapse_blanks
 from masis.screening.sources.search_terms import search_terms
@@ -221,6 +221,25 @@ MOST_REACHABLE = 9_999
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 
 
+class _Filter(NamedTuple):
+    """How PubMed is asked for a design: a term of ours with its fields, and the words of a query that it replaces."""
+
+    term: str
+    words: frozenset[str]
+
+
+DESIGN_FILTERS: dict[Design, _Filter] = {
+    "randomised_trial": _Filter(
+        "randomized controlled trial[pt]", frozenset({"randomised", "randomized", "controlled", "trial"})
+    ),
+    "systematic_review": _Filter(
+        "systematic review[pt] OR meta-analysis[pt]", frozenset({"systematic", "review", "meta-analysis"})
+    ),
+    "cohort_study": _Filter("cohort studies[mh]", frozenset({"prospective", "cohort", "study"})),
+}
+"""Publication types and MeSH headings of PubMed."""
+
+
 class _Hits(NamedTuple):
     """What esearch found: how many in all, the ids of one page, and where the server keeps the list."""
 
@@ -246,19 +265,33 @@ class PubMed:
 
         Raises RetrievalFailed.
         """
+        return self.search_filtered(query, limit, offset)
+
+    def search_filtered(
+        self, query: str, limit: int, offset: int = 0, *, design: Design | None = None, since: int | None = None
+    ) -> tuple[Abstract, ...]:
+        """Return the same among records of a design (by publication type or MeSH), from a year on.
+
+        Raises RetrievalFailed.
+        """
         terms = search_terms(query)
+        filtered = DESIGN_FILTERS.get(design) if design else None
+        if filtered is not None:  # what the field asks for need not stand in the words
+            terms = tuple(term for term in terms if term not in filtered.words) or terms
         limit = min(limit, MOST_REACHABLE - offset)
         if not terms or limit < 1:
             return ()
-        hits = self._find(" AND ".join(terms), limit, offset)
+        narrow = "" if filtered is None else f" AND ({filtered.term})"
+        whole, some = " AND ".join(terms), " OR ".join(terms)
+        hits = self._find(f"({whole}){narrow}" if narrow else whole, limit, offset, since)
         if hits.total < FEWEST and len(terms) > 1:
-            hits = self._find(" OR ".join(terms), limit, offset)
+            hits = self._find(f"({some}){narrow}" if narrow else some, limit, offset, since)
         found: dict[str, Abstract] = {}
         for start in range(0, len(hits.ids), FETCHED_AT_ONCE):
             found |= self._fetch(hits, start, offset)
         return tuple(found[pmid] for pmid in hits.ids if pmid in found)
 
-    def _find(self, term: str, limit: int, offset: int) -> _Hits:
+    def _find(self, term: str, limit: int, offset: int, since: int | None = None) -> _Hits:
         parameters = {
             "db": "pubmed",
             "term": term,
@@ -267,6 +300,8 @@ class PubMed:
             "sort": "relevance",
             "usehistory": "y",
         }
+        if since is not None:  # esearch takes both ends or none
+            parameters |= {"datetype": "pdat", "mindate": str(since), "maxdate": "3000"}
         return self._eutils.ask("esearch", parameters, _read_hits)
 
     def _fetch(self, hits: _Hits, start: int, offset: int) -> dict[str, Abstract]:

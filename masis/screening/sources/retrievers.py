@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from masis.offline.text.tokens import tokens
-from masis.schema.screening import Abstract
+from masis.schema.screening import Abstract, Design, Query
 
 
 class Retriever(Protocol):
@@ -26,6 +26,33 @@ class Retriever(Protocol):
         RetrievalFailed where the source can't be asked.
         """
         ...
+
+
+@runtime_checkable
+class FilteredRetriever(Retriever, Protocol):
+    """A retriever that can ask for a design and for a first year by fields of its own."""
+
+    def search_filtered(
+        self, query: str, limit: int, offset: int = 0, *, design: Design | None = None, since: int | None = None
+    ) -> tuple[Abstract, ...]:
+        """Return at most ``limit`` abstracts of this design, from this year on. Raises RetrievalFailed."""
+        ...
+
+
+READ_FOR_YEAR = 200
+"""A source without a field for the year is read so deep, and older abstracts are left out."""
+
+
+def search_source(retriever: Retriever, query: Query, limit: int) -> tuple[Abstract, ...]:
+    """Return what a source has for a query: by its fields where it has them, else by words and the year of a record."""
+    if query.design is None and query.since is None:
+        return retriever.search(query.text, limit, query.offset)
+    if isinstance(retriever, FilteredRetriever):
+        return retriever.search_filtered(query.text, limit, query.offset, design=query.design, since=query.since)
+    if query.since is None:
+        return retriever.search(query.text, limit, query.offset)
+    found = retriever.search(query.text, max(limit, READ_FOR_YEAR), query.offset)
+    return tuple(each for each in found if each.year is not None and each.year >= query.since)[:limit]
 
 
 _SATURATION = 1.2
