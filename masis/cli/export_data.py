@@ -18,6 +18,7 @@ from masis.datasets.writers.lines import write_line
 from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.exports import DECIDED, ENCODINGS, FORMATS, SPLITS, Selection, Shares
+from masis.services.lake import is_lake
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -71,7 +72,8 @@ def selection_options(command: F) -> F:
     type=click.Choice(ENCODINGS),
     default="jsonl",
     show_default=True,
-    help=f"How rows are written; csv and parquet for flat ones: {', '.join(n for n, f in FORMATS.items() if f.flat)}.",
+    help=f"How rows are written; csv and parquet for flat ones: {', '.join(n for n, f in FORMATS.items() if f.flat)}; "
+    "parquet for decided.",
 )
 @out_option(folders=True, default="-", show_default=True, help="The file to write (a folder for hf); '-' for stdout.")
 @click.option("--manifest", type=click.Path(path_type=Path, dir_okay=False), help="Write the manifest here too.")
@@ -85,7 +87,8 @@ def export(context: click.Context, /, form: str, encoding: str, out: Path, manif
     exporting that again gives the same bytes. The formats after executions are data sets: they take the filters of the
     queue, put near-duplicate questions on one side of a split, and come with a manifest beside the file: versions,
     filter, counts, class balance, provenance, licences and digests. A file is replaced only once the new one is
-    complete; a device, a pipe or a symbolic link is written through.
+    complete; a device, a pipe or a symbolic link is written through. decided into a folder writes Parquet: a row for
+    each decided case, with its digest and its whole record as JSON; in a folder of audited cases it goes to _decided/.
 
     \b
       masis export --out archive.jsonl
@@ -94,7 +97,10 @@ def export(context: click.Context, /, form: str, encoding: str, out: Path, manif
       masis export --format claims --state any --dataset pilot --out claims.jsonl
       masis export --format pairs --split train --out train.jsonl
       masis export --format hf --out dataset/
+      masis export --format decided --out audited/
     """  # noqa: D301 (click reads the backspace)
+    if form == "decided" and out != STDIO and out.is_dir():
+        out, encoding = decisions_in(out), "parquet"
     if form != "hf":
         not_a_folder(out)
     workbench = open_existing(given.pop("db"))
@@ -123,6 +129,15 @@ def export(context: click.Context, /, form: str, encoding: str, out: Path, manif
         with whole_file(manifest) as stream:
             stream.write((json.dumps(exported.manifest, ensure_ascii=False, indent=2) + "\n").encode())
     say_what(exported.manifest, out)
+
+
+def decisions_in(folder: Path) -> Path:
+    """Return where decisions go in a folder; in one of audited cases apart from these, which readers then pass over."""
+    if not is_lake(str(folder)):
+        return folder / "decided.parquet"
+    apart = folder / "_decided"
+    apart.mkdir(exist_ok=True)
+    return apart / "decided.parquet"
 
 
 def _refuse_filters(context: click.Context, form: str) -> None:

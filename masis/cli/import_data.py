@@ -10,25 +10,45 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
 from masis.cli.group import JobFailed
-from masis.cli.options import STDIO, database_option, input_argument, open_workbench, operator
+from masis.cli.options import STDIO, database_option, open_workbench, operator, places_argument
 from masis.cli.output import ErrorReport, Progress, printable, say
 from masis.datasets.archive import is_archive
 from masis.datasets.mapping import OWN_FORMAT, Profile, builtin, load_profile, read_any
 from masis.errors import InputError
 from masis.schema.wording import counted
 from masis.services import Workbench
+from masis.services.lake import LakeService, is_lake
 from masis.settings import database_path
 
 _SHOWN_ROWS = 3
 """Rows that ``--dry-run`` shows as they would be read."""
 
 
+class Percent(click.ParamType[float]):
+    """A share: ``2%``, or ``0.02``."""
+
+    name = "share"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the share, above 0 and at most 1; wrong use where it is none."""
+        if isinstance(value, float):
+            return value
+        try:
+            share = float(value.removesuffix("%")) / (100 if value.endswith("%") else 1)
+        except ValueError:
+            share = 0.0
+        if not 0 < share <= 1:
+            self.fail(f"{printable(value[:40])}: write a share as 2% or 0.02.", param, ctx)
+        return share
+
+
 @click.command("import")
-@input_argument("files", nargs=-1, required=True, metavar="FILE...")
+@places_argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--as", "profile_name", metavar="PROFILE", help="Whose format it is. Default: detected from the first row."
 )
@@ -40,13 +60,21 @@ _SHOWN_ROWS = 3
 )
 @click.option("--dry-run", is_flag=True, help="Show the first rows as they would be read, and every problem.")
 @click.option("--strict", is_flag=True, help="Refuse rows that hold an answer under a name that is not read.")
+@click.option("--needs-review", is_flag=True, help="Of a folder of audited cases: what needs review, and what failed.")
+@click.option(
+    "--sample", type=Percent(), metavar="SHARE", help="Of a folder of audited cases: draw 2% of what was auto-accepted."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Draws the sample.")
 @database_option
 def import_files(
-    files: tuple[Path, ...],
+    files: tuple[Path | str, ...],
     profile_name: str | None,
     own: Path | None,
     dry_run: bool,
     strict: bool,
+    needs_review: bool,
+    sample: float | None,
+    seed: int,
     db: Path | None,
 ) -> None:
     """Read cases, an archive, or files of other tools into the database, without auditing them.
@@ -59,22 +87,37 @@ def import_files(
     and Anthropic, and more) are recognised by their first row, or named with --as; they may be JSON Lines, JSON, CSV,
     TSV or Parquet, packed with gzip or zip.
 
+    A folder of audited cases ('masis audit --engine ray --out') comes with its audits: --needs-review brings in what a
+    person must see, --sample a random share of what was auto-accepted, as spot checks. Their decisions estimate how
+    many wrong answers passed unseen; 'masis metrics' says so. The seed is recorded.
+
     \b
       masis import cases.jsonl more-cases.jsonl
+      masis import audited/ --needs-review --sample 2%
       masis import traces.json --as langfuse-traces --dry-run
       masis import own.csv.gz --map own.toml
       masis import archive.jsonl --db copy.db
 
     Exit code 0: everything was read. 1: some of it was not; the rest is stored. 2: wrong use.
     """  # noqa: D301 (click reads the backspace)
+    lakes, paths = _sorted_out(files)
+    if lakes:
+        if paths or profile_name or own or strict:
+            raise click.UsageError("a folder of audited cases is read alone, without --as, --map and --strict.")
+        if not (needs_review or sample or dry_run):
+            raise click.UsageError("say what to bring in: --needs-review, --sample 2%, or both.")
+        _import_lakes(lakes, db, dry_run=dry_run, needs_review=needs_review, share=sample or 0.0, seed=seed)
+        return
+    if needs_review or sample is not None:
+        raise click.UsageError("--needs-review and --sample are for a folder of audited cases.")
     profile = chosen_profile(profile_name, own)
     if dry_run:
-        _show_all(files, profile, strict)
+        _show_all(paths, profile, strict)
         return
     database = database_path(db)
     workbench = open_workbench(database)
     errors = ErrorReport()
-    for file in files:
+    for file in paths:
         name = "stdin" if file == STDIO else str(file)
         with _readable(file) as path:
             if profile is None and is_archive(path):
@@ -84,6 +127,59 @@ def import_files(
                     raise error.at(file=name) from error
             else:
                 _import_cases(path, name, profile, workbench, errors, strict)
+    say(f"Database: {database}")
+    if errors.count:
+        raise JobFailed(f"{counted(errors.count, 'error')}, named above. Everything else is stored.")
+
+
+def _sorted_out(places: tuple[Path | str, ...]) -> tuple[list[str], tuple[Path, ...]]:
+    """Return the folders and addresses of audited cases, and the files. Raises BadParameter for any other folder."""
+    lakes: list[str] = []
+    files: list[Path] = []
+    for place in places:
+        if isinstance(place, Path) and not place.is_dir():
+            files.append(place)
+        elif is_lake(str(place)):
+            lakes.append(str(place))
+        else:
+            raise click.BadParameter(
+                f"{printable(str(place))}: is a directory without audited cases. Name one file of JSON Lines in it.",
+                param_hint="'FILE...'",
+            )
+    return lakes, tuple(files)
+
+
+def _import_lakes(
+    lakes: list[str], db: Path | None, *, dry_run: bool, needs_review: bool, share: float, seed: int
+) -> None:
+    if dry_run:
+        for place in lakes:
+            found = LakeService.counts(place)
+            words = ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in found.items())
+            say(f"{place}: {words}. Nothing is stored.")
+        return
+    database = database_path(db)
+    workbench, errors = open_workbench(database), ErrorReport()
+    for place in lakes:
+        total = sum(LakeService.counts(place).values())
+        with Progress("Importing", total) as progress:
+            done = workbench.lake.bring_in(
+                operator(),
+                place,
+                needs_review=needs_review,
+                share=share,
+                seed=seed,
+                on_rows=lambda read, progress=progress: progress.move(read, f"{read:,} read"),  # type: ignore[misc]
+                on_problem=errors.add,
+            )
+        there = f", {counted(done.unchanged, 'case')} there already" if done.unchanged else ""
+        words = ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in done.brought.items() if number)
+        say(f"{place}: {counted(sum(done.brought.values()), 'case')} imported{f' ({words})' if words else ''}{there}.")
+        if done.sample is not None:
+            say(
+                f"{done.sample.drawn:,} of {done.sample.accepted:,} auto-accepted were drawn for a spot check "
+                f"(share {done.sample.share:.2%}, seed {done.sample.seed})."
+            )
     say(f"Database: {database}")
     if errors.count:
         raise JobFailed(f"{counted(errors.count, 'error')}, named above. Everything else is stored.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -9,9 +10,10 @@ from typing import Any, cast
 
 import click
 
-from masis.cli.options import database_option, open_existing
+from masis.cli.options import database_option, open_existing, places_argument
 from masis.cli.output import printable
 from masis.schema.wording import counted
+from masis.services.lake import LakeService, MissRate, is_lake
 from masis.services.metrics import SPREADS, MetricsReport, Spread
 from masis.services.records import Distribution, MeasureFilter, Period, Rates
 from masis.settings import ROLES, Role
@@ -36,6 +38,7 @@ class Day(click.ParamType[date]):
 
 
 @click.command()
+@places_argument("place", required=False, metavar="[DIR]")
 @click.option("--since", type=Day(), metavar="DAY", help="Runs that finished on this day (UTC) or later, or 30d.")
 @click.option("--until", type=Day(), metavar="DAY", help="Runs that finished on this day or before.")
 @click.option(
@@ -57,6 +60,7 @@ class Day(click.ParamType[date]):
 @click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON object.")
 @database_option
 def metrics(
+    place: Path | str | None,
     since: date | None,
     until: date | None,
     by: str,
@@ -68,8 +72,12 @@ def metrics(
 ) -> None:
     """Show the metrics of the audits: rates, times, scores and costs of the finished runs.
 
+    With DIR, a folder of audited cases ('masis audit --engine ray --out'), they are read straight from its Parquet
+    files, and no database is opened.
+
     \b
       masis metrics
+      masis metrics audited/ --by day
       masis metrics --since 30d --by day
       masis metrics --model openai:gpt-4o --json | jq .total.critique_hallucination_rate
     """  # noqa: D301 (click reads the backspace)
@@ -82,12 +90,61 @@ def metrics(
         models=models,
         datasets=datasets,
     )
-    found = open_existing(db).metrics.report(wanted, cast("Period", by))
-    if as_json:
-        click.echo(found.model_dump_json(exclude={"wanted"}))
+    period = cast("Period", by)
+    if place is not None:
+        if db is not None:
+            raise click.UsageError("DIR is read without a database: leave out one of the two.")
+        _show_lake(str(place), wanted, period, as_json=as_json)
         return
-    for line in lines(found):
+    workbench = open_existing(db)
+    found, missed = workbench.metrics.report(wanted, period), workbench.lake.miss_rates()
+    if as_json:
+        samples = [{**each._asdict(), "sample": each.sample.model_dump()} for each in missed]
+        click.echo(json.dumps(found.model_dump(mode="json", exclude={"wanted"}) | {"samples": samples}))
+        return
+    for line in (*lines(found), *_sample_lines(missed)):
         click.echo(printable(line))
+
+
+def _show_lake(place: str, wanted: MeasureFilter, period: Period, *, as_json: bool) -> None:
+    """Print the figures of a folder of audited cases. Raises BadParameter where it is none."""
+    if not is_lake(place):
+        raise click.BadParameter(f"{printable(place)}: holds no audited cases.", param_hint="'[DIR]'")
+    found = LakeService.figures(place, wanted, period)
+    report = MetricsReport(
+        wanted=wanted,
+        period=period,
+        total=found.total,
+        periods=found.periods,
+        models=found.models,
+        distributions=found.distributions,
+    )
+    if as_json:
+        figures = report.model_dump(mode="json", exclude={"wanted"})
+        click.echo(json.dumps({"outcomes": found.outcomes, **figures}))
+        return
+    rows = sum(found.outcomes.values())
+    parts = [f"{number:,} {name.replace('_', ' ')} ({number / rows:.1%})" for name, number in found.outcomes.items()]
+    click.echo(f"{counted(rows, 'case')}: {', '.join(parts)}" if rows else "No case matches.")
+    for line in lines(report):
+        click.echo(printable(line))
+
+
+def _sample_lines(missed: Iterable[MissRate]) -> Iterable[str]:
+    """Yield what the decisions on each sample say of what was auto-accepted."""
+    for each in missed:
+        sample = each.sample
+        yield ""
+        yield (
+            f"Sample of {sample.place}: {sample.drawn:,} of {sample.accepted:,} auto-accepted "
+            f"(share {sample.share:.2%}, seed {sample.seed}); "
+            f"{each.present:,} here, {each.decided:,} decided, {each.wrong:,} of them wrong."
+        )
+        if each.low is not None and each.high is not None:
+            yield (
+                f"Miss rate: {each.wrong / each.decided:.1%} of what was auto-accepted (95% interval {each.low:.1%} to "
+                f"{each.high:.1%}), {each.low * sample.accepted:,.0f} to {each.high * sample.accepted:,.0f} answers."
+            )
 
 
 def lines(found: MetricsReport) -> Iterable[str]:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -74,6 +74,26 @@ def _checked_place(_ctx: click.Context, _param: click.Parameter, value: Path) ->
 def input_argument(name: str, **options: Any) -> Callable[[F], F]:
     """An argument that is a file to read (or files, by ``nargs``), or ``-`` for stdin."""
     return click.argument(name, type=click.Path(path_type=Path), callback=checked_input, **options)
+
+
+class _Place(click.ParamType[Path | str]):
+    """A file, a folder, or an address such as ``s3://bucket/folder``, which stays text."""
+
+    name = "place"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path | str:
+        """Return the path, which has to exist, or the address."""
+        if isinstance(value, Path) or "://" in value:
+            return cast("Path | str", value)
+        path = Path(value)
+        if path != STDIO:
+            _check_exists(path)
+        return path
+
+
+def places_argument(name: str, **options: Any) -> Callable[[F], F]:
+    """Add an argument that is a file, ``-``, a folder or an address (or several, by ``nargs``)."""
+    return click.argument(name, type=_Place(), **options)
 
 
 def sources_argument(name: str, **options: Any) -> Callable[[F], F]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import random
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -177,3 +178,32 @@ class CaseWork(Record):
     tags: tuple[str, ...]
     leases: tuple[Lease, ...]
     skipped_by: tuple[str, ...]
+
+
+class LakeSample(Record):
+    """An import from a lake of audited cases: what it held, and the share of the auto-accepted that was drawn.
+
+    A case is drawn by its id and ``seed`` alone (``draws``), so that the sample can be named again at any time; what
+    was not drawn stays in the lake. ``accepted``, ``needs_review`` and ``failed`` count what it held.
+    """
+
+    place: str
+    share: Share
+    seed: int
+    accepted: int = Field(ge=0)
+    drawn: int = Field(ge=0)
+    needs_review: int = Field(ge=0)
+    failed: int = Field(ge=0)
+
+    def draws(self, case_id: str) -> bool:
+        """Return whether the sample holds a case that was auto-accepted."""
+        return drawn_from_lake(case_id, self.seed, self.share)
+
+
+def drawn_from_lake(case_id: str, seed: int, share: float) -> bool:
+    """Return whether a random sample draws a case, by its id and the seed.
+
+    The spot checks of audits draw by the same means: a word of its own keeps this draw apart from theirs, which have
+    left the auto-accepted cases already.
+    """
+    return random.Random(f"lake:{seed}:{case_id}").random() < share

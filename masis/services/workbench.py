@@ -17,6 +17,7 @@ from masis.services.exports import ExportService
 from masis.services.health import HealthItem, HealthReport
 from masis.services.imports import ImportService
 from masis.services.ingestion import IngestionService
+from masis.services.lake import LakeService
 from masis.services.metrics import MetricsService
 from masis.services.reassessment import ReassessmentService
 from masis.services.records import Unguarded, Upgrade
@@ -48,6 +49,7 @@ class Workbench:
         self.team, self.backups = TeamService(store, access), BackupService(store, access)
         self.versions = VersionService(store, access)
         self.ingestion, self.imports = IngestionService(store), ImportService(store, access)
+        self.lake = LakeService(store, access)
 
     @classmethod
     def open(

@@ -129,6 +129,7 @@ CALLS: dict[str, tuple[Permission, Call]] = {
     "imports.formats_of": ("audit", lambda desk, who: desk.imports.formats_of(who, FILE, name="a.jsonl")),
     "imports.look": ("audit", lambda desk, who: desk.imports.look(who, FILE, name="a.jsonl")),
     "imports.add_file": ("audit", lambda desk, who: list(desk.imports.add_file(who, FILE, name="a.jsonl"))),
+    "lake.bring_in": ("audit", lambda desk, who: desk.lake.bring_in(who, str(FILE.parent), needs_review=True)),
     "screenings.cancel": ("audit", lambda desk, who: desk.screenings.cancel(who, "s")),
     "screenings.override": (
         "decide",
@@ -138,14 +139,22 @@ CALLS: dict[str, tuple[Permission, Call]] = {
     "screenings.reset_memory": ("oversee", lambda desk, who: desk.screenings.reset_memory(who, reason="r")),
     "screenings.write_csv": ("export", lambda desk, who: desk.screenings.write_csv(who, "s", io.BytesIO())),
     "screenings.write_ris": ("export", lambda desk, who: desk.screenings.write_ris(who, "s", io.BytesIO())),
+    "versions.fill_evidence": ("audit", lambda desk, who: desk.versions.fill_evidence(who, "case-1", {"1": "Text."})),
     "reassessment.run": ("oversee", lambda desk, who: desk.reassessment.run(who, apply=True)),
     "retention.purge": ("purge", lambda desk, who: desk.retention.purge(who, rule_of(0), how="page")),
     "use_settings": ("configure", lambda desk, who: desk.use_settings(who, Settings(max_iterations=1))),
 }
 READS = {
     *("drafts.get", "cases.open_for", "cases.find_for", "team.work", "team.next_open", "team.open_to"),
-    *("team.count_open", "team.why_empty", "team.comments", "team.machine_hidden", "team.views"),
-    *("cases.facets_for", "cases.hides_machine_from", "cases.blinded"),
+    *(
+        "team.count_open",
+        "team.count_open_upto",
+        "team.why_empty",
+        "team.comments",
+        "team.machine_hidden",
+        "team.views",
+    ),
+    *("cases.facets_for", "cases.hides_machine_from", "cases.hides_figures_from", "cases.blinded", "team.assigned_to"),
 }
 """What a person reads under their own name: whoever is let in may read."""
 

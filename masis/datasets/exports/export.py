@@ -139,7 +139,8 @@ def write_export(
     stream = DigestStream(out)
     sink = sink_for(how, stream, chosen.columns)
     selection, watcher = selection or Selection(), watcher or Quiet()
-    tally = _write(store, chosen, selection, lambda _judged, row: sink.write(row), watcher)
+    flat = chosen.table if how == "parquet" and chosen.table is not None else dict
+    tally = _write(store, chosen, selection, lambda _judged, row: sink.write(flat(row)), watcher)
     sink.close()
     out.flush()
     files = [FileDigest(name=name, rows=tally.rows, bytes=stream.size, sha256=stream.sha256)]
@@ -219,7 +220,7 @@ def _checked(form: str, encoding: str) -> tuple[Format, str]:
         raise InputError(f"{form!r} is no format", cure=f"There are: {', '.join(FORMATS)}.", field="format")
     if encoding not in ENCODINGS:
         raise InputError(f"{encoding!r} is no encoding", cure=f"There are: {', '.join(ENCODINGS)}.", field="as")
-    if encoding != "jsonl" and not chosen.flat:
+    if encoding != "jsonl" and not chosen.flat and not (encoding == "parquet" and chosen.table is not None):
         flat = ", ".join(name for name, each in FORMATS.items() if each.flat)
         raise InputError(
             f"{form} has rows that are not flat, and can't be written as {encoding}",

@@ -6,10 +6,14 @@ A format returns rows, or the reason for which a case is left out, which the man
 
 from __future__ import annotations
 
+import hashlib
+import json
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 from xml.sax.saxutils import quoteattr
+
+from pydantic_core import to_json
 
 from masis.datasets.exports.answers import Judged, Row
 from masis.schema.case import ANSWERING_ROLES, ASKING_ROLES, Case
@@ -29,6 +33,7 @@ class Format(NamedTuple):
     """One format.
 
     ``flat`` rows hold numbers and text alone, ``columns`` in order, so that they can be CSV and Parquet as well.
+    ``table`` makes a flat row of one that is not, for Parquet; one of its ``columns`` holds the whole row as JSON.
     ``of`` says what ``rows`` is asked of: the judgement that the case's state follows from, or each reviewer's.
     ``balance`` names the fields that the manifest counts the values of, ``parts`` what is read of an iteration.
     """
@@ -42,6 +47,7 @@ class Format(NamedTuple):
     balance: tuple[str, ...] = ()
     suffix: str = ".jsonl"
     parts: Parts = ("answer",)
+    table: Callable[[Row], Row] | None = None
 
 
 # --- what stands in several formats
@@ -100,6 +106,36 @@ def _decided(judged: Judged, others: Sequence[Judged]) -> Rows:
             ],
         }
     ]
+
+
+DECIDED_COLUMNS = (
+    *("case_id", "digest", "state", "split", "decision", "reviewer", "decided_at", "entry_id", "reason", "note"),
+    *("run_id", "iteration", "answer", "original_answer", "record"),
+)
+
+
+def _decided_table(row: Row) -> Row:
+    """Return a decided case as a row of a table; ``digest`` is the case's, as the lake of audited cases has it."""
+    case, entry, run = row["case"], row["decision"] or {}, row["run"] or {}
+    decision = entry.get("decision") or {}
+    content = json.dumps(case, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return {
+        "case_id": case["id"],
+        "digest": hashlib.sha256(content.encode()).hexdigest(),
+        "state": row["state"],
+        "split": row["split"],
+        "decision": decision.get("verdict"),
+        "reviewer": decision.get("reviewer"),
+        "decided_at": entry.get("at"),
+        "entry_id": entry.get("id"),
+        "reason": decision.get("reason"),
+        "note": decision.get("note"),
+        "run_id": run.get("id"),
+        "iteration": run.get("iteration"),
+        "answer": row["answer"],
+        "original_answer": row["original_answer"],
+        "record": to_json(row).decode(),
+    }
 
 
 # --- flat: claims, sentences, labels
@@ -509,6 +545,8 @@ _FORMATS = (
         "decided",
         "every case whole: answers, decision, labels, claims, issues",
         _decided,
+        columns=DECIDED_COLUMNS,
+        table=_decided_table,
         balance=("state",),
         parts=ALL_PARTS,
     ),

@@ -30,7 +30,6 @@ from masis.screening.grading.hierarchy import designs_asked_about, place_design
 from masis.screening.grading.recommendation import quality_of, recommend, with_prior_floor
 from masis.screening.rounds.prisma_flow import flow
 from masis.screening.rounds.ruling import ruling
-from masis.screening.synthesis.criteria import criteria_of
 from masis.screening.synthesis.findings import settled, synthesise
 
 _CURE = "Choose another value."
@@ -174,7 +173,7 @@ def apply_review(
             "kept": kept,
             "outcome": outcome,
             "reasons": reasons,
-            "flow": flow(rounds, grades, criteria_of(screening.settings)),
+            "flow": flow(rounds, grades),
         }
     )
 

@@ -300,15 +300,15 @@ class Measures:
             sums = Counter({name: row[name] for name in row.keys() if name not in ("day", "model")})  # noqa: SIM118
             for added in (
                 total,
-                periods.setdefault(_first_day(row["day"], period), Counter()),
+                periods.setdefault(first_day(row["day"], period), Counter()),
                 models.setdefault(row["model"], Counter()),
             ):
                 added.update(sums)
         return AddedUp(
-            total=_rates("", total),
-            periods=tuple(_rates(first, periods[first]) for first in sorted(periods)),
+            total=rates_of("", total),
+            periods=tuple(rates_of(first, periods[first]) for first in sorted(periods)),
             models=tuple(
-                _rates(model, sums)
+                rates_of(model, sums)
                 for model, sums in sorted(models.items(), key=lambda each: (-each[1]["runs"], each[0] or ""))
             ),
         )
@@ -330,7 +330,7 @@ class Measures:
             measures_there = [measure for measure in asked if COLUMNS[measure][0] == table]
             if measures_there:
                 values |= self._values(wanted, table, measures_there, newest)
-        return tuple(_spread(measure, values[measure]) for measure in asked)
+        return tuple(spread_of(measure, values[measure]) for measure in asked)
 
     def _values(
         self, wanted: MeasureFilter, table: str, asked: Sequence[Measure], newest: int | None
@@ -381,7 +381,7 @@ class Measures:
         return MeasuredRuns(rows=tuple(_measured(row) for row in rows), total=total)
 
 
-def _first_day(day: str, period: Period) -> str:
+def first_day(day: str, period: Period) -> str:
     """The first day of the period that a day lies in."""
     if period == "day":
         return day
@@ -419,7 +419,7 @@ def equal_bounds(values: NDArray[np.float64]) -> list[float]:
     return [round(first + step * number - whole, 12) for number in range(1, last)]
 
 
-def _spread(measure: Measure, values: NDArray[np.float64]) -> Distribution:
+def spread_of(measure: Measure, values: NDArray[np.float64]) -> Distribution:
     """Describe how ascending values are spread."""
     count = len(values)
     bounds = equal_bounds(values)
@@ -506,7 +506,8 @@ def _picked(pick: Pick) -> tuple[str, list[Any], str]:
     return " AND ".join(conditions), values, shown
 
 
-def _rates(name: str | None, sums: Mapping[str, float]) -> Rates:
+def rates_of(name: str | None, sums: Mapping[str, float]) -> Rates:
+    """Return the rates that sums over runs give, under the names of ``_SUMS``."""
     runs = int(sums["runs"]) if sums else 0
 
     def over(what: str, known: str) -> float | None:

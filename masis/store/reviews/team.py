@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
 from masis.errors import CaseHeld, StoreError
 from masis.schema.base import Record
 from masis.schema.review import CaseState
-from masis.schema.team import CaseWork, LabelTypes, Lease, MachineShown, QueuePolicy, Rubric, SavedView
+from masis.schema.team import CaseWork, LabelTypes, LakeSample, Lease, MachineShown, QueuePolicy, Rubric, SavedView
 from masis.store.audits import queue
 from masis.store.audits.cases import case_seq
 from masis.store.core.connections import Database
@@ -215,8 +215,29 @@ class Team:
         shown = [view for view in views if not view.removed and view.owner in ("", reviewer)]
         return tuple(sorted(shown, key=lambda view: (view.name.casefold(), view.owner)))
 
+    def note_sample(self, by: str, sample: LakeSample) -> None:
+        """Note which of the auto-accepted cases of a lake were brought in; the same again changes nothing."""
+        with self._database.transaction() as connection:
+            if sample.model_dump_json() not in self._payloads("sample"):
+                self._append(connection, by, "sample", sample.place, sample)
+
+    def samples(self) -> tuple[LakeSample, ...]:
+        """The samples that were brought in from lakes, oldest first."""
+        return tuple(map(LakeSample.model_validate_json, self._payloads("sample")))
+
+    def spot_checks(self) -> Iterator[tuple[str, CaseState]]:
+        """Every case whose newest finished run was drawn for a spot check, with its state."""
+        seq = 0
+        while rows := self._database.execute(
+            """SELECT cases.seq, cases.id, cases.state FROM cases JOIN runs ON runs.seq = cases.run_seq
+               WHERE cases.seq > ? AND runs.spot_check = 1 ORDER BY cases.seq LIMIT 1000""",
+            [seq],
+        ):
+            yield from ((row["id"], row["state"]) for row in rows)
+            seq = rows[-1]["seq"]
+
     def any_records(self) -> bool:
-        """Whether a policy, a rubric, label types or a view was ever set."""
+        """Whether a policy, a rubric, label types, a view or a sample was ever set."""
         return bool(self._database.execute("SELECT 1 FROM team_records LIMIT 1"))
 
     def progress(self, wanted: CaseFilter) -> Progress:

@@ -189,12 +189,12 @@ class ExecutionRecord(Record):
 
 
 class TeamRecord(Record):
-    """A policy, a rubric, label types or a saved view of the team."""
+    """A policy, a rubric, label types, a saved view of the team, or a sample that was brought in from a lake."""
 
     record: Literal["team"] = "team"
     at: str
     by: str
-    kind: Literal["policy", "rubric", "view", "label_types"]
+    kind: Literal["policy", "rubric", "view", "label_types", "sample"]
     name: str
     content: dict[str, Any]
 

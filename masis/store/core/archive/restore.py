@@ -30,7 +30,7 @@ from masis.schema.screening import (
     ScreeningEvent,
     Thresholds,
 )
-from masis.schema.team import LabelTypes, QueuePolicy, Rubric, SavedView
+from masis.schema.team import LabelTypes, LakeSample, QueuePolicy, Rubric, SavedView
 from masis.store.audits import executions
 from masis.store.audits.cases import insert_case
 from masis.store.audits.runs import (
@@ -277,6 +277,7 @@ class Restoring:
             "rubric": Rubric,
             "view": SavedView,
             "label_types": LabelTypes,
+            "sample": LakeSample,
         }
         kinds[record.kind].model_validate(record.content)
         team.append_record(self._connection, record.at, record.by, record.kind, record.name, _text(record.content))

@@ -1,0 +1,219 @@
+"""From a lake of audited cases to the desk: what a person must see, and a random sample of what needs nobody.
+
+Cases come with their runs, so that pages show the audit without repeating it. A drawn case is a spot check, as if the
+audit had drawn it: the desk asks for a decision on it, and the share of wrong ones estimates what passes unseen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from masis.audit.statistics import share_interval
+from masis.datasets.lake import OUTCOMES, Outcome, is_lake, open_lake
+from masis.datasets.lake_figures import LakeFigures, lake_figures
+from masis.errors import InputError, MasisError
+from masis.schema.actor import Actor
+from masis.schema.case import Case
+from masis.schema.run import Run
+from masis.schema.team import LakeSample, drawn_from_lake
+from masis.services.access import OPEN, Access
+from masis.services.records import MeasureFilter, Period
+from masis.services.reviews import name_of
+from masis.store import Store
+
+__all__ = ["LakeFigures", "LakeImport", "LakeService", "MissRate", "is_lake"]
+
+_BATCH = 200
+"""Cases of which those that come in are stored in one transaction."""
+
+_FOUND_WRONG = ("overridden", "rejected")
+
+
+class LakeImport(NamedTuple):
+    """What an import brought: cases by outcome, those there already, rows refused; and what it recorded, if it drew."""
+
+    brought: dict[Outcome, int]
+    unchanged: int
+    refused: int
+    sample: LakeSample | None
+
+
+class MissRate(NamedTuple):
+    """What the decisions on a sample say: ``wrong`` of the ``decided`` were not right as they passed.
+
+    ``low`` and ``high`` are the 95% interval of the share among all that was auto-accepted; None before a decision.
+    """
+
+    sample: LakeSample
+    present: int
+    decided: int
+    wrong: int
+    low: float | None
+    high: float | None
+
+
+class LakeService:
+    """The use cases of audited cases that lie in Parquet files."""
+
+    def __init__(self, store: Store, access: Access = OPEN) -> None:
+        self._store, self._access = store, access
+
+    @staticmethod
+    def counts(place: str) -> dict[Outcome, int]:
+        """Count the rows of a lake by outcome. Raises InputError where there is none."""
+        return _counts(open_lake(place))
+
+    def bring_in(
+        self,
+        actor: Actor,
+        place: str,
+        *,
+        needs_review: bool,
+        share: float = 0.0,
+        seed: int = 0,
+        on_rows: Callable[[int], None] | None = None,
+        on_problem: Callable[[MasisError], None] | None = None,
+    ) -> LakeImport:
+        """Store cases of a lake with their runs; what is there already stays as it is.
+
+        Args:
+            actor: Who brings them in.
+            place: A folder, or an address that fsspec reads.
+            needs_review: Bring in what needs review and what failed; a failed case comes without an audit.
+            share: Of the auto-accepted, 0 to 1, how many are drawn for a spot check.
+            seed: Draws them: the same seed and share draw the same cases.
+            on_rows: Hears how many rows have been read.
+            on_problem: Receives what is wrong with a row that is refused.
+
+        Raises:
+            InputError: There is no lake, or the actor has no name and a sample is to be recorded.
+            NotAllowed: The actor may not audit.
+
+        """
+        self._access.require(actor, "audit")
+        lake = open_lake(place)
+        counts = _counts(lake)
+        sample = None
+        if share > 0:
+            drawn = sum(drawn_from_lake(each, seed, share) for each in _accepted_ids(lake))
+            sample = LakeSample(place=place, share=share, seed=seed, drawn=drawn, **counts)
+        reader = _Bringing(self._store, place, sample, on_problem)
+        read = 0
+        for outcome in OUTCOMES:
+            if needs_review if outcome != "accepted" else sample is not None:
+                rows = _rows(lake, outcome)
+                while batch := list(islice(rows, _BATCH)):
+                    reader.store(outcome, batch)
+                    read += len(batch)
+                    if on_rows is not None:
+                        on_rows(read)
+        if sample is not None:
+            self._store.team.note_sample(name_of(actor), sample)
+        return LakeImport(reader.brought, reader.unchanged, reader.refused, sample)
+
+    @staticmethod
+    def figures(place: str, wanted: MeasureFilter, period: Period) -> LakeFigures:
+        """Return the figures of a lake, read from its files. Raises InputError where there is none."""
+        return lake_figures(place, wanted, period)
+
+    def miss_rates(self) -> tuple[MissRate, ...]:
+        """Return what the decisions so far say of each sample; an escalated case is not decided."""
+        samples = self._store.team.samples()
+        states: dict[int, list[str]] = {number: [] for number in range(len(samples))}
+        if samples:
+            for case_id, state in self._store.team.spot_checks():
+                for number, sample in enumerate(samples):
+                    if sample.draws(case_id):
+                        states[number].append(state)
+        return tuple(_miss_rate(sample, states[number]) for number, sample in enumerate(samples))
+
+
+def _miss_rate(sample: LakeSample, states: list[str]) -> MissRate:
+    wrong = sum(state in _FOUND_WRONG for state in states)
+    decided = wrong + states.count("approved")
+    low, high = share_interval(wrong, decided) if decided else (None, None)
+    return MissRate(sample, len(states), decided, wrong, low, high)
+
+
+def _counts(lake: Any) -> dict[Outcome, int]:
+    from pyarrow import dataset
+
+    return {outcome: lake.count_rows(filter=dataset.field("outcome") == outcome) for outcome in OUTCOMES}
+
+
+def _accepted_ids(lake: Any) -> Iterator[str]:
+    for batch in _scanned(lake, "accepted", ["case_id"], 50_000):
+        yield from batch["case_id"].to_pylist()
+
+
+def _rows(lake: Any, outcome: Outcome) -> Iterator[dict[str, Any]]:
+    columns = ["case_id", "case_json", "run_json", "error", "source", "source_row"]
+    for batch in _scanned(lake, outcome, columns, _BATCH):
+        yield from batch.to_pylist()
+
+
+def _scanned(lake: Any, outcome: Outcome, columns: list[str], rows: int) -> Iterator[Any]:
+    """Yield batches of one outcome; few are read ahead, for a run has tens of kilobytes."""
+    from pyarrow import dataset
+
+    condition = dataset.field("outcome") == outcome
+    scanner = lake.scanner(columns=columns, filter=condition, batch_size=rows, batch_readahead=1, fragment_readahead=1)
+    return iter(scanner.to_batches())
+
+
+class _Bringing:
+    """Stores rows of a lake, and counts what comes of them."""
+
+    def __init__(
+        self, store: Store, place: str, sample: LakeSample | None, on_problem: Callable[[MasisError], None] | None
+    ) -> None:
+        self._store, self._place, self._sample, self._on_problem = store, place, sample, on_problem
+        self.brought: dict[Outcome, int] = dict.fromkeys(OUTCOMES, 0)
+        self.unchanged = self.refused = 0
+
+    def store(self, outcome: Outcome, rows: list[dict[str, Any]]) -> None:
+        """Store rows in one transaction; what can't be stored of one leaves the others in."""
+        with self._store.transaction():
+            for row in rows:
+                if outcome == "accepted" and not (
+                    self._sample and row["case_id"] and self._sample.draws(row["case_id"])
+                ):
+                    continue
+                try:
+                    self._store_row(outcome, row)
+                except MasisError as error:
+                    self.refused += 1
+                    if self._on_problem is not None:
+                        self._on_problem(error)
+
+    def _store_row(self, outcome: Outcome, row: dict[str, Any]) -> None:
+        case, run = self._read(row, outcome)
+        with self._store.transaction():
+            added = self._store.cases.add(case) == "added"
+            if run is not None:
+                self._store.runs.finish(run)
+        self.brought[outcome] += added
+        self.unchanged += not added
+
+    def _read(self, row: dict[str, Any], outcome: Outcome) -> tuple[Case, Run | None]:
+        """Return the case and the run of a row. Raises InputError naming where the row came from."""
+        try:
+            case = Case.model_validate_json(row["case_json"] or "")
+            run = Run.model_validate_json(row["run_json"]) if row["run_json"] else None
+        except (ValidationError, MasisError) as error:
+            where = f"{row['source'] or self._place}, row {row['source_row']}" if row["source_row"] else self._place
+            why = f": {row['error']}" if row["error"] else ""
+            raise InputError(
+                f"holds no case that can be brought in{why}", cure="Mend the row and audit it again.", file=where
+            ) from error
+        if run is None and outcome != "failed":
+            raise InputError(f"case {case.id!r} has no run", cure="Audit it again.", file=self._place)
+        if run is not None and (run.case_id, run.case_digest) != (case.id, case.digest()):
+            raise InputError(f"the run of case {case.id!r} is of another one", cure="Audit it again.", file=self._place)
+        if run is not None and outcome == "accepted":
+            run = run.model_copy(update={"spot_check": True})
+        return case, run
