@@ -456,6 +456,7 @@ def test_the_name_is_asked_once_and_remembered_by_the_browser(server: ReviewServ
     tab.page.reload()
     tab.settle()
     expect(tab.page.get_by_role("button", name="Grace")).to_be_visible()
+    expect(tab.page.get_by_text("You review as")).to_have_count(0)
     expect(found.get_by_label("Your name")).to_be_hidden()
 
 

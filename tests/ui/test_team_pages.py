@@ -263,3 +263,18 @@ def test_more_begins_with_what_is_harmless_and_ends_with_redaction(audited_workb
     assert [lease.reviewer for lease in audited_workbench.team.leases()] == ["Ada Lind"]
     app.button(key="give-back").click().run()
     assert audited_workbench.team.leases() == ()
+
+
+def test_a_case_on_which_reviewers_differ_leads_to_its_adjudication(audited_workbench: Workbench) -> None:
+    audited_workbench.team.set_policy(BEN, QueuePolicy(reviewers=2))
+    assert not links_to_team(opened("review", case=CASE))
+    decide(audited_workbench, ADA, "approve")
+    decide(audited_workbench, BEN, "reject")
+    app = opened("review", case=CASE)
+    assert "All decisions on this case are made, and they differ." in [each.value for each in app.info]
+    assert links_to_team(app) == {f"case={CASE}"}
+
+
+def links_to_team(app: AppTest) -> set[str]:
+    links = [link.proto for link in app.get("page_link")]
+    return {link.query_string for link in links if link.label == "Adjudicate it"}

@@ -17,6 +17,8 @@ from masis.ui.shell.inputs import show_value
 from masis.ui.shell.reach import served_reach
 from masis.ui.shell.streamlit_internals import with_selectors
 
+REMEMBERED = "reviewer-remembered"
+"""Whether the name of this session came from the browser, and nobody was asked."""
 _KEY = "reviewer-name"
 _MEMORY = registered("reviewer", "way_back")
 
@@ -126,6 +128,7 @@ def _remember(workbench: Workbench) -> None:
             data={"name": reviewer() or ""}, key="reviewer-store", on_kept_change=_nothing, on_wake_change=_nothing
         ).kept
     if isinstance(stored, str) and reviewer() is None and name_reviewer(workbench, stored):
+        st.session_state[REMEMBERED] = True
         st.rerun()
 
 

@@ -12,7 +12,7 @@ from masis.services import CaseView, Workbench
 from masis.services.cases import WAITING
 from masis.services.team import EmptyQueue
 from masis.ui.shell import address
-from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
+from masis.ui.shell.reviewer import REMEMBERED, actor, name_reviewer, reviewer
 from masis.ui.shell.wording import escaped
 
 _TAKEN = "taken-case"
@@ -31,7 +31,8 @@ def ask_name(workbench: Workbench, *, stays_for: str = "") -> None:
     below doesn't move while somebody reaches for it.
     """
     if (name := reviewer()) is not None:
-        if stays_for and st.session_state.get(_ASKED_AT) == stays_for:
+        asked_here = stays_for and st.session_state.get(_ASKED_AT) == stays_for
+        if asked_here and REMEMBERED not in st.session_state:
             with st.container(key="name-asked", vertical_alignment="center"):
                 st.caption(f"You review as {escaped(name)}. The name at the top right changes it.")
         return
@@ -56,6 +57,12 @@ def take(workbench: Workbench, view: CaseView) -> None:
     case_id = view.case.id
     if st.session_state.get(_TAKEN) != case_id:
         leave(workbench)
+    if view.state == "needs_adjudication":
+        st.info("All decisions on this case are made, and they differ.", icon=":material/balance:")
+        st.page_link(
+            "pages/team.py", label="Adjudicate it", icon=":material/arrow_forward:", query_params={"case": case_id}
+        )
+        return
     if reviewer() is None or view.state not in WAITING:
         return
     work = workbench.team.work(actor(), case_id)
