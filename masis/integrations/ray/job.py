@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib.util
 import logging
 import math
+import os
 import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from masis.api.roles import calls_at_once, uses_models, with_concurrency
@@ -181,7 +183,7 @@ def _cluster(job: RayAudit) -> Iterator[tuple[Any, int]]:
     if ray.is_initialized():
         yield ray, _cores(ray)
         return
-    folder = None if job.address else tempfile.mkdtemp(prefix="masis-ray-")
+    folder = None if job.address else _own_folder()
     own = (
         {}
         if job.address
@@ -199,6 +201,18 @@ def _cluster(job: RayAudit) -> Iterator[tuple[Any, int]]:
         ray.shutdown()
         if folder:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _own_folder() -> str:
+    """Return a new folder for Ray's sockets and logs, named by this process; remove those whose process was killed."""
+    for left in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
+        owner = left.name.removeprefix(_FOLDER).partition("-")[0]
+        if owner.isdigit() and not Path(f"/proc/{owner}").exists() and Path("/proc/self").exists():
+            shutil.rmtree(left, ignore_errors=True)
+    return tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-")
+
+
+_FOLDER = "masis-ray-"
 
 
 def _cores(ray: Any) -> int:

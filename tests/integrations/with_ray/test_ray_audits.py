@@ -1,0 +1,119 @@
+"""Audits on Ray: the same as elsewhere, each case once, whatever is in the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet as parquet
+import pytest
+
+from masis import run_audit
+from masis.api.roles import estimate
+from masis.datasets.lake import open_lake
+from masis.integrations.ray import RayAudit, Totals, audit_on_ray
+from masis.schema.case import Case
+from masis.schema.providers import Price, ProviderSettings
+from masis.schema.run import Run
+from masis.settings import ROLES, Settings
+from tests.cli.running import case, lines
+from tests.serving_models import ModelServer
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.usefixtures("two_cores"),
+    pytest.mark.timeout(300),
+    pytest.mark.filterwarnings("ignore"),  # Ray's own
+]
+
+
+def numbered(number: int, name: str = "case") -> list[dict[str, Any]]:
+    return [case(f"{name}-{n}", query=f"How long is bridge {n}?") for n in range(number)]
+
+
+def rows(out: Path) -> dict[str, dict[str, Any]]:
+    """The rows by case; each case stands there once."""
+    found = open_lake(str(out)).to_table().to_pylist()
+    by_id = {row["case_id"]: row for row in found}
+    assert len(by_id) == len(found)
+    return by_id
+
+
+def test_a_folder_is_audited_as_each_case_would_be_alone_and_no_case_twice(tmp_path: Path) -> None:
+    cases = numbered(24)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.jsonl").write_bytes(lines(*cases[:16]) + b"{broken\n")
+    parquet.write_table(pyarrow.Table.from_pylist(cases[16:]), tmp_path / "in" / "b.parquet")
+    job = RayAudit(str(tmp_path / "in"), str(tmp_path / "out"), Settings(), chunk=5, part_bytes=1500)
+
+    report = audit_on_ray(job)
+
+    assert report.complete
+    found = rows(tmp_path / "out")
+    assert (found.pop(None)["outcome"], report.totals.failed) == ("failed", 1)
+    assert set(found) == {each["id"] for each in cases}
+    for each in cases:
+        alone, run = run_audit(Case.model_validate(each)), Run.model_validate_json(found[each["id"]]["run_json"])
+        assert (run.final_answer, run.final_quality_score) == (alone.final_answer, alone.final_quality_score)
+        assert run.review_reasons == alone.review_reasons
+
+    # once more: nothing is audited; a new file is
+    assert audit_on_ray(job).totals == Totals()
+    (tmp_path / "in" / "c.jsonl").write_bytes(lines(*numbered(3, "new")))
+    assert audit_on_ray(job).totals.cases == 3
+    assert len(rows(tmp_path / "out")) == 28
+
+
+def test_a_case_that_ends_its_worker_is_set_aside_and_the_others_are_audited(tmp_path: Path) -> None:
+    file = tmp_path / "cases.jsonl"
+    file.write_bytes(lines(*numbered(6), case("kills-1"), case("raises-1"), *numbered(6, "after")))
+    said: list[str] = []
+
+    report = audit_on_ray(RayAudit(str(file), str(tmp_path / "out"), Settings(), chunk=7, tries=2), failed=said.append)
+
+    found = rows(tmp_path / "out")
+    assert len(found) == 14
+    assert {name for name, row in found.items() if row["outcome"] == "failed"} == {"kills-1", "raises-1"}
+    assert "the worker ended 2 times" in found["kills-1"]["error"]
+    assert found["raises-1"]["error"] == "RuntimeError: cannot be audited"
+    assert found["raises-1"]["tries"] == 2
+    assert Case.model_validate_json(found["kills-1"]["case_json"]).id == "kills-1"
+    assert (report.totals.failed, report.totals.cases) == (2, 14)
+    assert len(said) == 2
+
+
+def test_a_stop_writes_what_is_finished_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    file = tmp_path / "cases.jsonl"
+    file.write_bytes(lines(*numbered(40, "slow")))
+    job = RayAudit(str(file), str(tmp_path / "out"), Settings(), chunk=40)
+
+    stopped = audit_on_ray(job, lambda totals, total, before: totals.cases > 0)
+
+    assert not stopped.complete
+    written = rows(tmp_path / "out")
+    assert 0 < len(written) < 40
+    rest = audit_on_ray(job)
+    assert rest.complete
+    assert rest.totals.cases == 40 - len(written)
+    after = rows(tmp_path / "out")
+    assert len(after) == 40
+    assert all(after[name]["run_id"] == row["run_id"] for name, row in written.items())
+
+
+def test_the_limit_on_cost_holds_over_all_workers(tmp_path: Path) -> None:
+    file = tmp_path / "cases.jsonl"
+    file.write_bytes(lines(*numbered(100)))
+    with ModelServer(issues="none", keep=False) as server:
+        settings = Settings(
+            **dict.fromkeys(ROLES, "scripted:m"),
+            providers={"scripted": ProviderSettings(kind="openai", address=server.address, adapts=False)},
+            prices={"scripted:m": Price(input=10.0, output=10.0)},
+        )
+        limit = 1.2 * (estimate(Case.model_validate(case("case-0")), settings).cost_usd or 0.0)
+        job = RayAudit(str(file), str(tmp_path / "out"), settings, workers=4, max_cost=limit, chunk=5)
+        report = audit_on_ray(job)
+    assert report.totals.exhausted
+    assert not report.complete
+    assert 0 < report.totals.cost_usd <= limit
+    assert len(rows(tmp_path / "out")) == report.totals.cases
