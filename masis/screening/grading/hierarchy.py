@@ -196,8 +196,19 @@ _MAY_BE_TRIAL: frozenset[StudyType] = frozenset(
 _MAY_BE_REVIEW: frozenset[StudyType] = frozenset({"remaining", "non_systematic_review", "human_systematic_review"})
 
 
-def place_design(study_type: StudyType | None, abstract: Abstract) -> Placement:
-    """Return the place of an abstract of this type; ``other`` where no type was recognised."""
+LEAST_SURE = 0.5
+"""A type that discards an abstract by itself has to be likelier than all others together."""
+
+_DISCARDING: frozenset[Design] = frozenset({"case_report", "narrative_review", "animal_study", "in_vitro_study"})
+"""Designs whose prior lies under the least methodology: an abstract is discarded for them."""
+
+
+def place_design(study_type: StudyType | None, abstract: Abstract, confidence: float = 1.0) -> Placement:
+    """Return the place of an abstract of this type; ``other`` where no type was recognised, or none surely enough.
+
+    ``confidence`` is the share of the type among all. Where it is under a half, no abstract is discarded for its type:
+    what is uncertain needs more.
+    """
     if (sure := sure_design(abstract)) is not None:
         return sure
     if study_type is None:
@@ -211,6 +222,8 @@ def place_design(study_type: StudyType | None, abstract: Abstract) -> Placement:
         if words := first(wording, abstract):
             return Placement(design, f"Its words make it a {rubric.HIERARCHY[design].name}.", words)
     design = rubric.DESIGN_OF[study_type]
+    if design in _DISCARDING and confidence < LEAST_SURE:
+        return Placement("other", f"Recognised as {name}, but not surely enough (share {confidence:.2f}).")
     return Placement(design, f"What the type stands for ({name}): {rubric.HIERARCHY[design].name}.")
 
 

@@ -93,7 +93,7 @@ def _judged(
     return SizeAdequacy(enough, Reason(text=text, words=words))
 
 
-VERSION = "4"
+VERSION = "5"
 """Raised whenever the rules of offline grading change; recorded with every grade."""
 
 
@@ -142,7 +142,7 @@ class OfflineGrader:
         found = self.reading.study_type(abstract)
         sizes = self.reading.sizes(abstract.text)
         study_size = self.reading.study_size(abstract.text)
-        place = place_design(found.study_type, abstract)
+        place = place_design(found.study_type, abstract, found.confidence)
         match = relevance_by_meaning(question, abstract)
         method = methodology(abstract, place.design, sizes)
         enough = size_adequacy(abstract, place.design, sizes, study_size)

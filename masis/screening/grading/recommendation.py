@@ -6,12 +6,12 @@
 | off_topic | relevance under 0.30 | discard |
 | not_a_study | a retraction, an erratum or a comment | discard |
 | unknown_design | the design was not recognised | needs_more |
-| weak_method | methodology, after the prior's floor, under 0.25 | discard |
+| weak_method | methodology, after the prior's floor, under 0.20 | discard |
 | borderline_relevance | relevance under 0.50 | needs_more |
 | weak_design | the design supports no conclusion by itself: case series, narrative review, protocol, animals, cells | needs_more |
 | underpowered | fewer studied than the design needs | needs_more |
-| borderline_method | methodology under 0.45 | needs_more |
-| borderline_quality | the mean of both under 0.55 | needs_more |
+| borderline_method | methodology under 0.30 | needs_more |
+| borderline_quality | the mean of both under 0.45 | needs_more |
 | strong | none of these | keep |
 
 The first that holds decides. So weak studies are rejected, borderline ones ask for more evidence, a relevant randomised

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from masis.schema.screening import Design, Rule, StudyType
 
-VERSION = "3"
+VERSION = "4"
 """Raised whenever a constant or a rule of screening changes; recorded with every screening."""
 
 
@@ -148,16 +148,18 @@ KEEP_SHARE = 0.60
 DISCARD_SHARE = 0.50
 """At least this share of ``discard`` retrieves more (specification, Disagreement-Aware CRAG)."""
 
-KEEP_QUALITY = REQUIRED_AVERAGE[-1]
-"""No abstract is kept that would be under the laxest required average by itself."""
+KEEP_QUALITY = 0.45
+"""An abstract that is only half about the question is kept from a non-randomised study's methodology (0.40) on. Whether
+what is kept is strong enough together is for the required averages to say: a stricter bound here would count it twice.
+"""
 KEEP_RELEVANCE = 0.50
 """More of the question is met than missed."""
-KEEP_METHODOLOGY = 0.45
-"""The cohort study's prior: what the specification takes for an acceptable, not yet strong, design."""
+KEEP_METHODOLOGY = 0.30
+"""The least prior of a design that can support a conclusion by itself: that of cross-sectional studies."""
 DISCARD_RELEVANCE = 0.30
 """Under this the abstract is about something else: one shared term of three or four."""
-DISCARD_METHODOLOGY = 0.25
-"""Under this the method is weaker than a well-reported case series (prior 0.20)."""
+DISCARD_METHODOLOGY = 0.20
+"""Under this the method is weaker than a case series, the weakest design that the specification has a prior for."""
 
 REASON_OF_RULE: dict[Rule, str] = {
     "strong": "relevant, and of a method that supports a conclusion",
@@ -187,10 +189,8 @@ class Adequacy(NamedTuple):
 
 LARGE_EFFECT_TWO_GROUPS = 52
 """26 in each of two groups show a large difference (d = 0.8): Cohen 1992, table 2."""
-MEDIUM_EFFECT_TWO_GROUPS = 128
-"""64 in each of two groups show a medium difference (d = 0.5): Cohen 1992, table 2."""
-MEDIUM_CORRELATION = 85
-"""85 show a medium correlation (r = 0.30): Cohen 1992, table 2."""
+LARGE_CORRELATION = 28
+"""28 show a large correlation (r = 0.50): Cohen 1992, table 2."""
 POOLED_STUDIES = 5
 """From five studies on pooling adds power: Jackson and Turner 2017."""
 OPTIMAL_INFORMATION = 400
@@ -203,12 +203,12 @@ ADEQUATE_SIZE: dict[Design, Adequacy] = {
     "systematic_review": Adequacy(POOLED_STUDIES, "studies", "Jackson and Turner 2017"),
     "randomised_trial": Adequacy(LARGE_EFFECT_TWO_GROUPS, "participants", "Cohen 1992, d = 0.8"),
     "non_randomised_study": Adequacy(LARGE_EFFECT_TWO_GROUPS, "participants", "Cohen 1992, d = 0.8"),
-    "cohort_study": Adequacy(MEDIUM_EFFECT_TWO_GROUPS, "participants", "Cohen 1992, d = 0.5"),
-    "case_control_study": Adequacy(MEDIUM_EFFECT_TWO_GROUPS, "participants", "Cohen 1992, d = 0.5"),
-    "cross_sectional_study": Adequacy(MEDIUM_CORRELATION, "participants", "Cohen 1992, r = 0.30"),
-    "diagnostic_accuracy_study": Adequacy(MEDIUM_CORRELATION, "participants", "Cohen 1992, r = 0.30"),
-    "prognostic_study": Adequacy(MEDIUM_EFFECT_TWO_GROUPS, "participants", "Cohen 1992, d = 0.5"),
-    "target_trial_emulation": Adequacy(MEDIUM_EFFECT_TWO_GROUPS, "participants", "Cohen 1992, d = 0.5"),
+    "cohort_study": Adequacy(LARGE_EFFECT_TWO_GROUPS, "participants", "Cohen 1992, d = 0.8"),
+    "case_control_study": Adequacy(LARGE_EFFECT_TWO_GROUPS, "participants", "Cohen 1992, d = 0.8"),
+    "cross_sectional_study": Adequacy(LARGE_CORRELATION, "participants", "Cohen 1992, r = 0.50"),
+    "diagnostic_accuracy_study": Adequacy(LARGE_CORRELATION, "participants", "Cohen 1992, r = 0.50"),
+    "prognostic_study": Adequacy(LARGE_EFFECT_TWO_GROUPS, "participants", "Cohen 1992, d = 0.8"),
+    "target_trial_emulation": Adequacy(LARGE_EFFECT_TWO_GROUPS, "participants", "Cohen 1992, d = 0.8"),
     "mendelian_randomisation": Adequacy(None, "participants", "the strength of the instruments decides, not the size"),
     "interrupted_time_series": Adequacy(
         None, "participants", "the number of points in time decides (EPOC), not people"
