@@ -24,9 +24,10 @@ from masis.schema.wording import counted
 from masis.screening.critic import grader_for, study_type_weights
 from masis.screening.rounds import round_loop
 from masis.screening.sources.retrievers import FixedSetRetriever, InMemoryRetriever
+from masis.screening.synthesis.prisma_svg import prisma_svg
 from masis.settings import Settings, database_path
 
-Form = Literal["json", "csv", "ris"]
+Form = Literal["json", "csv", "ris", "svg"]
 
 
 @click.command()
@@ -45,10 +46,11 @@ Form = Literal["json", "csv", "ris"]
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["json", "csv", "ris"]),
+    type=click.Choice(["json", "csv", "ris", "svg"]),
     default="json",
     show_default=True,
-    help="json: everything about the screening. csv: a line for each abstract graded. ris: the kept abstracts.",
+    help="json: everything about the screening. csv: a line for each abstract graded. ris: the kept "
+    "abstracts. svg: the PRISMA 2020 flow diagram.",
 )
 @click.option("--db", type=click.Path(path_type=Path), help="Store it in this database too: 'masis serve' shows it.")
 @out_option(default="-", show_default=True, help="The file to write; '-' for stdout.")
@@ -203,5 +205,7 @@ def _write(found: Screening, abstracts: dict[str, Abstract], form: Form, stream:
         stream.write(found.model_dump_json(indent=2).encode() + b"\n")
     elif form == "csv":
         write_screening_csv(found, abstracts, stream)
+    elif form == "svg":
+        stream.write(prisma_svg(found).encode() + b"\n")
     else:
         write_screening_ris(found, abstracts, stream)

@@ -41,6 +41,8 @@ from masis.screening.rounds.memory import Shift, acceptances, adapted, shift
 from masis.screening.rounds.overrides import apply_review, validate_override
 from masis.screening.sources.pubmed import pubmed_of
 from masis.screening.sources.retrievers import Retriever
+from masis.screening.synthesis.findings import Synthesis, synthesise
+from masis.screening.synthesis.prisma_svg import prisma_svg
 from masis.services.access import OPEN, Access
 from masis.services.records import (
     CorpusImport,
@@ -63,13 +65,17 @@ WATCH_S = 0.5
 
 
 class OpenedScreening(NamedTuple):
-    """A screening with people's overrides applied, as the machine left it, the overrides, and its abstracts."""
+    """A screening with people's overrides applied, as the machine left it, the overrides, and its abstracts.
+
+    ``synthesis`` says what the kept abstracts found.
+    """
 
     screening: Screening
     machine: Screening
     overrides: tuple[Override, ...]
     abstracts: dict[str, Abstract]
     summary: ScreeningSummary
+    synthesis: Synthesis
 
 
 class MemoryView(NamedTuple):
@@ -307,7 +313,9 @@ class ScreeningService:
             overrides = self._store.screening_log.overrides(screening_id)
             abstracts = self._store.screenings.abstracts(screening_id)
             summary = self._store.screenings.summary(screening_id)
-        return OpenedScreening(apply_review(machine, overrides, abstracts), machine, overrides, abstracts, summary)
+        reviewed = apply_review(machine, overrides, abstracts)
+        found = synthesise(machine.question, reviewed.grades, abstracts)
+        return OpenedScreening(reviewed, machine, overrides, abstracts, summary, found)
 
     # people
 
@@ -444,6 +452,11 @@ class ScreeningService:
         self._access.require(actor, "export")
         opened = self.open(screening_id)
         return write_screening_ris(opened.screening, opened.abstracts, out, which)
+
+    def prisma(self, actor: Actor, screening_id: str) -> str:
+        """Return the PRISMA 2020 flow diagram as an SVG document, with people's overrides."""
+        self._access.require(actor, "export")
+        return prisma_svg(self.open(screening_id).screening)
 
     def log(self, screening_id: str) -> tuple[ScreeningEntry, ...]:
         """Return the entries of the screening log about a screening, newest first."""

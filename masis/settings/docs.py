@@ -324,6 +324,10 @@ GROUPS = (
                 "The most by which memory moves it, up or down.",
                 "what was learned must not run away with the threshold",
             ),
+            "screening_criteria": SettingDoc(
+                "Criteria of the team, a line each: 'include: adults', 'exclude: no control group'.",
+                "shown with the result, and offered as reasons to people; no machine judges by them",
+            ),
             "screening_pubmed_email": SettingDoc(
                 "The e-mail address PubMed may write to about searches made here; it asks for one.",
                 "PubMed asks who searches",

@@ -53,7 +53,7 @@ def overridden(page: Page, tab: Tab, value: str, reason: str) -> None:
 def test_a_question_converges_an_override_turns_it_and_the_kept_set_is_audited(demo: str, open_tab: OpenTab) -> None:
     tab = open_tab(demo)
     page = screened(tab, BORDERLINE)
-    assert outcome(page) == "Sufficient"
+    assert outcome(page) == "Conflicting"
     rounds = page.locator("[class*=st-key-screening-round-]")
     expect(rounds).to_have_count(2)
     expect(rounds.first).to_contain_text("retrieve more")
@@ -67,13 +67,13 @@ def test_a_question_converges_an_override_turns_it_and_the_kept_set_is_audited(d
 
     page.locator(".st-key-override-panel").get_by_label("Your name").fill("Ada Lind")
     overridden(page, tab, "discard", "Exposure was read from prescriptions, not from use.")
-    expect(page.get_by_text("the critic's result was sufficient")).to_be_visible()
+    expect(page.get_by_text("the critic's result was conflicting")).to_be_visible()
     assert outcome(page) == "Evidence insufficient"
     expect(page.locator("[class*=st-key-screening-round-]").last).to_contain_text("retrieve more")
 
     page.locator(".st-key-override-panel").get_by_role("button", name="Undo").click(delay=40)
     tab.settle()
-    assert outcome(page) == "Sufficient"
+    assert outcome(page) == "Conflicting"
 
     page.get_by_role("button", name=re.compile("Audit with these")).click(delay=40)
     expect(page.get_by_role("button", name="Review it")).to_be_visible(timeout=60_000)

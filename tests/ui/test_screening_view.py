@@ -25,9 +25,13 @@ from masis.schema.screening import (
     ScreeningVersions,
     Words,
 )
+from masis.screening.critic import screen_abstracts
 from masis.screening.rounds.ruling import DEFAULT, ruling
+from masis.screening.synthesis.findings import synthesise
+from masis.services.screening import OpenedScreening
 from masis.ui.screening.abstract import abstract_data, pieces
 from masis.ui.screening.charts import AVERAGE, REQUIRED, convergence
+from masis.ui.screening.findings import direction_rows, finding_row, study_name
 from masis.ui.screening.finished import agreement_words
 from masis.ui.screening.view import abstract_row, counts, flow_steps, listed, round_rows
 from masis.ui.screening.wording import value_words
@@ -279,3 +283,25 @@ def test_the_chart_draws_the_average_against_what_is_required_and_leaves_out_wha
     rows = convergence(shown.rounds, shown.thresholds)
     assert [row["value"] for row in rows if row["what"] == REQUIRED] == [0.7, 0.65]
     assert [row["round"] for row in rows if row["what"] == AVERAGE] == [1]
+
+
+def test_findings_are_rows_with_their_sentence_direction_and_way_to_the_abstract() -> None:
+    abstract = Abstract(
+        id="f1",
+        title="Aspirin for <b>headache</b>",
+        text="RESULTS: 40 of 80 were free of pain. CONCLUSIONS: Aspirin relieved headache.",
+        authors=("Doe, Jane",),
+        year=2019,
+    )
+    screening = screen_abstracts("Does aspirin relieve headache?", [abstract])
+    kept = screening.grades[0].model_copy(update={"recommendation": "keep"})
+    screening = screening.model_copy(update={"grades": (kept,), "kept": ("f1",)})
+    held = {"f1": abstract}
+    found = synthesise(screening.question, screening.grades, held)
+    opened = OpenedScreening(screening, screening, (), held, None, found)  # type: ignore[arg-type]
+    shown = finding_row(opened, found.findings[0])
+    assert study_name(abstract) == "Doe 2019: Aspirin for <b>headache</b>"
+    assert "Aspirin relieved headache." in str(shown)
+    assert "effect as asked" in str(shown)
+    assert "abstract=f1" in str(shown)
+    assert [row["studies"] for row in direction_rows(opened, found)] == [1]

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 from masis.datasets.writers.lines import csv_line, escape_formula
 from masis.schema.screening import Abstract, Grade, Recommendation, Screening
 from masis.screening.grading import rubric
+from masis.screening.synthesis.findings import DIRECTION_NAMES, finding
 
 _REASONS = ("relevance_score", "methodology_score", "sample_size_adequate", "study_type", "recommendation")
 
@@ -18,7 +19,7 @@ COLUMNS = (
     *("question", "screening", "outcome", "abstract_id", "title", "authors", "year", "journal", "doi", "pmid", "url"),
     *("source", "round", "recommendation", "rule", "relevance_score", "methodology_score", "methodology_raw", "prior"),
     *("quality", "study_type", "study_type_confidence", "design", "study_size", "study_size_unit"),
-    *("sample_size_adequate", "judged_by", "agreement", "overridden", "unscored"),
+    *("sample_size_adequate", "judged_by", "agreement", "overridden", "unscored", "direction", "finding"),
     *(f"why_{name}" for name in _REASONS),
 )
 """The columns of the screening log as CSV."""
@@ -38,6 +39,7 @@ def write_screening_csv(screening: Screening, abstracts: Mapping[str, Abstract],
 
 def _row(screening: Screening, grade: Grade, abstract: Abstract | None, number: int | None) -> dict[str, Any]:
     record = abstract or Abstract(id=grade.abstract_id)
+    found = finding(screening.question, record) if grade.recommendation == "keep" else None
     size = grade.study_size
     return {
         "question": screening.question,
@@ -70,6 +72,8 @@ def _row(screening: Screening, grade: Grade, abstract: Abstract | None, number: 
         "agreement": _number(grade.agreement),
         "overridden": " ".join(grade.overridden),
         "unscored": None if grade.unscored is None else grade.unscored.reason,
+        "direction": None if found is None else DIRECTION_NAMES[found.direction],
+        "finding": None if found is None or found.words is None else found.words.text,
     } | {f"why_{name}": grade.reasons[name].text if name in grade.reasons else None for name in _REASONS}
 
 

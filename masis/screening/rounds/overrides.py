@@ -30,6 +30,7 @@ from masis.screening.grading.hierarchy import designs_asked_about, place_design
 from masis.screening.grading.recommendation import quality_of, recommend, with_prior_floor
 from masis.screening.rounds.prisma_flow import flow
 from masis.screening.rounds.ruling import ruling
+from masis.screening.synthesis.criteria import criteria_of
 from masis.screening.synthesis.findings import settled, synthesise
 
 _CURE = "Choose another value."
@@ -173,7 +174,7 @@ def apply_review(
             "kept": kept,
             "outcome": outcome,
             "reasons": reasons,
-            "flow": flow(rounds, grades),
+            "flow": flow(rounds, grades, criteria_of(screening.settings)),
         }
     )
 

@@ -13,10 +13,12 @@ from masis.schema.screening import DESIGNS, STUDY_TYPES, Grade, GradeField, Over
 from masis.schema.wording import counted
 from masis.screening.grading.ensemble import agreement_of
 from masis.screening.rounds.overrides import effective_overrides
+from masis.screening.synthesis.criteria import criteria_of
 from masis.services import Actor, Workbench
 from masis.services.screening import OpenedScreening
 from masis.ui.jobs.served_jobs import audit_jobs
 from masis.ui.review.decision_form import LONGEST_NAME
+from masis.ui.screening.findings import criterion_reasons, show_criteria, show_findings, show_flow
 from masis.ui.screening.result import abstracts, head, opened_abstract, rounds
 from masis.ui.screening.wording import FIELD, OUTCOME, RECOMMENDATION, RECOMMENDATIONS, SUFFICIENCY, value_words
 from masis.ui.shell.permissions import needs
@@ -51,6 +53,8 @@ def override_panel(opened: OpenedScreening, grade: Grade, record: Record) -> Non
         why_at.text_input(
             "Reason", key="override-reason", max_chars=LONGEST_REASON, placeholder="Why this value is right"
         )
+        if criteria := criterion_reasons(criteria_of(opened.screening.settings)):
+            st.pills("Criterion of the team, as the reason", criteria, key="override-criterion")
         go_at.button(
             "Override the field",
             key="override-record",
@@ -100,7 +104,8 @@ def _value(grade: Grade, field: GradeField) -> None:
 
 
 def _record(abstract_id: str, field: GradeField, record: Record) -> None:
-    reason = str(st.session_state.get("override-reason", "")).strip()
+    typed = str(st.session_state.get("override-reason", "")).strip()
+    reason = typed or str(st.session_state.get("override-criterion") or "")
     value: Any = st.session_state.get(f"override-{abstract_id}-{field}")
     if reviewer() is None:
         name_reviewer(served_workbench(), st.session_state.get("override-name", ""))
@@ -114,6 +119,7 @@ def _record(abstract_id: str, field: GradeField, record: Record) -> None:
         _save(abstract_id, field, value, reason, record)
         if "override-problem" not in st.session_state:
             st.session_state["override-reason"] = ""
+            st.session_state["override-criterion"] = None
 
 
 def _save(abstract_id: str, field: GradeField, value: Any, reason: str, record: Record) -> None:
@@ -180,6 +186,11 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
         for warning in screening.warnings[:5]:
             st.warning("A source or a grader failed; its part is missing from the counts.", icon=":material/warning:")
             st.text(warning)
+    with st.container():
+        show_findings(opened)
+    with st.container():
+        show_criteria(screening)
+        show_flow(opened)
     with st.container():
         rounds(screening)
     with st.container():
@@ -286,6 +297,16 @@ def _exports(workbench: Workbench, opened: OpenedScreening) -> None:
         on_click="ignore",
         width="stretch",
         help="For a reference manager, each with its grade as notes.",
+    )
+    st.download_button(
+        "The PRISMA flow diagram, SVG",
+        lambda: workbench.screenings.prisma(who, screening.id),
+        file_name=f"screening-{screening.id[:8]}-flow.svg",
+        mime="image/svg+xml",
+        icon=":material/account_tree:",
+        on_click="ignore",
+        width="stretch",
+        help="For a manuscript: dark on white, in any size.",
     )
 
 

@@ -46,7 +46,8 @@ TUNABLE = (
     Tunable("screening_retrieve", "Abstracts a round", "How many abstracts the searches of a round bring.", 1, 200),
     Tunable("screening_max_rounds", "Most rounds", "How often it searches again before it gives up.", 1, 8),
 )
-MEMORY, GRADERS = "screening_memory", "screening_graders"
+MEMORY, GRADERS, CRITERIA = "screening_memory", "screening_graders", "screening_criteria"
+LONGEST_CRITERIA = 10_000
 
 
 @dataclass
@@ -146,6 +147,8 @@ def settings_of(base: Settings, changes: Mapping[str, Any]) -> Settings:
             valid[each.name] = value
     if isinstance(changes.get(MEMORY), bool):
         valid[MEMORY] = changes[MEMORY]
+    if isinstance(criteria := changes.get(CRITERIA), str) and len(criteria) <= LONGEST_CRITERIA:
+        valid[CRITERIA] = criteria
     if isinstance(graders := changes.get(GRADERS), str) and graders.strip(" ,"):
         valid[GRADERS] = graders
     return base.model_copy(update=valid)

@@ -19,7 +19,9 @@ from masis.settings import Settings
 from masis.ui.components import registered
 from masis.ui.jobs.served_jobs import screening_jobs
 from masis.ui.screening.form import (
+    CRITERIA,
     GRADERS,
+    LONGEST_CRITERIA,
     LONGEST_QUESTION,
     MEMORY,
     MOST_ERRORS,
@@ -79,6 +81,7 @@ def show_form(workbench: Workbench) -> None:
         with st.container():
             if any(each.name == CORPUS for each in corpora):
                 _demo_questions()
+        _criteria(workbench, form)
         _sources(form, corpora, sources)
         _settings(workbench, form)
     st.html(with_selectors(_STYLE))
@@ -151,6 +154,28 @@ def _demo_questions() -> None:
         label_visibility="collapsed",
         on_change=_take_demo_question,
     )
+
+
+def _criteria(workbench: Workbench, form: ScreeningForm) -> None:
+    """Write the team's criteria: a line each."""
+    typing_area(
+        "Criteria of the team",
+        key="screening-criteria",
+        text=settings_of(workbench.settings, form.settings).screening_criteria,
+        version=form.version,
+        most=LONGEST_CRITERIA,
+        rows=2,
+        hint="A line each. Shown with the result, and offered as reasons when a person discards an abstract.",
+        placeholder="include: adults\nexclude: no control group",
+        optional=True,
+        on_text=_take_criteria,
+    )
+
+
+def _take_criteria(text: str) -> None:
+    form = current_form(served_workbench())
+    if text != form.settings.get(CRITERIA, ""):
+        save(form, settings={**form.settings, CRITERIA: text})
 
 
 def _sources(form: ScreeningForm, corpora: tuple[CorpusSummary, ...], sources: tuple[str, ...]) -> None:

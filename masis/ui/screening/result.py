@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
-import pandas as pd
 import streamlit as st
 
 from masis.schema.screening import Abstract, Grade, Recommendation, Screening
@@ -19,12 +18,10 @@ from masis.ui.screening.charts import show_convergence
 from masis.ui.screening.view import (
     ABSTRACT_COLUMNS,
     ORDERS,
-    FlowStep,
     Order,
     RoundRow,
     abstract_row,
     counts,
-    flow_steps,
     listed,
     round_rows,
 )
@@ -61,7 +58,7 @@ def head(screening: Screening, *, outcome: LabelData | None = None) -> None:
 
 
 def rounds(screening: Screening, *, waiting: str = "") -> None:
-    """Draw the rounds beside the chart of how they converged and the flow."""
+    """Draw the rounds beside the chart of how they converged."""
     left, right = st.columns([58, 42], gap="large")
     with left:
         st.header("Rounds")
@@ -74,8 +71,6 @@ def rounds(screening: Screening, *, waiting: str = "") -> None:
     with right:
         st.header("Convergence")
         show_convergence(screening.rounds, screening.thresholds)
-        st.header("Flow")
-        st.table(flow_frame(flow_steps(screening.flow)), border="horizontal", alt="PRISMA flow")
 
 
 def show_rounds(rounds: Sequence[RoundRow], keep_share: float, waiting: str = "") -> None:
@@ -117,21 +112,6 @@ def rules_words(each: RoundRow) -> str:
         (each["reached"], f"Quality: {average}, required {each['required']:.2f}"),
     )
     return "  \n".join(f":green[✓] {words}" if held else f":red[✗] {words}" for held, words in rules)
-
-
-def flow_frame(steps: Iterable[FlowStep]) -> pd.DataFrame:
-    """Return the PRISMA flow as Markdown cells: a step a row, and what left the flow there."""
-    rows = [
-        {
-            "Step": step["name"],
-            "Abstracts": f"**{step['count']:,}**",
-            "Removed here": " · ".join(
-                [step["left_title"], *(f"{each['count']:,} {escaped(each['name'])}" for each in step["left"])]
-            ),
-        }
-        for step in steps
-    ]
-    return pd.DataFrame(rows)
 
 
 def abstracts(opened: OpenedScreening) -> None:
