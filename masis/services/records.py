@@ -35,6 +35,7 @@ from masis.store.records import (
 )
 from masis.store.retention.redaction import CaseRedaction
 from masis.store.reviews.drafts import Draft
+from masis.store.reviews.team import Progress
 from masis.store.screening.corpora import CorpusImport, CorpusRetriever, CorpusSummary
 from masis.store.screening.log import ScreeningLogFilter
 from masis.store.screening.screenings import ScreeningProgress, ScreeningSummary
@@ -68,6 +69,7 @@ __all__ = [
     "MeasuredRuns",
     "Period",
     "Pick",
+    "Progress",
     "QueueOrder",
     "Rate",
     "Rates",

@@ -8,6 +8,7 @@ until the page is full (many match, an early page), or collect all that match fr
 from __future__ import annotations
 
 import hashlib
+import heapq
 import json
 import sqlite3
 from collections import Counter
@@ -40,8 +41,8 @@ _WALKED, _PROBED = 2_000, 300
 _FAR = 20_000
 """Rows that a walk goes past where more match than were counted: the sorting it saves is of all that match."""
 
-MOST_COUNTED = 10_000
-"""Matches that a page counts: beyond, it says "10,000+". Counting a million takes longer than drawing the page."""
+MOST_COUNTED = 5_000
+"""Matches that a page counts: beyond, it says "5,000+". Counting a million takes longer than drawing the page."""
 
 _MATCHING = "SELECT rowid FROM case_words WHERE case_words MATCH ?"
 
@@ -150,20 +151,25 @@ def count_upto(
         return Counted(kept, likely=kept)
     if words is not None and not filters:
         source, where, values = "case_words", "case_words MATCH ?", [words.query]
+    elif words is not None and upto is not None:
+        # case by case as the index of words lists them, so that counting can end early
+        source = "case_words CROSS JOIN cases ON cases.seq = case_words.rowid"
+        where, values = conditions(_unindexed(filters), None)
+        where, values = f"case_words MATCH ? AND {where}", [words.query, *values]
     else:
         source, (where, values) = "cases", conditions(_led(connection, wanted, filters, words), words)
     if upto is None:
         total = _count(connection, f"SELECT count(*) FROM {source} WHERE {where}", values)  # noqa: S608 (every name is ours, what people give is bound)
         return Counted(total, likely=total)
     total, last = connection.execute(
-        f"SELECT count(*), max(seq) FROM (SELECT rowid AS seq FROM {source} WHERE {where} LIMIT ?)",  # noqa: S608
+        f"SELECT count(*), max(seq) FROM (SELECT {source.split()[0]}.rowid AS seq FROM {source} WHERE {where} LIMIT ?)",  # noqa: S608
         [*values, upto + 1],
     ).fetchone()
     if total <= upto:
         return Counted(total, likely=total)
     # words are found in the order of the numbers: where the last one stands says how far the counting has come
     cases = connection.execute("SELECT max(seq) FROM cases").fetchone()[0]
-    return Counted(upto, more=True, likely=total * cases // last if source == "case_words" else total)
+    return Counted(upto, more=True, likely=total * cases // last if words is not None else total)
 
 
 _FEW = 20_000
@@ -263,6 +269,8 @@ def _page(connection: sqlite3.Connection, wanted: CaseFilter, found: Matching) -
         return [], True
     order = _order(connection, wanted)
     upto = offset + wanted.size
+    if upto <= _FAR and len(found.filters) == 1 and wanted.states and found.words is None and wanted.order in _BY_STATE:
+        return _of_states(connection, wanted, offset), True
     if worth_walking(connection, found, upto) and (order.walked is not None or upto <= _FAR):
         if order.walked is None:
             drawn = draw(wanted.seed, _most(connection))
@@ -272,14 +280,35 @@ def _page(connection: sqlite3.Connection, wanted: CaseFilter, found: Matching) -
             numbers = _walked(connection, order, found, wanted.size, offset)
         if len(numbers) == min(wanted.size, found.total - offset):
             return numbers, True
-    where, values = conditions(_led(connection, wanted, found.filters, found.words), found.words)
     limit = found.total if found.more else -1
+    if found.words is not None and not found.filters:  # as many of the list as are sorted, and no more of it
+        where, values = f"seq IN ({_MATCHING} LIMIT {limit})", [found.words.query]
+    else:
+        where, values = conditions(_led(connection, wanted, found.filters, found.words), found.words)
     rows = connection.execute(
         f"SELECT seq FROM (SELECT seq, risk, disagreement, doubt FROM cases WHERE {where} LIMIT ?) "  # noqa: S608
         f"ORDER BY {order.sorted} LIMIT ? OFFSET ?",
         [*values, limit, *order.values, wanted.size, offset],
     )
     return [row[0] for row in rows], not found.more
+
+
+_BY_STATE = {"risk": "cases_state_risk", "disagreement": "cases_state_disagreement"}
+"""Orders that have an index within each state: the cases of one may all stand at the far end of the order of all."""
+
+
+def _of_states(connection: sqlite3.Connection, wanted: CaseFilter, offset: int) -> list[int]:
+    """The numbers of the cases on a page of some states, merged from the order within each."""
+    first = [
+        connection.execute(
+            f"SELECT -{wanted.order}, seq FROM cases INDEXED BY {_BY_STATE[wanted.order]} "  # noqa: S608 (names of ours)
+            f"WHERE state = ? ORDER BY {wanted.order} DESC, seq LIMIT ?",
+            [state, offset + wanted.size],
+        ).fetchall()
+        for state in dict.fromkeys(wanted.states)
+    ]
+    merged = heapq.merge(*([tuple(row) for row in rows] for rows in first))
+    return [seq for _, seq in islice(merged, offset, offset + wanted.size)]
 
 
 def _walked(connection: sqlite3.Connection, order: Order, asked: Matching, size: int, offset: int) -> list[int]:
@@ -602,6 +631,7 @@ class _Search:
         self.drawn = draw(wanted.seed, _most(connection)) if wanted.order == "random" else None
         self.narrowed = bool(found.filters or found.words)
         self.walks = worth_walking(connection, found, 1)
+        self.led = _led(connection, wanted, found.filters, found.words)
         self.left_out = list(without)[-MOST_LEFT_OUT:]
 
     def beside(self, seq: int | None, *, forward: bool) -> str | None:
@@ -654,7 +684,7 @@ class _Search:
         return None if row is None else int(row[0])
 
     def _first(self, further: _Behind, upto: _Behind, forward: bool, *, walks: bool) -> str | None:
-        filters = _unindexed(self.found.filters) if walks else self.found.filters
+        filters = _unindexed(self.found.filters) if walks else self.led
         where, values = conditions(filters, self.found.words, probe=walks)
         left_out = f" AND id NOT IN ({', '.join('?' * len(self.left_out))})" if self.left_out else ""
         # Left alone, SQLite often takes an index of the filter and sorts all that match where walking is shorter, and

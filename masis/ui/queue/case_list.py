@@ -61,8 +61,8 @@ def show_cases(workbench: Workbench) -> None:
     if blind:
         st.caption(f":material/visibility_off: {MACHINE_HIDDEN} The list neither shows nor goes by it.")
     wanted = address.case_filter()
-    show_views(workbench, wanted)
     page = workbench.cases.find_for(actor(), wanted)
+    show_views(workbench, wanted, page)
     pages = max(1, -(-page.total // wanted.size))
     if wanted.page > pages:
         address.put("page", str(pages) if pages > 1 else "")

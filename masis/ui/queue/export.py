@@ -19,7 +19,7 @@ from masis.ui.shell.downloads import prepared_download
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
 
-MOST_CASES = 10_000
+MOST_CASES = 20_000
 """More are exported on the command line, which writes as it reads; a page holds the file until it is downloaded."""
 
 
@@ -31,7 +31,7 @@ def show_export(workbench: Workbench, wanted: CaseFilter, page: CasePage) -> Non
             st.caption("Exports take the role lead.")
             return
         if page.more or page.total > MOST_CASES:
-            st.caption(f"More than {MOST_CASES:,} cases: {command_markdown('masis export --format FORMAT --out FILE')}")
+            st.caption(f"Too many cases for a page: {command_markdown('masis export --format FORMAT --out FILE')}")
             return
         form = st.selectbox("Format", list(FORMATS), key="export-format", persist_state="session")
         chosen = FORMATS[form]

@@ -6,19 +6,31 @@ import streamlit as st
 
 from masis.errors import MasisError
 from masis.services import Workbench
-from masis.services.records import CaseFilter
+from masis.services.records import CaseFilter, CasePage, Progress
 from masis.ui.shell import address
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.shell.wording import escaped
 
+ANY_ORDER = ("order", "seed", "page", "size")
+"""What of a filter narrows nothing."""
+
 KEPT = tuple(name for name in address.LIST_PARAMETERS if name not in ("page",))
 """What of a list's address a view keeps."""
 
 
-def show_views(workbench: Workbench, wanted: CaseFilter) -> None:
-    """Draw the saved views, what is assigned to this reviewer, and how far the list has come."""
-    progress = workbench.team.progress(wanted)
+COUNTED = 1_000
+"""Cases of a list that is narrowed by more than states, up to which it is said how far it has come."""
+
+
+def show_views(workbench: Workbench, wanted: CaseFilter, page: CasePage) -> None:
+    """Draw the saved views, what is assigned to this reviewer, and how far the list has come.
+
+    How far a long list has come is left out: counting it would take as long as the list itself.
+    """
+    narrowed = wanted.model_copy(update={"states": (), **{name: CaseFilter().__dict__[name] for name in ANY_ORDER}})
+    short = narrowed == CaseFilter() or (not page.more and page.total <= COUNTED)
+    progress = workbench.team.progress(wanted) if short else Progress(cases=None, done=None)
     mine = workbench.team.assigned().get(actor().name, 0) if reviewer() else 0
     with st.container(horizontal=True, vertical_alignment="center", key="views"):
         if progress.done is not None and progress.cases is not None:
