@@ -18,6 +18,7 @@ COMMANDS = {
     "person": Command("masis.cli.person:person", "Print a person's entry for the sign-in file, with a new secret."),
     "audit": Command("masis.cli.audit:audit", "Audit every case of a file, and store the runs."),
     "screen": Command("masis.cli.screening:screen", "Screen abstracts for a question: is the evidence sufficient?"),
+    "search-further": Command("masis.cli.screening:search_further", "Make further rounds for a finished screening."),
     "corpus": Command("masis.cli.corpus:corpus", "Store abstracts in the database, to be searched and screened."),
     "import": Command("masis.cli.import_data:import_files", "Read cases, or an archive, into the database."),
     "export": Command("masis.cli.export_data:export", "Write the database, its cases or its runs as JSON Lines."),

@@ -17,7 +17,7 @@ from masis.cli.output import ErrorReport, Interruption, Progress, say
 from masis.datasets.readers.abstracts import read_abstracts
 from masis.datasets.writers.files import whole_file
 from masis.datasets.writers.screenings import write_screening_csv, write_screening_ris
-from masis.errors import InputError
+from masis.errors import InputError, UnknownRecord
 from masis.observers.observation import ScreeningStart, run_to_completion
 from masis.schema.screening import Abstract, Round, Screening, ScreeningEvent
 from masis.schema.wording import counted
@@ -125,6 +125,42 @@ def screen(
         raise JobFailed(" ".join(found.reasons))
     if errors.count:
         raise JobFailed(f"{counted(errors.count, 'error')}, named above. The rest is screened.")
+
+
+@click.command(name="search-further")
+@click.argument("screening")
+@click.option("--rounds", type=click.IntRange(1, 20), default=2, show_default=True, help="Further rounds at most.")
+@click.option("--db", type=click.Path(path_type=Path), help="The database that holds the screening.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["json", "csv", "ris", "svg"]),
+    default="json",
+    show_default=True,
+    help="As in masis screen.",
+)
+@out_option(default="-", show_default=True, help="The file to write; '-' for stdout.")
+def search_further(screening: str, rounds: int, db: Path | None, form: Form, out: Path) -> None:
+    """Make further rounds for a finished screening of corpora or PubMed: they ask for what is still missing.
+
+    The result is a screening of its own, with the rounds and people's overrides of the finished one, which stays as it
+    is. Where no query is left that was not tried, it ends at once.
+
+    \b
+      masis search-further 0b7c2f... --rounds 3 --out further.json
+
+    Exit code 0: searched further. 1: no such screening, or its sources are gone. 2: wrong use.
+    """  # noqa: D301 (click reads the backspace)
+    workbench = open_workbench(database_path(db))
+    try:
+        found = workbench.screenings.search_further(operator(), screening, rounds)
+        opened = workbench.screenings.open(found.id)
+    except (UnknownRecord, InputError) as error:
+        raise JobFailed(str(error)) from error
+    _show_result(opened.screening)
+    say(f"Screening {found.id} is stored in {database_path(db)}.")
+    with whole_file(out) as stream:
+        _write(opened.screening, opened.abstracts, form, stream)
 
 
 def _settings(graders: Iterable[str], retrieve: int | None, assignments: Iterable[str]) -> Settings:

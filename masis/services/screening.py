@@ -16,6 +16,7 @@ from masis.datasets.writers.screenings import write_screening_csv, write_screeni
 from masis.errors import InputError, Removed
 from masis.observers.observation import ScreeningStart, run_to_completion
 from masis.schema.actor import Actor
+from masis.schema.base import utc_now
 from masis.schema.case import Case
 from masis.schema.review import LogCheck, SubjectCheck
 from masis.schema.screening import (
@@ -38,7 +39,7 @@ from masis.screening.handover import case_from_screening
 from masis.screening.rounds import round_loop
 from masis.screening.rounds.drift import Drift, drift
 from masis.screening.rounds.memory import Shift, acceptances, adapted, shift
-from masis.screening.rounds.overrides import apply_review, validate_override
+from masis.screening.rounds.overrides import apply_review, effective_overrides, validate_override
 from masis.screening.sources.pubmed import pubmed_of
 from masis.screening.sources.retrievers import Retriever
 from masis.screening.synthesis.findings import Synthesis, synthesise
@@ -60,6 +61,8 @@ from masis.version import APP
 CORPUS = "corpus:"
 PUBMED = "pubmed"
 CRITIC = "the critic"
+CONTINUES = "continues"
+"""Names, in the first event of a screening, the finished one that it goes on from."""
 WATCH_S = 0.5
 """How often a screening with models looks whether a person wants it to stop."""
 
@@ -248,7 +251,67 @@ class ScreeningService:
         )
         waits = PUBMED in sources or grader_names(settings) != (OFFLINE,)
         with _watching(stop) if waits else nullcontext():
-            return self._stored(work, screening_id, on_event)
+            done = self._stored(work, screening_id, on_event)
+        self._carry(actor, screening_id)
+        return done
+
+    def begin_further(self, actor: Actor, screening_id: str, rounds: int = 2) -> str:
+        """Make a screening that goes on from a finished one with further rounds, and return its id.
+
+        It has the rounds, grades, settings and thresholds of the finished one, which stays as it is, and is interrupted
+        until ``screen`` takes it up. People's overrides are carried over once it is finished. Raises NotAllowed,
+        UnknownRecord, and InputError where the screening is not finished or its sources are no longer here.
+        """
+        self._access.require(actor, "audit")
+        begun = self._store.screenings.progress(screening_id)
+        if begun.state != "finished":
+            raise InputError("the screening is not finished", cure="Resume it, or wait for it.", field="screening")
+        made = len(begun.progress.finished)
+        settings = self._settings.as_told(
+            begun.settings | {"screening_least_rounds": made + 1, "screening_max_rounds": made + rounds}
+        )
+        self.sources(begun.sources, settings)
+        further = round_loop.new_screening_id()
+        with self._store.transaction():
+            self._store.screenings.start(
+                further,
+                question=begun.question,
+                sources=begun.sources,
+                settings=settings.of_screening(),
+                thresholds=begun.thresholds,
+            )
+            started = ScreeningEvent(
+                screening_id=further, seq=1, at=utc_now(), kind="screening_started", data={CONTINUES: screening_id}
+            )
+            self._store.screenings.append_event(started)
+            for finished in begun.progress.finished:
+                self._store.screenings.keep(further, finished)
+            self._store.screenings.abandon(further, "It goes on from a finished screening with further rounds.")
+        return further
+
+    def search_further(
+        self,
+        actor: Actor,
+        screening_id: str,
+        rounds: int = 2,
+        *,
+        on_event: Callable[[ScreeningEvent], None] | None = None,
+    ) -> Screening:
+        """Search further for a finished screening, as a new one; returns it. Raises as ``begin_further`` does."""
+        further = self.begin_further(actor, screening_id, rounds)
+        begun = self._store.screenings.progress(further)
+        return self.screen(actor, begun.question, begun.sources, screening_id=further, on_event=on_event)
+
+    def _carry(self, actor: Actor, screening_id: str) -> None:
+        """Carry people's overrides into a screening that goes on from another one, each an entry that says so."""
+        first = next(iter(self._store.screenings.events(screening_id)), None)
+        earlier = None if first is None else first.data.get(CONTINUES)
+        if not isinstance(earlier, str) or self._store.screening_log.overrides(screening_id):
+            return
+        for fields in effective_overrides(self._store.screening_log.overrides(earlier)).values():
+            for override in fields.values():
+                reason = f"{override.reason} (carried over from screening {earlier[:8]}: {override.reviewer})"
+                self.override(actor, screening_id, override.abstract_id, override.field, override.value, reason=reason)
 
     def _stored(
         self, work: round_loop.ScreeningSteps, screening_id: str, on_event: Callable[[ScreeningEvent], None] | None

@@ -296,6 +296,10 @@ GROUPS = (
                 "After how many rounds the evidence is called insufficient.",
                 "AESOP-DECAY",
             ),
+            "screening_least_rounds": SettingDoc(
+                "How many rounds of a screening there are at least, however good the first ones are.",
+                "one that is searched further makes another round though an earlier one sufficed",
+            ),
             "screening_required_first": SettingDoc(
                 "Average quality that the kept abstracts of the first round must reach.",
                 "AESOP-DECAY",

@@ -105,7 +105,8 @@ class Settings(Record):
     # screening
     screening_graders: str = OFFLINE
     screening_retrieve: Annotated[int, Field(ge=1, le=1000)] = 20
-    screening_max_rounds: Annotated[int, Field(ge=1, le=8)] = 4
+    screening_max_rounds: Annotated[int, Field(ge=1, le=100)] = 4
+    screening_least_rounds: Annotated[int, Field(ge=1, le=100)] = 1
     screening_required_first: Share = 0.70
     screening_required_step: Share = 0.05
     screening_required_least: Share = 0.55

@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from masis.schema.actor import Actor
 from masis.schema.screening import Screening
-from masis.screening.demo import demo_folder
+from masis.screening.demo import CORPUS, demo_folder
+from masis.services import Workbench
+from masis.settings import Settings
 from masis.store import Store
 from tests.cli.running import Masis
 
@@ -102,3 +105,30 @@ def test_what_abstracts_say_steers_no_terminal(masis: Masis, tmp_path: Path) -> 
     file.write_text(json.dumps({"id": "\u001b[2Ja", "title": "\u001b[31mred", "text": "Text."}) + "\n" + "{", "utf-8")
     result = masis("screen", file, "-q", "red \u001b[2J text?", "--all")
     assert "\u001b" not in result.stderr
+
+
+@pytest.mark.slow
+def test_a_finished_screening_of_a_corpus_is_searched_further(masis: Masis, tmp_path: Path) -> None:
+    database = tmp_path / "kept.db"
+    workbench = Workbench.open(database)
+    ada = Actor(name="Ada Lind")
+    workbench.corpora.add_demo(ada)
+    once = Settings(screening_max_rounds=1)
+    question = "Does music therapy shorten ventilator weaning in children with neuromuscular disease?"
+    first = workbench.screenings.screen(ada, question, [f"corpus:{CORPUS}"], settings=once)
+    workbench.close()
+    result = masis("search-further", first.id, "--db", database, "--rounds", "2")
+    assert result.exit_code == 0, result.stderr
+    found = Screening.model_validate_json(result.stdout)
+    assert len(found.rounds) > len(first.rounds)
+    assert found.rounds[0] == first.rounds[0]
+    assert "No further query would help" in result.stderr or "limit of" in result.stderr
+    missing = masis("search-further", "nobody", "--db", database)
+    assert missing.exit_code == 1
+    assert "nobody" in missing.stderr
+
+
+def test_the_flow_goes_out_as_a_picture(masis: Masis) -> None:
+    result = masis("screen", FILE, "-q", QUESTION, "--retrieve", "10", "--format", "svg")
+    assert result.stdout.startswith("<svg ")
+    assert "Records screened (n = 10)" in result.stdout

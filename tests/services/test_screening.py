@@ -336,3 +336,45 @@ def test_what_can_t_be_screened_is_refused_before_anything_is_kept(
     with pytest.raises(error):
         desk.screen(ADA, question, sources)
     assert desk.store.screenings.newest() == ()
+
+
+@pytest.mark.spec("AESOP-ROUNDS")
+def test_a_finished_screening_is_searched_further_as_a_new_one_with_its_rounds_and_overrides(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, default=SERIES)
+    once = SETTINGS.model_copy(update={"screening_max_rounds": 1})
+    first = desk.screen(ADA, QUESTION, ["corpus:headache"], settings=once)
+    assert (first.outcome, len(first.rounds)) == ("evidence_insufficient", 1)
+    desk.override(ADA, first.id, "a0", "recommendation", "keep", reason="I know this trial.")
+    graded = list(desk.grader.asked)
+    further = desk.search_further(ADA, first.id, rounds=2)
+    assert further.id != first.id
+    assert further.rounds[0] == first.rounds[0]
+    assert 1 < len(further.rounds) <= 3
+    assert not set(desk.grader.asked[len(graded) :]) & set(graded)
+    assert further.thresholds == first.thresholds
+    opened = desk.open(further.id)
+    assert opened.screening.kept == ("a0",)
+    (carried,) = opened.overrides
+    assert carried.reason == f"I know this trial. (carried over from screening {first.id[:8]}: Ada)"
+    assert desk.open(first.id).machine == first
+    assert desk.verify_log().intact
+
+
+def test_searching_further_makes_another_round_though_an_earlier_one_sufficed(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    first = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    assert (first.outcome, len(first.rounds)) == ("sufficient", 1)
+    further = desk.search_further(ADA, first.id, rounds=1)
+    assert len(further.rounds) == 2
+    assert further.outcome == "sufficient"
+
+
+def test_what_is_not_finished_or_has_lost_its_source_is_not_searched_further(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    first = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    with pytest.raises(UnknownRecord):
+        desk.search_further(ADA, "nobody")
+    desk.store.corpora.remove("headache")
+    with pytest.raises(UnknownRecord):
+        desk.search_further(ADA, first.id)
+    assert len(desk.newest(10)) == 1

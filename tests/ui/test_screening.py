@@ -245,3 +245,13 @@ def test_a_grader_that_cannot_be_asked_is_reported_before_anything_starts(workbe
     press(app, "start-screening")
     assert not shown(app, "screening")
     assert len(workbench.store.screenings.newest()) == 3
+
+
+def test_a_finished_screening_is_searched_further_on_the_page(workbench: Workbench) -> None:
+    app = page(screening="ery")
+    press(app, "search-further")
+    further = shown(app, "screening")
+    assert further not in ("", "ery")
+    _until(lambda: workbench.store.screenings.summary(further).state == "finished")
+    first, found = (workbench.screenings.open(each).machine for each in ("ery", further))
+    assert found.rounds[: len(first.rounds)] == first.rounds

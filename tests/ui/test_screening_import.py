@@ -69,9 +69,11 @@ def test_an_import_says_how_far_it_has_come_while_it_goes_on(workbench: Workbenc
     assert reader.stopped.wait(30)
     assert not upload.over
     assert re.fullmatch(r"Importing b\.jsonl \(file 2 of 2\): [1-3],\d{3} records so far\.", upload.says())
+    assert 0 < upload.share() <= 1
     reader.let_go.set()
     upload.wait(30)
     assert upload.over
+    assert upload.share() == 1
     assert [(each.source, each.identified) for each in upload.done] == [("a.jsonl", 3), ("b.jsonl", 4_000)]
     assert workbench.store.corpora.summary("mine").abstracts == 4_000
 

@@ -206,20 +206,35 @@ class _ScreeningRun:
             if self.rounds:
                 last = self.rounds[-1]
                 why = (_telling(self.rounds), relevant_words(self.grades.values()))
-                if last.ruling.decision == "sufficient":
-                    found = synthesise(self.question, self.grades.values(), self.pool.by_id)
-                    return settled(found), (*why, found.summary)
+                if self._enough() and len(self.rounds) >= self.settings.screening_least_rounds:
+                    return self._settled()
                 if not self.read_on:
                     return "evidence_insufficient", (*why, "There is nothing else to retrieve.", *last.missing)
                 if len(self.rounds) >= self.settings.screening_max_rounds:
+                    if self._enough():
+                        return self._settled()
                     limit = f"The limit of {len(self.rounds)} rounds was reached without sufficient evidence."
                     return "evidence_insufficient", (*why, limit, *last.missing)
             asked = self._queries()
+            if not asked and self._enough():
+                return self._settled(queries.NO_FURTHER_QUERY)
             if not asked:
                 return "evidence_insufficient", (*why, queries.NO_FURTHER_QUERY, *self.rounds[-1].missing)
             failed = yield from self._round(asked)
             if failed:
                 return "error", ("No source could be asked.", *self.warnings[-len(self.retrievers) :])
+
+    def _enough(self) -> Round | None:
+        """Return the last round that sufficed; what a later one did not find takes nothing back."""
+        return next((each for each in reversed(self.rounds) if each.ruling.decision == "sufficient"), None)
+
+    def _settled(self, *also: str) -> tuple[Outcome, tuple[str, ...]]:
+        """Return the outcome of evidence that is enough, with the reasons."""
+        enough = self._enough()
+        assert enough is not None
+        found = synthesise(self.question, self.grades.values(), self.pool.by_id)
+        why = f"Round {enough.number}: {enough.ruling.why}"
+        return settled(found), (why, relevant_words(self.grades.values()), found.summary, *also)
 
     def _round(self, asked: tuple[Query, ...]) -> Generator[ScreeningEvent, None, bool]:
         number = len(self.rounds)

@@ -29,6 +29,10 @@ class ScreeningJobs:
         settings = Settings.model_validate(stored.settings)
         return self._queue.add(Job("screening", screening_id, stored.question, settings, actor, stored.sources)).id
 
+    def search_further(self, actor: Actor, screening_id: str, rounds: int) -> str:
+        """Search further for a finished screening; returns the id of the new one. Raises MasisError."""
+        return self.resume(actor, self._workbench.screenings.begin_further(actor, screening_id, rounds))
+
     def job(self, screening_id: str) -> Job | None:
         """The job of a screening that waits or runs in this server."""
         return self._queue.get("screening", screening_id)

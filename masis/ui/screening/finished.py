@@ -9,18 +9,19 @@ from typing import Any, BinaryIO
 import streamlit as st
 
 from masis.errors import MasisError
-from masis.schema.screening import DESIGNS, STUDY_TYPES, Grade, GradeField, Override
+from masis.schema.screening import DESIGNS, STUDY_TYPES, Grade, GradeField, Override, Screening
 from masis.schema.wording import counted
 from masis.screening.grading.ensemble import agreement_of
 from masis.screening.rounds.overrides import effective_overrides
 from masis.screening.synthesis.criteria import criteria_of
 from masis.services import Actor, Workbench
 from masis.services.screening import OpenedScreening
-from masis.ui.jobs.served_jobs import audit_jobs
+from masis.ui.jobs.served_jobs import audit_jobs, screening_jobs
 from masis.ui.review.decision_form import LONGEST_NAME
 from masis.ui.screening.findings import criterion_reasons, show_criteria, show_findings, show_flow
 from masis.ui.screening.result import abstracts, head, opened_abstract, rounds
 from masis.ui.screening.wording import FIELD, OUTCOME, RECOMMENDATION, RECOMMENDATIONS, SUFFICIENCY, value_words
+from masis.ui.shell import address
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
 from masis.ui.shell.served_database import served_workbench
@@ -176,6 +177,8 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
     head(screening)
     with st.container(horizontal=True, vertical_alignment="center"):
         _hand_over(opened)
+        with st.popover("Search further", icon=":material/travel_explore:"):
+            _further(screening)
         with st.popover("Export", icon=":material/download:"):
             _exports(workbench, opened)
         if words := agreement_words(screening.grades):
@@ -268,6 +271,41 @@ def _go_on(screening_id: str) -> None:
         st.session_state["screening-problem"] = str(error)
         return
     st.session_state["screening-handed"] = {"job": run_id, "case": case.id}
+
+
+MOST_FURTHER = 8
+
+
+def _further(screening: Screening) -> None:
+    """Ask for further rounds: a new screening that goes on from this one."""
+    missing = screening.rounds[-1].missing if screening.rounds else ()
+    if missing:
+        st.text("Still missing:\n" + "\n".join(f"• {each}" for each in missing))
+    st.number_input("Further rounds, at most", 1, MOST_FURTHER, 2, key="further-rounds")
+    st.button(
+        "Search further",
+        type="primary",
+        icon=":material/play_arrow:",
+        key="search-further",
+        on_click=_go_further,
+        args=(screening.id,),
+        **needs("audit"),
+    )
+    st.caption(
+        "It asks for what is missing and becomes a screening of its own, with these rounds and overrides; this one "
+        "stays as it is. Where no query is left that was not tried, it ends at once."
+    )
+
+
+def _go_further(screening_id: str) -> None:
+    try:
+        further = screening_jobs().search_further(actor(), screening_id, int(st.session_state["further-rounds"]))
+    except MasisError as error:
+        st.session_state["screening-problem"] = str(error)
+        return
+    for name in ("abstract", "show", "order", "page"):
+        address.put(name, "")
+    address.put("screening", further)
 
 
 def _exports(workbench: Workbench, opened: OpenedScreening) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Sequence
 from typing import BinaryIO, NamedTuple
@@ -46,6 +47,7 @@ class CorpusUpload:
         self.errors: list[InputError] = []
         self.refused: list[InputError] = []
         self._records, self._at = 0, 0
+        self._sizes = [_size(file.stream) for file in self._files]
         self._thread = threading.Thread(target=self._work, daemon=True, name="corpus-import")
         self._thread.start()
 
@@ -63,6 +65,16 @@ class CorpusUpload:
         of_files = f" (file {self._at + 1} of {len(self._files)})" if len(self._files) > 1 else ""
         name = self._files[self._at].name[:LONGEST_NAME]
         return f"Importing {name}{of_files}: {counted(self._records, 'record')} so far."
+
+    def share(self) -> float:
+        """Return how much of all files has been read, 0 to 1, by their bytes."""
+        if self.over:
+            return 1.0
+        whole = sum(self._sizes)
+        before = sum(self._sizes[: self._at])
+        stream = self._files[self._at].stream
+        here = 0 if stream.closed else stream.tell()
+        return min(1.0, (before + here) / whole) if whole else 0.0
 
     def _work(self) -> None:
         for at, file in enumerate(self._files):
@@ -87,6 +99,13 @@ class CorpusUpload:
 
     def _dealt_with(self, records: int) -> None:
         self._records += records
+
+
+def _size(stream: BinaryIO) -> int:
+    """Return the bytes of a stream, which is left at its beginning."""
+    size = stream.seek(0, os.SEEK_END)
+    stream.seek(0)
+    return size
 
 
 def import_files(workbench: Workbench, form: ScreeningForm, corpus: str, files: Sequence[NamedFile]) -> None:
@@ -120,4 +139,5 @@ def show_import() -> None:
     if upload is None or upload.over:
         st.rerun()
     st.info(upload.says(), icon=":material/upload_file:")
+    st.progress(upload.share())
     st.caption("You can go on with the form or leave the page: the import goes on.")
