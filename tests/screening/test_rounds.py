@@ -10,6 +10,7 @@ import pytest
 from masis.observers.observation import run_to_completion
 from masis.schema.screening import Abstract, Screening, ScreeningEvent
 from masis.screening.grading.grader import Grader
+from masis.screening.rounds.overrides import apply_review
 from masis.screening.rounds.queries import NO_FURTHER_QUERY
 from masis.screening.rounds.round_loop import FinishedRound, ResumePoint, ScreeningSteps, screen, screen_async
 from masis.screening.sources.retrievers import Retriever
@@ -180,7 +181,19 @@ def test_the_reasons_are_those_of_the_last_round_that_brought_anything_relevant(
     source = ScriptedSource(abstracts(*ONE))  # every later search brings nothing
     found, _ = screened(ScriptedGrader({"a": STRONG}, default=SERIES), source)
     assert not found.rounds[-1].retrieved
-    assert found.reasons[0].startswith("Round 0: 1 of 5 keep")
+    assert "1 of 5 keep" in found.reasons[0]
+
+
+@pytest.mark.spec("AESOP-DECAY")
+def test_where_a_round_brings_nothing_relevant_what_was_found_before_is_held_to_the_lower_requirement() -> None:
+    middling = Said(0.6, 0.62, "cohort_study", True)  # quality 0.61: enough for the third round's 0.60
+    source = ScriptedSource(abstracts(*ONE))  # every later search brings nothing
+    settings = Settings(screening_retrieve=5)
+    found, _ = screened(ScriptedGrader({}, default=middling), source, settings=settings)
+    assert [each.ruling.required_average for each in found.rounds] == [0.70, 0.65, 0.60]
+    assert [each.ruling.tally.keep for each in found.rounds] == [5, 5, 5]
+    assert found.outcome == "sufficient"
+    assert apply_review(found, []).rounds == found.rounds
 
 
 def test_an_abstract_without_a_grade_asks_for_more_and_is_never_kept() -> None:

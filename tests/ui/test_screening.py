@@ -97,7 +97,7 @@ def test_a_demo_question_fills_the_form_and_is_kept_over_a_reload(workbench: Wor
     assert not app.exception
     again = page()
     assert next(each for each in again.multiselect if each.label == "Where to look").value == [SOURCE]
-    assert next(each for each in again.number_input if each.label == "Abstracts a round").value == 10
+    assert next(each for each in again.number_input if each.label == "Abstracts a round").value == ASKED["del"].retrieve
 
 
 def test_a_start_without_a_question_asks_for_one_and_starts_nothing(workbench: Workbench) -> None:

@@ -178,6 +178,9 @@ def evidence_critic_node(
             question, to_grade, number, grader=graders(settings, control), thresholds=thresholds, previous=graded
         )
         graded |= {grade.abstract_id: grade for grade in grades}
+        votes = ruling.judged(grades, tuple(graded.values()))
+        if len(votes) != len(grades):
+            decided = ruling.ruling(number, votes, thresholds)
         by_advice = {
             advice: [each.abstract_id for each in graded.values() if each.recommendation == advice]
             for advice in ("keep", "discard")

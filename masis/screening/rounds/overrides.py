@@ -29,7 +29,7 @@ from masis.screening.grading import rubric
 from masis.screening.grading.hierarchy import designs_asked_about, place_design
 from masis.screening.grading.recommendation import quality_of, recommend, with_prior_floor
 from masis.screening.rounds.prisma_flow import flow
-from masis.screening.rounds.ruling import ruling
+from masis.screening.rounds.ruling import judged, ruling
 from masis.screening.synthesis.criteria import criteria_of
 from masis.screening.synthesis.findings import settled, synthesise
 
@@ -180,5 +180,7 @@ def apply_review(
 
 
 def _again(each: Round, grades: Mapping[str, Grade], screening: Screening) -> Round:
-    votes = [grades[abstract_id] for abstract_id in each.retrieved if abstract_id in grades]
+    brought = [grades[abstract_id] for abstract_id in each.retrieved if abstract_id in grades]
+    before = {name for other in screening.rounds if other.number <= each.number for name in other.retrieved}
+    votes = judged(brought, [grade for name, grade in grades.items() if name in before])
     return each.model_copy(update={"ruling": ruling(each.number, votes, screening.thresholds)})

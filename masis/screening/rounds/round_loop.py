@@ -295,7 +295,8 @@ class _ScreeningRun:
 
     def _ruled(self, number: int, asked: tuple[Query, ...], found: SearchResult, new: Sequence[Abstract]) -> Round:
         ids = tuple(abstract.id for abstract in found.abstracts)
-        decided = ruling.ruling(number, [self.grades[each] for each in ids], self.thresholds)
+        votes = ruling.judged([self.grades[each] for each in ids], tuple(self.grades.values()))
+        decided = ruling.ruling(number, votes, self.thresholds)
         missing: tuple[str, ...] = ()
         if decided.decision == "retrieve_more":
             missing = tuple(dict.fromkeys(lack.what for lack in self._gaps()))

@@ -6,7 +6,7 @@ and without a kept abstract nothing is sufficient.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from statistics import fmean
 
 from masis.schema.screening import Grade, Ruling, Sufficiency, Tally, Thresholds
@@ -96,6 +96,15 @@ def decided(votes: Tally, average: float | None, number: int, thresholds: Thresh
         decision="sufficient" if agreed == "sufficient" and reached else "retrieve_more",
         why=_why(votes, average, required, agreed, thresholds),
     )
+
+
+def judged(brought: Sequence[Grade], so_far: Sequence[Grade]) -> tuple[Grade, ...]:
+    """Return the grades that a round is ruled on: of what it brought; where nothing of it is relevant, of all so far.
+
+    A search that brings nothing relevant adds nothing and takes nothing away: the evidence found before it stands, and
+    is held to what this round requires.
+    """
+    return tuple(brought) if any(votes_on(grade) for grade in brought) else tuple(so_far)
 
 
 def ruling(number: int, grades: Iterable[Grade], thresholds: Thresholds = DEFAULT) -> Ruling:
