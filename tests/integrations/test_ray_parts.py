@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -119,6 +120,17 @@ def test_a_row_that_is_no_case_keeps_its_place_with_its_problem(tmp_path: Path) 
     assert "line 2" in (found[1][2] or "")
 
 
+def test_a_file_that_breaks_off_ends_with_its_problem_and_the_others_are_read(tmp_path: Path) -> None:
+    packed = gzip.compress(lines(*NUMBERED[:20]))
+    (tmp_path / "a.jsonl.gz").write_bytes(packed[: len(packed) - 30])
+    (tmp_path / "b.jsonl").write_bytes(lines(*NUMBERED[20:]))
+    chunks = read(tmp_path)
+    problems = [problem for chunk in chunks for _, _, problem in cases_of(chunk) if problem]
+    assert len(problems) == 1
+    assert "a.jsonl.gz" in problems[0]
+    assert set(ids(chunks)) >= {each["id"] for each in NUMBERED[20:]}
+
+
 def test_what_is_done_is_not_read_out_again_and_the_names_stay(tmp_path: Path) -> None:
     file = tmp_path / "cases.jsonl"
     file.write_bytes(lines(*NUMBERED))
@@ -195,6 +207,13 @@ def test_a_folder_of_other_files_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(InputError, match="holds other files"):
         Lake(str(tmp_path)).prepare(ABOUT)
+
+
+def test_two_jobs_do_not_write_the_same_folder(lake: Lake) -> None:
+    with lake.held(), pytest.raises(InputError, match="is being written"), Lake(lake.place).held():
+        pass
+    with Lake(lake.place).held():
+        pass
 
 
 def test_what_is_complete_is_known_from_the_marks(lake: Lake, tmp_path: Path) -> None:
@@ -308,8 +327,9 @@ class Provider:
         return None
 
 
-def simulated(permits: Permits, provider: Provider, clock: Clock, seconds: float, callers: int = 32) -> None:
-    """Let callers ask for permits as fast as they get them, on a clock of the test's own."""
+def simulated(permits: Permits, provider: Provider, clock: Clock, seconds: float, late: float = 0.0) -> None:
+    """Let 32 callers ask for permits as fast as they get them, on the test's own clock; calls are up to so late."""
+    chance, callers = random.Random(1), 32
     due = [clock.now] * callers
     end = clock.now + seconds
     permitted = [False] * callers
@@ -318,7 +338,7 @@ def simulated(permits: Permits, provider: Provider, clock: Clock, seconds: float
         caller = due.index(first)
         if not permitted[caller]:
             permitted[caller], wait = permits.take()
-            due[caller] = clock.now + wait + (0.0 if permitted[caller] else 1e-6)
+            due[caller] = clock.now + wait + (chance.uniform(0, late) if permitted[caller] else 1e-6)
             continue
         refused = provider.call()
         permitted[caller] = False
@@ -331,12 +351,13 @@ def simulated(permits: Permits, provider: Provider, clock: Clock, seconds: float
 
 
 @pytest.mark.parametrize("budget", [5, 20, 60])
-def test_the_rate_that_a_provider_allows_is_found_and_kept(budget: int) -> None:
+@pytest.mark.parametrize("late", [0.0, 0.1])
+def test_the_rate_that_a_provider_allows_is_found_and_kept(budget: int, late: float) -> None:
     clock = Clock()
     permits, provider = Permits(clock), Provider(budget, clock)
-    simulated(permits, provider, clock, 20)
+    simulated(permits, provider, clock, 20, late)
     served, refused = provider.served, provider.refused
-    simulated(permits, provider, clock, 200)
+    simulated(permits, provider, clock, 200, late)
     assert (provider.served - served) / 200 >= 0.9 * budget
     assert (provider.served - served + provider.refused - refused) / 200 <= 1.05 * budget
 

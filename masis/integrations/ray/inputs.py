@@ -97,7 +97,7 @@ def chunks_of(
 ) -> Iterator[Chunk]:
     """Yield the chunks of a part, without those that are ``done``.
 
-    Raises InputError where its file can't be read, or its format can't be recognised.
+    A file that can't be read on, or whose format can't be recognised, ends with a row that says so.
     """
     entries: list[Entry] = []
     number = before = end = 0
@@ -108,7 +108,7 @@ def chunks_of(
         held = json.dumps(entries, ensure_ascii=False)
         return Chunk(part.name, number, last, source, part.offset, end - before, held)
 
-    for row in _rows(part, place, profile):
+    for row in _readable(_rows(part, place, profile)):
         if len(entries) == size:
             if waiting is not None and waiting.number not in done:
                 yield waiting
@@ -171,6 +171,17 @@ def _source(part: Part, place: str) -> str:
     """How rows name the file: by what was given, and its name in it."""
     _, root = filesystem_of(place)
     return place if part.file == root else f"{place.rstrip('/')}/{PurePosixPath(part.file).relative_to(root)}"
+
+
+def _readable(rows: Iterator[MappedRow]) -> Iterator[MappedRow]:
+    """Yield the rows up to the end, or to the problem that ends them: one bad file must not end the others."""
+    number = end = 0
+    try:
+        for row in rows:
+            number, end = row.number, row.end
+            yield row
+    except InputError as error:
+        yield MappedRow(number + 1, end, None, (error,))
 
 
 def _rows(part: Part, place: str, profile: Profile | None) -> Iterator[MappedRow]:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from masis.api.roles import calls_at_once, uses_models, with_concurrency
 from masis.datasets.mapping import Profile
-from masis.errors import InputError, MissingExtra
+from masis.errors import InputError, MasisError, MissingExtra
 from masis.integrations.ray import inputs, shards
 from masis.integrations.ray.auditor import Auditor, Work
 from masis.integrations.ray.inputs import Part
@@ -92,7 +92,8 @@ def audit_on_ray(
 
     Raises:
         MissingExtra: Ray is not installed.
-        InputError: The input can't be read, or the output folder holds something else.
+        InputError: The input can't be read, or the output folder holds something else, or is being written.
+        MasisError: Ray ended the job; given again, it goes on.
 
     """
     _check_installed()
@@ -106,17 +107,21 @@ def audit_on_ray(
     before = total - sum(part.size - sum(done[part.name].chunks.values() if part.name in done else ()) for part in left)
     if not left:
         return Report(Totals(), total, before, True)
-    with _cluster(job) as (ray, cores):
+    chunks_done = {name: tuple(each.chunks) for name, each in done.items()}
+    with lake.held(), _cluster(job) as (ray, cores):
         ledger = _named(ray, Ledger, f"masis-ledger-{_digest(job.out)}").remote(job.tries, job.max_cost)
         permits = _named(ray, AllPermits, "masis-permits", shared=True).remote()
-        with _watched(ray, ledger, lambda totals: watch(totals, total, before), failed):
-            complete = _run(
-                job, left, {name: tuple(each.chunks) for name, each in done.items()}, cores, ledger, permits
-            )
-        totals: Totals = ray.get(ledger.totals.remote())
-        for error in ray.get(ledger.errors.remote()):
-            failed(error)
-        ray.kill(ledger)
+        try:
+            with _watched(ray, ledger, lambda totals: watch(totals, total, before), failed):
+                complete = _run(job, left, chunks_done, cores, ledger, permits)
+            totals: Totals = ray.get(ledger.totals.remote())
+            for error in ray.get(ledger.errors.remote()):
+                failed(error)
+        except ray.exceptions.RayError as error:
+            reason = str(error).strip().splitlines()[-1][:500]
+            raise MasisError(f"Ray ended the job: {reason}. The same command goes on from here.") from error
+        finally:
+            ray.kill(ledger)
     return Report(totals, total, before, complete)
 
 
@@ -155,7 +160,8 @@ def _run(
         ),
         num_cpus=1,
     )
-    return all(row["complete"] for row in audited.iter_rows())
+    complete = [row["complete"] for row in audited.iter_rows()]  # to the end, even where one is not complete
+    return all(complete)
 
 
 def _work(job: RayAudit, cores: int) -> tuple[Work, int]:
@@ -244,7 +250,10 @@ def _watched(ray: Any, ledger: Any, watch: Callable[[Totals], bool], failed: Cal
 
     def look() -> None:
         while not over.wait(LOOKED_S):
-            totals, errors = ray.get([ledger.totals.remote(), ledger.errors.remote()])
+            try:
+                totals, errors = ray.get([ledger.totals.remote(), ledger.errors.remote()])
+            except ray.exceptions.RayError:
+                return  # the job ends too, and says why
             for error in errors:
                 failed(error)
             if watch(Totals(*totals)):

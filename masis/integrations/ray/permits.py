@@ -16,19 +16,21 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 BELOW = 0.98
-"""The share of the rate of answers that is asked for after a refusal."""
+"""A refusal lowers the rate to this share of what was answered of late."""
 LEAST_SHARE = 0.5
 """A refusal lowers the rate by half at most."""
+LEAST_RATE = 0.1
+"""Calls a second below which the rate does not fall."""
 RISE = 1.02
 """How the rate rises each second while it is looked for."""
-REMEMBERED_S = 60.0
+REMEMBERED_S = 20.0
 """For how long a rate that was too high is not tried again."""
-NEAR = 0.97
+NEAR = 0.98
 """How near to a rate that was refused is near enough to wait."""
 ONE_EVENT_S = 1.0
 """Refusals within so many seconds of a lowering are of calls that were sent before it."""
 MEASURED_S = 5.0
-"""Seconds over which answers are counted."""
+"""Seconds over which answers and refusals are counted."""
 LONGEST_WAIT_S = 0.5
 """A caller that has to wait longer asks again: the rate may be another by then."""
 LONGEST_HOLD_S = 30.0
@@ -44,7 +46,7 @@ class Permits:
         self._refused_at_rate = 0.0
         self._quiet_until = self._held_until = self._lowered = self._risen = 0.0
         self._next = 0.0
-        self._answers: deque[float] = deque()
+        self._calls: deque[tuple[float, bool]] = deque()
 
     def take(self) -> tuple[bool, float]:
         """Ask for a permit; returns whether there is one, and the seconds to wait: before the call, or to ask again."""
@@ -56,29 +58,29 @@ class Permits:
         self._rise(now, self._rate)
         turn = max(now, self._next)
         if turn - now > LONGEST_WAIT_S:
-            return False, LONGEST_WAIT_S
+            return False, LONGEST_WAIT_S / 2  # back before the turns that are given run out, so that none is lost
         self._next = turn + 1.0 / self._rate
         return True, turn - now
 
     def answered(self) -> None:
         """Note a reply."""
-        self._answers.append(self._clock())
-        self._forget()
+        self._ended(True)
 
     def refused(self, retry_after_s: float | None) -> None:
         """Note a refusal: nobody calls for as long as the provider asks, and then at a lower rate."""
         now = self._clock()
+        self._ended(False)
         if retry_after_s:
             self._held_until = max(self._held_until, now + min(retry_after_s, LONGEST_HOLD_S))
         if self._rate is not None and now - self._lowered < ONE_EVENT_S + (retry_after_s or 0.0):
             return
-        served = self._served()
-        if self._rate is not None:
-            served = max(min(served, self._rate), LEAST_SHARE * self._rate)
-        self._refused_at_rate = self._rate or served
-        self._rate = max(served * BELOW, 0.1)
+        answers = sum(answered for _, answered in self._calls)
+        if self._rate is None:  # calls came in a burst: what was answered of it is a first guess, which rises from here
+            self._rate, self._quiet_until = max(1.0, answers / max(1.0, now - self._calls[0][0])), now
+        else:
+            self._refused_at_rate, self._quiet_until = self._rate, now + REMEMBERED_S
+            self._rate = max(self._rate * BELOW * max(answers / len(self._calls), LEAST_SHARE), LEAST_RATE)
         self._lowered = self._risen = now
-        self._quiet_until = now + REMEMBERED_S
 
     def rate(self) -> float | None:
         """Return the calls a second that are let through; None while there is no limit."""
@@ -93,16 +95,12 @@ class Permits:
         if not near or now >= self._quiet_until:
             self._rate = rate * RISE
 
-    def _served(self) -> float:
-        """Return the answers a second of late."""
-        self._forget()
-        if not self._answers:
-            return 1.0
-        return len(self._answers) / max(1.0, min(MEASURED_S, self._clock() - self._answers[0]))
-
-    def _forget(self) -> None:
-        while self._answers and self._clock() - self._answers[0] > MEASURED_S:
-            self._answers.popleft()
+    def _ended(self, answered: bool) -> None:
+        """Note a call, and forget those that are no longer of late."""
+        now = self._clock()
+        self._calls.append((now, answered))
+        while now - self._calls[0][0] > MEASURED_S:
+            self._calls.popleft()
 
 
 class AllPermits:

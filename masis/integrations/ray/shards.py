@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -56,6 +58,22 @@ class Lake:
             for each in self._listed(f"{self._root}/outcome={outcome}"):
                 if each.base_name.startswith("."):
                     self._files.delete_file(each.path)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep a second job on this machine from writing here. Raises InputError where one does already."""
+        if not self._local or sys.platform == "win32":
+            yield
+            return
+        import fcntl
+
+        with open(f"{self._root}/{STATE}/lock", "w", encoding="utf-8") as lock:  # given back when the process ends
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                cure = "Wait for its end, or name a new folder."
+                raise InputError("is being written by another audit", cure=cure, file=self.place) from error
+            yield
 
     def done(self) -> dict[str, Done]:
         """Return what is complete, by part."""
