@@ -104,6 +104,7 @@ def screen(
             grader,
             settings,
             screening_id=round_loop.new_screening_id(),
+            thresholds=None if db is None else open_workbench(database_path(db)).screenings.thresholds(settings),
             study_types_version=study_type_weights(settings),
             limit=len(abstracts) if everything else None,
             read_on=not everything,

@@ -29,6 +29,7 @@ from masis.schema.screening import (
     ScreeningDecision,
     ScreeningEntry,
     ScreeningEvent,
+    Thresholds,
 )
 from masis.screening.critic import grader_for, grader_names, study_type_weights
 from masis.screening.demo import CORPUS as DEMO_CORPUS
@@ -333,9 +334,10 @@ class ScreeningService:
         return screening
 
     def store_screening(self, actor: Actor, screening: Screening, abstracts: Iterable[Abstract]) -> None:
-        """Store a screening that was made elsewhere, with the abstracts it graded."""
+        """Store a screening that was made elsewhere, with the abstracts it graded; what it accepted is remembered."""
         self._access.require(actor, "audit")
         self._store.screenings.finish(screening, abstracts)
+        self._store.acceptances.replace(screening.id, acceptances(screening))
 
     def summary(self, screening_id: str) -> ScreeningSummary:
         """Return a screening as a list shows it. Raises UnknownRecord."""
@@ -452,6 +454,10 @@ class ScreeningService:
         chosen = settings or self._settings
         entries = self._store.acceptances.accepted()
         return MemoryView(entries, shift(entries, chosen.screening_memory_bound), chosen.screening_memory)
+
+    def thresholds(self, settings: Settings) -> Thresholds:
+        """Return the thresholds that a screening with these settings begins with, moved by memory where it is on."""
+        return adapted(settings, self._store.acceptances.accepted())
 
     def reset_memory(self, actor: Actor, *, reason: str, token: str | None = None) -> ScreeningEntry:
         """Reset the acceptance memory; an entry of the screening log says who did so, when and why."""

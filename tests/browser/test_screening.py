@@ -55,7 +55,7 @@ def test_a_question_converges_an_override_turns_it_and_the_kept_set_is_audited(d
     page = screened(tab, BORDERLINE)
     assert outcome(page) == "Conflicting"
     rounds = page.locator("[class*=st-key-screening-round-]")
-    expect(rounds).to_have_count(2)
+    expect(rounds).to_have_count(3)
     expect(rounds.first).to_contain_text("retrieve more")
     expect(rounds.last).to_contain_text("sufficient")
 
@@ -66,6 +66,10 @@ def test_a_question_converges_an_override_turns_it_and_the_kept_set_is_audited(d
     expect(page.locator(".mark.lit").first).to_be_visible()
 
     page.locator(".st-key-override-panel").get_by_label("Your name").fill("Ada Lind")
+    overridden(page, tab, "discard", "Exposure was read from prescriptions, not from use.")
+    assert outcome(page) == "Conflicting"
+    page.get_by_role("button", name="Next", exact=True).click(delay=40)
+    tab.settle()
     overridden(page, tab, "discard", "Exposure was read from prescriptions, not from use.")
     expect(page.get_by_text("the critic's result was conflicting")).to_be_visible()
     assert outcome(page) == "Evidence insufficient"

@@ -132,3 +132,20 @@ def test_the_flow_goes_out_as_a_picture(masis: Masis) -> None:
     result = masis("screen", FILE, "-q", QUESTION, "--retrieve", "10", "--format", "svg")
     assert result.stdout.startswith("<svg ")
     assert "Records screened (n = 10)" in result.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.spec("AESOP-MEMORY")
+def test_what_is_stored_is_remembered_and_moves_the_next_screening_where_memory_is_on(
+    masis: Masis, tmp_path: Path
+) -> None:
+    database = tmp_path / "kept.db"
+    for _ in range(3):  # each keeps more than the third of the 20 that memory needs
+        stored = masis("screen", FILE, "-q", QUESTION, "--retrieve", "20", "--db", database)
+        assert stored.exit_code == 0, stored.stderr
+    with Store.open(database) as store:
+        assert len(store.acceptances.accepted()) >= 20
+    on = masis("screen", FILE, "-q", QUESTION, "--db", database, "--set", "screening_memory=true")
+    found = Screening.model_validate_json(on.stdout)
+    assert found.thresholds.adapted_by < 0
+    assert found.thresholds.required_average[0] < 0.70

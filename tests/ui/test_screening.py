@@ -170,6 +170,7 @@ def test_an_address_of_nothing_says_so(workbench: Workbench) -> None:
 @pytest.mark.spec("AESOP-OVERRIDE")
 def test_an_override_turns_the_outcome_and_an_undo_turns_it_back(workbench: Workbench) -> None:
     kept = workbench.screenings.open("b12").screening.kept
+    workbench.screenings.override(ADA, "b12", kept[1], "recommendation", "discard", reason="Read in full.")
     app = page(screening="b12", abstract=kept[0])
     app.text_input(key="override-name").set_value("Ada Lind")
     app.button_group(key=f"override-{kept[0]}-recommendation").set_value("discard")
@@ -180,7 +181,7 @@ def test_an_override_turns_the_outcome_and_an_undo_turns_it_back(workbench: Work
     assert workbench.screenings.open("b12").machine.outcome == "conflicting"
     press(app, "undo-override-recommendation")
     assert stands(workbench, "b12") == "conflicting"
-    assert len(workbench.screenings.log("b12")) == 2
+    assert len(workbench.screenings.log("b12")) == 3
 
 
 def test_an_override_without_a_name_or_a_reason_is_refused(workbench: Workbench) -> None:
