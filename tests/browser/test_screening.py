@@ -68,7 +68,7 @@ def test_a_question_converges_an_override_turns_it_and_the_kept_set_is_audited(d
     page.locator(".st-key-override-panel").get_by_label("Your name").fill("Ada Lind")
     overridden(page, tab, "discard", "Exposure was read from prescriptions, not from use.")
     assert outcome(page) == "Conflicting"
-    page.get_by_role("button", name="Next", exact=True).click(delay=40)
+    page.locator(".st-key-screening-next button").click(delay=40)
     tab.settle()
     overridden(page, tab, "discard", "Exposure was read from prescriptions, not from use.")
     expect(page.get_by_text("the critic's result was conflicting")).to_be_visible()
