@@ -467,16 +467,19 @@ class ScreeningService:
         return self._store.acceptances.reset(by=name_of(actor), reason=reason, token=token)
 
     def drifts(self) -> tuple[DriftSeries, ...]:
-        """Return whether the critic or a reviewer judges differently than before.
+        """Return whether the critic's grades or a reviewer's lie further from each other's than before.
 
-        The critic is measured by the quality of what it accepted, each reviewer by how far the scores they set are from
-        the machine's.
+        The critic is measured by what all people set instead of its grades, each reviewer by their own. The quality of
+        what the critic accepts is no series: it changes with the topic that is screened.
         """
-        accepted = [entry.quality for entry in self._store.acceptances.history()]
-        found = [DriftSeries(CRITIC, "quality of what was accepted", drift(accepted))]
         distances: dict[str, list[float]] = {}
+        everybody: list[float] = []
         for reviewer, distance in self._distances():
             distances.setdefault(reviewer, []).append(distance)
+            everybody.append(distance)
+        found: list[DriftSeries] = []
+        if everybody:
+            found.append(DriftSeries(CRITIC, "scores set by all reviewers minus the critic's", drift(everybody)))
         for reviewer, values in sorted(distances.items()):
             found.append(DriftSeries(reviewer, "score set by the reviewer minus the machine's", drift(values)))
         return tuple(found)

@@ -123,7 +123,7 @@ def _reset() -> None:
 def _drift(series: Sequence[DriftSeries]) -> None:
     watched = {f"{each.who}: {each.what}": each.drift for each in series if each.drift.points}
     if not watched:
-        st.caption("Nothing has been accepted or overridden yet, so there is nothing to compare.")
+        st.caption("No score or recommendation has been overridden yet, so there is nothing to compare.")
         return
     name = st.selectbox("Who", list(watched), key="drift-who", label_visibility="collapsed")
     st.caption(drift_words(watched[name]))
