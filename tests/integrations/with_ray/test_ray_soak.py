@@ -195,7 +195,7 @@ def test_all_workers_together_keep_to_the_rate_of_a_provider_and_use_it(
     refused = sum(not each for _, each in script.calls)
     figures = f"{len(script.calls)} calls, {refused} refused, {asked:.2f} asked and {answered:.2f} answered a second"
     assert (report.totals.cases, report.totals.failed, report.totals.incomplete) == (rounds, 0, 0)
-    assert refused <= 0.1 * len(script.calls), figures
+    assert refused <= 0.2 * len(script.calls), figures
     if rounds > SHORT:  # a short trial on a busy machine says nothing of a rate
         assert asked <= 1.05 * BUDGET, figures
         assert answered >= 0.9 * BUDGET, figures
