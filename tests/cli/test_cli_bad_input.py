@@ -73,7 +73,8 @@ def test_an_empty_file_holds_no_case(masis: Masis, tmp_path: Path, command: str)
 def test_a_directory_and_a_missing_file_are_wrong_use(masis: Masis, tmp_path: Path, command: str) -> None:
     result = masis(command, tmp_path)
     assert result.exit_code == 2
-    assert f"{tmp_path}: is a directory. Name one file of JSON Lines in it." in result.stderr
+    what = "is a directory without audited cases" if command == "import" else "is a directory"
+    assert f"{tmp_path}: {what}. Name one file of JSON Lines in it." in result.stderr
     result = masis(command, tmp_path / "nothing.jsonl")
     assert result.exit_code == 2
     assert "nothing.jsonl: does not exist. Check the name and the folder." in result.stderr

@@ -20,7 +20,6 @@ from masis.screening.rounds import round_loop
 from masis.screening.rounds.memory import acceptances
 from masis.screening.rounds.overrides import apply_review
 from masis.screening.rounds.round_loop import FinishedRound
-from masis.screening.sources.retrievers import FixedSetRetriever
 from masis.settings import Settings
 from masis.store import Owner, ScreeningLogFilter, Store
 from masis.store.core.connections import connect
@@ -68,6 +67,18 @@ def abstracts(good: int, bad: int) -> tuple[Abstract, ...]:
     return tuple(Abstract(id=f"a{number}", title=title, text="Words.") for number, title in enumerate(titles))
 
 
+class OtherQueriesFindOthers:
+    """The question finds the first abstracts of a list, two of them at a time; every other query those behind them."""
+
+    def __init__(self, found: Sequence[Abstract], name: str) -> None:
+        self.name = name
+        self._found = tuple(found)
+
+    def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
+        first = 0 if query == "Does it work?" else 2
+        return self._found[first + offset : first + offset + limit]
+
+
 def screened(store: Store, found: Sequence[Abstract], screening_id: str = "s1", rounds_at_most: int = 2) -> Screening:
     """A screening kept in the store as it goes, as the use case does it."""
     settings = Settings(screening_retrieve=2, screening_max_rounds=rounds_at_most)
@@ -76,7 +87,7 @@ def screened(store: Store, found: Sequence[Abstract], screening_id: str = "s1", 
     )
     work = round_loop.screen(
         "Does it work?",
-        [FixedSetRetriever(found, "given")],
+        [OtherQueriesFindOthers(found, "given")],
         Scripted(),
         settings,
         screening_id=screening_id,
@@ -145,7 +156,7 @@ def test_an_interrupted_screening_goes_on_and_grades_nothing_twice(store: Store)
 
     cut = round_loop.screen(
         "Does it work?",
-        [FixedSetRetriever(found, "given")],
+        [OtherQueriesFindOthers(found, "given")],
         grader,
         settings,
         screening_id="s1",
@@ -164,7 +175,7 @@ def test_an_interrupted_screening_goes_on_and_grades_nothing_twice(store: Store)
     result = run_to_completion(
         round_loop.screen(
             "Does it work?",
-            [FixedSetRetriever(found, "given")],
+            [OtherQueriesFindOthers(found, "given")],
             grader,
             settings,
             screening_id="s1",
