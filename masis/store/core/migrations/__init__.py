@@ -40,6 +40,7 @@ from masis.store.core.migrations.steps import (
     m019_inbox,
     m020_dataset_versions,
     m021_kept_counts_of_work_and_audits,
+    m022_redacted_decisions_are_somebodys,
 )
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     m019_inbox,
     m020_dataset_versions,
     m021_kept_counts_of_work_and_audits,
+    m022_redacted_decisions_are_somebodys,
 )
 
 

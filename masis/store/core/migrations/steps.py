@@ -1089,3 +1089,14 @@ def _kept_names(kept: str, of: str, keys: tuple[str, ...]) -> tuple[str, ...]:
         END
         """,  # noqa: S608
     )
+
+
+def m022_redacted_decisions_are_somebodys(db: Database) -> None:
+    """Whose a redacted decision was is removed, and that somebody made it stays: m018 had left it out."""
+    db.execute(
+        """
+        INSERT INTO case_work SELECT cases.seq, 'decided', '(redacted entry ' || log.seq || ')', log.seq
+        FROM cases JOIN decision_log AS log ON log.seq = cases.decision_seq AND log.kind = 'decision'
+        WHERE NOT EXISTS (SELECT 1 FROM case_work AS work WHERE work.case_seq = cases.seq AND work.kind = 'decided')
+        """
+    )
