@@ -123,7 +123,11 @@ def show_flow(opened: OpenedScreening) -> None:
     with flow:
         st.header("Flow")
         dark = st.context.theme.type == "dark"
-        st.image(prisma_svg(opened.screening, DARK if dark else PAGE), width="stretch")
+        st.image(
+            prisma_svg(opened.screening, DARK if dark else PAGE),
+            width="stretch",
+            alt="PRISMA 2020 flow diagram: the table below has the same numbers",
+        )
         with st.expander("The flow as a table"):
             st.table(flow_frame(opened.screening), border="horizontal", alt="PRISMA flow")
     with plot:
