@@ -32,7 +32,7 @@ from masis.settings import database_path
 def corpus(
     name: str | None, files: tuple[Path, ...], query: str | None, limit: int, remove: bool, db: Path | None
 ) -> None:
-    """Store abstracts in the database, to be searched and screened.
+    """Store abstracts, to be searched and screened.
 
     With a NAME and FILEs, the abstracts of the files are added to that corpus, which is made where there is none. A
     FILE holds JSON Lines, RIS, BibTeX, PubMed XML or MEDLINE text ('-' for stdin). A study that is there already, by
