@@ -14,6 +14,7 @@ from masis.services.access import OPEN, Access
 from masis.services.audits import POLICY
 from masis.services.demo import demo_cases
 from masis.services.records import Added, CaseFilter, CasePage, CaseSummary, DecisionFilter, Facets, Found, RunSummary
+from masis.services.version_chain import newer_version
 from masis.store import Store
 from masis.store.audits.queue import MOST_COUNTED, Counted
 from masis.store.audits.runs import faults, run_flags
@@ -61,10 +62,15 @@ def machine_hidden(store: Store, actor: Actor, case_id: str) -> bool:
     """Return whether the policy hides the machine's verdict on a case from this reviewer now. Raises UnknownRecord.
 
     ``after`` hides it until the reviewer has decided the case, or it is decided by others; ``never`` until it is
-    decided.
+    decided. What was found about an earlier version is hidden as long as what is found about the newest one.
     """
     shown = store.team.policy().machine
-    if shown == "first" or store.cases.summary(case_id).state not in UNDECIDED:
+    if shown == "first":
+        return False
+    state = store.cases.summary(case_id).state
+    if state == "superseded" and (newer := newer_version(store, case_id)) is not None:
+        return machine_hidden(store, actor, newer)
+    if state not in UNDECIDED:
         return False
     return shown == "never" or actor.name not in store.team.work(case_id).decided_by
 

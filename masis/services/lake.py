@@ -101,6 +101,7 @@ class LakeService:
         if share > 0:
             drawn = sum(drawn_from_lake(each, seed, share) for each in _accepted_ids(lake))
             sample = LakeSample(place=place, share=share, seed=seed, drawn=drawn, **counts)
+            self._store.team.note_sample(name_of(actor), sample)  # first: an import that is cut short goes on by it
         reader = _Bringing(self._store, place, sample, on_problem)
         read = 0
         for outcome in OUTCOMES:
@@ -111,8 +112,6 @@ class LakeService:
                     read += len(batch)
                     if on_rows is not None:
                         on_rows(read)
-        if sample is not None:
-            self._store.team.note_sample(name_of(actor), sample)
         return LakeImport(reader.brought, reader.unchanged, reader.refused, sample)
 
     @staticmethod

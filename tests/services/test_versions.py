@@ -254,3 +254,12 @@ def test_a_key_of_another_shape_is_somebody_elses() -> None:
     case = Case.model_validate({"id": "1", "query": "q", "evidence": [{"id": "1", "text": "t"}], "supersedes": "v1"})
     assert case.earlier_version is None
     assert case.to_json_dict()["supersedes"] == "v1"
+
+
+def test_a_blind_reviewer_does_not_see_what_was_found_about_an_earlier_version(workbench: Workbench) -> None:
+    workbench.team.set_policy(ADA, QueuePolicy(machine="after"))
+    newer = workbench.versions.fill_evidence(ADA, "case-1", {"1": "Text."})
+    assert workbench.cases.open_for(BEN, "case-1").machine_hidden
+    assert workbench.cases.open_for(BEN, "case-1").run is None
+    decide(workbench, "approve", BEN, newer.id)
+    assert not workbench.cases.open_for(BEN, "case-1").machine_hidden
