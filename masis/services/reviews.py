@@ -11,6 +11,7 @@ from masis.errors import AnotherAnswer, InputError, Removed, StoreError, Unknown
 from masis.schema.actor import Actor
 from masis.schema.review import (
     Decision,
+    EntryKind,
     LogCheck,
     LogEntry,
     SignatureCheck,
@@ -341,6 +342,12 @@ def signed(actor: Actor, decision: Decision) -> Decision:
     if actor.authenticated:
         extra[SIGNED_IN_BY] = actor.signed_in_by
     return decision.model_copy(update={"reviewer": name_of(actor), "versions": versions, "extra": extra})
+
+
+def entry_on_case(actor: Actor, case_id: str, kind: EntryKind, **content: Any) -> Decision:
+    """Return an entry about a case itself, about none of its audits, under the actor's name."""
+    named = {"reviewer": name_of(actor), "versions": {"app": version.APP}}
+    return signed(actor, Decision(kind=kind, case_id=case_id, run_id=None, **named, **content))
 
 
 def name_of(actor: Actor) -> str:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from masis import version
 from masis.errors import CaseHeld, InputError
 from masis.schema.actor import Actor
-from masis.schema.review import Decision, EntryKind, LogEntry
+from masis.schema.review import EntryKind, LogEntry
 from masis.schema.team import CaseWork, LabelTypes, Lease, QueuePolicy, Rubric, SavedView
 from masis.services.access import OPEN, Access
 from masis.services.cases import WAITING, CaseService, machine_hidden, waiting_in
 from masis.services.records import CaseFilter, DecisionFilter
-from masis.services.reviews import name_of, signed
+from masis.services.reviews import entry_on_case, name_of
 from masis.store import Store
 from masis.store.audits.queue import Counted
 from masis.store.reviews.team import Progress
@@ -195,7 +194,7 @@ class TeamService:
             raise InputError(
                 f"a comment has 1 to {LONGEST_COMMENT:,} characters", cure="Shorten it, or write one.", field="comment"
             )
-        return self._append(actor, case_id, "comment", note=text)
+        return self._store.decisions.append(entry_on_case(actor, case_id, "comment", note=text))
 
     def comments(self, actor: Actor, case_id: str) -> tuple[Comment, ...]:
         """Return the comments on a case, oldest first; others' only once all decisions of a shared case are made."""
@@ -221,30 +220,9 @@ class TeamService:
             raise InputError(f"{len(named):,} cases are too many for once", cure=f"Choose up to {MOST_AT_ONCE:,}.")
         with self._store.transaction():
             for case_id in named:
-                self._append(actor, case_id, kind, assignees=assignees, tags=tags)
+                entry = entry_on_case(actor, case_id, kind, assignees=assignees, tags=tags)
+                self._store.decisions.append(entry)
         return len(named)
-
-    def _append(
-        self,
-        actor: Actor,
-        case_id: str,
-        kind: EntryKind,
-        *,
-        note: str = "",
-        assignees: tuple[str, ...] = (),
-        tags: tuple[str, ...] = (),
-    ) -> LogEntry:
-        entry = Decision(
-            kind=kind,
-            reviewer=name_of(actor),
-            case_id=case_id,
-            run_id=None,
-            note=note,
-            assignees=assignees,
-            tags=tags,
-            versions={"app": version.APP},
-        )
-        return self._store.decisions.append(signed(actor, entry))
 
     # policies, rubrics, label types, views
 
@@ -312,9 +290,7 @@ class TeamService:
 
     def assigned_to(self, actor: Actor, case_ids: Iterable[str]) -> frozenset[str]:
         """Return which of these cases are assigned to this reviewer."""
-        if actor.name not in self.assigned():
-            return frozenset()
-        return frozenset(each for each in case_ids if actor.name in self._store.team.work(each).assignees)
+        return self._store.team.assigned_among(actor.name, case_ids)
 
     def decided(self) -> dict[str, int]:
         """Return how many cases each reviewer has a decision on that counts."""

@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from masis import version
 from masis.errors import InputError, StoreError, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.case import Case, EarlierVersion
-from masis.schema.review import Decision, EntryKind
 from masis.schema.wording import counted
 from masis.services.access import OPEN, Access
-from masis.services.reviews import name_of, signed
+from masis.services.reviews import entry_on_case, name_of
 from masis.services.version_chain import earlier_version, newer_version
 from masis.store import Store
 
@@ -126,12 +124,13 @@ class VersionService:
             case = self._store.cases.get(case_id)
             newer = with_texts(case, texts, *self._next_id(case))
             self._store.cases.add(newer)
-            self._enter(actor, case_id, "new_version", newer_case=newer.id, seen_version=seen_version)
+            log = self._store.decisions
+            log.append(entry_on_case(actor, case_id, "new_version", newer_case=newer.id), seen_version=seen_version)
             work = self._store.team.work(case_id)
             if work.assignees:
-                self._enter(actor, newer.id, "assign", assignees=work.assignees)
+                log.append(entry_on_case(actor, newer.id, "assign", assignees=work.assignees))
             if work.tags:
-                self._enter(actor, newer.id, "tag", tags=work.tags)
+                log.append(entry_on_case(actor, newer.id, "tag", tags=work.tags))
             for lease in work.leases:
                 self._store.team.release(case_id, lease.reviewer)
         return newer
@@ -168,26 +167,3 @@ class VersionService:
             except UnknownRecord:
                 return case_id, number
             number += 1
-
-    def _enter(
-        self,
-        actor: Actor,
-        case_id: str,
-        kind: EntryKind,
-        *,
-        newer_case: str | None = None,
-        assignees: tuple[str, ...] = (),
-        tags: tuple[str, ...] = (),
-        seen_version: int | None = None,
-    ) -> None:
-        entry = Decision(
-            kind=kind,
-            reviewer=name_of(actor),
-            case_id=case_id,
-            run_id=None,
-            newer_case=newer_case,
-            assignees=assignees,
-            tags=tags,
-            versions={"app": version.APP},
-        )
-        self._store.decisions.append(signed(actor, entry), seen_version=seen_version)

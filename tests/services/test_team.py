@@ -612,3 +612,10 @@ def test_entries_about_the_work_on_a_case_say_who_vouches_for_the_name(workbench
     entry = workbench.team.comment(vouched, "case-1", "Look again.").decision
     assert entry is not None
     assert entry.extra == {"signed_in_by": "secret"}
+
+
+def test_which_of_some_cases_are_assigned_to_a_reviewer(workbench: Workbench) -> None:
+    workbench.team.assign(CLEO, ["case-1", "case-3"], ["Ben"])
+    workbench.team.assign(CLEO, ["case-2"], ["Ada"])
+    assert workbench.team.assigned_to(BEN, ["case-1", "case-2", "no such case"]) == {"case-1"}
+    assert workbench.team.assigned_to(ANONYMOUS, ["case-1", "case-2"]) == frozenset()

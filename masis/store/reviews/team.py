@@ -145,6 +145,15 @@ class Team:
         )
         return None if row is None else str(row[0])
 
+    def assigned_among(self, reviewer: str, among: Iterable[str]) -> frozenset[str]:
+        """Which of these cases are assigned to the reviewer."""
+        rows = self._database.execute(
+            """SELECT cases.id FROM json_each(?) AS among CROSS JOIN cases ON cases.id = among.value
+               CROSS JOIN case_work ON case_seq = cases.seq AND kind = 'assigned' AND who = ?""",
+            [json.dumps(list(among)), reviewer],
+        )
+        return frozenset(row[0] for row in rows)
+
     # policies, rubrics, label types, views: the newest record counts
 
     def policy(self) -> QueuePolicy:
