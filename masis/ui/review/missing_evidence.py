@@ -44,7 +44,8 @@ def show_versions(view: CaseView, versions: Versions) -> None:
 def missing_evidence(workbench: Workbench, view: CaseView, versions: Versions, *, busy: bool) -> None:
     """Draw the form that gives evidence its text; nothing where all of it has one, or the case is settled."""
     case = view.case
-    if refused := st.session_state.get(_REFUSED, {}).get(case.id):
+    refused, at_version = st.session_state.get(_REFUSED, {}).get(case.id, ("", 0))
+    if refused and at_version == view.summary.version:  # until something happens to the case
         st.warning("The audit with the pasted text was not started.", icon=":material/error:")
         st.text(refused)
     fields = fields_of(case) if workbench.access.allows(actor(), "audit") else ()
@@ -130,16 +131,20 @@ def _audit_with_text(case_id: str, seen_version: int) -> None:
     workbench = served_workbench()
     values = workbench.drafts.get(actor(), subject(case_id)).values
     texts = {name: text for name, text in values.items() if isinstance(text, str)}
-    refused: dict[str, str] = st.session_state.setdefault(_REFUSED, {})
+    refused: dict[str, tuple[str, int]] = st.session_state.setdefault(_REFUSED, {})
     refused.pop(case_id, None)
+
+    def refuse(which: str, why: str) -> None:
+        refused[which] = why, workbench.cases.summary(which).version
+
     try:
         newer = workbench.versions.fill_evidence(actor(), case_id, texts, seen_version=seen_version)
     except MasisError as error:
-        refused[case_id] = str(error)
+        refuse(case_id, str(error))
         return
     workbench.drafts.clear(actor(), subject(case_id))
     _open(newer.id)
     try:
         audit_jobs().start(actor(), newer.id, workbench.settings)
     except MasisError as error:
-        refused[newer.id] = f"The new version is stored, and its audit could not be started: {error}"
+        refuse(newer.id, f"The new version is stored, and its audit could not be started: {error}")
