@@ -96,7 +96,7 @@ def _verifier(string: str, control: RunControl, settings: Settings) -> Any:
             return LocalEscalation(first, second, staged)
         return EscalatingVerifier(first, second, staged, partial(estimates.spared, settings=settings))
     if string == OFFLINE:
-        return within_languages(OfflineVerifier())
+        return within_languages(OfflineVerifier(control.cancellation))
     found = role_plugins.brought(string, "verifier", settings)
     if found is None:
         return ModelVerifier(registry.asker(string, "verifier", control, settings), settings)

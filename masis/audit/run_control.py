@@ -24,7 +24,7 @@ from masis.settings import Settings
 Seconds = Callable[[], float]
 
 LOOK_AGAIN_S = 0.1
-"""How often a wait in a coroutine looks whether the run was cancelled."""
+"""How often a wait in a coroutine, or work that computes, looks whether the run was cancelled."""
 
 NoticeKind: TypeAlias = Literal["call_retried", "call_repaired", "call_finished", "warning"]
 
@@ -165,11 +165,30 @@ class CallLog:
         return len(self._calls)
 
 
+class Cancelled(Exception):
+    """The run was cancelled."""
+
+
 class CancelToken:
-    """Whether a run was cancelled. Safe to use from several threads; a token is never reset."""
+    """Whether a run was cancelled. Safe to use from several threads; a token is never reset.
+
+    ``ask`` is for a run that does all on its own thread: nothing looks whether it was cancelled while a step computes,
+    so that the step asks by ``check``.
+    """
 
     def __init__(self) -> None:
         self._event = threading.Event()
+        self._next_look = 0.0
+        self.ask: Callable[[], bool] = lambda: False
+
+    def check(self) -> None:
+        """Raise Cancelled where the run was cancelled. Cheap: what computes for long calls it between its pieces."""
+        if not self.cancelled and time.monotonic() >= self._next_look:
+            if self.ask():
+                self.cancel()
+            self._next_look = time.monotonic() + LOOK_AGAIN_S
+        if self.cancelled:
+            raise Cancelled
 
     def cancel(self) -> None:
         """Let no further call be made and end every wait."""

@@ -177,7 +177,7 @@ class AuditService:
             settings: Those of this audit; the workbench's where none are given.
             run_id: The id of the run if a new one begins.
             on_event: Receives each event after it was queued to be written.
-            cancelled: Asked again and again; once true, the audit ends after the current step.
+            cancelled: Asked again and again; once true, the audit ends, after the current step or within it.
 
         Raises:
             UnknownRecord: The case is not stored.

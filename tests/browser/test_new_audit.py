@@ -19,9 +19,9 @@ HOSTILE = (
 
 
 def long_audit() -> tuple[str, str]:
-    """Evidence and an answer that take the auditor some seconds."""
+    """Evidence and an answer that take the auditor a minute or more."""
     evidence = "\n".join(f"[{n}] Station {n} was opened in {1800 + n % 200} with {n} platforms." for n in range(1, 900))
-    told = (f"Station {n} was opened in {1801 + n % 200} with {n + 1} platforms [{n}]." for n in range(1, 250))
+    told = (f"Station {n} was opened in {1801 + n % 200} with {n + 1} platforms [{n}]." for n in range(1, 899))
     return evidence, " ".join(told)
 
 

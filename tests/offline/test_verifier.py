@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pytest
 
 import masis
+from masis.api.roles import build_roles
+from masis.audit import loop, run_control
+from masis.observers.observation import run_to_completion
+from masis.offline.matching.evidence_index import Assessment, EvidenceIndex
 from masis.schema.audit import ClaimCheck
-from masis.schema.case import Evidence
+from masis.schema.case import Case, Evidence
+from masis.settings import Settings
 from tests.offline.bridge import EVIDENCE, audited
 
 
@@ -99,3 +106,29 @@ def test_a_claim_too_long_to_be_compared_says_so() -> None:
     assert (check.verdict, check.support) == ("unverifiable", None)
     assert check.issue is not None
     assert "too long to be compared" in check.issue
+
+
+def test_an_offline_check_of_many_claims_ends_between_two_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    assessed: list[str] = []
+    assess = EvidenceIndex.assess
+
+    def counted(self: EvidenceIndex, claim: str, only: Collection[str] | None = None) -> Assessment:
+        if only is None:
+            assessed.append(claim)
+        return assess(self, claim, only)
+
+    monkeypatch.setattr(EvidenceIndex, "assess", counted)
+    monkeypatch.setattr(run_control, "LOOK_AGAIN_S", 0.0)
+    told = " ".join(f"Station {n} was opened in {1800 + n} [1]." for n in range(40))
+    case = Case.model_validate(
+        {
+            "id": "c",
+            "query": "When?",
+            "answer": told,
+            "evidence": [{"id": "1", "text": "Station 7 was opened in 1807."}],
+        }
+    )
+    work = loop.audit(case, build_roles(Settings()), Settings(), run_id="r1", cancelled=lambda: len(assessed) >= 5)
+    run = run_to_completion(work)
+    assert (run.termination_reason, run.total_iterations) == ("cancelled", 0)
+    assert len(assessed) == 5

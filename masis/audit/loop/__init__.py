@@ -34,10 +34,9 @@ def audit(
 ) -> Generator[Event, None, Run]:
     """Audit one case, yielding an event as each thing happens, and return the run.
 
-    ``cancelled`` is asked between steps, and while a step waits for a model; ``keep`` is handed the draft, each
-    iteration and, where a step may cost something, each step as it is finished; ``progress`` continues from what was
-    kept. A step that fails is recorded on the
-    run, never raised.
+    ``cancelled`` is asked between steps, while a step waits for a model, and between claims that are checked without
+    one; ``keep`` is handed the draft, each iteration and, where a step may cost something, each step as it is finished;
+    ``progress`` continues from what was kept. A step that fails is recorded on the run, never raised.
     """
     run = AuditRun(case, roles, settings, run_id, case_digest, cancelled, keep, clock or Clock())
     return (yield from run.run(progress or Progress()))

@@ -20,6 +20,7 @@ from masis.audit.loop.inputs import Clock, Events, Progress, Roles
 from masis.audit.loop.reporting import RunReporter, as_text
 from masis.audit.output_validation import passed
 from masis.audit.revision import NO_ACCUSATION, dropped
+from masis.audit.run_control import Cancelled
 from masis.errors import MAX_ITERATIONS_WARNING, StepError
 from masis.schema.audit import CitationAudit, ClaimReport, Critique, Draft, Evaluation, Issue, Revision
 from masis.schema.base import Unscored
@@ -33,10 +34,6 @@ T = TypeVar("T")
 
 POLL_S = 0.2
 """How often a waiting step emits the notices of its calls and looks whether the run was cancelled."""
-
-
-class Cancelled(Exception):
-    """The run was cancelled."""
 
 
 class AuditRun:
@@ -60,6 +57,8 @@ class AuditRun:
         self.case, self.case_digest, self.roles, self.settings = case, case_digest, roles, settings
         self.cancelled, self.keep, self.clock = cancelled, keep, clock
         self.control = roles.control
+        if not roles.waits:
+            self.control.cancellation.ask = cancelled
         self.reporter = RunReporter(run_id, case.id, clock, log_texts=settings.log_texts)
         self.step_ms: dict[str, float] = {}
         self.iterations: list[Iteration] = []

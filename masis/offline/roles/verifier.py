@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from masis.audit.assertions import sentence_claims
 from masis.audit.claims import Checked, one_check_each
+from masis.audit.run_control import CancelToken
 from masis.offline.matching.evidence_index import TOO_LONG, Assessment, EvidenceIndex
 from masis.offline.matching.key_points import (
     OFFLINE,
@@ -40,20 +42,27 @@ BETTER_BY = 0.15
 class OfflineVerifier:
     """An honest screen: it confirms where that is safe, accuses where it is precise, and abstains otherwise.
 
-    See docs/offline.md.
+    See docs/offline.md. A long answer takes seconds: between claims it looks whether the run was cancelled.
     """
 
-    languages: frozenset[str] | None = frozenset({"en"})
+    languages: ClassVar[frozenset[str] | None] = frozenset({"en"})
+
+    def __init__(self, cancellation: CancelToken | None = None) -> None:
+        self.cancellation = cancellation or CancelToken()
 
     def extract(self, answer: str, audit: CitationAudit, query: str) -> tuple[Claim, ...]:
         """Return a claim for each sentence that asserts something."""
         return sentence_claims(audit)
 
     def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
-        """Return one check for each claim, in order."""
+        """Return one check for each claim, in order. Raises Cancelled once the run was cancelled."""
         index = index_of(evidence)
         texts = {chunk.id: chunk.text for chunk in evidence}
-        return tuple(_check(claim, index, texts) for claim in claims)
+        checks = []
+        for claim in claims:
+            self.cancellation.check()
+            checks.append(_check(claim, index, texts))
+        return tuple(checks)
 
     def check(
         self, claims: Sequence[Claim], query: str, answer: str, evidence: Sequence[Evidence], *, completeness: bool
