@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -22,6 +22,14 @@ from masis.observers.observation import ScreeningStart, run_to_completion
 from masis.schema.screening import Abstract, Round, Screening, ScreeningEvent
 from masis.schema.wording import counted
 from masis.screening.critic import grader_for, study_type_weights
+from masis.screening.grading.question import (
+    PARTS,
+    Part,
+    concept_lines,
+    concepts_as_text,
+    question_of,
+    written_lines,
+)
 from masis.screening.rounds import round_loop
 from masis.screening.sources.retrievers import FixedSetRetriever, InMemoryRetriever
 from masis.screening.synthesis.prisma_svg import prisma_svg
@@ -30,9 +38,19 @@ from masis.settings import Settings, database_path
 Form = Literal["json", "csv", "ris", "svg"]
 
 
+def concept_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add an option for each part of the question."""
+    for part in reversed(PARTS):
+        other = ", or '' for none" if part == "comparison" else ""
+        text = f"The {part}, in place of what is read of the question{other}."
+        command = click.option(f"--{part}", metavar="TEXT", help=text)(command)
+    return command
+
+
 @click.command()
 @input_argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--question", "-q", required=True, help="What the evidence is to answer.")
+@concept_options
 @click.option(
     "--grader",
     "graders",
@@ -64,6 +82,7 @@ def screen(
     form: Form,
     db: Path | None,
     out: Path,
+    **concepts: str | None,
 ) -> None:
     """Screen abstracts for a question: grade them, round by round, until they suffice or nothing more can be found.
 
@@ -71,14 +90,18 @@ def screen(
     the question; what is found is graded for relevance, method, sample size and study type; where that is not enough,
     further rounds search with other words for what was missing. Rounds are shown on stderr.
 
+    The question is read as concepts: population, intervention, comparison, outcome. Set those that are read wrong;
+    commas separate concepts, an equals sign gives another name for one.
+
     \b
       masis screen export.ris -q "Does metformin reduce mortality in heart failure?" --out screening.json
+      masis screen export.ris -q "Is statin therapy worth it after a stroke?" --outcome "recurrence = second stroke"
       masis screen found.jsonl -q "Does exercise help low back pain?" --all --format csv > log.csv
 
     Exit code 0: screened, whatever came of it; "decision" says whether the evidence suffices. 1: records that could not
     be read, or no source or grader that could be asked; the rest is screened. 2: wrong use. 130: stopped.
     """  # noqa: D301 (click reads the backspace)
-    settings = _settings(graders, retrieve, assignments)
+    settings = _with_concepts(_settings(graders, retrieve, assignments), concepts)
     control = RunControl(RunBudget(call_s=settings.call_deadline_s))
     grader = grader_for(settings, control)  # before anything is read: a model that can't be asked is wrong use
     if not question.strip():
@@ -173,6 +196,16 @@ def _settings(graders: Iterable[str], retrieve: int | None, assignments: Iterabl
     return chosen_settings((), named)
 
 
+def _with_concepts(settings: Settings, concepts: Mapping[str, str | None]) -> Settings:
+    """The settings with the concepts that options set, over those that the settings hold."""
+    named: dict[Part, str] = {part: text for part in PARTS if (text := concepts.get(part)) is not None}
+    lines = written_lines(concept_lines(settings.screening_concepts) | named)
+    try:
+        return settings.as_told({"screening_concepts": lines}) if named else settings
+    except ValueError as error:
+        raise click.UsageError("the concepts are too long: at most 10,000 characters together.") from error
+
+
 def _read(files: Iterable[Path], errors: ErrorReport) -> Iterator[Abstract]:
     for file in files:
         try:
@@ -211,6 +244,8 @@ def _watched(work: round_loop.ScreeningSteps) -> Screening:
 
 def _show_result(found: Screening) -> None:
     """Show the rounds as a table, the outcome and its reasons."""
+    asked = question_of(found.question, found.settings)
+    say("; ".join(f"{part}: {text or 'none'}" for part, text in concepts_as_text(asked).items()))
     say("round  found  new  keep  more  discard  average  required  decision")
     for each in found.rounds:
         say(_row(each))

@@ -7,7 +7,7 @@ works is in ``masis.screening``.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import BinaryIO, NamedTuple
 
@@ -36,6 +36,7 @@ from masis.screening.demo import CORPUS as DEMO_CORPUS
 from masis.screening.demo import demo_abstracts
 from masis.screening.grading.cache import CachingGrader
 from masis.screening.grading.grader import Grader
+from masis.screening.grading.question import Part, changed_lines
 from masis.screening.handover import case_from_screening
 from masis.screening.rounds import round_loop
 from masis.screening.rounds.drift import Drift, drift
@@ -80,6 +81,14 @@ class OpenedScreening(NamedTuple):
     abstracts: dict[str, Abstract]
     summary: ScreeningSummary
     synthesis: Synthesis
+
+
+class ScreeningPlan(NamedTuple):
+    """What a screening is made with."""
+
+    question: str
+    sources: tuple[str, ...]
+    settings: Settings
 
 
 class MemoryView(NamedTuple):
@@ -289,6 +298,22 @@ class ScreeningService:
                 self._store.screenings.keep(further, finished)
             self._store.screenings.abandon(further, "It goes on from a finished screening with further rounds.")
         return further
+
+    def plan_again(self, screening_id: str, concepts: Mapping[Part, str]) -> ScreeningPlan:
+        """Return what a new screening takes to ask an earlier one's question with other concepts.
+
+        Question, sources, criteria and settings are those of the earlier one. ``concepts`` holds the parts as a person
+        wants them; one that is as read of the question keeps following it. Raises UnknownRecord, Removed, and
+        InputError where the sources are no longer here.
+        """
+        begun = self._store.screenings.progress(screening_id)
+        changed = {
+            "screening_concepts": changed_lines(begun.question, concepts),
+            "screening_least_rounds": self._settings.screening_least_rounds,  # further rounds raise it
+        }
+        settings = self._settings.as_told(begun.settings | changed)
+        self.sources(begun.sources, settings)
+        return ScreeningPlan(begun.question, begun.sources, settings)
 
     def search_further(
         self,

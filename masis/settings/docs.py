@@ -332,6 +332,10 @@ GROUPS = (
                 "Criteria of the team, a line each: 'include: adults', 'exclude: no control group'.",
                 "shown with the result, and offered as reasons to people; no machine judges by them",
             ),
+            "screening_concepts": SettingDoc(
+                "Concepts of the question, a line each: 'population: adults', 'outcome: death = mortality, stroke'.",
+                "they take the place of what is read of the question; for one screening, not for a workbench",
+            ),
             "screening_pubmed_email": SettingDoc(
                 "The e-mail address PubMed may write to about searches made here; it asks for one.",
                 "PubMed asks who searches",

@@ -115,6 +115,7 @@ class Settings(Record):
     screening_memory: bool = False
     screening_memory_bound: Annotated[float, Field(ge=0, le=0.1)] = 0.05
     screening_criteria: Annotated[str, Field(max_length=10_000)] = ""
+    screening_concepts: Annotated[str, Field(max_length=10_000)] = ""
     screening_pubmed_email: str = ""
     screening_pubmed_address: str = "https://eutils.ncbi.nlm.nih.gov/entrez/eutils"
 

@@ -149,3 +149,21 @@ def test_what_is_stored_is_remembered_and_moves_the_next_screening_where_memory_
     found = Screening.model_validate_json(on.stdout)
     assert found.thresholds.adapted_by < 0
     assert found.thresholds.required_average[0] < 0.70
+
+
+def test_concepts_that_options_name_take_the_place_of_what_was_read(masis: Masis) -> None:
+    asked = ("screen", FILE, "-q", QUESTION, "--retrieve", "10", "--population", "adults", "--comparison", "")
+    result = masis(*asked)
+    assert result.exit_code == 0, result.stderr
+    found = Screening.model_validate_json(result.stdout)
+    assert found.settings["screening_concepts"] == "population: adults\ncomparison:"
+    assert "population: adults; intervention: velotarine; comparison: none" in result.stderr
+    read = masis("screen", FILE, "-q", f"{QUESTION}\noutcome: death", "--retrieve", "10", "--format", "csv")
+    assert next(csv.DictReader(io.StringIO(read.stdout)))["concepts"].endswith("outcome: death")
+
+
+def test_concepts_too_long_to_keep_are_wrong_use(masis: Masis) -> None:
+    long = ["--population", "x, " * 700, "--outcome", "y, " * 700, "--intervention", "z, " * 700]
+    result = masis("screen", FILE, "-q", QUESTION, *long, "--comparison", "w, " * 2_000)
+    assert result.exit_code == 2
+    assert "too long" in result.stderr

@@ -12,9 +12,11 @@ from streamlit.testing.v1 import AppTest
 
 from masis.screening.demo import CORPUS, demo_abstracts, demo_questions
 from masis.services import Workbench, app_root
+from masis.store.reviews.drafts import NOBODY_YET
 from masis.ui.jobs.job_queue import JobQueue
 from masis.ui.jobs.screening_jobs import ScreeningJobs
 from masis.ui.jobs.served_jobs import screening_jobs
+from masis.ui.screening.form import SUBJECT
 from masis.ui.shell import served_database
 from tests.reviewing import ADA
 from tests.ui.conftest import texts
@@ -256,3 +258,43 @@ def test_a_finished_screening_is_searched_further_on_the_page(workbench: Workben
     _until(lambda: workbench.store.screenings.summary(further).state == "finished")
     first, found = (workbench.screenings.open(each).machine for each in ("ery", further))
     assert found.rounds[: len(first.rounds)] == first.rounds
+
+
+def test_a_result_shows_its_concepts_and_screens_again_with_others(workbench: Workbench) -> None:
+    app = page(screening="b12")
+    assert "proton pump inhibitors develop vitamin B12 deficiency" in texts(app)
+    assert "set by a person" not in texts(app)
+    app.text_input(key="again-b12-population").set_value("adults")
+    app.text_input(key="again-b12-intervention").set_value("proton pump inhibitors = omeprazole")
+    app.text_input(key="again-b12-outcome").set_value("vitamin B12 deficiency")
+    press(app, "screen-again")
+    again = shown(app, "screening")
+    assert again not in ("", "b12")
+    _until(lambda: screening_jobs().job(again) is None)
+    _until(lambda: workbench.store.screenings.summary(again).state == "finished")
+    first, found = (workbench.screenings.open(each).machine for each in ("b12", again))
+    assert found.question == first.question
+    assert found.rounds[0].queries[0].text == "proton pump inhibitors vitamin B12 deficiency in adults"
+    assert found.settings["screening_retrieve"] == first.settings["screening_retrieve"]
+    assert "set by a person" in texts(page(screening=again))
+
+
+def test_screening_again_without_its_sources_says_so_and_starts_nothing(workbench: Workbench) -> None:
+    workbench.store.corpora.remove(CORPUS)
+    app = page(screening="b12")
+    press(app, "screen-again")
+    assert shown(app, "screening") == "b12"
+    assert "demo" in "\n".join(error.value for error in app.error)
+
+
+def test_the_form_keeps_concepts_until_they_are_put_back_or_another_question_is_taken(workbench: Workbench) -> None:
+    settings = {"screening_concepts": "population: adults"}
+    workbench.store.drafts.save_all(NOBODY_YET, SUBJECT, {"question": ASKED["b12"].question, "settings": settings})
+    app = page()
+    press(app, "screening-concepts-reset")
+    assert workbench.store.drafts.load(NOBODY_YET, SUBJECT)["settings"]["screening_concepts"] == ""
+    assert not [button for button in app.button if button.key == "screening-concepts-reset"]
+    workbench.store.drafts.save_all(NOBODY_YET, SUBJECT, {"question": ASKED["b12"].question, "settings": settings})
+    app = page()
+    app.selectbox(key="screening-demo-question").set_value(ASKED["htn"].question).run()
+    assert workbench.store.drafts.load(NOBODY_YET, SUBJECT)["settings"]["screening_concepts"] == ""

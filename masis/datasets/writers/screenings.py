@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 from masis.datasets.writers.lines import csv_line, escape_formula
 from masis.schema.screening import Abstract, Grade, Recommendation, Screening
 from masis.screening.grading import rubric
+from masis.screening.grading.question import concepts_as_text, question_of
 from masis.screening.synthesis.findings import DIRECTION_NAMES, finding
 
 _REASONS = ("relevance_score", "methodology_score", "sample_size_adequate", "study_type", "recommendation")
@@ -21,6 +22,7 @@ COLUMNS = (
     *("quality", "study_type", "study_type_confidence", "design", "study_size", "study_size_unit"),
     *("sample_size_adequate", "judged_by", "agreement", "overridden", "unscored", "direction", "finding"),
     *(f"why_{name}" for name in _REASONS),
+    "concepts",
 )
 """The columns of the screening log as CSV."""
 
@@ -41,6 +43,7 @@ def _row(screening: Screening, grade: Grade, abstract: Abstract | None, number: 
     record = abstract or Abstract(id=grade.abstract_id)
     found = finding(screening.question, record) if grade.recommendation == "keep" else None
     size = grade.study_size
+    concepts = concepts_as_text(question_of(screening.question, screening.settings))
     return {
         "question": screening.question,
         "screening": screening.id,
@@ -74,6 +77,7 @@ def _row(screening: Screening, grade: Grade, abstract: Abstract | None, number: 
         "unscored": None if grade.unscored is None else grade.unscored.reason,
         "direction": None if found is None else DIRECTION_NAMES[found.direction],
         "finding": None if found is None or found.words is None else found.words.text,
+        "concepts": "; ".join(f"{part}: {text}" for part, text in concepts.items() if text),
     } | {f"why_{name}": grade.reasons[name].text if name in grade.reasons else None for name in _REASONS}
 
 

@@ -147,7 +147,7 @@ def retriever_node(retrievers: Sequence[Source], settings: Settings | None = Non
             "retrieved": [each.id for each in found.abstracts],
             "queries": [each.model_dump(mode="json") for each in searched],
         }
-        if any(each.text == question for each in searched):
+        if any(each.text == queries.searched_text(question) for each in searched):
             update["listed"] = update["retrieved"]
         return update | ({"metrics": {"warnings": list(found.warnings)}} if found.warnings else {})
 

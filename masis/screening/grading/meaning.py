@@ -28,7 +28,7 @@ from masis.schema.screening import Abstract, Reason
 from masis.screening.grading import rubric
 from masis.screening.grading.designs import cues
 from masis.screening.grading.question import Question
-from masis.screening.grading.relevance import Relevance, relevance
+from masis.screening.grading.relevance import Relevance, relevance, without_words
 from masis.screening.grading.wording import LONGEST_READ
 
 LIKE = 0.60
@@ -57,6 +57,8 @@ def relevance_by_meaning(question: Question, abstract: Abstract) -> Relevance:
         return Relevance(None, in_words.met, Reason(text=text), unmatched=True)
     likeness = likeness_of(question.text, abstract)
     score, why = _joined(question, abstract, in_words, likeness)
+    if left_open := without_words(question):  # what could not be looked for may be missing: never kept on the rest
+        score, why = min(score, rubric.KEEP_RELEVANCE - 0.01), f"{why} {left_open}".strip()
     reason = Reason(text=f"{in_words.reason.text} {why}".strip(), words=in_words.reason.words)
     return Relevance(score, in_words.met, reason)
 

@@ -93,7 +93,7 @@ def _judged(
     return SizeAdequacy(enough, Reason(text=text, words=words))
 
 
-VERSION = "5"
+VERSION = "6"
 """Raised whenever the rules of offline grading change; recorded with every grade."""
 
 

@@ -4,12 +4,23 @@
 (what comes of it) and *heart failure* (in whom): the P, I, C and O of a clinical question, recognised by the words
 around them. There is no grammar: a part that isn't recognised is ``topic``. How much a concept weighs follows from how
 rare its words are in medical abstracts (``rarity.json``, from ``tools/fit_term_rarity.py``).
+
+A person who knows better writes lines below the question, and they take the place of what was read of their part:
+
+    population: adults with heart failure
+    outcome: death = mortality, readmission
+    comparison:
+
+Commas separate concepts that must each be met, an equals sign gives another name for one, an empty line says that the
+question has no such part. A screening keeps the lines in its settings (``screening_concepts``).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -17,6 +28,8 @@ from typing import Literal, NamedTuple
 from masis.offline.text.tokens import Token, stem, tokens
 
 Part = Literal["population", "intervention", "comparison", "outcome", "topic"]
+PARTS: tuple[Part, ...] = ("population", "intervention", "comparison", "outcome")
+"""The parts that a person may write, in the order of PICO."""
 
 _HERE = Path(__file__).parent
 RARE = 0.75
@@ -25,6 +38,10 @@ LEAST_WEIGHT = 0.3
 """The least weight of a word that a question names, however common."""
 LONGEST_QUESTION = 2_000
 """Characters of a question: whoever pastes a page asks what its beginning asks."""
+LONGEST_CONCEPTS = 2_000
+"""Characters of one line of concepts."""
+MOST_CONCEPTS = 20
+"""Concepts of one part that are looked for."""
 _LONGEST_PHRASE = 5
 _LONGEST_CONCEPT = 3
 
@@ -79,10 +96,19 @@ class Concept(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A question and its concepts, in their order."""
+    """A question and its concepts, in their order.
+
+    ``text`` is what its meaning is taken from: the question, or the concepts where a person wrote any (``written``
+    names their parts).
+    """
 
     text: str
     concepts: tuple[Concept, ...]
+    written: tuple[Part, ...] = ()
+
+    def of_part(self, part: Part) -> tuple[Concept, ...]:
+        """Return the concepts of one part."""
+        return tuple(concept for concept in self.concepts if concept.part == part)
 
 
 @cache
@@ -116,15 +142,132 @@ def phrase_of(text: str) -> Phrase:
     return Phrase(text.strip(), tuple(token.stem for token in tokens(text)))
 
 
+_LINE = re.compile(r"^[ \t]*(population|intervention|comparison|outcome)[ \t]*:[ \t]*(.*)$", re.I | re.M)
+
+
+def concept_lines(text: str) -> dict[Part, str]:
+    """Return what the lines of concepts in a text say, by part; of two lines for one part the last one."""
+    found: dict[Part, str] = {}
+    for line in _LINE.finditer(text):
+        name = line.group(1).lower()
+        part = next(each for each in PARTS if each == name)
+        found[part] = " ".join(line.group(2)[:LONGEST_CONCEPTS].split())
+    return found
+
+
+def written_lines(concepts: Mapping[Part, str]) -> str:
+    """Return concepts by part as lines."""
+    return "\n".join(f"{part}: {' '.join(concepts[part].split())}".rstrip() for part in PARTS if part in concepts)
+
+
+def with_concepts(question: str, lines: str) -> str:
+    """Return the question with the lines of concepts below it, as graders and searches read it."""
+    written = written_lines(concept_lines(lines))
+    return f"{question}\n{written}" if written else question
+
+
+def question_of(question: str, settings: Mapping[str, object]) -> str:
+    """Return the question of a screening with the concepts that its stored settings hold."""
+    lines = settings.get("screening_concepts")
+    return with_concepts(question, lines) if isinstance(lines, str) else question
+
+
+def changed_lines(question: str, concepts: Mapping[Part, str]) -> str:
+    """Return, as lines, the concepts that differ from what is read of the question: the others follow it."""
+    read = concepts_as_text(question)
+    return written_lines({part: text for part, text in concepts.items() if " ".join(text.split()) != read[part]})
+
+
 @lru_cache(maxsize=256)
 def read_question(text: str) -> Question:
     """Return the concepts of a question. One without any that names something falls back to its framing words.
 
-    What stands behind ``LONGEST_QUESTION`` characters is not read.
+    Lines of concepts in the text take the place of what would be read of their parts. What stands behind
+    ``LONGEST_QUESTION`` characters of the question itself is not read.
     """
-    text = text[:LONGEST_QUESTION]
-    concepts = tuple(_concepts(text, framing=False)) or tuple(_concepts(text, framing=True))
-    return Question(text, concepts)
+    lines = concept_lines(text)
+    question = (_LINE.sub("", text).strip() if lines else text)[:LONGEST_QUESTION]
+    read = _read(question)
+    if not lines:
+        return Question(question, read)
+    concepts: list[Concept] = []
+    for part in PARTS:
+        if part in lines:
+            concepts.extend(_written(lines[part], part))
+        else:
+            concepts.extend(concept for concept in read if concept.part == part)
+    distinct = {(concept.stems or (concept.name,)): concept for concept in reversed(concepts)}
+    kept = tuple(reversed(distinct.values()))
+    return Question(_as_words(kept), kept, tuple(lines))
+
+
+def concepts_as_text(text: str) -> dict[Part, str]:
+    """Return what each part of a question holds, as a person would write it in a line of concepts.
+
+    What a line of the text says of a part stands as it was written.
+    """
+    question = read_question(_LINE.sub("", text).strip() if concept_lines(text) else text)
+    found: dict[Part, str] = dict.fromkeys(PARTS, "")
+    end, last = 0, ""
+    for concept in question.concepts:
+        start = question.text.find(concept.name, end)
+        together = concept.part == last and start >= end and not question.text[end:start].strip()
+        name = " ".join(concept.name.split())
+        before = found.get(concept.part, "")
+        found[concept.part] = f"{before}{' ' if together else ', '}{name}" if before else name
+        end, last = (start + len(concept.name), concept.part) if start >= end else (end, "")
+    return found | concept_lines(text)
+
+
+def _read(text: str) -> tuple[Concept, ...]:
+    return tuple(_concepts(text, framing=False)) or tuple(_concepts(text, framing=True))
+
+
+def _written(line: str, part: Part) -> Iterator[Concept]:
+    """Yield the concepts of a person's line; one in letters that can't be looked for has no stems."""
+    found: list[Concept] = []
+    for piece in line.split(","):
+        names = [name.strip() for name in piece.split("=") if name.strip()]
+        if len(names) > 1:
+            found.append(_named(names, part))
+        elif names:
+            read = _read(names[0]) if _can_be_looked_for(names[0]) else ()
+            found.extend(concept._replace(part=part) for concept in read)
+            if not read:
+                found.append(Concept(names[0], part, (), (), 1.0, ()))
+    yield from found[:MOST_CONCEPTS]
+
+
+def _named(names: Sequence[str], part: Part) -> Concept:
+    """Return one concept with all of these names, and with the synonyms of each."""
+    phrases = [_content(name) for name in names if _can_be_looked_for(name)]
+    phrases = [phrase for phrase in phrases if phrase.stems]
+    if not phrases:
+        return Concept(names[0], part, (), (), 1.0, ())
+    first, *others = phrases
+    known = [other for phrase in phrases for other in synonyms().get(phrase.stems, ())]
+    rarities = tuple(max(LEAST_WEIGHT, rarity(root)) for root in first.stems)
+    also = {other.stems: other for other in (*others, *known) if other.stems != first.stems}
+    return Concept(first.text, part, first.stems, rarities, max(rarities), tuple(also.values()))
+
+
+def _content(text: str) -> Phrase:
+    """Return a phrase with the stems of the words that name something, of all its words where none does."""
+    words = tokens(text)
+    naming = [word for word in words if word.weight > 0]
+    return Phrase(text, tuple(word.stem for word in naming or words))
+
+
+def _can_be_looked_for(text: str) -> bool:
+    """Return whether a text has a letter that English abstracts are written in, or a digit."""
+    return any(char.isdigit() or (char.isalpha() and "LATIN" in unicodedata.name(char, "")) for char in text)
+
+
+def _as_words(concepts: Sequence[Concept]) -> str:
+    """Return concepts as a question in a few words, in the order of a title: what, against what, for what, in whom."""
+    leads = {"intervention": "", "comparison": "versus ", "outcome": "", "population": "in "}
+    named = {part: " ".join(concept.name for concept in concepts if concept.part == part) for part in leads}
+    return " ".join(f"{lead}{named[part]}" for part, lead in leads.items() if named[part])
 
 
 class _Piece(NamedTuple):

@@ -93,10 +93,19 @@ def relevance(question: Question, abstract: Abstract) -> Relevance:
     if not (abstract.title.strip() or abstract.text.strip()):
         return Relevance(None, (), Reason(text="There is neither a title nor a text to read."))
     read = read_abstract(abstract)
-    met = tuple(_met(concept, read, _also_written(concept, read)) for concept in question.concepts)
+    looked_for = [concept for concept in question.concepts if concept.stems]
+    if not looked_for:
+        return Relevance(None, (), Reason(text=without_words(question)), unmatched=True)
+    met = tuple(_met(concept, read, _also_written(concept, read)) for concept in looked_for)
     weight = sum(each.concept.weight for each in met)
     mean = math.exp(sum(each.concept.weight * math.log(max(MISSING, each.share)) for each in met) / weight)
     return Relevance(_rescaled(mean), met, _reason(met))
+
+
+def without_words(question: Question) -> str:
+    """Say which concepts have no word that could be looked for in an English abstract; empty where all have."""
+    named = ", ".join(f"{each.name} ({each.part})" for each in question.concepts if not each.stems)
+    return f"Not matched: {named}, which holds no word that could be looked for." if named else ""
 
 
 def _rescaled(mean: float) -> float:

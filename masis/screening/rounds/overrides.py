@@ -27,6 +27,7 @@ from masis.schema.screening import (
 from masis.schema.wording import counted
 from masis.screening.grading import rubric
 from masis.screening.grading.hierarchy import designs_asked_about, place_design
+from masis.screening.grading.question import question_of
 from masis.screening.grading.recommendation import quality_of, recommend, with_prior_floor
 from masis.screening.rounds.prisma_flow import flow
 from masis.screening.rounds.ruling import judged, ruling
@@ -143,11 +144,12 @@ def apply_review(
     """
     effective = effective_overrides(overrides)
     abstracts = abstracts or {}
+    asked = question_of(screening.question, screening.settings)
     grades = tuple(
         apply_overrides(
             grade,
             effective.get(grade.abstract_id, {}),
-            question=screening.question,
+            question=asked,
             abstract=abstracts.get(grade.abstract_id),
         )
         for grade in screening.grades

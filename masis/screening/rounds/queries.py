@@ -76,8 +76,16 @@ _ENOUGH_OF_A_DESIGN = 3
 
 
 def first_queries(question: str) -> tuple[Query, ...]:
-    """Return the question itself."""
-    return (Query(text=question, why="The question as it was asked."),)
+    """Return the question itself; where a person wrote its concepts, these."""
+    text = searched_text(question)
+    why = "The question as it was asked." if text == question else "The concepts of the question, as a person set them."
+    return (Query(text=text, why=why),)
+
+
+def searched_text(question: str) -> str:
+    """Return the words that the first search asks for."""
+    parsed = read_question(question)
+    return parsed.text if parsed.written and parsed.text else question
 
 
 def find_gaps(question: str, seen: Sequence[GradedAbstract], year: int | None = None) -> tuple[Gap, ...]:
@@ -121,6 +129,7 @@ def next_queries(
     """
     parsed = read_question(question)
     base = " ".join(concept.name for concept in parsed.concepts) or question
+    question = searched_text(question)
     done = list(tried)
     asked = {_key(query) for query in done if not query.offset}
     queries: list[Query] = []
@@ -188,10 +197,11 @@ def _unmet(parsed: Question, seen: Sequence[GradedAbstract]) -> list[Gap]:
     for each in near:
         for index, found in enumerate(relevance(parsed, each.abstract).met):
             met[index] += found.share >= rubric.KEEP_RELEVANCE
-    least = min(range(len(parsed.concepts)), key=lambda index: met[index], default=None)
+    looked_for = [concept for concept in parsed.concepts if concept.stems]
+    least = min(range(len(looked_for)), key=lambda index: met[index], default=None)
     if least is None or 2 * met[least] >= len(near):
         return []
-    concept = parsed.concepts[least]
+    concept = looked_for[least]
     what = f"Concept: only {met[least]} of {len(near)} name “{concept.name}” ({concept.part})."
     if concept.others:
         return [Gap(what, (), "concept", only=_renamed(parsed, [concept]))]

@@ -32,6 +32,7 @@ from masis.schema.screening import (
 )
 from masis.screening.grading import rubric
 from masis.screening.grading.grader import Grader, unscored_grade
+from masis.screening.grading.question import with_concepts
 from masis.screening.rounds import queries, ruling
 from masis.screening.rounds.prisma_flow import flow
 from masis.screening.rounds.ruling import relevant_words
@@ -172,6 +173,11 @@ class _ScreeningRun:
     warnings: list[str] = field(default_factory=list)
     seq: int = 0
 
+    @property
+    def asked(self) -> str:
+        """The question with the concepts that a person wrote, as graders and searches read it."""
+        return with_concepts(self.question, self.settings.screening_concepts)
+
     def run(self, progress: ResumePoint) -> ScreeningSteps:
         started_at = self.now()
         self.pool.by_title = self.read_on
@@ -264,11 +270,12 @@ class _ScreeningRun:
 
     def _queries(self) -> tuple[Query, ...]:
         if not self.rounds:
-            return queries.first_queries(self.question)
-        own = [each for each in self.rounds if any(query.text == self.question for query in each.queries)]
+            return queries.first_queries(self.asked)
+        first = queries.searched_text(self.asked)
+        own = [each for each in self.rounds if any(query.text == first for query in each.queries)]
         listed = [self.grades[abstract_id] for abstract_id in own[-1].retrieved] if own else []
         return queries.next_queries(
-            self.question,
+            self.asked,
             self._gaps(),
             [query for each in self.rounds for query in each.queries],
             self.limit,
@@ -278,14 +285,14 @@ class _ScreeningRun:
     def _gaps(self) -> tuple[queries.Gap, ...]:
         """Return what is missing in everything found so far."""
         seen = tuple(queries.GradedAbstract(self.pool.by_id[each], grade) for each, grade in self.grades.items())
-        return queries.find_gaps(self.question, seen, year_of(self.now()))
+        return queries.find_gaps(self.asked, seen, year_of(self.now()))
 
     def _grade(self, abstracts: Sequence[Abstract], number: int) -> Generator[ScreeningEvent, None, tuple[Grade, ...]]:
         graded: list[Grade] = []
         for start in range(0, len(abstracts), BATCH):
             self._stop_if_cancelled()
             batch = abstracts[start : start + BATCH]
-            found = one_grade_each(self.grader, self.question, batch)
+            found = one_grade_each(self.grader, self.asked, batch)
             graded.extend(found)
             self.grades.update({grade.abstract_id: grade for grade in found})
             data = {"done": len(graded), "of": len(abstracts)}

@@ -20,7 +20,8 @@ class Column(TypedDict):
 
 
 class Cell(TypedDict, total=False):
-    """What a cell holds, drawn in this order: a score with its bar, text (a link with ``href``), labels, small lines.
+    """What a cell holds, drawn in this order: a score with its bar, text (a link with ``href``), labels, a quotation,
+    small lines. A quotation takes as many lines as it needs; a small line of the main column is cut at its end.
 
     ``open`` is what the table returns when the link is clicked; ``current`` says that the link leads to what is open.
     """
@@ -31,6 +32,7 @@ class Cell(TypedDict, total=False):
     open: str
     current: bool
     pills: Sequence[LabelData]
+    quote: str
     below: Sequence[str]
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from masis.errors import UnknownRecord
+from masis.screening.grading.question import Part
 from masis.screening.rounds.round_loop import new_screening_id
 from masis.services import Actor
 from masis.settings import Settings
@@ -32,6 +35,12 @@ class ScreeningJobs:
     def search_further(self, actor: Actor, screening_id: str, rounds: int) -> str:
         """Search further for a finished screening; returns the id of the new one. Raises MasisError."""
         return self.resume(actor, self._workbench.screenings.begin_further(actor, screening_id, rounds))
+
+    def screen_again(self, actor: Actor, screening_id: str, concepts: Mapping[Part, str]) -> str:
+        """Screen a question again with other concepts; returns the id of the new screening. Raises MasisError."""
+        self._workbench.access.require(actor, "audit")
+        plan = self._workbench.screenings.plan_again(screening_id, concepts)
+        return self.start(actor, plan.question, plan.sources, plan.settings)
 
     def job(self, screening_id: str) -> Job | None:
         """The job of a screening that waits or runs in this server."""

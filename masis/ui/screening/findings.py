@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import Any
 
 import altair as alt
@@ -25,8 +24,6 @@ from masis.ui.shell.wording import Tone, Word, escaped, label
 SIGN: dict[Direction, str] = {"effect": "▲", "no_clear_effect": "◄►", "opposite": "▼", "unclear": "?"}
 """The signs of an effect direction plot (Boon and Thomson, Res Synth Methods 2021;12:29)."""
 LONGEST_TITLE = 140
-LINE = 110
-"""A line below a title does not wrap by itself."""
 
 
 def show_findings(opened: OpenedScreening) -> None:
@@ -69,7 +66,7 @@ def finding_row(opened: OpenedScreening, found: Finding) -> Row:
             "text": study_name(abstract),
             "href": link("screening", screening=opened.screening.id, abstract=found.abstract_id),
             "open": found.abstract_id,
-            "below": textwrap.wrap(said, LINE),
+            "quote": " ".join(said.split()),
         },
         {"pills": [label(Word(f"{SIGN[found.direction]} {DIRECTION_NAMES[found.direction]}", TONES[found.direction]))]},
         {"text": _design(grade), "below": [size_words(grade) or "size not reported"] if grade else []},

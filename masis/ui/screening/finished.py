@@ -18,6 +18,7 @@ from masis.services import Actor, Workbench
 from masis.services.screening import OpenedScreening
 from masis.ui.jobs.served_jobs import audit_jobs, screening_jobs
 from masis.ui.review.decision_form import LONGEST_NAME
+from masis.ui.screening.concepts import change_concepts, show_concepts
 from masis.ui.screening.findings import criterion_reasons, show_criteria, show_findings, show_flow
 from masis.ui.screening.result import abstracts, head, opened_abstract, rounds
 from masis.ui.screening.wording import FIELD, OUTCOME, RECOMMENDATION, RECOMMENDATIONS, SUFFICIENCY, value_words
@@ -175,8 +176,11 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
     opened = _opened(str(workbench.database), screening_id, workbench.screenings.summary(screening_id).version)
     screening = opened.screening
     head(screening)
+    show_concepts(screening)
     with st.container(horizontal=True, vertical_alignment="center"):
         _hand_over(opened)
+        with st.popover("Change the concepts", icon=":material/edit:"):
+            change_concepts(screening)
         with st.popover("Search further", icon=":material/travel_explore:"):
             _further(screening)
         with st.popover("Export", icon=":material/download:"):

@@ -47,6 +47,7 @@ TUNABLE = (
     Tunable("screening_max_rounds", "Most rounds", "How often it searches again before it gives up.", 1, 8),
 )
 MEMORY, GRADERS, CRITERIA = "screening_memory", "screening_graders", "screening_criteria"
+CONCEPTS = "screening_concepts"
 LONGEST_CRITERIA = 10_000
 
 
@@ -149,6 +150,8 @@ def settings_of(base: Settings, changes: Mapping[str, Any]) -> Settings:
         valid[MEMORY] = changes[MEMORY]
     if isinstance(criteria := changes.get(CRITERIA), str) and len(criteria) <= LONGEST_CRITERIA:
         valid[CRITERIA] = criteria
+    if isinstance(concepts := changes.get(CONCEPTS), str) and len(concepts) <= LONGEST_CRITERIA:
+        valid[CONCEPTS] = concepts
     if isinstance(graders := changes.get(GRADERS), str) and graders.strip(" ,"):
         valid[GRADERS] = graders
     return base.model_copy(update=valid)

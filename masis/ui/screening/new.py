@@ -11,6 +11,7 @@ from masis.errors import InputError, MasisError
 from masis.schema.screening import Abstract
 from masis.schema.wording import counted
 from masis.screening.demo import CORPUS, demo_questions
+from masis.screening.rounds.queries import searched_text
 from masis.services import Workbench
 from masis.services.records import CorpusSummary
 from masis.services.screening import CORPUS as CORPUS_PREFIX
@@ -18,7 +19,9 @@ from masis.services.screening import PUBMED
 from masis.settings import Settings
 from masis.ui.components import registered
 from masis.ui.jobs.served_jobs import screening_jobs
+from masis.ui.screening.concepts import asked, show_concept_fields
 from masis.ui.screening.form import (
+    CONCEPTS,
     CRITERIA,
     GRADERS,
     LONGEST_CRITERIA,
@@ -81,6 +84,7 @@ def show_form(workbench: Workbench) -> None:
         with st.container():
             if any(each.name == CORPUS for each in corpora):
                 _demo_questions()
+        show_concept_fields(form)
         _criteria(workbench, form)
         _sources(form, corpora, sources)
         _settings(workbench, form)
@@ -139,7 +143,7 @@ def _first(workbench: Workbench, form: ScreeningForm, sources: tuple[str, ...]) 
     names = [each.removeprefix(CORPUS_PREFIX) for each in sources if each != PUBMED]
     if not names:
         return None
-    return workbench.corpora.search(names[0], form.question, FIRST_SHOWN)
+    return workbench.corpora.search(names[0], searched_text(asked(form)), FIRST_SHOWN)
 
 
 def _demo_questions() -> None:
@@ -312,7 +316,7 @@ def _take_demo_question() -> None:
             replaced=True,
             question=found.question,
             sources=(corpus_source(CORPUS),),
-            settings={**form.settings, "screening_retrieve": found.retrieve},
+            settings={**form.settings, "screening_retrieve": found.retrieve, CONCEPTS: ""},
         )
 
 

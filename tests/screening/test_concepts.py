@@ -1,0 +1,161 @@
+"""The concepts of a question as a person writes them: they take the place of what was read, everywhere."""
+
+from __future__ import annotations
+
+import pytest
+
+from masis.observers.observation import run_to_completion
+from masis.schema.screening import Abstract, Screening
+from masis.screening.demo import demo_questions
+from masis.screening.grading.meaning import relevance_by_meaning
+from masis.screening.grading.offline_grader import offline_grader
+from masis.screening.grading.question import (
+    MOST_CONCEPTS,
+    PARTS,
+    changed_lines,
+    concept_lines,
+    concepts_as_text,
+    question_of,
+    read_question,
+    with_concepts,
+    written_lines,
+)
+from masis.screening.grading.relevance import relevance
+from masis.screening.rounds.queries import first_queries, searched_text
+from masis.screening.rounds.round_loop import screen
+from masis.settings import Settings
+from tests.screening.scripted import ScriptedGrader, ScriptedSource, abstracts
+
+QUESTION = "Do adults on long-term proton pump inhibitors develop vitamin B12 deficiency?"
+TRIAL = Abstract(
+    id="a",
+    title="Early physiotherapy after stroke: a randomised trial",
+    text="We randomly assigned 200 patients with stroke to early physiotherapy or usual care. Walking improved more.",
+)
+
+
+def names(text: str, part: str) -> list[str]:
+    return [concept.name for concept in read_question(text).concepts if concept.part == part]
+
+
+@pytest.mark.parametrize("question", [each.question for each in demo_questions()])
+def test_what_was_read_written_back_unchanged_is_read_the_same(question: str) -> None:
+    shown = concepts_as_text(question)
+    again = read_question(with_concepts(question, written_lines(shown)))
+    assert {concept.stems for concept in again.concepts} == {each.stems for each in read_question(question).concepts}
+    assert changed_lines(question, shown) == "", "what nobody changed follows the question"
+
+
+def test_a_line_takes_the_place_of_its_part_and_the_others_stay_as_read() -> None:
+    text = with_concepts(QUESTION, "population: adults\nintervention: proton pump inhibitors")
+    assert names(text, "population") == ["adults"]
+    assert names(text, "intervention") == ["proton pump inhibitors"]
+    assert "vitamin B12" in names(text, "outcome")
+    assert read_question(text).written == ("population", "intervention")
+    assert names(text, "outcome").count("proton pump inhibitors") == 0, "a concept stands in one part"
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("Population :  adults ", {"population": "adults"}),
+        ("OUTCOME: death", {"outcome": "death"}),
+        ("comparison:", {"comparison": ""}),
+        ("outcome: death\noutcome: stroke", {"outcome": "stroke"}),
+        ("  intervention:\taspirin   and  more", {"intervention": "aspirin and more"}),
+        ("populations: adults", {}),
+        ("the population: adults", {}),
+        ("nothing", {}),
+        ("", {}),
+        ("population: a: b", {"population": "a: b"}),
+    ],
+)
+def test_lines_of_concepts_are_read(lines: str, expected: dict[str, str]) -> None:
+    assert concept_lines(lines) == expected
+
+
+def test_an_empty_line_says_that_there_is_no_such_part() -> None:
+    text = with_concepts("Is aspirin better than ibuprofen for pain?", "comparison:")
+    assert names(text, "comparison") == []
+    assert concepts_as_text(text)["comparison"] == ""
+
+
+def test_an_equals_sign_gives_another_name_for_one_concept() -> None:
+    text = "Does it help?\nintervention: bloxatide = BLX-7, early physiotherapy = mobilisation"
+    first, second = read_question(text).of_part("intervention")
+    assert [other.text for other in first.others] == ["BLX-7"]
+    assert "mobilisation" in [other.text for other in second.others]
+    met = relevance(read_question(text), Abstract(id="a", title="BLX-7 and mobilisation", text="BLX-7.")).met
+    assert [each.share for each in met] == [1.0, 1.0]
+
+
+def test_a_known_synonym_counts_for_what_a_person_writes() -> None:
+    text = "Does it help?\npopulation: people after a heart attack"
+    found = relevance(read_question(text), Abstract(id="a", title="Acute myocardial infarction", text="Trial."))
+    assert any(each.concept.name == "heart attack" and each.share == 1.0 for each in found.met)
+
+
+@pytest.mark.parametrize(
+    ("lines", "relevant"),
+    [
+        ("population: stroke\nintervention: physiotherapy\noutcome: walking", True),
+        ("population: stroke = cerebral infarction\nintervention: physical therapy = physiotherapy\noutcome:", True),
+        ("population: asthma\nintervention: inhaled corticosteroids\noutcome: exacerbations", False),
+        ("population: children with epilepsy\nintervention: ketogenic diet\noutcome: seizures", False),
+    ],
+)
+def test_relevance_is_judged_by_what_a_person_wrote(lines: str, relevant: bool) -> None:
+    """The question alone is about something else: its meaning counts no more than its words."""
+    for question in ("Does it work?", "Does early physiotherapy improve walking after stroke?"):
+        score = relevance_by_meaning(read_question(with_concepts(question, lines)), TRIAL).score
+        assert score is not None
+        assert (score >= 0.5) is relevant
+
+
+@pytest.mark.parametrize(
+    "concept", ["高血压", "деменция", "ดื้อยา", "고혈압", "الصرع", "उच्च रक्तचाप", "υπέρταση", "血圧", "סוכרת", "☃☃"]
+)
+def test_a_concept_that_cannot_be_looked_for_leaves_the_abstract_open_with_the_reason(concept: str) -> None:
+    question = with_concepts("Does early physiotherapy improve walking after stroke?", f"population: {concept}, stroke")
+    (grade,) = offline_grader().grade(question, [TRIAL])
+    assert (grade.recommendation, grade.rule) == ("needs_more", "borderline_relevance")
+    assert f"Not matched: {concept} (population)" in grade.reasons["relevance_score"].text
+    alone = "\n".join(f"{part}: {concept}" for part in PARTS)
+    (grade,) = offline_grader().grade(with_concepts("Helps it?", alone), [TRIAL])
+    assert (grade.recommendation, grade.rule) == ("needs_more", "unmatched")
+    assert concept in grade.reasons["recommendation"].text
+
+
+def test_searches_ask_for_the_concepts_that_a_person_wrote() -> None:
+    assert searched_text(QUESTION) == QUESTION
+    asked = with_concepts(QUESTION, "population: adults\nintervention: omeprazole\noutcome: vitamin B12 deficiency")
+    (query,) = first_queries(asked)
+    assert query.text == "omeprazole vitamin B12 deficiency in adults"
+    assert "as a person set them" in query.why
+
+
+def screened(concepts: str) -> tuple[Screening, ScriptedSource]:
+    source = ScriptedSource(abstracts("a", "b", "c"))
+    settings = Settings(screening_max_rounds=1, screening_concepts=concepts)
+    found = run_to_completion(screen("aspirin", [source], ScriptedGrader({}), settings, screening_id="s"))
+    return found, source
+
+
+def test_a_screening_keeps_the_concepts_it_was_made_with() -> None:
+    found, source = screened("population: adults\noutcome: headache")
+    assert source.queries == ["aspirin headache in adults"]
+    assert found.question == "aspirin"
+    again = Screening.model_validate_json(found.model_dump_json())
+    assert concepts_as_text(question_of(again.question, again.settings))["population"] == "adults"
+
+
+def test_a_screening_made_before_there_were_concepts_reads_as_its_question() -> None:
+    found, _ = screened("")
+    old = {name: value for name, value in found.settings.items() if name != "screening_concepts"}
+    assert question_of(found.question, old) == found.question == question_of(found.question, found.settings)
+
+
+def test_hostile_lines_are_bounded() -> None:
+    text = with_concepts("Does it help?", "population: " + "a1, " * 100_000)
+    assert len(read_question(text).concepts) <= MOST_CONCEPTS
+    assert concept_lines("population:" + " " * 100_000 + "x")["population"] in ("", "x")
