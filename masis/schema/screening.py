@@ -207,6 +207,19 @@ class Override(Record):
         return self
 
 
+class Agreement(Record):
+    """A person's word that the critic's grade of an abstract is right as it is: an entry, as an override is one.
+
+    ``agrees`` False takes back what the same person said before.
+    """
+
+    abstract_id: str
+    reviewer: str = Field(min_length=1, max_length=200)
+    at: str
+    agrees: bool = True
+    id: str | None = None
+
+
 class Query(Record):
     """What was searched for and why; ``aims_at`` names what was missing, ``offset`` where the list is read on.
 
@@ -313,6 +326,19 @@ class Thresholds(Record):
     discard_share: Share
     adapted_by: float = 0.0
     adapted_why: str = ""
+    own_average: tuple[Share, ...] = Field(
+        default=(),
+        exclude_if=lambda averages: not averages,  # so that an older record is written again as it was
+        description="the required averages before the acceptance memory changed them; empty where it did not",
+    )
+
+    @property
+    def before_memory(self) -> Thresholds:
+        """These thresholds without what the acceptance memory changed."""
+        own = self.own_average or self.required_average
+        return self.model_copy(
+            update={"required_average": own, "own_average": (), "adapted_by": 0.0, "adapted_why": ""}
+        )
 
     def required(self, number: int) -> float:
         """The average the kept abstracts of a round must reach; the last one stays."""
@@ -413,8 +439,9 @@ class ScreeningEvent(Record):
 
 # What people say about screenings: an append-only log whose entries form a hash chain, as decisions do.
 
-ScreeningEntryKind = Literal["override", "handed_over", "memory_reset", "redaction"]
-"""``override``: a person's word on a field of a grade, or the taking back of one; ``handed_over``: the kept set became
+ScreeningEntryKind = Literal["override", "agreement", "handed_over", "memory_reset", "redaction"]
+"""``override``: a person's word on a field of a grade, or the taking back of one; ``agreement``: a person's word that
+a grade is right as it is, or the taking back of one; ``handed_over``: the kept set became
 the evidence of a case; ``memory_reset``: what was accepted before no longer moves thresholds."""
 
 
@@ -439,6 +466,10 @@ class ScreeningDecision(Record):
     reviewer: str = Field(min_length=1, max_length=200)
     screening_id: str | None
     override: Override | None = None
+    agreement: Agreement | None = Field(
+        default=None,
+        exclude_if=lambda agreement: agreement is None,  # so that an older entry is written again as it was
+    )
     reason: str = ""
     machine_shown: tuple[str, ...] = ()
     token: str | None = None
@@ -453,11 +484,21 @@ class ScreeningDecision(Record):
             raise ValueError("an override says what is overridden, and nothing else does")
         if self.override is not None and self.override.reviewer != self.reviewer:
             raise ValueError("the override is by another reviewer than the entry")
-        if self.kind in ("override", "handed_over") and self.screening_id is None:
+        if (self.kind == "agreement") != (self.agreement is not None):
+            raise ValueError("an agreement says with which grade, and nothing else does")
+        if self.agreement is not None and self.agreement.reviewer != self.reviewer:
+            raise ValueError("the agreement is by another reviewer than the entry")
+        if self.kind in ("override", "agreement", "handed_over") and self.screening_id is None:
             raise ValueError(f"{self.kind!r} names its screening")
         if self.kind == "memory_reset" and not self.reason.strip():
             raise ValueError("a reset of the memory needs a reason")
         return self
+
+    @property
+    def abstract_id(self) -> str | None:
+        """The abstract that an override or an agreement is about; None for other entries."""
+        about = self.override or self.agreement
+        return None if about is None else about.abstract_id
 
 
 class ScreeningEntry(Record):

@@ -87,4 +87,12 @@ def adapted(settings: Settings, entries: Sequence[Acceptance]) -> Thresholds:
     found = shift(entries, settings.screening_memory_bound)
     least = min(settings.screening_required_least, *own.required_average)
     moved = tuple(round(min(1.0, max(least, each + found.by)), 6) for each in own.required_average)
-    return own.model_copy(update={"required_average": moved, "adapted_by": found.by, "adapted_why": found.why})
+    before = own.required_average if moved != own.required_average else ()
+    return own.model_copy(
+        update={
+            "required_average": moved,
+            "adapted_by": found.by,
+            "adapted_why": found.why,
+            "own_average": before,
+        }
+    )

@@ -31,6 +31,7 @@ from masis.screening.grading.question import question_of
 from masis.screening.grading.recommendation import quality_of, recommend, with_prior_floor
 from masis.screening.rounds.prisma_flow import flow
 from masis.screening.rounds.ruling import judged, ruling
+from masis.screening.rounds.threshold_effects import threshold_effects
 from masis.screening.synthesis.criteria import criteria_of
 from masis.screening.synthesis.findings import settled, synthesise
 
@@ -168,6 +169,7 @@ def apply_review(
             f"With {counted(changed, 'value')} set by a person.",
             *((f"Round {last.number}: {last.ruling.why}",) if last else ()),
             *((found.summary,) if enough else ()),
+            *threshold_effects(rounds, screening.thresholds),
         )
     return screening.model_copy(
         update={

@@ -37,6 +37,7 @@ from masis.screening.rounds import queries, ruling
 from masis.screening.rounds.prisma_flow import flow
 from masis.screening.rounds.ruling import relevant_words
 from masis.screening.rounds.searching import Pool, SearchResult, search
+from masis.screening.rounds.threshold_effects import threshold_effects
 from masis.screening.sources.records import year_of
 from masis.screening.sources.retrievers import Retriever
 from masis.screening.synthesis.findings import settled, synthesise
@@ -341,6 +342,7 @@ class _ScreeningRun:
 
     def _result(self, started_at: str, outcome: Outcome, reasons: tuple[str, ...]) -> Screening:
         grades = tuple(self.grades.values())
+        reasons += threshold_effects(self.rounds, self.thresholds)
         return Screening(
             id=self.screening_id,
             question=self.question,
