@@ -22,6 +22,7 @@ from masis.schema.review import LogCheck, SubjectCheck
 from masis.schema.screening import (
     Abstract,
     Acceptance,
+    Agreement,
     GradeField,
     Override,
     Recommendation,
@@ -31,6 +32,7 @@ from masis.schema.screening import (
     ScreeningEvent,
     Thresholds,
 )
+from masis.schema.wording import counted
 from masis.screening.critic import grader_for, grader_names, study_type_weights
 from masis.screening.demo import CORPUS as DEMO_CORPUS
 from masis.screening.demo import demo_abstracts
@@ -62,9 +64,10 @@ from masis.version import APP
 
 CORPUS = "corpus:"
 PUBMED = "pubmed"
-CRITIC = "the critic"
 CONTINUES = "continues"
 """Names, in the first event of a screening, the finished one that it goes on from."""
+CARRIED_FROM = "carried_from"
+"""Names, in an override of a screening that goes on from another one, the one it was made in."""
 WATCH_S = 0.5
 """How often a screening with models looks whether a person wants it to stop."""
 
@@ -72,7 +75,7 @@ WATCH_S = 0.5
 class OpenedScreening(NamedTuple):
     """A screening with people's overrides applied, as the machine left it, the overrides, and its abstracts.
 
-    ``synthesis`` says what the kept abstracts found.
+    ``synthesis`` says what the kept abstracts found, ``agreements`` who agrees with which of the machine's grades.
     """
 
     screening: Screening
@@ -81,6 +84,7 @@ class OpenedScreening(NamedTuple):
     abstracts: dict[str, Abstract]
     summary: ScreeningSummary
     synthesis: Synthesis
+    agreements: tuple[Agreement, ...] = ()
 
 
 class ScreeningPlan(NamedTuple):
@@ -99,8 +103,19 @@ class MemoryView(NamedTuple):
     on: bool
 
 
+class Judgement(NamedTuple):
+    """What one person said about one grade: whether they changed it (1) or agreed with it (0), and who had graded."""
+
+    reviewer: str
+    grader: str
+    disagrees: float
+
+
 class DriftSeries(NamedTuple):
-    """The judgements of the critic or of one reviewer in time, and whether they drifted. ``what`` names the metric."""
+    """The judgements about one grader, or by one reviewer, in time, and whether their disagreement drifted.
+
+    ``what`` says of what, with the counts.
+    """
 
     who: str
     what: str
@@ -337,7 +352,15 @@ class ScreeningService:
         for fields in effective_overrides(self._store.screening_log.overrides(earlier)).values():
             for override in fields.values():
                 reason = f"{override.reason} (carried over from screening {earlier[:8]}: {override.reviewer})"
-                self.override(actor, screening_id, override.abstract_id, override.field, override.value, reason=reason)
+                self.override(
+                    actor,
+                    screening_id,
+                    override.abstract_id,
+                    override.field,
+                    override.value,
+                    reason=reason,
+                    carried_from=earlier,
+                )
 
     def _stored(
         self, work: round_loop.ScreeningSteps, screening_id: str, on_event: Callable[[ScreeningEvent], None] | None
@@ -401,11 +424,12 @@ class ScreeningService:
         with self._store.database.reading():
             machine = self._store.screenings.get(screening_id)
             overrides = self._store.screening_log.overrides(screening_id)
+            agreements = self._store.screening_log.agreements(screening_id)
             abstracts = self._store.screenings.abstracts(screening_id)
             summary = self._store.screenings.summary(screening_id)
         reviewed = apply_review(machine, overrides, abstracts)
         found = synthesise(machine.question, reviewed.grades, abstracts)
-        return OpenedScreening(reviewed, machine, overrides, abstracts, summary, found)
+        return OpenedScreening(reviewed, machine, overrides, abstracts, summary, found, agreements)
 
     # people
 
@@ -421,11 +445,13 @@ class ScreeningService:
         machine_shown: Sequence[str] = (),
         token: str | None = None,
         seen_version: int | None = None,
+        carried_from: str | None = None,
     ) -> OpenedScreening:
         """Record an override of a field of a grade (None undoes the last one); returns the screening as it is then.
 
-        What is kept then replaces what the acceptance memory held of the screening. Raises InputError (no such value,
-        no reason, no name), NotAllowed, StaleVersion, UnknownRecord.
+        What is kept then replaces what the acceptance memory held of the screening. ``carried_from`` names the
+        screening in which it was made first. Raises InputError (no such value, no reason, no name), NotAllowed,
+        StaleVersion, UnknownRecord.
         """
         self._access.require(actor, "decide")
         if value is not None and not reason.strip():
@@ -443,12 +469,50 @@ class ScreeningService:
             machine_shown=tuple(machine_shown),
             token=token,
             versions={"app": APP},
+            extra={} if carried_from is None else {CARRIED_FROM: carried_from},
         )
         with self._store.transaction():
             self._store.screening_log.append(decision, seen_version=seen_version)
             opened = self.open(screening_id)
             self._store.acceptances.replace(screening_id, acceptances(opened.screening))
         return opened
+
+    def agree(
+        self,
+        actor: Actor,
+        screening_id: str,
+        abstract_id: str,
+        *,
+        agrees: bool = True,
+        machine_shown: Sequence[str] = (),
+        token: str | None = None,
+        seen_version: int | None = None,
+    ) -> OpenedScreening:
+        """Record that a person finds the machine's grade of an abstract right (``agrees`` False takes it back).
+
+        It changes no grade; it counts in how often people agree with a grader. Raises InputError (no name, or a person
+        has changed the grade), NotAllowed, StaleVersion, UnknownRecord.
+        """
+        self._access.require(actor, "decide")
+        reviewer = name_of(actor)
+        with self._store.transaction():
+            if agrees and abstract_id in effective_overrides(self._store.screening_log.overrides(screening_id)):
+                raise InputError(
+                    "a person has changed this grade",
+                    cure="Undo the change first: an agreement is with the grade as the machine gave it.",
+                    field="abstract",
+                )
+            decision = ScreeningDecision(
+                kind="agreement",
+                reviewer=reviewer,
+                screening_id=screening_id,
+                agreement=Agreement(abstract_id=abstract_id, reviewer=reviewer, at="", agrees=agrees),
+                machine_shown=tuple(machine_shown),
+                token=token,
+                versions={"app": APP},
+            )
+            self._store.screening_log.append(decision, seen_version=seen_version)
+            return self.open(screening_id)
 
     def hand_over(self, actor: Actor, screening_id: str, *, token: str | None = None) -> Case:
         """Store a case whose evidence is the kept abstracts, and return it; the same abstracts give the same case.
@@ -492,40 +556,58 @@ class ScreeningService:
         return self._store.acceptances.reset(by=name_of(actor), reason=reason, token=token)
 
     def drifts(self) -> tuple[DriftSeries, ...]:
-        """Return whether the critic's grades or a reviewer's lie further from each other's than before.
+        """Return whether people disagree with a grader, or a reviewer with the graders, more or less than before.
 
-        The critic is measured by what all people set instead of its grades, each reviewer by their own. The quality of
-        what the critic accepts is no series: it changes with the topic that is screened.
+        The rate is of disagreements among judgements: an abstract whose grade a person changed, or agreed with, is one
+        judgement of that person. The quality of what a grader accepts is no series: it changes with the topic.
         """
-        distances: dict[str, list[float]] = {}
-        everybody: list[float] = []
-        for reviewer, distance in self._distances():
-            distances.setdefault(reviewer, []).append(distance)
-            everybody.append(distance)
-        found: list[DriftSeries] = []
-        if everybody:
-            found.append(DriftSeries(CRITIC, "scores set by all reviewers minus the critic's", drift(everybody)))
-        for reviewer, values in sorted(distances.items()):
-            found.append(DriftSeries(reviewer, "score set by the reviewer minus the machine's", drift(values)))
-        return tuple(found)
+        graders: dict[str, list[float]] = {}
+        reviewers: dict[str, list[float]] = {}
+        for each in self._judgements():
+            graders.setdefault(each.grader, []).append(each.disagrees)
+            reviewers.setdefault(each.reviewer, []).append(each.disagrees)
+        about = [_series(f"Grader {who}", "grades changed by people", each) for who, each in sorted(graders.items())]
+        by = [_series(who, "grades this reviewer changed", each) for who, each in sorted(reviewers.items())]
+        return (*about, *by)
 
-    def _distances(self) -> Iterator[tuple[str, float]]:
-        """Yield, for each override of a score or recommendation, oldest first, who made it and its difference."""
-        machines: dict[str, Screening | None] = {}
-        for entry in self._store.screening_log.iterate():
+    def _judgements(self) -> Iterator[Judgement]:
+        """Yield what each person says about each grade, in the order in which they last spoke of it.
+
+        A value that is the machine's own changes nothing, and is an agreement. What was undone is no judgement, and
+        what was carried over from another screening was judged there.
+        """
+        agreed: set[_Judged] = set()
+        changed: dict[_Judged, dict[GradeField, float | bool | str]] = {}
+        order: dict[_Judged, int] = {}
+        for number, entry in enumerate(self._store.screening_log.iterate()):
             decision = entry.decision
-            if decision is None or decision.override is None or decision.screening_id is None:
+            if decision is None or decision.screening_id is None or decision.abstract_id is None:
                 continue
-            if decision.screening_id not in machines:
-                machines[decision.screening_id] = self._machine(decision.screening_id)
-            machine = machines[decision.screening_id]
-            if machine is None:
+            judged = _Judged(decision.reviewer, decision.screening_id, decision.abstract_id)
+            if decision.agreement is not None:
+                (agreed.add if decision.agreement.agrees else agreed.discard)(judged)
+                order[judged] = number
+            elif decision.override is not None and CARRIED_FROM not in decision.extra:
+                override = decision.override
+                if override.value is not None:
+                    changed.setdefault(judged, {})[override.field] = override.value
+                    order[judged] = number
+                    continue
+                for other, fields in changed.items():  # an undo takes back a value, whoever had set it
+                    if other[1:] == judged[1:]:
+                        fields.pop(override.field, None)
+        machines: dict[str, Screening | None] = {}
+        for judged in sorted(order, key=order.__getitem__):
+            fields = changed.get(judged, {})
+            if not fields and judged not in agreed:
                 continue
-            grade = machine.grade(decision.override.abstract_id)
-            by_person = _weight(decision.override.value)
-            by_machine = None if grade is None else _weight(getattr(grade, decision.override.field))
-            if by_person is not None and by_machine is not None:
-                yield decision.reviewer, by_person - by_machine
+            if judged.screening_id not in machines:
+                machines[judged.screening_id] = self._machine(judged.screening_id)
+            machine = machines[judged.screening_id]
+            grade = None if machine is None else machine.grade(judged.abstract_id)
+            if grade is not None:
+                differs = any(getattr(grade, name) != value for name, value in fields.items())
+                yield Judgement(judged.reviewer, grade.judged_by.model, float(differs))
 
     def _machine(self, screening_id: str) -> Screening | None:
         """Return the machine's screening; None where retention has removed it."""
@@ -586,13 +668,14 @@ def _watching(stop: Callable[[], bool]) -> Iterator[None]:
         thread.join()
 
 
-_WEIGHTS = {"discard": 0.0, "needs_more": 0.5, "keep": 1.0}
+class _Judged(NamedTuple):
+    """A person and the grade that they judged."""
+
+    reviewer: str
+    screening_id: str
+    abstract_id: str
 
 
-def _weight(value: object) -> float | None:
-    """Return a score as it is, a recommendation as 0, 0.5 or 1; None for what has no order."""
-    if isinstance(value, str):
-        return _WEIGHTS.get(value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value)
+def _series(who: str, what: str, judgements: Sequence[float]) -> DriftSeries:
+    counts = f"{what}: {sum(judgements):.0f} of {counted(len(judgements), 'judgement')}"
+    return DriftSeries(who, counts, drift(judgements))

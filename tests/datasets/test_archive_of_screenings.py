@@ -11,6 +11,7 @@ import pytest
 
 from masis.datasets.archive import read_archive
 from masis.errors import InputError, StoreError
+from masis.schema.screening import Agreement, ScreeningDecision
 from masis.screening.rounds.memory import acceptances
 from masis.store import Owner, Store
 from tests.datasets.test_archive import written
@@ -61,6 +62,22 @@ def test_screenings_come_back_byte_for_byte_and_answer_like_the_original(full: S
     assert copy.screening_log.verify() == full.screening_log.verify()
     assert copy.acceptances.accepted() == full.acceptances.accepted() != ()
     assert len(copy.acceptances.history()) == 3
+    assert copy.check().ok
+
+
+def test_agreements_come_back_and_raise_the_version_of_the_archive(full: Store, tmp_path: Path) -> None:
+    assert json.loads(written(full).splitlines()[0])["version"] == 2
+    name = full.screenings.get("s1").grades[0].abstract_id
+    agreement = Agreement(abstract_id=name, reviewer="Ada", at="")
+    decision = ScreeningDecision(kind="agreement", reviewer="Ada", screening_id="s1", agreement=agreement)
+    full.screening_log.append(decision)
+    archive = tmp_path / "archive.jsonl"
+    archive.write_bytes(written(full))
+    assert json.loads(archive.read_bytes().splitlines()[0])["version"] == 7
+    copy = Store.open(tmp_path / "copy.db")
+    read_archive(archive, copy)
+    assert copy.screening_log.agreements("s1") == full.screening_log.agreements("s1") != ()
+    assert written(copy) == archive.read_bytes()
     assert copy.check().ok
 
 

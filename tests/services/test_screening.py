@@ -17,7 +17,6 @@ from masis.schema.run import Run
 from masis.schema.screening import Abstract, Grade, ScreeningEvent
 from masis.screening.grading.grader import Grader
 from masis.screening.handover import case_from_screening
-from masis.screening.rounds.drift import BASELINE
 from masis.services import Workbench
 from masis.services.retention import rule_of
 from masis.services.screening import ScreeningService
@@ -265,22 +264,89 @@ def test_a_screening_records_the_thresholds_that_memory_made(tmp_path: Path) -> 
 
 
 @pytest.mark.spec("AESOP-DRIFT")
-def test_drift_is_reported_for_the_critic_and_for_each_reviewer(tmp_path: Path) -> None:
+def test_drift_is_reported_for_each_grader_and_each_reviewer_over_changes_and_agreements(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    found = [desk.screen(ADA, QUESTION, ["corpus:headache"]) for _ in range(13)]
+    judged = [(each.id, name) for each in found for name in each.kept]
+    assert len(judged) == 65
+    for screening_id, abstract_id in judged[:60]:
+        desk.agree(ADA, screening_id, abstract_id)
+    for screening_id, abstract_id in judged[60:]:
+        desk.override(Actor(name="Bob"), screening_id, abstract_id, "recommendation", "discard", reason="Read.")
+    grader, ada, bob = desk.drifts()
+    assert (grader.who, grader.what) == ("Grader scripted", "grades changed by people: 5 of 65 judgements")
+    assert (grader.drift.enough, grader.drift.usual) == (True, 0.0)
+    assert (ada.who, ada.what) == ("Ada", "grades this reviewer changed: 0 of 60 judgements")
+    assert (bob.who, bob.what) == ("Bob", "grades this reviewer changed: 5 of 5 judgements")
+
+
+def values(desk: Desk) -> list[float]:
+    """What the judgements about the one grader are, in order."""
+    series = desk.drifts()
+    return [point.value for point in series[0].drift.points] if series else []
+
+
+def test_a_judgement_is_what_a_person_last_said_and_an_undo_takes_it_away(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     found = desk.screen(ADA, QUESTION, ["corpus:headache"])
-    for number in range(BASELINE + 12):
-        score = 0.85 if number < BASELINE else 0.4
-        desk.override(ADA, found.id, found.kept[0], "relevance_score", score, reason="Read.")
-    critic, ada = desk.drifts()
-    assert (critic.who, critic.drift.direction) == ("the critic", "down")
-    assert (ada.who, ada.drift.direction) == ("Ada", "down")
+    first, second = found.kept[:2]
+    desk.agree(ADA, found.id, first)
+    desk.agree(ADA, found.id, first)  # again: one judgement
+    desk.override(ADA, found.id, second, "relevance_score", 0.9, reason="As it is.")  # the grader's own value
+    assert values(desk) == [0.0, 0.0]
+    desk.override(ADA, found.id, first, "relevance_score", 0.2, reason="About another drug.")
+    assert values(desk) == [0.0, 1.0]
+    desk.override(ADA, found.id, first, "relevance_score", None, reason="")
+    assert values(desk) == [0.0, 0.0]  # the agreement stands again
+    desk.agree(ADA, found.id, first, agrees=False)
+    assert values(desk) == [0.0]
+
+
+def test_an_agreement_is_an_entry_that_changes_no_grade_and_can_be_taken_back(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    name = found.kept[0]
+    opened = desk.agree(ADA, found.id, name, machine_shown=("grades",), token="once")
+    again = desk.agree(ADA, found.id, name, machine_shown=("grades",), token="once")
+    assert opened.screening == opened.machine
+    assert [(each.abstract_id, each.reviewer) for each in again.agreements] == [(name, "Ada")]
+    (entry,) = desk.log(found.id)
+    assert entry.decision is not None
+    assert (entry.decision.kind, entry.decision.abstract_id) == ("agreement", name)
+    assert entry.decision.about is not None
+    assert entry.decision.about.grade
+    desk.agree(Actor(name="Bob"), found.id, name, agrees=False)  # Bob had not said anything
+    assert len(desk.open(found.id).agreements) == 1
+    assert desk.agree(ADA, found.id, name, agrees=False).agreements == ()
+    assert (len(desk.log(found.id)), desk.verify_log().broken, desk.check_log_subjects().broken) == (3, (), ())
+
+
+def test_an_agreement_is_refused_where_it_is_with_nothing_or_with_a_changed_grade(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    with pytest.raises(UnknownRecord, match="has no grade of 'nowhere'"):
+        desk.agree(ADA, found.id, "nowhere")
+    desk.override(ADA, found.id, found.kept[0], "recommendation", "discard", reason="Read.")
+    with pytest.raises(InputError, match="a person has changed this grade"):
+        desk.agree(ADA, found.id, found.kept[0])
+    with pytest.raises(StaleVersion):
+        desk.agree(ADA, found.id, found.kept[1], seen_version=0)
+
+
+def test_what_was_carried_over_into_a_further_screening_counts_once(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    desk.override(ADA, found.id, found.kept[0], "recommendation", "discard", reason="Read.")
+    further = desk.search_further(ADA, found.id)
+    assert len(desk.open(further.id).overrides) == 1
+    assert values(desk) == [1.0]
 
 
 def test_drift_leaves_out_what_retention_has_removed(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     found = desk.screen(ADA, QUESTION, ["corpus:headache"])
     desk.override(ADA, found.id, found.kept[0], "relevance_score", 0.85, reason="Read.")
-    assert [series.who for series in desk.drifts()] == ["the critic", "Ada"]
+    assert [series.who for series in desk.drifts()] == ["Grader scripted", "Ada"]
     done = desk.bench.retention.purge(ADA, rule_of(0, decided=True, now="2099-01-01T00:00:00Z"), how="command")
     assert done.purge is not None
     assert done.purge.screenings == 1

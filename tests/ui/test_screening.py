@@ -186,6 +186,22 @@ def test_an_override_turns_the_outcome_and_an_undo_turns_it_back(workbench: Work
     assert len(workbench.screenings.log("b12")) == 3
 
 
+def test_a_person_agrees_with_a_grade_by_one_button_and_can_take_it_back(workbench: Workbench) -> None:
+    kept = workbench.screenings.open("b12").screening.kept
+    app = page(screening="b12", abstract=kept[0])
+    press(app, "agree")
+    assert "Type your name first" in "\n".join(warning.value for warning in app.warning)
+    app.text_input(key="override-name").set_value("Ada Lind")
+    press(app, "agree")
+    assert [each.abstract_id for each in workbench.screenings.open("b12").agreements] == [kept[0]]
+    assert "Agreed with by Ada Lind" in texts(app)
+    press(app, "agree-undo")
+    assert not workbench.screenings.open("b12").agreements
+    workbench.screenings.override(ADA, "b12", kept[0], "recommendation", "discard", reason="Read in full.")
+    app = page(screening="b12", abstract=kept[0])
+    assert next(button for button in app.button if button.key == "agree").disabled
+
+
 def test_an_override_without_a_name_or_a_reason_is_refused(workbench: Workbench) -> None:
     kept = workbench.screenings.open("b12").screening.kept
     app = page(screening="b12", abstract=kept[0])

@@ -14,7 +14,7 @@ from pydantic import Field
 from masis.errors import StaleVersion, StoreError, UnknownRecord
 from masis.schema.base import Record
 from masis.schema.review import LogCheck, SubjectCheck
-from masis.schema.screening import Override, ScreeningDecision, ScreeningEntry, ScreeningEntryKind
+from masis.schema.screening import Agreement, Override, ScreeningDecision, ScreeningEntry, ScreeningEntryKind
 from masis.store.core.chained_log import ChainedLog
 from masis.store.core.connections import Database
 from masis.store.records import LogHead, PageSize
@@ -57,7 +57,7 @@ def _facts(entry: sqlite3.Row | ScreeningDecision) -> dict[str, Any]:
     return {
         "screening_id": entry.screening_id,
         "kind": entry.kind,
-        "abstract_id": entry.override.abstract_id if entry.override else None,
+        "abstract_id": entry.abstract_id,
         "field": entry.override.field if entry.override else None,
         "token": entry.token,
     }
@@ -84,7 +84,7 @@ class ScreeningLog:
         self._database = database
 
     def append(self, decision: ScreeningDecision, *, seen_version: int | None = None) -> ScreeningEntry:
-        """Append an entry; an override gets the time of its entry.
+        """Append an entry; an override or an agreement gets the time of its entry.
 
         The same ``token`` again returns the first entry. ``seen_version`` is the screening's version that the person
         looked at: StaleVersion if it has changed since. Raises UnknownRecord (no such screening or abstract) and
@@ -97,10 +97,12 @@ class ScreeningLog:
             if decision.override is not None:
                 override = decision.override.model_copy(update={"at": at, "id": None})
                 decision = decision.model_copy(update={"override": override})
+            if decision.agreement is not None:
+                agreement = decision.agreement.model_copy(update={"at": at, "id": None})
+                decision = decision.model_copy(update={"agreement": agreement})
             screening = None if decision.screening_id is None else _open(connection, decision, seen_version)
             if screening is not None:
-                abstract_id = decision.override.abstract_id if decision.override else None
-                about = subjects.digests(connection, screening, abstract_id)
+                about = subjects.digests(connection, screening, decision.abstract_id)
                 decision = decision.model_copy(update={"about": about})
             return append_entry(connection, decision, at, screening)
 
@@ -129,6 +131,29 @@ class ScreeningLog:
             for each in entries
             if each.decision is not None and each.decision.override is not None
         )
+
+    def agreements(self, screening_id: str) -> tuple[Agreement, ...]:
+        """Who agrees with which grade of a screening, oldest first, with the id of each entry.
+
+        One that was taken back, by whoever had said it, is left out; repeated, it is there once.
+        """
+        with self._database.reading() as connection:
+            seq = row_of(connection, screening_id)["seq"]
+            rows = LOG.rows(connection, "log.screening_seq = ? AND log.kind = 'agreement'", [seq])
+        found: dict[tuple[str, str], Agreement] = {}
+        for entry in map(LOG.read, rows):
+            if entry.decision is None or (agreement := entry.decision.agreement) is None:
+                continue
+            key = (agreement.abstract_id, agreement.reviewer)
+            if not agreement.agrees:
+                found.pop(key, None)
+            elif key not in found:
+                found[key] = agreement.model_copy(update={"id": entry.id})
+        return tuple(found.values())
+
+    def any_agreement(self) -> bool:
+        """Whether anybody ever agreed with a grade."""
+        return bool(self._database.execute("SELECT 1 FROM screening_log WHERE kind = 'agreement' LIMIT 1"))
 
     def entries(self, wanted: ScreeningLogFilter | None = None) -> ScreeningLogPage:
         """One page of the log."""
@@ -180,15 +205,15 @@ def _open(connection: sqlite3.Connection, decision: ScreeningDecision, seen_vers
         raise StoreError(f"screening {decision.screening_id!r} is {row['state']}: decide about it when it is finished.")
     if seen_version is not None and row["version"] != seen_version:
         raise StaleVersion("the screening has changed since you opened it. Look at it again before deciding.")
-    override = decision.override
+    abstract_id = decision.abstract_id
     if (
-        override is not None
+        abstract_id is not None
         and not connection.execute(
             "SELECT 1 FROM screening_abstracts WHERE screening_seq = ? AND abstract_id = ? AND grade IS NOT NULL",
-            [row["seq"], override.abstract_id],
+            [row["seq"], abstract_id],
         ).fetchone()
     ):
-        raise UnknownRecord(f"screening {decision.screening_id!r} has no grade of {override.abstract_id!r}.")
+        raise UnknownRecord(f"screening {decision.screening_id!r} has no grade of {abstract_id!r}.")
     return int(row["seq"])
 
 

@@ -87,7 +87,7 @@ def check(connection: sqlite3.Connection) -> SubjectCheck:
 def _problems(connection: sqlite3.Connection, screening_seq: int, decision: ScreeningDecision) -> Iterator[str]:
     about = decision.about
     assert about is not None
-    abstract_id = decision.override.abstract_id if decision.override else None
+    abstract_id = decision.abstract_id
     now = digests(connection, screening_seq, abstract_id)
     if now.screening != about.screening:
         yield f"the result of screening {decision.screening_id!r} is not the one it is about: it was altered"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import fmean
 from typing import Any
 
 import altair as alt
@@ -60,33 +61,39 @@ def convergence_chart() -> alt.TopLevelMixin:
     )
 
 
+RATE_OVER = 20
+"""How many judgements the drawn rate is over: single ones are 0 or 1."""
+
+
 def show_drift(found: Drift) -> None:
-    """Draw judgements in their order, what is usual, and where the sums say that it has changed."""
+    """Draw the rate of disagreement in the order of the judgements, what is usual, and where the sums noticed drift."""
     if len(found.points) < 2:
         st.caption("One judgement so far: there is no course to draw yet.")
         return
     draw_chart(
         drift_chart,
-        any(point.value < 0 for point in found.points),
         rows=drift_rows(found),
         usual=[] if found.usual is None else [{"value": found.usual}],
-        description="Judgements in their order",
+        description="Disagreement in the order of the judgements",
     )
 
 
 def drift_rows(found: Drift) -> list[dict[str, Any]]:
-    """Return the judgements as rows of the chart."""
+    """Return, for each judgement, the rate of disagreement over the newest ones up to it, as rows of the chart."""
+    values = [point.value for point in found.points]
     return [
-        {"number": point.number + 1, "value": point.value, "alarm": "drift noticed" if point.alarm else "judgement"}
-        for point in found.points
+        {
+            "number": point.number + 1,
+            "value": fmean(values[max(0, at - RATE_OVER + 1) : at + 1]),
+            "alarm": "drift noticed" if point.alarm else "judgement",
+        }
+        for at, point in enumerate(found.points)
     ]
 
 
-def drift_chart(signed: bool) -> alt.TopLevelMixin:
-    """Describe judgements in their order; ``signed`` ones run from -1 to 1."""
+def drift_chart() -> alt.TopLevelMixin:
+    """Describe the rate of disagreement by judgement; the dashed line is the baseline's."""
     y = share_axis()
-    if signed:
-        y = y.scale(domain=[-1, 1])
     x = alt.X("number:Q", title="Judgement", axis=alt.Axis(tickMinStep=1, grid=False))
     domain = alt.Scale(domain=["judgement", "drift noticed"])
     legend = alt.Legend(orient="bottom", symbolSize=70)
@@ -98,7 +105,7 @@ def drift_chart(signed: bool) -> alt.TopLevelMixin:
             shape=alt.Shape("alarm:N", title=None, scale=domain, legend=legend),
             tooltip=[
                 alt.Tooltip("number:Q", title="Judgement"),
-                alt.Tooltip("value:Q", title="Value", format=".2f"),
+                alt.Tooltip("value:Q", title=f"Disagreement, newest {RATE_OVER}", format=".0%"),
             ],
         ),
         alt.Chart(alt.NamedData("usual")).mark_rule(strokeDash=[5, 4]).encode(y=y),

@@ -23,6 +23,7 @@ from masis.ui.screening.findings import criterion_reasons, show_criteria, show_f
 from masis.ui.screening.result import abstracts, head, opened_abstract, rounds
 from masis.ui.screening.wording import FIELD, OUTCOME, RECOMMENDATION, RECOMMENDATIONS, SUFFICIENCY, value_words
 from masis.ui.shell import address
+from masis.ui.shell.keys import AGREE
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
 from masis.ui.shell.served_database import served_workbench
@@ -30,8 +31,60 @@ from masis.ui.shell.served_database import served_workbench
 # A person's override of one grade: set a field with a reason, see its effect at once, undo it.
 
 LONGEST_REASON = 1_000
+AGREES_HELP = (
+    "You looked at it and would grade it the same. Agreements count in how often people change a grade (Drift)."
+)
 Record = Callable[[str, GradeField, float | bool | str | None, str, Actor], None]
 """Records an override: abstract, field, value (None undoes the last one), reason, actor."""
+
+
+Agree = Callable[[str, bool, Actor], None]
+"""Records that a person agrees with a grade, or takes it back: abstract, whether they agree, actor."""
+
+
+def agreement_bar(opened: OpenedScreening, grade: Grade, record: Agree) -> None:
+    """Draw who agrees with the critic's grade of the abstract, and the button to agree or to take it back."""
+    mine = [each for each in opened.agreements if each.abstract_id == grade.abstract_id]
+    name = reviewer()
+    agreed = name is not None and any(each.reviewer == name for each in mine)
+    with st.container(horizontal=True, vertical_alignment="center", key="agreement-bar"):
+        if agreed:
+            st.button(
+                "Undo my agreement",
+                key="agree-undo",
+                icon=":material/undo:",
+                type="tertiary",
+                on_click=_agree,
+                args=(grade.abstract_id, False, record),
+                **needs("decide"),
+            )
+        else:
+            changed = bool(grade.overridden)
+            why = "A person has changed this grade: undo that first." if changed else AGREES_HELP
+            st.button(
+                "Agree with the grade",
+                key="agree",
+                icon=":material/thumb_up:",
+                shortcut=AGREE.shortcut,
+                on_click=_agree,
+                args=(grade.abstract_id, True, record),
+                **needs("decide", disabled=changed, help=why),
+            )
+        if mine:
+            who = ", ".join(f"{each.reviewer} ({each.at[:10]})" for each in mine)
+            st.text(f"Agreed with by {who}", width="stretch")
+
+
+def _agree(abstract_id: str, agrees: bool, record: Agree) -> None:
+    if reviewer() is None:
+        name_reviewer(served_workbench(), st.session_state.get("override-name", ""))
+    if reviewer() is None:
+        st.session_state["override-problem"] = "Type your name first: it is recorded with the agreement."
+        return
+    try:
+        record(abstract_id, agrees, actor())
+    except MasisError as error:
+        st.session_state["override-problem"] = str(error)
 
 
 def override_panel(opened: OpenedScreening, grade: Grade, record: Record) -> None:
@@ -215,7 +268,21 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
             seen_version=opened.summary.version,
         )
 
-    opened_abstract(opened, lambda shown, grade: override_panel(shown, grade, record))
+    def agree(abstract_id: str, agrees: bool, by: Actor) -> None:
+        served_workbench().screenings.agree(
+            by,
+            screening_id,
+            abstract_id,
+            agrees=agrees,
+            machine_shown=("grades", "reasons", "words"),
+            seen_version=opened.summary.version,
+        )
+
+    def deciding(shown: OpenedScreening, grade: Grade) -> None:
+        agreement_bar(shown, grade, agree)
+        override_panel(shown, grade, record)
+
+    opened_abstract(opened, deciding)
 
 
 @st.cache_resource(show_spinner=False, max_entries=16)

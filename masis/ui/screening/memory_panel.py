@@ -12,14 +12,13 @@ import streamlit as st
 
 from masis.errors import MasisError
 from masis.schema.screening import Acceptance
-from masis.schema.wording import counted
 from masis.screening.rounds.drift import Drift
 from masis.screening.rounds.memory import adapted, by_design
 from masis.screening.rounds.ruling import thresholds_of
 from masis.services import Workbench
 from masis.services.screening import DriftSeries, MemoryView
 from masis.ui.review.decision_form import LONGEST_NAME
-from masis.ui.screening.charts import show_drift
+from masis.ui.screening.charts import RATE_OVER, show_drift
 from masis.ui.screening.wording import DESIGN
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
@@ -59,6 +58,10 @@ def show_memory(workbench: Workbench) -> None:
         _memory(workbench, workbench.screenings.memory())
     with watch:
         st.header("Drift")
+        st.caption(
+            "How often people change a grade that they judge, by grader and by reviewer. **Agree with the grade**, on "
+            "an opened abstract, counts as well."
+        )
         _drift(workbench.screenings.drifts())
 
 
@@ -123,7 +126,7 @@ def _reset() -> None:
 def _drift(series: Sequence[DriftSeries]) -> None:
     watched = {f"{each.who}: {each.what}": each.drift for each in series if each.drift.points}
     if not watched:
-        st.caption("No score or recommendation has been overridden yet, so there is nothing to compare.")
+        st.caption("No grade has been changed or agreed with yet, so there is nothing to compare.")
         return
     name = st.selectbox("Who", list(watched), key="drift-who", label_visibility="collapsed")
     st.caption(drift_words(watched[name]))
@@ -132,4 +135,7 @@ def _drift(series: Sequence[DriftSeries]) -> None:
 
 def drift_words(found: Drift) -> str:
     """Say what the drift test found, and which test it is."""
-    return f"{found.why} A two-sided cumulative sum over {counted(len(found.points), 'judgement')}, in their order."
+    return (
+        f"{found.why} Drawn is the share of the newest {RATE_OVER} judgements that changed a grade; tested is a "
+        "two-sided cumulative sum over all of them, in their order."
+    )

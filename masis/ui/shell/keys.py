@@ -59,6 +59,7 @@ NEXT_ROW = Key("J", "J", "Next row of a list; from there on ↓ as well")
 PREVIOUS_ROW = Key("K", "K", "Previous row of a list; from there on ↑ as well")
 ENDS = Key("Home", "Home End", "First and last row, once a row has the focus")
 OPEN = Key("Enter", "Enter", "Open the row; with Ctrl in another tab")
+AGREE = Key("A", "A", "Agree with the grade of the opened abstract")
 SEARCH = Key("/", "/", "Search the cases")
 
 GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
@@ -86,7 +87,7 @@ def page_key_map(page: str) -> PageKeys:
     search = "search" if page == "queue" else None
     groups = [
         *([_group("Lists", _ROWS)] if rows else []),
-        _group("This page", (*([SEARCH] if search else []), HELP)),
+        _group("This page", (*([SEARCH] if search else []), *([AGREE] if page == "screening" else []), HELP)),
         *(_group(f"On a case: {title.lower()}", keys) for title, keys in GROUPS),
     ]
     return {"keys": groups, "rows": rows, "search": search}

@@ -157,7 +157,7 @@ class RedactedScreeningEntry(OpenRecord):
     """What the screening log's own columns say of a redacted entry."""
 
     screening_id: str | None
-    kind: Literal["override", "handed_over", "memory_reset"]
+    kind: Literal["override", "agreement", "handed_over", "memory_reset"]
     abstract_id: str | None
     field: str | None
     token: str | None
