@@ -1,12 +1,15 @@
 """Exports of a screening: its log as CSV, a line for each abstract screened; its abstracts as RIS.
 
-CSV opens in any spreadsheet (a cell that it would take for a formula gets an apostrophe), RIS in any reference manager.
+CSV opens in any spreadsheet (a cell that it would take for a formula gets an apostrophe), RIS, written by rispy, in any
+reference manager.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any, BinaryIO
+
+from rispy import RisWriter  # type: ignore[import-untyped]
 
 from masis.datasets.writers.lines import csv_line, escape_formula
 from masis.schema.screening import Abstract, Grade, Recommendation, Screening
@@ -101,27 +104,45 @@ def write_screening_ris(
     return written
 
 
+class _Writer(RisWriter):  # type: ignore[misc]  # rispy has no types
+    """rispy's writer without a number before each record, and with the line ends of the format."""
+
+    NEWLINE = "\r\n"
+
+    def set_header(self, count: int) -> str:
+        """Return no header: reference managers take a number before a record for a damaged one."""
+        return ""
+
+
 def _ris(abstract: Abstract, grade: Grade) -> str:
-    said = grade.reasons.get("recommendation")
-    lines: list[tuple[str, str | int | None]] = [
-        ("TY", "JOUR"),
-        ("ID", abstract.id),
-        ("TI", abstract.title),
-        *(("AU", author) for author in abstract.authors),
-        ("PY", abstract.year),
-        ("T2", abstract.journal),
-        ("AB", abstract.text),
-        ("DO", abstract.doi),
-        ("AN", abstract.pmid),
-        ("DB", "PubMed" if abstract.pmid else None),
-        ("UR", abstract.url),
-        *(("KW", keyword) for keyword in abstract.keywords),
-        ("N1", f"Screening: {grade.recommendation}, {rubric.REASON_OF_RULE[grade.rule]}"),
-        ("N1", None if said is None else f"Why: {said.text}"),
-        ("N1", None if grade.quality is None else f"Quality: {grade.quality:.3f}"),
+    why = grade.reasons.get("recommendation")
+    notes = [
+        f"Screening: {grade.recommendation}, {rubric.REASON_OF_RULE[grade.rule]}",
+        *([] if why is None else [f"Why: {why.text}"]),
+        *([] if grade.quality is None else [f"Quality: {grade.quality:.3f}"]),
     ]
-    body = "".join(f"{tag}  - {_one_line(str(value))}\r\n" for tag, value in lines if value not in (None, ""))
-    return f"{body}ER  - \r\n"
+    fields: dict[str, str | Iterable[str] | None] = {
+        "id": abstract.id,
+        "title": abstract.title,
+        "authors": abstract.authors,
+        "year": None if abstract.year is None else str(abstract.year),
+        "secondary_title": abstract.journal,
+        "abstract": abstract.text,
+        "doi": abstract.doi,
+        "accession_number": abstract.pmid,
+        "name_of_database": "PubMed" if abstract.pmid else None,
+        "urls": [abstract.url] if abstract.url else (),
+        "keywords": abstract.keywords,
+        "notes": notes,
+    }
+    record: dict[str, str | list[str]] = {"type_of_reference": "JOUR"}
+    for name, value in fields.items():
+        if isinstance(value, str):
+            record[name] = _one_line(value)
+        elif value:
+            record[name] = [_one_line(each) for each in value]
+    written: str = _Writer(delimiter_tags_mapping={}).formats([{name: text for name, text in record.items() if text}])
+    return written
 
 
 def _one_line(text: str) -> str:
