@@ -45,8 +45,18 @@ if [ ! -d "$venv" ]; then
     fi
 fi
 
+# uv does in seconds what takes pip a minute; it knows nothing of pip's own settings, so that pip has the last word.
+with_uv() {
+    command -v uv >/dev/null 2>&1 &&
+        uv pip install --quiet --python "$venv/bin/python" --constraint "$constraints" --editable "$what" "$@"
+}
+
+with_pip() {
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --constraint "$constraints" --editable "$what" "$@"
+}
+
 echo "Installing $what with the versions of $constraints (the first time takes a minute or two)."
-if ! "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --constraint "$constraints" --editable "$what" "$@"; then
+if ! with_uv "$@" && ! with_pip "$@"; then
     echo "The installation failed; what pip said stands above. Run the same command again to go on." >&2
     exit 1
 fi

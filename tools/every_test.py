@@ -39,6 +39,8 @@ SHARED_OUT = ("--dist", "loadfile", "--no-loadscope-reorder")
 """A file's tests stay together, as they share servers; files go out in the order that tests/conftest.py put them."""
 ON_REQUEST = frozenset({"local"})
 """Extras whose packages are too large to install for every run (PyTorch); their tests run when named."""
+LONGEST = ("ray", "mcp", "dspy")
+"""What takes longest begins first, so that two that run side by side end together."""
 LIMIT_S = 40 * 60
 """No environment's tests take this long: what still runs then hangs, and is killed."""
 OK, NO_TESTS = 0, 5
@@ -178,6 +180,11 @@ def integration(extra: str, venv: Path, python: str, flags: list[str], output: I
     return count
 
 
+def longest_first(names: list[str]) -> list[str]:
+    """The names in the order in which they are begun."""
+    return [*(name for name in LONGEST if name in names), *(name for name in names if name not in LONGEST)]
+
+
 def integrations(names: list[str], venv: Path, python: str, flags: list[str]) -> Count:
     """Make the environments of these integrations and run their tests, two at a time; show each one's output whole."""
 
@@ -193,7 +200,7 @@ def integrations(names: list[str], venv: Path, python: str, flags: list[str]) ->
     total = Count()
     with ThreadPoolExecutor(AT_ONCE) as pool:
         try:
-            for count in pool.map(one, names):
+            for count in pool.map(one, longest_first(names)):
                 total = total.plus(count)
         except KeyboardInterrupt:
             stop()  # the pool would wait for what runs

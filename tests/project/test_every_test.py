@@ -68,3 +68,8 @@ def test_every_folder_of_an_integration_is_run() -> None:
     folders = {path.parent.name.removeprefix("with_") for path in every_test.FOLDER.glob("with_*/test_*.py")}
     assert set(every_test.extras()) == folders
     assert all((every_test.ROOT / "constraints" / f"{extra}.txt").is_file() for extra in folders)
+
+
+def test_what_takes_longest_begins_first() -> None:
+    assert every_test.longest_first(["baml", "mcp", "otel", "ray"]) == ["ray", "mcp", "baml", "otel"]
+    assert set(every_test.LONGEST) <= set(every_test.extras())
