@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
-from masis.cli.group import JobFailed
-from masis.cli.options import STDIO, database_option, input_argument, open_existing, open_workbench, operator
-from masis.cli.output import ErrorReport, Progress, printable, say
-from masis.datasets.readers.abstracts import read_abstracts
-from masis.errors import InputError
-from masis.schema.screening import Abstract
+from masis.cli.abstract_files import read_shown
+from masis.cli.group import INTERRUPTED, JobFailed
+from masis.cli.options import database_option, input_argument, open_existing, open_workbench, operator
+from masis.cli.output import ErrorReport, Interruption, printable, say
 from masis.schema.wording import counted
 from masis.services.records import CorpusSummary
 from masis.services.screening import CorpusService
@@ -44,7 +40,8 @@ def corpus(
       masis corpus asthma --search "inhaled steroids in children" --limit 5
       masis corpus
 
-    Exit code 0: done. 1: records that could not be read, named; the rest is stored. 2: wrong use.
+    Exit code 0: done. 1: records that could not be read, named; the rest is stored. 2: wrong use. 130: stopped; what
+    was read is stored.
     """  # noqa: D301 (click reads the backspace)
     if name is None:
         _list(open_existing(db).corpora.list_all())
@@ -88,30 +85,19 @@ def _describe(corpora: CorpusService, name: str) -> None:
 
 def _add(corpora: CorpusService, name: str, files: tuple[Path, ...]) -> None:
     errors = ErrorReport()
-    for file in files:
-        with Progress("Importing", None) as progress:
-            seen = 0
-
-            def on_batch(count: int, progress: Progress = progress) -> None:
-                nonlocal seen
-                seen += count
-                progress.move(seen, f"{seen:,} read")
-
-            done = corpora.add(
-                operator(), name, _read(file, errors), source=file.name, on_batch=on_batch, on_error=errors.add
+    with Interruption("Stopping; what has been read is stored. Press Ctrl-C again to stop at once.") as stop:
+        for file in files:
+            if stop.asked:
+                break
+            found = read_shown(file, errors, stop, label="Importing")
+            done = corpora.add(operator(), name, found, source=file.name, on_error=errors.add)
+            say(
+                f"{file}: {counted(done.identified, 'record')}, {done.added:,} added, "
+                f"{counted(done.duplicates, 'duplicate')}, {done.faulty:,} unreadable."
             )
-        say(
-            f"{file}: {counted(done.identified, 'record')}, {done.added:,} added, "
-            f"{counted(done.duplicates, 'duplicate')}, {done.faulty:,} unreadable."
-        )
     say(f"Corpus {name!r} holds {counted(corpora.summary(name).abstracts, 'abstract')}.")
+    if stop.asked:
+        say("The import was stopped: the same command again adds the rest.")
+        click.get_current_context().exit(INTERRUPTED)
     if errors.count:
         raise JobFailed(f"{counted(errors.count, 'error')}, named above. Everything else is stored.")
-
-
-def _read(file: Path, errors: ErrorReport) -> Iterator[Abstract | InputError]:
-    """Yield the abstracts of the file; where it breaks off or is something else, those before are stored."""
-    try:
-        yield from read_abstracts(sys.stdin.buffer, name="stdin") if file == STDIO else read_abstracts(file)
-    except InputError as error:
-        errors.add(error)

@@ -10,11 +10,11 @@ from typing import BinaryIO, Literal
 import click
 
 from masis.audit.run_control import RunBudget, RunControl
-from masis.cli.group import JobFailed
+from masis.cli.abstract_files import counted_off, read_shown
+from masis.cli.group import INTERRUPTED, JobFailed
 from masis.cli.log import measured
 from masis.cli.options import STDIO, chosen_settings, input_argument, open_workbench, operator, out_option
 from masis.cli.output import ErrorReport, Interruption, Progress, say
-from masis.datasets.readers.abstracts import read_abstracts
 from masis.datasets.writers.files import whole_file
 from masis.datasets.writers.screenings import write_screening_csv, write_screening_ris
 from masis.errors import InputError, UnknownRecord
@@ -31,7 +31,7 @@ from masis.screening.grading.question import (
     written_lines,
 )
 from masis.screening.rounds import round_loop
-from masis.screening.sources.retrievers import FixedSetRetriever, InMemoryRetriever
+from masis.screening.sources.retrievers import FixedSetRetriever, InMemoryRetriever, Retriever
 from masis.screening.synthesis.prisma_svg import prisma_svg
 from masis.settings import Settings, database_path
 
@@ -107,10 +107,15 @@ def screen(
     if not question.strip():
         raise click.UsageError("--question: is empty. Ask what the evidence is to answer.")
     errors = ErrorReport()
-    abstracts = _distinct(_read(files, errors), errors)
-    if not abstracts:
-        raise JobFailed("There is no abstract to screen.")
     with Interruption("Stopping; what is graded so far is written. Press Ctrl-C again to stop at once.") as stop:
+        abstracts = _distinct(_read(files, errors, stop), errors)
+        name = ", ".join("stdin" if file == STDIO else file.name for file in files)
+        source = _source(abstracts, name, stop, everything=everything)
+        if stop.asked:
+            say("Stopped before anything was graded.")
+            click.get_current_context().exit(INTERRUPTED)
+        if not abstracts:
+            raise JobFailed("There is no abstract to screen.")
 
         def stopped() -> bool:
             if stop.asked:
@@ -119,11 +124,7 @@ def screen(
 
         work = round_loop.screen(
             question,
-            (FixedSetRetriever(abstracts),)
-            if everything
-            else (
-                InMemoryRetriever(abstracts, name=", ".join("stdin" if file == STDIO else file.name for file in files)),
-            ),
+            (source,),
             grader,
             settings,
             screening_id=round_loop.new_screening_id(),
@@ -144,7 +145,7 @@ def screen(
     with whole_file(out) as stream:
         _write(found, by_id, form, stream)
     if stop.asked:
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
     if found.outcome == "error":
         raise JobFailed(" ".join(found.reasons))
     if errors.count:
@@ -206,16 +207,20 @@ def _with_concepts(settings: Settings, concepts: Mapping[str, str | None]) -> Se
         raise click.UsageError("the concepts are too long: at most 10,000 characters together.") from error
 
 
-def _read(files: Iterable[Path], errors: ErrorReport) -> Iterator[Abstract]:
+def _read(files: Iterable[Path], errors: ErrorReport, stop: Interruption) -> Iterator[Abstract]:
     for file in files:
-        try:
-            for found in read_abstracts(sys.stdin.buffer, name="stdin") if file == STDIO else read_abstracts(file):
-                if isinstance(found, InputError):
-                    errors.add(found)
-                else:
-                    yield found
-        except InputError as error:
-            errors.add(error)
+        for found in read_shown(file, errors, stop):
+            if isinstance(found, InputError):
+                errors.add(found)
+            else:
+                yield found
+
+
+def _source(abstracts: list[Abstract], name: str, stop: Interruption, *, everything: bool) -> Retriever:
+    """Return what is searched: all abstracts in their order, or by words, which takes a while for many of them."""
+    if everything:
+        return FixedSetRetriever(abstracts)
+    return InMemoryRetriever(counted_off(abstracts, stop, "Preparing the search"), name=name)
 
 
 def _distinct(abstracts: Iterable[Abstract], errors: ErrorReport) -> list[Abstract]:

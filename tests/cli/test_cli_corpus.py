@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
+from masis.cli import abstract_files, output
+from masis.datasets.readers.abstracts import read_abstracts
+from masis.errors import InputError
+from masis.schema.screening import Abstract
 from tests.cli.running import Masis
 
 RIS = "TY  - JOUR\nTI  - Inhaled steroids in children with asthma\nDO  - 10.1000/a\nER  - \n"
@@ -72,3 +80,43 @@ def test_wrong_use_is_reported(masis: Masis, tmp_path: Path, database: Path) -> 
     assert masis("corpus", "mine", tmp_path / "none.ris", "--db", database).exit_code == 2
     assert masis("corpus", "--db", database).exit_code == 1
     assert not database.exists()
+
+
+def many(tmp_path: Path, count: int = 2_000) -> Path:
+    file = tmp_path / "many.ris"
+    record = "TY  - JOUR\nTI  - Trial {0} of steroids\nAB  - Steroids in trial {0}.\nDO  - 10.1/{0}\nER  - \n"
+    file.write_text("".join(record.format(number) for number in range(count)), encoding="utf-8")
+    return file
+
+
+def test_a_large_file_shows_how_much_of_it_has_been_read(
+    masis: Masis, tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "_SECONDS_BETWEEN_LINES", 0.0)
+    result = masis("corpus", "mine", many(tmp_path), "--db", database)
+    assert result.exit_code == 0
+    assert "Importing: 1,000 records read, " in result.stderr
+    assert "Importing: 2,000 records read, 100% of the file" in result.stderr
+
+
+@pytest.mark.parametrize("command", [("corpus", "mine"), ("screen", "-q", "Do steroids help?")])
+def test_reading_a_large_file_can_be_stopped(
+    masis: Masis, tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    def interrupted(stream: BinaryIO, *, name: str) -> Iterator[Abstract | InputError]:
+        for number, each in enumerate(read_abstracts(stream, name=name)):
+            if number == 700:
+                os.kill(os.getpid(), signal.SIGINT)
+            yield each
+
+    monkeypatch.setattr(abstract_files, "read_abstracts", interrupted)
+    result = masis(*command, many(tmp_path), "--db", database)
+    assert result.exit_code == 130
+    if command[0] == "screen":
+        assert "Stopped before anything was graded." in result.stderr
+        return
+    assert "many.ris: 700 records, 700 added" in result.stderr
+    assert "the same command again adds the rest" in result.stderr
+    monkeypatch.undo()
+    again = masis(*command, many(tmp_path), "--db", database)
+    assert "2,000 records, 1,300 added, 700 duplicates" in again.stderr

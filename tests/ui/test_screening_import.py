@@ -128,3 +128,22 @@ def test_the_page_shows_an_import_under_way_and_takes_what_it_brought(workbench:
     assert not app.info
     assert "b.jsonl: 4,000 records, 4,000 added" in texts(app)
     assert not app.button(key="screening-import").disabled
+
+
+def test_an_import_is_stopped_by_a_button_and_what_was_read_is_stored(workbench: Workbench, reader: Stalled) -> None:
+    files = [NamedFile("b.jsonl", io.BytesIO(lines(4_000))), NamedFile("c.jsonl", io.BytesIO(lines(3)))]
+    upload = CorpusUpload(workbench, ADA, "mine", files)
+    app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
+    app.session_state[import_files._UNDER_WAY] = upload
+    assert reader.stopped.wait(30)
+    app.switch_page("pages/screening.py").run()
+    app.button(key="screening-import-stop").click().run()
+    assert upload.stopped
+    assert app.button(key="screening-import-stop").disabled
+    reader.let_go.set()
+    upload.wait(30)
+    app.run()
+    assert "The import was stopped. What was read is stored" in texts(app)
+    assert "b.jsonl: 3,999 records, 3,999 added" in texts(app)
+    assert "c.jsonl" not in texts(app)
+    assert workbench.store.corpora.summary("mine").abstracts == 3_999

@@ -64,6 +64,7 @@ class ScreeningForm:
         imported: What the last files brought.
         errors: Their records that could not be imported.
         refused_files: Files that could not be imported, or not to their end.
+        import_stopped: Whether a person stopped the last import.
 
     """
 
@@ -77,6 +78,7 @@ class ScreeningForm:
     imported: tuple[CorpusImport, ...] = ()
     errors: tuple[InputError, ...] = ()
     refused_files: tuple[InputError, ...] = ()
+    import_stopped: bool = False
 
     def widget_key(self, name: str) -> str:
         """Return the key of a widget, another one for each version of the form, so that it starts with its default."""
@@ -203,8 +205,10 @@ def import_errors(form: ScreeningForm) -> list[tuple[str, tuple[InputError, ...]
 
 def import_words(form: ScreeningForm) -> list[str]:
     """What the last files brought, a line each."""
-    return [
+    stopped = ["The import was stopped. What was read is stored; the same files again add the rest."]
+    brought = [
         f"{each.source}: {counted(each.identified, 'record')}, {each.added:,} added, "
         f"{counted(each.duplicates, 'duplicate')}, {each.faulty:,} unreadable"
         for each in form.imported
     ]
+    return brought + (stopped if form.import_stopped else [])

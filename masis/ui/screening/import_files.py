@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import threading
@@ -47,6 +48,7 @@ class CorpusUpload:
         self.errors: list[InputError] = []
         self.refused: list[InputError] = []
         self._records, self._at = 0, 0
+        self._stop = threading.Event()
         self._sizes = [_size(file.stream) for file in self._files]
         self._thread = threading.Thread(target=self._work, daemon=True, name="corpus-import")
         self._thread.start()
@@ -55,6 +57,15 @@ class CorpusUpload:
     def over(self) -> bool:
         """Whether all files have been imported or refused."""
         return not self._thread.is_alive()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a person asked to stop."""
+        return self._stop.is_set()
+
+    def stop(self) -> None:
+        """End the import after the record that is being read; what was read is stored."""
+        self._stop.set()
 
     def wait(self, seconds: float | None = None) -> None:
         """Until it is over, or so long."""
@@ -78,12 +89,14 @@ class CorpusUpload:
 
     def _work(self) -> None:
         for at, file in enumerate(self._files):
+            if self.stopped:
+                return
             self._at = at
             self._take(file.name[:LONGEST_NAME], file.stream)
 
     def _take(self, name: str, stream: BinaryIO) -> None:
         try:
-            found = read_abstracts(stream, name=name)
+            found = itertools.takewhile(lambda _: not self.stopped, read_abstracts(stream, name=name))
             kept = self._workbench.corpora.add(
                 self._actor, self.corpus, found, source=name, on_batch=self._dealt_with, on_error=self.errors.append
             )
@@ -128,6 +141,7 @@ def take_finished(form: ScreeningForm) -> None:
         return
     del st.session_state[_UNDER_WAY]
     form.imported, form.errors, form.refused_files = tuple(upload.done), tuple(upload.errors), tuple(upload.refused)
+    form.import_stopped = upload.stopped
     if any(each.added or each.duplicates for each in upload.done):
         save(form, replaced=True, sources=tuple(dict.fromkeys((*form.sources, corpus_source(upload.corpus)))))
 
@@ -140,4 +154,14 @@ def show_import() -> None:
         st.rerun()
     st.info(upload.says(), icon=":material/upload_file:")
     st.progress(upload.share())
-    st.caption("You can go on with the form or leave the page: the import goes on.")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption("You can go on with the form or leave the page: the import goes on.", width="stretch")
+        st.button(
+            "Stopping …" if upload.stopped else "Stop the import",
+            key="screening-import-stop",
+            icon=":material/stop_circle:",
+            type="tertiary",
+            disabled=upload.stopped,
+            on_click=upload.stop,
+            help="What has been read so far is stored. The same files again add the rest.",
+        )
