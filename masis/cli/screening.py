@@ -33,6 +33,8 @@ from masis.screening.grading.question import (
 from masis.screening.rounds import round_loop
 from masis.screening.sources.retrievers import FixedSetRetriever, InMemoryRetriever, Retriever
 from masis.screening.synthesis.prisma_svg import prisma_svg
+from masis.services import Workbench
+from masis.services.screening import CORPUS, records_corpus
 from masis.settings import Settings, database_path
 
 Form = Literal["json", "csv", "ris", "svg"]
@@ -70,7 +72,9 @@ def concept_options(command: Callable[..., None]) -> Callable[..., None]:
     help="json: everything about the screening. csv: a line for each abstract graded. ris: the kept "
     "abstracts. svg: the PRISMA 2020 flow diagram.",
 )
-@click.option("--db", type=click.Path(path_type=Path), help="Store it in this database too: 'masis serve' shows it.")
+@click.option(
+    "--db", type=click.Path(path_type=Path), help="Store it, and the records of its files, in this database too."
+)
 @out_option(default="-", show_default=True, help="The file to write; '-' for stdout.")
 def screen(
     files: tuple[Path, ...],
@@ -109,8 +113,9 @@ def screen(
     errors = ErrorReport()
     with Interruption("Stopping; what is graded so far is written. Press Ctrl-C again to stop at once.") as stop:
         abstracts = _distinct(_read(files, errors, stop), errors)
-        name = ", ".join("stdin" if file == STDIO else file.name for file in files)
-        source = _source(abstracts, name, stop, everything=everything)
+        name = _named(files)
+        corpus = None if db is None or everything else records_corpus(name, abstracts)
+        source = _source(abstracts, name if corpus is None else f"{CORPUS}{corpus}", stop, everything=everything)
         if stop.asked:
             say("Stopped before anything was graded.")
             click.get_current_context().exit(INTERRUPTED)
@@ -140,8 +145,11 @@ def screen(
     by_id = {abstract.id: abstract for abstract in abstracts}
     if db is not None:
         graded = [by_id[grade.abstract_id] for grade in found.grades]
-        open_workbench(database_path(db)).screenings.store_screening(operator(), found, graded)
+        workbench = open_workbench(database_path(db))
+        workbench.screenings.store_screening(operator(), found, graded)
         say(f"Screening {found.id} is stored in {database_path(db)}.")
+        if corpus is not None and not stop.asked:
+            _keep_records(workbench, corpus, abstracts, name)
     with whole_file(out) as stream:
         _write(found, by_id, form, stream)
     if stop.asked:
@@ -154,6 +162,7 @@ def screen(
 
 @click.command(name="search-further")
 @click.argument("screening")
+@input_argument("files", nargs=-1, metavar="[FILE]...")
 @click.option("--rounds", type=click.IntRange(1, 20), default=2, show_default=True, help="Further rounds at most.")
 @click.option("--db", type=click.Path(path_type=Path), help="The database that holds the screening.")
 @click.option(
@@ -165,20 +174,29 @@ def screen(
     help="As in masis screen.",
 )
 @out_option(default="-", show_default=True, help="The file to write; '-' for stdout.")
-def search_further(screening: str, rounds: int, db: Path | None, form: Form, out: Path) -> None:
-    """Make further rounds for a finished screening of corpora or PubMed: they ask for what is still missing.
+def search_further(
+    screening: str, files: tuple[Path, ...], rounds: int, db: Path | None, form: Form, out: Path
+) -> None:
+    """Make further rounds for a finished screening: they ask for what is still missing.
 
     The result is a screening of its own, with the rounds and people's overrides of the finished one, which stays as it
-    is. Where no query is left that was not tried, it ends at once.
+    is. Where no query is left that was not tried, it ends at once. 'masis screen --db' stores the records of its files
+    as a corpus for this; where they are not stored, or the file has grown, give the FILE again.
 
     \b
       masis search-further 0b7c2f... --rounds 3 --out further.json
+      masis search-further 0b7c2f... export.ris
 
-    Exit code 0: searched further. 1: no such screening, or its sources are gone. 2: wrong use.
+    Exit code 0: searched further. 1: no such screening, its sources are gone, or all that they hold is graded. 2: wrong
+    use. 130: stopped.
     """  # noqa: D301 (click reads the backspace)
     workbench = open_workbench(database_path(db))
+    sources = _given_again(workbench, files) if files else None
     try:
-        found = workbench.screenings.search_further(operator(), screening, rounds)
+        with Progress("Grading", None) as progress:
+            found = workbench.screenings.search_further(
+                operator(), screening, rounds, sources=sources, on_event=lambda event: _show_event(progress, event)
+            )
         opened = workbench.screenings.open(found.id)
     except (UnknownRecord, InputError) as error:
         raise JobFailed(str(error)) from error
@@ -186,6 +204,39 @@ def search_further(screening: str, rounds: int, db: Path | None, form: Form, out
     say(f"Screening {found.id} is stored in {database_path(db)}.")
     with whole_file(out) as stream:
         _write(opened.screening, opened.abstracts, form, stream)
+
+
+def _given_again(workbench: Workbench, files: tuple[Path, ...]) -> tuple[str, ...]:
+    """Store the records of files as a corpus, and return it as the source of further rounds."""
+    errors = ErrorReport()
+    with Interruption("Stopping. Press Ctrl-C again to stop at once.") as stop:
+        abstracts = _distinct(_read(files, errors, stop), errors)
+    if stop.asked:
+        say("Stopped before anything was searched.")
+        click.get_current_context().exit(INTERRUPTED)
+    if not abstracts:
+        raise JobFailed("There is no abstract to search.")
+    name = _named(files)
+    corpus = records_corpus(name, abstracts)
+    _keep_records(workbench, corpus, abstracts, name)
+    return (f"{CORPUS}{corpus}",)
+
+
+def _keep_records(workbench: Workbench, corpus: str, abstracts: list[Abstract], name: str) -> None:
+    with Progress("Storing the records", len(abstracts)) as progress:
+        stored = 0
+
+        def on_batch(count: int) -> None:
+            nonlocal stored
+            stored += count
+            progress.move(stored, f"{stored:,} of {len(abstracts):,} records")
+
+        workbench.corpora.keep_records(operator(), corpus, abstracts, source=name, on_batch=on_batch)
+    say(f"Its records are stored as corpus {corpus!r}: 'masis search-further' and the page can search further.")
+
+
+def _named(files: Iterable[Path]) -> str:
+    return ", ".join("stdin" if file == STDIO else file.name for file in files)
 
 
 def _settings(graders: Iterable[str], retrieve: int | None, assignments: Iterable[str]) -> Settings:
@@ -236,15 +287,15 @@ def _distinct(abstracts: Iterable[Abstract], errors: ErrorReport) -> list[Abstra
 def _watched(work: round_loop.ScreeningSteps) -> Screening:
     """Let the screening run to its end, with progress where a person watches."""
     with Progress("Grading", None) as progress:
+        return run_to_completion(work, lambda event: _show_event(progress, event), ScreeningStart())
 
-        def on_event(event: ScreeningEvent) -> None:
-            if event.kind == "graded":
-                done, of = event.data["done"], event.data["of"]
-                progress.move(done, f"round {event.round}: {done:,} of {of:,} graded")
-            elif event.kind == "warning":
-                progress.say(event.message)
 
-        return run_to_completion(work, on_event, ScreeningStart())
+def _show_event(progress: Progress, event: ScreeningEvent) -> None:
+    if event.kind == "graded":
+        done, of = event.data["done"], event.data["of"]
+        progress.move(done, f"round {event.round}: {done:,} of {of:,} graded")
+    elif event.kind == "warning":
+        progress.say(event.message)
 
 
 def _show_result(found: Screening) -> None:

@@ -6,6 +6,7 @@ works is in ``masis.screening``.
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -45,7 +46,7 @@ from masis.screening.rounds.drift import Drift, drift
 from masis.screening.rounds.memory import Shift, acceptances, adapted, shift
 from masis.screening.rounds.overrides import apply_review, effective_overrides, validate_override
 from masis.screening.sources.pubmed import pubmed_of
-from masis.screening.sources.retrievers import Retriever
+from masis.screening.sources.retrievers import GIVEN, Retriever
 from masis.screening.synthesis.findings import Synthesis, synthesise
 from masis.screening.synthesis.prisma_svg import prisma_svg
 from masis.services.access import OPEN, Access
@@ -122,6 +123,21 @@ class DriftSeries(NamedTuple):
     drift: Drift
 
 
+_LONGEST_LABEL = 80
+
+
+def records_corpus(name: str, abstracts: Iterable[Abstract]) -> str:
+    """Return the name of the corpus that holds the records of a screened file: its name and a digest of the records.
+
+    The same records of a file of that name are one corpus, however often they are screened.
+    """
+    digest = hashlib.sha256()
+    for abstract in abstracts:
+        digest.update(abstract.model_dump_json(exclude_defaults=True).encode())
+    label = "".join(char for char in name if char.isprintable())[:_LONGEST_LABEL]
+    return f"{label} {digest.hexdigest()[:8]}".strip()
+
+
 class CorpusService:
     """The use cases of corpora."""
 
@@ -145,6 +161,24 @@ class CorpusService:
         """
         self._access.require(actor, "audit")
         return self._corpora.add_many(corpus, abstracts, source=source, on_batch=on_batch, on_error=on_error)
+
+    def keep_records(
+        self,
+        actor: Actor,
+        corpus: str,
+        abstracts: Sequence[Abstract],
+        *,
+        source: str,
+        on_batch: Callable[[int], None] | None = None,
+    ) -> None:
+        """Store the records that a screening searched as a corpus, unless it holds them: further rounds need them.
+
+        Raises InputError and NotAllowed.
+        """
+        self._access.require(actor, "audit")
+        held = any(each.name == corpus for each in self._corpora.list_all())
+        if not held or not any(each.identified == len(abstracts) for each in self._corpora.imports(corpus)):
+            self._corpora.add_many(corpus, abstracts, source=source, on_batch=on_batch)
 
     def add_demo(self, actor: Actor) -> CorpusSummary:
         """Store the abstracts written for the demo in a corpus of their own, unless they are there."""
@@ -280,12 +314,16 @@ class ScreeningService:
         self._carry(actor, screening_id)
         return done
 
-    def begin_further(self, actor: Actor, screening_id: str, rounds: int = 2) -> str:
+    def begin_further(
+        self, actor: Actor, screening_id: str, rounds: int = 2, *, sources: Sequence[str] | None = None
+    ) -> str:
         """Make a screening that goes on from a finished one with further rounds, and return its id.
 
         It has the rounds, grades, settings and thresholds of the finished one, which stays as it is, and is interrupted
-        until ``screen`` takes it up. People's overrides are carried over once it is finished. Raises NotAllowed,
-        UnknownRecord, and InputError where the screening is not finished or its sources are no longer here.
+        until ``screen`` takes it up. People's overrides are carried over once it is finished. ``sources`` takes the
+        place of the finished one's, such as a corpus with the records of a file that was screened. Raises NotAllowed,
+        UnknownRecord, and InputError where the screening is not finished, its sources are no longer here, or all that
+        they hold is graded.
         """
         self._access.require(actor, "audit")
         begun = self._store.screenings.progress(screening_id)
@@ -295,13 +333,15 @@ class ScreeningService:
         settings = self._settings.as_told(
             begun.settings | {"screening_least_rounds": made + 1, "screening_max_rounds": made + rounds}
         )
-        self.sources(begun.sources, settings)
+        sources = tuple(begun.sources if sources is None else sources)
+        self._assert_more_to_find(screening_id, sources, begun.progress)
+        self.sources(sources, settings)
         further = round_loop.new_screening_id()
         with self._store.transaction():
             self._store.screenings.start(
                 further,
                 question=begun.question,
-                sources=begun.sources,
+                sources=sources,
                 settings=settings.of_screening(),
                 thresholds=begun.thresholds,
             )
@@ -313,6 +353,28 @@ class ScreeningService:
                 self._store.screenings.keep(further, finished)
             self._store.screenings.abandon(further, "It goes on from a finished screening with further rounds.")
         return further
+
+    def _assert_more_to_find(self, screening_id: str, sources: Sequence[str], progress: round_loop.ResumePoint) -> None:
+        """Raise InputError where the sources of a screening are not stored, or hold nothing that it did not grade."""
+        graded = {grade.abstract_id for each in progress.finished for grade in each.grades}
+        nothing = InputError(
+            f"no further query would help: all {counted(len(graded), 'abstract')} of its sources are graded",
+            cure="Add abstracts to a corpus, or screen the question on other sources.",
+            field="sources",
+        )
+        if tuple(sources) == (GIVEN,):
+            raise nothing
+        if files := [name for name in sources if name != PUBMED and not name.startswith(CORPUS)]:
+            raise InputError(
+                f"the records of {', '.join(files)}, which it searched, are not stored",
+                cure=f"Give the file again: masis search-further {screening_id} FILE.",
+                field="sources",
+            )
+        corpora = [name.removeprefix(CORPUS) for name in sources if name != PUBMED]
+        if PUBMED in sources or sum(self._store.corpora.summary(name).abstracts for name in corpora) > len(graded):
+            return
+        if all(each.id in graded for name in corpora for each in self._store.corpora.iterate(name)):
+            raise nothing
 
     def plan_again(self, screening_id: str, concepts: Mapping[Part, str]) -> ScreeningPlan:
         """Return what a new screening takes to ask an earlier one's question with other concepts.
@@ -336,10 +398,11 @@ class ScreeningService:
         screening_id: str,
         rounds: int = 2,
         *,
+        sources: Sequence[str] | None = None,
         on_event: Callable[[ScreeningEvent], None] | None = None,
     ) -> Screening:
         """Search further for a finished screening, as a new one; returns it. Raises as ``begin_further`` does."""
-        further = self.begin_further(actor, screening_id, rounds)
+        further = self.begin_further(actor, screening_id, rounds, sources=sources)
         begun = self._store.screenings.progress(further)
         return self.screen(actor, begun.question, begun.sources, screening_id=further, on_event=on_event)
 

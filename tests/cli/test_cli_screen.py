@@ -128,6 +128,55 @@ def test_a_finished_screening_of_a_corpus_is_searched_further(masis: Masis, tmp_
     assert "nobody" in missing.stderr
 
 
+WEANING = "Does music therapy shorten ventilator weaning in children with neuromuscular disease?"
+
+
+@pytest.mark.slow
+@pytest.mark.spec("AESOP-ROUNDS")
+def test_a_screening_of_a_file_is_searched_further_in_the_stored_records_and_in_the_file_given_again(
+    masis: Masis, tmp_path: Path
+) -> None:
+    database = tmp_path / "kept.db"
+    screened = masis(
+        *("screen", FILE, "-q", WEANING, "--retrieve", "5", "--db", database, "--set", "screening_max_rounds=1")
+    )
+    first = Screening.model_validate_json(screened.stdout)
+    (source,) = first.retrievers
+    assert source.startswith("corpus:abstracts.jsonl ")
+    assert "can search further" in screened.stderr
+    for files in ((), (FILE,)):
+        result = masis("search-further", first.id, *files, "--db", database, "--rounds", "1")
+        assert result.exit_code == 0, result.stderr
+        further = Screening.model_validate_json(result.stdout)
+        assert further.retrievers == (source,)  # the file given again is known by its records
+        assert further.rounds[0] == first.rounds[0]
+        assert len(further.grades) > len(first.grades)
+    with Store.open(database) as store:
+        (held,) = store.corpora.list_all()
+        assert len(store.corpora.imports(held.name)) == 1
+
+
+@pytest.mark.slow
+def test_where_a_file_holds_nothing_else_or_is_not_stored_searching_further_says_so(
+    masis: Masis, tmp_path: Path
+) -> None:
+    database = tmp_path / "kept.db"
+    whole = Screening.model_validate_json(masis("screen", FILE, "-q", WEANING, "--all", "--db", database).stdout)
+    nothing = masis("search-further", whole.id, "--db", database)
+    assert nothing.exit_code == 1
+    assert f"no further query would help: all {len(whole.grades)} abstracts of its sources are graded" in nothing.stderr
+    assert masis("search-further", whole.id, FILE, "--db", database).exit_code == 1  # nor in the same file again
+    elsewhere = whole.model_copy(update={"id": "earlier", "retrievers": ("export.ris",)})
+    workbench = Workbench.open(database)
+    abstracts = workbench.store.screenings.abstracts(whole.id).values()
+    workbench.screenings.store_screening(Actor(name="Ada Lind"), elsewhere, abstracts)
+    workbench.close()
+    unknown = masis("search-further", "earlier", "--db", database)
+    assert unknown.exit_code == 1
+    assert "the records of export.ris, which it searched, are not stored" in unknown.stderr
+    assert "masis search-further earlier FILE" in unknown.stderr
+
+
 def test_the_flow_goes_out_as_a_picture(masis: Masis) -> None:
     result = masis("screen", FILE, "-q", QUESTION, "--retrieve", "10", "--format", "svg")
     assert result.stdout.startswith("<svg ")

@@ -120,6 +120,7 @@ CALLS: dict[str, tuple[Permission, Call]] = {
     "datasets.remove": ("oversee", lambda desk, who: desk.datasets.remove(who, "v1")),
     "corpora.add": ("audit", lambda desk, who: desk.corpora.add(who, "c", [], source="test")),
     "corpora.add_demo": ("audit", lambda desk, who: desk.corpora.add_demo(who)),
+    "corpora.keep_records": ("audit", lambda desk, who: desk.corpora.keep_records(who, "c", [], source="x")),
     "corpora.remove": ("oversee", lambda desk, who: desk.corpora.remove(who, "c")),
     "screenings.screen": ("audit", lambda desk, who: desk.screenings.screen(who, "Does it work?", ["corpus:c"])),
     "screenings.store_screening": (
@@ -140,6 +141,7 @@ CALLS: dict[str, tuple[Permission, Call]] = {
     "screenings.write_csv": ("export", lambda desk, who: desk.screenings.write_csv(who, "s", io.BytesIO())),
     "screenings.write_ris": ("export", lambda desk, who: desk.screenings.write_ris(who, "s", io.BytesIO())),
     "versions.fill_evidence": ("audit", lambda desk, who: desk.versions.fill_evidence(who, "case-1", {"1": "Text."})),
+    "screenings.agree": ("decide", lambda desk, who: desk.screenings.agree(who, "s", "a")),
     "screenings.begin_further": ("audit", lambda desk, who: desk.screenings.begin_further(who, "s", 1)),
     "screenings.prisma": ("export", lambda desk, who: desk.screenings.prisma(who, "s")),
     "screenings.search_further": ("audit", lambda desk, who: desk.screenings.search_further(who, "s")),

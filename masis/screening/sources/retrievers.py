@@ -107,10 +107,14 @@ class InMemoryRetriever:
         return total
 
 
+GIVEN = "abstracts given"
+"""The source of a screening that graded all it was given: there is nothing else to search."""
+
+
 class FixedSetRetriever:
     """Returns one fixed set for any query, in its order."""
 
-    def __init__(self, abstracts: Sequence[Abstract], name: str = "abstracts given") -> None:
+    def __init__(self, abstracts: Sequence[Abstract], name: str = GIVEN) -> None:
         self.name = name
         self._abstracts = tuple(abstracts)
 
