@@ -61,7 +61,10 @@ WITH_NEW_VERSIONS = 6
 WITH_AGREEMENTS = 7
 """Written only where somebody agreed with a grade of a screening."""
 
-READ = (1, 2, 3, 4, 5, 6, 7)
+WITH_CORRECTIONS = 8
+"""Written only where a person has corrected an item of an appraisal or the direction of a finding."""
+
+READ = (1, 2, 3, 4, 5, 6, 7, 8)
 MAX_LINE_BYTES = 1 << 30
 """A run over a very large case takes one long line."""
 
@@ -109,6 +112,7 @@ def write_archive(store: Store, stream: BinaryIO) -> int:
     present = {"redacted_case": redacted, "team": team, "dataset": datasets, "dataset_member": datasets}
     counts = {kind: 0 for kind in _RECORDS if present.get(kind, True)}
     needs = {
+        WITH_CORRECTIONS: store.screening_log.any_corrections(),
         WITH_AGREEMENTS: store.screening_log.any_agreement(),
         WITH_NEW_VERSIONS: store.decisions.any_of_kind("new_version"),
         WITH_DATASETS: datasets,

@@ -71,6 +71,50 @@ GradeField = Literal[
 ]
 """A field of a grade that carries a reason and that a person may override."""
 
+AppraisalItem = Literal[
+    "randomisation",
+    "allocation",
+    "blinding",
+    "control",
+    "outcome",
+    "registration",
+    "interval",
+    "test",
+    "effect",
+    "model",
+    "follow_up",
+    "harms",
+    "prospective",
+    "consecutive",
+    "eligibility",
+    "search",
+    "selection",
+    "bias",
+    "reference",
+    "accuracy",
+    "collection",
+    "analysis",
+    "sampling",
+    "guideline",
+    "size",
+]
+"""What an abstract may report of its method (``screening/grading/methodology.py``); each design asks for some."""
+
+APPRAISAL_ITEMS: tuple[AppraisalItem, ...] = get_args(AppraisalItem)
+
+ItemState = Literal["stated", "denied", "planned", "not_stated"]
+"""How an abstract speaks of an item. Only what is stated earns points."""
+
+ITEM_STATES: tuple[ItemState, ...] = get_args(ItemState)
+
+Direction = Literal["effect", "no_clear_effect", "opposite", "unclear"]
+"""Which way a finding goes, as an answer to the question."""
+
+DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
+
+OverrideField = Literal[GradeField, AppraisalItem, "direction"]
+"""What a person may set: a field of the grade, an item of the appraisal, the direction of what the study found."""
+
 Rule = Literal[
     "strong",
     "off_topic",
@@ -161,7 +205,9 @@ class Grade(Record):
 
     ``methodology_raw`` is the score as given, ``methodology_score`` = max(raw, ``prior``): a design's prior is a floor.
     ``quality`` is the mean of relevance and methodology. ``study_size`` is the size the study rests on.
-    ``overridden`` names the fields a person has set; what the machine said stays in the stored grade.
+    ``overridden`` names the fields a person has set; what the machine said stays in the stored grade. ``corrections``
+    are items of the appraisal and ``direction`` the direction of the finding as a person set them: a grader sets
+    neither.
     """
 
     abstract_id: str
@@ -178,22 +224,25 @@ class Grade(Record):
     design: Design | None
     recommendation: Recommendation
     rule: Rule
-    reasons: dict[GradeField, Reason] = Field(default_factory=dict)
+    reasons: dict[OverrideField, Reason] = Field(default_factory=dict)
     judged_by: JudgedBy
     opinions: tuple[Opinion, ...] = ()
     agreement: Share | None = None
-    overridden: tuple[GradeField, ...] = ()
+    overridden: tuple[OverrideField, ...] = ()
+    corrections: dict[AppraisalItem, ItemState] = Field(default_factory=dict, exclude_if=lambda found: not found)
+    direction: Direction | None = Field(default=None, exclude_if=lambda direction: direction is None)
     unscored: Unscored | None = None
 
 
 class Override(Record):
-    """A person's word on one field of one grade: an entry, never an edit.
+    """A person's word on one field of one grade, on an item of its appraisal or on the direction of the study's
+    finding: an entry, never an edit.
 
     ``value`` None takes back what was set before on this field (an undo is a further entry).
     """
 
     abstract_id: str
-    field: GradeField
+    field: OverrideField
     value: float | bool | str | None
     reason: str
     reviewer: str = Field(min_length=1, max_length=200)

@@ -16,15 +16,15 @@ from masis.errors import InputError
 from masis.schema.case import Case, CaseScreening, Evidence
 from masis.schema.screening import Abstract, Grade, Screening
 from masis.screening.grading import rubric
-from masis.screening.synthesis.findings import Finding, finding, synthesis_of
+from masis.screening.synthesis.findings import Finding, finding_of, synthesis_of
 
 
 def case_from_screening(screening: Screening, abstracts: Mapping[str, Abstract], case_id: str | None = None) -> Case:
     """Return the case that asks the screening's question of what it kept; without an answer, which an audit then
     drafts.
 
-    The same kept set with the same outcome gives the same case. Raises InputError where nothing is kept, or nothing of
-    it has a text.
+    The same kept set with the same outcome and directions gives the same case. Raises InputError where nothing is kept,
+    or nothing of it has a text.
     """
     readable = _readable(screening.grades, abstracts)
     if not readable:
@@ -53,7 +53,7 @@ def evidence_from_kept(
 ) -> tuple[Evidence, ...]:
     """Return the kept abstracts that have a text, as evidence, the best first; with a question, what each found."""
     best = _readable(grades, abstracts)
-    found = [finding(question, abstracts[grade.abstract_id]) for grade in best] if question else [None] * len(best)
+    found = [finding_of(question, grade, abstracts[grade.abstract_id]) if question else None for grade in best]
     conflict = synthesis_of([each for each in found if each is not None]).agree is False
     return tuple(
         _evidence(number, grade, abstracts[grade.abstract_id], what, conflict)
@@ -69,7 +69,8 @@ def _readable(grades: Iterable[Grade], abstracts: Mapping[str, Abstract]) -> lis
 
 def _case_id(screening: Screening, kept: list[Grade]) -> str:
     outcome = [] if screening.outcome == "sufficient" else [screening.outcome]
-    content = "\n".join([screening.id, *(grade.abstract_id for grade in kept), *outcome])
+    directions = [f"{grade.abstract_id} {grade.direction}" for grade in kept if grade.direction is not None]
+    content = "\n".join([screening.id, *(grade.abstract_id for grade in kept), *outcome, *directions])
     return f"screening-{screening.id[:8]}-{hashlib.sha256(content.encode()).hexdigest()[:8]}"
 
 

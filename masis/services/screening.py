@@ -24,8 +24,8 @@ from masis.schema.screening import (
     Abstract,
     Acceptance,
     Agreement,
-    GradeField,
     Override,
+    OverrideField,
     Recommendation,
     Screening,
     ScreeningDecision,
@@ -389,6 +389,12 @@ class ScreeningService:
             "screening_least_rounds": self._settings.screening_least_rounds,  # further rounds raise it
         }
         settings = self._settings.as_told(begun.settings | changed)
+        if files := [name for name in begun.sources if name != PUBMED and not name.startswith(CORPUS)]:
+            raise InputError(
+                f"the records of {', '.join(files)}, which it searched, are not stored",
+                cure="Import them into a corpus and screen that, or give masis screen the concepts.",
+                field="sources",
+            )
         self.sources(begun.sources, settings)
         return ScreeningPlan(begun.question, begun.sources, settings)
 
@@ -501,7 +507,7 @@ class ScreeningService:
         actor: Actor,
         screening_id: str,
         abstract_id: str,
-        field: GradeField,
+        field: OverrideField,
         value: float | bool | str | None,
         *,
         reason: str,
@@ -510,7 +516,9 @@ class ScreeningService:
         seen_version: int | None = None,
         carried_from: str | None = None,
     ) -> OpenedScreening:
-        """Record an override of a field of a grade (None undoes the last one); returns the screening as it is then.
+        """Record an override of a field of a grade, an item of its appraisal or the direction of the finding.
+
+        A value of None undoes the last one. Returns the screening as it is then.
 
         What is kept then replaces what the acceptance memory held of the screening. ``carried_from`` names the
         screening in which it was made first. Raises InputError (no such value, no reason, no name), NotAllowed,
@@ -636,11 +644,12 @@ class ScreeningService:
     def _judgements(self) -> Iterator[Judgement]:
         """Yield what each person says about each grade, in the order in which they last spoke of it.
 
-        A value that is the machine's own changes nothing, and is an agreement. What was undone is no judgement, and
+        A value that is the machine's own changes nothing, and is an agreement; a corrected item of the appraisal is a
+        change. What was undone is no judgement, and
         what was carried over from another screening was judged there.
         """
         agreed: set[_Judged] = set()
-        changed: dict[_Judged, dict[GradeField, float | bool | str]] = {}
+        changed: dict[_Judged, dict[OverrideField, float | bool | str]] = {}
         order: dict[_Judged, int] = {}
         for number, entry in enumerate(self._store.screening_log.iterate()):
             decision = entry.decision
@@ -652,6 +661,8 @@ class ScreeningService:
                 order[judged] = number
             elif decision.override is not None and CARRIED_FROM not in decision.extra:
                 override = decision.override
+                if override.field == "direction":
+                    continue  # no grader sets one
                 if override.value is not None:
                     changed.setdefault(judged, {})[override.field] = override.value
                     order[judged] = number
@@ -669,7 +680,7 @@ class ScreeningService:
             machine = machines[judged.screening_id]
             grade = None if machine is None else machine.grade(judged.abstract_id)
             if grade is not None:
-                differs = any(getattr(grade, name) != value for name, value in fields.items())
+                differs = any(getattr(grade, name, None) != value for name, value in fields.items())
                 yield Judgement(judged.reviewer, grade.judged_by.model, float(differs))
 
     def _machine(self, screening_id: str) -> Screening | None:

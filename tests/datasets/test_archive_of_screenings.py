@@ -135,3 +135,18 @@ def test_an_altered_archive_is_refused_whole(
             read_archive(archive, copy)
         assert copy.corpora.list_all() == ()
         assert copy.screenings.newest() == ()
+
+
+def test_an_archive_with_corrections_says_so_and_comes_back_the_same(full: Store, tmp_path: Path) -> None:
+    assert b'"version":2}' in written(full).partition(b"\n")[0]
+    full.screening_log.append(says("stated", name="blinding"))
+    full.screening_log.append(says("opposite", name="direction"))
+    archive = tmp_path / "archive.jsonl"
+    archive.write_bytes(written(full))
+    assert b'"version":8}' in archive.read_bytes().partition(b"\n")[0]
+    copy = Store.open(tmp_path / "copy.db")
+    read_archive(archive, copy)
+    assert written(copy) == archive.read_bytes()
+    assert copy.screening_log.overrides("s1") == full.screening_log.overrides("s1")
+    assert copy.screening_log.check_subjects() == full.screening_log.check_subjects()
+    assert copy.check().ok

@@ -444,3 +444,60 @@ def test_what_is_not_finished_or_has_lost_its_source_is_not_searched_further(tmp
     with pytest.raises(UnknownRecord):
         desk.search_further(ADA, first.id)
     assert len(desk.newest(10)) == 1
+
+
+@pytest.mark.spec("AESOP-OVERRIDE")
+def test_corrections_are_entries_of_the_log_that_go_into_csv_and_can_be_undone(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    first, *_ = found.kept
+    desk.override(ADA, found.id, first, "blinding", "stated", reason="=Methods, line 3")
+    opened = desk.override(ADA, found.id, first, "direction", "opposite", reason="Read in full.")
+    assert opened.synthesis.counts["opposite"] == 1
+    assert opened.machine == found
+    before, grade = found.grade(first), opened.screening.grade(first)
+    assert before is not None
+    assert grade is not None
+    assert grade.corrections == {"blinding": "stated"}
+    assert grade.methodology_raw is not None
+    assert before.methodology_raw is not None
+    assert grade.methodology_raw > before.methodology_raw
+    kinds = [each.decision.override.field for each in desk.log(found.id) if each.decision and each.decision.override]
+    assert kinds == ["direction", "blinding"]
+    assert desk.check_log_subjects().broken == ()
+    out = io.BytesIO()
+    desk.write_csv(ADA, found.id, out)
+    row = next(row for row in csv.DictReader(io.StringIO(out.getvalue().decode())) if row["abstract_id"] == first)
+    assert row["overridden"] == "blinding direction"
+    assert row["direction"] == "opposite effect"
+    said = "blinded: stated (Ada: =Methods, line 3); direction: opposite effect (Ada: Read in full.)"
+    assert row["corrections"] == said
+    desk.drifts()  # a correction is no score of the grade: it is passed over
+    desk.override(ADA, found.id, first, "blinding", None, reason="")
+    assert desk.override(ADA, found.id, first, "direction", None, reason="").screening == found
+    assert desk.store.screening_log.verify().intact
+
+
+def test_corrections_go_with_a_screening_that_is_searched_further(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    desk.override(ADA, found.id, found.kept[0], "direction", "opposite", reason="Read in full.")
+    further = desk.search_further(ADA, found.id)
+    assert desk.open(further.id).synthesis.counts["opposite"] == 1
+
+
+def test_a_question_is_planned_again_with_other_concepts_and_the_rest_as_it_was(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    criteria = SETTINGS.model_copy(update={"screening_criteria": "exclude: animals", "screening_retrieve": 3})
+    found = desk.screen(ADA, QUESTION, ["corpus:headache"], settings=criteria)
+    plan = desk.plan_again(found.id, {"population": "adults", "intervention": "aspirin", "outcome": "headache"})
+    assert (plan.question, plan.sources) == (QUESTION, ("corpus:headache",))
+    assert plan.settings.screening_concepts == "population: adults"
+    assert plan.settings.screening_criteria == "exclude: animals"
+    assert plan.settings.screening_retrieve == 3
+    with pytest.raises(UnknownRecord):
+        desk.plan_again("nowhere", {})
+    made_from_a_file = found.model_copy(update={"id": "file", "retrievers": ("found.ris",)})
+    desk.store_screening(ADA, made_from_a_file, corpus())
+    with pytest.raises(InputError, match="found.ris"):
+        desk.plan_again("file", {})

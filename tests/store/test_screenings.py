@@ -14,7 +14,7 @@ from masis.errors import StaleVersion, StoreError, UnguardedLog, UnknownRecord
 from masis.observers.observation import run_to_completion
 from masis.schema.audit import JudgedBy
 from masis.schema.calls import Usage
-from masis.schema.screening import Abstract, Acceptance, Grade, GradeField, Override, Screening, ScreeningDecision
+from masis.schema.screening import Abstract, Acceptance, Grade, Override, OverrideField, Screening, ScreeningDecision
 from masis.screening.grading.cache import CachingGrader, GradeCache
 from masis.screening.rounds import round_loop
 from masis.screening.rounds.memory import acceptances
@@ -102,7 +102,7 @@ def screened(store: Store, found: Sequence[Abstract], screening_id: str = "s1", 
 def says(
     value: float | bool | str | None,
     abstract_id: str = "a0",
-    name: GradeField = "recommendation",
+    name: OverrideField = "recommendation",
     *,
     screening_id: str = "s1",
     token: str | None = None,

@@ -314,3 +314,79 @@ def test_the_form_keeps_concepts_until_they_are_put_back_or_another_question_is_
     app = page()
     app.selectbox(key="screening-demo-question").set_value(ASKED["htn"].question).run()
     assert workbench.store.drafts.load(NOBODY_YET, SUBJECT)["settings"]["screening_concepts"] == ""
+
+
+def _correct(app: AppTest, abstract_id: str, field: str, value: str, reason: str) -> None:
+    press(app, f"correct-{field}")
+    app.button_group(key=f"correction-{abstract_id}-{field}").set_value(value)
+    app.text_input(key="correction-reason").set_value(reason)
+    press(app, "correction-record")
+
+
+@pytest.mark.spec("AESOP-OVERRIDE")
+def test_an_item_of_the_appraisal_shows_its_sentence_is_corrected_and_undone(workbench: Workbench) -> None:
+    machine = workbench.screenings.open("b12").machine
+    first = next(grade for grade in machine.grades if grade.recommendation == "keep" and grade.methodology_raw)
+    app = page(screening="b12", abstract=first.abstract_id)
+    assert "blue-background[" in texts(app)
+    press(app, "correct-model")
+    app.text_input(key="correction-name").set_value("Ada Lind")
+    press(app, "correction-cancel")
+    assert not workbench.screenings.log("b12")
+    press(app, "correct-registration")
+    app.text_input(key="correction-name").set_value("Ada Lind")
+    app.button_group(key=f"correction-{first.abstract_id}-registration").set_value("stated")
+    app.text_input(key="correction-reason").set_value("NCT number in the <b>full</b> text")
+    press(app, "correction-record")
+    grade = workbench.screenings.open("b12").screening.grade(first.abstract_id)
+    assert grade is not None
+    assert grade.corrections == {"registration": "stated"}
+    assert (grade.methodology_raw or 0) > (first.methodology_raw or 0)
+    assert "Set by Ada Lind" in texts(app)
+    assert "Read as not stated" in texts(app)
+    press(app, "undo-registration")
+    assert workbench.screenings.open("b12").screening == machine
+    assert len(workbench.screenings.log("b12")) == 2
+
+
+def test_a_correction_without_a_name_a_value_or_a_reason_is_refused(workbench: Workbench) -> None:
+    kept = workbench.screenings.open("b12").screening.kept
+    app = page(screening="b12", abstract=kept[0])
+    press(app, "correct-model")
+    for says in ("Type your name first", "Choose first what", "Give a reason first"):
+        press(app, "correction-record")
+        assert says in "\n".join(warning.value for warning in app.warning)
+        app.text_input(key="correction-name").set_value("Ada Lind") if "name" in says else app.button_group(
+            key=f"correction-{kept[0]}-model"
+        ).set_value("denied")
+    assert not workbench.screenings.log("b12")
+
+
+def test_a_corrected_direction_turns_the_summary_and_the_outcome(workbench: Workbench) -> None:
+    opened = workbench.screenings.open("b12")
+    assert opened.screening.outcome == "conflicting"
+    against = [each.abstract_id for each in opened.synthesis.findings if each.direction == "no_clear_effect"]
+    app = page(screening="b12", abstract=against[0])
+    app.text_input(key="override-name").set_value("Ada Lind")
+    for number, each in enumerate(against, 1):
+        app = page(screening="b12", abstract=each) if number > 1 else app
+        if number > 1:
+            app.text_input(key="override-name").set_value("Ada Lind")
+        _correct(app, each, "direction", "effect", "The conclusion says so.")
+        assert workbench.screenings.open("b12").synthesis.counts["effect"] == len(opened.synthesis.findings) - (
+            len(against) - number
+        )
+    assert stands(workbench, "b12") == "sufficient"
+    assert "The kept studies agree" in texts(app)
+    press(app, "undo-direction")
+    now = workbench.screenings.open("b12").synthesis.counts
+    assert now["no_clear_effect"] == 1
+
+
+def test_a_discarded_abstract_has_an_appraisal_and_no_finding_to_correct(workbench: Workbench) -> None:
+    grades = workbench.screenings.open("b12").screening.grades
+    left_out = next(grade for grade in grades if grade.recommendation == "discard")
+    app = page(screening="b12", abstract=left_out.abstract_id)
+    keys = [button.key for button in app.button]
+    assert "correct-outcome" in keys
+    assert "correct-direction" not in keys

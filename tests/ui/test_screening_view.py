@@ -16,6 +16,7 @@ from masis.schema.screening import (
     GradeField,
     Opinion,
     Override,
+    OverrideField,
     Query,
     Reason,
     Recommendation,
@@ -56,7 +57,7 @@ def grade(
     relevance: float | None = 0.9,
     methodology: float | None = 0.7,
     size: int | None = 412,
-    reasons: dict[GradeField, Reason] | None = None,
+    reasons: dict[OverrideField, Reason] | None = None,
     unscored: Unscored | None = None,
 ) -> Grade:
     scored = relevance is not None and methodology is not None
@@ -182,7 +183,7 @@ def test_a_row_says_what_is_known_and_does_without_a_record() -> None:
 
 def test_the_words_of_a_reason_are_the_marked_pieces_and_the_pieces_make_up_the_text() -> None:
     start = TEXT.index("412")
-    reasons: dict[GradeField, Reason] = {
+    reasons: dict[OverrideField, Reason] = {
         "study_type": Reason(text="It says so.", words=(Words(start=3, end=13, text="randomised"),)),
         "sample_size_adequate": Reason(
             text="412 are enough.", words=(Words(start=start, end=start + 12, text="412 patients"),)

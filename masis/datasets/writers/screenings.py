@@ -6,7 +6,7 @@ reference manager.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, BinaryIO
 
 from rispy import RisWriter  # type: ignore[import-untyped]
@@ -14,8 +14,9 @@ from rispy import RisWriter  # type: ignore[import-untyped]
 from masis.datasets.writers.lines import csv_line, escape_formula
 from masis.schema.screening import Abstract, Grade, Recommendation, Screening
 from masis.screening.grading import rubric
+from masis.screening.grading.methodology import ITEM_STATE_NAMES, LABELS
 from masis.screening.grading.question import concepts_as_text, question_of
-from masis.screening.synthesis.findings import DIRECTION_NAMES, finding
+from masis.screening.synthesis.findings import DIRECTION_NAMES, finding_of
 
 _REASONS = ("relevance_score", "methodology_score", "sample_size_adequate", "study_type", "recommendation")
 
@@ -25,7 +26,7 @@ COLUMNS = (
     *("quality", "study_type", "study_type_confidence", "design", "study_size", "study_size_unit"),
     *("sample_size_adequate", "judged_by", "agreement", "overridden", "unscored", "direction", "finding"),
     *(f"why_{name}" for name in _REASONS),
-    "concepts",
+    *("concepts", "corrections"),
 )
 """The columns of the screening log as CSV."""
 
@@ -44,7 +45,7 @@ def write_screening_csv(screening: Screening, abstracts: Mapping[str, Abstract],
 
 def _row(screening: Screening, grade: Grade, abstract: Abstract | None, number: int | None) -> dict[str, Any]:
     record = abstract or Abstract(id=grade.abstract_id)
-    found = finding(screening.question, record) if grade.recommendation == "keep" else None
+    found = finding_of(screening.question, grade, record) if grade.recommendation == "keep" else None
     size = grade.study_size
     concepts = concepts_as_text(question_of(screening.question, screening.settings))
     return {
@@ -81,7 +82,16 @@ def _row(screening: Screening, grade: Grade, abstract: Abstract | None, number: 
         "direction": None if found is None else DIRECTION_NAMES[found.direction],
         "finding": None if found is None or found.words is None else found.words.text,
         "concepts": "; ".join(f"{part}: {text}" for part, text in concepts.items() if text),
+        "corrections": "; ".join(_corrections(grade)),
     } | {f"why_{name}": grade.reasons[name].text if name in grade.reasons else None for name in _REASONS}
+
+
+def _corrections(grade: Grade) -> Iterator[str]:
+    """Yield what people set of the appraisal and of the finding, each with who set it and why."""
+    for item, state in grade.corrections.items():
+        yield f"{LABELS[item]}: {ITEM_STATE_NAMES[state]} ({grade.reasons[item].text})"
+    if grade.direction is not None:
+        yield f"direction: {DIRECTION_NAMES[grade.direction]} ({grade.reasons['direction'].text})"
 
 
 def _number(value: float | None) -> str | None:

@@ -26,7 +26,7 @@ from masis.errors import SettingsError
 from masis.schema.audit import JudgedBy
 from masis.schema.base import Unscored
 from masis.schema.calls import Usage
-from masis.schema.screening import Abstract, Design, Grade, GradeField, Opinion, Reason
+from masis.schema.screening import Abstract, Design, Grade, Opinion, OverrideField, Reason
 from masis.screening.grading import rubric
 from masis.screening.grading.grader import Grader, unscored_grade
 from masis.screening.grading.hierarchy import designs_asked_about
@@ -112,7 +112,7 @@ def join_grades(
     spread = max(qualities) - min(qualities)
     doubt = _doubt(votes[advice.recommendation], len(scored), spread)
     said = ", ".join(f"{grade.judged_by.model} {grade.recommendation}" for grade in scored)
-    reasons: dict[GradeField, Reason] = {
+    reasons: dict[OverrideField, Reason] = {
         **closest.reasons,
         "recommendation": Reason(text=f"{doubt or advice.why} Said: {said}."),
     }

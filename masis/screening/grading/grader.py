@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from masis.schema.audit import JudgedBy
 from masis.schema.base import Unscored
 from masis.schema.calls import Usage
-from masis.schema.screening import Abstract, Design, Grade, GradeField, Reason, SampleSize, StudyType
+from masis.schema.screening import Abstract, Design, Grade, GradeField, OverrideField, Reason, SampleSize, StudyType
 from masis.screening.grading import rubric
 from masis.screening.grading.recommendation import Advice, quality_of, recommend, with_prior_floor
 
@@ -49,7 +49,7 @@ class Judgement(NamedTuple):
     adequate: bool | None
     sizes: tuple[SampleSize, ...]
     study_size: SampleSize | None
-    reasons: dict[GradeField, Reason]
+    reasons: dict[OverrideField, Reason]
     unmatched: bool = False
     """Its language can't be matched with the question's: nothing failed, and nothing is known of its relevance."""
 
@@ -65,12 +65,12 @@ def grade_from_judgement(
     advice = recommend(found.relevance, score, found.design, found.adequate, about)
     if found.unmatched:
         advice = Advice("needs_more", "unmatched", found.reasons["relevance_score"].text)
-    reasons: dict[GradeField, Reason] = {
+    reasons: dict[OverrideField, Reason] = {
         **found.reasons,
         "recommendation": Reason(text=f"{advice.why} {note}".strip()),
     }
     if "methodology_score" in reasons:
-        reasons["methodology_score"] = _with_floor(reasons["methodology_score"], found.methodology, found.design)
+        reasons["methodology_score"] = with_floor_note(reasons["methodology_score"], found.methodology, found.design)
     unscored = None
     if advice.rule == "unscored":
         silent: GradeField = "relevance_score" if found.relevance is None else "methodology_score"
@@ -96,7 +96,8 @@ def grade_from_judgement(
     )
 
 
-def _with_floor(reason: Reason, raw: float | None, design: Design | None) -> Reason:
+def with_floor_note(reason: Reason, raw: float | None, design: Design | None) -> Reason:
+    """Return the reason of a methodology, with a note where the design's floor raised it."""
     if raw is None or design is None or raw >= rubric.HIERARCHY[design].prior:
         return reason
     place = rubric.HIERARCHY[design]

@@ -1,5 +1,5 @@
-"""How rigorous and how openly reported a study is, from what its abstract says: one item after another, with its"
-" words.
+"""How rigorous and how openly reported a study is, from what its abstract says: one item after another, with its
+words.
 
 Items come from the reporting guidelines for abstracts: CONSORT for Abstracts (Hopewell et al., Lancet 2008;371:281) for
 trials, STROBE (von Elm et al., Lancet 2007;370:1453) for observational studies, PRISMA for Abstracts (Beller et al.,
@@ -15,10 +15,12 @@ is reported); the prior as a floor comes after, in ``recommendation.with_prior_f
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from masis.schema.screening import Abstract, Design, Reason, SampleSize, Words
-from masis.screening.grading.wording import Wording, first
+from masis.audit.sentences import split_sentences
+from masis.schema.screening import Abstract, AppraisalItem, Design, ItemState, Reason, SampleSize, Words
+from masis.screening.grading.wording import Wording, mentioned
 
 WHOLE = 0.8
 """The share of the points that counts as all: 250 words can't report everything."""
@@ -48,7 +50,7 @@ CEILING: dict[Design, float] = {
     "case_report": 0.25,
 }
 
-_ITEMS: dict[str, Wording] = {
+_ITEMS: dict[AppraisalItem, Wording] = {
     "randomisation": Wording(r"\brandomi[sz](?:ed|ation)\b|\brandomly (?:assigned|allocated|divided|selected)\b"),
     "allocation": Wording(
         r"\ballocation (?:was )?conceal\w+|\bconcealed allocation\b|\bsealed envelopes?\b|\b(?:computer"
@@ -128,7 +130,7 @@ _ITEMS: dict[str, Wording] = {
     "guideline": Wording(r"\b(?:PRISMA|CONSORT|STROBE|QUOROM|MOOSE|STARD|ARRIVE)\b"),
 }
 
-LABELS: dict[str, str] = {
+LABELS: dict[AppraisalItem, str] = {
     "randomisation": "randomised",
     "allocation": "how it was allocated",
     "blinding": "blinded",
@@ -156,46 +158,55 @@ LABELS: dict[str, str] = {
     "size": "how many were studied",
 }
 
-_TRIAL = {
+ITEM_STATE_NAMES: dict[ItemState, str] = {
+    "stated": "stated",
+    "denied": "denied",
+    "planned": "only planned",
+    "not_stated": "not stated",
+}
+
+_Checklist = dict[AppraisalItem, float]
+
+_TRIAL: _Checklist = {
     **dict.fromkeys(("randomisation", "blinding"), 2.0),
     **dict.fromkeys(("control", "outcome", "size"), 1.5),
     **dict.fromkeys(("allocation", "interval", "effect", "model", "registration"), 1.0),
     **dict.fromkeys(("test", "follow_up", "harms", "eligibility"), 0.5),
 }
-_OBSERVED = {
+_OBSERVED: _Checklist = {
     **dict.fromkeys(("model",), 2.0),
     **dict.fromkeys(("control", "size"), 1.5),
     **dict.fromkeys(("outcome", "interval", "effect", "follow_up", "prospective"), 1.0),
     **dict.fromkeys(("test", "consecutive", "eligibility", "registration", "blinding"), 0.5),
 }
-_REVIEW = {
+_REVIEW: _Checklist = {
     **dict.fromkeys(("search", "bias"), 2.0),
     **dict.fromkeys(("size",), 1.5),
     **dict.fromkeys(("eligibility", "selection", "effect", "interval", "model", "registration"), 1.0),
     **dict.fromkeys(("guideline", "outcome"), 0.5),
 }
-_SERIES = {
+_SERIES: _Checklist = {
     **dict.fromkeys(("consecutive", "size", "follow_up", "outcome"), 1.0),
     **dict.fromkeys(("prospective", "eligibility", "effect", "test", "control"), 0.5),
 }
-_BENCH = {
+_BENCH: _Checklist = {
     **dict.fromkeys(("control", "blinding"), 2.0),
     **dict.fromkeys(("randomisation", "size"), 1.5),
     **dict.fromkeys(("test", "model"), 1.0),
     **dict.fromkeys(("interval", "effect", "guideline"), 0.5),
 }
-_DIAGNOSTIC = {  # QUADAS-2: patient selection, index test, reference standard, flow
+_DIAGNOSTIC: _Checklist = {  # QUADAS-2: patient selection, index test, reference standard, flow
     **dict.fromkeys(("reference", "accuracy"), 2.0),
     **dict.fromkeys(("size", "blinding", "consecutive"), 1.5),
     **dict.fromkeys(("interval", "prospective", "eligibility"), 1.0),
     **dict.fromkeys(("test", "registration"), 0.5),
 }
-_QUALITATIVE = {  # CASP, qualitative checklist: recruitment, data collection, analysis
+_QUALITATIVE: _Checklist = {  # CASP, qualitative checklist: recruitment, data collection, analysis
     **dict.fromkeys(("collection", "analysis"), 2.0),
     **dict.fromkeys(("size", "sampling"), 1.5),
     **dict.fromkeys(("eligibility",), 1.0),
 }
-CHECKLIST: dict[Design, dict[str, float]] = {
+CHECKLIST: dict[Design, _Checklist] = {
     "meta_analysis": _REVIEW,
     "systematic_review": _REVIEW,
     "narrative_review": _REVIEW,
@@ -222,12 +233,21 @@ CHECKLIST: dict[Design, dict[str, float]] = {
 """The points of each item, by design: what its reporting guideline asks for."""
 
 
+class ReadItem(NamedTuple):
+    """An item of a design's checklist: its points, how the abstract speaks of it, and in which words."""
+
+    item: AppraisalItem
+    points: float
+    state: ItemState
+    words: tuple[Words, ...] = ()
+
+
 class Methodology(NamedTuple):
     """A score before the prior's floor, the items reported and not, and why."""
 
     score: float | None
-    reported: dict[str, tuple[Words, ...]]
-    absent: tuple[str, ...]
+    reported: dict[AppraisalItem, tuple[Words, ...]]
+    absent: tuple[AppraisalItem, ...]
     reason: Reason
 
 
@@ -235,17 +255,53 @@ def methodology(abstract: Abstract, design: Design, sizes: tuple[SampleSize, ...
     """Score what an abstract reports of its design's checklist. ``sizes`` are the sample sizes found in its text."""
     if not abstract.text.strip():
         return Methodology(None, {}, (), Reason(text="There is no abstract to read, only a title."))
-    checklist = CHECKLIST[design]
-    reported: dict[str, tuple[Words, ...]] = {}
-    for item in checklist:
-        found = _size(abstract, sizes) if item == "size" else first(_ITEMS[item], abstract)
-        if found:
-            reported[item] = found
-    points = sum(checklist[item] for item in reported)
-    share = min(1.0, points / (WHOLE * sum(checklist.values())))
-    absent = tuple(item for item in checklist if item not in reported)
+    return score_items(design, appraise(abstract, design, sizes))
+
+
+def appraise(abstract: Abstract, design: Design, sizes: tuple[SampleSize, ...] = ()) -> tuple[ReadItem, ...]:
+    """Return every item of the design's checklist as the abstract speaks of it; none where there is only a title."""
+    if not abstract.text.strip():
+        return ()
+    found = []
+    for item, points in CHECKLIST[design].items():
+        if item == "size":
+            words = _size(abstract, sizes)
+            found.append(ReadItem(item, points, "stated" if words else "not_stated", words))
+        else:
+            found.append(ReadItem(item, points, *mentioned(_ITEMS[item], abstract)))
+    return tuple(found)
+
+
+def corrected(items: Iterable[ReadItem], corrections: Mapping[AppraisalItem, ItemState]) -> tuple[ReadItem, ...]:
+    """Return the items with the states that a person set; what a person sets rests on no words of the machine's."""
+    return tuple(
+        ReadItem(each.item, each.points, corrections[each.item])
+        if corrections.get(each.item, each.state) != each.state
+        else each
+        for each in items
+    )
+
+
+def score_items(design: Design, items: Sequence[ReadItem]) -> Methodology:
+    """Score a design's checklist by the items that are stated."""
+    reported = {each.item: each.words for each in items if each.state == "stated"}
+    points = sum(each.points for each in items if each.state == "stated")
+    whole = sum(each.points for each in items)
+    share = min(1.0, points / (WHOLE * whole))
+    absent = tuple(each.item for each in items if each.state != "stated")
     score = round(CEILING[design] * share, 4)
-    return Methodology(score, reported, absent, _reason(design, reported, absent, points, checklist))
+    return Methodology(score, reported, absent, _reason(design, reported, absent, points, CHECKLIST[design]))
+
+
+def sentence_of(words: Words, abstract: Abstract) -> tuple[str, int]:
+    """Return the sentence that holds these words, and where in it they begin; of a title all of it."""
+    source = abstract.title if words.place == "title" else abstract.text
+    if words.place == "title":
+        return source, words.start
+    for span in split_sentences(source):
+        if span.start <= words.start < span.end:
+            return source[span.start : max(span.end, words.end)], words.start - span.start
+    return words.text, 0
 
 
 def _size(abstract: Abstract, sizes: tuple[SampleSize, ...]) -> tuple[Words, ...]:
@@ -254,10 +310,10 @@ def _size(abstract: Abstract, sizes: tuple[SampleSize, ...]) -> tuple[Words, ...
 
 def _reason(
     design: Design,
-    reported: dict[str, tuple[Words, ...]],
-    absent: tuple[str, ...],
+    reported: dict[AppraisalItem, tuple[Words, ...]],
+    absent: tuple[AppraisalItem, ...],
     points: float,
-    checklist: dict[str, float],
+    checklist: _Checklist,
 ) -> Reason:
     says = ", ".join(LABELS[item] for item in reported) or "nothing of what its design calls for"
     lacks = ", ".join(LABELS[item] for item in sorted(absent, key=lambda item: -checklist[item])[:4])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
 
-from masis.schema.screening import Abstract, Words
+from masis.schema.screening import Abstract, ItemState, Words
 
 _DENIED = re.compile(
     r"(?:\b(?:not|no|never|without|neither|nor|lack of|absence of|non|quasi)[- ]?(?:an? |any )?|\bun|\bnon)$", re.I
@@ -31,6 +33,17 @@ LONGEST_READ = 20_000
 _TRIES = 8
 
 
+MentionState = Literal["stated", "denied", "planned"]
+
+
+class Mention(NamedTuple):
+    """An occurrence of a wording, and what is said there."""
+
+    start: int
+    end: int
+    state: MentionState
+
+
 class Wording:
     """A pattern, searched without regard to case, whose denied occurrences don't count.
 
@@ -44,27 +57,42 @@ class Wording:
 
     def search(self, text: str) -> tuple[int, int] | None:
         """Return where it first occurs undenied; None where it doesn't."""
+        return next(((each.start, each.end) for each in self.mentions(text) if each.state == "stated"), None)
+
+    def mentions(self, text: str) -> Iterator[Mention]:
+        """Yield where it occurs, and whether that is stated, denied or only planned."""
         lowered = text.lower()
         pattern, searched = (self._lowered, lowered) if len(lowered) == len(text) else (self._pattern, text)
         for tried, found in enumerate(pattern.finditer(searched, 0, LONGEST_READ)):
-            if not _denied(text, *found.span()):
-                return found.span()
+            yield Mention(*found.span(), _state(text, *found.span()))
             if tried >= _TRIES:
-                return None
-        return None
+                return
 
 
-def _denied(text: str, start: int, end: int) -> bool:
-    """Return whether the words at these places are denied, only planned, or said of nobody."""
+def _state(text: str, start: int, end: int) -> MentionState:
+    """Return whether the words at these places are stated, only planned, or denied or said of nobody."""
     before, after = text[max(0, start - _LOOK_BACK) : start], text[end : end + _LOOK_BACK]
     subject = _VERB.match(text, start) and _NOBODY.search(before)
-    return bool(
-        _DENIED.search(before)
-        or _PLANNED.search(before)
-        or _NOBODY_WAS.search(before)
-        or subject
-        or _DENIED_AFTER.match(after)
-    )
+    if _DENIED.search(before) or _NOBODY_WAS.search(before) or subject or _DENIED_AFTER.match(after):
+        return "denied"
+    return "planned" if _PLANNED.search(before) else "stated"
+
+
+def mentioned(wording: Wording, abstract: Abstract) -> tuple[ItemState, tuple[Words, ...]]:
+    """Return how an abstract speaks of something, and in which words: stated anywhere, else its first mention."""
+    other: tuple[ItemState, tuple[Words, ...]] = ("not_stated", ())
+    for place, source in _places(abstract):
+        for each in wording.mentions(source):
+            words = Words(start=each.start, end=each.end, text=source[each.start : each.end], place=place)
+            if each.state == "stated":
+                return "stated", (words,)
+            if other[0] == "not_stated":
+                other = each.state, (words,)
+    return other
+
+
+def _places(abstract: Abstract) -> tuple[tuple[Literal["text", "title"], str], ...]:
+    return ("text", abstract.text), ("title", abstract.title)
 
 
 def first(wording: Wording, abstract: Abstract, *, title: bool = True, text: bool = True) -> tuple[Words, ...]:

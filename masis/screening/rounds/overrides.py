@@ -7,17 +7,22 @@ named, and what follows from them (the floor, the quality, the recommendation) i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from masis.errors import InputError
 from masis.schema.screening import (
+    APPRAISAL_ITEMS,
     DESIGNS,
+    DIRECTIONS,
+    ITEM_STATES,
     STUDY_TYPES,
     Abstract,
+    AppraisalItem,
     Design,
     Grade,
-    GradeField,
+    ItemState,
     Override,
+    OverrideField,
     Reason,
     Recommendation,
     Round,
@@ -26,7 +31,9 @@ from masis.schema.screening import (
 )
 from masis.schema.wording import counted
 from masis.screening.grading import rubric
+from masis.screening.grading.grader import with_floor_note
 from masis.screening.grading.hierarchy import designs_asked_about, place_design
+from masis.screening.grading.methodology import ITEM_STATE_NAMES, LABELS, appraise, corrected, score_items
 from masis.screening.grading.question import question_of
 from masis.screening.grading.recommendation import quality_of, recommend, with_prior_floor
 from masis.screening.rounds.prisma_flow import flow
@@ -34,9 +41,10 @@ from masis.screening.rounds.ruling import judged, ruling
 from masis.screening.rounds.threshold_effects import threshold_effects
 from masis.screening.synthesis.criteria import criteria_of
 from masis.screening.synthesis.findings import settled, synthesise
+from masis.settings import OFFLINE
 
 _CURE = "Choose another value."
-_SETTLE: frozenset[GradeField] = frozenset({"relevance_score", "methodology_score", "recommendation"})
+_SETTLE: frozenset[OverrideField] = frozenset({"relevance_score", "methodology_score", "recommendation"})
 """Fields that settle a disagreement of graders; an override of size or type alone leaves it open."""
 
 
@@ -50,20 +58,21 @@ def validate_override(override: Override) -> Override:
     elif name == "sample_size_adequate":
         fits = isinstance(value, bool)
     else:
-        allowed: tuple[str, ...] = {
+        allowed: Mapping[str, tuple[str, ...]] = {
             "study_type": STUDY_TYPES,
             "design": DESIGNS,
             "recommendation": ("keep", "discard", "needs_more"),
-        }[name]
-        fits = value in allowed
+            "direction": DIRECTIONS,
+        }
+        fits = value in allowed.get(name, ITEM_STATES)
     if not fits:
         raise InputError(f"{value!r} is no {name.replace('_', ' ')}", cure=_CURE, field=name)
     return override
 
 
-def effective_overrides(overrides: Iterable[Override]) -> dict[str, dict[GradeField, Override]]:
+def effective_overrides(overrides: Iterable[Override]) -> dict[str, dict[OverrideField, Override]]:
     """Return for each abstract the effective override of each field: the last one, unless it undoes the others."""
-    found: dict[str, dict[GradeField, Override]] = {}
+    found: dict[str, dict[OverrideField, Override]] = {}
     for override in overrides:
         fields = found.setdefault(override.abstract_id, {})
         fields.pop(override.field, None)
@@ -74,21 +83,31 @@ def effective_overrides(overrides: Iterable[Override]) -> dict[str, dict[GradeFi
 
 def apply_overrides(
     grade: Grade,
-    overrides: Mapping[GradeField, Override],
+    overrides: Mapping[OverrideField, Override],
     *,
     question: str = "",
     abstract: Abstract | None = None,
 ) -> Grade:
     """Return the grade with a person's overrides applied. Without any it is returned as it is.
 
-    A study type gives the abstract another place in the hierarchy (by the words of ``abstract`` where given); a
-    methodology that a person sets is taken as it is, above or below the prior.
+    A study type gives the abstract another place in the hierarchy (by the words of ``abstract`` where given). Items of
+    the appraisal that a person sets move the methodology by what they are worth; a methodology that a person sets is
+    taken as it is, above or below the prior. The direction of the finding changes nothing else of the grade.
     """
     if not overrides:
         return grade
+    if overrides.keys() == {"direction"}:
+        return grade.model_copy(
+            update={
+                "direction": overrides["direction"].value,
+                "reasons": {**grade.reasons, **_reasons(overrides)},
+                "overridden": ("direction",),
+            }
+        )
     study_type = cast("StudyType | None", _value(overrides, "study_type", grade.study_type))
     design = _design(grade, overrides, study_type, abstract)
-    method = with_prior_floor(grade.methodology_raw, design)
+    appraised = _appraised(grade, overrides, design, abstract)
+    method = with_prior_floor(appraised.score, design)
     method = cast("float | None", _value(overrides, "methodology_score", method))
     relevance = cast("float | None", _value(overrides, "relevance_score", grade.relevance_score))
     enough = cast("bool | None", _value(overrides, "sample_size_adequate", grade.sample_size_adequate))
@@ -103,6 +122,7 @@ def apply_overrides(
     changed: dict[str, Any] = {
         "relevance_score": relevance,
         "methodology_score": method,
+        "methodology_raw": appraised.score,
         "prior": None if design is None else rubric.HIERARCHY[design].prior,
         "quality": quality_of(relevance, method),
         "sample_size_adequate": enough,
@@ -110,19 +130,60 @@ def apply_overrides(
         "design": design,
         "recommendation": recommendation,
         "rule": rule,
-        "reasons": {**grade.reasons, "recommendation": Reason(text=why), **_reasons(overrides)},
+        "reasons": {
+            **grade.reasons,
+            **appraised.reasons,
+            "recommendation": Reason(text=why),
+            **_reasons(overrides),
+        },
         "overridden": tuple(overrides),
+        "corrections": appraised.corrections,
+        "direction": _value(overrides, "direction", grade.direction),
         "unscored": grade.unscored if rule == "unscored" else None,
     }
     return grade.model_copy(update=changed)
 
 
-def _value(overrides: Mapping[GradeField, Override], name: GradeField, machine: Any) -> Any:
+class _Appraised(NamedTuple):
+    """The methodology before the prior's floor with the items that a person set, and the reason that says which."""
+
+    score: float | None
+    corrections: dict[AppraisalItem, ItemState]
+    reasons: dict[OverrideField, Reason]
+
+
+def _appraised(
+    grade: Grade, overrides: Mapping[OverrideField, Override], design: Design | None, abstract: Abstract | None
+) -> _Appraised:
+    """Score the corrected items: by the checklist where it made the score; else moved by what they are worth.
+
+    A model's score is its own, so a correction adds or takes away the points of the item, and no more.
+    """
+    corrections = {item: cast("ItemState", overrides[item].value) for item in APPRAISAL_ITEMS if item in overrides}
+    read = () if abstract is None or design is None else appraise(abstract, design, grade.sample_sizes)
+    if not corrections or not read or design is None:
+        return _Appraised(grade.methodology_raw, corrections, {})
+    before, after = score_items(design, read), score_items(design, corrected(read, corrections))
+    said = ", ".join(f"{LABELS[item]}: {ITEM_STATE_NAMES[state]}" for item, state in corrections.items())
+    if grade.judged_by.model == OFFLINE:
+        text = f"{after.reason.text} Set by a person: {said}."
+        reason = with_floor_note(Reason(text=text, words=after.reason.words), after.score, design)
+        return _Appraised(after.score, corrections, {"methodology_score": reason})
+    old = grade.reasons.get("methodology_score", Reason(text=""))
+    if grade.methodology_raw is None or before.score is None or after.score is None:
+        return _Appraised(grade.methodology_raw, corrections, {})
+    moved = after.score - before.score
+    text = f"{old.text} Set by a person, which moves it by {moved:+.2f}: {said}.".strip()
+    score = round(min(1.0, max(0.0, grade.methodology_raw + moved)), 4)
+    return _Appraised(score, corrections, {"methodology_score": Reason(text=text, words=old.words)})
+
+
+def _value(overrides: Mapping[OverrideField, Override], name: OverrideField, machine: Any) -> Any:
     return overrides[name].value if name in overrides else machine
 
 
 def _design(
-    grade: Grade, overrides: Mapping[GradeField, Override], study_type: StudyType | None, abstract: Abstract | None
+    grade: Grade, overrides: Mapping[OverrideField, Override], study_type: StudyType | None, abstract: Abstract | None
 ) -> Design | None:
     if "design" in overrides:
         return cast("Design", overrides["design"].value)
@@ -131,7 +192,7 @@ def _design(
     return rubric.DESIGN_OF[study_type] if abstract is None else place_design(study_type, abstract).design
 
 
-def _reasons(overrides: Mapping[GradeField, Override]) -> dict[GradeField, Reason]:
+def _reasons(overrides: Mapping[OverrideField, Override]) -> dict[OverrideField, Reason]:
     return {name: Reason(text=f"{override.reviewer}: {override.reason}") for name, override in overrides.items()}
 
 

@@ -13,15 +13,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 from masis.audit.sentences import split_sentences
 from masis.offline.text.tokens import tokens
-from masis.schema.screening import Abstract, Grade, Outcome, Words
+from masis.schema.screening import DIRECTIONS, Abstract, Direction, Grade, Outcome, Words
 from masis.screening.grading.wording import LONGEST_READ
 
-Direction = Literal["effect", "no_clear_effect", "opposite", "unclear"]
-DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 DIRECTION_NAMES: dict[Direction, str] = {
     "effect": "effect as asked",
     "no_clear_effect": "no clear effect",
@@ -127,6 +125,12 @@ def finding(question: str, abstract: Abstract) -> Finding:
     return Finding(abstract.id, words, direction(question, said))
 
 
+def finding_of(question: str, grade: Grade, abstract: Abstract) -> Finding:
+    """Return what a graded abstract found; a direction that a person set takes the place of what was read."""
+    found = finding(question, abstract)
+    return found if grade.direction is None else found._replace(direction=grade.direction)
+
+
 def direction(question: str, said: str) -> Direction:
     """Return the direction of a statement as an answer to the question."""
     clauses = [clause for clause in _BREAK.split(said) if clause.strip()] or [said]
@@ -209,7 +213,7 @@ def synthesise(question: str, grades: Iterable[Grade], abstracts: Mapping[str, A
     """Return what the kept abstracts found, the best first, and whether they agree."""
     kept = [grade for grade in grades if grade.recommendation == "keep" and grade.abstract_id in abstracts]
     best = sorted(kept, key=lambda grade: (-(grade.quality or 0.0), grade.abstract_id))
-    return synthesis_of([finding(question, abstracts[grade.abstract_id]) for grade in best])
+    return synthesis_of([finding_of(question, grade, abstracts[grade.abstract_id]) for grade in best])
 
 
 def synthesis_of(findings: Iterable[Finding]) -> Synthesis:

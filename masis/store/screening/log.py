@@ -7,14 +7,21 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import Field
 
 from masis.errors import StaleVersion, StoreError, UnknownRecord
 from masis.schema.base import Record
 from masis.schema.review import LogCheck, SubjectCheck
-from masis.schema.screening import Agreement, Override, ScreeningDecision, ScreeningEntry, ScreeningEntryKind
+from masis.schema.screening import (
+    Agreement,
+    GradeField,
+    Override,
+    ScreeningDecision,
+    ScreeningEntry,
+    ScreeningEntryKind,
+)
 from masis.store.core.chained_log import ChainedLog
 from masis.store.core.connections import Database
 from masis.store.records import LogHead, PageSize
@@ -154,6 +161,13 @@ class ScreeningLog:
     def any_agreement(self) -> bool:
         """Whether anybody ever agreed with a grade."""
         return bool(self._database.execute("SELECT 1 FROM screening_log WHERE kind = 'agreement' LIMIT 1"))
+
+    def any_corrections(self) -> bool:
+        """Whether the log has an override of an item of an appraisal or of the direction of a finding."""
+        fields = get_args(GradeField)
+        marks = ", ".join("?" * len(fields))
+        statement = f"SELECT 1 FROM screening_log WHERE field NOT IN ({marks}) LIMIT 1"  # noqa: S608 (marks of ours)
+        return bool(self._database.execute(statement, list(fields)))
 
     def entries(self, wanted: ScreeningLogFilter | None = None) -> ScreeningLogPage:
         """One page of the log."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple, TypedDict
 
-from masis.schema.screening import Abstract, Grade, GradeField, Opinion, Override
+from masis.schema.screening import Abstract, Grade, GradeField, Opinion, Override, OverrideField
 from masis.screening.grading import rubric
 from masis.ui.screening.wording import FIELD, RECOMMENDATION, RULES, STUDY_TYPE, value_words
 from masis.ui.shell.wording import LabelData, label
@@ -89,7 +89,7 @@ def abstract_data(
     abstract: Abstract,
     *,
     machine: Grade | None = None,
-    overrides: Mapping[GradeField, Override] | None = None,
+    overrides: Mapping[OverrideField, Override] | None = None,
 ) -> AbstractData:
     """Return an abstract opened. ``machine`` is the grade before any override, ``overrides`` those in force by
     field.
@@ -119,7 +119,8 @@ class _Span(NamedTuple):
 def _spans(grade: Grade, place: Literal["text", "title"]) -> list[_Span]:
     return [
         _Span(words.start, words.end, field)
-        for field, reason in grade.reasons.items()
+        for field in FIELD
+        if (reason := grade.reasons.get(field)) is not None
         for words in reason.words
         if words.place == place and words.end > words.start
     ]
@@ -141,7 +142,7 @@ def pieces(text: str, spans: Sequence[_Span]) -> list[Piece]:
 
 
 def _reason(
-    grade: Grade, field: GradeField, machine: Grade | None, overrides: Mapping[GradeField, Override]
+    grade: Grade, field: GradeField, machine: Grade | None, overrides: Mapping[OverrideField, Override]
 ) -> ReasonData:
     reason = grade.reasons.get(field)
     override = overrides.get(field)

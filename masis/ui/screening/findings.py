@@ -8,15 +8,15 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from masis.schema.screening import Abstract, Grade, Screening
+from masis.schema.screening import DIRECTIONS, Abstract, Direction, Grade, Screening
 from masis.screening.synthesis.criteria import Criterion, criteria_of
-from masis.screening.synthesis.findings import DIRECTION_NAMES, DIRECTIONS, Direction, Finding, Synthesis
+from masis.screening.synthesis.findings import DIRECTION_NAMES, Finding, Synthesis
 from masis.screening.synthesis.prisma_svg import DARK, PAGE, prisma_svg
 from masis.services.screening import OpenedScreening
 from masis.ui.components.charts import ROWS, draw_chart
 from masis.ui.components.linked_table import Row, column, linked_table, row
 from masis.ui.screening.view import flow_steps
-from masis.ui.screening.wording import DESIGN, size_words
+from masis.ui.screening.wording import DESIGN, OVERRIDDEN, size_words
 from masis.ui.shell import address
 from masis.ui.shell.address import link
 from masis.ui.shell.wording import Tone, Word, escaped, label
@@ -43,7 +43,7 @@ def show_findings(opened: OpenedScreening) -> None:
         st.rerun()
     st.caption(
         "Best quality first. The direction is read from the wording of the sentence below each title: check it before "
-        "you rely on it. Effects are not pooled."
+        "you rely on it, and open the study to correct it. Effects are not pooled."
     )
 
 
@@ -61,6 +61,9 @@ def finding_row(opened: OpenedScreening, found: Finding) -> Row:
     abstract = opened.abstracts.get(found.abstract_id) or Abstract(id=found.abstract_id)
     grade = opened.screening.grade(found.abstract_id)
     said = found.words.text if found.words else "There is no text to read."
+    directions = [label(Word(f"{SIGN[found.direction]} {DIRECTION_NAMES[found.direction]}", TONES[found.direction]))]
+    if grade is not None and grade.direction is not None:
+        directions.append(label(OVERRIDDEN))
     return row(
         {
             "text": study_name(abstract),
@@ -68,7 +71,7 @@ def finding_row(opened: OpenedScreening, found: Finding) -> Row:
             "open": found.abstract_id,
             "quote": " ".join(said.split()),
         },
-        {"pills": [label(Word(f"{SIGN[found.direction]} {DIRECTION_NAMES[found.direction]}", TONES[found.direction]))]},
+        {"pills": directions},
         {"text": _design(grade), "below": [size_words(grade) or "size not reported"] if grade else []},
         {"score": None if grade is None else grade.quality},
         open=found.abstract_id,

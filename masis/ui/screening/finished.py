@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import streamlit as st
 
 from masis.errors import MasisError
-from masis.schema.screening import DESIGNS, STUDY_TYPES, Grade, GradeField, Override, Screening
+from masis.schema.screening import DESIGNS, STUDY_TYPES, Grade, GradeField, Override, OverrideField, Screening
 from masis.schema.wording import counted
 from masis.screening.grading.ensemble import agreement_of
 from masis.screening.rounds.overrides import effective_overrides
@@ -18,6 +18,7 @@ from masis.services import Actor, Workbench
 from masis.services.screening import OpenedScreening
 from masis.ui.jobs.served_jobs import audit_jobs, screening_jobs
 from masis.ui.review.decision_form import LONGEST_NAME
+from masis.ui.screening.appraisal import LONGEST_REASON, Record, show_appraisal
 from masis.ui.screening.concepts import change_concepts, show_concepts
 from masis.ui.screening.findings import criterion_reasons, show_criteria, show_findings, show_flow
 from masis.ui.screening.result import abstracts, head, opened_abstract, rounds
@@ -30,13 +31,9 @@ from masis.ui.shell.served_database import served_workbench
 
 # A person's override of one grade: set a field with a reason, see its effect at once, undo it.
 
-LONGEST_REASON = 1_000
 AGREES_HELP = (
     "You looked at it and would grade it the same. Agreements count in how often people change a grade (Drift)."
 )
-Record = Callable[[str, GradeField, float | bool | str | None, str, Actor], None]
-"""Records an override: abstract, field, value (None undoes the last one), reason, actor."""
-
 
 Agree = Callable[[str, bool, Actor], None]
 """Records that a person agrees with a grade, or takes it back: abstract, whether they agree, actor."""
@@ -95,7 +92,7 @@ def override_panel(opened: OpenedScreening, grade: Grade, record: Record) -> Non
         with st.container():  # always there, so that the fields below stay where they are once the name is known
             if reviewer() is None:
                 st.text_input("Your name", key="override-name", max_chars=LONGEST_NAME, width=320)
-        field_at, value_at, why_at, go_at = st.columns([2.2, 3.4, 3.6, 1.4], vertical_alignment="bottom")
+        field_at, value_at, why_at, go_at = st.columns([2.5, 3.1, 2.8, 2.1], vertical_alignment="bottom")
         with field_at:
             field: GradeField = st.selectbox(
                 "Field",
@@ -121,8 +118,9 @@ def override_panel(opened: OpenedScreening, grade: Grade, record: Record) -> Non
         )
         if problem := st.session_state.pop("override-problem", ""):
             st.warning(problem, icon=":material/error:")
-        for name, override in overridden.items():
-            _in_force(name, override, record)
+        for name in FIELD:
+            if name in overridden:
+                _in_force(name, overridden[name], record)
         _what_follows(opened)
 
 
@@ -256,7 +254,9 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
     with st.container():
         abstracts(opened)
 
-    def record(abstract_id: str, field: GradeField, value: float | bool | str | None, reason: str, by: Actor) -> None:
+    def record(
+        abstract_id: str, field: OverrideField, value: float | bool | str | None, reason: str, by: Actor
+    ) -> None:
         served_workbench().screenings.override(
             by,
             screening_id,
@@ -264,7 +264,7 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
             field,
             value,
             reason=reason,
-            machine_shown=("grades", "reasons", "words"),
+            machine_shown=("grades", "reasons", "words", "appraisal"),
             seen_version=opened.summary.version,
         )
 
@@ -280,6 +280,7 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
 
     def deciding(shown: OpenedScreening, grade: Grade) -> None:
         agreement_bar(shown, grade, agree)
+        show_appraisal(shown, grade, record)
         override_panel(shown, grade, record)
 
     opened_abstract(opened, deciding)
