@@ -9,7 +9,7 @@ DEMO_FLAGS ?=
 EXTRAS ?=
 PYTEST_FLAGS ?=
 # How many processes share the tests: one more than two cores, since tests of browsers and servers mostly wait.
-WORKERS ?= 2
+WORKERS ?= 3
 SUMMARY ?=
 PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 

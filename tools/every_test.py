@@ -227,7 +227,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--python", default="", help="the interpreter to make environments with")
     parser.add_argument("--extra", action="append", choices=extras(), help="only this integration; may be repeated")
     parser.add_argument("--without-core", action="store_true", help="leave the project's own tests out")
-    parser.add_argument("--workers", default="2", help="processes for the project's own tests")
+    parser.add_argument("--workers", default="3", help="processes for the project's own tests")
     parser.add_argument("--summary", type=Path, help="write the count into this file instead of printing it")
     chosen = parser.parse_args(own)
     venv: Path = chosen.venv.absolute()
