@@ -194,7 +194,7 @@ def test_a_person_agrees_with_a_grade_by_one_button_and_can_take_it_back(workben
     app.text_input(key="override-name").set_value("Ada Lind")
     press(app, "agree")
     assert [each.abstract_id for each in workbench.screenings.open("b12").agreements] == [kept[0]]
-    assert "Agreed with by Ada Lind" in texts(app)
+    assert "Ada Lind agrees" in texts(app)
     press(app, "agree-undo")
     assert not workbench.screenings.open("b12").agreements
     workbench.screenings.override(ADA, "b12", kept[0], "recommendation", "discard", reason="Read in full.")

@@ -18,6 +18,8 @@ from collections.abc import Sequence
 from statistics import fmean, pstdev
 from typing import Literal, NamedTuple
 
+from masis.schema.wording import counted
+
 BASELINE = 60
 """Judgements that form the baseline (benchmarks/screening_drift.py)."""
 ALLOWANCE = 0.5
@@ -76,7 +78,9 @@ def drift(
     """
     if len(values) <= baseline:
         plain = tuple(Point(number, value, 0.0, 0.0, False) for number, value in enumerate(values))
-        return Drift(False, None, None, plain, (), None, f"{len(values)} judgements; more than {baseline} are needed.")
+        return Drift(
+            False, None, None, plain, (), None, f"{counted(len(values), 'judgement')}; more than {baseline} are needed."
+        )
     usual = fmean(values[:baseline])
     deviation = max(least_deviation, pstdev(values[:baseline]))
     points, alarms = [], []

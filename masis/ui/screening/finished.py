@@ -68,8 +68,7 @@ def agreement_bar(opened: OpenedScreening, grade: Grade, record: Agree) -> None:
                 **needs("decide", disabled=changed, help=why),
             )
         if mine:
-            who = ", ".join(f"{each.reviewer} ({each.at[:10]})" for each in mine)
-            st.text(f"Agreed with by {who}", width="stretch")
+            st.text(", ".join(f"{each.reviewer} agrees ({each.at[:10]})" for each in mine), width="stretch")
 
 
 def _agree(abstract_id: str, agrees: bool, record: Agree) -> None:
