@@ -567,7 +567,8 @@ class ScreeningService:
         self._access.require(actor, "decide")
         reviewer = name_of(actor)
         with self._store.transaction():
-            if agrees and abstract_id in effective_overrides(self._store.screening_log.overrides(screening_id)):
+            overridden = effective_overrides(self._store.screening_log.overrides(screening_id)).get(abstract_id, {})
+            if agrees and overridden.keys() - {"direction"}:  # which no grader sets
                 raise InputError(
                     "a person has changed this grade",
                     cure="Undo the change first: an agreement is with the grade as the machine gave it.",
@@ -645,8 +646,7 @@ class ScreeningService:
         """Yield what each person says about each grade, in the order in which they last spoke of it.
 
         A value that is the machine's own changes nothing, and is an agreement; a corrected item of the appraisal is a
-        change. What was undone is no judgement, and
-        what was carried over from another screening was judged there.
+        change. What was undone is no judgement, and what was carried over from another screening was judged there.
         """
         agreed: set[_Judged] = set()
         changed: dict[_Judged, dict[OverrideField, float | bool | str]] = {}

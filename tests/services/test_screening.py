@@ -326,6 +326,8 @@ def test_an_agreement_is_refused_where_it_is_with_nothing_or_with_a_changed_grad
     found = desk.screen(ADA, QUESTION, ["corpus:headache"])
     with pytest.raises(UnknownRecord, match="has no grade of 'nowhere'"):
         desk.agree(ADA, found.id, "nowhere")
+    desk.override(ADA, found.id, found.kept[0], "direction", "opposite", reason="Read.")
+    assert desk.agree(ADA, found.id, found.kept[0]).agreements  # the direction is no part of what a grader said
     desk.override(ADA, found.id, found.kept[0], "recommendation", "discard", reason="Read.")
     with pytest.raises(InputError, match="a person has changed this grade"):
         desk.agree(ADA, found.id, found.kept[0])

@@ -56,7 +56,7 @@ def agreement_bar(opened: OpenedScreening, grade: Grade, record: Agree) -> None:
                 **needs("decide"),
             )
         else:
-            changed = bool(grade.overridden)
+            changed = bool(set(grade.overridden) - {"direction"})  # which no grader sets
             why = "A person has changed this grade: undo that first." if changed else AGREES_HELP
             st.button(
                 "Agree with the grade",
