@@ -27,6 +27,7 @@ from masis.schema.screening import (
     Words,
 )
 from masis.screening.critic import screen_abstracts
+from masis.screening.rounds.overrides import apply_overrides
 from masis.screening.rounds.ruling import DEFAULT, ruling
 from masis.screening.synthesis.findings import synthesise
 from masis.services.screening import OpenedScreening
@@ -233,6 +234,28 @@ def test_an_override_shows_who_said_so_and_what_the_critic_had_said() -> None:
 
 
 @pytest.mark.spec("AESOP-ENSEMBLE")
+def test_a_field_that_a_correction_moved_shows_what_the_critic_had_graded() -> None:
+    machine = screen_abstracts("Does aspirin relieve headache?", [TRIAL]).grades[0]
+    override = Override(
+        abstract_id=machine.abstract_id, field="blinding", value="stated", reason="Read.", reviewer="Ada", at="now"
+    )
+    now = apply_overrides(machine, {"blinding": override}, abstract=TRIAL)
+    data = abstract_data(now, TRIAL, machine=machine, overrides={"blinding": override})
+    shown = {each["field"]: each["machine"] for each in data["reasons"]}
+    assert shown["methodology_score"] == f"the critic graded {machine.methodology_score:.2f}"
+    assert shown["relevance_score"] == ""
+
+
+TRIAL = Abstract(
+    id="t",
+    title="Aspirin for headache: a randomised controlled trial",
+    text=(
+        "We randomly assigned 300 adults with headache to aspirin or placebo. The primary outcome was relief, "
+        "analysed by regression. The odds ratio was 2.1 (95% CI 1.4 to 3.0). NCT01234567."
+    ),
+)
+
+
 def test_what_each_of_several_graders_said_stands_beside_the_joined_grade() -> None:
     said = [
         Opinion(

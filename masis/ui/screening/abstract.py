@@ -146,14 +146,16 @@ def _reason(
 ) -> ReasonData:
     reason = grade.reasons.get(field)
     override = overrides.get(field)
-    before = getattr(machine, field) if machine is not None and override is not None else None
+    before = getattr(machine, field) if machine is not None else None
+    # what follows from a person's word is another value too: a corrected item moves the methodology
+    changed = override is not None or (machine is not None and before != getattr(grade, field))
     return {
         "field": field,
         "label": label(FIELD[field]),
         "value": value_words(field, getattr(grade, field)),
         "why": f"{override.reviewer}: {override.reason}" if override else reason.text if reason else "",
         "words": len(reason.words) if reason else 0,
-        "machine": f"the critic graded {value_words(field, before)}" if override else "",
+        "machine": f"the critic graded {value_words(field, before)}" if changed else "",
     }
 
 
