@@ -9,5 +9,5 @@ def counted(count: int, one: str, many: str | None = None) -> str:
 
 
 def counted_upto(count: int, more: bool, one: str, many: str | None = None) -> str:
-    """Return the same of a count that stopped where there are ``more``: ``5,000+ cases``."""
+    """Return the same of a count that stopped where there are ``more``: ``3,000+ cases``."""
     return counted(count, one, many).replace(" ", "+ ", 1) if more else counted(count, one, many)

@@ -170,7 +170,7 @@ class CaseService:
         )
 
     def find_for(self, actor: Actor, wanted: CaseFilter) -> CasePage:
-        """Return one page of the cases that match, as this reviewer may see them now, counted up to 5,000.
+        """Return one page of the cases that match, as this reviewer may see them now, counted up to 3,000.
 
         Where the policy hides the machine's verdict, neither filters nor order go by it.
         """

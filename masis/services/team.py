@@ -130,7 +130,7 @@ class TeamService:
         return self._store.cases.count_matching(self.open_to(actor, wanted))
 
     def count_open_upto(self, actor: Actor, wanted: CaseFilter) -> Counted:
-        """Count the same up to 5,000 where no kept count says how many: what a page shows."""
+        """Count the same up to 3,000 where no kept count says how many: what a page shows."""
         return self._store.cases.count_upto(self.open_to(actor, wanted))
 
     def why_empty(self, actor: Actor, wanted: CaseFilter) -> EmptyQueue:

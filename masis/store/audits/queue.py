@@ -41,8 +41,8 @@ _WALKED, _PROBED = 2_000, 300
 _FAR = 20_000
 """Rows that a walk goes past where more match than were counted: the sorting it saves is of all that match."""
 
-MOST_COUNTED = 5_000
-"""Matches that a page counts: beyond, it says "5,000+". Counting a million takes longer than drawing the page."""
+MOST_COUNTED = 3_000
+"""Matches that a page counts: beyond, it says "3,000+". Counting a million takes longer than drawing the page."""
 
 _MATCHING = "SELECT rowid FROM case_words WHERE case_words MATCH ?"
 
@@ -96,11 +96,15 @@ def search(connection: sqlite3.Connection, wanted: CaseFilter, upto: int | None 
 
 
 class Counted(NamedTuple):
-    """How many cases match. Where there are ``more``, counting stopped at ``total``, and ``likely`` estimates all."""
+    """How many cases match. Where there are ``more``, counting stopped at ``total``, and ``likely`` estimates all.
+
+    ``numbers`` are those of the counted cases where words were looked for, so that none is looked for again.
+    """
 
     total: int
     more: bool = False
     likely: int = 0
+    numbers: tuple[int, ...] = ()
 
 
 class Matching(NamedTuple):
@@ -111,6 +115,7 @@ class Matching(NamedTuple):
     total: int
     more: bool = False
     likely: int = 0
+    numbers: tuple[int, ...] = ()
 
 
 def matching(connection: sqlite3.Connection, wanted: CaseFilter, upto: int | None = None) -> Matching:
@@ -143,7 +148,7 @@ def count_upto(
         anyone = wanted.model_copy(update={"open_to": None})
         counted = count_upto(connection, anyone, words, upto)
         if counted.more:
-            return counted
+            return counted._replace(numbers=())
         open_ones = counted.total - _closed(connection, wanted, _filters(connection, anyone), words)
         return Counted(open_ones, likely=open_ones)
     filters = _filters(connection, wanted)
@@ -161,15 +166,17 @@ def count_upto(
     if upto is None:
         total = _count(connection, f"SELECT count(*) FROM {source} WHERE {where}", values)  # noqa: S608 (every name is ours, what people give is bound)
         return Counted(total, likely=total)
-    total, last = connection.execute(
-        f"SELECT count(*), max(seq) FROM (SELECT {source.split()[0]}.rowid AS seq FROM {source} WHERE {where} LIMIT ?)",  # noqa: S608
-        [*values, upto + 1],
-    ).fetchone()
+    listed = f"SELECT {source.split()[0]}.rowid AS seq FROM {source} WHERE {where} LIMIT ?"  # noqa: S608
+    if words is None:
+        total = _count(connection, f"SELECT count(*) FROM ({listed})", [*values, upto + 1])  # noqa: S608
+        return Counted(min(total, upto), more=total > upto, likely=total)
+    numbers = tuple(row[0] for row in connection.execute(listed, [*values, upto + 1]))
+    total = len(numbers)
     if total <= upto:
-        return Counted(total, likely=total)
+        return Counted(total, likely=total, numbers=numbers)
     # words are found in the order of the numbers: where the last one stands says how far the counting has come
     cases = connection.execute("SELECT max(seq) FROM cases").fetchone()[0]
-    return Counted(upto, more=True, likely=total * cases // last if words is not None else total)
+    return Counted(upto, more=True, likely=total * cases // max(numbers), numbers=numbers[:upto])
 
 
 _FEW = 20_000
@@ -281,7 +288,9 @@ def _page(connection: sqlite3.Connection, wanted: CaseFilter, found: Matching) -
         if len(numbers) == min(wanted.size, found.total - offset):
             return numbers, True
     limit = found.total if found.more else -1
-    if found.words is not None and not found.filters:  # as many of the list as are sorted, and no more of it
+    if found.numbers:
+        where, values = "seq IN (SELECT value FROM json_each(?))", [json.dumps(found.numbers)]
+    elif found.words is not None and not found.filters:  # as many of the list as are sorted, and no more of it
         where, values = f"seq IN ({_MATCHING} LIMIT {limit})", [found.words.query]
     else:
         where, values = conditions(_led(connection, wanted, found.filters, found.words), found.words)
@@ -621,7 +630,7 @@ class _Behind(NamedTuple):
 
 
 class _Search:
-    """Looks along one"""
+    """Looks for the case beside another one along the order of a filter."""
 
     def __init__(
         self, connection: sqlite3.Connection, wanted: CaseFilter, found: Matching, without: Collection[str]
