@@ -11,6 +11,7 @@ from masis.api.roles import unpriced_models
 from masis.cli.group import INTERRUPTED, JobFailed
 from masis.cli.log import measured
 from masis.cli.output import ErrorReport, Interruption, Progress, printable, say
+from masis.datasets.lake_repeats import Repeats, repeated_ids
 from masis.datasets.mapping import Profile
 from masis.errors import InputError
 from masis.integrations.ray import RayAudit, Report, Totals, audit_on_ray
@@ -52,6 +53,8 @@ def run(
         except InputError as error:
             raise click.UsageError(printable(str(error))) from error
     _say_end(report, out, time.monotonic() - began)
+    if report.complete and report.totals.cases:
+        say_repeats(repeated_ids(out))
     if stop.asked and not report.complete:
         say("Interrupted. What is finished is written; the same command goes on from here.")
         context.exit(INTERRUPTED)
@@ -80,6 +83,21 @@ def pace(totals: Totals, size: int, seconds: float) -> Pace:
     """Return the pace of a job that has ``size`` bytes of input to audit and has run for so long."""
     left = seconds * (size - totals.size) / totals.size if totals.size else None
     return Pace(totals, totals.cases / max(seconds, 1e-9), left)
+
+
+def say_repeats(found: Repeats) -> None:
+    """Name the ids that occur in several rows, with their rows; nothing where there are none."""
+    if not found.total:
+        return
+    say(f"{counted(found.total, 'id occurs', 'ids occur')} in several rows; each row was audited:")
+    for each in found.named:
+        rows = "; ".join(
+            f"{source}, row {row}{f' from {offset:,}' if offset else ''}" for source, offset, row in each.rows
+        )
+        say(printable(f"  {each.case_id}: {rows}"))
+    if found.total > len(found.named):
+        say(f"  and {found.total - len(found.named):,} more")
+    say("A desk takes one case of an id: give each an id of its own before you import.")
 
 
 def _duration(seconds: float) -> str:

@@ -200,13 +200,21 @@ def open_lake(place: str) -> Any:
     from pyarrow import dataset
 
     files, folder = filesystem_of(place)
-    found = [f"{folder}/outcome={outcome}" for outcome in OUTCOMES if _is_folder(files, f"{folder}/outcome={outcome}")]
+    folders = [f"{folder}/outcome={outcome}" for outcome in OUTCOMES]
+    found = [each for each in folders if _is_folder(files, each)]
     if not found:
         raise InputError(
             "is no folder of audited cases", cure="Name what 'masis audit --engine ray --out' wrote.", file=place
         )
     partitioning = dataset.partitioning(pyarrow.schema([("outcome", pyarrow.string())]), flavor="hive")
-    return dataset.dataset(folder, filesystem=files, format="parquet", partitioning=partitioning, schema=lake_schema())
+    return dataset.dataset(
+        [path for each in found for path in _parquet_files(files, each)],
+        filesystem=files,
+        format="parquet",
+        partitioning=partitioning,
+        partition_base_dir=folder,
+        schema=lake_schema(),
+    )
 
 
 def is_lake(place: str) -> bool:
@@ -236,6 +244,15 @@ def filesystem_of(place: str) -> tuple[Any, str]:
 
 _GROUP = 500
 """Rows of a row group: runs have tens of kilobytes, and a reader holds one group at a time."""
+
+
+def _parquet_files(files: Any, folder: str) -> list[str]:
+    """Return the files of an outcome, by name: what else a person keeps in the lake is none of it."""
+    from pyarrow import fs
+
+    listed = files.get_file_info(fs.FileSelector(folder))
+    names = ((each.base_name, str(each.path)) for each in listed if each.type == fs.FileType.File)
+    return sorted(path for name, path in names if name.endswith(".parquet") and not name.startswith(("_", ".")))
 
 
 def _is_folder(files: Any, path: str) -> bool:

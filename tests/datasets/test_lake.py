@@ -22,6 +22,7 @@ from masis.datasets.lake import (
     outcome_of,
     write_file,
 )
+from masis.datasets.lake_repeats import repeated_ids
 from masis.errors import InputError
 from masis.schema.case import Case
 from masis.schema.run import ReviewReason, Run
@@ -145,3 +146,48 @@ def test_the_documentation_lists_every_column() -> None:
     for column in COLUMNS:
         assert f"| `{column.name}` | {column.type} | {column.holds} |" in written
     assert all(f"outcome={outcome}/" in written for outcome in OUTCOMES)
+
+
+def test_ids_that_occur_in_several_rows_are_named_with_their_rows(tmp_path: Path) -> None:
+    for name, case_id, source, row in (
+        ("a", "case-1", "in/a.jsonl", 1),
+        ("b", "case-2", "in/a.jsonl", 2),
+        ("c", "case-1", "in/b.jsonl", 7),
+        ("d", "fällt-2", "in/b.jsonl", 8),
+        ("e", "fällt-2", "in/b.jsonl", 9),
+        ("f", "fällt-2", "in/a.jsonl", 4),
+    ):
+        case = a_case(case_id)
+        origin = Origin(source=source, source_offset=0, source_row=row)
+        put(
+            tmp_path,
+            failed_row(case, "broken", origin) if name == "e" else audited_row(case, a_run(case), origin),
+            name,
+        )
+    put(tmp_path, failed_row(None, "no case", ORIGIN), "g")
+    put(tmp_path, failed_row(None, "no case", ORIGIN), "h")
+
+    found = repeated_ids(str(tmp_path))
+
+    assert found.total == 2
+    assert found.named[0] == ("case-1", (("in/a.jsonl", 0, 1), ("in/b.jsonl", 0, 7)))
+    assert found.named[1] == ("fällt-2", (("in/a.jsonl", 0, 4), ("in/b.jsonl", 0, 8), ("in/b.jsonl", 0, 9)))
+    assert repeated_ids(str(tmp_path), named=1).named == found.named[:1]
+
+
+def test_a_lake_without_a_repeated_id_says_so(tmp_path: Path) -> None:
+    put(tmp_path, failed_row(None, "no case", ORIGIN))
+    assert repeated_ids(str(tmp_path)) == (0, ())
+    put(tmp_path, audited_row(a_case("one"), a_run(a_case("one")), ORIGIN), "a")
+    assert repeated_ids(str(tmp_path)) == (0, ())
+
+
+def test_other_files_in_the_folder_of_a_lake_are_none_of_it(tmp_path: Path) -> None:
+    put(tmp_path, audited_row(a_case("one"), a_run(a_case("one")), ORIGIN), "a")
+    for name in ("desk.db", "notes.txt", "old.parquet", "outcome=accepted/_SUCCESS", "outcome=accepted/.part.parquet"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("no Parquet")
+    assert open_lake(str(tmp_path)).count_rows() == 1
+    for file in tmp_path.glob("outcome=*/*.parquet"):
+        file.unlink()
+    assert open_lake(str(tmp_path)).to_table().num_rows == 0
