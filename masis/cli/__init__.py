@@ -20,7 +20,7 @@ COMMANDS = {
     "screen": Command("masis.cli.screening:screen", "Screen abstracts for a question: is the evidence sufficient?"),
     "search-further": Command("masis.cli.screening:search_further", "Make further rounds for a finished screening."),
     "corpus": Command("masis.cli.corpus:corpus", "Store abstracts, to be searched and screened."),
-    "drift": Command("masis.cli.drift:drift", "Show whether people change grades of abstracts more often than before."),
+    "drift": Command("masis.cli.drift:drift", "Show whether people change grades more often than before."),
     "import": Command("masis.cli.import_data:import_files", "Read cases, or an archive, into the database."),
     "export": Command("masis.cli.export_data:export", "Write the database, its cases or its runs as JSON Lines."),
     "dataset": Command("masis.cli.dataset:dataset", "Freeze data sets under names, compare and rewrite them."),

@@ -25,6 +25,7 @@ from masis.integrations.ray.ledger import Ledger, Totals
 from masis.integrations.ray.permits import AllPermits
 from masis.settings import Settings
 from masis.settings.environment import quiet_ray
+from masis.version import APP
 
 STORE_BYTES = 256 * 2**20
 """Ray's object store on a machine of our own: only chunks pass through it, and Ray Data lets few wait."""
@@ -110,7 +111,7 @@ def audit_on_ray(
     chunks_done = {name: tuple(each.chunks) for name, each in done.items()}
     with lake.held(), _cluster(job) as (ray, cores):
         ledger = _named(ray, Ledger, f"masis-ledger-{_digest(job.out)}").remote(job.tries, job.max_cost)
-        permits = _named(ray, AllPermits, "masis-permits", shared=True).remote()
+        permits = shared_actor(ray, AllPermits, f"masis-permits-{APP}").remote()
         try:
             with _watched(ray, ledger, lambda totals: watch(totals, total, before), failed):
                 complete = _run(job, left, chunks_done, cores, ledger, permits)
@@ -225,18 +226,28 @@ def _cores(ray: Any) -> int:
     return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
 
-def _named(ray: Any, kind: type, name: str, *, shared: bool = False) -> Any:
+def _named(ray: Any, kind: type, name: str) -> Any:
     """Return an actor class whose actor has a name, takes no core and lives on the driver's node, which it ends with.
 
-    Raises InputError where there is one of that name which is not shared.
+    Raises InputError where there is one of that name.
     """
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-    options = {"name": name, "num_cpus": 0, "scheduling_strategy": here, "get_if_exists": shared}
-    if not shared and any(each["name"] == name for each in ray.util.list_named_actors(all_namespaces=True)):
+    if any(each["name"] == name for each in ray.util.list_named_actors(all_namespaces=True)):
         raise InputError("is being written by another audit", cure="Wait for its end.", field="--out")
-    return ray.remote(kind).options(**options)
+    return ray.remote(kind).options(name=name, num_cpus=0, scheduling_strategy=here)
+
+
+def shared_actor(ray: Any, kind: type, name: str) -> Any:
+    """Return an actor class whose one actor all jobs of the cluster share.
+
+    It is no job's own: one that began later would lose it when the first one ends. It stays on the cluster, without a
+    core, and is started again where its node goes.
+    """
+    return ray.remote(kind).options(
+        name=name, num_cpus=0, lifetime="detached", get_if_exists=True, max_restarts=-1, max_task_retries=-1
+    )
 
 
 def _digest(out: str) -> str:
