@@ -79,7 +79,7 @@ def two_nodes(folder: str) -> Iterator[Cluster]:
         cluster.shutdown()
 
 
-@pytest.mark.soak(smoke=1, full=10)
+@pytest.mark.soak(smoke=0, full=10)
 def test_a_killed_node_changes_nothing_in_the_output(tmp_path: Path, folder: str, rounds: int) -> None:
     number = 40 if rounds == 1 else 400
     file = written(tmp_path / "cases.jsonl", number)
