@@ -126,6 +126,14 @@ class DriftSeries(NamedTuple):
 _LONGEST_LABEL = 80
 
 
+def _assert_stored(sources: Iterable[str], cure: str) -> None:
+    """Raise InputError with the cure where a screening searched a file, whose records no corpus holds."""
+    if files := [name for name in sources if name != PUBMED and not name.startswith(CORPUS)]:
+        raise InputError(
+            f"the records of {', '.join(files)}, which it searched, are not stored", cure=cure, field="sources"
+        )
+
+
 def records_corpus(name: str, abstracts: Iterable[Abstract]) -> str:
     """Return the name of the corpus that holds the records of a screened file: its name and a digest of the records.
 
@@ -364,12 +372,7 @@ class ScreeningService:
         )
         if tuple(sources) == (GIVEN,):
             raise nothing
-        if files := [name for name in sources if name != PUBMED and not name.startswith(CORPUS)]:
-            raise InputError(
-                f"the records of {', '.join(files)}, which it searched, are not stored",
-                cure=f"Give the file again: masis search-further {screening_id} FILE.",
-                field="sources",
-            )
+        _assert_stored(sources, cure=f"Give the file again: masis search-further {screening_id} FILE.")
         corpora = [name.removeprefix(CORPUS) for name in sources if name != PUBMED]
         if PUBMED in sources or sum(self._store.corpora.summary(name).abstracts for name in corpora) > len(graded):
             return
@@ -389,12 +392,9 @@ class ScreeningService:
             "screening_least_rounds": self._settings.screening_least_rounds,  # further rounds raise it
         }
         settings = self._settings.as_told(begun.settings | changed)
-        if files := [name for name in begun.sources if name != PUBMED and not name.startswith(CORPUS)]:
-            raise InputError(
-                f"the records of {', '.join(files)}, which it searched, are not stored",
-                cure="Import them into a corpus and screen that, or give masis screen the concepts.",
-                field="sources",
-            )
+        _assert_stored(
+            begun.sources, cure="Import them into a corpus and screen that, or give masis screen the concepts."
+        )
         self.sources(begun.sources, settings)
         return ScreeningPlan(begun.question, begun.sources, settings)
 

@@ -43,7 +43,7 @@ def test_a_part_of_the_question_that_few_name_is_looked_for_by_its_other_names()
     found = [seen(BORDERLINE, "Aspirin in older adults"), seen(BORDERLINE, "Aspirin in older women")]
     assert what(*found)[:2] == [
         "Scope: none of 2 found is relevant.",
-        "Concept: only 0 of 2 name “heart attack” (outcome).",
+        "Concept: “heart attack” (outcome) is named in 0 of 2 related abstracts.",
     ]
     (query, *_) = next_queries(QUESTION, find_gaps(QUESTION, found)[1:], first_queries(QUESTION), 20)
     assert "myocardial infarction" in query.text

@@ -202,7 +202,8 @@ def _unmet(parsed: Question, seen: Sequence[GradedAbstract]) -> list[Gap]:
     if least is None or 2 * met[least] >= len(near):
         return []
     concept = looked_for[least]
-    what = f"Concept: only {met[least]} of {len(near)} name “{concept.name}” ({concept.part})."
+    related = counted(len(near), "related abstract")
+    what = f"Concept: “{concept.name}” ({concept.part}) is named in {met[least]} of {related}."
     if concept.others:
         return [Gap(what, (), "concept", only=_renamed(parsed, [concept]))]
     rest = [each for each in parsed.concepts if each is not concept]
