@@ -105,9 +105,10 @@ def cut(words: Words) -> str:
 def marked(sentence: str, start: int, words: str) -> str:
     """Return a sentence as Markdown, the words that begin at ``start`` marked; a long one is cut around them."""
     before, after = sentence[:start], sentence[start + len(words) :]
-    half = LONGEST_SENTENCE // 2
-    before = f"… {before[-half:]}" if len(before) > half else before
-    after = f"{after[:half]} …" if len(after) > half else after
+    if len(sentence) > LONGEST_SENTENCE:
+        half = LONGEST_SENTENCE // 2
+        before = f"… {before[-half:]}" if len(before) > half else before
+        after = f"{after[:half]} …" if len(after) > half else after
     lead, trail = (" " if before[-1:].isspace() else ""), (" " if after[:1].isspace() else "")
     return f"{escaped(before)}{lead}:blue-background[{escaped(words)}]{trail}{escaped(after)}".strip()
 
