@@ -5,19 +5,23 @@ VENV ?= .venv
 PYTHON ?=
 PY := $(VENV)/bin/python
 INPUTS := pyproject.toml constraints.txt tools/environment.sh
+unexport PYTHONDONTWRITEBYTECODE # some containers set it, and then every process compiles every module again
 DEMO_FLAGS ?=
 EXTRAS ?=
 PYTEST_FLAGS ?=
+DATA ?=
 # How many processes share the tests: one more than two cores, since tests of browsers and servers mostly wait.
 WORKERS ?= 3
 SUMMARY ?=
+# Every worker and server of the tests is a process: without compiled modules on disk each would compile them again.
+unexport PYTHONDONTWRITEBYTECODE
 PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-fast test-core test-integrations test-local test-servers test-tools soak coverage lint format typecheck benchmark screenshots browser clean
+.PHONY: help demo serve test test-fast test-core test-dspy test-local test-servers test-tools soak coverage lint format typecheck benchmark screenshots browser clean
 
 help: ## List the commands
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -E '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 demo: $(VENV)/.installed-run ## Load the demo cases and open the workbench on 127.0.0.1:8501 (or the next free port)
 	@$(VENV)/bin/masis demo $(DEMO_FLAGS)
@@ -25,32 +29,29 @@ demo: $(VENV)/.installed-run ## Load the demo cases and open the workbench on 12
 serve: $(VENV)/.installed-run ## Open the workbench on your own database
 	@$(VENV)/bin/masis serve $(DEMO_FLAGS)
 
-test: $(VENV)/.installed-test $(VENV)/.browser ## Run every test, those of each integration in an environment of its own
+test: $(VENV)/.installed-test $(VENV)/.browser ## Run every test (those of DSPy in an environment of their own)
 	@$(PY) tools/every_test.py --venv "$(VENV)" --python "$(PYTHON)" --workers "$(WORKERS)" $(if $(SUMMARY),--summary "$(SUMMARY)") -- $(PYTEST_FLAGS)
 
-test-fast: $(VENV)/.installed-test ## Run what needs no browser, no page and no patience (under 90 s)
-	@$(PY) -m pytest $(PARALLEL) -n auto -m "not browser and not apptest and not slow and not soak" $(PYTEST_FLAGS)
+test-fast: $(VENV)/.installed-test ## Run what needs no browser, no page and no patience (under 60 s)
+	@$(PY) -m pytest $(PARALLEL) --ignore=tests/browser --ignore-glob='*/with_*' -m "not browser and not apptest and not slow and not soak" $(PYTEST_FLAGS)
 
-test-core: $(VENV)/.installed-test $(VENV)/.browser ## Run every test but those of the integrations
+test-core: $(VENV)/.installed-test $(VENV)/.browser ## Run every test but those of DSPy
 	@$(PY) -m pytest $(PARALLEL) $(PYTEST_FLAGS)
 
-test-integrations: $(VENV)/.installed-test ## Run the tests of the integrations (EXTRAS="mcp dspy ..." chooses)
-	@$(PY) tools/every_test.py --venv "$(VENV)" --python "$(PYTHON)" --without-core $(foreach extra,$(EXTRAS),--extra $(extra)) -- $(PYTEST_FLAGS)
-
-test-local: $(VENV)/.installed-test ## Run the tests of verifier models in PyTorch, which no other lane installs
-	@$(PY) tools/every_test.py --venv "$(VENV)" --python "$(PYTHON)" --without-core --extra local -- $(PYTEST_FLAGS)
+test-dspy test-local: test-%: $(VENV)/.installed-test ## Run the tests of DSPy, or of verifier models in PyTorch, in an environment of their own
+	@$(PY) tools/every_test.py --venv "$(VENV)" --python "$(PYTHON)" --without-core --extra $* -- $(PYTEST_FLAGS)
 
 test-servers: $(VENV)/.installed-test ## Run audits through llama.cpp's, llama-cpp-python's and LiteLLM's servers (installs them)
 	@$(PY) tools/model_servers.py $(VENV)-servers
-	@MASIS_SERVERS=$(VENV)-servers $(PY) -m pytest tests/servers $(PYTEST_FLAGS)
+	@MASIS_SERVERS=$(VENV)-servers $(PY) -m pytest tests/servers $(if $(DATA),--data "$(DATA)") $(PYTEST_FLAGS)
 
 test-tools: $(VENV)/.installed-test ## Read what other tools' libraries write, and load exports with their loaders (installs them)
 	@$(PY) -m venv $(VENV)-tools && $(VENV)-tools/bin/python -m pip install -q -r tests/tools_lane/requirements.txt
 	@$(VENV)-tools/bin/python -m pip install -q --no-deps -r tests/tools_lane/requirements-alone.txt
 	@MASIS_TOOLS=$(abspath $(VENV)-tools)/bin/python $(PY) -m pytest tests/tools_lane $(PYTEST_FLAGS)
 
-soak: $(VENV)/.installed-test $(VENV)/.browser ## Run the long trials at their full length (hours)
-	@$(PY) -m pytest -m soak --soak $(PYTEST_FLAGS)
+soak: $(VENV)/.installed-test $(VENV)/.browser ## Run the long trials at their full length (hours; DATA=FOLDER adds public data)
+	@$(PY) -m pytest -m soak --soak $(if $(DATA),--data "$(DATA)") $(PYTEST_FLAGS)
 
 coverage: $(VENV)/.installed-dev $(VENV)/.browser ## Measure which lines the tests run: a table here, pages in htmlcov/
 	@$(PY) -m pytest $(PARALLEL) --cov --cov-report=term:skip-covered --cov-report=html $(PYTEST_FLAGS)

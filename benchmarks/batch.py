@@ -25,11 +25,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from masis.api.batch import AUDITS_A_CALL, Job, audit_in_threads
 from masis.api.roles import with_concurrency
-from masis.cli.workers import (
-    Job,
-    audit_in_threads,
-)
 from masis.datasets.readers import read_case_lines
 from masis.schema.case import Case
 from masis.schema.run import (
@@ -102,13 +99,12 @@ def measure(cases: list[Case], address: str, concurrency: int, latency_s: float)
         bench = Workbench.open(Path(folder) / "batch.db", settings)
         bench.cases.add(ANONYMOUS, cases)
         probe(settings)
-        jobs = (Job(number, 0, case, True) for number, case in enumerate(cases))
+        jobs = (Job(number, case) for number, case in enumerate(cases))
         wall, own = time.perf_counter(), time.process_time()
         done = audit_in_threads(
             jobs,
-            lambda case, cancelled: bench.audits.audit(ANONYMOUS, case, cancelled=cancelled),
-            concurrency=concurrency,
-            stopping=lambda: False,
+            lambda job, cancelled: bench.audits.audit(ANONYMOUS, job.case, cancelled=cancelled),
+            at_once=concurrency * AUDITS_A_CALL,
         )
         outcomes = [each.outcome for each in done]
         wall, own = time.perf_counter() - wall, time.process_time() - own

@@ -1,8 +1,8 @@
 """How fast the citation engine is: 100,000 answers of ExpertQA's size through it, on one core.
 
-    python benchmarks/citations.py [--answers N] [FILE.jsonl ...]
+    python benchmarks/citations.py [--answers N] [--data FOLDER]
 
-Cycles through the answers of the files named, else of ../shared/data/expertqa_cases.jsonl where it lies, else of the
+Cycles through the answers of ExpertQA (``expertqa_cases.jsonl`` in the folder), without --data through those of the
 demo cases. Prints answers a second, the time for 100,000, and how far memory grew after the first tenth.
 """
 
@@ -26,10 +26,9 @@ LIMIT_S = 60.0
 FLAT_MIB = 10.0
 
 
-def sources(named: list[Path]) -> list[Path]:
+def sources(data: Path | None) -> list[Path]:
     """The files to read answers from."""
-    real = ROOT.parent / "shared" / "data" / "expertqa_cases.jsonl"
-    return named or ([real] if real.is_file() else sorted((ROOT / "data" / "cases").glob("*.jsonl")))
+    return [data / "expertqa_cases.jsonl"] if data else sorted((ROOT / "data" / "cases").glob("*.jsonl"))
 
 
 def read(files: Iterable[Path]) -> list[tuple[str, tuple[Evidence, ...]]]:
@@ -51,7 +50,7 @@ def peak_mib() -> float:
 def main() -> int:
     """Run and print; 1 if slower than the limit or if memory grew."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--data", type=Path, help="folder with the public data sets")
     parser.add_argument("--answers", type=int, default=100_000)
     options = parser.parse_args()
     files = sources(options.files)

@@ -32,7 +32,6 @@ from masis.schema.screening import Abstract
 from masis.screening.grading.designs import recognise
 from masis.screening.grading.sample_size import sample_sizes
 from masis.settings.secrecy import shown
-from masis.settings.toml_positions import key_lines
 
 FACTOR = 4
 MOST = 10.0
@@ -86,7 +85,6 @@ READERS: dict[str, Callable[[str], object]] = {
     "errors of providers": scrubbed,
     "pasted evidence": read_pasted,
     "settings shown": shown,
-    "lines of a settings file": key_lines,
     "study designs": designed,
     "sample sizes": sample_sizes,
 }

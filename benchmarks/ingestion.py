@@ -141,11 +141,11 @@ def measure(given: argparse.Namespace, base: str, path: Path) -> int:
         time.sleep(0.1)
     read_after = time.monotonic() - begun - took
     acknowledged = {name for name, status, _ in results if status == 202}
-    stored = [case.id for case in workbench.cases.iterate()]
+    stored = [case.id for case in workbench.store.cases.iterate()]
     lost, doubled = acknowledged - set(stored), len(stored) - len(set(stored))
     errors = [error for *_, found in reviews for error in found]
     decided = sum(each for each, *_ in reviews)
-    log = workbench.reviews.verify()
+    log = workbench.store.decisions.verify()
     print(
         f"{len(results)} requests in {took:.1f} s ({len(results) / took:.1f} a second), "
         f"{len(acknowledged)} acknowledged"

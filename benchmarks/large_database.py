@@ -17,20 +17,34 @@ import random
 import sqlite3
 import sys
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import store as small
+from benchmarks.store import FIELDS, VOCABULARY, word
 from masis.api.audits import run_audit
+from masis.audit.acceptance import RULE_VERSION
+from masis.schema.audit import (
+    CitationAudit,
+    Claim,
+    ClaimCheck,
+    ClaimReport,
+    Critique,
+    Evaluation,
+    JudgedBy,
+    Score,
+    Sentence,
+)
+from masis.schema.case import Case
 from masis.schema.review import Decision
+from masis.schema.run import Acceptance, AcceptanceCheck, Iteration, ReviewReason, Run, Versions
 from masis.services import demo_cases
 from masis.store import Store
-from masis.store.audits.runs import pack, unpack
 from masis.store.core.chained_log import canonical_json, place_after, sha256
+from masis.store.jobs import pack, unpack
 from masis.store.records import LogHead
 
 BASE = 10_000
@@ -43,13 +57,113 @@ DEMO = 3
 """Cases of the demo among the first, with full audits; the others are smaller."""
 
 
+JUDGE = JudgedBy(model="offline", version="1")
+
+
+def cases(count: int) -> Iterator[Case]:
+    """Small cases of made-up words: three chunks, four sentences."""
+    draw = random.Random(7)
+    words = [word(number) for number in range(VOCABULARY)]
+    weights = list(itertools.accumulate(1 / (number + 1) for number in range(VOCABULARY)))
+    for number in range(count):
+        text = [" ".join(draw.choices(words, cum_weights=weights, k=12)) for _ in range(7)]
+        yield Case.model_validate(
+            {
+                "id": f"case-{number:06}",
+                "query": f"What about {text[0]}?",
+                "answer": ". ".join(f"{sentence} [{index}]" for index, sentence in enumerate(text[1:5], 1)) + ".",
+                "evidence": [{"id": str(index), "text": sentence} for index, sentence in enumerate(text[4:], 1)],
+                "metadata": {"field": draw.choice(FIELDS), "dataset": f"set-{number % 4}"},
+            }
+        )
+
+
+def a_run(case: Case, draw: random.Random, sentences: int) -> Run:
+    """A run of two iterations with a claim a sentence."""
+    answer = case.answer or ""
+    bad = draw.random() < 0.3
+    iterations = tuple(_iteration(number, answer, sentences, draw, bad and number == 1) for number in (1, 2))
+    return Run(
+        id=f"run-{case.id}",
+        case_id=case.id,
+        case_digest=case.digest(),
+        started_at="2026-01-01T00:00:00.000Z",
+        finished_at="2026-01-01T00:00:01.000Z",
+        models=dict.fromkeys(("drafter", "verifier", "critic", "reviser", "evaluator"), "offline"),
+        settings={"max_iterations": 3},
+        versions=Versions(app="0.1.0", rubric="1", offline_weights="1"),
+        iterations=iterations,
+        best=1,
+        final_answer=answer,
+        final_quality_score=iterations[1].quality_score,
+        improvement_percentage=None,
+        total_iterations=2,
+        converged=True,
+        termination_reason="convergence",
+        needs_review=bad,
+        acceptance=Acceptance(
+            rule=RULE_VERSION, checks=(AcceptanceCheck(name="confidence", passed=not bad, detail="of a benchmark"),)
+        ),
+        review_reasons=(ReviewReason(code="low_confidence", message="Confidence is low."),) if bad else (),
+    )
+
+
+def _iteration(number: int, answer: str, sentences: int, draw: random.Random, bad: bool) -> Iteration:
+    quality, confidence, overall = (round(draw.random(), 4) for _ in range(3))
+    text = answer[:80]
+    return Iteration(
+        iteration_number=number,
+        answer=answer,
+        citation_audit=CitationAudit(
+            mode="standard",
+            citations=(),
+            sentences=tuple(
+                Sentence(start=0, end=80, text=text, citation_ids=("1",), status="cited", why="cites 1")
+                for _ in range(sentences)
+            ),
+            invalid_citations=("9",) if bad else (),
+            uncited_claims=(text,) if draw.random() < 0.4 else (),
+            hallucination_detected=bad,
+            needs_retry=bad,
+            penalty_factor=0.5 if bad else 1.0,
+        ),
+        claims=tuple(
+            ClaimCheck(claim=Claim(text=text, start=0, end=80), verdict="supported", support=0.9, confidence=0.8)
+            for _ in range(sentences)
+        ),
+        claim_report=ClaimReport(confidence=0.9, facts_checked=sentences, facts_verified=sentences),
+        issues=(),
+        critique=Critique(
+            confidence=confidence,
+            hallucination_detected=bad,
+            needs_retry=bad,
+            overall_quality_score=quality,
+            critique_confidence=0.8,
+            critique_reasoning=text,
+            has_major_issues=bad,
+            scores=(Score(name="confidence", raw=draw.random(), value=confidence),),
+            judged_by=JUDGE,
+        ),
+        evaluation=Evaluation(
+            faithfulness=overall,
+            relevance=overall,
+            completeness=overall,
+            reasoning_quality=overall,
+            overall_score=overall,
+            judged_by=JUDGE,
+        ),
+        quality_score=quality,
+        improvement_delta=None,
+    )
+
+
 def make_base(store: Store, count: int) -> None:
     """Fill an empty store by its own means."""
     draw = random.Random(3)
     for case in itertools.islice(demo_cases(), DEMO):
         store.cases.add(case)
         store.runs.finish(run_audit(case))
-    left = iter(list(small.cases(count - store.cases.count())))
+    left = iter(list(cases(count - store.cases.count())))
     while batch := [case for _, case in zip(range(BATCH), left, strict=False)]:
         with store.transaction():
             for case in batch:
@@ -57,7 +171,7 @@ def make_base(store: Store, count: int) -> None:
                 part = draw.randrange(10)
                 if part >= 7:
                     continue
-                run = small.a_run(case, draw, sentences=4).model_copy(update={"needs_review": part not in (2, 3, 4)})
+                run = a_run(case, draw, sentences=4).model_copy(update={"needs_review": part not in (2, 3, 4)})
                 store.runs.finish(run)
                 if part < 5:
                     store.decisions.append(_entry(case.id, run.id, part < 2, draw), "2026-01-01T12:00:00.000Z")
@@ -84,7 +198,7 @@ def _entry(case_id: str, run_id: str, person: bool, draw: random.Random) -> Deci
 
 
 COPIED = (
-    *("cases", "case_payloads", "case_work", "runs", "run_iterations", "run_measures", "iteration_measures"),
+    *("cases", "case_payloads", "case_work", "jobs", "job_parts", "run_measures", "iteration_measures"),
     *("executions", "decision_log", "decision_payloads"),
 )
 
@@ -92,8 +206,8 @@ COPIED = (
 class Copier:
     """Copies everything that a store of ``BASE`` cases holds about them, on a connection of its own.
 
-    It goes past what keeps a database in use safe and in step: nothing waits for the disk, indexes are made at the end,
-    and so are triggers and the counts that they would have kept.
+    It goes past what keeps a database in use safe and in step: nothing waits for the disk, and indexes and triggers are
+    made at the end.
     """
 
     def __init__(self, path: Path) -> None:
@@ -109,7 +223,8 @@ class Copier:
             self.connection.execute(f"DROP {kind} {name}")
         self.steps = {
             "case_seq": self._last("cases"),
-            "run_seq": self._last("runs"),
+            "run_seq": self._last("jobs"),
+            "job_seq": self._last("jobs"),
             "entry_seq": self._last("decision_log"),
             "decision_seq": self._last("decision_log"),
             "measures_seq": self._last("run_measures"),
@@ -119,7 +234,9 @@ class Copier:
         self.runs = self._all("SELECT seq, id, case_seq, payload FROM runs ORDER BY seq")
         self.results = [unpack(row[3]) for row in self.runs]
         self.iterations: dict[int, list[str]] = {}
-        for seq, payload in self._all("SELECT run_seq, payload FROM run_iterations ORDER BY run_seq, number"):
+        for seq, payload in self._all(
+            "SELECT job_seq, payload FROM job_parts WHERE kind = 'iteration' ORDER BY job_seq, number"
+        ):
             self.iterations.setdefault(seq, []).append(unpack(payload))
         self.log = self._all(
             "SELECT log.case_seq, log.run_seq, kind, source, verdict, reviewer, payload FROM decision_log AS log "
@@ -136,13 +253,13 @@ class Copier:
         texts = [self._run(place, number, cases, day) for place in range(len(self.runs))]
         self._cases(number, own, cases)
         self._copy("case_work", number)
-        marks = self._copy("runs", number, {"payload", "case_digest"}, {"started_at": day, "ended_at": day})
+        marks = self._copy("jobs", number, {"payload", "case_digest"}, {"started_at": day, "ended_at": day})
         packed = ((pack(text), cases[run[2] - 1], run[0]) for text, run in zip(texts, self.runs, strict=True))
         self.connection.executemany(
-            f"INSERT INTO runs SELECT {marks} FROM runs WHERE seq = ?3",
+            f"INSERT INTO jobs SELECT {marks} FROM jobs WHERE seq = ?3",
             ((digest, payload, seq) for payload, digest, seq in packed),
         )
-        self._copy("run_iterations", number)
+        self._copy("job_parts", number)
         self._copy("run_measures", number, at={"finished_at": day})
         self._copy("iteration_measures", number)
         self._copy("executions", number, at={"at": day})
@@ -150,13 +267,7 @@ class Copier:
         self.connection.execute("COMMIT")
 
     def finish(self) -> None:
-        """Count what triggers would have counted, and make indexes and triggers again."""
-        self.connection.execute("DELETE FROM case_counts")
-        for name in ("state", "tier", "field", "dataset", "reviewer", "models", "flags", "reasons"):
-            self.connection.execute(
-                f"INSERT INTO case_counts SELECT '{name}', {name}, count(*) FROM cases "
-                f"WHERE {name} IS NOT NULL GROUP BY {name}"
-            )
+        """Make indexes and triggers again."""
         for _kind, _name, sql in self.later:
             self.connection.execute(sql)
         self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -1,10 +1,10 @@
-"""How fast the metrics page is with many runs, and how long filling the figures of a database from before takes.
+"""How fast the metrics page is with many runs.
 
-    python benchmarks/metrics.py [--runs 100000] [--fill 2000]
+    python benchmarks/metrics.py [--runs 100000]
 
 Prints milliseconds: for everything the page shows over all runs and over the last thirty days, for a list of runs, and
-for one run's figures as they are written; and what migration m011 takes a run, on runs of two iterations. The median by
-the clock, the median of this process's own time (on a busy machine the better figure), and the target for the clock.
+for one run's figures as they are written. The median by the clock, the median of this process's own time (on a busy
+machine the better figure), and the target for the clock.
 """
 
 from __future__ import annotations
@@ -22,11 +22,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.store import a_run as an_audited_run
-from benchmarks.store import cases
-from masis.services.metrics import MetricsService
 from masis.store import MeasureFilter, Pick, Store
-from masis.store.core.connections import open_database
 
 MODELS = ("offline", "openai:gpt-4o", "anthropic:claude-sonnet-4", "ollama:llama3.3")
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -88,30 +84,10 @@ def timed(name: str, work: Callable[[], object], target_ms: float | None = None)
     return met
 
 
-def filling(folder: Path, runs: int) -> None:
-    """What migration m011 takes on a database whose runs were made before there were figures."""
-    path = folder / "before.db"
-    draw = random.Random(5)
-    with Store.open(path) as store:
-        for case in cases(runs):
-            store.cases.add(case)
-            store.runs.finish(an_audited_run(case, draw, SENTENCES))
-    with sqlite3.connect(path) as connection:
-        for table in ("iteration_measures", "run_measures"):
-            connection.execute(f"DROP TABLE {table}")
-        connection.execute("DELETE FROM _sqlite_migrations WHERE name = 'm011_measures_of_runs'")
-    connection.close()
-    own = time.process_time()
-    open_database(path).close()
-    each = (time.process_time() - own) * 1000 / runs
-    print(f"{'m011, a run (own time)':<46} {'':>9} {each:>9.3f}  {each * 100:.0f} s for 100,000")
-
-
 def main() -> int:
     """Measure; 1 where a target was missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=100_000)
-    parser.add_argument("--fill", type=int, default=2_000, help="runs that m011 is tried on; 0: not at all")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -120,13 +96,13 @@ def main() -> int:
             all_runs, month = MeasureFilter(), MeasureFilter(since=(NOW - timedelta(days=30)).date().isoformat())
             print(f"{given.runs:,} runs{'':<36} {'clock ms':>9} {'own ms':>9}")
             met = [
-                timed("the report, all runs, by week", lambda: MetricsService(store).report(all_runs, "week"), 2500),
-                timed("the report, all runs, by day", lambda: MetricsService(store).report(all_runs, "day"), 2500),
-                timed("the report, the last thirty days", lambda: MetricsService(store).report(month, "day"), 500),
-                timed("one distribution of a run", lambda: store.measures.distribution(all_runs, "loop_ms")),
+                timed("the report, all runs, by week", lambda: store.measures.report(all_runs, "week"), 2500),
+                timed("the report, all runs, by day", lambda: store.measures.report(all_runs, "day"), 2500),
+                timed("the report, the last thirty days", lambda: store.measures.report(month, "day"), 500),
+                timed("one distribution of a run", lambda: store.measures.distributions(all_runs, ("loop_ms",))),
                 timed(
                     "one distribution of an iteration",
-                    lambda: store.measures.distribution(all_runs, "critic_ms"),
+                    lambda: store.measures.distributions(all_runs, ("critic_ms",)),
                 ),
                 timed("a list of runs", lambda: store.measures.runs(all_runs, Pick(rate="hallucination")), 200),
                 timed(
@@ -136,8 +112,6 @@ def main() -> int:
                 ),
                 timed("the names of models", lambda: store.measures.names("critic"), 100),
             ]
-        if given.fill:
-            filling(folder, given.fill)
     return 0 if all(met) else 1
 
 

@@ -1,6 +1,6 @@
 """How often the direction of a study's conclusion is read as its authors' yes or no.
 
-    PYTHONPATH=. python benchmarks/screening_directions.py ../shared/data
+    PYTHONPATH=. python benchmarks/screening_directions.py --data FOLDER
 
 PubMedQA names for each question the answer that the authors' conclusion gives: yes, no or maybe. An effect as asked is
 a yes, no clear effect or the opposite a no. The rules were written on the odd rows; the even ones are what to report.
@@ -8,8 +8,8 @@ a yes, no clear effect or the opposite a no. The rules were written on the odd r
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -41,4 +41,6 @@ def main(data: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="folder with the public data sets")
+    main(parser.parse_args().data)

@@ -1,6 +1,6 @@
 """How long the offline grader takes for 10,000 abstracts, and for which of its steps.
 
-    PYTHONPATH=. python benchmarks/screening_grading.py [--abstracts 10000] [--data ../shared/data]
+    PYTHONPATH=. python benchmarks/screening_grading.py [--abstracts 10000] [--data FOLDER]
 
 Each abstract is one of the labelled files (without --data of the demo corpus), its sentences in an order drawn with a
 fixed seed, so that no two are the same text and nothing remembered helps. Prints seconds of this process's own time and

@@ -1,6 +1,6 @@
 """How well offline relevance tells a question's own abstract from its nearest neighbours.
 
-    PYTHONPATH=. python benchmarks/screening_relevance.py ../shared/data
+    PYTHONPATH=. python benchmarks/screening_relevance.py --data FOLDER
 
 For every second case of ``pubmedqa_cases.jsonl`` (the half that no rarity was counted on) the abstract the question was
 asked of, against the ten others of the file, and of ``study_types_val.jsonl``, that share most of the question's words:
@@ -10,8 +10,8 @@ relevance alone.
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 import time
 from pathlib import Path
 from statistics import fmean, quantiles
@@ -66,4 +66,6 @@ def main(data: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="folder with the public data sets")
+    main(parser.parse_args().data)

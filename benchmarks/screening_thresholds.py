@@ -1,6 +1,6 @@
 """How often the acceptance memory and the falling requirement decide a screening.
 
-    PYTHONPATH=. python benchmarks/screening_thresholds.py ../shared/data
+    PYTHONPATH=. python benchmarks/screening_thresholds.py --data FOLDER
 
 Every second question of ``pubmedqa_cases.jsonl`` is screened on all its abstracts (authors' conclusions and titles left
 out), and each demo question on the demo abstracts, four times: with the required averages of the settings, with those
@@ -10,8 +10,8 @@ Without the data only the demo questions are screened.
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -93,4 +93,6 @@ def main(data: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="folder with the public data sets")
+    main(parser.parse_args().data)

@@ -1,6 +1,6 @@
 """How the offline grader judges real abstracts: what it discards, what it leaves open, and how that compares by hand.
 
-    PYTHONPATH=. python benchmarks/screening_verdicts.py ../shared/data
+    PYTHONPATH=. python benchmarks/screening_verdicts.py --data FOLDER
 
 Three measurements. Every abstract of ``pubmedqa_cases.jsonl`` against its own question (authors' conclusions and titles
 left out): shares of each recommendation and of unknown designs. The 60 weak or off-topic pairs of
@@ -10,8 +10,8 @@ recommendation. The labels name abstracts by id; without the data the command sa
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -69,4 +69,6 @@ def main(data: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="folder with the public data sets")
+    main(parser.parse_args().data)

@@ -86,7 +86,7 @@ def mark(text: str) -> None:
     """Lay out an answer for the page, its issues, citations and evidence marked."""
     from masis.audit.citations import audit_citations as audited
     from masis.schema.run import Iteration
-    from masis.ui.review.marks import answer_pieces, reference_marks
+    from masis.views.marks import answer_pieces, reference_marks
 
     del Iteration
     audit = audited(text, _evidence())
@@ -104,7 +104,7 @@ class _Marked(NamedTuple):
 
 def difference(text: str) -> None:
     """Compare two answers word by word."""
-    from masis.ui.review.diff import word_changes
+    from masis.views.diff import word_changes
 
     word_changes(text, text[: len(text) // 2] + "x " + text[len(text) // 2 :: 2])
 

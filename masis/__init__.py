@@ -19,16 +19,16 @@ from __future__ import annotations
 
 import importlib
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from masis import version
+from masis.schema.display import Displayed
 
 if TYPE_CHECKING:
     from masis.api.audits import audit_citations, run_audit, run_audit_async, verify_claims
     from masis.api.batch import audit_many
     from masis.api.draft_critique import critique_draft
-    from masis.api.notebook import html, plot
-    from masis.api.tables import runs_to_pandas
     from masis.datasets.loading import read_cases
     from masis.pipeline import assert_grounded, audited, query_with_critique, query_with_critique_async
     from masis.schema.audit import CitationAudit, ClaimCheck
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from masis.schema.screening import Abstract, Screening
     from masis.screening.critic import screen_abstracts, screen_abstracts_async
     from masis.settings import Settings
+    from masis.views.notebook import html, plot
+    from masis.views.tables import runs_to_pandas
 
 __version__ = version.APP
 
@@ -51,10 +53,10 @@ _HOMES = {
     "audited": "masis.pipeline",
     "assert_grounded": "masis.pipeline",
     "audit_many": "masis.api.batch",
-    "html": "masis.api.notebook",
-    "plot": "masis.api.notebook",
+    "html": "masis.views.notebook",
+    "plot": "masis.views.notebook",
     "read_cases": "masis.datasets.loading",
-    "runs_to_pandas": "masis.api.tables",
+    "runs_to_pandas": "masis.views.tables",
     "run_audit": "masis.api.audits",
     "run_audit_async": "masis.api.audits",
     "verify_claims": "masis.api.audits",
@@ -108,3 +110,11 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def _html_view(record: Run | Screening) -> str:
+    html: Callable[[object], str] = __getattr__("html")  # the view is imported when a notebook first asks for it
+    return html(record)
+
+
+Displayed.html_view = _html_view

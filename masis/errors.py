@@ -7,6 +7,7 @@
     │   └── MissingModel       a model's files are not on this machine yet
     ├── StoreError
     │   ├── NewerDatabase      the file was written by a later version
+    │   ├── OtherSchema        the file was made by a development version before the first release
     │   ├── NotADatabase       the file is something else
     │   ├── UnguardedLog       an append-only table has lost its guard
     │   ├── DatabaseBusy       another program has held the lock for too long
@@ -122,6 +123,10 @@ class StoreError(MasisError):
 
 class NewerDatabase(StoreError):
     """The database was written by a later version of the workbench than this one."""
+
+
+class OtherSchema(StoreError):
+    """The database was made by a development version with another schema, which no version reads but that one."""
 
 
 class NotADatabase(StoreError):

@@ -1,9 +1,10 @@
-"""What every test may rely on: no network but loopback, no paid call, real data only where it lies, a time limit."""
+"""What every test may rely on: no network but loopback, no paid call, public data only with --data, a time limit."""
 
 from __future__ import annotations
 
 import ipaddress
 import os
+import shutil
 import socket
 import sys
 import tempfile
@@ -18,11 +19,20 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("steady", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("steady")
 
+# Compiled modules are kept, even on a machine whose environment forbids it (containers often do): without them every
+# worker, server and command of the tests compiles thousands of modules again. `python -B` still forbids it.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+    sys.dont_write_bytecode = False
+
+# Databases of tests lie in memory where there is room: every commit waits for the disk otherwise.
+IN_MEMORY = Path("/dev/shm")
+if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free > 2 << 30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
+
 # Nobody's own masis.toml has a say in a test, nor in a process that a test starts.
 os.environ["XDG_CONFIG_HOME"] = str(Path(tempfile.gettempdir()) / "masis-tests-no-configuration")
 
 ROOT = Path(__file__).resolve().parent.parent
-SHARED_DATA = Path(os.environ.get("MASIS_SHARED_DATA", ROOT.parent / "shared" / "data"))
 BROWSER_REQUIRED = os.environ.get("MASIS_REQUIRE_BROWSER") == "1"
 BROWSER_SECONDS = 180
 SOAK_SECONDS = 3600
@@ -83,15 +93,16 @@ def _same_main() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def shared_data() -> Path:
-    """The folder of real public data; skips where it isn't present."""
-    if not SHARED_DATA.is_dir():
-        pytest.skip(f"real data is not here: {SHARED_DATA} (set MASIS_SHARED_DATA)")
-    return SHARED_DATA
+def public_data(request: pytest.FixtureRequest) -> Path:
+    """The folder given with ``--data``: public data sets (docs/development.md). Tests that take it run only then."""
+    folder = Path(request.config.getoption("--data"))
+    assert folder.is_dir(), f"--data {folder} is not a folder"
+    return folder
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", action="store_true", help="run the tests marked soak at their full length")
+    parser.addoption("--data", metavar="FOLDER", help="run the tests on the public data sets in this folder too")
 
 
 @pytest.fixture
@@ -99,21 +110,30 @@ def rounds(request: pytest.FixtureRequest) -> int:
     """How often a test marked ``soak(smoke=..., full=...)`` repeats its trial: ``full`` with --soak, else ``smoke``."""
     marker = request.node.get_closest_marker("soak")
     assert marker is not None, "a test that takes `rounds` is marked soak(smoke=..., full=...)"
-    found = int(marker.kwargs["full" if request.config.getoption("--soak") else "smoke"])
-    if not found:
-        pytest.skip("a trial too long for a smoke: --soak runs it")
-    return found
+    return int(marker.kwargs["full" if request.config.getoption("--soak") else "smoke"])
+
+
+def _on_request(item: pytest.Item) -> str | None:
+    """The option without which a test isn't run: ``--data`` for public data, ``--soak`` for trials without a smoke."""
+    if "public_data" in getattr(item, "fixturenames", ()):
+        return "--data"
+    marker = item.get_closest_marker("soak")
+    return "--soak" if marker is not None and "smoke" not in marker.kwargs else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what can be seen from a test itself, and put first what takes longest, so that workers end together."""
+    left_out = {item for item in items if (option := _on_request(item)) and not config.getoption(option)}
+    if left_out:
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
     for item in items:
         names: tuple[str, ...] = getattr(item, "fixturenames", ())
-        if "shared_data" in names:
-            item.add_marker(pytest.mark.real_data)
+        if "public_data" in names:
+            item.add_marker(pytest.mark.soak)
         if "open_page" in names or hasattr(getattr(item, "module", None), "AppTest"):
             item.add_marker(pytest.mark.apptest)
-        if config.getoption("--soak") and item.get_closest_marker("soak"):
+        if "public_data" in names or (config.getoption("--soak") and item.get_closest_marker("soak")):
             item.add_marker(pytest.mark.timeout(SOAK_SECONDS), append=False)
         elif item.get_closest_marker("browser") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(BROWSER_SECONDS))

@@ -1,6 +1,6 @@
 """Alters claims known to be true and measures which alterations the offline auditor finds, and what it flags untouched.
 
-    python tools/alter_claims.py --data ../shared/data
+    python tools/alter_claims.py --data FOLDER
 
 Takes the supported claims of the fit halves (our cases, HAGRID, WiCE, SummEdits) and half of the PubMedQA authors' own
 conclusions, drawn by a hash. Each is held against its evidence as it stands and altered once a kind: a number, a date,

@@ -10,22 +10,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from masis.errors import SettingsError
-from masis.settings import (
-    GROUPS,
-    INSIDE,
-    OTHER_VARIABLES,
-    YAML_KEYS,
-    Group,
-    Settings,
-    described,
-    load,
-    schema_of,
-    spelled,
-)
-from masis.settings.aliases import (
-    SPELLINGS,
-    variable_of,
-)
+from masis.settings import GROUPS, Group, Loaded, Settings, load
+from masis.settings.names import OTHER_VARIABLES, TABLES_OF_TABLES, YAML_KEYS, variable_of
+from masis.settings.ranges import described, schema_of, spelled
+from masis.settings.reference import rows
 
 PAGE = ROOT / "docs" / "configuration.md"
 EXAMPLE = ROOT / "examples" / "configuration" / "masis.toml"
@@ -35,9 +23,9 @@ INTRODUCTION = """# Configuration
 One file, `masis.toml`, holds every setting; each has a default, which is the spec's constant where a spec has one.
 This page is written from the settings themselves by `tools/configuration.py`; a test holds them together.
 
-    masis config show               every setting, its value, and the exact place it comes from
+    masis config show               every setting, its value, and the place it comes from
     masis config show --changed     only what differs from its default
-    masis config check FILE         a file looked over: every wrong name and value with its line
+    masis config check FILE         a file looked over: every wrong name and value
     masis config init               a file to begin with: every setting, commented out
 
 The settings page of the workbench shows the same, and what `masis config show` prints takes the options of `masis
@@ -96,7 +84,7 @@ that looks like one is not repeated anywhere, wherever it was put. [models.md](m
 
 ## Mistakes in the file
 
-All mistakes are reported at once, each with file, line, name, the values allowed there, and the nearest right name
+All mistakes are reported at once, each with file, name, the values allowed there, and the nearest right name
 or value:
 
 """
@@ -157,7 +145,7 @@ def _lines() -> Iterator[str]:
 
 
 def mistakes() -> list[str]:
-    """What the mistakes shown are told."""
+    """Return the error about the mistakes shown."""
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
@@ -173,27 +161,20 @@ def mistakes() -> list[str]:
 def _group(group: Group) -> Iterator[str]:
     yield from ("", f"### {group.title}: `[{group.table}]`", "", group.meaning, "")
     yield from ("| setting | default | may be | what it does | from |", "|---|---|---|---|---|")
-    for name, doc in group.settings.items():
-        short = next((each for each in _short(group, name)), "")
-        also = f"<br>`{short}`" if short else ""
-        default = spelled(getattr(Settings(), name))
-        allowed = described(schema_of((name,)))
-        yield f"| `{name}`{also} | {default} | {allowed} | {doc.meaning} | {doc.source} |"
+    for row in rows(Loaded(Settings(), {}), group):
+        short = row.name.removeprefix(group.prefix)
+        also = f"<br>`[{group.table}] {short}`" if short != row.name else ""
+        yield f"| `{row.name}`{also} | {row.spelled} | {row.allowed} | {row.meaning} | {row.rule} |"
     for name in group.settings:
-        if name in INSIDE:
+        if name in TABLES_OF_TABLES:
             yield from _inside(name)
-
-
-def _short(group: Group, name: str) -> Iterator[str]:
-    for path, means in SPELLINGS.items():
-        if means == name and path[0] == group.table and path[-1] != name:
-            yield f"[{path[0]}] {path[1]}"
 
 
 def _inside(name: str) -> Iterator[str]:
     yield from ("", f"In a table `[{name}.NAME]`:", "", "| key | may be | what it does |", "|---|---|---|")
-    for key, meaning in INSIDE[name].items():
-        yield f"| `{key}` | {described(schema_of((name, 'NAME', key)))} | {meaning} |"
+    for key in schema_of((name, "NAME"))["properties"]:
+        schema = schema_of((name, "NAME", key))
+        yield f"| `{key}` | {described(schema)} | {schema['description']} |"
 
 
 if __name__ == "__main__":

@@ -1,20 +1,23 @@
-"""Run every test: the project's own, then those of each integration in an environment of its own.
+"""Run every test: the project's own, those of the integrations with them, and those of DSPy in its own environment.
 
-python tools/every_test.py [--venv .venv] [--extra mcp ...] [--without-core] [--summary FILE] [-- PYTEST_FLAGS]
+python tools/every_test.py [--venv .venv] [--extra dspy ...] [--without-core] [--summary FILE] [-- PYTEST_FLAGS]
 
-An integration's environment holds the project with that one extra, in the versions of ``constraints/EXTRA.txt``, and
-pytest; it lies beside the main one (``.venv-extras/EXTRA``) and is made again when those versions or pyproject.toml
-change. Once the project's own tests are over, the environments are made and their tests run, two at a time. Everything
-runs, whatever fails; the exit code is 1 if anything did.
+All integrations can be installed together but two: DSPy brings an older openai, and the local verifier models PyTorch
+(too large for every run: their tests run when named). An environment of its own holds the project with that one extra,
+in the versions of ``constraints/EXTRA.txt``, and pytest; it lies beside the main one (``.venv-extras/EXTRA``), is made
+again when those versions or pyproject.toml change, and its tests run beside the project's own. Everything runs,
+whatever fails; the exit code is 1 if anything did.
 
 The last line is the count over all environments, ``N passed, N failed, N skipped``: an error counts as failed, and an
 expected failure as skipped, since neither shows that anything works. With ``--summary`` it goes into a file instead.
+How long each test took is in ``.run/durations.jsonl``, the longest first.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -22,6 +25,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -29,18 +33,16 @@ from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "tests" / "integrations"
+DURATIONS = ROOT / ".run" / "durations.jsonl"
+"""A line of JSON for each test of the last run: ``{"test": "tests/FOLDER/FILE.py::test_name", "seconds": 1.2}``."""
 INPUTS = (ROOT / "pyproject.toml", ROOT / "tools" / "environment.sh")
 BESIDE = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis")
-NOT_COMPILED = "--no-compile"
-"""An integration's tests import little of what is installed: Python compiles that little itself."""
-AT_ONCE = 2
-"""Integrations whose environment is made, or whose tests run, at the same time."""
-SHARED_OUT = ("--dist", "loadfile", "--no-loadscope-reorder")
-"""A file's tests stay together, as they share servers; files go out in the order that tests/conftest.py put them."""
+APART = ("dspy", "local")
+"""Extras that the main environment can't hold, or shouldn't."""
 ON_REQUEST = frozenset({"local"})
 """Extras whose packages are too large to install for every run (PyTorch); their tests run when named."""
-LONGEST = ("ray", "mcp", "dspy")
-"""What takes longest begins first, so that two that run side by side end together."""
+SHARED_OUT = ("--dist", "loadfile", "--no-loadscope-reorder")
+"""A file's tests stay together, as they share servers; files go out in the order that tests/conftest.py put them."""
 LIMIT_S = 40 * 60
 """No environment's tests take this long: what still runs then hangs, and is killed."""
 OK, NO_TESTS = 0, 5
@@ -62,16 +64,15 @@ class Count(NamedTuple):
         return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
 
 
-def extras() -> list[str]:
-    """The extras that have tests of their own, by name."""
-    return sorted(
-        folder.name.removeprefix("with_") for folder in FOLDER.glob("with_*") if any(folder.glob("test_*.py"))
-    )
+class Outcome(NamedTuple):
+    """What a run of pytest came to: its count, and the seconds of each test."""
+
+    counts: Count
+    seconds: dict[str, float]
 
 
 _groups: set[int] = set()
 _stopped = threading.Event()
-_shown = threading.Lock()
 
 
 def run(command: list[str], output: IO[str] | None) -> int:
@@ -113,7 +114,7 @@ def environment(extra: str, venv: Path, python: str, output: IO[str] | None) -> 
     if not stamp.exists() or any(path.stat().st_mtime > stamp.stat().st_mtime for path in (*INPUTS, versions)):
         home.parent.mkdir(parents=True, exist_ok=True)
         command = ["sh", "tools/environment.sh", str(home), f".[{extra}]", python, str(versions.relative_to(ROOT))]
-        if run([*command, *BESIDE, NOT_COMPILED], output):
+        if run([*command, *BESIDE], output):
             return None
         stamp.touch()
     return home / "bin" / "python"
@@ -138,84 +139,84 @@ def counted(report: Path, code: int, *, chosen: bool) -> Count:
     return total
 
 
-def tested(interpreter: Path, own: list[str], flags: list[str], output: IO[str] | None) -> Count:
-    """Run pytest with an interpreter, our own arguments and the flags that were given; count what came of it."""
+def timed(report: Path) -> Iterator[tuple[str, float]]:
+    """Each test of a JUnit report with its seconds, what it waited for to be set up included."""
+    with contextlib.suppress(ElementTree.ParseError, OSError):
+        for case in ElementTree.parse(report).getroot().iter("testcase"):
+            yield f"{case.get('file')}::{case.get('name')}", float(case.get("time", 0))
+
+
+def tested(interpreter: Path, own: list[str], flags: list[str], output: IO[str] | None) -> Outcome:
+    """Run pytest with an interpreter, our own arguments and the flags that were given."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        code = run([str(interpreter), "-m", "pytest", f"--junitxml={report}", *own, *flags], output)
-        return counted(report, code, chosen=bool(flags))
+        reported = ["-o", "junit_family=xunit1", f"--junitxml={report}"]
+        code = run([str(interpreter), "-m", "pytest", *reported, *own, *flags], output)
+        return Outcome(counted(report, code, chosen=bool(flags)), dict(timed(report)))
 
 
-class Made(NamedTuple):
-    """An integration's environment: its interpreter, None where it could not be made, and the seconds that took."""
-
-    interpreter: Path | None
-    seconds: float
-
-
-def made(extra: str, venv: Path, python: str, output: IO[str] | None) -> Made:
-    """Make the environment of an integration; an error here is this integration's failure, not the end."""
+def apart(extra: str, venv: Path, python: str, flags: list[str], output: IO[str] | None) -> Outcome:
+    """Make the environment of an extra and run its tests there."""
+    print(f"== {extra}, in an environment of its own", file=output, flush=True)
     began = time.monotonic()
     interpreter = None
     try:
         interpreter = environment(extra, venv, python, output)
-    except OSError as error:
+    except OSError as error:  # this integration's failure, not the end
         print(f"{extra}: {error}", file=output, flush=True)
     if interpreter is None:
         print(f"The environment of {extra} could not be made.", file=output, flush=True)
-    return Made(interpreter, time.monotonic() - began)
-
-
-def integration(extra: str, venv: Path, python: str, flags: list[str], output: IO[str] | None) -> Count:
-    """Make the environment of an integration and run its tests there."""
-    print(f"== {extra}", file=output, flush=True)
-    home = made(extra, venv, python, output)
-    if home.interpreter is None:
-        return Count(failed=1)
-    began = time.monotonic()
+        return Outcome(Count(failed=1), {})
+    made = time.monotonic()
     own = ["-o", f"cache_dir=.pytest_cache/{extra}", f"tests/integrations/with_{extra}"]
-    count = tested(home.interpreter, own, flags, output)
-    took = f"environment {home.seconds:.0f} s, tests {time.monotonic() - began:.0f} s"
-    print(f"   {extra}: {count} ({took})", file=output, flush=True)
-    return count
+    outcome = tested(interpreter, own, flags, output)
+    took = f"environment {made - began:.0f} s, tests {time.monotonic() - made:.0f} s"
+    print(f"   {extra}: {outcome.counts} ({took})", file=output, flush=True)
+    return outcome
 
 
-def longest_first(names: list[str]) -> list[str]:
-    """The names in the order in which they are begun."""
-    return [*(name for name in LONGEST if name in names), *(name for name in names if name not in LONGEST)]
+def core(workers: str, flags: list[str]) -> Outcome:
+    """Run the tests of the main environment in several processes."""
+    began = time.monotonic()
+    outcome = tested(Path(sys.executable), ["-n", workers, *SHARED_OUT], flags, None)
+    print(f"   the main environment: {outcome.counts} ({time.monotonic() - began:.0f} s)", flush=True)
+    return outcome
 
 
-def integrations(names: list[str], venv: Path, python: str, flags: list[str]) -> Count:
-    """Make the environments of these integrations and run their tests, two at a time; show each one's output whole."""
+def everything(names: list[str], chosen: argparse.Namespace, flags: list[str]) -> Iterator[Outcome]:
+    """Run the tests of these extras one after the other, and beside them those of the main environment.
 
-    def one(extra: str) -> Count:
-        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
-            count = integration(extra, venv, python, flags, output)
-            output.seek(0)
-            with _shown:
-                sys.stdout.write(output.read())
-                sys.stdout.flush()
-            return count
-
-    total = Count()
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    What an extra's tests print is shown as a whole, once the main environment's are over.
+    """
+    venv = chosen.venv.absolute()
+    with ThreadPoolExecutor(1) as beside, contextlib.ExitStack() as open_files:
+        outputs = [
+            open_files.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")) for _ in names
+        ]
+        begun = [
+            beside.submit(apart, extra, venv, chosen.python, flags, output)
+            for extra, output in zip(names, outputs, strict=True)
+        ]
         try:
-            for count in pool.map(one, longest_first(names)):
-                total = total.plus(count)
-        except KeyboardInterrupt:
+            if not chosen.without_core:
+                yield core(chosen.workers, flags)
+            for each, output in zip(begun, outputs, strict=True):
+                outcome = each.result()
+                output.seek(0)
+                print(output.read(), end="", flush=True)
+                yield outcome
+        except BaseException:
             stop()  # the pool would wait for what runs
             raise
-    return total
 
 
-def core(workers: str, flags: list[str]) -> Count:
-    """Run the project's own tests in several processes.
-
-    Nothing else runs meanwhile: a browser that competes with an installation for the processor misses moments.
-    """
-    total = tested(Path(sys.executable), ["-n", workers, *SHARED_OUT], flags, None)
-    print(f"   the project's own tests: {total}", flush=True)
-    return total
+def keep(outcomes: list[Outcome]) -> None:
+    """Write how long each test took, the longest first."""
+    seconds = [each for outcome in outcomes for each in outcome.seconds.items()]
+    DURATIONS.parent.mkdir(exist_ok=True)
+    with DURATIONS.open("w", encoding="utf-8") as file:
+        for test, took in sorted(seconds, key=lambda each: -each[1]):
+            print(json.dumps({"test": test, "seconds": took}), file=file)
 
 
 def main(arguments: list[str]) -> int:
@@ -225,19 +226,17 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description="Run every test.")
     parser.add_argument("--venv", type=Path, default=ROOT / ".venv")
     parser.add_argument("--python", default="", help="the interpreter to make environments with")
-    parser.add_argument("--extra", action="append", choices=extras(), help="only this integration; may be repeated")
-    parser.add_argument("--without-core", action="store_true", help="leave the project's own tests out")
-    parser.add_argument("--workers", default="3", help="processes for the project's own tests")
+    parser.add_argument("--extra", action="append", choices=APART, help="only these apart from the others")
+    parser.add_argument("--without-core", action="store_true", help="leave the main environment's tests out")
+    parser.add_argument("--workers", default="3", help="processes for the main environment's tests")
     parser.add_argument("--summary", type=Path, help="write the count into this file instead of printing it")
     chosen = parser.parse_args(own)
-    venv: Path = chosen.venv.absolute()
-    names: list[str] = chosen.extra or [name for name in extras() if name not in ON_REQUEST]
-    try:
-        total = Count() if chosen.without_core else core(chosen.workers, flags)
-        total = total.plus(integrations(names, venv, chosen.python, flags))
-    except KeyboardInterrupt:
-        stop()
-        raise
+    names: list[str] = chosen.extra or [name for name in APART if name not in ON_REQUEST]
+    outcomes = list(everything(names, chosen, flags))
+    keep(outcomes)
+    total = Count()
+    for outcome in outcomes:
+        total = total.plus(outcome.counts)
     if chosen.summary:
         chosen.summary.write_text(f"{total}\n", encoding="utf-8")
     else:

@@ -1,6 +1,6 @@
 """Fit how words and meaning decide the relevance of an abstract: the constants of ``screening/grading/meaning.py``.
 
-    PYTHONPATH=. python tools/fit_relevance.py ../shared/data
+    PYTHONPATH=. python tools/fit_relevance.py --data FOLDER
 
 Takes the titles of ``study_types_train.jsonl`` for questions, each against its own abstract (without the title),
 against near ones (places 5, 10, 20 and 40 by likeness: the same field) and against far ones, and prints the logistic
@@ -9,9 +9,9 @@ regression and the likeness of each kind. Needs scikit-learn (the extra ``dev``)
 
 from __future__ import annotations
 
+import argparse
 import json
 import random
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -57,4 +57,6 @@ def main(data: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="folder with the public data sets")
+    main(parser.parse_args().data)

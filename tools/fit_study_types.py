@@ -1,8 +1,8 @@
 # mypy: allow-untyped-calls
 """Fits the study types on StudyTypeTeller's training file and writes `masis/screening/grading/study_types.npz`.
 
-    python tools/fit_study_types.py --data ../shared/data            fit, print the figures of the cross-validation
-    python tools/fit_study_types.py --data ../shared/data --report   also judge the validation file, beside a baseline
+    python tools/fit_study_types.py --data FOLDER            fit, print the figures of the cross-validation
+    python tools/fit_study_types.py --data FOLDER --report   also judge the validation file, beside a baseline
 
 Logistic regression over words, pairs of words and cues (`masis.screening.grading.designs`), for the 14 types and for
 three questions that types share answers to. Every choice was made by cross-validation inside the training file (five

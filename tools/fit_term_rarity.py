@@ -1,6 +1,6 @@
 """Fit how rare the words of medical abstracts are: ``masis/screening/grading/rarity.json``.
 
-    PYTHONPATH=. python tools/fit_term_rarity.py ../shared/data
+    PYTHONPATH=. python tools/fit_term_rarity.py --data FOLDER
 
 Counts, over the abstracts of ``study_types_train.jsonl`` and every second case of ``pubmedqa_cases.jsonl`` (the other
 half measures, ``benchmarks/screening_relevance.py``), in how many of them a word stem occurs. Kept are the stems that
@@ -10,9 +10,9 @@ What is not in the list is rare.
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,6 +49,8 @@ def fit(data: Path) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    rarity = fit(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="folder with the public data sets")
+    rarity = fit(parser.parse_args().data)
     HERE.write_text(json.dumps(rarity, ensure_ascii=False, indent=0, sort_keys=True) + "\n", encoding="utf-8")
     print(f"{len(rarity)} stems, {HERE.stat().st_size / 1000:.0f} kB")

@@ -26,10 +26,10 @@ from masis.schema.review import Decision
 from masis.services import Workbench
 from masis.settings import Settings
 from masis.store import LogHead, Store
-from masis.store.audits.runs import pack, unpack
 from masis.store.core import guards
 from masis.store.core.chained_log import canonical_json, place_after, sha256
 from masis.store.core.signatures import sign
+from masis.store.jobs import pack, unpack
 
 KEY = b"0123456789abcdef0123456789abcdef"
 ADA = Actor(name="Ada Lind")
@@ -157,7 +157,7 @@ def _case(connection: sqlite3.Connection, alter: Callable[[dict[str, Any]], None
     if digest:
         new = sha256(canonical_json(case))
         connection.execute("UPDATE cases SET digest = ? WHERE seq = 1", [new])
-        connection.execute("UPDATE runs SET case_digest = ? WHERE case_seq = 1", [new])
+        connection.execute("UPDATE jobs SET case_digest = ? WHERE case_seq = 1", [new])
 
 
 def _packed(connection: sqlite3.Connection, table: str, where: str, old: str, new: str) -> None:
@@ -189,26 +189,26 @@ def swap_cases(connection: sqlite3.Connection) -> None:
 
 
 def edit_answer_of_iteration(connection: sqlite3.Connection) -> None:
-    _packed(connection, "run_iterations", "run_seq = 1 AND number = 1", "120 metres", "999 metres")
+    _packed(connection, "job_parts", "job_seq = 1 AND kind = 'iteration' AND number = 1", "120 metres", "999 metres")
 
 
 def edit_final_answer(connection: sqlite3.Connection) -> None:
-    _packed(connection, "runs", "seq = 1", '"final_answer":"', '"final_answer":"Not ')
+    _packed(connection, "jobs", "seq = 1", '"final_answer":"', '"final_answer":"Not ')
 
 
 def edit_result(connection: sqlite3.Connection) -> None:
-    _packed(connection, "runs", "seq = 1", '"needs_review":true', '"needs_review":false')
+    _packed(connection, "jobs", "seq = 1", '"needs_review":true', '"needs_review":false')
 
 
 def empty_run(connection: sqlite3.Connection) -> None:
-    connection.execute("DELETE FROM run_iterations WHERE run_seq = 1")
-    connection.execute("UPDATE runs SET payload = NULL WHERE seq = 1")
+    connection.execute("DELETE FROM job_parts WHERE job_seq = 1 AND kind = 'iteration'")
+    connection.execute("UPDATE jobs SET payload = NULL WHERE seq = 1")
 
 
 def forge_removal(connection: sqlite3.Connection) -> None:
     connection.execute("INSERT INTO purges VALUES (1, '2026-01-01T00:00:00.000Z', 'x', 'command', '{}', '0')")
     connection.execute("INSERT INTO purged VALUES (1, 1, 'run', (SELECT id FROM runs WHERE seq = 1), 'ab', 1, '{}')")
-    connection.execute("UPDATE runs SET payload = NULL, removed_by = 1 WHERE seq = 1")
+    connection.execute("UPDATE jobs SET payload = NULL, removed_by = 1 WHERE seq = 1")
 
 
 def edit_reason(connection: sqlite3.Connection) -> None:
@@ -280,7 +280,8 @@ def edit_screening(connection: sqlite3.Connection) -> None:
     """Change the question in the result of a screening."""
     [packed] = connection.execute("SELECT payload FROM screenings").fetchone()
     assert SCREENED in unpack(packed)
-    connection.execute("UPDATE screenings SET payload = ?", [pack(unpack(packed).replace(SCREENED, "Is it safe?"))])
+    altered = pack(unpack(packed).replace(SCREENED, "Is it safe?"))
+    connection.execute("UPDATE jobs SET payload = ? WHERE kind = 'screening'", [altered])
 
 
 def _rewrite(connection: sqlite3.Connection, alter: Callable[[dict[str, Any], dict[str, Any]], None]) -> None:

@@ -7,7 +7,6 @@ so that worker processes can do the work.
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -16,7 +15,7 @@ from masis.api.roles import build_roles, uses_models
 from masis.audit import citations as citation_engine
 from masis.audit import loop
 from masis.audit.claims import one_check_each
-from masis.audit.concurrency import computing, start_in_thread, start_on_loop
+from masis.audit.concurrency import start_audit, start_in_thread
 from masis.errors import InputError, StepError
 from masis.observers import observation
 from masis.schema.audit import CitationAudit, Claim, ClaimCheck
@@ -50,9 +49,9 @@ async def run_audit_async(
     settings: Settings | None = None,
     on_event: Callable[[Event], None] | None = None,
 ) -> Run:
-    """``run_audit`` for code that is async: as many at once as are awaited; those that wait for models need no thread.
+    """``run_audit`` for code that is async: up to 64 at once where they wait for models, else some that compute.
 
-    Audits without a model compute, some at a time, on threads of their own.
+    Further ones wait for their turn.
     ``on_event`` is called on the event loop. Cancelling the task stops the audit, which makes no further call.
     """
     audited, chosen = case_of(case), chosen_settings(settings)
@@ -74,9 +73,7 @@ async def run_audit_async(
         return observation.run_to_completion(work, tell, observation.AuditStart(audited))
 
     try:
-        if uses_models(chosen):
-            return await asyncio.wrap_future(start_on_loop(audit))
-        return await asyncio.wrap_future(computing().submit(contextvars.copy_context().run, audit))
+        return await asyncio.wrap_future(start_audit(audit, waits=uses_models(chosen)))
     finally:
         stop.set()
 

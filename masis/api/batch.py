@@ -1,23 +1,44 @@
-"""Many audits from Python: several at once, with a progress bar, and what is finished kept on Ctrl-C."""
+"""Audits of many cases: several at once, on threads or in processes, in the order of the cases, within a cost limit.
+
+``audit_many`` and the commands that audit a file share what is here. An audit that waits for models runs on a thread:
+one process, one limit of calls a provider. The offline auditor keeps a core busy, so that processes share its work;
+such a process sees no database, it takes a case and gives a run.
+"""
 
 from __future__ import annotations
 
 import contextvars
+import multiprocessing
+import multiprocessing.connection
+import os
+import signal
 import threading
-from collections.abc import Iterable, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import Any
+import traceback
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, NamedTuple, TypeAlias
 
 from tqdm import tqdm
 
-from masis.api.audits import chosen_settings
-from masis.api.roles import build_roles, calls_at_once, uses_models, with_concurrency
+from masis.api.audits import chosen_settings, run_audit
+from masis.api.roles import build_roles, calls_at_once, estimate, unpriced_models, uses_models, with_concurrency
 from masis.audit import loop
-from masis.errors import InputError
+from masis.audit.concurrency import LOOK_AGAIN_S
+from masis.errors import InputError, MasisError
 from masis.observers import observation
+from masis.schema.calls import Usage
 from masis.schema.case import Case, case_of
-from masis.schema.run import Run
+from masis.schema.run import Event, Run, RunWarning
 from masis.settings import Settings
+from masis.views.numbers import dollars
+
+AUDITS_A_CALL = 4
+"""Audits under way for each call that may be: while one reads a reply, another has its call at the provider."""
+
+AHEAD = 4
+"""Cases handed out for each process, so that none waits while a slow one is waited for."""
 
 
 def audit_many(
@@ -26,11 +47,17 @@ def audit_many(
     *,
     concurrency: int | None = None,
     progress: bool = True,
+    max_cost: float | None = None,
 ) -> list[Run]:
     """Audit many cases and return their runs, in the order of the cases.
 
-    Ctrl-C begins no further audit, cancels those under way, and returns the finished runs alone; a second Ctrl-C
+    Ctrl-C begins no further audit, breaks off those under way, and returns the finished runs alone; a second Ctrl-C
     leaves at once. A step that fails is recorded on its run, never raised.
+
+    With ``max_cost`` no audit begins that could pass the limit: the first audits count as what they may cost at most,
+    later ones as what those before them cost on average. What is under way is finished. Each case after that has a run
+    all the same, which cost nothing: it has no iterations, ``termination_reason`` is ``cancelled``, and its warning
+    says that the limit was reached.
 
     Args:
         cases: The cases, or mappings of their fields; no more are taken from an iterator than are audited.
@@ -38,9 +65,11 @@ def audit_many(
         concurrency: How many audits at once; with models, also how many calls go to each provider at once. Default:
             what the settings say of the provider, else 1.
         progress: Whether to show a bar on stderr.
+        max_cost: US dollars that all audits together may cost. Default: no limit.
 
     Raises:
-        InputError: ``cases`` is one case, or holds something else than cases, or ``concurrency`` is below 1.
+        InputError: ``cases`` is one case, or holds something else than cases; ``concurrency`` is below 1; ``max_cost``
+            is not above 0, or the price of a model is not known.
 
     """
     if isinstance(cases, Case | Mapping | str):
@@ -50,54 +79,297 @@ def audit_many(
     chosen = chosen_settings(settings)
     if uses_models(chosen):
         chosen = with_concurrency(chosen, concurrency)
+    budget, runs = Budget(chosen, max_cost), dict[int, Run]()
+
+    def audit(job: Job, cancelled: Callable[[], bool]) -> Run:
+        start = observation.AuditStart(job.case)
+        runs[job.number] = observation.run_to_completion(_begun(job.case, chosen, cancelled), None, start)
+        return runs[job.number]
+
+    jobs = (Job(number, case_of(case, f"cases[{number}]")) for number, case in enumerate(cases))
     at_once = concurrency or calls_at_once(chosen)
-    total = len(cases) if isinstance(cases, list | tuple) else None
+    total, flagged = len(cases) if isinstance(cases, list | tuple) else None, 0
     with tqdm(total=total, disable=not progress, desc="Auditing", unit="case") as bar:
-        return _Batch(chosen, bar).run(iter(enumerate(cases)), at_once)
+        try:
+            for job, outcome in audit_in_threads(jobs, audit, at_once=at_once, budget=budget):
+                if isinstance(outcome, NotAudited):
+                    runs[job.number] = _not_audited(job.case, chosen, outcome.why)
+                flagged += runs[job.number].needs_review
+                bar.set_postfix_str(f"{flagged:,} need review", refresh=False)
+                bar.update()
+        except KeyboardInterrupt:
+            bar.write(f"Interrupted: {len(runs):,} audits are finished and returned.")
+    return [runs[number] for number in sorted(runs)]
 
 
-class _Batch:
-    """The audits of one call."""
+def _begun(case: Case, settings: Settings, cancelled: Callable[[], bool]) -> Generator[Event, None, Run]:
+    run_id, digest = loop.new_run_id(), case.digest()
+    return loop.audit(case, build_roles(settings), settings, run_id=run_id, case_digest=digest, cancelled=cancelled)
 
-    def __init__(self, settings: Settings, bar: tqdm[None]) -> None:
-        self._settings, self._bar, self._stop = settings, bar, threading.Event()
-        self._finished: dict[int, Run] = {}
-        self._flagged = 0
 
-    def run(self, cases: Iterable[tuple[int, Case | Mapping[str, Any]]], at_once: int) -> list[Run]:
-        waiting, under_way, more = iter(cases), dict[Future[Run], int](), True
-        with ThreadPoolExecutor(at_once, thread_name_prefix="audit") as pool:
+def _not_audited(case: Case, settings: Settings, why: str) -> Run:
+    """Return the run of a case that was not audited: what a run is that was cancelled before its first step."""
+    work = _begun(case, settings, lambda: True)
+    try:
+        while True:
+            next(work)
+    except StopIteration as finished:
+        run: Run = finished.value
+    warning = RunWarning(code=None, step=None, iteration=None, message=why)
+    reasons = [
+        each.model_copy(update={"message": why}) if each.code == "cancelled" else each for each in run.review_reasons
+    ]
+    return run.model_copy(update={"warnings": (warning,), "review_reasons": tuple(reasons)})
+
+
+class Budget:
+    """What a batch of audits may cost in US dollars, and what it has cost. Not to be used from two threads at once.
+
+    Args:
+        settings: Those of the audits.
+        limit: US dollars that all audits together may cost; None for no limit.
+
+    Raises:
+        InputError: The limit is not above 0, or the price of a model is not known.
+
+    """
+
+    def __init__(self, settings: Settings, limit: float | None) -> None:
+        if limit is not None and not limit > 0:
+            raise InputError(f"is {limit}", cure="Give US dollars, above 0.", field="max_cost")
+        if limit is not None and (unpriced := unpriced_models(settings)):
+            raise InputError(
+                f"no price is known for {', '.join(unpriced)}",
+                cure=f'Give one in masis.toml: [prices."{unpriced[0]}"] with input and output, in US dollars for a '
+                "million tokens.",
+                field="max_cost",
+            )
+        self.limit, self.exhausted = limit, False
+        self._settings = settings
+        self._spent, self._ended, self._under_way = 0.0, 0, 0
+
+    def begin(self, case: Case) -> bool:
+        """Return whether one more audit may begin now.
+
+        If not, and ``exhausted`` is not set, it may begin once the cost of those under way is known.
+        """
+        if self.limit is not None:
+            each = self._spent / self._ended if self._ended else estimate(case, self._settings).cost_usd or 0.0
+            if self.exhausted or self._spent + (self._under_way + 1) * each > self.limit:
+                self.exhausted = not self._under_way
+                return False
+        self._under_way += 1
+        return True
+
+    def ended(self, usage: Usage | None) -> None:
+        """Count an audit that ended and its usage; None where it has no result."""
+        self._under_way -= 1
+        self._ended += 1
+        self._spent += (usage.cost_usd if usage else None) or 0.0
+
+    def why(self) -> str:
+        """Say why no further audit begins."""
+        spent, limit = dollars(self._spent), dollars(self.limit or 0.0)
+        return f"Not audited: with {spent} spent, one more audit could pass the limit of {limit} (max_cost)."
+
+
+class Job(NamedTuple):
+    """A case to audit.
+
+    Attributes:
+        number: Its place or its line.
+        case: The case.
+        end: Where it ends in its file, in bytes.
+        skip: Whether it has a run already and only keeps its place.
+
+    """
+
+    number: int
+    case: Case
+    end: int = 0
+    skip: bool = False
+
+
+class Failed(NamedTuple):
+    """An audit that raised instead of giving a run: what to say, and where it happened, for --debug."""
+
+    message: str
+    trace: str = ""
+
+
+class NotAudited(NamedTuple):
+    """An audit that did not begin since it could pass the limit on cost, and why in words."""
+
+    why: str
+
+
+Outcome: TypeAlias = Run | Failed | NotAudited | None
+
+
+class Done(NamedTuple):
+    """What became of a job; None where it was to be skipped."""
+
+    job: Job
+    outcome: Outcome
+
+
+class Dropped(Exception):
+    """The person would not wait: the audits under way are left as they are, to be resumed later."""
+
+
+def guarded_audit(audit: Callable[[], Run]) -> Run | Failed:
+    """Return what the audit gives; whatever it raises fails this case only."""
+    try:
+        return audit()
+    except MasisError as error:
+        return Failed(str(error), traceback.format_exc())
+    except Exception as error:  # noqa: BLE001 (one case must not end the audit of the others; it is reported)
+        return Failed(f"{type(error).__name__}: {error}", traceback.format_exc())
+
+
+def audit_in_threads(
+    jobs: Iterable[Job],
+    audit: Callable[[Job, Callable[[], bool]], Run | Failed],
+    *,
+    at_once: int,
+    budget: Budget | None = None,
+    stopping: Callable[[], bool] = lambda: False,
+) -> Iterator[Done]:
+    """Audit the jobs with ``audit(job, cancelled)``, ``at_once`` at a time, and yield what became of each, in order.
+
+    Once ``stopping``, only what is under way is finished; an exception raised here, as by a second Ctrl-C, drops it.
+    """
+    dropped = threading.Event()
+
+    def cancelled() -> bool:
+        if dropped.is_set():
+            raise Dropped
+        return False
+
+    with ThreadPoolExecutor(at_once, thread_name_prefix="audit") as pool:
+
+        def submit(job: Job) -> Future[Outcome]:
+            return pool.submit(contextvars.copy_context().run, audit, job, cancelled)
+
+        try:
+            yield from _results(jobs, submit, at_once, budget, stopping)
+        except BaseException:
+            dropped.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def audit_in_processes(
+    jobs: Iterable[Job],
+    settings: Settings,
+    *,
+    workers: int,
+    budget: Budget | None = None,
+    stopping: Callable[[], bool] = lambda: False,
+    prepare: Callable[[Settings], None] | None = None,
+) -> Iterator[Done]:
+    """Audit the jobs in ``workers`` processes, and yield what became of each, in order.
+
+    Once ``stopping``, only what is under way is finished. A worker that dies (out of memory, say) fails the cases that
+    were under way with it and those after them. ``prepare`` is called first in each process.
+    """
+    context = multiprocessing.get_context("spawn")  # a fork would copy open connections to the database
+    with ProcessPoolExecutor(workers, context, initializer=_begin_worker, initargs=(settings, prepare)) as pool:
+
+        def submit(job: Job) -> Future[Outcome]:
             try:
-                while more or under_way:
-                    while more and len(under_way) < at_once:
-                        place, case = next(waiting, (-1, None))
-                        more = case is not None
-                        if case is not None:
-                            context = contextvars.copy_context()
-                            under_way[pool.submit(context.run, self._audit, case_of(case, f"cases[{place}]"))] = place
-                    for future in wait(under_way, return_when=FIRST_COMPLETED).done:
-                        self._take(under_way.pop(future), future.result())
-            except KeyboardInterrupt:
-                self._stop.set()
-                self._bar.write(f"Interrupted: {len(self._finished):,} audits are finished and returned.")
-            except BaseException:
-                self._stop.set()  # the pool waits for what is under way, which is not paid for any longer
-                raise
-        return [self._finished[place] for place in sorted(self._finished)]
+                return pool.submit(_audit_in_worker, job.case)
+            except BrokenProcessPool:
+                return _settled(_WORKER_DIED)
 
-    def _audit(self, case: Case) -> Run:
-        work = loop.audit(
-            case,
-            build_roles(self._settings),
-            self._settings,
-            run_id=loop.new_run_id(),
-            case_digest=case.digest(),
-            cancelled=self._stop.is_set,
-        )
-        return observation.run_to_completion(work, None, observation.AuditStart(case))
+        yield from _results(jobs, submit, workers * AHEAD, budget, stopping)
 
-    def _take(self, place: int, run: Run) -> None:
-        self._finished[place] = run
-        self._flagged += run.needs_review
-        self._bar.set_postfix_str(f"{self._flagged:,} need review", refresh=False)
-        self._bar.update()
+
+def _results(
+    jobs: Iterable[Job],
+    submit: Callable[[Job], Future[Outcome]],
+    at_once: int,
+    budget: Budget | None,
+    stopping: Callable[[], bool],
+) -> Iterator[Done]:
+    """Yield what becomes of each job, in order: ``at_once`` under way, as many results kept behind a slow one."""
+    source, waiting, under_way = iter(jobs), deque[tuple[Job, Future[Outcome]]](), set[Future[Outcome]]()
+
+    def ended() -> Iterator[Done]:
+        """Wait until one has ended, count its cost, and yield what is ready."""
+        nonlocal under_way
+        done: set[Future[Outcome]] = set()
+        while under_way and not done:  # in short steps, between which the main thread heeds its signals
+            done, under_way = wait(under_way, LOOK_AGAIN_S, FIRST_COMPLETED)
+        for future in done:
+            outcome = _outcome(future)
+            if budget is not None:
+                budget.ended(outcome.usage if isinstance(outcome, Run) else None)
+        yield from ready()
+
+    def ready() -> Iterator[Done]:
+        while waiting and waiting[0][1].done():
+            job, future = waiting.popleft()
+            yield Done(job, _outcome(future))
+
+    while not stopping():
+        while len(under_way) >= at_once or len(waiting) >= 2 * at_once:
+            yield from ended()
+        job = next(source, None)
+        if job is None or stopping():
+            break
+        while not (job.skip or budget is None or budget.begin(job.case) or budget.exhausted):
+            yield from ended()
+        if job.skip or (budget is not None and budget.exhausted):
+            waiting.append((job, _settled(None if job.skip or budget is None else NotAudited(budget.why()))))
+        else:
+            future = submit(job)
+            under_way.add(future)
+            waiting.append((job, future))
+        yield from ready()
+    while waiting:
+        if stopping():
+            under_way = {future for future in under_way if not future.cancel()}
+            waiting = deque((job, future) for job, future in waiting if not future.cancelled())
+        yield from ended()
+
+
+def _settled(outcome: Outcome) -> Future[Outcome]:
+    future: Future[Outcome] = Future()
+    future.set_result(outcome)
+    return future
+
+
+_WORKER_DIED = Failed("a worker process died (out of memory?). Run the command again with a smaller --concurrency.")
+
+
+def _outcome(future: Future[Outcome]) -> Outcome:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        return _WORKER_DIED
+
+
+# in a worker process
+
+_settings = Settings()
+
+
+def _begin_worker(settings: Settings, prepare: Callable[[Settings], None] | None) -> None:
+    """Leave Ctrl-C to the parent, which asks for what is under way, and do not outlive it."""
+    global _settings
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _settings = settings
+    if prepare is not None:
+        prepare(settings)
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+
+
+def _leave_with_parent() -> None:
+    if parent := multiprocessing.parent_process():
+        multiprocessing.connection.wait([parent.sentinel])
+        os._exit(1)  # a killed parent can't end its workers
+
+
+def _audit_in_worker(case: Case) -> Run | Failed:
+    return guarded_audit(lambda: run_audit(case, _settings))

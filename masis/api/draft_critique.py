@@ -24,7 +24,7 @@ from masis.api.roles import build_roles, uses_models
 from masis.audit import acceptance, loop, run_metrics
 from masis.audit import issues as audit_issues
 from masis.audit.claims import passes
-from masis.audit.concurrency import start_in_thread, start_on_loop
+from masis.audit.concurrency import start_audit
 from masis.audit.context import AuditContext
 from masis.audit.critique import Critic, CritiqueJudgement
 from masis.audit.issues import DRAFT_CRITIQUE_SEVERITY, DRAFT_CRITIQUE_TYPE
@@ -166,7 +166,7 @@ async def critique_draft_async(
 ) -> CritiqueResult:
     """``critique_draft`` for code that is async. Cancelling the task stops it.
 
-    One that waits for models needs no thread; one that computes, or whose roles the caller brings, gets one.
+    As many at once as are awaited, up to a limit (``AUDITS_THAT_WAIT``).
     """
     stop = threading.Event()
 
@@ -174,8 +174,8 @@ async def critique_draft_async(
         return critique_draft(query, draft, sources, options, settings, roles, cancelled=stop.is_set)
 
     try:
-        waits = roles is None and uses_models(settings or Settings())
-        return await asyncio.wrap_future(start_on_loop(work) if waits else start_in_thread(work, "critique"))
+        waits = roles is not None or uses_models(settings or Settings())
+        return await asyncio.wrap_future(start_audit(work, waits=waits))
     finally:
         stop.set()
 
@@ -288,11 +288,6 @@ class _Asking:
     @property
     def judged_by(self) -> JudgedBy:
         return self._critic.judged_by
-
-    @property
-    def waits_only(self) -> bool:
-        """Whether the critic needs no thread."""
-        return getattr(self._critic, "waits_only", False)
 
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
         judgement = self._critic.critique(context)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from masis.audit.claims import Checked, RunsLocally, Verifier, one_check_each
-from masis.audit.concurrency import off_loop
 from masis.schema.audit import CitationAudit, Claim, ClaimCheck, Escalation, JudgedBy
 from masis.schema.case import ClaimVerdict, Evidence
 from masis.schema.run import LocalModel
@@ -66,14 +65,9 @@ class EscalatingVerifier:
         found: frozenset[str] | None = getattr(self.second, "languages", None)
         return found
 
-    @property
-    def waits_only(self) -> bool:
-        """Whether the second needs no thread; the first gets one."""
-        return getattr(self.second, "waits_only", False)
-
     def extract(self, answer: str, audit: CitationAudit, query: str) -> tuple[Claim, ...]:
         """Find the claims as the first does."""
-        return off_loop(lambda: self.first.extract(answer, audit, query), "screening")
+        return self.first.extract(answer, audit, query)
 
     def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
         """Return one check for each claim, in order, by whoever could settle it."""
@@ -83,9 +77,7 @@ class EscalatingVerifier:
         self, claims: Sequence[Claim], query: str, answer: str, evidence: Sequence[Evidence], *, completeness: bool
     ) -> Checked:
         """Check every claim, with what is left out by the first where asked for, and record what was asked of whom."""
-        whole = off_loop(
-            lambda: self.first.check(claims, query, answer, evidence, completeness=completeness), "screening"
-        )
+        whole = self.first.check(claims, query, answer, evidence, completeness=completeness)
         checks, asked = self._escalated(claims, one_check_each(claims, whole.checks), evidence)
         spared = self.spare(query, answer, evidence, len(claims), asked, completeness)
         record = Escalation(

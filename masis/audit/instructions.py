@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 from masis.audit.claims import withheld
 from masis.schema.audit import ClaimCheck
 from masis.schema.case import Evidence
+from masis.schema.wording import shortened
 
 QUOTE_MOST = 300
 """Characters of an instruction that a record or a page repeats."""
@@ -69,7 +70,7 @@ def shown(text: str, found: Instruction) -> str:
     """Return the instruction for people: invisible characters written out, blanks single, cut where it is long."""
     words = _INVISIBLE.sub(lambda sign: f"\\u{ord(sign.group()):04x}", text[found.start : found.end])
     words = " ".join(_TAGS.sub("(invisible characters)", words).split())
-    return words if len(words) <= QUOTE_MOST else f"{words[:QUOTE_MOST]} …"
+    return shortened(words, QUOTE_MOST)
 
 
 REASON = "This instructs a reader, a model or a tool; such a text confirms nothing."

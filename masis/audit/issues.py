@@ -17,6 +17,7 @@ from masis.audit.instructions import find_instructions, shown
 from masis.audit.quotes import Located, located
 from masis.schema.audit import Citation, CitationAudit, ClaimCheck, Issue, IssueSource, IssueType, MissingPoint
 from masis.schema.case import Evidence, Severity
+from masis.schema.wording import shortened
 from masis.settings import Settings
 
 CRITIC_LOOP_TYPE: dict[IssueType, str] = {
@@ -212,7 +213,7 @@ def _from_quotes(audit: CitationAudit) -> Iterable[Issue]:
         if check.finding == "verbatim":
             continue
         kind, rule, grade, described, reason = _QUOTES[check.finding]
-        quote = check.quote if len(check.quote) <= 200 else f"{check.quote[:197]}..."
+        quote = shortened(check.quote, 200)
         yield _issue(
             "citations",
             kind,

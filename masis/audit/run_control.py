@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
-from masis.audit.concurrency import awaited, on_loop
 from masis.schema.calls import ModelCall, Step
 from masis.settings import Settings
 
@@ -201,7 +200,7 @@ class CancelToken:
 
     def pause(self, seconds: float) -> bool:
         """Wait so long, or until ``cancel``; return whether to go on."""
-        return awaited(self.pause_async(seconds)) if on_loop() else not self._event.wait(seconds)
+        return not self._event.wait(seconds)
 
     async def pause_async(self, seconds: float) -> bool:
         """Wait as ``pause`` does, leaving the event loop free."""

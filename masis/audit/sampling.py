@@ -38,11 +38,6 @@ class SampledCritic(NamedTuple):
         """The critic that is asked."""
         return self.critic.judged_by
 
-    @property
-    def waits_only(self) -> bool:
-        """Whether the critic needs no thread."""
-        return getattr(self.critic, "waits_only", False)
-
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
         """The mean of the samples; objections of all of them, each once."""
         found, failed = _scored(run_concurrently([lambda: self.critic.critique(context)] * self.times))
@@ -61,11 +56,6 @@ class SampledEvaluator(NamedTuple):
     def judged_by(self) -> JudgedBy:
         """The evaluator that is asked."""
         return self.evaluator.judged_by
-
-    @property
-    def waits_only(self) -> bool:
-        """Whether the evaluator needs no thread."""
-        return getattr(self.evaluator, "waits_only", False)
 
     def evaluate(self, context: AuditContext, critique: Critique) -> EvaluationJudgement | Unscored:
         """The mean of the samples, score by score."""

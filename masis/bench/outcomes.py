@@ -60,7 +60,7 @@ def score_issues(case: Mapping[str, Any], issues: Sequence[Issue]) -> IssueScore
     """Return each gold finding with whether it was found, and each issue with whether it is right."""
     answer, labels = case.get("answer") or "", case.get("labels") or {}
     findings = [_Finding(label["type"], _span(answer, label.get("text"))) for label in labels.get("findings", ())]
-    needless = [_span(answer, label.get("sentence")) for label in _needless(labels)]
+    redundant = [_span(answer, label.get("sentence")) for label in _redundant(labels)]
     name = str(case["id"])
     return IssueScores(
         tuple(
@@ -72,15 +72,15 @@ def score_issues(case: Mapping[str, Any], issues: Sequence[Issue]) -> IssueScore
                 name,
                 issue.rule not in REFERENCE_RULES and issue.rule != "redundant_reference",
                 any(_finds(issue, finding) for finding in findings)
-                or (issue.rule == "redundant_reference" and any(_overlap(issue, span) for span in needless)),
+                or (issue.rule == "redundant_reference" and any(_overlap(issue, span) for span in redundant)),
             )
             for issue in issues
         ),
     )
 
 
-def _needless(labels: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [label for label in labels.get("citations", ()) if label["status"] == "needless"]
+def _redundant(labels: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [label for label in labels.get("citations", ()) if label["status"] == "redundant"]
 
 
 def _span(answer: str, text: str | None) -> tuple[int, int] | None:

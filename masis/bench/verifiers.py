@@ -24,6 +24,7 @@ from masis.schema.audit import Claim, ClaimCheck
 from masis.schema.calls import Usage
 from masis.schema.case import Evidence
 from masis.settings import OFFLINE, ROLES, Settings
+from masis.views.numbers import cost_text
 
 CURVE = (0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99)
 """Thresholds of support at which the curve is drawn."""
@@ -263,7 +264,7 @@ def _lines(found: Comparison) -> Iterator[str]:
         for share in report.shares:
             yield f"    {share.name:<26}{_cell(share.estimate):>24}   of {share.of}"
         if report.usage.calls:
-            cost = "cost unknown" if report.usage.cost_usd is None else f"${report.usage.cost_usd:.4f}"
+            cost = cost_text(report.usage.cost_usd)
             yield f"    calls to models {report.usage.calls}, {cost}"
         yield f"    {'if accepted from support':<26}{'faulty accepted':>24}{'true confirmed':>24}"
         for point in report.curve:

@@ -8,52 +8,53 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 import click
 from click.core import ParameterSource
 
-from masis.api.roles import (
-    calls_at_once,
-    check_models,
-    estimate,
-    pin_versions,
-    unpriced_models,
-    uses_models,
-    with_concurrency,
+from masis.api.batch import (
+    AUDITS_A_CALL,
+    Budget,
+    Done,
+    Failed,
+    Job,
+    NotAudited,
+    audit_in_processes,
+    audit_in_threads,
+    guarded_audit,
 )
+from masis.api.roles import calls_at_once, check_models, estimate, pin_versions, uses_models, with_concurrency
 from masis.audit.acceptance import accusations
 from masis.cli.check_models import check_named
 from masis.cli.group import INTERRUPTED, JobFailed
 from masis.cli.import_data import chosen_profile
 from masis.cli.local_models import download_missing
-from masis.cli.log import log_option, measured
+from masis.cli.log import log_option, measure_worker, measured
 from masis.cli.options import (
     STDIO,
     checked_input,
     checked_output,
     chosen,
     database_option,
-    open_with_progress,
     operator,
     settings_options,
 )
 from masis.cli.output import ErrorReport, Interruption, Progress, say
-from masis.cli.workers import Done, Failed, Job, audit_in_processes, audit_in_threads, guarded_audit
 from masis.datasets.readers import CaseLine, likely_misnamed, read_case_lines
 from masis.datasets.writers import write_run
 from masis.errors import MAX_ITERATIONS_WARNING, InputError, MasisError
 from masis.llm.estimates import Estimate
-from masis.llm.prices import dollars
 from masis.schema.audit import Escalation
 from masis.schema.calls import Usage
 from masis.schema.case import Case
 from masis.schema.run import Run
 from masis.schema.wording import counted
+from masis.services import Workbench
 from masis.services.health import models_asked
 from masis.settings import Settings, database_path
+from masis.views.numbers import dollars
 
 
 def _cases(context: click.Context, parameter: click.Parameter, value: str) -> Path | str:
@@ -242,8 +243,12 @@ class _AuditJob:
         self.cases, self.settings, self.concurrency, self.database = cases, settings, concurrency, database
         self.out, self.again, self.retry_errors, self.limit = out, again, retry_errors, limit
         self.summary = BatchSummary()
-        self.spending = Spending(settings, max_cost)
+        try:
+            self.budget = Budget(settings, max_cost)
+        except InputError as error:
+            raise click.UsageError(f"--max-cost: {error.problem}. {error.cure}") from error
         self.with_models = uses_models(settings)
+        self.in_processes = concurrency > 1 and not self.with_models
         total = None if cases == STDIO else cases.stat().st_size
         self.progress = Progress("Auditing", total)
         self.errors = ErrorReport(self.progress)
@@ -252,22 +257,24 @@ class _AuditJob:
     def run(self, *, show_traces: bool) -> bool:
         """Do the work; False where it was interrupted."""
         lines = read_case_lines(sys.stdin.buffer if self.cases == STDIO else self.cases)
-        self.workbench = open_with_progress(self.database, self.settings)
+        self.workbench = Workbench.open(self.database, self.settings)
         if self.with_models and self.cases != STDIO:
-            self.spending.estimate(self.cases, self.limit, self._wanted)
+            show_estimate(self.cases, self.settings, self.limit, self._needed)
         with ExitStack() as stack:
             write = stack.enter_context(_writer(self.out)) if self.out else None
             stop = stack.enter_context(Interruption("Stopping after the audits under way (Ctrl-C again to drop them)."))
             stack.enter_context(self.progress)
             for done in self._audits(self._jobs(lines, lambda: stop.asked), lambda: stop.asked):
-                self._take(done, write, show_traces)
+                if isinstance(done.outcome, NotAudited):
+                    break
+                self._take(done.job, done.outcome, write, show_traces)
         return not stop.asked
 
     def report(self) -> None:
         """Say what was done and where it is."""
         for line in self.summary.lines(self.settings):
             say(line)
-        if self.spending.exhausted:
+        if self.budget.exhausted:
             say("The limit of --max-cost was reached: the same command with a higher one goes on from here.")
         if self.out and self.out != STDIO:
             say(f"Runs: {self.out}")
@@ -288,12 +295,9 @@ class _AuditJob:
             if report.conflicts:
                 self.errors.add_all(f"{self.cases}, line {line.number}: {error}" for error in report.conflicts)
                 continue
-            wanted = self._wanted(line.found)
-            if wanted and not self.spending.begin(line.found):
-                return
-            yield Job(line.number, line.end, line.found, wanted)
+            yield Job(line.number, line.found, line.end, skip=not self._needed(line.found))
 
-    def _wanted(self, case: Case) -> bool:
+    def _needed(self, case: Case) -> bool:
         if self.again or self.workbench.audits.needed(case, self.settings):
             return True
         if not self.retry_errors:
@@ -308,40 +312,42 @@ class _AuditJob:
             self.errors.add(error)
 
     def _audits(self, jobs: Iterable[Job], stopping: Callable[[], bool]) -> Iterator[Done]:
-        if self.with_models:
-            yield from audit_in_threads(jobs, self._audit_here, concurrency=self.concurrency, stopping=stopping)
-            return
-        if self.concurrency > 1:
-            yield from audit_in_processes(jobs, self.settings, workers=self.concurrency, stopping=stopping)
-            return
-        for job in jobs:
-            yield Done(job, guarded_audit(partial(self._audit_here, job.case)) if job.wanted else None)
+        if self.in_processes:
+            return audit_in_processes(
+                jobs,
+                self.settings,
+                workers=self.concurrency,
+                budget=self.budget,
+                stopping=stopping,
+                prepare=measure_worker,
+            )
+        at_once = self.concurrency * AUDITS_A_CALL if self.with_models else 1
+        return audit_in_threads(jobs, self._audit_here, at_once=at_once, budget=self.budget, stopping=stopping)
 
-    def _audit_here(self, case: Case, cancelled: Callable[[], bool] | None = None) -> Run:
-        return self.workbench.audits.audit(operator(), case, settings=self.settings, cancelled=cancelled)
+    def _audit_here(self, job: Job, cancelled: Callable[[], bool]) -> Run | Failed:
+        """Audit a case; its run is stored as it goes, so that one cut short is resumed after its last finished step."""
+        audit = self.workbench.audits.audit
+        return guarded_audit(lambda: audit(operator(), job.case, settings=self.settings, cancelled=cancelled))
 
-    def _take(self, done: Done, write: BinaryIO | None, show_traces: bool) -> None:
-        outcome = done.outcome
-        if isinstance(outcome, Run) and self.concurrency > 1 and not self.with_models:
-            outcome = self._stored(done.job, outcome)
+    def _take(self, job: Job, outcome: Run | Failed | None, write: BinaryIO | None, show_traces: bool) -> None:
+        if isinstance(outcome, Run) and self.in_processes:
+            outcome = self._stored(outcome)
         if isinstance(outcome, Failed):
             self.summary.failed += 1
-            self.spending.ended(None)
-            self.errors.add(f"{self.cases}, line {done.job.line}: case {done.job.case.id!r}: {outcome.message}")
+            self.errors.add(f"{self.cases}, line {job.number}: case {job.case.id!r}: {outcome.message}")
             if show_traces:
                 self.progress.say(outcome.trace)
         else:
             if outcome is None:
                 self.summary.skipped += 1
-                self.summary.skipped_incomplete += self.workbench.audits.failed_before(done.job.case, self.settings)
+                self.summary.skipped_incomplete += self.workbench.audits.failed_before(job.case, self.settings)
             else:
                 self.summary.count(outcome)
-                self.spending.ended(outcome.usage)
-            if write is not None and (run := outcome or self.workbench.audits.finished(done.job.case, self.settings)):
+            if write is not None and (run := outcome or self.workbench.audits.finished(job.case, self.settings)):
                 write_run(run, write)
-        self.progress.move(done.job.end, self.summary.note())
+        self.progress.move(job.end, self.summary.note())
 
-    def _stored(self, job: Job, run: Run) -> Run | Failed:
+    def _stored(self, run: Run) -> Run | Failed:
         try:
             self.workbench.audits.store_run(operator(), run)
         except MasisError as error:
@@ -366,61 +372,29 @@ SAMPLED = 200
 """Cases to be audited that an estimate reads; the rest of the file is taken to be like them, byte for byte."""
 
 
-class Spending:
-    """What a batch will cost, shown before it starts, and a limit on it that holds while it runs.
-
-    Used from one thread, that of the command.
-    """
-
-    def __init__(self, settings: Settings, most: float | None) -> None:
-        self.exhausted = False
-        self._settings, self._most = settings, most
-        self._spent, self._ended, self._under_way = 0.0, 0, 0
-        if most is not None and (unpriced := unpriced_models(settings)):
-            raise click.UsageError(
-                f"--max-cost: no price is known for {', '.join(unpriced)}. Give one in masis.toml: "
-                f'[prices."{unpriced[0]}"] with input and output, in US dollars for a million tokens.'
-            )
-
-    def estimate(self, cases: Path, limit: int | None, wanted: Callable[[Case], bool]) -> None:
-        """Show what the cases of a file that are ``wanted`` will take, estimated from the first of them."""
-        total, number, seen, read = Estimate(), 0, 0, 0
-        try:
-            for line in read_case_lines(cases):
-                if isinstance(line.found, Case):
-                    seen, read = seen + 1, line.end
-                    if wanted(line.found):
-                        total, number = total.plus(estimate(line.found, self._settings)), number + 1
-                if number >= SAMPLED or seen == limit:
-                    break
-        except InputError:  # shown when the line is reached in earnest
-            pass
-        if not number:
-            return
-        left = (cases.stat().st_size - read) / (read / seen)  # not looked at; taken to be wanted
-        scale = 1 + round(left if limit is None else min(left, limit - seen)) / number
-        cost = "cost unknown" if total.cost_usd is None else f"about {dollars(total.cost_usd * scale)}"
-        skipped = f" ({seen - number:,} were audited before)" if seen > number else ""
-        say(
-            f"Estimate for {'about ' if scale > 1 else ''}{counted(round(number * scale), 'case')}{skipped}: up to "
-            f"{round(total.calls * scale):,} calls and {round(total.tokens * scale):,} tokens, {cost}."
-        )
-
-    def begin(self, case: Case) -> bool:
-        """Return whether one more audit may begin."""
-        if self._most is not None:
-            each = self._spent / self._ended if self._ended else estimate(case, self._settings).cost_usd or 0.0
-            if self._spent + (self._under_way + 1) * each > self._most:
-                self.exhausted = True
-                return False
-        self._under_way += 1
-        return True
-
-    def ended(self, usage: Usage | None) -> None:
-        """Count an audit that ended and its usage."""
-        self._under_way -= 1
-        self._ended += 1
-        self._spent += (usage.cost_usd if usage else None) or 0.0
+def show_estimate(cases: Path, settings: Settings, limit: int | None, needed: Callable[[Case], bool]) -> None:
+    """Show what the cases of a file that are ``needed`` will take, estimated from the first of them."""
+    total, number, seen, read = Estimate(), 0, 0, 0
+    try:
+        for line in read_case_lines(cases):
+            if isinstance(line.found, Case):
+                seen, read = seen + 1, line.end
+                if needed(line.found):
+                    total, number = total.plus(estimate(line.found, settings)), number + 1
+            if number >= SAMPLED or seen == limit:
+                break
+    except InputError:  # shown when the line is reached in earnest
+        pass
+    if not number:
+        return
+    left = (cases.stat().st_size - read) / (read / seen)  # not looked at; taken to be needed
+    scale = 1 + round(left if limit is None else min(left, limit - seen)) / number
+    cost = "cost unknown" if total.cost_usd is None else f"about {dollars(total.cost_usd * scale)}"
+    skipped = f" ({seen - number:,} were audited before)" if seen > number else ""
+    say(
+        f"Estimate for {'about ' if scale > 1 else ''}{counted(round(number * scale), 'case')}{skipped}: up to "
+        f"{round(total.calls * scale):,} calls and {round(total.tokens * scale):,} tokens, {cost}."
+    )
 
 
 FAILURES_SHOWN = 3

@@ -15,9 +15,9 @@ from masis.datasets.lake_repeats import Repeats, repeated_ids
 from masis.datasets.mapping import Profile
 from masis.errors import InputError
 from masis.integrations.ray import RayAudit, Report, Totals, audit_on_ray
-from masis.llm.prices import dollars
 from masis.schema.wording import counted
 from masis.settings import Settings
+from masis.views.numbers import dollars, duration
 
 
 def run(
@@ -74,7 +74,7 @@ class Pace(NamedTuple):
     def note(self) -> str:
         """Return that in words."""
         cost = f", {dollars(self.totals.cost_usd)}" if self.totals.calls else ""
-        left = "" if self.left_s is None else f", about {_duration(self.left_s)} left"
+        left = "" if self.left_s is None else f", about {duration(self.left_s * 1000)} left"
         failed = f", {self.totals.failed:,} failed" if self.totals.failed else ""
         return f"{self.totals.cases:,} audited, {self.rate:.1f} a second{cost}{failed}{left}"
 
@@ -100,21 +100,13 @@ def say_repeats(found: Repeats) -> None:
     say("A desk takes one case of an id: give each an id of its own before you import.")
 
 
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return counted(round(seconds), "second")
-    if seconds < 90 * 60:
-        return counted(round(seconds / 60), "minute")
-    return counted(round(seconds / 3600), "hour")
-
-
 def _say_end(report: Report, out: str, seconds: float) -> None:
     totals = report.totals
     if not totals.cases and report.complete:
         say("Everything was audited before.")
     else:
         say(
-            f"{counted(totals.cases, 'case')} in {_duration(seconds)} ({totals.cases / max(seconds, 1e-9):.1f} a "
+            f"{counted(totals.cases, 'case')} in {duration(seconds * 1000)} ({totals.cases / max(seconds, 1e-9):.1f} a "
             f"second): {totals.accepted:,} auto-accepted, {totals.needs_review:,} need review, "
             f"{totals.failed:,} failed."
         )

@@ -37,7 +37,7 @@ def misnamed(loaded: Loaded, checks: tuple[tuple[str, Check], ...]) -> list[str]
         except (MissingKey, MissingExtra, MissingModel):
             continue
         except SettingsError as error:
-            place = loaded.origins[setting].spoken
+            place = loaded.origins[setting].place
             errors.append(f"{place}, {error}" if place else str(error))
     return errors
 

@@ -17,20 +17,17 @@ from masis.errors import SettingsError
 from masis.schema.wording import counted
 from masis.settings import (
     GROUPS,
-    OTHER_VARIABLES,
     Loaded,
-    Row,
-    all_rows,
     config_file,
     config_places,
     database_path,
     load,
-    rows,
     secret,
     secrets_file,
-    spelled,
-    template,
 )
+from masis.settings.names import OTHER_VARIABLES
+from masis.settings.ranges import spelled
+from masis.settings.reference import Row, all_rows, rows, template
 
 COMMANDS = {
     "show": Command("masis.cli.config:show", "Show every setting, its value, and where it comes from."),
@@ -62,7 +59,7 @@ def config() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @database_option
 def show(models: tuple[str, ...], assignments: tuple[str, ...], changed: bool, as_json: bool, db: Path | None) -> None:
-    """Print every setting with its value and the exact place it comes from.
+    """Print every setting with its value and the place it comes from.
 
     \b
       masis config show
@@ -85,7 +82,7 @@ def show(models: tuple[str, ...], assignments: tuple[str, ...], changed: bool, a
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
 def check(file: Path | None) -> None:
-    """Check FILE (default: the one in use): every wrong name and value is shown with its line and its cure.
+    """Check FILE (default: the one in use): every wrong name and value is shown with its cure.
 
     \b
       masis config check
@@ -158,7 +155,7 @@ def _columns(found: Iterable[Row]) -> tuple[list[str], list[str]]:
 def _origin(row: Row) -> str:
     if row.origin.kind == "default":
         return "default"
-    return f"{row.origin.spot} (default: {spelled(row.default)})" if row.default is not None else row.origin.spot
+    return f"{row.origin.place} (default: {spelled(row.default)})" if row.default is not None else row.origin.place
 
 
 def _key(row: Row) -> str:
@@ -187,7 +184,7 @@ def _as_json(loaded: Loaded, db: Path | None, changed: bool) -> dict[str, Any]:
 
 
 def _row_as_json(row: Row) -> dict[str, Any]:
-    origin = {"kind": row.origin.kind, "place": row.origin.place or None, "line": row.origin.line}
+    origin = {"kind": row.origin.kind, "place": row.origin.place or None}
     return {"value": row.value, "default": row.default, "changed": row.changed, "origin": origin}
 
 

@@ -11,8 +11,8 @@ from masis.cli.group import INTERRUPTED, JobFailed
 from masis.cli.options import database_option, input_argument, open_existing, open_workbench, operator
 from masis.cli.output import ErrorReport, Interruption, printable, say
 from masis.schema.wording import counted
+from masis.services import Workbench
 from masis.services.records import CorpusSummary
-from masis.services.screening import CorpusService
 from masis.settings import database_path
 
 
@@ -44,23 +44,23 @@ def corpus(
     was read is stored.
     """  # noqa: D301 (click reads the backspace)
     if name is None:
-        _list(open_existing(db).corpora.list_all())
+        _list(open_existing(db).store.corpora.list_all())
         return
     if sum((bool(files), query is not None, remove)) > 1:
         raise click.UsageError("Add files, search or remove: one at a time.")
     if files:
-        _add(open_workbench(database_path(db)).corpora, name, files)
+        _add(open_workbench(database_path(db)), name, files)
         return
-    corpora = open_existing(db).corpora
+    workbench = open_existing(db)
     if query is not None:
-        for found in corpora.search(name, query, limit):
+        for found in workbench.store.corpora.search(name, query, limit):
             click.echo(found.model_dump_json(exclude_defaults=True))
     elif remove:
-        held = corpora.summary(name).abstracts
-        corpora.remove(operator(), name)
+        held = workbench.store.corpora.summary(name).abstracts
+        workbench.corpora.remove(operator(), name)
         say(f"Corpus {name!r} with {counted(held, 'abstract')} is removed.")
     else:
-        _describe(corpora, name)
+        _describe(workbench, name)
 
 
 def _list(found: tuple[CorpusSummary, ...]) -> None:
@@ -74,28 +74,29 @@ def _list(found: tuple[CorpusSummary, ...]) -> None:
         )
 
 
-def _describe(corpora: CorpusService, name: str) -> None:
-    _list((corpora.summary(name),))
-    for each in corpora.imports(name):
+def _describe(workbench: Workbench, name: str) -> None:
+    _list((workbench.store.corpora.summary(name),))
+    for each in workbench.store.corpora.imports(name):
         click.echo(
             f"{each.at}  {printable(each.source)}: {each.identified:,} identified, {each.added:,} added, "
             f"{counted(each.duplicates, 'duplicate')}, {each.faulty:,} unreadable"
         )
 
 
-def _add(corpora: CorpusService, name: str, files: tuple[Path, ...]) -> None:
+def _add(workbench: Workbench, name: str, files: tuple[Path, ...]) -> None:
     errors = ErrorReport()
     with Interruption("Stopping; what has been read is stored. Press Ctrl-C again to stop at once.") as stop:
         for file in files:
             if stop.asked:
                 break
             found = read_shown(file, errors, stop, label="Importing")
-            done = corpora.add(operator(), name, found, source=file.name, on_error=errors.add)
+            done = workbench.corpora.add(operator(), name, found, source=file.name, on_error=errors.add)
             say(
                 f"{file}: {counted(done.identified, 'record')}, {done.added:,} added, "
                 f"{counted(done.duplicates, 'duplicate')}, {done.faulty:,} unreadable."
             )
-    say(f"Corpus {name!r} holds {counted(corpora.summary(name).abstracts, 'abstract')}.")
+    held = workbench.store.corpora.summary(name).abstracts
+    say(f"Corpus {name!r} holds {counted(held, 'abstract')}.")
     if stop.asked:
         say("The import was stopped: the same command again adds the rest.")
         click.get_current_context().exit(INTERRUPTED)

@@ -15,6 +15,7 @@ from masis.cli.output import Progress, printable, say
 from masis.schema.wording import counted
 from masis.services.datasets import Change
 from masis.services.exports import ENCODINGS, FORMATS
+from masis.views.numbers import moment
 
 COMMANDS = {
     "freeze": Command("masis.cli.dataset:freeze", "Freeze the cases that match, in a format, under a name."),
@@ -96,14 +97,14 @@ def freeze(
 @database_option
 def list_all(db: Path | None) -> None:
     """List the dataset versions, the newest first: name, when, format, rows, who froze it, what it is for."""
-    found = open_existing(db).datasets.list_all()
+    found = open_existing(db).store.datasets.list_all()
     if not found:
         say("There is no dataset version yet: 'masis dataset freeze NAME --format FORMAT' makes one.")
     width = max((len(each.name) for each in found), default=0)
     for each in found:
         about = f"  {printable(' '.join(each.description.split()))}" if each.description else ""
         click.echo(
-            f"{printable(each.name):<{width}}  {each.at[:16]}  {each.form}, {counted(each.rows, 'row')} of "
+            f"{printable(each.name):<{width}}  {moment(each.at)}  {each.form}, {counted(each.rows, 'row')} of "
             f"{counted(each.cases, 'case')}, by {printable(each.by)}{about}"
         )
 
@@ -114,9 +115,9 @@ def list_all(db: Path | None) -> None:
 def show(name: str, db: Path | None) -> None:
     """Print the manifest of the version NAME as JSON, and say whether it can be rebuilt."""
     workbench = open_existing(db)
-    version = workbench.datasets.get(name)
+    version = workbench.store.datasets.get(name)
     click.echo(json.dumps(version.manifest, ensure_ascii=False, indent=2))
-    say(f"{name} is {workbench.datasets.lost(name)}.")
+    say(f"{name} is {workbench.store.datasets.lost(name)}.")
 
 
 @click.command()
@@ -155,7 +156,7 @@ def export(name: str, out: Path, db: Path | None) -> None:
     Exit code 0: written. 1: it can't be rebuilt, and why; a file that is there stays as it was.
     """
     workbench = open_existing(db)
-    version = workbench.datasets.get(name)
+    version = workbench.store.datasets.get(name)
     if version.form == "hf" and out == STDIO:
         raise click.UsageError("hf is a folder: name one with --out.")
     if version.form != "hf":
@@ -174,7 +175,7 @@ def export(name: str, out: Path, db: Path | None) -> None:
 def remove(name: str, yes: bool, db: Path | None) -> None:
     """Remove the version NAME; its cases and their decisions stay."""
     workbench = open_existing(db)
-    workbench.datasets.get(name)
+    workbench.store.datasets.get(name)
     if not yes:
         confirm_removal(f"Remove the dataset version {name}?")
     workbench.datasets.remove(operator(), name)

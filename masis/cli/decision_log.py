@@ -53,8 +53,8 @@ def verify_log(
     """Check that no decision was changed or removed, nor what it was about, and print the log's length and head.
 
     Entries form a hash chain, so that a changed one is named. Each carries digests of the case, the run and the answer
-    that were decided about, which are compared with what is stored; an entry whose case was redacted, whose run was
-    removed, or that was made before digests were stored is not checkable, which is no problem.
+    that were decided about, which are compared with what is stored; an entry whose case was redacted or whose run was
+    removed is not checkable, which is no problem.
 
     Who can write the file can rewrite the whole chain. With a key that lies elsewhere the workbench signs each entry
     (MASIS_LOG_KEY names its file), and an entry that was rewritten, moved in time or appended by another shows. A log
@@ -99,8 +99,8 @@ def _checked(
     workbench: Workbench, head: str | None, length: int | None, note: Path | None
 ) -> tuple[LogCheck, list[str]]:
     """Check chain, subjects and what was noted; print the figures."""
-    check, screenings = workbench.reviews.verify(), workbench.screenings.verify_log()
-    subjects = workbench.reviews.check_subjects()
+    check, screenings = workbench.store.decisions.verify(), workbench.store.screening_log.verify()
+    subjects = workbench.store.decisions.check_subjects()
     click.echo(f"length   {check.length}")
     click.echo(f"head     {check.head}")
     click.echo(f"redacted {check.redacted}")
@@ -111,7 +111,7 @@ def _checked(
     say(f"{counted(subjects.checked, 'entry', 'entries')} compared with case, run and answer as stored.")
     for reason, count in subjects.not_checkable.items():
         say(f"{counted(count, 'entry', 'entries')} not checkable: {reason}.")
-    graded = workbench.screenings.check_log_subjects()
+    graded = workbench.store.screening_log.check_subjects()
     if screenings.length:
         say(f"{counted(graded.checked, 'screening entry', 'screening entries')} compared with screening and grade.")
         for reason, count in graded.not_checkable.items():

@@ -1,4 +1,4 @@
-"""``masis export``: what the database holds, whole, or as data sets that train and measure models."""
+"""``masis export``: cases, runs and executions as they are, or data sets that train and measure models."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from masis.services.lake import is_lake
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-WHOLE = ("jsonl", "cases", "runs", "executions")
-"""Formats that take no filter: they are copies of what the database holds."""
+WHOLE = ("cases", "runs", "executions")
+"""Formats that take no filter: they copy every record of their kind."""
 
 
 class Parts(click.ParamType[Shares]):
@@ -60,9 +60,8 @@ def selection_options(command: F) -> F:
     "--format",
     "form",
     type=click.Choice([*WHOLE, *FORMATS]),
-    default="jsonl",
-    show_default=True,
-    help="jsonl: everything, lossless. cases: the cases as imported. runs: the newest finished run of each case. "
+    required=True,
+    help="cases: the cases as imported. runs: the newest finished run of each case. "
     "executions: the log of executions, numbers without texts. "
     + " ".join(f"{name}: {each.summary}." for name, each in FORMATS.items()),
 )
@@ -81,17 +80,18 @@ def selection_options(command: F) -> F:
 @database_option
 @click.pass_context
 def export(context: click.Context, /, form: str, encoding: str, out: Path, manifest: Path | None, **given: Any) -> None:
-    """Write the database, or data sets out of what people decided.
+    """Write cases, runs or executions as they are, or data sets out of what people decided.
 
-    The format jsonl is lossless: importing it into an empty database reproduces cases, runs and the decision log, and
-    exporting that again gives the same bytes. The formats after executions are data sets: they take the filters of the
-    queue, put near-duplicate questions on one side of a split, and come with a manifest beside the file: versions,
-    filter, counts, class balance, provenance, licences and digests. A file is replaced only once the new one is
-    complete; a device, a pipe or a symbolic link is written through. decided into a folder writes Parquet: a row for
-    each decided case, with its digest and its whole record as JSON; in a folder of audited cases it goes to _decided/.
+    'masis import' reads cases and decided again. 'masis backup' makes a lossless copy of the whole database.
+
+    The formats after executions are data sets: they take the filters of the queue, put near-duplicate questions on one
+    side of a split, and come with a manifest beside the file: versions, filter, counts, class balance, provenance,
+    licences and digests. A file is replaced only once the new one is complete; a device, a pipe or a symbolic link is
+    written through. decided into a folder writes Parquet: a row for each decided case, with its digest and its whole
+    record as JSON; in a folder of audited cases it goes to _decided/.
 
     \b
-      masis export --out archive.jsonl
+      masis export --format cases --out cases.jsonl
       masis export --format runs --out runs.jsonl
       masis export --format labels --as parquet --out labels.parquet
       masis export --format claims --state any --dataset pilot --out claims.jsonl
@@ -141,7 +141,7 @@ def decisions_in(folder: Path) -> Path:
 
 
 def _refuse_filters(context: click.Context, form: str) -> None:
-    """Raises UsageError where an option is given that a copy of the whole database would silently ignore."""
+    """Raises UsageError where an option is given that a copy of all records would silently ignore."""
     for param in context.command.params:
         given = context.get_parameter_source(param.name or "") is click.core.ParameterSource.COMMANDLINE
         if given and param.name not in ("form", "out", "db"):
@@ -153,7 +153,7 @@ def _warn_of_hidden(workbench: Workbench, form: str, selection: Selection | None
     if count := workbench.exports.shows_hidden(form, selection):
         say(
             f"Warning: the team's policy hides from reviewers what this shows of {counted(count, 'undecided case')}: "
-            "what audits found, or how others decided. Don't give it to anybody who still decides them."
+            "what audits found. Don't give it to anybody who still decides them."
         )
 
 
@@ -172,14 +172,12 @@ def say_what(manifest: dict[str, Any], out: Path) -> None:
 
 
 def _write_whole(form: str, workbench: Workbench, stream: Any) -> int:
-    if form == "jsonl":
-        return workbench.exports.write_archive(operator(), stream)
     written = 0
     if form == "executions":
-        for written, execution in enumerate(workbench.runs.iterate_executions(), 1):  # noqa: B007 (counts)
+        for written, execution in enumerate(workbench.store.executions.iterate(), 1):  # noqa: B007 (counts)
             write_line(execution.model_dump_json(), stream)
         return written
-    for case in workbench.cases.iterate():
+    for case in workbench.store.cases.iterate():
         if form == "cases":
             write_case(case, stream)
             written += 1

@@ -1,4 +1,4 @@
-"""``masis import``: read cases, or an archive of ours, into the database."""
+"""``masis import``: read cases into the database."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ import click
 from masis.cli.group import JobFailed
 from masis.cli.options import STDIO, database_option, open_workbench, operator, places_argument
 from masis.cli.output import ErrorReport, Progress, printable, say
-from masis.datasets.archive import is_archive
 from masis.datasets.mapping import OWN_FORMAT, Profile, builtin, load_profile, read_any
 from masis.errors import InputError
 from masis.schema.wording import counted
@@ -77,10 +76,9 @@ def import_files(
     seed: int,
     db: Path | None,
 ) -> None:
-    """Read cases, an archive, or files of other tools into the database, without auditing them.
+    """Read cases, or files of other tools, into the database, without auditing them.
 
-    A FILE holds cases, one a line ('-' for stdin), or is an archive that 'masis export' wrote; an archive goes into an
-    empty database only, which it then reproduces. A case that is there already is left alone; another case under an id
+    A FILE holds cases, one a line ('-' for stdin). A case that is there already is left alone; another case under an id
     that is taken is an error, for decisions refer to ids.
 
     Files of other tools (Ragas, DeepEval, LangSmith, Langfuse, Phoenix, MLflow, promptfoo, RAGTruth, replies of OpenAI
@@ -96,7 +94,6 @@ def import_files(
       masis import audited/ --needs-review --sample 2%
       masis import traces.json --as langfuse-traces --dry-run
       masis import own.csv.gz --map own.toml
-      masis import archive.jsonl --db copy.db
 
     Exit code 0: everything was read. 1: some of it was not; the rest is stored. 2: wrong use.
     """  # noqa: D301 (click reads the backspace)
@@ -120,13 +117,7 @@ def import_files(
     for file in paths:
         name = "stdin" if file == STDIO else str(file)
         with _readable(file) as path:
-            if profile is None and is_archive(path):
-                try:
-                    say(f"{name}: {workbench.exports.read_archive(operator(), path)}")
-                except InputError as error:
-                    raise error.at(file=name) from error
-            else:
-                _import_cases(path, name, profile, workbench, errors, strict)
+            _import_cases(path, name, profile, workbench, errors, strict)
     say(f"Database: {database}")
     if errors.count:
         raise JobFailed(f"{counted(errors.count, 'error')}, named above. Everything else is stored.")
@@ -211,9 +202,6 @@ def _show_all(files: tuple[Path, ...], profile: Profile | None, strict: bool) ->
         good = bad = 0
         try:
             with _readable(file) as path:
-                if profile is None and is_archive(path):
-                    say(f"{name}: an archive of the workbench, which goes into an empty database.")
-                    continue
                 for row in read_any(path, profile, name=name):
                     problems = [*row.problems, *(row.notes if strict else ())]
                     for problem in problems or row.notes:

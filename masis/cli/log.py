@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import multiprocessing.util
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -12,6 +13,7 @@ import click
 from masis.cli.output import Progress, say
 from masis.observers.log_records import formatter
 from masis.settings import Loaded, Settings, load
+from masis.settings.reference import option_help
 
 # Telemetry of a command that audits: begun where the settings ask for it, and sent before the command ends.
 
@@ -26,6 +28,16 @@ def measured(settings: Settings) -> Iterator[None]:
 
     with telemetry.start(settings):
         yield
+
+
+def measure_worker(settings: Settings) -> None:
+    """Send telemetry as the settings say in a worker process, until it ends."""
+    if settings.telemetry == "off":
+        return
+    from masis.integrations import telemetry
+
+    telemetry.start(settings)
+    multiprocessing.util.Finalize(None, telemetry.end, exitpriority=100)  # such a process runs no atexit
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -52,7 +64,7 @@ def log_option(command: F) -> F:
         expose_value=False,
         is_eager=True,
         callback=lambda context, param, form: context.meta.update({_FORMAT: form}),
-        help="Lines for people, or one JSON object a line. Default: log_format of the settings, which is text.",
+        help=option_help("log_format"),
     )(command)
     return click.option(
         "--log",

@@ -11,8 +11,9 @@ import click
 from masis.api.roles import check_models
 from masis.cli.group import JobFailed
 from masis.cli.log import Lines, log_option, measured
-from masis.cli.options import chosen_settings, database_option, open_with_progress, settings_options
+from masis.cli.options import chosen_settings, database_option, settings_options
 from masis.cli.output import say
+from masis.services import Workbench
 from masis.settings import database_path, secret
 
 TOKEN = "MASIS_MCP_TOKEN"  # noqa: S105 (the name of the variable)
@@ -99,7 +100,7 @@ def mcp(
     token = configured.get_secret_value() if configured else None
     if transport == "http":
         transports.check_address(host, allowed, token)
-    workbench = open_with_progress(database_path(db), settings)
+    workbench = Workbench.open(database_path(db), settings)
     _log_of_the_sdk()
     context.with_resource(measured(settings))
     server = MasisServer(workbench, concurrency or audits_at_once(workbench), max_cost)

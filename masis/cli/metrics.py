@@ -13,10 +13,11 @@ import click
 from masis.cli.options import database_option, open_existing, places_argument
 from masis.cli.output import printable
 from masis.schema.wording import counted
-from masis.services.lake import LakeService, MissRate, is_lake
-from masis.services.metrics import SPREADS, MetricsReport, Spread
-from masis.services.records import Distribution, MeasureFilter, Period, Rates
+from masis.services.lake import MissRate, is_lake
+from masis.services.records import Distribution, MeasureFilter, MetricsReport, Period, Rates
 from masis.settings import ROLES, Role
+from masis.views.metrics import RATES, SPREADS, Spread, period_name, share_of
+from masis.views.numbers import dollars, duration, in_unit
 
 
 class Day(click.ParamType[date]):
@@ -110,13 +111,13 @@ def _show_lake(place: str, wanted: MeasureFilter, period: Period, *, as_json: bo
     """Print the figures of a folder of audited cases. Raises BadParameter where it is none."""
     if not is_lake(place):
         raise click.BadParameter(f"{printable(place)}: holds no audited cases.", param_hint="'[DIR]'")
-    found = LakeService.figures(place, wanted, period)
+    from masis.datasets.lake_figures import lake_figures  # pandas takes longer to import than most figures to read
+
+    found = lake_figures(place, wanted, period)
     report = MetricsReport(
         wanted=wanted,
         period=period,
-        total=found.total,
-        periods=found.periods,
-        models=found.models,
+        **found.rates._asdict(),
         distributions=found.distributions,
     )
     if as_json:
@@ -156,21 +157,10 @@ def lines(found: MetricsReport) -> Iterable[str]:
     yield counted(total.runs, "run")
     yield ""
     yield from _table(
-        (
-            "",
-            "runs",
-            "hallucination",
-            "revision",
-            "converged",
-            "convergence endings",
-            "needs review",
-            "seconds",
-            "tokens",
-            "USD",
-        ),
+        ("", "runs", *(words.title.lower() for words in RATES.values()), "mean time", "tokens", "cost"),
         [
             _rates_row("all", total),
-            *(_rates_row(f"{found.period} of {each.name}", each) for each in found.periods),
+            *(_rates_row(period_name(found.period, each.name or ""), each) for each in found.periods),
             *(_rates_row(f"{found.wanted.role} {each.name or '(unknown)'}", each) for each in found.models),
         ],
     )
@@ -182,37 +172,22 @@ def lines(found: MetricsReport) -> Iterable[str]:
 
 
 def _rates_row(name: str, rates: Rates) -> list[str]:
-    seconds = None if rates.critique_latency_ms is None else rates.critique_latency_ms / 1000
     return [
         name,
         f"{rates.runs:,}",
-        _share(rates.critique_hallucination_rate),
-        _share(rates.critique_revision_rate),
-        _share(rates.converged_rate),
-        _share(rates.convergence_rate),
-        _share(rates.needs_review_rate),
-        _number(seconds),
+        *(share_of(rates, rate).percent for rate in RATES),
+        duration(rates.critique_latency_ms),
         f"{rates.input_tokens + rates.output_tokens:,}",
-        "-" if rates.cost_usd is None else f"{rates.cost_usd:,.2f}",
+        dollars(rates.cost_usd),
     ]
 
 
 def _spread_row(each: Distribution, spread: Spread) -> list[str]:
+    write = in_unit(spread.unit)
     limit = ""
     if spread.limit is not None and each.p95 is not None:
-        limit = f"{spread.limit:,.0f} {'met' if each.p95 <= spread.limit else 'MISSED'}"
-    numbers = [_number(value) for value in (each.mean, each.p50, each.p95, each.most)]
-    return [f"{spread.title}{f' ({spread.unit})' if spread.unit else ''}", f"{each.count:,}", *numbers, limit]
-
-
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1%}"
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+        limit = f"{write(spread.limit)} {'met' if each.p95 <= spread.limit else 'MISSED'}"
+    return [spread.title, f"{each.count:,}", *map(write, (each.mean, each.p50, each.p95, each.most)), limit]
 
 
 def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterable[str]:

@@ -18,11 +18,12 @@ from masis.datasets.readers import read_case_lines
 from masis.errors import InputError
 from masis.integrations.dspy import labelled, part, programs
 from masis.integrations.dspy.programs import Measured, Program
-from masis.llm.prices import dollars
 from masis.schema.case import Case
 from masis.schema.wording import counted
 from masis.services import demo_cases
 from masis.settings import Settings, load
+from masis.settings.reference import option_help
+from masis.views.numbers import cost_text, day, dollars
 
 FIELD = "{:<24} {:<8} {:<22} {:<10} {:>7} {:>7}  {}"
 
@@ -94,7 +95,7 @@ FIELD = "{:<24} {:<8} {:<22} {:<10} {:>7} {:>7}  {}"
     "--programs",
     "at",
     type=click.Path(path_type=Path, file_okay=False),
-    help="The folder of programs.  [default: programs_folder of the settings, else your data folder]",
+    help=option_help("programs_folder"),
 )
 @database_option
 @click.option("--list", "listing", is_flag=True, help="Show the programs there are, and compile nothing.")
@@ -245,7 +246,7 @@ def _show_result(made: Program) -> None:
         say("It did not clearly improve: the interval of the gain holds 0. More labelled answers would show.")
     else:
         say("It did not improve.")
-    cost = "cost unknown" if made.cost_usd is None else dollars(made.cost_usd)
+    cost = cost_text(made.cost_usd)
     say(
         f"{counted(made.demonstrations, 'demonstration')}; {made.calls:,} calls, {made.tokens:,} tokens, {cost}. "
         f"Metric {made.metric}, on {counted(made.after.answers, 'answer')} that nothing was learnt from."
@@ -270,7 +271,7 @@ def _list(folder: Path) -> None:
             errors.add(each)
             continue
         means = f"{each.before.mean:.3f}", f"{each.after.mean:.3f}"
-        row = FIELD.format(each.string, each.role, each.model, each.optimizer, *means, each.made_at[:10])
+        row = FIELD.format(each.string, each.role, each.model, each.optimizer, *means, day(each.made_at))
         click.echo(printable(row) + ("" if each.improved else "  no clear gain"))
     if errors.count:
         raise JobFailed(f"{counted(errors.count, 'file')} could not be read, named above.")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import difflib
 import getpass
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -14,10 +13,10 @@ import click
 
 from masis.cli import log
 from masis.cli.group import JobFailed
-from masis.cli.output import Progress, printable, say
+from masis.cli.output import printable, say
 from masis.errors import StoreError
 from masis.services import Actor, Workbench
-from masis.services.records import Unguarded, Upgrade
+from masis.services.records import Unguarded
 from masis.settings import ROLES, Loaded, Settings, database_path, load
 from masis.settings import shown as shown_setting
 
@@ -190,7 +189,7 @@ def _roles(models: Iterable[str]) -> dict[str, str]:
 
 def open_workbench(database: Path) -> Workbench:
     """Open the workbench on a database, made or migrated where need be, with the settings of environment and file."""
-    return open_with_progress(database, chosen((), ()).settings)
+    return Workbench.open(database, chosen((), ()).settings)
 
 
 def open_existing(named: Path | None, unguarded: Unguarded = "refuse") -> Workbench:
@@ -201,41 +200,7 @@ def open_existing(named: Path | None, unguarded: Unguarded = "refuse") -> Workbe
     path = database_path(named)
     if not path.exists():
         raise JobFailed(str(no_database(path)))
-    return open_with_progress(path, chosen((), ()).settings, unguarded=unguarded)
-
-
-def open_with_progress(database: Path, settings: Settings, *, unguarded: Unguarded = "refuse") -> Workbench:
-    """Open the workbench on a database; while an older one is migrated, say why and how long it takes yet.
-
-    Migrating takes a minute or so where the database holds 100,000 runs.
-    """
-    with _migration_progress(database) as on_upgrade:
-        return Workbench.open(database, settings, unguarded=unguarded, on_upgrade=on_upgrade)
-
-
-@contextmanager
-def _migration_progress(database: Path) -> Iterator[Callable[[Upgrade], None]]:
-    with ExitStack() as bars:
-        bar: Progress | None = None
-        first = True
-
-        def show(now: Upgrade) -> None:
-            nonlocal bar, first
-            if first:
-                say(
-                    f"{database} was made by an older version and is upgraded now, once. Ctrl-C undoes the step under "
-                    "way and loses nothing."
-                )
-                first = False
-            if bar is None and now.total:
-                bar = bars.enter_context(Progress(f"Step {now.step} of {now.steps}", now.total))
-            if bar is not None:
-                bar.move(now.done, f"{now.done:,} of {now.total:,} runs")
-            if now.done == now.total:
-                bars.pop_all().close()
-                bar = None
-
-        yield show
+    return Workbench.open(path, chosen((), ()).settings, unguarded=unguarded)
 
 
 def operator(name: str | None = None) -> Actor:

@@ -16,6 +16,8 @@ from masis.schema.retention import Parts, Purge, PurgePlan, RetentionRule
 from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.retention import Purged, rule_of
+from masis.settings.reference import option_help
+from masis.views.numbers import file_size, moment
 
 
 @click.command()
@@ -23,7 +25,7 @@ from masis.services.retention import Purged, rule_of
     "--older-than",
     type=click.IntRange(0, 36_500),
     metavar="DAYS",
-    help="What ended longer ago than this; 0: all that has ended. Default: the setting retention_days (30).",
+    help=option_help("retention_days", "What ended longer ago than this; 0: all that has ended."),
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
 @click.option("--yes", is_flag=True, help="Don't ask.")
@@ -76,7 +78,7 @@ def purge(
             click.echo(json.dumps({"removed": None}))
         return
     rule = rule_of(days, decided=include_decided, waiting=not keep_waiting)
-    plan = workbench.retention.plan(rule)
+    plan = workbench.store.retention.plan(rule)
     if not as_json:
         _show_plan(workbench, plan, listed=listed)
     if dry_run or not plan.goes:
@@ -133,7 +135,7 @@ def _programs(workbench: Workbench, rule: RetentionRule) -> list[str]:
 def rule_words(rule: RetentionRule) -> str:
     """Return a rule as a heading."""
     age = f"older than {counted(rule.days, 'day')}" if rule.days else "all that has ended"
-    return f"Ended before {rule.cutoff[:16].replace('T', ' ')} UTC ({age})"
+    return f"Ended before {moment(rule.cutoff)} UTC ({age})"
 
 
 def kept_lines(plan: PurgePlan) -> list[str]:
@@ -153,12 +155,7 @@ def amount_words(runs: int, screenings: int, parts: Parts, size: int) -> str:
         amounts.append(f"{counted(screenings, 'screening')} ({counted(parts.abstracts, 'abstract')})")
     if parts.grades:
         amounts.append(counted(parts.grades, "grade"))
-    return f"{', '.join(filter(None, amounts)) or 'nothing'}: {size_words(size)}"
-
-
-def size_words(size: int) -> str:
-    """Return bytes in the unit that suits them: ``12 kB``, ``3.4 MB``."""
-    return f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.0f} kB"
+    return f"{', '.join(filter(None, amounts)) or 'nothing'}: {file_size(size)}"
 
 
 def plan_json(plan: PurgePlan) -> dict[str, Any]:
@@ -190,13 +187,13 @@ def _show_done(workbench: Workbench, plan: PurgePlan, done: Purged, *, as_json: 
     if done.lingers:
         say(f"Another program still reads it as it was: until that ends {workbench.database}-wal holds what went.")
     if (shrunk := done.shrunk) is not None:
-        size = f"{size_words(shrunk.before)} before, {size_words(shrunk.after)} now"
+        size = f"{file_size(shrunk.before)} before, {file_size(shrunk.after)} now"
         why = f"; it did not give all room back: {shrunk.why_not}" if shrunk.why_not else ""
         say(f"{workbench.database}: {size}{why}.")
 
 
 def _show_history(workbench: Workbench, *, as_json: bool, listed: bool) -> None:
-    purges = workbench.retention.history()
+    purges = workbench.store.purges.history()
     if as_json:
         click.echo(json.dumps({"purges": [_purge_json(workbench, each, listed) for each in purges]}))
         return
@@ -206,10 +203,10 @@ def _show_history(workbench: Workbench, *, as_json: bool, listed: bool) -> None:
         amount = amount_words(each.runs, each.screenings, each.parts, each.bytes)
         click.echo(printable(f"purge {each.seq}  {each.at[:19]}  by {each.by} ({each.how})  {amount}"))
         click.echo(f"         {rule_words(each.rule)}{each.rule.departures}")
-        for removal in workbench.retention.removals(each.seq) if listed else ():
+        for removal in workbench.store.purges.removals(each.seq) if listed else ():
             click.echo(printable(f"  - {removal.kind} {removal.id}  sha256 {removal.digest}"))
 
 
 def _purge_json(workbench: Workbench, purge: Purge, listed: bool) -> dict[str, Any]:
-    removed = [each.model_dump() for each in workbench.retention.removals(purge.seq)] if listed else None
+    removed = [each.model_dump() for each in workbench.store.purges.removals(purge.seq)] if listed else None
     return purge.model_dump() | ({"removed": removed} if removed is not None else {})

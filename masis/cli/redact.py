@@ -30,7 +30,7 @@ def redact() -> None:
       masis redact decision 3f5a09... --reason "names a patient" --by "Ada Lind"
 
     Ids, verdicts, figures and the hash chain of the log stay, so that 'masis verify-log' still verifies; the log
-    records who redacted, when and why. Archives and copies made before are not changed.
+    records who redacted, when and why. Backups and copies made before are not changed.
     """  # noqa: D301 (click reads the backspace)
 
 

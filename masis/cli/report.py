@@ -52,15 +52,13 @@ def report(
 
 
 def _write_page(workbench: Workbench, out: Path, case: str, run_id: str | None) -> None:
-    from masis.ui.review.report import (
-        case_report,  # its libraries take a second to import, and --help must not wait for them
-    )
+    from masis.services.reports import case_report  # its libraries take a second to import; --help must not wait
 
     view = workbench.cases.open(case)
     run = workbench.runs.get(run_id) if run_id else None
     if run is not None and run.case_id != case:
         raise click.UsageError(f"--run {run_id}: is a run of another case ({run.case_id}).")
-    html = case_report(view, workbench.reviews.head(), run)
+    html = case_report(view, workbench.store.decisions.head(), run)
     with whole_file(out) as stream:
         stream.write(html.encode())
     if out != STDIO:
@@ -68,7 +66,7 @@ def _write_page(workbench: Workbench, out: Path, case: str, run_id: str | None) 
 
 
 def _write_folder(workbench: Workbench, out: Path, wanted: tuple[str, ...] | CaseFilter) -> None:
-    from masis.ui.review.report import INDEX, write_reports
+    from masis.services.reports import INDEX, write_reports
 
     total = workbench.cases.count(wanted) if isinstance(wanted, CaseFilter) else len(wanted)
     if not total:

@@ -36,6 +36,7 @@ from masis.screening.synthesis.prisma_svg import prisma_svg
 from masis.services import Workbench
 from masis.services.screening import CORPUS, records_corpus
 from masis.settings import Settings, database_path
+from masis.settings.reference import option_help
 
 Form = Literal["json", "csv", "ris", "svg"]
 
@@ -60,7 +61,7 @@ def concept_options(command: Callable[..., None]) -> Callable[..., None]:
     multiple=True,
     help="Who grades: offline (the default: no key, no network) or a model. Repeated, they grade together.",
 )
-@click.option("--retrieve", type=click.IntRange(1, 1000), metavar="N", help="Abstracts a round takes. Default: 20.")
+@click.option("--retrieve", type=click.IntRange(1, 1000), metavar="N", help=option_help("screening_retrieve"))
 @click.option("--all", "everything", is_flag=True, help="Grade every abstract, in one round: they are all there is.")
 @click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True, help="Any other setting of screening.")
 @click.option(
@@ -253,7 +254,7 @@ def _with_concepts(settings: Settings, concepts: Mapping[str, str | None]) -> Se
     named: dict[Part, str] = {part: text for part in PARTS if (text := concepts.get(part)) is not None}
     lines = written_lines(concept_lines(settings.screening_concepts) | named)
     try:
-        return settings.as_told({"screening_concepts": lines}) if named else settings
+        return settings.updated({"screening_concepts": lines}) if named else settings
     except ValueError as error:
         raise click.UsageError("the concepts are too long: at most 10,000 characters together.") from error
 

@@ -93,8 +93,8 @@ def serve(
     With backup_folder, backups are made at the start and every backup_hours (docs/store.md).
     GET /healthz and /health.json say how the server is (docs/health.md). Who can reach it: docs/access.md.
     """  # noqa: D301 (click reads the backspace)
-    from masis.services.backups import AutomaticBackups
-    from masis.services.retention import AutomaticRetention
+    from masis.services import backups as of_backups
+    from masis.services import retention as of_retention
     from masis.settings.sign_in import SignIn
     from masis.ui.shell.reach import Reach
 
@@ -102,10 +102,10 @@ def serve(
     reach.check()
     database = database_path(db)
     workbench = open_workbench(database)
-    retention = AutomaticRetention.start(workbench.retention, workbench.settings)
+    retention = of_retention.start_automatic(workbench.retention, workbench.settings)
     if retention is not None:
         say(f"Retention works by itself: what ended over {workbench.settings.retention_days} days ago goes.")
-    backups = AutomaticBackups.start(workbench.backups, workbench.settings)
+    backups = of_backups.start_automatic(workbench.backups, workbench.settings)
     if backups is not None:
         say(f"Backups go to {workbench.settings.backup_folder}, every {workbench.settings.backup_hours} hours.")
     try:

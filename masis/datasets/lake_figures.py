@@ -1,7 +1,7 @@
 """The figures of a lake of audited cases, read straight from its Parquet files: nothing is imported.
 
-Only the columns that figures need are read, some thousand rows at a time; what is held is a sum for each day and set of
-models, and eight bytes a row for each distribution.
+Only the columns that figures need are read, some thousand rows at a time; what is held is a sum for each day and model,
+and eight bytes a row for each distribution.
 """
 
 from __future__ import annotations
@@ -13,48 +13,22 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from masis.audit.metrics import SUMMED, AddedUp, Distribution, Measure, Period, Sums, add_up, spread_of
 from masis.datasets.lake import OUTCOMES, Outcome, open_lake
-from masis.store.audits.metrics import (
-    Distribution,
-    Measure,
-    MeasureFilter,
-    Period,
-    Rates,
-    first_day,
-    rates_of,
-    spread_of,
-)
+from masis.store.audits.metrics import MeasureFilter
 
 ROWS_AT_ONCE = 50_000
 
-_SPREADS: dict[Measure, tuple[str, ...]] = {
-    "loop_ms": ("seconds",),
-    "iterations": ("iterations",),
-    "improvement_percentage": ("improvement_percentage",),
-    "issues": ("issues",),
-    "claims": ("claims",),
-    "confidence": ("confidence",),
-    "tokens": ("prompt_tokens", "completion_tokens"),
-    "cost_usd": ("cost_usd",),
-}
-"""The distributions that the columns give; several columns are added up."""
-
-_KNOWN = {
-    "hallucination": "hallucinated",
-    "claims": "claims",
-    "improvement_percentage": "improvement_percentage",
-    "quality": "quality",
-    "confidence": "confidence",
-    "overall": "overall",
-}
-"""Columns that may be null, and what their sum is called; how many are known is counted beside it."""
-
-_ADDED = {"iterations": "iterations", "calls": "calls", "prompt_tokens": "input_tokens"}
-_READ = (
-    *("outcome", "run_id", "finished_at", "dataset", "models", "termination_reason", "tier", "seconds"),
-    *(*_KNOWN, "cost_usd", "issues", *_ADDED, "completion_tokens"),
+_NUMBERS = (
+    *("seconds", "iterations", "improvement_percentage", "quality", "confidence", "overall", "hallucination"),
+    *("claims", "issues", "calls", "prompt_tokens", "completion_tokens", "cost_usd"),
+)
+_READ = ("outcome", "run_id", "finished_at", "dataset", "models", "termination_reason", "tier", *_NUMBERS)
+_SPREADS: tuple[Measure, ...] = (
+    *("loop_ms", "iterations", "improvement_percentage", "issues", "claims", "confidence", "tokens", "cost_usd"),
 )
 
 
@@ -62,9 +36,7 @@ class LakeFigures(NamedTuple):
     """How many rows of the lake match by outcome, and the figures of those that were audited."""
 
     outcomes: dict[Outcome, int]
-    total: Rates
-    periods: tuple[Rates, ...]
-    models: tuple[Rates, ...]
+    rates: AddedUp
     distributions: tuple[Distribution, ...]
 
 
@@ -80,32 +52,43 @@ def lake_figures(place: str, wanted: MeasureFilter, period: Period) -> LakeFigur
         InputError: There is no lake.
 
     """
-    gathered = _Gathered(wanted, period)
+    outcomes, sums = Counter[str](), dict[tuple[str, str | None], Sums]()
+    values: dict[Measure, list[NDArray[np.float64]]] = {measure: [] for measure in _SPREADS}
     for rows in _batches(open_lake(place), wanted):
-        gathered.add(rows)
-    return gathered.figures()
+        outcomes.update(rows["outcome"])
+        audited = _as_stored(rows[rows["run_id"].notna()])
+        for key, added in _sums(audited):
+            sums.setdefault(key, Sums()).update(added)
+        for measure, parts in values.items():
+            parts.append(audited[measure].dropna().to_numpy())
+    return LakeFigures(
+        outcomes={outcome: outcomes[outcome] for outcome in OUTCOMES},
+        rates=add_up(sums, period),
+        distributions=tuple(
+            spread_of(measure, np.sort(np.concatenate(parts)) if parts else np.empty(0))
+            for measure, parts in values.items()
+        ),
+    )
 
 
-def _batches(lake: Any, wanted: MeasureFilter) -> Iterator[Any]:
-    """Yield the rows of a lake that match but for their models, as tables of the columns that are read."""
+def _batches(lake: Any, wanted: MeasureFilter) -> Iterator[pd.DataFrame]:
+    """Yield the rows of a lake that match, with the ``model`` of the role."""
     import pyarrow
     from pyarrow import dataset
 
-    condition = None
-    bounds = [(wanted.since, "__ge__"), (wanted.until, "__lt__")]
-    conditions = [
-        getattr(dataset.field("finished_at"), how)(pyarrow.scalar(_moment(bound), pyarrow.timestamp("us", tz="UTC")))
-        for bound, how in bounds
-        if bound
-    ]
+    finished, condition = dataset.field("finished_at"), dataset.scalar(True)
+    if wanted.since:
+        condition &= finished >= pyarrow.scalar(_moment(wanted.since), pyarrow.timestamp("us", tz="UTC"))
+    if wanted.until:
+        condition &= finished < pyarrow.scalar(_moment(wanted.until), pyarrow.timestamp("us", tz="UTC"))
     if wanted.datasets:
-        conditions.append(dataset.field("dataset").isin(list(wanted.datasets)))
-    for each in conditions:
-        condition = each if condition is None else condition & each
+        condition &= dataset.field("dataset").isin(list(wanted.datasets))
     scanner = lake.scanner(columns=list(_READ), filter=condition, batch_size=ROWS_AT_ONCE, fragment_readahead=1)
     for batch in scanner.to_batches():
-        if batch.num_rows:
-            yield pyarrow.Table.from_batches([batch])
+        rows = batch.to_pandas()
+        known = {text: json.loads(text).get(wanted.role) for text in rows["models"].dropna().unique()}
+        rows["model"] = rows["models"].map(known)
+        yield rows[rows["model"].isin(wanted.models)] if wanted.models else rows
 
 
 def _moment(text: str) -> datetime:
@@ -113,100 +96,30 @@ def _moment(text: str) -> datetime:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-class _Gathered:
-    """Sums by day and models, and the values of each distribution."""
-
-    def __init__(self, wanted: MeasureFilter, period: Period) -> None:
-        self._wanted, self._period = wanted, period
-        self._outcomes: Counter[str] = Counter()
-        self._sums: dict[tuple[str, str | None], Counter[str]] = {}
-        self._values: dict[Measure, list[NDArray[np.float64]]] = {measure: [] for measure in _SPREADS}
-
-    def add(self, rows: Any) -> None:
-        """Add rows of the lake."""
-        from pyarrow import compute
-
-        models = _of_role(rows["models"], self._wanted.role)
-        if self._wanted.models:
-            keep = compute.is_in(models, value_set=_strings(self._wanted.models))
-            rows, models = rows.filter(keep), models.filter(keep)
-        self._outcomes.update(rows["outcome"].to_pylist())
-        audited = compute.is_valid(rows["run_id"])
-        rows, models = rows.filter(audited), models.filter(audited)
-        if not rows.num_rows:
-            return
-        self._add_sums(rows, models)
-        for measure, columns in _SPREADS.items():
-            parts = [rows[column].to_numpy(zero_copy_only=False).astype(np.float64) for column in columns]
-            found = sum(parts[1:], parts[0]) * (1000 if measure == "loop_ms" else 1)
-            self._values[measure].append(found[~np.isnan(found)])
-
-    def _add_sums(self, rows: Any, models: Any) -> None:
-        import pyarrow
-        from pyarrow import compute
-
-        ended = compute.fill_null(rows["termination_reason"], "")
-        columns: dict[str, Any] = {
-            "day": compute.strftime(rows["finished_at"], "%Y-%m-%d"),
-            "model": models,
-            "runs": pyarrow.array(np.ones(rows.num_rows, dtype=np.int64)),
-            "needs_review": _flags(compute.is_in(rows["tier"], value_set=_strings(("must_look", "not_certified")))),
-            "loop_ms": compute.multiply(rows["seconds"], 1000.0),
-            "output_tokens": rows["completion_tokens"],
-            "cost_known": _flags(compute.is_valid(rows["cost_usd"])),
-            "cost_usd": rows["cost_usd"],
-            **{name: rows[column] for column, name in _ADDED.items()},
-            **{f"{column}_known": _flags(compute.is_valid(rows[column])) for column in _KNOWN},
-            **{name: compute.cast(rows[column], pyarrow.float64()) for column, name in _KNOWN.items()},
-            "converged": _flags(compute.is_in(ended, value_set=_strings(("no_issues", "convergence")))),
-            "convergence": _flags(compute.equal(ended, "convergence")),
-            "no_issues": _flags(compute.equal(ended, "no_issues")),
-            "failed": _flags(compute.equal(ended, "error")),
-        }
-        sums = [name for name in columns if name not in ("day", "model")]
-        found = pyarrow.table(columns).group_by(["day", "model"]).aggregate([(name, "sum") for name in sums])
-        for row in found.to_pylist():
-            added = Counter({name: row[f"{name}_sum"] or 0 for name in sums})
-            self._sums.setdefault((row["day"], row["model"]), Counter()).update(added)
-
-    def figures(self) -> LakeFigures:
-        """Return everything that was added."""
-        total, periods, models = Counter[str](), dict[str, Counter[str]](), dict[str | None, Counter[str]]()
-        for (day, model), sums in self._sums.items():
-            of_period = periods.setdefault(first_day(day, self._period), Counter())
-            for added in (total, of_period, models.setdefault(model, Counter())):
-                added.update(sums)
-        by_runs = sorted(models.items(), key=lambda each: (-each[1]["runs"], each[0] or ""))
-        return LakeFigures(
-            outcomes={outcome: self._outcomes[outcome] for outcome in OUTCOMES},
-            total=rates_of("", total),
-            periods=tuple(rates_of(first, periods[first]) for first in sorted(periods)),
-            models=tuple(rates_of(model, sums) for model, sums in by_runs),
-            distributions=tuple(
-                spread_of(measure, np.sort(np.concatenate(values)) if values else np.empty(0))
-                for measure, values in self._values.items()
-            ),
-        )
+def _as_stored(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return audited rows under the names that a store has for what is added up; what a lake doesn't say is unknown."""
+    ended = rows["termination_reason"]
+    frame = rows[["finished_at", "model"]].join(rows[list(_NUMBERS)].astype(np.float64))
+    frame = frame.rename(columns={"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"})
+    return frame.assign(
+        day=rows["finished_at"].dt.strftime("%Y-%m-%d"),
+        needs_review=rows["tier"].isin(["must_look", "not_certified"]),
+        loop_ms=frame["seconds"] * 1000,
+        tokens=frame["input_tokens"] + frame["output_tokens"],
+        converged=ended.isin(["no_issues", "convergence"]),
+        convergence=ended == "convergence",
+        no_issues=ended == "no_issues",
+        failed=ended == "error",
+        revision=np.nan,
+        claim_confidence=np.nan,
+    )
 
 
-def _of_role(models: Any, role: str) -> Any:
-    """Return the model of a role from the JSON of all roles: there are few different ones among many rows."""
-    import pyarrow
-
-    known: dict[str | None, str | None] = {None: None}
-    for text in models.unique().to_pylist():
-        if text is not None:
-            known[text] = json.loads(text).get(role)
-    return pyarrow.array([known[text] for text in models.to_pylist()], pyarrow.string())
-
-
-def _strings(values: tuple[str, ...]) -> Any:
-    import pyarrow
-
-    return pyarrow.array(values, pyarrow.string())
-
-
-def _flags(values: Any) -> Any:
-    from pyarrow import compute
-
-    return compute.cast(values, "int64")
+def _sums(audited: pd.DataFrame) -> Iterator[tuple[tuple[str, str | None], Sums]]:
+    """Yield the sums of the rows by day and model."""
+    by_day = audited.groupby(["day", "model"], dropna=False)
+    columns = list(SUMMED)
+    found = by_day[columns].sum().join(by_day[columns].count().add_suffix("_known")).assign(runs=by_day.size())
+    for row in found.reset_index().to_dict("records"):
+        day, model = row.pop("day"), row.pop("model")
+        yield (day, None if pd.isna(model) else model), Sums({str(name): value for name, value in row.items()})

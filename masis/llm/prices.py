@@ -38,8 +38,3 @@ def cost(tokens: Tokens, at: Price | None) -> float | None:
         plain * at.input + tokens.cached * cached_input + tokens.written * cache_write + tokens.completion * at.output
     )
     return dollars / 1_000_000
-
-
-def dollars(amount: float) -> str:
-    """``$0.0042``, ``$12.30``: as exactly as it matters."""
-    return f"${amount:,.2f}" if amount >= 1 else f"${amount:.4f}"

@@ -23,7 +23,7 @@ PERMISSIONS: dict[Permission, Role] = {
     "oversee": "lead",  # undo what others decided, reassess, reset what is learned, remove abstracts
     "redact": "lead",
     "purge": "admin",
-    "configure": "admin",  # change settings, download models, put an archive into the database
+    "configure": "admin",  # change settings, download models
 }
 """The lowest role that grants each permission."""
 

@@ -6,14 +6,11 @@ Scores run from 0 to 1; ``None`` means unscored, never zero.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
-
-from pydantic import SerializerFunctionWrapHandler, model_serializer
+from typing import Literal
 
 from masis.schema.base import Record, Share, Unscored
 from masis.schema.calls import ModelCall
 from masis.schema.case import ClaimVerdict, Evidence, Severity
-from masis.schema.old_words import ReadAsToday
 
 ResolvedBy = Literal["exact", "normalised", "suffix", "position", "source", "given"]
 """How a reference found its evidence: the id to the letter; ignoring case and blanks; a bare number to the one id
@@ -91,14 +88,6 @@ class CitationAudit(Record):
     penalty_factor: Share
     quotes: tuple[QuoteCheck, ...] = ()
 
-    @model_serializer(mode="wrap")
-    def _as_stored(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out quotes where there are none, so that the archive of an older run keeps its bytes."""
-        fields: dict[str, Any] = dump(self)
-        if not self.quotes:
-            fields.pop("quotes", None)
-        return fields
-
 
 class Quote(Record):
     """A passage of evidence that supports (or contradicts) a claim: ``evidence.text[start:end] == text``."""
@@ -149,7 +138,7 @@ class ReferenceCheck(Record):
     """Whether one cited chunk supports the sentence that cites it; ``better`` names the chunk that does, if another."""
 
     evidence_id: str
-    finding: Annotated[ReferenceFinding, ReadAsToday]
+    finding: ReferenceFinding
     support: Share | None
     better: str | None = None
     reason: str = ""
@@ -241,14 +230,6 @@ class ClaimReport(Record):
     completeness_unscored: Unscored | None = None
     escalation: Escalation | None = None
 
-    @model_serializer(mode="wrap")
-    def _as_stored(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out what a report of one verifier doesn't have, so that the archive of an older run keeps its bytes."""
-        fields: dict[str, Any] = dump(self)
-        if self.escalation is None:
-            fields.pop("escalation", None)
-        return fields
-
 
 IssueType = Literal[
     # CRITIC-LOOP-ISSUE
@@ -281,7 +262,7 @@ class Issue(Record):
     key: str
     source: IssueSource
     type: IssueType
-    rule: Annotated[str, ReadAsToday]
+    rule: str
     severity: Severity
     description: str
     reason: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,12 +18,6 @@ Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 def utc_now() -> str:
     """The time as kept in records: ISO 8601, UTC, milliseconds."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def notebook_view(record: object) -> str:
-    """Return what a notebook shows of a record: the one place where the schema reaches for a view, when it is asked."""
-    found: str = importlib.import_module("masis.api.notebook").html(record)
-    return found
 
 
 class Record(BaseModel):

@@ -106,7 +106,7 @@ class CitationLabel(OpenRecord):
     """
 
     reference: str
-    status: Literal["valid", "invalid", "misattributed", "needless"]
+    status: Literal["valid", "invalid", "misattributed", "redundant"]
     text: str | None = None
     sentence: str | None = None
     evidence_id: str | None = None

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from masis.errors import InputError
+from masis.schema.wording import shortened
 
 _NAMES_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     "id": ("case_id", "_id", "uid", "uuid", "qid", "question_id", "example_id"),
@@ -39,6 +40,15 @@ _CURES_FOR_MISSING = {
     "evidence": f"Add what the retrieval found. {_EVIDENCE_SHAPE}",
 }
 
+EXPECTED: Mapping[str, str] = {
+    "string_type": "text",
+    "bool_type": "true or false",
+    **dict.fromkeys(("tuple_type", "list_type"), "a list"),
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "an object"),
+    **dict.fromkeys(("int_type", "float_type", "int_parsing", "float_parsing"), "a number"),
+}
+"""What a value must be where pydantic reports an error of this type."""
+
 
 def kind_of(value: Any) -> str:
     """Return what a JSON value is, in words: ``a number``, ``an object``, ``null``..."""
@@ -61,7 +71,7 @@ def kind_of(value: Any) -> str:
 
 def join(path: str, key: str) -> str:
     """Return the path of a key of the object at ``path``."""
-    shown = key if len(key) <= 80 else key[:77] + "..."
+    shown = shortened(key, 80)
     return f"{path}.{shown}" if path else shown
 
 
@@ -186,5 +196,4 @@ def _cure_for_object(field: str) -> str:
 def _shown(value: Any) -> str:
     if not isinstance(value, str | int | float):
         return kind_of(value)
-    written = repr(value)
-    return written if len(written) <= 60 else written[:57] + "..."
+    return shortened(repr(value), 60)

@@ -18,27 +18,45 @@ Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class ProviderSettings(Record):
-    """One table ``[providers.NAME]`` of the configuration file; what is None is as the provider has it by default.
+    """One table ``[providers.NAME]`` of the configuration file; what is None is as the provider has it by default."""
 
-    ``key_env`` names the variable, or the entry of the secrets file, that holds the key, which goes to ``address`` and
-    nowhere else. ``mode`` fixes how typed replies are asked for instead of finding out what the server takes.
-    ``effort`` is how long a model that thinks before it replies may do so. ``adapts`` says whether it is found out how
-    many calls at once the server serves, up to ``concurrency``: at local addresses it is, unless this says otherwise.
-    """
-
-    kind: Wire | None = None
-    address: str | None = None
-    key_env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")] | None = None
-    concurrency: Annotated[int, Field(ge=1, le=1000)] | None = None
-    adapts: bool | None = None
-    mode: TypedMode | None = None
-    effort: Literal["low", "medium", "high"] | None = None
+    kind: Wire | None = Field(
+        default=None,
+        description="Which API the server has: OpenAI's Chat Completions, as most are, or Anthropic's Messages.",
+    )
+    address: str | None = Field(
+        default=None, description="Its address, up to what comes before /chat/completions: http://127.0.0.1:8000/v1."
+    )
+    key_env: str | None = Field(
+        default=None,
+        pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$",
+        description="The variable, or the entry of the secrets file, that holds its key. The key goes to it alone.",
+    )
+    concurrency: int | None = Field(
+        default=None, ge=1, le=1000, description="How many calls it gets at once, at most; 16 by default."
+    )
+    adapts: bool | None = Field(
+        default=None,
+        description="Whether it gets one call at first, and as many at once as it answers without delay; so at local "
+        "addresses by default.",
+    )
+    mode: TypedMode | None = Field(
+        default=None,
+        description="How a typed reply is asked for; by default, found out from what the server accepts.",
+    )
+    effort: Literal["low", "medium", "high"] | None = Field(
+        default=None, description="How long a model that thinks before it replies may do so."
+    )
 
 
 class Price(Record):
-    """US dollars for a million tokens. Where ``cached_input`` or ``cache_write`` is None, they cost what input does."""
+    """US dollars for a million tokens: one table ``[prices."PROVIDER:MODEL"]`` of the configuration file."""
 
-    input: Money
-    output: Money
-    cached_input: Money | None = None
-    cache_write: Money | None = None
+    input: Money = Field(description="US dollars for a million tokens sent.")
+    output: Money = Field(description="US dollars for a million tokens received.")
+    cached_input: Money | None = Field(
+        default=None, description="For tokens served from the cache; by default the price of input."
+    )
+    cache_write: Money | None = Field(
+        default=None, description="For tokens written to the cache; by default the price of input."
+    )

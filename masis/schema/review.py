@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any, Literal
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from masis.schema.base import Record
 from masis.schema.case import Severity
-from masis.schema.old_words import of_today
 from masis.schema.run import Run
 from masis.schema.team import CasePolicy
 
@@ -64,14 +64,7 @@ class TargetLabel(Record):
     text: str = ""
     label: str
     note: str = ""
-    severity: Severity | None = Field(default=None, exclude_if=lambda severity: severity is None)
-    """None is not written: a label that reports no issue keeps the bytes that earlier versions gave it."""
-
-    @field_validator("label", mode="before")
-    @classmethod
-    def _today(cls, label: Any, info: ValidationInfo) -> Any:
-        """Read an old word as that of today, except where the words are the team's own."""
-        return label if info.data.get("target") in ("span", "answer") else of_today(label)
+    severity: Severity | None = None
 
     @model_validator(mode="after")
     def _placed(self) -> TargetLabel:
@@ -134,9 +127,9 @@ class Decision(Record):
     assignees: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     rubric_scores: dict[str, int | str] = Field(default_factory=dict)
-    newer_case: str | None = Field(default=None, exclude_if=lambda case: case is None)
+    newer_case: str | None = None
     about: SubjectDigests | None = None
-    """Set by the store; None in redactions and in entries made before digests were stored."""
+    """Set by the store; None in redactions."""
 
     @property
     def reported(self) -> tuple[TargetLabel, ...]:
@@ -213,6 +206,11 @@ class SignatureCheck(Record):
 
 
 # Which answer was decided about, and which one stands once somebody has decided.
+
+
+def answer_digest(answer: str) -> str:
+    """Return the digest by which a page says which answer it shows."""
+    return hashlib.sha256(answer.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def answer_name(iteration: int | None, *, drafted: bool = False) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import Any, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field
 
 from masis.errors import MAX_ITERATIONS_WARNING
 from masis.schema.audit import (
@@ -19,8 +19,9 @@ from masis.schema.audit import (
     Issue,
     Revision,
 )
-from masis.schema.base import Record, Share, Unscored, notebook_view
+from masis.schema.base import Record, Share, Unscored
 from masis.schema.calls import ModelCall, Step, Usage
+from masis.schema.display import Displayed
 from masis.schema.wording import counted
 
 TerminationReason = Literal["no_issues", "convergence", "max_iterations", "error", "cancelled"]
@@ -204,14 +205,6 @@ class Versions(Record):
     prompts: dict[str, str] = Field(default_factory=dict)
     local_models: tuple[LocalModel, ...] = ()
 
-    @model_serializer(mode="wrap")
-    def _as_stored(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out what a run of an older version doesn't have, so that its archive keeps its bytes."""
-        fields: dict[str, Any] = dump(self)
-        if not self.local_models:
-            fields.pop("local_models", None)
-        return fields
-
     def flat(self) -> dict[str, str]:
         """The versions in one row, prompts as ``prompt.critic``: what a decision records."""
         weights = {"offline_weights": self.offline_weights} if self.offline_weights else {}
@@ -220,13 +213,13 @@ class Versions(Record):
         return {"app": self.app, "rubric": self.rubric, **weights, **prompts, **files}
 
 
-class Run(Record):
+class Run(Displayed, Record):
     """One audit of one case (CRITIC-LOOP-OUTPUT).
 
     ``best`` is an index into ``iterations``, None where not one was finished; ``improvement_percentage`` is None where
-    the first iteration is unscored or scored 0. ``acceptance`` holds the checks behind ``needs_review``; None for a run
-    of the first rule, which recorded none. Times are ISO 8601 in UTC. ``loose_calls`` are those to a model that
-    belong to no draft and no finished iteration; ``usage`` is the sum of all.
+    the first iteration is unscored or scored 0. ``acceptance`` holds the checks behind ``needs_review``. Times are ISO
+    8601 in UTC. ``loose_calls`` are those to a model that belong to no draft and no finished iteration; ``usage`` is
+    the sum of all.
     """
 
     id: str
@@ -248,29 +241,18 @@ class Run(Record):
     termination_reason: TerminationReason
     needs_review: bool
     review_reasons: tuple[ReviewReason, ...]
-    acceptance: Acceptance | None = None
+    acceptance: Acceptance
     spot_check: bool = False
     warnings: tuple[RunWarning, ...] = ()
     unscored: Unscored | None = None
     loose_calls: tuple[ModelCall, ...] = ()
     usage: Usage = Usage()
 
-    @model_serializer(mode="wrap")
-    def _as_stored(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out what a run of an older version doesn't have, so that its archive keeps its bytes."""
-        fields: dict[str, Any] = dump(self)
-        if self.acceptance is None:
-            fields.pop("acceptance", None)
-        return fields
-
     def __repr__(self) -> str:
         """One line: a notebook or a debugger would print every iteration."""
         quality = "unscored" if self.final_quality_score is None else f"quality {self.final_quality_score:.2f}"
         state = "needs review" if self.needs_review else "auto-accepted"
         return f"<Run of {self.case_id[:80]!r}: {quality}, {counted(self.total_iterations, 'iteration')}, {state}>"
-
-    def _repr_html_(self) -> str:
-        return notebook_view(self)
 
     @property
     def calls(self) -> tuple[ModelCall, ...]:

@@ -11,9 +11,10 @@ from typing import Any, Literal, get_args
 from pydantic import Field, StrictStr, model_validator
 
 from masis.schema.audit import JudgedBy
-from masis.schema.base import InputRecord, Record, Share, Unscored, notebook_view
+from masis.schema.base import InputRecord, Record, Share, Unscored
 from masis.schema.calls import Usage
 from masis.schema.case import ScreeningOutcome
+from masis.schema.display import Displayed
 from masis.schema.storable import refuse_unstorable
 
 StudyType = Literal[
@@ -229,8 +230,8 @@ class Grade(Record):
     opinions: tuple[Opinion, ...] = ()
     agreement: Share | None = None
     overridden: tuple[OverrideField, ...] = ()
-    corrections: dict[AppraisalItem, ItemState] = Field(default_factory=dict, exclude_if=lambda found: not found)
-    direction: Direction | None = Field(default=None, exclude_if=lambda direction: direction is None)
+    corrections: dict[AppraisalItem, ItemState] = Field(default_factory=dict)
+    direction: Direction | None = None
     unscored: Unscored | None = None
 
 
@@ -279,8 +280,8 @@ class Query(Record):
     why: str
     aims_at: str | None = None
     offset: int = Field(default=0, ge=0)
-    design: Design | None = Field(default=None, exclude_if=lambda design: design is None)
-    since: int | None = Field(default=None, exclude_if=lambda year: year is None)
+    design: Design | None = None
+    since: int | None = None
 
 
 class Tally(Record):
@@ -293,12 +294,7 @@ class Tally(Record):
     discard: int = Field(ge=0)
     needs_more: int = Field(ge=0)
     unscored: int = Field(default=0, ge=0, description="how many of the needs_more could not be graded")
-    not_relevant: int = Field(
-        default=0,
-        ge=0,
-        exclude_if=lambda count: count == 0,  # so that an older record is written again as it was
-        description="how many don't vote: not shown to be about the question",
-    )
+    not_relevant: int = Field(default=0, ge=0, description="how many don't vote: not shown to be about the question")
 
     @property
     def votes(self) -> int:
@@ -377,7 +373,6 @@ class Thresholds(Record):
     adapted_why: str = ""
     own_average: tuple[Share, ...] = Field(
         default=(),
-        exclude_if=lambda averages: not averages,  # so that an older record is written again as it was
         description="the required averages before the acceptance memory changed them; empty where it did not",
     )
 
@@ -405,7 +400,7 @@ class ScreeningVersions(Record):
 Outcome = ScreeningOutcome
 
 
-class Screening(Record):
+class Screening(Displayed, Record):
     """One question screened: every round, the latest grade of each abstract, what is kept and why it stopped."""
 
     id: str
@@ -430,9 +425,6 @@ class Screening(Record):
         """One line: a notebook or a debugger would print every grade."""
         kept = f"{len(self.kept)} of {len(self.grades)} abstracts kept"
         return f"<Screening of {self.question[:80]!r}: {self.outcome.replace('_', ' ')}, {kept}>"
-
-    def _repr_html_(self) -> str:
-        return notebook_view(self)
 
     @property
     def decision(self) -> Sufficiency:
@@ -515,17 +507,14 @@ class ScreeningDecision(Record):
     reviewer: str = Field(min_length=1, max_length=200)
     screening_id: str | None
     override: Override | None = None
-    agreement: Agreement | None = Field(
-        default=None,
-        exclude_if=lambda agreement: agreement is None,  # so that an older entry is written again as it was
-    )
+    agreement: Agreement | None = None
     reason: str = ""
     machine_shown: tuple[str, ...] = ()
     token: str | None = None
     versions: dict[str, str] = Field(default_factory=dict)
     extra: dict[str, Any] = Field(default_factory=dict)
     about: ScreeningSubjectDigests | None = None
-    """Set by the store; None in redactions, resets of the memory, and entries made before digests were stored."""
+    """Set by the store; None in redactions and resets of the memory."""
 
     @model_validator(mode="after")
     def _complete(self) -> ScreeningDecision:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -33,14 +33,21 @@ class CasePolicy(Record):
     agree: int = Field(ge=1, le=MOST_REVIEWERS)
 
 
-class QueuePolicy(Record):
-    """How the cases of a database are given to reviewers; ``version`` counts the policies that were set, from 1.
+class TeamRecord(Record):
+    """What a team sets for all its reviewers: ``version`` counts those of its kind that were set, 0 is the default."""
+
+    kind: ClassVar[str]
+    version: int = Field(default=0, ge=0)
+
+
+class QueuePolicy(TeamRecord):
+    """How the cases of a database are given to reviewers.
 
     ``share`` of the cases, drawn by their ids and ``seed``, is decided by ``reviewers`` people, the others by one.
     ``agree`` is how many have to give the same verdict on the same answer under the rule ``agree``.
     """
 
-    version: int = Field(default=0, ge=0)
+    kind = "policy"
     reviewers: int = Field(default=1, ge=1, le=MOST_REVIEWERS)
     share: Share = 1.0
     seed: int = Field(default=0, ge=0)
@@ -90,10 +97,10 @@ class RubricScore(Record):
         return type(value) is int and self.low is not None and self.high is not None and self.low <= value <= self.high
 
 
-class Rubric(Record):
-    """What the team asks of every reviewer beside the verdict; ``version`` counts the rubrics that were set, from 1."""
+class Rubric(TeamRecord):
+    """What the team asks of every reviewer beside the verdict."""
 
-    version: int = Field(default=0, ge=0)
+    kind = "rubric"
     guidelines: str = Field(default="", max_length=20_000)
     scores: tuple[RubricScore, ...] = Field(default=(), max_length=20)
 
@@ -125,10 +132,10 @@ DEFAULT_LABEL_TYPES = (
 """The types until a team sets its own."""
 
 
-class LabelTypes(Record):
-    """The team's label types, in the order offered; ``version`` counts the sets that were set, from 1."""
+class LabelTypes(TeamRecord):
+    """The team's label types, in the order offered."""
 
-    version: int = Field(default=0, ge=0)
+    kind = "label_types"
     types: tuple[LabelType, ...] = Field(default=DEFAULT_LABEL_TYPES, min_length=1, max_length=30)
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""Numbers in words, for messages, pages and the command line."""
+"""Counts in words and cut texts, for messages of every layer."""
 
 from __future__ import annotations
 
@@ -11,3 +11,8 @@ def counted(count: int, one: str, many: str | None = None) -> str:
 def counted_upto(count: int, more: bool, one: str, many: str | None = None) -> str:
     """Return the same of a count that stopped where there are ``more``: ``3,000+ cases``."""
     return counted(count, one, many).replace(" ", "+ ", 1) if more else counted(count, one, many)
+
+
+def shortened(text: str, longest: int) -> str:
+    """Return a text of at most so many characters; where it was cut, it ends with a sign that it goes on."""
+    return text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"

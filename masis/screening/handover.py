@@ -15,8 +15,8 @@ from masis.audit.sentences import split_sentences
 from masis.errors import InputError
 from masis.schema.case import Case, CaseScreening, Evidence
 from masis.schema.screening import Abstract, Grade, Screening
-from masis.screening.grading import rubric
 from masis.screening.synthesis.findings import Finding, finding_of, synthesis_of
+from masis.views.screening import DESIGN
 
 
 def case_from_screening(screening: Screening, abstracts: Mapping[str, Abstract], case_id: str | None = None) -> Case:
@@ -88,7 +88,7 @@ def _evidence(number: int, grade: Grade, abstract: Abstract, found: Finding | No
         "authors": list(abstract.authors) or None,
         "doi": abstract.doi,
         "pmid": abstract.pmid,
-        "design": None if grade.design is None else rubric.HIERARCHY[grade.design].name,
+        "design": None if grade.design is None else DESIGN[grade.design],
         "study_size": None if grade.study_size is None else grade.study_size.value,
         "quality": None if grade.quality is None else round(grade.quality, 4),
         "finding": None if words is None else {"start": words.start, "end": words.end},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from typing import Literal
 
 from masis.api.roles import build_roles, pin_versions
@@ -13,7 +13,6 @@ from masis.schema.actor import Actor
 from masis.schema.audit import Draft
 from masis.schema.calls import Step
 from masis.schema.case import Case
-from masis.schema.retention import Execution, ExecutionPage
 from masis.schema.review import Decision
 from masis.schema.run import Event, Iteration, Run, RunWarning, StepsDone
 from masis.services.access import OPEN, Access
@@ -93,14 +92,6 @@ class RunService:
     def cases_with_several(self) -> tuple[str, ...]:
         """Return the ids of the cases whose runs can be compared, the one that ran last first."""
         return self._runs.cases_with_several()
-
-    def executions(self, number: int, size: int) -> ExecutionPage:
-        """Return one page of the execution log, newest first."""
-        return self._store.executions.page(number, size)
-
-    def iterate_executions(self) -> Iterator[Execution]:
-        """Yield the execution log from its beginning."""
-        return self._store.executions.iterate()
 
     def under_way(self, case_id: str) -> str | None:
         """Return the run of a case that a living process is making; a run whose process is gone is interrupted first.
@@ -320,6 +311,9 @@ def acceptance_entry(run: Run) -> Decision:
         reason="nothing in the run asks for a person",
         token=f"policy:{run.id}",
         versions=run.versions.flat(),
-        extra={"review_threshold": run.settings["review_threshold"], "seed": run.settings["spot_check_seed"]}
-        | ({"rule": run.acceptance.rule} if run.acceptance else {}),
+        extra={
+            "review_threshold": run.settings["review_threshold"],
+            "seed": run.settings["spot_check_seed"],
+            "rule": run.acceptance.rule,
+        },
     )

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import logging
-import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from masis.errors import InputError, MasisError, StoreError
+from masis.errors import InputError, StoreError
 from masis.schema.actor import Actor
 from masis.schema.wording import counted
 from masis.services.access import OPEN, Access
+from masis.services.background import Repeated
 from masis.settings import Settings
 from masis.store import Store
 from masis.store.core import backup
 from masis.store.core.backup import BackupCheck
+from masis.views.numbers import file_size
 
 log = logging.getLogger("masis.backups")
 
@@ -102,7 +103,7 @@ def verify(copy: Path) -> BackupCheck:
 def in_words(check: BackupCheck) -> str:
     """Return what a backup holds in one line."""
     return (
-        f"{check.path} ({check.bytes / 1e6:.1f} MB): {counted(check.cases, 'case')}, {counted(check.runs, 'run')}, "
+        f"{check.path} ({file_size(check.bytes)}): {counted(check.cases, 'case')}, {counted(check.runs, 'run')}, "
         f"{counted(check.length, 'entry of the decision log', 'entries of the decision log')}, head {check.head}"
     )
 
@@ -114,36 +115,11 @@ def _time_of(path: Path, stem: str) -> datetime | None:
         return None
 
 
-class AutomaticBackups:
-    """A thread that makes a backup whenever the newest is older than the settings say."""
-
-    def __init__(self, backups: BackupService, settings: Settings, every: timedelta = LOOKED_EVERY) -> None:
-        self._backups, self._settings, self._every = backups, settings, every
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._work, daemon=True, name="backups")
-
-    @classmethod
-    def start(cls, backups: BackupService, settings: Settings) -> AutomaticBackups | None:
-        """Start it, if the settings name a folder for backups."""
-        if not settings.backup_folder:
-            return None
-        started = cls(backups, settings)
-        started._thread.start()
-        return started
-
-    def end(self) -> None:
-        """Stop after the backup under way."""
-        self._over.set()
-        self._thread.join()
-
-    def _work(self) -> None:
-        while True:
-            try:
-                make_if_due(self._backups, self._settings)
-            except (MasisError, OSError) as error:
-                log.error("no backup could be made: %s", error)
-            if self._over.wait(self._every.total_seconds()):
-                return
+def start_automatic(backups: BackupService, settings: Settings, every: timedelta = LOOKED_EVERY) -> Repeated | None:
+    """Make a backup whenever the newest is older than the settings say, on a thread, if they name a folder for them."""
+    if not settings.backup_folder:
+        return None
+    return Repeated(lambda _: make_if_due(backups, settings), every, "backup").start()
 
 
 def make_if_due(backups: BackupService, settings: Settings, now: datetime | None = None) -> BackupMade | None:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from masis.errors import UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.case import Case
 from masis.schema.review import CaseState, LogEntry
 from masis.schema.run import Run
+from masis.schema.team import QueuePolicy
 from masis.services.access import OPEN, Access
 from masis.services.audits import POLICY
 from masis.services.demo import demo_cases
-from masis.services.records import Added, CaseFilter, CasePage, CaseSummary, DecisionFilter, Facets, Found, RunSummary
-from masis.services.version_chain import newer_version
+from masis.services.records import Added, CaseFilter, CasePage, CaseSummary, DecisionFilter, Facets, RunSummary
 from masis.store import Store
-from masis.store.audits.queue import MOST_COUNTED, Counted
 from masis.store.audits.runs import faults, run_flags
 from masis.store.reviews.team import UNDECIDED
 
@@ -64,7 +64,7 @@ def machine_hidden(store: Store, actor: Actor, case_id: str) -> bool:
     ``after`` hides it until the reviewer has decided the case, or it is decided by others; ``never`` until it is
     decided. What was found about an earlier version is hidden as long as what is found about the newest one.
     """
-    shown = store.team.policy().machine
+    shown = store.team.in_force(QueuePolicy).machine
     if shown == "first":
         return False
     state = store.cases.summary(case_id).state
@@ -104,6 +104,52 @@ def shown_flags(run: Run, index: int) -> tuple[str, ...]:
     return (*faults(run.iterations[index]), *run_flags(run))
 
 
+# Versions: which cases are versions of one another, by what they and the decision log say.
+
+
+def earlier_version(store: Store, case: Case) -> str | None:
+    """Return the id of the case that one is a new version of; None where it is none, or that one is not here.
+
+    A file can name any id; the digest says whether it is the case that was meant.
+    """
+    earlier = case.earlier_version
+    if earlier is None:
+        return None
+    try:
+        return earlier.id if store.cases.get(earlier.id).digest() == earlier.digest else None
+    except UnknownRecord:
+        return None
+
+
+def newer_version(store: Store, case_id: str) -> str | None:
+    """Return the id of the case that took the place of one; None where it is the newest version."""
+    wanted = DecisionFilter(case_id=case_id, kinds=("new_version",), size=1)
+    entries = store.decisions.entries(wanted).rows
+    return next((entry.decision.newer_case for entry in entries if entry.decision), None)
+
+
+def versions_of(store: Store, case_id: str) -> tuple[str, ...]:
+    """Return the ids of all versions of a case, the first one first. Raises UnknownRecord."""
+    before = tuple(_before(store, case_id))
+    return (*reversed(before), case_id, *_behind(store, case_id))
+
+
+def _before(store: Store, case_id: str) -> Iterator[str]:
+    seen = {case_id}
+    while (earlier := earlier_version(store, store.cases.get(case_id))) is not None and earlier not in seen:
+        seen.add(earlier)
+        yield earlier
+        case_id = earlier
+
+
+def _behind(store: Store, case_id: str) -> Iterator[str]:
+    seen = {case_id}
+    while (newer := newer_version(store, case_id)) is not None and newer not in seen:
+        seen.add(newer)
+        yield newer
+        case_id = newer
+
+
 class CaseService:
     """The use cases of cases and of the evidence they hold."""
 
@@ -123,10 +169,6 @@ class CaseService:
     def add_demo(self, actor: Actor) -> Added:
         """Store the demo cases."""
         return self.add(actor, demo_cases())
-
-    def get(self, case_id: str) -> Case:
-        """Return one case. Raises UnknownRecord."""
-        return self._store.cases.get(case_id)
 
     def summary(self, case_id: str) -> CaseSummary:
         """Return one case as a list shows it. Raises UnknownRecord."""
@@ -170,13 +212,13 @@ class CaseService:
         )
 
     def find_for(self, actor: Actor, wanted: CaseFilter) -> CasePage:
-        """Return one page of the cases that match, as this reviewer may see them now, counted up to 3,000.
+        """Return one page of the cases that match, as this reviewer may see them now.
 
         Where the policy hides the machine's verdict, neither filters nor order go by it.
         """
         if not self.hides_machine_from(actor):
-            return self.find(wanted, upto=MOST_COUNTED)
-        page = self.find(self.blinded(actor, wanted), upto=MOST_COUNTED)
+            return self.find(wanted)
+        page = self.find(self.blinded(actor, wanted))
         rows = (_without_machine(row) if machine_hidden(self._store, actor, row.id) else row for row in page.rows)
         return page.model_copy(update={"rows": tuple(rows)})
 
@@ -187,7 +229,7 @@ class CaseService:
         those that they have not submitted.
         """
         team = self._store.team
-        return team.hides_machine_from(actor.name, team.policy().machine)
+        return team.hides_machine_from(actor.name, team.in_force(QueuePolicy).machine)
 
     def hides_figures_from(self, actor: Actor) -> bool:
         """Return whether the policy hides figures over all cases from this reviewer.
@@ -200,7 +242,7 @@ class CaseService:
         """Return the filter without what shows the machine's verdict, where that is hidden from this reviewer."""
         if not self.hides_machine_from(actor):
             return wanted
-        policy = self._store.team.policy()
+        policy = self._store.team.in_force(QueuePolicy)
         update: dict[str, Any] = dict.fromkeys(("flags", "reasons", "tiers", "models"), ())
         update |= dict.fromkeys(("quality_from", "quality_to", "confidence_from", "confidence_to"))
         if wanted.order in ("risk", "disagreement", "least_confident"):
@@ -210,21 +252,13 @@ class CaseService:
             update["states"] = tuple(dict.fromkeys((*wanted.states, "needs_review", "accepted")))
         return wanted.model_copy(update=update)
 
-    def find(self, wanted: CaseFilter, *, upto: int | None = None) -> CasePage:
-        """Return one page of the cases that match; with ``upto`` they are counted so far and no further."""
-        return self._store.cases.search(wanted, upto=upto)
+    def find(self, wanted: CaseFilter) -> CasePage:
+        """Return one page of the cases that match."""
+        return self._store.cases.search(wanted)
 
     def count(self, wanted: CaseFilter) -> int:
         """Return how many cases match; page and order don't matter."""
         return self._store.cases.count_matching(wanted)
-
-    def count_upto(self, wanted: CaseFilter, upto: int = MOST_COUNTED) -> Counted:
-        """Return how many cases match, counted up to ``upto``: what a page shows of a count."""
-        return self._store.cases.count_upto(wanted, upto)
-
-    def iterate(self) -> Iterator[Case]:
-        """Yield every case in the order of import, few in memory at a time."""
-        return self._store.cases.iterate()
 
     def facets(self) -> Facets:
         """Count the cases by each value that they can be filtered by."""
@@ -247,28 +281,9 @@ class CaseService:
 
     def overview(self) -> Overview:
         """Count the cases by state."""
-        states = self._store.cases.facets().states
+        states = self._store.cases.states()
         return Overview(self._store.path, sum(states.values()), states)
 
     def beside(self, case_id: str, wanted: CaseFilter, *, forward: bool) -> str | None:
         """Return the case before or after this one in a queue; None at its ends. Raises UnknownRecord."""
         return self._store.cases.beside(case_id, wanted, forward=forward)
-
-    # evidence and ids, for programs that name what is stored
-
-    def search_evidence(self, text: str, *, limit: int, offset: int = 0) -> Found:
-        """Find the cases whose evidence holds these words, best first."""
-        return self._store.evidence.with_words(text, limit=limit, offset=offset)
-
-    def with_evidence(self, evidence_ids: Collection[str], limit: int = 10) -> dict[str, Found]:
-        """Find, for each id of evidence, the cases that hold evidence of that id."""
-        return self._store.evidence.cases_with(evidence_ids, limit=limit)
-
-    def newest_ids(self, kind: Literal["case", "run"]) -> tuple[str, ...]:
-        """Return the ids of the newest cases or runs, some thousand at most."""
-        evidence = self._store.evidence
-        return evidence.newest_case_ids() if kind == "case" else evidence.newest_run_ids()
-
-    def ids_beginning(self, kind: Literal["case", "run"], text: str, limit: int) -> Found:
-        """Find ids of cases or runs that begin with a text, newest first."""
-        return self._store.evidence.ids_beginning(kind, text, limit)

@@ -15,7 +15,7 @@ from masis.datasets.exports import Change, Exported, Selection, changes, freeze,
 from masis.datasets.exports.versions import KINDS, Kind, file_name
 from masis.schema.actor import Actor
 from masis.services.access import OPEN, Access
-from masis.services.records import DatasetVersion, LostFromDataset
+from masis.services.records import DatasetVersion
 from masis.services.reviews import name_of
 from masis.store import Store
 
@@ -58,18 +58,6 @@ class DatasetService:
             on_case=on_case,
         )
 
-    def list_all(self) -> tuple[DatasetVersion, ...]:
-        """All versions, the newest first."""
-        return self._store.datasets.list_all()
-
-    def get(self, name: str) -> DatasetVersion:
-        """One version. Raises UnknownRecord."""
-        return self._store.datasets.get(name)
-
-    def lost(self, name: str) -> LostFromDataset:
-        """How many of its cases were redacted since, or lost their audits to retention. Raises UnknownRecord."""
-        return self._store.datasets.lost(name)
-
     def compare(self, first: str, second: str, most: int = 100) -> Comparison:
         """Count what differs between two versions, and name the first ``most`` cases. Raises UnknownRecord."""
         counts, found = Counter[Kind](), list[Change]()
@@ -94,7 +82,7 @@ class DatasetService:
     def zipped(self, actor: Actor, name: str) -> io.BytesIO:
         """Return a version and its manifest as a zip file. Raises as ``write`` does."""
         self._access.require(actor, "export")
-        version, out = self.get(name), io.BytesIO()
+        version, out = self._store.datasets.get(name), io.BytesIO()
         with tempfile.TemporaryDirectory() as folder:
             self.write(actor, name, Path(folder) / file_name(name, version.form, version.encoding))
             with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -1,4 +1,4 @@
-"""Imports and exports: the lossless archive, data sets out of what was decided, the decision log."""
+"""Exports: data sets out of what was decided, and the decision log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from masis.datasets.archive import ArchiveRead, read_archive, write_archive
 from masis.datasets.exports import (
     DECIDED,
     ENCODINGS,
@@ -23,29 +22,17 @@ from masis.datasets.exports import (
 from masis.datasets.writers.decisions import write_log_csv
 from masis.schema.actor import Actor
 from masis.schema.review import CaseState
+from masis.schema.team import QueuePolicy
 from masis.services.access import OPEN, Access
 from masis.services.records import CaseFilter, DecisionFilter
 from masis.store import Store
 
 
 class ExportService:
-    """The use cases of taking data out of a database and putting a whole one into another."""
+    """The use cases of taking data out of a database."""
 
     def __init__(self, store: Store, access: Access = OPEN) -> None:
         self._store, self._access = store, access
-
-    def read_archive(self, actor: Actor, file: Path) -> ArchiveRead:
-        """Put an archive into the database, which must be empty, whole or not at all.
-
-        Raises InputError, StoreError and NotAllowed.
-        """
-        self._access.require(actor, "configure")
-        return read_archive(file, self._store)
-
-    def write_archive(self, actor: Actor, out: BinaryIO) -> int:
-        """Write everything the database holds; returns how many lines. Raises NotAllowed."""
-        self._access.require(actor, "export")
-        return write_archive(self._store, out)
 
     def write(
         self,
@@ -82,12 +69,10 @@ class ExportService:
     def shows_hidden(self, form: str, selection: Selection | None = None) -> int:
         """Return of how many undecided cases an export shows what the team's policy hides from reviewers.
 
-        That is what audits found, where reviewers are blind to the machine, and single decisions of several reviewers.
-        A copy of the whole database (``jsonl``) shows both, ``runs`` and ``executions`` what audits found; a data set
-        does where its filter lets undecided cases in.
+        That is what audits found, where reviewers are blind to the machine.
+        ``runs`` and ``executions`` show what audits found; a data set does where its filter lets undecided cases in.
         """
-        policy = self._store.team.policy()
-        if form == "cases" or (policy.machine == "first" and not (form == "jsonl" and policy.reviewers > 1)):
+        if form == "cases" or self._store.team.in_force(QueuePolicy).machine == "first":
             return 0
         states: tuple[CaseState, ...] = ("needs_review", "needs_adjudication", "accepted")
         wanted = selection.cases if form in FORMATS and selection else CaseFilter()

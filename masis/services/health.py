@@ -214,15 +214,15 @@ def of_store(store: Store) -> Iterator[HealthItem]:
             if log.intact
             else "; ".join(log.broken[:5])
         )
-        cure = "" if log.intact else "See what is wrong with `masis verify-log`, and compare with an archive."
+        cure = "" if log.intact else "See what is wrong with `masis verify-log`, and compare with a backup."
         yield HealthItem(name, log.intact, message, cure)
 
 
 _COUNTED = {
     "cases": ("case", "cases"),
     "runs": ("run", "runs"),
-    "run_iterations": ("iteration", "iterations"),
-    "run_events": ("event of a run", "events of runs"),
+    "iterations": ("iteration", "iterations"),
+    "events": ("event", "events"),
     "decision_log": ("entry of the decision log", "entries of the decision log"),
     "corpora": ("corpus", "corpora"),
     "screenings": ("screening", "screenings"),

@@ -7,7 +7,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from masis.datasets.archive import is_archive
 from masis.datasets.mapping import (
     OWN_FORMAT,
     Column,
@@ -100,12 +99,6 @@ class ImportService:
     def formats_of(self, actor: Actor, path: Path, *, name: str) -> Fitting:
         """Return which formats a file fits. Raises InputError where it can't be read, and NotAllowed."""
         self._access.require(actor, "audit")
-        if is_archive(path):
-            raise InputError(
-                "is an archive of a workbench, which goes into an empty database",
-                cure="Read it on the command line: masis import FILE --db NEW.db.",
-                file=name,
-            )
         try:
             return formats_of(path, name=name)
         except InputError as error:

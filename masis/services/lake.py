@@ -14,18 +14,16 @@ from pydantic import ValidationError
 
 from masis.audit.statistics import share_interval
 from masis.datasets.lake import OUTCOMES, Outcome, is_lake, open_lake
-from masis.datasets.lake_figures import LakeFigures, lake_figures
 from masis.errors import InputError, MasisError
 from masis.schema.actor import Actor
 from masis.schema.case import Case
 from masis.schema.run import Run
 from masis.schema.team import LakeSample, drawn_from_lake
 from masis.services.access import OPEN, Access
-from masis.services.records import MeasureFilter, Period
 from masis.services.reviews import name_of
 from masis.store import Store
 
-__all__ = ["LakeFigures", "LakeImport", "LakeService", "MissRate", "is_lake"]
+__all__ = ["LakeImport", "LakeService", "MissRate", "is_lake"]
 
 _BATCH = 200
 """Cases of which those that come in are stored in one transaction."""
@@ -113,11 +111,6 @@ class LakeService:
                     if on_rows is not None:
                         on_rows(read)
         return LakeImport(reader.brought, reader.unchanged, reader.refused, sample)
-
-    @staticmethod
-    def figures(place: str, wanted: MeasureFilter, period: Period) -> LakeFigures:
-        """Return the figures of a lake, read from its files. Raises InputError where there is none."""
-        return lake_figures(place, wanted, period)
 
     def miss_rates(self) -> tuple[MissRate, ...]:
         """Return what the decisions so far say of each sample; an escalated case is not decided."""

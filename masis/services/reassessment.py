@@ -8,25 +8,21 @@ naming the rule and who asked. What a person has decided or undone is left alone
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from masis.audit import acceptance
 from masis.audit.acceptance import RULE_VERSION, Assessment
-from masis.audit.instructions import uncertified
-from masis.audit.issues import with_instructions
-from masis.audit.language import WithinLanguages
 from masis.errors import Removed, StaleVersion, StoreError
 from masis.schema.actor import Actor
-from masis.schema.audit import Claim, ClaimCheck
-from masis.schema.case import Case, Evidence
+from masis.schema.case import Case
 from masis.schema.review import Decision
-from masis.schema.run import Iteration, ReviewCode, Run
+from masis.schema.run import ReviewCode, Run
 from masis.schema.wording import counted
 from masis.services.access import OPEN, Access
 from masis.services.audits import POLICY, acceptance_entry
 from masis.services.reviews import name_of
-from masis.settings import OFFLINE, Settings
+from masis.settings import Settings
 from masis.store import Store
 from masis.store.records import Assessed
 
@@ -64,20 +60,15 @@ class ReassessmentService:
         self._access = access
 
     def waiting(self, *, again: bool = False) -> int:
-        """Return how many cases stand by a run that an earlier rule judged, or one without a recorded rule.
+        """Return how many cases stand by a run that an earlier rule judged.
 
         ``again`` counts those that the current rule has judged as well.
         """
         return self._store.runs.count_to_assess(None if again else RULE_VERSION)
 
     def assess(self, run: Run, case: Case) -> Assessment:
-        """Return what the current rule makes of a run, whose chosen answer stays the one it chose.
-
-        What earlier versions did not look for, and needs no model, is looked for now: texts that instruct their
-        reader, and languages that the offline verifier does not support.
-        """
-        iterations = [_looked_through(each, case.evidence) for each in run.iterations]
-        return acceptance.assess(iterations, case, run.termination_reason, self._settings, chosen=run.best)
+        """Return what the current rule makes of a run, whose chosen answer stays the one it chose."""
+        return acceptance.assess(run.iterations, case, run.termination_reason, self._settings, chosen=run.best)
 
     def run(
         self,
@@ -152,30 +143,6 @@ class ReassessmentService:
             found.reasons.update({reason.code for reason in assessed.reasons})
         else:
             found.to_accepted += 1
-
-
-class _Stored:
-    """The verdicts of a stored iteration as a verifier's, which reads the languages of the offline one."""
-
-    def __init__(self, checks: Sequence[ClaimCheck], languages: frozenset[str]) -> None:
-        self.languages = languages
-        self._checks = tuple(checks)
-
-    def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
-        return self._checks
-
-
-def _looked_through(iteration: Iteration, evidence: Sequence[Evidence]) -> Iteration:
-    from masis.offline.roles.verifier import OfflineVerifier  # loads numpy, which most use cases do without
-
-    checks = iteration.claims
-    if OfflineVerifier.languages is not None:
-        stored = _Stored(checks, OfflineVerifier.languages)
-        read = WithinLanguages(stored).verify([check.claim for check in checks], evidence)
-        pairs = zip(read, checks, strict=True)
-        checks = tuple(held if check.judged_by == OFFLINE else check for held, check in pairs)
-    found = with_instructions(iteration.issues, iteration.answer, evidence)
-    return iteration.model_copy(update={"claims": uncertified(checks, iteration.answer, evidence), "issues": found})
 
 
 def _no_longer(each: Assessed, assessed: Assessment, name: str) -> Decision:

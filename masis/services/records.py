@@ -1,20 +1,9 @@
 """The values that use cases take and return: filters, pages, summaries. Pages import them from here, not the store."""
 
-from masis.store import Unguarded, Upgrade
+from masis.audit.metrics import Bin, Distribution, Measure, Period, Rates
+from masis.store import Unguarded
 from masis.store.audits.inbox import Acknowledged, Form, Received
-from masis.store.audits.metrics import (
-    Bin,
-    Distribution,
-    Measure,
-    MeasuredRun,
-    MeasuredRuns,
-    MeasureFilter,
-    Period,
-    Pick,
-    Rate,
-    Rates,
-)
-from masis.store.audits.queue import MOST_COUNTED, Counted
+from masis.store.audits.metrics import MeasuredRun, MeasureFilter, MetricsReport, Pick
 from masis.store.core.connections import explained_errors
 from masis.store.records import (
     Added,
@@ -25,9 +14,7 @@ from masis.store.records import (
     DecisionFilter,
     DecisionPage,
     Facets,
-    Found,
     LogHead,
-    LostFromDataset,
     QueueOrder,
     RunProgress,
     RunState,
@@ -41,7 +28,6 @@ from masis.store.screening.log import ScreeningLogFilter
 from masis.store.screening.screenings import ScreeningProgress, ScreeningSummary
 
 __all__ = [
-    "MOST_COUNTED",
     "Acknowledged",
     "Added",
     "Bin",
@@ -52,7 +38,6 @@ __all__ = [
     "CorpusImport",
     "CorpusRetriever",
     "CorpusSummary",
-    "Counted",
     "DatasetVersion",
     "DecisionFilter",
     "DecisionPage",
@@ -60,18 +45,15 @@ __all__ = [
     "Draft",
     "Facets",
     "Form",
-    "Found",
     "LogHead",
-    "LostFromDataset",
     "Measure",
     "MeasureFilter",
     "MeasuredRun",
-    "MeasuredRuns",
+    "MetricsReport",
     "Period",
     "Pick",
     "Progress",
     "QueueOrder",
-    "Rate",
     "Rates",
     "Received",
     "RunProgress",
@@ -81,6 +63,5 @@ __all__ = [
     "ScreeningProgress",
     "ScreeningSummary",
     "Unguarded",
-    "Upgrade",
     "explained_errors",
 ]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from masis.errors import MasisError
 from masis.schema.actor import Actor
-from masis.schema.retention import Purge, PurgePlan, Removal, RetentionRule, Shrunk, Trigger
+from masis.schema.retention import Purge, RetentionRule, Shrunk, Trigger
 from masis.services.access import OPEN, Access
+from masis.services.background import Repeated
 from masis.settings import Settings
 from masis.store import Store
 
@@ -55,21 +54,9 @@ class RetentionService:
     def __init__(self, store: Store, access: Access = OPEN) -> None:
         self._store, self._access = store, access
 
-    def plan(self, rule: RetentionRule) -> PurgePlan:
-        """Return what a purge by this rule would do; changes nothing."""
-        return self._store.retention.plan(rule)
-
     def file_bytes(self) -> int:
         """Return the size of the database file."""
         return self._store.path.stat().st_size
-
-    def history(self) -> tuple[Purge, ...]:
-        """Return the purges so far, newest first."""
-        return self._store.purges.history()
-
-    def removals(self, purge: int) -> Iterator[Removal]:
-        """Yield what one purge removed."""
-        return self._store.purges.removals(purge)
 
     def purge(
         self,
@@ -96,38 +83,17 @@ class RetentionService:
         return Purged(done, shrunk, lingers=not self._store.settle())
 
 
-class AutomaticRetention:
-    """A thread that does what the settings say, at once and then once a day, while the workbench is served."""
+def start_automatic(retention: RetentionService, settings: Settings, every: timedelta = EVERY) -> Repeated | None:
+    """Remove what is past its time at once and then once a day, on a thread, if the settings ask for it."""
+    if not automatic(settings):
+        return None
 
-    def __init__(self, retention: RetentionService, settings: Settings, every: timedelta = EVERY) -> None:
-        self._retention, self._settings, self._every = retention, settings, every
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._work, daemon=True, name="retention")
+    def purge(stopped: Callable[[], bool]) -> None:
+        small = retention.file_bytes() <= QUIETLY_SHRUNK
+        rule = rule_of(settings.retention_days)
+        retention.purge(AUTOMATIC, rule, how="automatic", stopped=stopped, shrink=small)
 
-    @classmethod
-    def start(cls, retention: RetentionService, settings: Settings) -> AutomaticRetention | None:
-        """Start it, if the settings ask for automatic retention."""
-        if not automatic(settings):
-            return None
-        started = cls(retention, settings)
-        started._thread.start()
-        return started
-
-    def end(self) -> None:
-        """Stop after the current batch."""
-        self._over.set()
-        self._thread.join()
-
-    def _work(self) -> None:
-        while True:
-            try:
-                rule = rule_of(self._settings.retention_days)
-                small = self._retention.file_bytes() <= QUIETLY_SHRUNK
-                self._retention.purge(AUTOMATIC, rule, how="automatic", stopped=self._over.is_set, shrink=small)
-            except MasisError as error:
-                log.warning("retention could not do its work now: %s", error)
-            if self._over.wait(self._every.total_seconds()):
-                return
+    return Repeated(purge, every, "retention").start()
 
 
 def automatic(settings: Settings) -> bool:

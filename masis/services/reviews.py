@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
@@ -12,22 +11,21 @@ from masis.schema.actor import Actor
 from masis.schema.review import (
     Decision,
     EntryKind,
-    LogCheck,
     LogEntry,
     SignatureCheck,
-    SubjectCheck,
     TargetLabel,
     Verdict,
+    answer_digest,
     answer_name,
     settled_answer,
 )
 from masis.schema.run import Run
 from masis.schema.screening import ScreeningEntry
+from masis.schema.team import LabelTypes, Rubric
 from masis.services.access import OPEN, Access
-from masis.services.cases import machine_hidden
+from masis.services.cases import machine_hidden, versions_of
 from masis.services.drafts import case_subject
-from masis.services.records import CaseRedaction, DecisionFilter, DecisionPage, LogHead
-from masis.services.version_chain import versions_of
+from masis.services.records import CaseRedaction, DecisionFilter, DecisionPage
 from masis.store import Store
 from masis.store.reviews.states import WORK
 
@@ -50,7 +48,7 @@ SIGNED_IN_BY = "signed_in_by"
 
 
 class ReviewService:
-    """The use cases of the decision log."""
+    """The use cases of the decision log, which ``masis/store/reviews/decisions.py`` writes."""
 
     def __init__(self, store: Store, access: Access = OPEN) -> None:
         self._store, self._log, self._access = store, store.decisions, access
@@ -124,7 +122,7 @@ class ReviewService:
         """
         if not decision.reported:
             return decision
-        answer, types = self.answer_of(decision), self._store.team.label_types()
+        answer, types = self.answer_of(decision), self._store.team.in_force(LabelTypes)
         for label in decision.reported:
             if label.label not in types.names:
                 raise InputError(
@@ -147,7 +145,7 @@ class ReviewService:
             if decision.run_id is None:  # pages that hide the run can't name it: the original answer is its first
                 update |= self._original_of(decision.case_id)
         if decision.rubric_scores:
-            rubric = self._store.team.rubric()
+            rubric = self._store.team.in_force(Rubric)
             scores = {score.name: score for score in rubric.scores}
             for name, value in decision.rubric_scores.items():
                 if name not in scores or not scores[name].accepts(value):
@@ -252,22 +250,6 @@ class ReviewService:
         """Yield the whole log from its beginning, few entries in memory at a time."""
         return self._log.iterate()
 
-    def reviewers(self) -> dict[str, int]:
-        """Count the entries of everyone who has one; the acceptance policy is one of them."""
-        return self._log.reviewers()
-
-    def head(self) -> LogHead:
-        """Return length and last digest of the log."""
-        return self._log.head()
-
-    def verify(self) -> LogCheck:
-        """Check that every entry of the log fits the one before."""
-        return self._log.verify()
-
-    def check_subjects(self) -> SubjectCheck:
-        """Compare every entry with its case, run and answer as stored, and the states of cases with runs and log."""
-        return self._log.check_subjects()
-
     def check_signatures(self, key: bytes) -> SignatureCheck:
         """Check the signatures of both logs with the key that made them."""
         return self._store.check_signatures(key)
@@ -328,11 +310,6 @@ def _assert_quoted(label: TargetLabel, answer: str) -> None:
             cure="Label the words again in the answer that is decided about.",
             field="labels",
         )
-
-
-def answer_digest(answer: str) -> str:
-    """Return the digest by which a page says which answer it shows."""
-    return hashlib.sha256(answer.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def signed(actor: Actor, decision: Decision) -> Decision:

@@ -19,7 +19,6 @@ from masis.observers.observation import ScreeningStart, run_to_completion
 from masis.schema.actor import Actor
 from masis.schema.base import utc_now
 from masis.schema.case import Case
-from masis.schema.review import LogCheck, SubjectCheck
 from masis.schema.screening import (
     Abstract,
     Acceptance,
@@ -55,7 +54,6 @@ from masis.services.records import (
     CorpusRetriever,
     CorpusSummary,
     ScreeningLogFilter,
-    ScreeningProgress,
     ScreeningSummary,
 )
 from masis.services.reviews import name_of
@@ -202,25 +200,9 @@ class CorpusService:
         self._access.require(actor, "oversee")
         self._corpora.remove(corpus)
 
-    def list_all(self) -> tuple[CorpusSummary, ...]:
-        """Return every corpus by name."""
-        return self._corpora.list_all()
-
-    def summary(self, corpus: str) -> CorpusSummary:
-        """Return one corpus. Raises UnknownRecord."""
-        return self._corpora.summary(corpus)
-
-    def imports(self, corpus: str) -> tuple[CorpusImport, ...]:
-        """Return the imports into a corpus. Raises UnknownRecord."""
-        return self._corpora.imports(corpus)
-
     def retriever(self, corpus: str) -> CorpusRetriever:
         """Return the corpus as a source of a screening. Raises UnknownRecord."""
         return self._corpora.retriever(corpus)
-
-    def search(self, corpus: str, query: str, limit: int) -> tuple[Abstract, ...]:
-        """Return the abstracts that hold any of these words, best first. Raises UnknownRecord."""
-        return self._corpora.search(corpus, query, limit)
 
 
 class ScreeningService:
@@ -278,10 +260,10 @@ class ScreeningService:
             raise InputError("the question is empty", cure="Ask what the evidence is to answer.", field="question")
         settings = settings or self._settings
         screening_id = screening_id or round_loop.new_screening_id()
-        interrupted = any(each.id == screening_id for each in self._store.screenings.interrupted())
+        interrupted = screening_id in self._store.screenings.in_state("interrupted")
         if interrupted:
             begun = self._store.screenings.progress(screening_id)
-            question, sources, settings = begun.question, begun.sources, settings.as_told(begun.settings)
+            question, sources, settings = begun.question, begun.sources, settings.updated(begun.settings)
         control = RunControl(RunBudget(call_s=settings.call_deadline_s))
         retrievers = self.sources(sources, settings, control.cancellation)
         grader = CachingGrader(self._graders(settings, control), self._store.remembered_grades)
@@ -338,7 +320,7 @@ class ScreeningService:
         if begun.state != "finished":
             raise InputError("the screening is not finished", cure="Resume it, or wait for it.", field="screening")
         made = len(begun.progress.finished)
-        settings = self._settings.as_told(
+        settings = self._settings.updated(
             begun.settings | {"screening_least_rounds": made + 1, "screening_max_rounds": made + rounds}
         )
         sources = tuple(begun.sources if sources is None else sources)
@@ -391,7 +373,7 @@ class ScreeningService:
             "screening_concepts": changed_lines(begun.question, concepts),
             "screening_least_rounds": self._settings.screening_least_rounds,  # further rounds raise it
         }
-        settings = self._settings.as_told(begun.settings | changed)
+        settings = self._settings.updated(begun.settings | changed)
         _assert_stored(
             begun.sources, cure="Import them into a corpus and screen that, or give masis screen the concepts."
         )
@@ -457,20 +439,8 @@ class ScreeningService:
         self._store.acceptances.replace(screening.id, acceptances(screening))
 
     def summary(self, screening_id: str) -> ScreeningSummary:
-        """Return a screening as a list shows it. Raises UnknownRecord."""
+        """Return one screening as a list shows it. Raises UnknownRecord."""
         return self._store.screenings.summary(screening_id)
-
-    def newest(self, limit: int) -> tuple[ScreeningSummary, ...]:
-        """Return the newest screenings."""
-        return self._store.screenings.newest(limit)
-
-    def progress(self, screening_id: str) -> ScreeningProgress:
-        """Return how far a screening has come. Raises UnknownRecord and Removed."""
-        return self._store.screenings.progress(screening_id)
-
-    def events(self, screening_id: str) -> tuple[ScreeningEvent, ...]:
-        """Return the events of a screening in order. Raises UnknownRecord."""
-        return self._store.screenings.events(screening_id)
 
     def mark_lost(self) -> tuple[str, ...]:
         """Mark the screenings whose process is gone as interrupted; returns their ids."""
@@ -714,14 +684,6 @@ class ScreeningService:
     def log(self, screening_id: str) -> tuple[ScreeningEntry, ...]:
         """Return the entries of the screening log about a screening, newest first."""
         return self._store.screening_log.entries(ScreeningLogFilter(screening_id=screening_id, size=200)).rows
-
-    def verify_log(self) -> LogCheck:
-        """Check that every entry of the screening log fits the one before."""
-        return self._store.screening_log.verify()
-
-    def check_log_subjects(self) -> SubjectCheck:
-        """Compare every entry of the screening log with the screening, abstract and grade that it is about."""
-        return self._store.screening_log.check_subjects()
 
 
 @contextmanager

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from masis.errors import CaseHeld, InputError
 from masis.schema.actor import Actor
 from masis.schema.review import EntryKind, LogEntry
-from masis.schema.team import CaseWork, LabelTypes, Lease, QueuePolicy, Rubric, SavedView
+from masis.schema.team import CaseWork, Lease, QueuePolicy, SavedView, TeamRecord
 from masis.services.access import OPEN, Access
 from masis.services.cases import WAITING, CaseService, machine_hidden, waiting_in
 from masis.services.records import CaseFilter, DecisionFilter
 from masis.services.reviews import entry_on_case, name_of
 from masis.store import Store
-from masis.store.audits.queue import Counted
-from masis.store.reviews.team import Progress
+
+T = TypeVar("T", bound=TeamRecord)
 
 LONGEST_TAG = 60
 LONGEST_COMMENT = 10_000
@@ -59,7 +59,7 @@ class TeamService:
     def claim(self, actor: Actor, case_id: str) -> Lease:
         """Take a case for decision, or extend the lease on it. Raises CaseHeld and NotAllowed."""
         self._access.require(actor, "decide")
-        return self._store.team.claim(case_id, name_of(actor), self._store.team.policy().lease_minutes)
+        return self._store.team.claim(case_id, name_of(actor), self._store.team.in_force(QueuePolicy).lease_minutes)
 
     def claim_next(self, actor: Actor, wanted: CaseFilter, after: str | None = None) -> Lease | None:
         """Take the next case of a queue that this reviewer may decide; None where there is none.
@@ -82,10 +82,6 @@ class TeamService:
         """Give a case back that was taken for decision. Raises UnknownRecord and NotAllowed."""
         self._access.require(actor, "decide")
         self._store.team.release(case_id, name_of(actor))
-
-    def leases(self) -> tuple[Lease, ...]:
-        """Return all leases that run."""
-        return self._store.team.leases()
 
     def work(self, actor: Actor, case_id: str) -> CaseWork:
         """Return what the team knows about one case. Raises UnknownRecord.
@@ -129,29 +125,24 @@ class TeamService:
         """Count the cases of a queue that this reviewer may decide now."""
         return self._store.cases.count_matching(self.open_to(actor, wanted))
 
-    def count_open_upto(self, actor: Actor, wanted: CaseFilter) -> Counted:
-        """Count the same up to 3,000 where no kept count says how many: what a page shows."""
-        return self._store.cases.count_upto(self.open_to(actor, wanted))
-
     def why_empty(self, actor: Actor, wanted: CaseFilter) -> EmptyQueue:
         """Return why a queue has no case for this reviewer."""
         waiting = waiting_in(wanted)
-        rows = self._store.cases.search(waiting.model_copy(update={"page": 1, "size": 1000})).rows
-        total = self._store.cases.count_upto(waiting).total
+        page = self._store.cases.search(waiting.model_copy(update={"page": 1, "size": 1000}))
         everywhere = self._store.cases.count_matching(waiting_in(CaseFilter()))
-        works = [self._store.team.work(row.id) for row in rows]
+        works = [self._store.team.work(row.id) for row in page.rows]
         leases = [lease for work in works for lease in work.leases if lease.reviewer != actor.name]
         assigned: dict[str, int] = {}
         for work in works:
             for name in work.assignees if actor.name not in work.assignees else ():
                 assigned[name] = assigned.get(name, 0) + 1
         return EmptyQueue(
-            waiting=total,
+            waiting=page.total,
             decided=sum(actor.name in work.decided_by for work in works),
             skipped=sum(actor.name in work.skipped_by for work in works),
             held=tuple(sorted(leases, key=lambda lease: lease.until)),
             assigned=assigned,
-            elsewhere=max(0, everywhere - total),
+            elsewhere=max(0, everywhere - page.total),
         )
 
     # entries about the work on cases: one transaction, all of them or none
@@ -226,40 +217,14 @@ class TeamService:
 
     # policies, rubrics, label types, views
 
-    def policy(self) -> QueuePolicy:
-        """Return the queue's policy in force."""
-        return self._store.team.policy()
-
-    def set_policy(self, actor: Actor, policy: QueuePolicy) -> QueuePolicy:
-        """Set the policy from now on; a case that has a decision keeps the policy it was begun under."""
+    def set(self, actor: Actor, record: T) -> T:
+        """Set a policy, a rubric or label types from now on; what was decided before keeps those it was begun under."""
         self._access.require(actor, "oversee")
-        return self._store.team.set_policy(name_of(actor), policy)
+        return self._store.team.put(name_of(actor), record)
 
     def machine_hidden(self, actor: Actor, case_id: str) -> bool:
         """Return whether the machine's verdict on a case is hidden from this reviewer now. Raises UnknownRecord."""
         return machine_hidden(self._store, actor, case_id)
-
-    def rubric(self, number: int | None = None) -> Rubric:
-        """Return the rubric in force, or one of its earlier versions. Raises StoreError."""
-        return self._store.team.rubric(number)
-
-    def set_rubric(self, actor: Actor, rubric: Rubric) -> Rubric:
-        """Set guidelines and scores from now on; decisions made before keep theirs."""
-        self._access.require(actor, "oversee")
-        return self._store.team.set_rubric(name_of(actor), rubric)
-
-    def label_types(self, number: int | None = None) -> LabelTypes:
-        """Return the types of issues that reviewers can report, or an earlier version of them. Raises StoreError."""
-        return self._store.team.label_types(number)
-
-    def set_label_types(self, actor: Actor, types: LabelTypes) -> LabelTypes:
-        """Set the label types from now on; decisions made before keep theirs. Raises NotAllowed."""
-        self._access.require(actor, "oversee")
-        return self._store.team.set_label_types(name_of(actor), types)
-
-    def views(self, actor: Actor) -> tuple[SavedView, ...]:
-        """Return the team's saved views and the actor's own."""
-        return self._store.team.views(actor.name)
 
     def save_view(self, actor: Actor, name: str, parameters: dict[str, str], *, shared: bool = False) -> None:
         """Save a filter of the queue under a name, for oneself or the whole team. Raises InputError, NotAllowed."""
@@ -275,30 +240,10 @@ class TeamService:
 
     # how far the work has come
 
-    def progress(self, wanted: CaseFilter) -> Progress:
-        """Return how far the work on the cases that match has come; their states don't narrow it."""
-        return self._store.team.progress(wanted.model_copy(update={"states": ()}))
-
     def reviewers(self) -> tuple[str, ...]:
         """Return everybody who has decided, skipped or been assigned a case, by name."""
         names = {name for kind in ("decided", "assigned", "skipped") for name in self._store.team.counted(kind)}
         return tuple(sorted((name for name in names if not name.startswith("(")), key=str.casefold))
-
-    def tags(self) -> dict[str, int]:
-        """Return how many cases have each tag."""
-        return self._store.team.counted("tagged")
-
-    def assigned_to(self, actor: Actor, case_ids: Iterable[str]) -> frozenset[str]:
-        """Return which of these cases are assigned to this reviewer."""
-        return self._store.team.assigned_among(actor.name, case_ids)
-
-    def decided(self) -> dict[str, int]:
-        """Return how many cases each reviewer has a decision on that counts."""
-        return self._store.team.counted("decided")
-
-    def assigned(self) -> dict[str, int]:
-        """Return how many cases are assigned to each reviewer."""
-        return self._store.team.counted("assigned")
 
 
 def _names(given: Sequence[str], noun: str, longest: int) -> tuple[str, ...]:

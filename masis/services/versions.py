@@ -15,8 +15,8 @@ from masis.schema.actor import Actor
 from masis.schema.case import Case, EarlierVersion
 from masis.schema.wording import counted
 from masis.services.access import OPEN, Access
+from masis.services.cases import earlier_version, newer_version
 from masis.services.reviews import entry_on_case, name_of
-from masis.services.version_chain import earlier_version, newer_version
 from masis.store import Store
 
 LONGEST_ID = 480

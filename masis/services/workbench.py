@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from masis.schema.actor import Actor
@@ -18,9 +17,8 @@ from masis.services.health import HealthItem, HealthReport
 from masis.services.imports import ImportService
 from masis.services.ingestion import IngestionService
 from masis.services.lake import LakeService
-from masis.services.metrics import MetricsService
 from masis.services.reassessment import ReassessmentService
-from masis.services.records import Unguarded, Upgrade
+from masis.services.records import Unguarded
 from masis.services.retention import RetentionService
 from masis.services.reviews import ReviewService
 from masis.services.screening import CorpusService, ScreeningService
@@ -33,7 +31,7 @@ from masis.store import Store
 class Workbench:
     """The use cases on one database with one set of settings, a service a subject: ``workbench.reviews.submit(...)``.
 
-    Pages, commands and integrations use the services only; ``store`` is for them and for tests.
+    Pages, commands and integrations write through the services; of ``store`` they use a few reads that need no check.
     """
 
     def __init__(self, store: Store, settings: Settings, database: Path, access: Access = OPEN) -> None:
@@ -45,7 +43,7 @@ class Workbench:
         self.datasets = DatasetService(store, access)
         self.screenings = ScreeningService(store, settings, access=access)
         self.reassessment = ReassessmentService(store, settings, access)
-        self.metrics, self.retention = MetricsService(store), RetentionService(store, access)
+        self.metrics, self.retention = store.measures, RetentionService(store, access)
         self.team, self.backups = TeamService(store, access), BackupService(store, access)
         self.versions = VersionService(store, access)
         self.ingestion, self.imports = IngestionService(store), ImportService(store, access)
@@ -58,7 +56,6 @@ class Workbench:
         settings: Settings | None = None,
         *,
         unguarded: Unguarded = "refuse",
-        on_upgrade: Callable[[Upgrade], None] | None = None,
         access: Access = OPEN,
     ) -> Workbench:
         """Open the workbench on the database at this path, which is made or migrated where need be.
@@ -67,7 +64,6 @@ class Workbench:
             database: The file.
             settings: Those of audits and screenings; the defaults where none are given.
             unguarded: What to do where a log has lost its guards: refuse, open all the same, or rearm it.
-            on_upgrade: Receives how far a migration has come.
             access: Whether people have to sign in, with a role that grants what they do.
 
         Raises:
@@ -75,7 +71,7 @@ class Workbench:
             SettingsError: ``MASIS_LOG_KEY`` names a file that holds no key.
 
         """
-        store = Store.open(database, unguarded=unguarded, on_upgrade=on_upgrade, log_key=log_key())
+        store = Store.open(database, unguarded=unguarded, log_key=log_key())
         return cls(store, settings or Settings(), database, access)
 
     def use_settings(self, actor: Actor, settings: Settings) -> None:

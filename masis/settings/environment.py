@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,16 +33,11 @@ def read_file(file: Path, named_by: str = "MASIS_CONFIG") -> str:
 
 
 def toml(text: str, file: Path) -> dict[str, Any]:
-    """The text of a file as TOML. Raises SettingsError naming the line; nothing of the text is repeated."""
+    """Return the text of a file as TOML. Raises SettingsError naming the line; no value of the text is repeated."""
     try:
         return tomllib.loads(text)
     except ValueError as error:  # TOMLDecodeError, or a number of thousands of digits
-        found = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
-        ended = "at end of document" in str(error)
-        line = f", line {found[1]}" if found else f", line {len(text.splitlines())}" if ended else ""
-        column = f", column {found[2]}" if found else ""
-        what = re.sub(r"\s*\(at [^)]*\)$", "", str(error)).rstrip(".")
-        raise SettingsError(f"{file}{line}: is no valid TOML{column}: {what}.{_cure(file)}") from error
+        raise SettingsError(f"{file}: is no valid TOML: {error}.{_cure(file)}") from error
     except RecursionError as error:
         raise SettingsError(f"{file}: is no valid TOML: its tables lie too deep in each other.") from error
 

@@ -1,14 +1,14 @@
-"""The settings themselves: one field each, with its range and its default, which is the spec's where a spec has one.
+"""The settings themselves, each declared once: type, range, default, rule and help text.
 
-A field that is added here is read from file, environment and flags without more; it needs words in
-``masis/settings/docs.py``, and a name in ``NOT_OF_AUDIT`` where an audit's result does not rest on it.
+A default is the spec's where a spec has one. A field that is added here is read from file, environment and flags, and
+shown on the page and in the docs, without more; where an audit's result does not rest on it, ``NOT_OF_AUDIT`` names it.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
@@ -21,6 +21,99 @@ Role = Literal["drafter", "verifier", "critic", "reviser", "evaluator"]
 ROLES: tuple[Role, ...] = ("drafter", "verifier", "critic", "reviser", "evaluator")
 OFFLINE = "offline"
 Seconds = Annotated[float, Field(gt=0, le=3600)]
+
+COMPARED = 80
+"""Characters of a wrong name that are compared with right ones: the comparison takes time by the square."""
+
+
+def nearest(name: str, names: Iterable[str], least: float = 0.6) -> str | None:
+    """Return the right name that is nearest, whatever its capitals; None where none is near."""
+    by_small = {each.casefold(): each for each in names}
+    near = difflib.get_close_matches(name[:COMPARED].casefold(), by_small, n=1, cutoff=least)
+    return by_small[near[0]] if near else None
+
+
+class Group(NamedTuple):
+    """Settings that belong together, on pages and in docs.
+
+    ``table`` is their table in the file: ``[loop] max_iterations = 3`` says what ``max_iterations = 3`` above all
+    tables says. There a name may leave out ``prefix``.
+    """
+
+    table: str
+    title: str
+    meaning: str
+    prefix: str = ""
+
+    def __call__(self, default: Any, rule: str, meaning: str) -> Any:
+        """Declare a setting: its default; its rules in docs/CONFORMANCE.md, or the reason; what it does."""
+        return Field(default, description=meaning, json_schema_extra={"group": self.table, "rule": rule})
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """The names of its settings, in the order in which they are declared."""
+        extras = {name: field.json_schema_extra for name, field in Settings.model_fields.items()}
+        return tuple(name for name, extra in extras.items() if isinstance(extra, dict) and extra["group"] == self.table)
+
+
+JUDGES = Group(
+    "models",
+    "Who judges",
+    "The model of each role. “offline” is rules and measurements on this machine: no key, no network, no cost.",
+)
+CALLS = Group(
+    "calls",
+    "Calls to models",
+    "How models are reached. Keys are no settings: they come from the environment or a secrets file.",
+)
+LOCAL = Group(
+    "local",
+    "Verifier models on this machine",
+    "From which scores a model named local:... gives a verdict; between them it can't decide (docs/verifiers.md).",
+    prefix="local_",
+)
+CITATIONS = Group(
+    "citations", "Citations", "What counts as a citation, and what a wrong or missing one costs.", prefix="citation_"
+)
+CLAIMS = Group("claims", "Claims and issues", "What becomes an issue.")
+DRAFTS = Group(
+    "drafts",
+    "Critique of drafts",
+    "Drafts that a query pipeline hands over (critique_draft). The settings for claims apply to them too.",
+    prefix="draft_",
+)
+SCORES = Group(
+    "scores",
+    "Scores",
+    "How the judge's four scores are bounded and weighed. The weights, of the overall score, add up to 1.",
+)
+LOOP = Group("loop", "Loop", "When an audit stops revising the answer.")
+SCREENING = Group(
+    "screening",
+    "Screening of abstracts",
+    "When the retrieved evidence is good enough, and when more is retrieved.",
+    prefix="screening_",
+)
+REVIEW = Group("review", "Review", "When a run needs review.")
+RETENTION = Group(
+    "retention",
+    "Retention",
+    "How long audits and screenings are stored. Cases and decisions are never removed.",
+    prefix="retention_",
+)
+BACKUP = Group(
+    "backup",
+    "Backups",
+    "Backups that masis serve makes by itself: verified copies, on another disk if you name one.",
+    prefix="backup_",
+)
+LOG = Group(
+    "log",
+    "Log and telemetry",
+    "What the log and telemetry contain. Nothing is sent unless telemetry is switched on.",
+    prefix="log_",
+)
+GROUPS = (JUDGES, CALLS, LOCAL, CITATIONS, CLAIMS, DRAFTS, SCORES, LOOP, SCREENING, REVIEW, RETENTION, BACKUP, LOG)
 
 
 class InvalidSettings(SettingsError, ValueError):
@@ -40,103 +133,297 @@ def _explained(error: ValidationError) -> str:
 class Settings(Record):
     """The settings of an audit. Every default that a rule fixes is the rule's."""
 
-    # who judges
-    drafter: str = OFFLINE
-    verifier: str = OFFLINE
-    critic: str = OFFLINE
-    reviser: str = OFFLINE
-    evaluator: str = OFFLINE
+    drafter: str = JUDGES(
+        OFFLINE, "REQ-CRITIC-026", "Writes an answer from the evidence where a case came without one."
+    )
+    verifier: str = JUDGES(
+        OFFLINE,
+        "DRAFT-CRITIQUE-VERIFY",
+        "Checks each claim against the evidence; also a model on this machine, local:FOLDER, or offline,MODEL: "
+        "the model for what the offline checks leave open.",
+    )
+    critic: str = JUDGES(
+        OFFLINE, "MASIS-CRITIC-P1", "Criticises: what the answer gets wrong, leaves out or does not support."
+    )
+    reviser: str = JUDGES(OFFLINE, "CRITIC-LOOP-MODELS", "Rewrites the answer so that the issues are resolved.")
+    evaluator: str = JUDGES(OFFLINE, "MASIS-EVAL-P1", "Scores faithfulness, relevance, completeness and reasoning.")
 
-    # how models are reached; keys are never settings
-    max_retries: Annotated[int, Field(ge=0, le=5)] = 2
-    retry_base_s: Annotated[float, Field(gt=0, le=60)] = 0.5
-    retry_cap_s: Annotated[float, Field(gt=0, le=600)] = 8.0
-    claims_batch: Annotated[int, Field(ge=1, le=50)] = 8
-    local_supported_from: Share = 0.75
-    local_unsupported_to: Share = 0.1
-    local_contradicted_from: Share = 0.8
-    local_threads: Annotated[int, Field(ge=1, le=64)] = 1
-    providers: dict[str, ProviderSettings] = Field(default_factory=dict)
-    prices: dict[str, Price] = Field(default_factory=dict)
-    programs_folder: str = ""
+    max_retries: Annotated[int, Field(ge=0, le=5)] = CALLS(
+        2, "REQ-CRITIC-032", "How often a call is tried again when the server is busy, fails or answers out of form."
+    )
+    retry_base_s: Annotated[float, Field(gt=0, le=60)] = CALLS(
+        0.5,
+        "REQ-CRITIC-032",
+        "Seconds to wait before the first retry, twice that before the second, up to half less at random.",
+    )
+    retry_cap_s: Annotated[float, Field(gt=0, le=600)] = CALLS(
+        8.0, "REQ-CRITIC-032", "The longest such wait. A server that asks for a longer one gets it."
+    )
+    claims_batch: Annotated[int, Field(ge=1, le=50)] = CALLS(
+        8, "DRAFT-CRITIQUE-CACHE", "How many claims are checked in one call."
+    )
+    providers: dict[str, ProviderSettings] = CALLS(
+        {},
+        "REQ-CRITIC-SEC-002",
+        "Servers of your own, and other addresses for known ones: tables of the configuration file.",
+    )
+    prices: dict[str, Price] = CALLS(
+        {},
+        "a cost is reported only where prices are known",
+        "Prices of your own in US dollars a million tokens: tables of the configuration file.",
+    )
+    programs_folder: str = CALLS(
+        "", "REQ-CRITIC-007", "The folder of compiled critics; empty: programs in your data folder."
+    )
 
-    # citations
-    citation_mode: Literal["standard", "literal"] = "standard"
-    invalid_citation_penalty: Share = 0.5
-    uncited_claim_penalty: Share = 0.9
+    local_supported_from: Share = LOCAL(
+        0.75,
+        "a confirmation must be safe: above the 0.5 that such models were trained to decide at",
+        "A claim is supported from this probability on that a passage supports it.",
+    )
+    local_unsupported_to: Share = LOCAL(
+        0.1,
+        "an accusation must be right: below the 0.5 that such models were trained to decide at",
+        "A claim is unsupported where no passage supports it with more than this probability.",
+    )
+    local_contradicted_from: Share = LOCAL(
+        0.8,
+        "an accusation must be right: above the 0.5 that such models were trained to decide at",
+        "A claim is contradicted from this probability on; only models that tell contradictions apart.",
+    )
+    local_threads: Annotated[int, Field(ge=1, le=64)] = LOCAL(
+        1,
+        "one by default, so that other work goes on",
+        "Processor threads for the model; audits in several processes use as many each.",
+    )
 
-    # scores
-    hallucination_faithfulness_cap: Share = 0.4
-    uncited_faithfulness_cap: Share = 0.5
-    uncited_cap_from: Annotated[int, Field(ge=1)] = 5
-    many_uncited_faithfulness_cap: Share = 0.3
-    many_uncited_cap_from: Annotated[int, Field(ge=1)] = 10
-    faithfulness_weight: Share = 0.35
-    relevance_weight: Share = 0.25
-    completeness_weight: Share = 0.25
-    reasoning_weight: Share = 0.15
-    evaluate: Literal["every", "final", "never"] = "every"
+    citation_mode: Literal["standard", "literal"] = CITATIONS(
+        "standard",
+        "MASIS-CRITIC-LITERAL",
+        "standard also reads ranges, names and links; literal takes ids only as they are written.",
+    )
+    invalid_citation_penalty: Share = CITATIONS(
+        0.5, "MASIS-CRITIC-P3", "Confidence is multiplied by this where a reference names no evidence."
+    )
+    uncited_claim_penalty: Share = CITATIONS(
+        0.9, "MASIS-CRITIC-P4", "Confidence is multiplied by this where a sentence that asserts cites nothing."
+    )
 
-    # the loop
-    max_iterations: Annotated[int, Field(ge=1, le=5)] = 3
-    min_iterations: Annotated[int, Field(ge=1, le=5)] = 1
-    improvement_threshold: Share = 0.05
-    call_deadline_s: Seconds = 15.0
-    iteration_deadline_s: Seconds = 35.0
-    loop_deadline_s: Seconds = 90.0
-    judge_samples: Annotated[int, Field(ge=1, le=9)] = 1
-    sample_temperature: Annotated[float, Field(ge=0, le=2)] = 0.7
-    output_validator: Annotated[str, Field(min_length=1, max_length=100)] = "pydantic"
-    log_texts: bool = False
-    log_format: Literal["text", "json"] = "text"
-    telemetry: Literal["off", "otlp", "console"] = "off"
-    telemetry_texts: bool = False
+    strictness: Literal["lenient", "moderate", "strict"] = CLAIMS(
+        "moderate",
+        "DRAFT-CRITIQUE-CONFIG",
+        "lenient reports serious issues only, moderate leaves out minor ones, strict reports all.",
+    )
+    check_factual: bool = CLAIMS(
+        True, "DRAFT-CRITIQUE-CONFIG", "Whether claims that the evidence does not support become issues."
+    )
+    check_completeness: bool = CLAIMS(
+        True,
+        "DRAFT-CRITIQUE-CONFIG",
+        "Whether what is asked for and in the evidence, but not in the answer, is an issue.",
+    )
+    check_contradictions: bool = CLAIMS(
+        True, "DRAFT-CRITIQUE-CONFIG", "Whether claims that the evidence contradicts become issues."
+    )
 
-    # claims and drafts
-    strictness: Literal["lenient", "moderate", "strict"] = "moderate"
-    check_factual: bool = True
-    check_completeness: bool = True
-    check_contradictions: bool = True
-    draft_critique: bool = True
-    draft_auto_revise: bool = False
-    draft_max_revisions: Annotated[int, Field(ge=1, le=4)] = 1
-    draft_min_length: Annotated[int, Field(ge=0)] = 50
+    draft_critique: bool = DRAFTS(True, "DRAFT-CRITIQUE-CONFIG", "Whether a pipeline has its drafts checked at all.")
+    draft_auto_revise: bool = DRAFTS(False, "DRAFT-CRITIQUE-CONFIG", "Whether a draft with issues is revised at once.")
+    draft_max_revisions: Annotated[int, Field(ge=1, le=4)] = DRAFTS(
+        1, "DRAFT-CRITIQUE-CONFIG", "How many revisions of one draft are made at most; each is checked again."
+    )
+    draft_min_length: Annotated[int, Field(ge=0)] = DRAFTS(
+        50, "DRAFT-CRITIQUE-CONFIG", "Drafts with fewer characters than this go through a pipeline unchecked."
+    )
 
-    # screening
-    screening_graders: str = OFFLINE
-    screening_retrieve: Annotated[int, Field(ge=1, le=1000)] = 20
-    screening_max_rounds: Annotated[int, Field(ge=1, le=100)] = 4
-    screening_least_rounds: Annotated[int, Field(ge=1, le=100)] = 1
-    screening_required_first: Share = 0.70
-    screening_required_step: Share = 0.05
-    screening_required_least: Share = 0.55
-    screening_keep_share: Share = 0.60
-    screening_discard_share: Share = 0.50
-    screening_memory: bool = False
-    screening_memory_bound: Annotated[float, Field(ge=0, le=0.1)] = 0.05
-    screening_criteria: Annotated[str, Field(max_length=10_000)] = ""
-    screening_concepts: Annotated[str, Field(max_length=10_000)] = ""
-    screening_pubmed_email: str = ""
-    screening_pubmed_address: str = "https://eutils.ncbi.nlm.nih.gov/entrez/eutils"
+    hallucination_faithfulness_cap: Share = SCORES(
+        0.4, "MASIS-EVAL-P5", "Faithfulness is at most this where a reference or a statement is fabricated."
+    )
+    uncited_faithfulness_cap: Share = SCORES(
+        0.5, "MASIS-EVAL-P5", "Faithfulness is at most this with several uncited sentences."
+    )
+    uncited_cap_from: Annotated[int, Field(ge=1)] = SCORES(
+        5, "MASIS-EVAL-P5", "How many uncited sentences are several."
+    )
+    many_uncited_faithfulness_cap: Share = SCORES(
+        0.3, "MASIS-EVAL-P5", "Faithfulness is at most this with many uncited sentences."
+    )
+    many_uncited_cap_from: Annotated[int, Field(ge=1)] = SCORES(
+        10, "MASIS-EVAL-P5", "How many uncited sentences are many."
+    )
+    faithfulness_weight: Share = SCORES(
+        0.35, "MASIS-EVAL-WEIGHTS", "Weight of faithfulness: the answer says only what the evidence supports."
+    )
+    relevance_weight: Share = SCORES(0.25, "MASIS-EVAL-WEIGHTS", "Weight of relevance: it answers the question.")
+    completeness_weight: Share = SCORES(
+        0.25, "MASIS-EVAL-WEIGHTS", "Weight of completeness: it uses what the evidence offers."
+    )
+    reasoning_weight: Share = SCORES(0.15, "MASIS-EVAL-WEIGHTS", "Weight of reasoning: its steps hold together.")
+    evaluate: Literal["every", "final", "never"] = SCORES(
+        "every", "MASIS-EVAL-ROUTING", "every: each iteration is scored; final: only the last one; never: none."
+    )
 
-    # who looks
-    review_threshold: Share = 0.7
-    review_quality: Share = 0.7
-    review_disagreement: Share = 0.5
-    review_uncited_answers: bool = True
-    max_judge_spread: Share = 0.2
-    review_revised: bool = True
-    spot_check_share: Share = 0.05
-    spot_check_seed: int = 0
+    max_iterations: Annotated[int, Field(ge=1, le=5)] = LOOP(
+        3, "REQ-CRITIC-016", "How many versions of the answer are audited at most, the first included."
+    )
+    min_iterations: Annotated[int, Field(ge=1, le=5)] = LOOP(
+        1,
+        "REQ-CRITIC-017",
+        "How many versions are audited at least, unless the reviser changes nothing: 2 revises once also where "
+        "no serious issue is left.",
+    )
+    output_validator: Annotated[str, Field(min_length=1, max_length=100)] = LOOP(
+        "pydantic",
+        "REQ-CRITIC-028",
+        "What an improved answer must pass before it is audited: pydantic, or baml, which also repairs "
+        "replies out of form.",
+    )
+    improvement_threshold: Share = LOOP(
+        0.05, "REQ-CRITIC-017", "It stops when a revision raises quality by less than this."
+    )
+    call_deadline_s: Seconds = LOOP(
+        15.0, "REQ-CRITIC-NFR-001, REQ-CRITIC-NFR-002", "Seconds that one call to a model may take, over all its tries."
+    )
+    iteration_deadline_s: Seconds = LOOP(
+        35.0, "REQ-CRITIC-NFR-003", "Seconds that one iteration may take, its revision included."
+    )
+    loop_deadline_s: Seconds = LOOP(
+        90.0, "REQ-CRITIC-NFR-004", "Seconds that a whole run may take; what is finished by then is the result."
+    )
+    judge_samples: Annotated[int, Field(ge=1, le=9)] = LOOP(
+        1,
+        "judges that sample vary, and their spread shows how much",
+        "How often critic and evaluator, where they are models, judge each answer.",
+    )
+    sample_temperature: Annotated[float, Field(ge=0, le=2)] = LOOP(
+        0.7,
+        "judges that sample vary, and their spread shows how much",
+        "The temperature of critic and evaluator when they judge more than once.",
+    )
 
-    # retention: REQ-CRITIC-COMP-002, REQ-CRITIC-SEC-004
-    retention_days: Annotated[int, Field(ge=0, le=36_500)] = 30
-    retention_auto: bool = False
+    screening_graders: str = SCREENING(
+        OFFLINE, "AESOP-CONSENSUS", "Who grades an abstract: “offline”, a model, or several with commas between them."
+    )
+    screening_retrieve: Annotated[int, Field(ge=1, le=1000)] = SCREENING(
+        20, "AESOP-ROUNDS", "How many abstracts a round takes from each source."
+    )
+    screening_max_rounds: Annotated[int, Field(ge=1, le=100)] = SCREENING(
+        4, "AESOP-DECAY", "After how many rounds the evidence is called insufficient."
+    )
+    screening_least_rounds: Annotated[int, Field(ge=1, le=100)] = SCREENING(
+        1,
+        "one that is searched further makes another round though an earlier one sufficed",
+        "How many rounds of a screening there are at least, however good the first ones are.",
+    )
+    screening_required_first: Share = SCREENING(
+        0.70, "AESOP-DECAY", "Average quality that the kept abstracts of the first round must reach."
+    )
+    screening_required_step: Share = SCREENING(
+        0.05, "AESOP-DECAY", "By how much the required average falls with each further round."
+    )
+    screening_required_least: Share = SCREENING(0.55, "AESOP-DECAY", "The lowest required average of any round.")
+    screening_keep_share: Share = SCREENING(
+        0.60, "AESOP-CONSENSUS", "The share of abstracts to keep from which the evidence can be sufficient."
+    )
+    screening_discard_share: Share = SCREENING(
+        0.50, "AESOP-CONSENSUS", "The share to discard from which more is retrieved in any case."
+    )
+    screening_memory: bool = SCREENING(
+        False, "AESOP-MEMORY", "Whether what was accepted before may move the required average a little."
+    )
+    screening_memory_bound: Annotated[float, Field(ge=0, le=0.1)] = SCREENING(
+        0.05, "what was learned must not run away with the threshold", "The most by which memory moves it, up or down."
+    )
+    screening_criteria: Annotated[str, Field(max_length=10_000)] = SCREENING(
+        "",
+        "shown with the result, and offered as reasons to people; no machine judges by them",
+        "Criteria of the team, a line each: 'include: adults', 'exclude: no control group'.",
+    )
+    screening_concepts: Annotated[str, Field(max_length=10_000)] = SCREENING(
+        "",
+        "they take the place of what is read of the question; for one screening, not for a workbench",
+        "Concepts of the question, a line each: 'population: adults', 'outcome: death = mortality, stroke'.",
+    )
+    screening_pubmed_email: str = SCREENING(
+        "",
+        "PubMed asks who searches",
+        "The e-mail address PubMed may write to about searches made here; it asks for one.",
+    )
+    screening_pubmed_address: str = SCREENING(
+        "https://eutils.ncbi.nlm.nih.gov/entrez/eutils",
+        "for a mirror, or a server of a test",
+        "Where PubMed's E-utilities are reached.",
+    )
 
-    # backups that masis serve makes
-    backup_folder: str = ""
-    backup_hours: Annotated[int, Field(ge=1, le=8760)] = 24
-    backup_keep: Annotated[int, Field(ge=1, le=1000)] = 14
+    review_threshold: Share = REVIEW(
+        0.7,
+        "a run of low confidence needs review",
+        "A run needs review where confidence in the chosen answer is under this.",
+    )
+    review_quality: Share = REVIEW(
+        0.7,
+        "docs/acceptance.md says what needs review",
+        "A run needs review where the quality score of the chosen answer is under this.",
+    )
+    review_disagreement: Share = REVIEW(
+        0.5,
+        "chosen on development data: docs/acceptance.md",
+        "A run needs review where citation engine, critic and evaluator are further apart than this.",
+    )
+    review_uncited_answers: bool = REVIEW(
+        True, "docs/acceptance.md says what needs review", "Whether every answer that cites nothing needs review."
+    )
+    max_judge_spread: Share = REVIEW(
+        0.2,
+        "where judges disagree, a person decides",
+        "A run needs review where the samples of a judge lie further apart than this.",
+    )
+    review_revised: bool = REVIEW(
+        True,
+        "a revision is a model's text until a person has read it",
+        "Whether every answer that the loop has revised needs review.",
+    )
+    spot_check_share: Share = REVIEW(
+        0.05,
+        "so that the miss rate can be estimated",
+        "The share of runs that need no review and go to the queue all the same.",
+    )
+    spot_check_seed: int = REVIEW(
+        0, "so that the draw can be repeated", "The seed of those spot checks: the same seed draws the same cases."
+    )
+
+    retention_days: Annotated[int, Field(ge=0, le=36_500)] = RETENTION(
+        30, "REQ-CRITIC-COMP-002", "After how many days masis purge removes audits nobody has decided on; 0: never."
+    )
+    retention_auto: bool = RETENTION(
+        False,
+        "nothing is removed unless somebody asked for it",
+        "Whether masis serve does so by itself, when it starts and once a day.",
+    )
+
+    backup_folder: str = BACKUP(
+        "",
+        "a backup that nobody asked for would fill somebody's disk",
+        "The folder in which masis serve makes backups by itself; empty: none.",
+    )
+    backup_hours: Annotated[int, Field(ge=1, le=8760)] = BACKUP(
+        24, "what is lost at worst is what was done since", "After how many hours the next backup is made."
+    )
+    backup_keep: Annotated[int, Field(ge=1, le=1000)] = BACKUP(
+        14, "two weeks of a backup a day", "How many backups stay in the folder; older ones are removed."
+    )
+
+    log_texts: bool = LOG(
+        False, "REQ-CRITIC-SEC-003", "Whether the log at DEBUG may hold whole answers, critiques and revisions."
+    )
+    log_format: Literal["text", "json"] = LOG(
+        "text", "REQ-CRITIC-OBS-001", "text writes lines for people, json one object a line for machines."
+    )
+    telemetry: Literal["off", "otlp", "console"] = LOG(
+        "off",
+        "REQ-CRITIC-OBS-001",
+        "off sends nothing, otlp sends spans and metrics to a collector, console prints them.",
+    )
+    telemetry_texts: bool = LOG(False, "REQ-CRITIC-SEC-003", "Whether spans may hold questions, answers and evidence.")
 
     if not TYPE_CHECKING:  # type checkers know the fields from the class
 
@@ -155,9 +442,9 @@ class Settings(Record):
         """Reject a wrong name with the nearest right one, in Python too."""
         for name in data if isinstance(data, Mapping) else ():
             if name not in cls.model_fields:
-                near = difflib.get_close_matches(str(name)[:60], cls.model_fields, n=1)
-                hint = f" Did you mean '{near[0]}'?" if near else ""
-                context = {"name": str(name)[:60], "hint": hint}
+                near = nearest(str(name), cls.model_fields)
+                hint = f" Did you mean '{near}'?" if near else ""
+                context = {"name": str(name)[:COMPARED], "hint": hint}
                 raise PydanticCustomError("no_such_setting", "there is no setting '{name}'.{hint}", context)
         return data
 
@@ -179,9 +466,9 @@ class Settings(Record):
         whole = self.model_dump(mode="json", exclude=NOT_OF_SCREENING)
         return {name: value for name, value in whole.items() if name.startswith("screening_")}
 
-    def as_told(self, of_audit: Mapping[str, Any]) -> Settings:
-        """These settings with those of an audit or a screening begun before: what one that is taken up goes on with."""
-        return Settings.model_validate(self.model_dump() | dict(of_audit))
+    def updated(self, values: Mapping[str, Any]) -> Settings:
+        """Return these settings with other values, such as those of an audit that is resumed."""
+        return Settings.model_validate(self.model_dump() | dict(values))
 
 
 NOT_OF_SCREENING = {"screening_pubmed_email", "screening_pubmed_address"}

@@ -1,66 +1,45 @@
-"""Where a value came from, and what was given before it is known to be right."""
+"""Where the value of a setting came from."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from masis.settings.aliases import Name, written
+from masis.settings.fields import Settings
 
 Kind = Literal["default", "file", "environment", "flag"]
-STRENGTH: tuple[Kind, ...] = ("default", "file", "environment", "flag")
 """From the weakest to the strongest."""
 
 
 class Origin(NamedTuple):
-    """Where a setting's value came from: the kind, and the exact place.
+    """Which source has a setting: ``place`` is the file, the variable or the option; empty for a default."""
 
-    ``place`` is the file, the variable or the option; ``line`` is that of the file, where it is known.
-    """
-
-    kind: Kind
+    kind: Kind = "default"
     place: str = ""
-    line: int | None = None
-
-    @property
-    def spot(self) -> str:
-        """``masis.toml:3``, ``MASIS_STRICTNESS``, ``--set strictness``; empty for a default."""
-        return f"{self.place}:{self.line}" if self.line else self.place
-
-    @property
-    def spoken(self) -> str:
-        """``masis.toml, line 3``: the place as errors name it."""
-        return f"{self.place}, line {self.line}" if self.line else self.place
 
 
-class Assignment(NamedTuple):
-    """A setting as one source sets it: ``name`` as written, ``means`` the setting and the keys inside its tables."""
+class Given(NamedTuple):
+    """A value, where it came from, and the name it was written under: ``loop.max_iterations`` in a file."""
 
-    name: Name
-    means: Name
     value: Any
     origin: Origin
+    name: str = ""
 
     @property
     def place(self) -> str:
-        """The place with the name, as errors begin."""
-        return f"{self.origin.spoken}, {written(self.name)}" if self.origin.kind == "file" else self.origin.spoken
+        """How errors begin: ``masis.toml, loop.max_iterations``, ``MASIS_STRICTNESS``, ``--set strictness``."""
+        return ", ".join(filter(None, (self.origin.place, self.name)))
 
 
-class Problem(NamedTuple):
-    """What is wrong with something assignments, in words that name its place."""
+class Loaded(NamedTuple):
+    """Settings with the origin of each value.
 
-    origin: Origin
-    message: str
+    ``origins`` has every setting by its name, and each value inside of a table (``providers.vllm.address``). ``file``
+    is the configuration file that was read, ``warnings`` is what a person should know though nothing is wrong.
+    """
 
-    @property
-    def order(self) -> tuple[int, int]:
-        """The order in which a reader meets them: the file line by line, then the environment, then the flags."""
-        return STRENGTH.index(self.origin.kind), self.origin.line or 0
-
-
-class Read(NamedTuple):
-    """What one source gave: what is understood, what is wrong, and what a person should know."""
-
-    assignments: tuple[Assignment, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    settings: Settings
+    origins: Mapping[str, Origin]
+    file: Path | None = None
     warnings: tuple[str, ...] = ()

@@ -1,4 +1,9 @@
-"""The file, the environment and the flags, each read into values with their places and whatever is wrong with them."""
+"""The sources of settings, put together by pydantic-settings: the file, the environment, the flags.
+
+Each gives its values by the path of the setting they mean, whatever name they were written under. pydantic-settings
+puts values inside of tables in their places, lets stronger sources win key by key, and has pydantic check the result.
+Where a value came from is which source has its key.
+"""
 
 from __future__ import annotations
 
@@ -7,107 +12,171 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from masis.settings.aliases import OTHER_VARIABLES, SPELLINGS, TABLES, TABLES_OF_TABLES, VARIABLES, Name
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+
+from masis.errors import SettingsError
+from masis.settings import errors
 from masis.settings.environment import read_file, toml
-from masis.settings.errors import no_such_setting, no_such_variable, not_a_table
-from masis.settings.origins import Assignment, Origin, Problem, Read
-from masis.settings.ranges import schema_of
+from masis.settings.fields import Settings
+from masis.settings.names import OTHER_VARIABLES, SPELLINGS, TABLES, TABLES_OF_TABLES, Name, variable_of, written
+from masis.settings.origins import Given, Kind, Loaded, Origin
+from masis.settings.ranges import is_number, schema_of
 from masis.settings.secrecy import may_be_a_key
-from masis.settings.toml_positions import key_lines
 
 DEEPEST = 3
 """How deep values lie in tables: providers, the name, the key."""
 
-Found = Assignment | Problem
-"""A value, or what is wrong with it."""
+BETWEEN = "\0"
+"""Parts the names of a path: no variable and no flag can hold it."""
+
+WEIGHTS = ("faithfulness_weight", "relevance_weight", "completeness_weight", "reasoning_weight")
+"""Those of the overall score (MASIS-EVAL-WEIGHTS)."""
+
+ROUNDING = 0.005
+"""How far their sum may be off 1: people round."""
+
+SHOWN = 20
+"""Problems that one error names; more are counted."""
+
+VARIABLES = {variable_of(path): path for path in SPELLINGS}
+"""Every variable that gives a setting, and the name it stands for."""
 
 
-def from_file(file: Path) -> Read:
-    """The settings of a file. Raises SettingsError where it can't be read at all."""
-    text = read_file(file)
-    tree = toml(text, file)
-    lines = key_lines(text)
+class Merged(Settings, BaseSettings):
+    """The settings as pydantic-settings reads them, strongest source first."""
 
-    def origin(name: Name) -> Origin:
-        return Origin("file", str(file), lines.get(name))
+    model_config = SettingsConfigDict(frozen=True, extra="forbid")
 
-    return _sorted(_in_tree(tree, (), origin))
+    def __init__(self, sources: tuple[PydanticBaseSettingsSource, ...]) -> None:
+        BaseSettings.__init__(self, _build_sources=(sources, {}))
 
 
-def from_flags(assignments: Mapping[str, Any], models: Mapping[str, str]) -> Read:
-    """What the command line gave: ``--set KEY=VALUE``, and the model of each role."""
-    return _sorted(_in_flags(assignments, models))
+class Source(EnvSettingsSource):
+    """What one source gives, and what is wrong with the names in it."""
+
+    def __init__(self, kind: Kind) -> None:
+        super().__init__(Merged, case_sensitive=True, env_nested_delimiter=BETWEEN)
+        self.kind = kind
+        self.given: dict[Name, Given] = {}
+        self.env_vars = self._values = dict[str, Any]()
+        self.problems: list[str] = []
+        self.warnings: list[str] = []
+
+    def add(self, path: Name, given: Given) -> None:
+        """Take a value for the setting, or the key inside of a setting's tables, that ``path`` names.
+
+        A whole table is taken key by key; outside of the file it is written as JSON.
+        """
+        path = tuple(part.replace(BETWEEN, "") for part in path)
+        is_json = self.kind != "file" and path[0] in TABLES_OF_TABLES and len(path) < DEEPEST
+        for leaf, value in _leaves(path, _from_json(given.value) if is_json else given.value):
+            one = Given(value, given.origin, ".".join(filter(None, (given.name, written(leaf[len(path) :])))))
+            other = self.given.setdefault(leaf, one)
+            self._values[BETWEEN.join(leaf)] = other.value
+            if other is not one and (other.value != value or type(other.value) is not type(value)):
+                self.problems.append(errors.says_two_things(leaf, other, one))
+
+    def decode_complex_value(self, field_name: str, field: FieldInfo, value: Any) -> Any:
+        """Return a table as it is: what was JSON has been decoded."""
+        return value
 
 
-def from_environment(environment: Mapping[str, str], known: frozenset[Name]) -> Read:
+class TomlFile(Source):
+    """The configuration file. Raises SettingsError where it can't be read at all."""
+
+    def __init__(self, file: Path | None) -> None:
+        super().__init__("file")
+        self._origin = Origin("file", str(file))
+        self._add((), toml(read_file(file), file) if file is not None else {})
+
+    def _add(self, table: Name, tree: Mapping[str, Any]) -> None:
+        for key, value in tree.items():
+            name = (*table, key)
+            if name in SPELLINGS:
+                self.add((SPELLINGS[name],), Given(value, self._origin, written(name)))
+            elif name not in TABLES:
+                self.problems.append(errors.no_such_setting(name, self._origin.place))
+            elif isinstance(value, Mapping):
+                self._add(name, value)
+            else:
+                self.problems.append(errors.not_a_table(written(name), self._origin.place))
+
+
+class Variables(Source):
     """The variables that begin with ``MASIS_``. An empty one counts as not set.
 
-    ``known`` are the tables inside of settings that the file has: ``MASIS_PROVIDERS__MY_SERVER__ADDRESS`` means
-    ``my-server`` where that is one of them.
+    ``MASIS_PROVIDERS__MY_SERVER__ADDRESS`` means ``my-server`` where the file has a table of that name.
     """
-    found: list[Found] = []
-    warnings: list[str] = []
-    for variable, text in environment.items():
-        if not variable.startswith("MASIS_") or variable in OTHER_VARIABLES:
-            continue
-        origin = Origin("environment", variable)
-        name = VARIABLES.get(variable) or _inside(variable, known)
-        if name is None:
-            problem = no_such_variable(variable)
-            if isinstance(problem, Problem):
-                found.append(problem)
+
+    def __init__(self, environment: Mapping[str, str], file: Source) -> None:
+        super().__init__("environment")
+        tables = {(path[0], _as_variable(path[1])): path[1] for path in file.given if len(path) > 1}
+        for variable, text in environment.items():
+            if not variable.startswith("MASIS_") or variable in OTHER_VARIABLES:
+                continue
+            path = VARIABLES.get(variable)
+            path = (SPELLINGS[path],) if path else _inside(variable, tables)
+            if path is None:
+                wrong, message = errors.no_such_variable(variable, VARIABLES)
+                (self.problems if wrong else self.warnings).append(message)
+            elif text.strip():
+                self.add(path, Given(text.strip(), Origin("environment", variable)))
+
+
+class Flags(Source):
+    """What the command line gave: ``--set KEY=VALUE``, and the model of each role."""
+
+    def __init__(self, assignments: Mapping[str, Any], models: Mapping[str, str]) -> None:
+        super().__init__("flag")
+        for role, model in models.items():
+            self.add((role,), Given(model, Origin("flag", "--model")))
+        for key, value in assignments.items():
+            name = _dotted(key)
+            place = "--set" if any(map(may_be_a_key, name)) else f"--set {key}"
+            path = (SPELLINGS[name],) if name in SPELLINGS else name
+            if path[0] in TABLES_OF_TABLES or name in SPELLINGS:
+                self.add(path, Given(value, Origin("flag", place)))
             else:
-                warnings.append(problem)
-        elif text.strip():
-            found += _typed(name, text.strip(), origin)
-    return _sorted(found, warnings)
+                self.problems.append(errors.no_such_setting(name, place))
 
 
-def _sorted(found: Iterator[Found] | list[Found], warnings: list[str] | None = None) -> Read:
-    all_found = list(found)
-    assignments = tuple(each for each in all_found if isinstance(each, Assignment))
-    return Read(assignments, tuple(each for each in all_found if isinstance(each, Problem)), tuple(warnings or ()))
-
-
-def _in_tree(tree: Mapping[str, Any], table: Name, origin: Any) -> Iterator[Found]:
-    for key, value in tree.items():
-        name = (*table, key)
-        place = origin(name)
-        if name in SPELLINGS:
-            yield from _leaves(name, (SPELLINGS[name],), value, origin)
-        elif name not in TABLES:
-            yield no_such_setting(name, place)
-        elif isinstance(value, Mapping):
-            yield from _in_tree(value, name, origin)
-        else:
-            yield not_a_table(name, place)
-
-
-def _leaves(name: Name, means: Name, value: Any, origin: Any) -> Iterator[Assignment]:
-    """The value, or those of each of its tables: a stronger source may change one and leave the others."""
-    if means[0] in TABLES_OF_TABLES and len(means) < DEEPEST and isinstance(value, Mapping) and value:
+def _leaves(path: Name, value: Any) -> Iterator[tuple[Name, Any]]:
+    """Yield what lies in a setting that is a table of tables; of any other, the value."""
+    if path[0] in TABLES_OF_TABLES and len(path) < DEEPEST and isinstance(value, Mapping) and value:
         for key, inside in value.items():
-            yield from _leaves((*name, key), (*means, key), inside, origin)
+            yield from _leaves((*path, key), inside)
     else:
-        yield Assignment(name, means, value, origin(name))
+        yield path, value
 
 
-def _in_flags(assignments: Mapping[str, Any], models: Mapping[str, str]) -> Iterator[Found]:
-    for role, model in models.items():
-        yield Assignment((role,), (role,), model, Origin("flag", "--model"))
-    for key, value in assignments.items():
-        name = _dotted(key)
-        origin = Origin("flag", "--set" if any(map(may_be_a_key, name)) else f"--set {key}")
-        if name in SPELLINGS or name[0] in TABLES_OF_TABLES:
-            yield from _typed(name, value, origin) if isinstance(value, str) else [_assigned(name, value, origin)]
-        else:
-            yield no_such_setting(name, origin)
+def _from_json(value: Any) -> Any:
+    """Return the table that a text means as JSON; any other value as it is, to be refused as a table."""
+    try:
+        decoded = json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        return value
+    return decoded if isinstance(decoded, Mapping) else value
+
+
+def _inside(variable: str, tables: Mapping[tuple[str, str], str]) -> Name | None:
+    """Return the path inside of a table that a variable stands for; None where it names no such table."""
+    table, *parts = variable.removeprefix("MASIS_").split("__")
+    if table.lower() not in TABLES_OF_TABLES or not 1 <= len(parts) <= 2 or not all(parts):
+        return None
+    name = tables.get((table.lower(), parts[0]), parts[0].lower())
+    return (table.lower(), name, *(part.lower() for part in parts[1:]))
+
+
+def _as_variable(name: str) -> str:
+    return re.sub(r"[^A-Z0-9]", "_", name.upper())
 
 
 def _dotted(key: str) -> Name:
-    """``prices."openai:gpt-4o".input`` in its parts."""
+    """Return ``prices."openai:gpt-4o".input`` in its parts."""
     path: list[str] = []
     try:
         tree: Any = tomllib.loads(f"{key} = 0")
@@ -119,37 +188,50 @@ def _dotted(key: str) -> Name:
     return tuple(path) if tree == 0 else (key,)
 
 
-def _inside(variable: str, known: frozenset[Name]) -> Name | None:
-    """The name inside of a table that a variable stands for; None where it names no such table."""
-    table, *parts = variable.removeprefix("MASIS_").split("__")
-    if table.lower() not in TABLES_OF_TABLES or not 1 <= len(parts) <= 2 or not all(parts):
-        return None
-    of_file = {_as_variable(name[1]): name[1] for name in known if name[0] == table.lower()}
-    return (table.lower(), of_file.get(parts[0], parts[0].lower()), *(part.lower() for part in parts[1:]))
-
-
-def _as_variable(name: str) -> str:
-    return re.sub(r"[^A-Z0-9]", "_", name.upper())
-
-
-def _typed(name: Name, text: str, origin: Origin) -> Iterator[Found]:
-    """A text as the value it means: whole tables and lists are JSON; numbers and choices are read later."""
-    means = SPELLINGS.get(name)
-    kind = schema_of((means,)).get("type") if means else None
-    if kind == "array" and not text.startswith("["):
-        yield _assigned(name, [part.strip() for part in text.split(",") if part.strip()], origin)
-    elif kind in ("object", "array"):
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            cure = "A whole table is written as JSON here; single values have names."
-            yield Problem(origin, f"{origin.spoken}: is no JSON. {cure}")
-            return
-        yield from _leaves(name, (str(means),), value, lambda _: origin)
+def merged(sources: tuple[Source, ...], file: Path | None) -> Loaded:
+    """Return the settings that sources give, strongest first. Raises SettingsError naming everything that is wrong."""
+    found: dict[Name, Given] = {}
+    origins = dict.fromkeys(Settings.model_fields, Origin())
+    for source in reversed(sources):
+        for path, given in source.given.items():
+            found[path] = given
+            origins[path[0]] = origins[written(path)] = given.origin
+    wrong = [(given, errors.not_allowed(path, given)) for path, given in found.items() if _of_another_kind(path, given)]
+    try:
+        settings = Merged(sources)
+    except ValidationError as error:
+        wrong += [errors.wrong_value(each, found) for each in error.errors()]
     else:
-        yield _assigned(name, text, origin)
+        wrong += _together(settings, found)
+    problems = []
+    for source in reversed(sources):
+        problems += source.problems
+        problems += dict.fromkeys(message for given, message in wrong if given.origin.kind == source.kind)
+    if problems:
+        more = [f"and {len(problems) - SHOWN} more."] if len(problems) > SHOWN else []
+        raise SettingsError("\n".join([*problems[:SHOWN], *more])) from None  # pydantic's own error repeats values
+    warnings = tuple(warning for source in sources for warning in source.warnings)
+    return Loaded(Settings.model_construct(settings.model_fields_set, **dict(settings)), origins, file, warnings)
 
 
-def _assigned(name: Name, value: Any, origin: Origin) -> Assignment:
-    means = SPELLINGS.get(name)
-    return Assignment(name, (means,) if means else name, value, origin)
+def _of_another_kind(path: Name, given: Given) -> bool:
+    """Return whether a value is of a kind that pydantic would convert into the right one: true into 1.
+
+    A file has kinds of its own, so that a number in quotes there is a slip; the environment and flags have text alone.
+    """
+    schema = schema_of(path)
+    if isinstance(given.value, bool):
+        return is_number(schema)
+    of_text = isinstance(given.value, str) and is_number(schema)
+    return given.origin.kind == "file" and (of_text or schema.get("type") == "boolean")
+
+
+def _together(settings: Settings, found: Mapping[Name, Given]) -> Iterator[tuple[Given, str]]:
+    """Yield what is right by itself and wrong together: the weights of a mean add up to 1."""
+    weights = {name: getattr(settings, name) for name in WEIGHTS}
+    given = [found[name,] for name in WEIGHTS if (name,) in found]
+    if given and abs(sum(weights.values()) - 1) > ROUNDING:
+        last = max(given, key=lambda each: get_args(Kind).index(each.origin.kind))
+        listed = ", ".join(f"{name} {weight:g}" for name, weight in weights.items())
+        message = f"the weights of the overall score add up to {sum(weights.values()):g}, not to 1 ({listed})."
+        yield last, f"{last.place}: {message}"

@@ -24,26 +24,11 @@ from masis.schema.review import SignatureCheck
 from masis.store.audits.cases import Cases, EvidenceOfCases
 from masis.store.audits.executions import Executions
 from masis.store.audits.inbox import Inbox
-from masis.store.audits.metrics import (
-    Distribution,
-    Measure,
-    MeasuredRun,
-    MeasuredRuns,
-    MeasureFilter,
-    Measures,
-    Period,
-    Pick,
-    Rate,
-    Rates,
-)
+from masis.store.audits.metrics import MeasureFilter, Measures, Pick
 from masis.store.audits.runs import Runs
 from masis.store.core import signatures
-from masis.store.core.archive import export, restore
-from masis.store.core.archive.records import StoreRecord
-from masis.store.core.archive.restore import Restoring
 from masis.store.core.connections import Database, Unguarded, explained_errors, open_database
 from masis.store.core.health import Tried, check, try_writing
-from masis.store.core.migrations import Listener, Upgrade
 from masis.store.core.process_owner import Owner, this_process
 from masis.store.core.signatures import Signed
 from masis.store.records import (
@@ -62,17 +47,17 @@ from masis.store.records import (
     StoreCheck,
 )
 from masis.store.retention import shrinking
-from masis.store.retention.redaction import CaseRedaction, Redactions
+from masis.store.retention.redaction import Redactions
 from masis.store.retention.removal import Purges, Retention
-from masis.store.reviews.dataset_versions import ComparedMember, Datasets, Member, pinned
+from masis.store.reviews.dataset_versions import Datasets, Difference, Member
 from masis.store.reviews.decisions import Decisions
 from masis.store.reviews.drafts import Drafts
-from masis.store.reviews.outcomes import ALL_PARTS, CaseOutcome, JudgedRun, Judgement, Outcomes, Parts
+from masis.store.reviews.outcomes import CaseOutcome, Judgement, Outcomes, ReadCheck, Words
 from masis.store.reviews.team import Team
 from masis.store.screening.acceptance_memory import Acceptances, RememberedGrades
 from masis.store.screening.corpora import Corpora, CorpusImport, CorpusRetriever, CorpusSummary
-from masis.store.screening.log import ScreeningLog, ScreeningLogFilter, ScreeningLogPage
-from masis.store.screening.screenings import ScreeningProgress, Screenings, ScreeningSummary
+from masis.store.screening.log import ScreeningLog, ScreeningLogFilter
+from masis.store.screening.screenings import Screenings, ScreeningSummary
 
 
 class Store:
@@ -101,18 +86,16 @@ class Store:
         *,
         now: Callable[[], str] = utc_now,
         unguarded: Unguarded = "refuse",
-        on_upgrade: Listener | None = None,
         log_key: bytes | None = None,
     ) -> Self:
         """Open a database, creating or migrating it; runs and screenings whose process is gone become
         interrupted.
 
         ``unguarded`` says what to do where the log has lost a guard: refuse (UnguardedLog), open all the same (to look
-        what was altered), or rearm. ``on_upgrade`` hears how far the upgrade of an older database has come. With
-        ``log_key`` entries of the logs are signed as they are appended. Raises NotADatabase, NewerDatabase and
-        StoreError too.
+        what was altered), or rearm. With ``log_key`` entries of the logs are signed as they are appended. Raises
+        NotADatabase, NewerDatabase, OtherSchema and StoreError too.
         """
-        opened = open_database(Path(path), now=now, unguarded=unguarded, on_upgrade=on_upgrade, log_key=log_key)
+        opened = open_database(Path(path), now=now, unguarded=unguarded, log_key=log_key)
         store = cls(opened)
         with explained_errors(store.path):
             store.runs.mark_lost()
@@ -129,18 +112,6 @@ class Store:
         """Several writes as one: all of them are stored, or none."""
         with self.database.transaction():
             yield
-
-    def read_out(self) -> Iterator[StoreRecord]:
-        """Everything the store holds, as records, of one moment."""
-        return export.read_out(self.database)
-
-    @contextlib.contextmanager
-    def restoring(self) -> Iterator[Restoring]:
-        """Put records into this store, which must be empty: all of them or, if it fails, none. Raises StoreError."""
-        with self.database.transaction() as connection:
-            restore.assert_empty(connection, self.database)
-            yield (restoring := Restoring(connection))
-            restoring.finish()
 
     def check(self) -> StoreCheck:
         """Whether file, schema, guards and log are in order. Raises StoreError where the file can't even be read."""
@@ -186,50 +157,36 @@ class Store:
 
 
 __all__ = [
-    "ALL_PARTS",
     "Added",
     "CaseFilter",
     "CaseOutcome",
     "CasePage",
-    "CaseRedaction",
     "CaseSummary",
-    "ComparedMember",
     "CorpusImport",
     "CorpusRetriever",
     "CorpusSummary",
     "DatasetVersion",
     "DecisionFilter",
     "DecisionPage",
-    "Distribution",
+    "Difference",
     "Facets",
-    "JudgedRun",
     "Judgement",
     "LogHead",
     "LostFromDataset",
-    "Measure",
     "MeasureFilter",
-    "MeasuredRun",
-    "MeasuredRuns",
-    "Measures",
     "Member",
     "Owner",
-    "Parts",
-    "Period",
     "Pick",
-    "Rate",
-    "Rates",
+    "ReadCheck",
     "RunProgress",
     "RunSummary",
     "ScreeningLogFilter",
-    "ScreeningLogPage",
-    "ScreeningProgress",
     "ScreeningSummary",
     "Signed",
     "Store",
     "StoreCheck",
     "Unguarded",
-    "Upgrade",
-    "pinned",
+    "Words",
     "this_process",
     "utc_now",
 ]

@@ -9,7 +9,6 @@ from pydantic import Field
 from masis.errors import CaseConflict
 from masis.schema.audit import Draft
 from masis.schema.base import Record, Share
-from masis.schema.old_words import ReadAsToday
 from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry, Verdict
 from masis.schema.run import Iteration, ReviewTier, StepsDone, TerminationReason
 from masis.schema.team import MachineShown
@@ -38,7 +37,7 @@ class CaseFilter(Record):
 
     text: str = ""
     states: tuple[CaseState, ...] = ()
-    flags: tuple[Annotated[str, ReadAsToday], ...] = ()
+    flags: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
     tiers: tuple[ReviewTier, ...] = ()
     fields: tuple[str, ...] = ()
@@ -53,7 +52,7 @@ class CaseFilter(Record):
     quality_to: Share | None = None
     confidence_from: Share | None = None
     confidence_to: Share | None = None
-    order: Annotated[QueueOrder, ReadAsToday] = "risk"
+    order: QueueOrder = "risk"
     seed: int = 0
     page: int = Field(default=1, ge=1)
     size: PageSize = 50
@@ -90,16 +89,10 @@ class CaseSummary(Record):
 
 
 class CasePage(Record):
-    """One page of cases, and how many there are in all.
-
-    Where there are ``more``, counting stopped at ``total``. Unless ``sorted_all``, only the first ``total`` cases found
-    were put into the order that was asked for.
-    """
+    """One page of cases, and how many there are in all."""
 
     rows: tuple[CaseSummary, ...]
     total: int
-    more: bool = False
-    sorted_all: bool = True
 
 
 class Facets(Record):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from masis.audit import claims, critique
+from masis.audit.assertions import citations_by_sentence, sentence_claim
+from masis.audit.citations import audit_citations
 from masis.audit.context import AuditContext
 from masis.audit.critique import CritiqueJudgement
 from masis.schema.audit import CitationAudit, Claim, ClaimCheck, Critique, Issue, JudgedBy
-from masis.schema.case import Evidence, Severity
+from masis.schema.case import Case, Evidence, Severity
 from masis.schema.run import Iteration
 
 JUDGED_BY = JudgedBy(model="test", version="1")
@@ -16,6 +18,14 @@ EVIDENCE = (
     Evidence(id="chunk_1", text="The bridge is 120 metres long."),
     Evidence(id="chunk_2", text="It opened in 1931."),
 )
+
+
+def case(
+    answer: str = "The bridge is 120 metres long [chunk_1].", chunk: str = EVIDENCE[0].text, **changes: Any
+) -> Case:
+    """An answer and the one chunk that bears it out."""
+    values = {"id": "bridge", "query": "How long is the bridge?", "answer": answer}
+    return Case.model_validate(values | {"evidence": [{"id": "chunk_1", "text": chunk}]} | changes)
 
 
 def citations(invalid: int = 0, uncited: int = 0, *, cites: bool = True, factor: float | None = None) -> CitationAudit:
@@ -111,3 +121,14 @@ def context(**changes: Any) -> AuditContext:
         "iteration_number": 1,
     }
     return AuditContext(**(values | changes))
+
+
+def claimed(answer: str, verdict: str = "supported", **changes: Any) -> Iteration:
+    """An iteration of this answer, each sentence of it a claim with this verdict."""
+    audit = audit_citations(answer, EVIDENCE)
+    inside = citations_by_sentence(audit)
+    checks = tuple(
+        check(verdict, claim=sentence_claim(number, sentence, inside[number]))
+        for number, sentence in enumerate(audit.sentences)
+    )
+    return iteration(answer=answer, claims=checks, citation_audit=audit, **changes)

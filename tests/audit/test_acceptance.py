@@ -17,6 +17,7 @@ from masis.schema.base import Unscored
 from masis.schema.case import Case, ClaimVerdict, Evidence
 from masis.schema.run import MUST_LOOK, CheckName, ReviewCode, Run
 from masis.settings import Settings
+from tests.audit import factories
 from tests.audit.factories import EVIDENCE, check, citations, issue, iteration, verdict
 from tests.scripted import ContentVerifier, ScriptedCritic, ScriptedEvaluator, ScriptedReviser, roles, ticking
 
@@ -145,14 +146,6 @@ def test_every_reason_has_a_tier_and_what_is_only_uncertain_accuses_nobody() -> 
     assert assessed(claims=(check("unsupported", 0.1),)).reasons[0].tier == "must_look"
 
 
-def test_a_run_of_the_first_rule_is_stored_as_it_was() -> None:
-    run = audited(roles())
-    old = run.model_copy(update={"acceptance": None})
-    assert "acceptance" not in old.model_dump()
-    assert "acceptance" not in old.model_dump_json()
-    assert Run.model_validate_json(run.model_dump_json()) == run
-
-
 def test_spot_checks_are_drawn_by_seed_in_the_share_asked_for() -> None:
     drawn = [acceptance.drawn_for_spot_check(f"case-{n}", SETTINGS) for n in range(4000)]
     assert 0.03 < sum(drawn) / len(drawn) < 0.07
@@ -161,13 +154,9 @@ def test_spot_checks_are_drawn_by_seed_in_the_share_asked_for() -> None:
     assert not any(acceptance.drawn_for_spot_check(f"case-{n}", Settings(spot_check_share=0)) for n in range(100))
 
 
-CASE = Case.model_validate(
-    {
-        "id": "bridge",
-        "query": "How long is the bridge?",
-        "answer": "The bridge is 120 metres long [chunk_1]. It opened in 1931 [chunk_1].",
-        "evidence": [{"id": "chunk_1", "text": "The bridge is 120 metres long. It opened in 1931."}],
-    }
+CASE = factories.case(
+    "The bridge is 120 metres long [chunk_1]. It opened in 1931 [chunk_1].",
+    "The bridge is 120 metres long. It opened in 1931.",
 )
 
 
@@ -223,7 +212,7 @@ verdicts = st.lists(st.sampled_from(get_args(ClaimVerdict)), min_size=1, max_siz
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(
     critiques,
     evaluations | st.just(Unscored(reason="cut off")),

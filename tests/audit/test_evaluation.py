@@ -1,17 +1,21 @@
-"""The rules in code around the judge."""
+"""The rules in code around the critic and the judge."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from masis.audit import evaluation
+from masis.audit import critique, evaluation
 from masis.audit.evaluation import EvaluationJudgement
+from masis.audit.scores import capped, multiplied, normalised
 from masis.schema.audit import CitationAudit, Evaluation
 from masis.schema.base import Unscored
 from masis.settings import Settings
-from tests.audit.factories import JUDGED_BY, citations, verdict
+from tests.audit.factories import JUDGED_BY, citations, issue, judgement, verdict
 
 GENEROUS = EvaluationJudgement(0.95, 0.95, 0.95, 0.95, 0.95)
 
@@ -82,3 +86,115 @@ def test_a_clamp_that_fired_is_on_the_record() -> None:
     assert scores["faithfulness"].raw == 0.95
     assert [rule.rule for rule in scores["faithfulness"].rules] == ["hallucination_cap"]
     assert [rule.rule for rule in scores["overall_score"].rules] == ["weighted_mean"]
+
+
+@pytest.mark.spec("MASIS-CRITIC-P5", "MASIS-EVAL-P6")
+@pytest.mark.parametrize(("given_value", "kept"), [(0.85, 0.85), (85, 0.85), (1, 1.0), (0, 0.0), (100, 1.0)])
+def test_both_scales_mean_the_same(given_value: float, kept: float) -> None:
+    assert normalised("confidence", given_value).value == pytest.approx(kept)
+
+
+@pytest.mark.spec("MASIS-CRITIC-P5", "REQ-CRITIC-022")
+@pytest.mark.parametrize(("given_value", "kept"), [(-1, 0.0), (250, 1.0), (7.26e9, 1.0), (1.5, 0.015)])
+def test_what_is_out_of_range_is_clamped_after_percentages_are_read(given_value: float, kept: float) -> None:
+    assert normalised("confidence", given_value).value == pytest.approx(kept)
+
+
+@pytest.mark.parametrize("nonsense", [None, "high", math.nan, math.inf, -math.inf, 10**400, True, [], {}])
+def test_what_is_no_finite_number_is_unscored_and_never_zero(nonsense: object) -> None:
+    score = normalised("confidence", nonsense)
+    assert score.value is None
+    assert score.raw is None
+
+
+def test_every_rule_that_changed_a_score_is_recorded() -> None:
+    score = capped(normalised("faithfulness", 95), 0.4, rule="hallucination_cap", why="fabricated reference")
+    assert [(rule.rule, rule.before, rule.after) for rule in score.rules] == [
+        ("percentage", 95, 0.95),
+        ("hallucination_cap", 0.95, 0.4),
+    ]
+    assert score.raw == 95
+
+
+def test_a_cap_above_the_score_leaves_no_trace() -> None:
+    assert capped(normalised("faithfulness", 0.2), 0.4, rule="cap", why="").rules == ()
+
+
+def test_an_unscored_score_stays_unscored_whatever_follows() -> None:
+    score = normalised("confidence", "high")
+    assert capped(multiplied(score, 0.5, rule="penalty", why=""), 0.4, rule="cap", why="").value is None
+
+
+@given(st.floats(allow_nan=True, allow_infinity=True) | st.integers())
+def test_a_score_is_within_0_and_1_or_absent(number: float) -> None:
+    value = normalised("x", number).value
+    assert value is None or 0.0 <= value <= 1.0
+
+
+@pytest.mark.spec("MASIS-CRITIC-P3", "MASIS-CRITIC-P6")
+def test_a_fabricated_reference_forces_hallucination_and_retry_and_halves_confidence() -> None:
+    found = verdict(citations(invalid=1), confidence=0.8)
+    assert found.hallucination_detected
+    assert found.needs_retry
+    assert found.confidence == pytest.approx(0.4)
+
+
+@pytest.mark.spec("MASIS-CRITIC-P4", "MASIS-CRITIC-P6")
+def test_uncited_sentences_take_a_tenth_and_force_nothing() -> None:
+    found = verdict(citations(uncited=3), confidence=0.8)
+    assert not found.hallucination_detected
+    assert not found.needs_retry
+    assert found.confidence == pytest.approx(0.72)
+
+
+@pytest.mark.spec("MASIS-CRITIC-P4")
+def test_uncited_sentences_cost_nothing_where_the_answer_cites_nothing_at_all() -> None:
+    assert verdict(citations(uncited=3, cites=False), confidence=0.8).confidence == pytest.approx(0.8)
+
+
+@pytest.mark.spec("MASIS-CRITIC-P6")
+def test_both_penalties_multiply() -> None:
+    assert verdict(citations(invalid=2, uncited=3), confidence=1.0).confidence == pytest.approx(0.45)
+
+
+@pytest.mark.spec("MASIS-CRITIC-P5")
+def test_confidence_on_the_percent_scale_is_read_before_the_penalty() -> None:
+    assert verdict(citations(invalid=1), confidence=85).confidence == pytest.approx(0.425)
+
+
+def test_the_critics_own_alarm_stands_where_the_citations_are_clean() -> None:
+    found = verdict(citations(), hallucination_detected=True, needs_retry=True)
+    assert found.hallucination_detected
+    assert found.needs_retry
+
+
+@pytest.mark.spec("MASIS-CRITIC-P2")
+def test_a_failed_critic_leaves_what_the_citations_prove_and_no_number() -> None:
+    found = critique.ruled(Unscored(reason="cut off", code="CRITIC-ERR-005"), citations(invalid=1), (), JUDGED_BY)
+    assert found.unscored is not None
+    assert found.hallucination_detected
+    assert (found.confidence, found.overall_quality_score, found.critique_confidence) == (None, None, None)
+
+
+@pytest.mark.spec("REQ-CRITIC-004")
+@pytest.mark.parametrize(("severity", "major"), [("critical", True), ("high", True), ("medium", False), ("low", False)])
+def test_major_issues_are_critical_or_high(severity: str, major: bool) -> None:
+    found = critique.ruled(judgement(), citations(), (issue(severity),), JUDGED_BY)  # type: ignore[arg-type]
+    assert found.has_major_issues is major
+
+
+@pytest.mark.spec("REQ-CRITIC-021")
+def test_citations_lower_the_quality_score_so_that_style_cannot_outweigh_fabricated_ones() -> None:
+    audit = citations(invalid=1)
+    assert critique.quality_score(verdict(audit, overall_quality_score=0.9), audit) == pytest.approx(0.45)
+
+
+def test_an_unscored_quality_stays_unscored() -> None:
+    audit = citations()
+    assert critique.quality_score(verdict(audit, overall_quality_score="good"), audit) is None
+
+
+def test_each_score_says_which_rule_fired_on_it() -> None:
+    scores = {score.name: score for score in verdict(citations(invalid=1), confidence=85).scores}
+    assert [rule.rule for rule in scores["confidence"].rules] == ["percentage", "citation_penalty"]
+    assert scores["confidence"].raw == 85

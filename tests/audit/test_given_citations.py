@@ -137,9 +137,3 @@ def test_a_key_of_the_same_name_and_another_shape_is_kept() -> None:
     case = Case.model_validate(data)
     assert case.to_json_dict() == data
     assert case.given_citations == ()
-
-
-def test_an_audit_without_quotes_is_stored_as_before() -> None:
-    assert "quotes" not in audited().model_dump()
-    with_quote = audited(given("It was opened", "b", "It was opened in 1931."))
-    assert CitationAudit.model_validate_json(with_quote.model_dump_json()) == with_quote

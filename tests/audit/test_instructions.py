@@ -50,9 +50,8 @@ def test_injections_of_many_forms_are_found_and_harmless_imperatives_are_not(whi
     assert len(flagged) <= 0.01 * len(harmless), flagged
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["expertqa_cases", "pubmedqa_cases"])
-def test_answers_and_evidence_of_public_collections_are_not_flagged(name: str, shared_data: Path) -> None:
+def test_answers_and_evidence_of_public_collections_are_not_flagged(name: str, public_data: Path) -> None:
     def strings(value: object) -> Iterator[str]:
         if isinstance(value, str):
             yield value
@@ -63,7 +62,7 @@ def test_answers_and_evidence_of_public_collections_are_not_flagged(name: str, s
             for each in value:
                 yield from strings(each)
 
-    lines = (shared_data / f"{name}.jsonl").read_text(encoding="utf-8").split("\n")
+    lines = (public_data / f"{name}.jsonl").read_text(encoding="utf-8").split("\n")
     found = {text for line in lines for text in strings(json.loads(line or "null")) if find_instructions(text)}
     assert not found
 

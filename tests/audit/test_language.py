@@ -74,10 +74,9 @@ def test_english_with_latin_terms_or_foreign_names_is_never_called_foreign(text:
     assert detect_language(text) in ("en", None)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["expertqa_cases", "pubmedqa_cases"])
-def test_medical_and_legal_texts_are_never_called_foreign(name: str, shared_data: Path) -> None:
-    lines = (shared_data / f"{name}.jsonl").read_text(encoding="utf-8").split("\n")
+def test_medical_and_legal_texts_are_never_called_foreign(name: str, public_data: Path) -> None:
+    lines = (public_data / f"{name}.jsonl").read_text(encoding="utf-8").split("\n")
     cases = [json.loads(line) for line in lines if line]
     answers = [case["answer"] for case in cases if case.get("answer")]
     assert len(answers) > 100

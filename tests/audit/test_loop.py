@@ -13,8 +13,9 @@ from masis.errors import CriticFailed, ReviserFailed, StepError
 from masis.observers.observation import run_to_completion
 from masis.schema.base import Unscored
 from masis.schema.case import Case
-from masis.schema.run import Event, Iteration, Run
+from masis.schema.run import Event, Run
 from masis.settings import Settings
+from tests.audit import factories
 from tests.scripted import (
     MAJOR,
     ScriptedCritic,
@@ -26,14 +27,7 @@ from tests.scripted import (
     ticking,
 )
 
-CASE = Case.model_validate(
-    {
-        "id": "bridge",
-        "query": "How long is the bridge?",
-        "answer": "The bridge is 120 metres long [chunk_1].",
-        "evidence": [{"id": "chunk_1", "text": "The bridge is 120 metres long."}],
-    }
-)
+CASE = factories.case()
 ALWAYS_WRONG = said(0.5, objections=(MAJOR,))
 
 
@@ -181,23 +175,6 @@ def test_cancelling_keeps_what_is_finished() -> None:
 def test_cancelling_before_the_first_step_leaves_the_original() -> None:
     found = run(cancelled=lambda: True)
     assert (found.total_iterations, found.best, found.final_answer) == (0, None, CASE.answer)
-
-
-def test_a_resumed_run_equals_one_that_was_never_interrupted() -> None:
-    kept: list[Any] = []
-    whole = run(critic=rising(0.2, 0.5, 0.8), reviser=answers(3), keep=kept.append)
-    first = next(item for item in kept if isinstance(item, Iteration))
-    critic, reviser = rising(0.5, 0.8), ScriptedReviser(answers(3).answers[1:])
-    resumed = run(critic=critic, reviser=reviser, progress=loop.Progress(iterations=(first,), events=9))
-
-    def bare(found: Run) -> list[dict[str, Any]]:
-        return [
-            iteration.model_dump(exclude={"step_ms": True, "revision": {"changes_explanation"}, "changes_made": True})
-            for iteration in found.iterations
-        ]
-
-    assert bare(resumed) == bare(whole)
-    assert (resumed.best, resumed.termination_reason) == (whole.best, whole.termination_reason)
 
 
 def test_events_are_numbered_and_tell_the_whole_way_without_any_text() -> None:

@@ -19,19 +19,13 @@ from masis.schema.audit import Critique, Draft, Revision
 from masis.schema.case import Case
 from masis.schema.run import Iteration, Run, StepsDone
 from masis.settings import Settings
+from tests.audit import factories
 from tests.scripted import FAIR, JUDGED_BY, MAJOR, ContentVerifier, ScriptedDrafter, said, ticking
 
 FIRST = "The bridge is 120 metres long [chunk_1]."
 SECOND = "The bridge, it says, is 120 metres long [chunk_1]."
 THIRD = "The bridge, they say, is 120 metres long [chunk_1]."
-CASE = Case.model_validate(
-    {
-        "id": "bridge",
-        "query": "How long is the bridge?",
-        "answer": FIRST,
-        "evidence": [{"id": "chunk_1", "text": "The bridge is 120 metres long."}],
-    }
-)
+CASE = factories.case(FIRST)
 
 
 @dataclass

@@ -30,6 +30,7 @@ from masis.schema.run import Event, Run
 from masis.services import Workbench
 from masis.services import audits as audit_service
 from masis.settings import Settings
+from tests.audit import factories
 from tests.reviewing import ADA
 from tests.scripted import (
     MAJOR,
@@ -44,13 +45,8 @@ from tests.scripted import (
 from tests.waiting import until, until_async
 
 SECRET = "the bridge of sighs"
-CASE = Case.model_validate(
-    {
-        "id": "bridge",
-        "query": f"How long is {SECRET}?",
-        "answer": f"{SECRET} is 120 metres long [chunk_1].",
-        "evidence": [{"id": "chunk_1", "text": f"{SECRET} is 120 metres long."}],
-    }
+CASE = factories.case(
+    f"{SECRET} is 120 metres long [chunk_1].", f"{SECRET} is 120 metres long.", query=f"How long is {SECRET}?"
 )
 
 
@@ -345,7 +341,7 @@ def cut_short(bench: Workbench, monkeypatch: pytest.MonkeyPatch, **chosen: Any) 
     monkeypatch.setattr(audit_service, "build_roles", lambda settings: waiting(**chosen))
     with pytest.raises(Killed):
         bench.audits.audit(ADA, CASE)
-    assert [run.case_id for run in bench.store.runs.interrupted()] == [CASE.id]
+    assert [bench.runs.summary(each).case_id for each in bench.store.runs.in_state("interrupted")] == [CASE.id]
 
 
 class DyingEvaluator(ScriptedEvaluator):

@@ -8,31 +8,18 @@ from pathlib import Path
 import pytest
 
 from masis.audit import issues
-from masis.audit.assertions import citations_by_sentence, sentence_claim
-from masis.audit.citations import audit_citations
 from masis.audit.revision import dropped
-from masis.schema.audit import Issue
 from masis.schema.run import Iteration
 from masis.settings import Settings
-from tests.audit.factories import EVIDENCE, check, citations, issue, iteration
+from tests.audit.factories import citations, claimed, issue
 
 LENGTH = "The bridge is 120 metres long [chunk_1]."
 YEAR = "It was opened by the mayor in 1931 [chunk_2]."
 OLD = f"{LENGTH} {YEAR}"
 
 
-def audited(answer: str = OLD, verdict: str = "supported", found: tuple[Issue, ...] = ()) -> Iteration:
-    audit = audit_citations(answer, EVIDENCE)
-    inside = citations_by_sentence(audit)
-    claims = tuple(
-        check(verdict, claim=sentence_claim(number, sentence, inside[number]))
-        for number, sentence in enumerate(audit.sentences)
-    )
-    return iteration(answer=answer, claims=claims, issues=found)
-
-
 def lost(answer: str, *earlier: Iteration) -> list[str]:
-    return [each.claim.text for each in dropped(earlier or (audited(),), answer)]
+    return [each.claim.text for each in dropped(earlier or (claimed(OLD),), answer)]
 
 
 @pytest.mark.spec("REQ-CRITIC-012")
@@ -60,31 +47,31 @@ def test_a_claim_whose_number_changed_is_lost() -> None:
 
 @pytest.mark.parametrize("verdict", ["unsupported", "partial", "contradicted", "unscored", "unverifiable"])
 def test_what_was_not_supported_may_go(verdict: str) -> None:
-    assert lost("Nothing is known.", audited(verdict=verdict)) == []
+    assert lost("Nothing is known.", claimed(OLD, verdict)) == []
 
 
 def test_what_an_issue_called_in_question_may_go() -> None:
     there = issue(start=OLD.index(YEAR), end=len(OLD))
-    assert lost(LENGTH, audited(found=(there,))) == []
+    assert lost(LENGTH, claimed(OLD, issues=(there,))) == []
 
 
 def test_a_wrong_reference_is_no_reason_to_drop_the_claim() -> None:
     there = issue(start=OLD.index(YEAR), end=len(OLD), rule="misattributed_reference")
-    assert lost(LENGTH, audited(found=(there,))) == [YEAR]
+    assert lost(LENGTH, claimed(OLD, issues=(there,))) == [YEAR]
 
 
 def test_what_was_lost_two_revisions_ago_is_still_lost_and_named_once() -> None:
-    assert lost(LENGTH, audited(), audited(), audited(LENGTH)) == [YEAR]
+    assert lost(LENGTH, claimed(OLD), claimed(OLD), claimed(LENGTH)) == [YEAR]
 
 
 def test_claims_in_scripts_without_blanks_are_separated() -> None:
     first, second = "大桥全长一百二十米。", "市长于去年主持通车。"
-    assert lost(first, audited(first + second)) == [second]
+    assert lost(first, claimed(first + second)) == [second]
 
 
 @pytest.mark.spec("REQ-CRITIC-012")
 def test_the_re_audit_raises_it_as_an_issue_that_names_the_evidence() -> None:
-    gone = dropped((audited(),), LENGTH)
+    gone = dropped((claimed(OLD),), LENGTH)
     gone = tuple(each.model_copy(update={"sources": ("chunk_2",)}) for each in gone)
     (found,) = issues.merged(citations(), (), (), Settings(), gone)
     assert (found.rule, found.type, found.severity) == ("dropped_content", "missing_info", "medium")
@@ -98,11 +85,11 @@ def test_paraphrases_are_kept_and_what_is_taken_out_is_noticed() -> None:
     paraphrases, kept, sentences, noticed = 0, 0, 0, 0
     for trap in traps:
         whole = " ".join(trap["evidence"])
-        kept += sum(not lost(whole, audited(claim)) for claim in trap["clean"])
+        kept += sum(not lost(whole, claimed(claim)) for claim in trap["clean"])
         paraphrases += len(trap["clean"])
         parts = [part for text in trap["evidence"] for part in text.split(". ")]
         for at, part in enumerate(parts):
-            noticed += bool(lost(". ".join([*parts[:at], *parts[at + 1 :]]), audited(part)))
+            noticed += bool(lost(". ".join([*parts[:at], *parts[at + 1 :]]), claimed(part)))
         sentences += len(parts)
     assert kept / paraphrases >= 0.9
     assert noticed / sentences >= 0.94
@@ -110,4 +97,4 @@ def test_paraphrases_are_kept_and_what_is_taken_out_is_noticed() -> None:
 
 def test_a_long_answer_is_compared_in_linear_time() -> None:
     words = "".join(f"Word{number} follows word{number + 1} here. " for number in range(4_000))
-    dropped((audited(),), words * 2)
+    dropped((claimed(OLD),), words * 2)

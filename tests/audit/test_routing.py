@@ -5,13 +5,11 @@ from __future__ import annotations
 import pytest
 
 from masis.audit import critique, routing
-from masis.audit.assertions import citations_by_sentence, sentence_claim
-from masis.audit.citations import audit_citations
 from masis.schema.audit import Issue, ReferenceCheck
 from masis.schema.base import Unscored
 from masis.schema.run import Iteration
 from masis.settings import Settings
-from tests.audit.factories import EVIDENCE, JUDGED_BY, check, citations, issue, iteration
+from tests.audit.factories import JUDGED_BY, citations, claimed, issue, iteration
 
 SETTINGS = Settings()
 
@@ -96,15 +94,10 @@ BOTH = f"{LENGTH} {YEAR}"
 
 
 def audited(
-    number: int, quality: float | None, answer: str, verdict: str = "supported", issues: tuple[Issue, ...] = ()
+    number: int, quality: float, answer: str, verdict: str = "supported", issues: tuple[Issue, ...] = ()
 ) -> Iteration:
-    """An iteration of this answer, each sentence of it a claim with this verdict."""
-    audit = audit_citations(answer, EVIDENCE)
-    inside = citations_by_sentence(audit)
-    claims = tuple(
-        check(verdict, claim=sentence_claim(at, sentence, inside[at])) for at, sentence in enumerate(audit.sentences)
-    )
-    return iteration(number, quality, issues, answer=answer, citation_audit=audit, claims=claims)
+    """An iteration of this number and quality."""
+    return claimed(answer, verdict, number=number, quality=quality, issues=issues)
 
 
 @pytest.mark.parametrize(

@@ -172,9 +172,8 @@ def test_hostile_text_of_100_000_characters_takes_linear_time(unit: str) -> None
     split_sentences(text)
 
 
-@pytest.mark.real_data
-def test_real_texts_lose_no_character(shared_data: Path) -> None:
-    with (shared_data / "expertqa_cases.jsonl").open(encoding="utf-8") as lines:
+def test_real_texts_lose_no_character(public_data: Path) -> None:
+    with (public_data / "expertqa_cases.jsonl").open(encoding="utf-8") as lines:
         answers = [json.loads(line)["answer"] for line in lines]
     for answer in answers:
         kept = "".join(pieces(answer))

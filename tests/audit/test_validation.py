@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import replace
 from typing import Any
 
@@ -11,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from masis.api import audits, stepwise
+from masis.api import stepwise
 from masis.api.roles import build_roles, check_models
 from masis.audit import loop, output_validation
 from masis.audit.output_validation import LONGEST_ANSWER, OutputValidator, PydanticValidator
-from masis.errors import InvalidRevision, MissingExtra, SettingsError
+from masis.errors import InvalidRevision, SettingsError
 from masis.observers.observation import run_to_completion
 from masis.schema.audit import Revision
 from masis.schema.case import Case
@@ -189,14 +188,6 @@ def test_an_unknown_validator_is_named_with_the_nearest_before_anything_is_done(
         build_roles(Settings(output_validator="pydantics"))
     with pytest.raises(SettingsError):
         check_models(Settings(output_validator="bam"))
-
-
-@pytest.mark.skipif(importlib.util.find_spec("baml_py") is not None, reason="the package is here")
-def test_baml_without_its_package_is_reported_at_the_start_with_what_installs_it() -> None:
-    with pytest.raises(MissingExtra, match=r"pip install '\.\[baml\]'"):
-        audits.run_audit(
-            Case(id="b", query="How long?", answer=ANSWER, evidence=EVIDENCE), Settings(output_validator="baml")
-        )
 
 
 def test_the_default_needs_no_look_at_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:

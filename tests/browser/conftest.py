@@ -6,17 +6,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Error, Page, expect, sync_playwright
 
 import tools.serving
+from tests.browser.mounting import ADDRESS, Mounted
 from tools.browser import FLAGS, IDLE, installed_browser, settle
 from tools.serving import ROOT, free_port
 from tools.serving import wait_for as _wait_for
 
 __all__ = ["FLAGS", "IDLE", "ROOT", "Tab", "_wait_for", "free_port", "serving"]
+Scheme = Literal["light", "dark"]
+STILL: Literal["reduce"] = "reduce"
+"""Pages that fade nothing in or out are drawn once, not sixty times a second."""
 expect.set_options(timeout=20_000)  # what a page shows on an idle machine within one second takes longer on a busy one
 
 
@@ -66,17 +71,35 @@ class Tab:
         """No script error, no exception on the page, and nothing asked of another host."""
         assert not self.errors
         assert not self.elsewhere
-        assert self.page.locator("[data-testid=stException], .st-key-page-failed").count() == 0
+        failed = "[data-testid=stException], .st-key-page-failed"
+        assert self.page.is_closed() or self.page.locator(failed).count() == 0
+
+
+@pytest.fixture(scope="package")
+def warm(browser: Browser) -> Iterator[BrowserContext]:
+    """The context of each test's first tab: a browser that has been here keeps Streamlit's scripts, compiled.
+
+    What a page stores is cleared between tests. Drawing a page in it takes about half the processor time of a new one.
+    """
+    context = browser.new_context(reduced_motion=STILL)
+    yield context
+    context.close()
 
 
 @pytest.fixture
-def open_tab(browser: Browser) -> Iterator[Callable[..., Tab]]:
-    """Opens tabs that are checked for errors and for requests to other hosts when the test ends."""
+def open_tab(browser: Browser, warm: BrowserContext) -> Iterator[Callable[..., Tab]]:
+    """Opens tabs that are checked for errors and for requests to other hosts when the test ends.
+
+    The tabs of one test are browsers of different people: each has a context of its own.
+    """
     tabs: list[Tab] = []
 
-    def opened(base: str, *, width: int = 1440, height: int = 900, scheme: str = "light") -> Tab:
-        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
+    def opened(base: str, *, width: int = 1440, height: int = 900, scheme: Scheme = "light") -> Tab:
+        context = browser.new_context(reduced_motion=STILL) if tabs else warm
         page = context.new_page()
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme=scheme)
+        _forget(page, base)
         tab = Tab(page, base)
         page.on("pageerror", lambda error: tab.errors.append(str(error)))
         page.on("request", lambda request: _note_request(tab, request.url))
@@ -85,9 +108,29 @@ def open_tab(browser: Browser) -> Iterator[Callable[..., Tab]]:
         return tab
 
     yield opened
-    for tab in tabs:
-        tab.assert_clean()
-        tab.page.context.close()
+    try:
+        for tab in tabs:
+            tab.assert_clean()
+    finally:
+        for context in {tab.page.context for tab in tabs} - {warm}:
+            context.close()
+        for page in warm.pages:
+            page.close()
+
+
+@pytest.fixture
+def mount(open_tab: Callable[..., Tab]) -> Callable[..., Mounted]:
+    """Puts a component (``sources`` of masis/ui/components) on a plain page, which is checked as every tab is."""
+    return lambda name, *parts: Mounted(open_tab(ADDRESS.rstrip("/")).page, name, *parts)
+
+
+def _forget(page: Page, base: str) -> None:
+    """Clear what pages of a server have stored in the browser."""
+    session = page.context.new_cdp_session(page)
+    stored = {"origin": base, "storageTypes": "cookies,local_storage,indexeddb"}
+    session.send("Storage.clearDataForOrigin", stored)
+    session.detach()
+    page.context.clear_cookies()
 
 
 def _note_request(tab: Tab, url: str) -> None:

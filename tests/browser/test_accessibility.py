@@ -1,4 +1,4 @@
-"""What keeps people out of a page: axe-core on every page, light and dark, and the contrast of the marks."""
+"""What keeps people out of a page: axe-core on every page, light and dark, its width, and the contrast of the marks."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ HEADINGS = "heading-order"
 """Moderate by axe's reckoning, but who listens to a page finds their way by its headings."""
 WIDE = {"width": 1440, "height": 900}
 NARROW = {"width": 900, "height": 900}
+WIDEST = {"width": 1920, "height": 900}
+OVERFLOW = "(main => main.scrollWidth > main.clientWidth)(document.querySelector('[data-testid=stMain]'))"
 
 # What Streamlit draws itself and gives no way to change. Each is left out where the finding names exactly this element.
 OF_STREAMLIT: dict[str, str] = {}
@@ -98,6 +100,10 @@ def test_no_page_keeps_people_out(shown: tuple[str, list[Shot]], open_tab: Calla
             page.wait_for_function(IN_SCHEME, arg=scheme)
             if barriers := grave(page):
                 found[f"{shot.name}, {scheme}"] = barriers
+        for size in (NARROW, WIDE, WIDEST):
+            page.set_viewport_size(size)  # type: ignore[arg-type]
+            if page.evaluate(OVERFLOW):
+                found.setdefault(shot.name, []).append(f"wider than a window of {size['width']}")
         page.emulate_media(color_scheme="dark")
         page.set_viewport_size(WIDE)  # type: ignore[arg-type]
     assert not found, json.dumps(found, indent=1, ensure_ascii=False)

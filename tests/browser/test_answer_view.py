@@ -1,17 +1,42 @@
-"""The case page in a real browser: marks, reasons, legend, evidence, changes, issues followed, scores."""
+"""Marks, reasons, legend, evidence, by the component alone; changes, issues followed and scores on the case page."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from masis import run_audit
+from masis.services import demo_cases
+from masis.views.answer import answer_view, for_browser
 from tests.browser.conftest import Tab
+from tests.browser.mounting import Mounted
 from tests.browser.test_demo import FABRICATED, audited
 
 OpenTab = Callable[..., Tab]
+
+
+def audited_answer(case_id: str) -> Any:
+    """What the page of a demo case hands to the component, the case audited and its first iteration shown."""
+    case = next(each for each in demo_cases() if each.id == case_id)
+    return for_browser(answer_view(case, run_audit(case), 0))
+
+
+@pytest.fixture(scope="module")
+def fabricated() -> Any:
+    """An answer with a fabricated reference and an altered figure."""
+    return audited_answer(FABRICATED)
+
+
+@pytest.fixture
+def answer_page(mount: Callable[..., Mounted], fabricated: Any) -> Page:
+    """The component alone."""
+    mounted = mount("answer_view")
+    mounted.draw(fabricated)
+    return mounted.page
 
 
 @pytest.fixture
@@ -22,47 +47,47 @@ def case_page(demo: str, open_tab: OpenTab) -> Page:
     return tab.page
 
 
-def test_every_mark_says_why_beside_the_evidence_without_hovering(case_page: Page) -> None:
-    references = case_page.locator(".text .ref")
+def test_every_mark_says_why_beside_the_evidence_without_hovering(answer_page: Page) -> None:
+    references = answer_page.locator(".text .ref")
     for place in range(references.count()):
         references.nth(place).click(delay=40)
-        expect(case_page.locator(".why-panel .reason-line").first).to_be_visible()
-        assert case_page.locator(".why-panel").inner_text().strip()
-    case_page.locator(".text .sentence-exempt").first.click(delay=40)
-    expect(case_page.locator(".why-panel")).to_contain_text("exempt")
+        expect(answer_page.locator(".why-panel .reason-line").first).to_be_visible()
+        assert answer_page.locator(".why-panel").inner_text().strip()
+    answer_page.locator(".text .sentence-exempt").first.click(delay=40)
+    expect(answer_page.locator(".why-panel")).to_contain_text("exempt")
 
 
-def test_a_mark_takes_the_reader_to_the_bearing_sentence_and_says_so(case_page: Page) -> None:
-    case_page.locator(".text .ref", has_text="chunk_4").click(delay=40)
-    lit = case_page.locator(".evidence .lit").first
+def test_a_mark_takes_the_reader_to_the_bearing_sentence_and_says_so(answer_page: Page) -> None:
+    answer_page.locator(".text .ref", has_text="chunk_4").click(delay=40)
+    lit = answer_page.locator(".evidence .lit").first
     expect(lit).to_contain_text("Sørlige")
     expect(lit).to_be_in_viewport()
-    panel = case_page.locator(".why-panel")
+    panel = answer_page.locator(".why-panel")
     expect(panel).to_have_attribute("aria-live", "polite")
     expect(panel).to_contain_text("Highlighted in the evidence")
     expect(panel.get_by_role("button", name="chunk_4")).to_be_visible()
 
 
-def test_marks_and_evidence_answer_to_the_keyboard(case_page: Page) -> None:
-    case_page.locator(".text .ref-fabricated").focus()
-    case_page.keyboard.press("Enter")
-    expect(case_page.locator(".why-panel")).to_contain_text("No chunk has this id")
-    case_page.locator(".evidence .card[data-id=chunk_4] .card-head").focus()
-    case_page.keyboard.press("Space")
-    expect(case_page.locator(".text .mark.chosen").first).to_contain_text("The main risk is timing")
-    expect(case_page.locator(".why-panel")).to_contain_text(
+def test_marks_and_evidence_answer_to_the_keyboard(answer_page: Page) -> None:
+    answer_page.locator(".text .ref-fabricated").focus()
+    answer_page.keyboard.press("Enter")
+    expect(answer_page.locator(".why-panel")).to_contain_text("No chunk has this id")
+    answer_page.locator(".evidence .card[data-id=chunk_4] .card-head").focus()
+    answer_page.keyboard.press("Space")
+    expect(answer_page.locator(".text .mark.chosen").first).to_contain_text("The main risk is timing")
+    expect(answer_page.locator(".why-panel")).to_contain_text(
         "Highlighted in the answer: 1 sentence that relies on chunk_4."
     )
 
 
-def test_evidence_on_which_nothing_rests_says_so(case_page: Page) -> None:
-    case_page.locator(".evidence .card[data-id=chunk_5] .card-head").click(delay=40)
-    expect(case_page.locator(".why-panel")).to_contain_text("No sentence of the answer relies on chunk_5.")
+def test_evidence_on_which_nothing_rests_says_so(answer_page: Page) -> None:
+    answer_page.locator(".evidence .card[data-id=chunk_5] .card-head").click(delay=40)
+    expect(answer_page.locator(".why-panel")).to_contain_text("No sentence of the answer relies on chunk_5.")
 
 
-def test_the_legend_hides_and_shows_a_kind_of_mark(case_page: Page) -> None:
-    mark = case_page.locator(".text .ref-fabricated")
-    key = case_page.locator(".legend .key", has_text="fabricated")
+def test_the_legend_hides_and_shows_a_kind_of_mark(answer_page: Page) -> None:
+    mark = answer_page.locator(".text .ref-fabricated")
+    key = answer_page.locator(".legend .key", has_text="fabricated")
 
     def struck() -> bool:
         return "line-through" in str(mark.evaluate("element => getComputedStyle(element).textDecorationLine"))
@@ -71,13 +96,13 @@ def test_the_legend_hides_and_shows_a_kind_of_mark(case_page: Page) -> None:
     key.click(delay=40)
     expect(key).to_have_attribute("aria-pressed", "false")
     assert not struck()
-    case_page.get_by_role("button", name="Show all", exact=True).click(delay=40)
+    answer_page.get_by_role("button", name="Show all", exact=True).click(delay=40)
     expect(key).to_have_attribute("aria-pressed", "true")
     assert struck()
 
 
-def test_marks_differ_in_shape_and_not_only_in_colour(case_page: Page) -> None:
-    shapes = case_page.locator(".text .ref").evaluate_all(
+def test_marks_differ_in_shape_and_not_only_in_colour(answer_page: Page) -> None:
+    shapes = answer_page.locator(".text .ref").evaluate_all(
         """marks => marks.map(mark => {
           const style = getComputedStyle(mark), glyph = getComputedStyle(mark, "::before").content
           return [mark.className.match(/ref-[a-z]+/)[0], style.borderStyle, style.textDecorationLine, glyph].join(" ")
@@ -170,12 +195,12 @@ def test_a_mark_leads_to_the_label_of_its_claim_or_reference_by_click_and_by_key
 
 
 def test_the_card_of_an_uncited_sentence_quotes_it_and_the_reason_names_its_evidence(
-    demo: str, open_tab: OpenTab
+    mount: Callable[..., Mounted],
 ) -> None:
-    tab = open_tab(demo)
-    audited(tab, "policy-02-uncited")
-    page = tab.open("/review?case=policy-02-uncited&iteration=1")
-    card = page.locator(".issue", has_text="This sentence asserts something and cites nothing").first
-    expect(card).to_contain_text("“Milk is exempt.”")
-    card.locator(".issue-head").click(delay=40)
-    expect(page.locator(".why-panel")).to_contain_text("Highlighted in the evidence")
+    page = mount("answer_view")
+    card = page.draw(audited_answer("policy-02-uncited")).locator(
+        ".issue", has_text="This sentence asserts something and cites nothing"
+    )
+    expect(card.first).to_contain_text("“Milk is exempt.”")
+    card.first.locator(".issue-head").click(delay=40)
+    expect(page.page.locator(".why-panel")).to_contain_text("Highlighted in the evidence")

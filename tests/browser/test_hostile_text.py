@@ -268,5 +268,5 @@ def test_after_all_that_every_table_is_there_and_sound(hostile: Hostile) -> None
         assert connection.execute("SELECT count(*) FROM cases").fetchone()[0] >= 4
     workbench = Workbench.open(hostile.database)
     assert workbench.store.check().problems == ()
-    assert workbench.reviews.verify().intact
+    assert workbench.store.decisions.verify().intact
     workbench.store.close()

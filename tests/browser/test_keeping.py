@@ -33,7 +33,7 @@ def audited_long_ago(path: Path) -> list[str]:
         workbench.audits.audit(ADA, case)
     workbench.store.close()
     with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE runs SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(ended_at) - 40)")
+        connection.execute("UPDATE jobs SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(ended_at) - 40)")
     connection.close()
     return [case.id for case in cases]
 

@@ -121,7 +121,7 @@ def edit_and_kill(page: Page, server: ReviewServer, cable: Cable, place: Place, 
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.soak(smoke=1, full=21)
+@pytest.mark.soak(full=21)
 def test_what_rested_in_a_field_survives_a_kill_of_server_browser_or_connection(
     browser: Browser, tmp_path: Path, rounds: int
 ) -> None:

@@ -74,7 +74,7 @@ def test_pasted_text_is_audited_as_a_new_version(bare: tuple[str, Path], open_ta
     expect(page.get_by_text("Version 2 of this case")).to_be_visible(timeout=20_000)
     tab.assert_clean()
     workbench = Workbench.open(database)
-    assert workbench.cases.get("bridge@2").evidence[0].text == TEXT
+    assert workbench.store.cases.get("bridge@2").evidence[0].text == TEXT
     assert workbench.drafts.get(ADA, "evidence:bridge").values == {}
     workbench.close()
 

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser
 from tests.browser.conftest import ROOT
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_benchmark_of_the_next_case_approves_by_one_key_and_counts_its_decisions(
     browser: Browser, tmp_path: Path
 ) -> None:

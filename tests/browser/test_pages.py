@@ -238,19 +238,6 @@ def test_what_was_imported_and_not_audited_is_audited_with_one_button(
         expect(page.get_by_role("button", name="Audit all")).to_have_count(0, timeout=60_000)
 
 
-@pytest.mark.parametrize(
-    "address",
-    ["/", "/queue", f"/compare?case={FABRICATED}", "/decisions", "/metrics", "/settings", "/health", "/retention"],
-)
-def test_the_pages_fit_windows_from_900_to_1920(served: str, open_tab: OpenTab, address: str) -> None:
-    tab = open_tab(served, width=900, scheme="dark")
-    page = tab.open(address)
-    for width in (900, 1920):
-        page.set_viewport_size({"width": width, "height": 900})
-        overflow = page.locator("[data-testid=stMain]").evaluate("main => main.scrollWidth - main.clientWidth")
-        assert overflow <= 0, width
-
-
 def test_every_kind_of_entry_can_be_seen_in_a_narrow_window(served: str, open_tab: OpenTab) -> None:
     page = open_tab(served, width=900).open("/decisions")
     kinds = page.locator(".st-key-log-kind button")

@@ -197,7 +197,7 @@ class Person:
         return ""
 
 
-@pytest.mark.soak(smoke=4, full=200)
+@pytest.mark.soak(full=200)
 def test_what_is_typed_and_chosen_on_a_busy_server_is_stored(
     open_tab: OpenTab, browser: object, tmp_path: Path, rounds: int
 ) -> None:

@@ -12,11 +12,18 @@ from subprocess import Popen
 
 import pytest
 
+from masis.cli.audit import BatchSummary
+from masis.cli.audit_ray import say_repeats
+from masis.datasets.lake_repeats import Repeat, Repeats
 from masis.schema.actor import Actor
 from masis.schema.run import Run
 from masis.services import Workbench
 from masis.services.audits import AuditService
+from masis.settings import Settings
 from tests.cli.running import Masis, case, lines, start
+from tests.llm.test_windows import EVIDENCE, _refuse_long, audited
+from tests.served_replies import Request, says
+from tests.serving_models import ModelServer
 
 
 def runs_in(file: Path) -> list[Run]:
@@ -166,7 +173,7 @@ def test_an_audit_that_raises_fails_its_case_only(
     assert "2 cases audited" in result.stderr
 
 
-def many(folder: Path, count: int = 1500) -> Path:
+def many(folder: Path, count: int = 400) -> Path:
     file = folder / "many.jsonl"
     file.write_bytes(lines(*(case(f"case-{number}") for number in range(count))))
     return file
@@ -206,7 +213,7 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(
     assert "the same command goes on from here" in err
     assert "Traceback" not in err
     kept = finished_runs(database)
-    assert 5 <= kept < 1500
+    assert 5 <= kept < 400
     assert len(runs_in(out)) == kept
     again = masis(*arguments, "--limit", kept + 3)
     assert again.exit_code == 0
@@ -239,20 +246,60 @@ def test_a_killed_audit_leaves_no_workers_and_a_database_that_goes_on(
     assert states == ["finished"] * (kept + 2)
 
 
-@pytest.mark.real_data
 @pytest.mark.parametrize(("name", "count"), [("expertqa_cases.jsonl", 217), ("pubmedqa_cases.jsonl", 522)])
-@pytest.mark.soak(smoke=60, full=1_000)
 def test_every_real_case_gets_a_complete_run(
-    masis: Masis, shared_data: Path, tmp_path: Path, name: str, count: int, rounds: int
+    masis: Masis, public_data: Path, tmp_path: Path, name: str, count: int
 ) -> None:
     out = tmp_path / "runs.jsonl"
-    result = masis("audit", shared_data / name, "--db", tmp_path / "new.db", "--out", out, "--limit", rounds)
+    result = masis("audit", public_data / name, "--db", tmp_path / "new.db", "--out", out)
     assert result.exit_code == 0, result.stderr
     runs = runs_in(out)
-    assert len({run.case_id for run in runs}) == len(runs) == min(count, rounds)
+    assert len({run.case_id for run in runs}) == len(runs) == count
     for run in runs:
         assert run.iterations
         assert run.best is not None
         assert run.final_answer
         assert run.unscored is None
         assert all(iteration.evaluation is not None for iteration in run.iterations)
+
+
+def summary_lines(*runs: object) -> list[str]:
+    summary = BatchSummary()
+    for run in runs:
+        summary.count(run)  # type: ignore[arg-type]
+    return list(summary.lines(Settings()))
+
+
+def test_evidence_that_did_not_fit_is_named_beside_the_calls_that_failed() -> None:
+    with ModelServer(_refuse_long, issues="none") as server:
+        found = summary_lines(audited(server, EVIDENCE[0].text), audited(server, EVIDENCE[0].text))
+    (cut,) = [line for line in found if "each claim was judged by the passages" in line]
+    assert cut.startswith("2 warnings: ")
+    (failed,) = [line for line in found if "do not fit the model's context" in line]
+    assert "calls: here:m: " in failed
+    assert "llama-server -c 32768" in failed
+
+
+def test_claims_without_a_verdict_are_a_warning_with_its_reason() -> None:
+    def silent(request: Request) -> object:
+        return says({"verdicts": []}) if request.schema_name == "verdicts_reply" else None
+
+    with ModelServer(silent, issues="none") as server:  # type: ignore[arg-type]
+        found = summary_lines(audited(server, EVIDENCE[0].text))
+    assert any(line.endswith("claims are unscored: the verifier gave no verdict on this claim") for line in found)
+
+
+def test_ids_in_several_rows_are_named_with_files_and_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = Repeat("case\x1b[31m-2", (("a.jsonl", 0, 4), ("b.jsonl", 67_108_864, 9)))
+    say_repeats(Repeats(12, (Repeat("case-1", (("a.jsonl", 0, 1), ("b.jsonl", 0, 7))), hostile)))
+    told = capsys.readouterr().err
+    assert "12 ids occur in several rows; each row was audited:" in told
+    assert "  case-1: a.jsonl, row 1; b.jsonl, row 7" in told
+    assert "a.jsonl, row 4; b.jsonl, row 9 from 67,108,864" in told
+    assert "\x1b" not in told
+    assert "and 10 more" in told
+
+
+def test_nothing_is_said_where_no_id_is_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+    say_repeats(Repeats(0, ()))
+    assert capsys.readouterr().err == ""

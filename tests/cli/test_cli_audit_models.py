@@ -161,7 +161,7 @@ def test_what_ended_with_an_error_is_audited_again_when_asked(
 def test_a_kill_in_the_middle_and_the_same_command_again_audit_no_case_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    number, file, database = 40, cases(tmp_path, 40), tmp_path / "m.db"
+    number, file, database = 20, cases(tmp_path, 20), tmp_path / "m.db"
     arguments = ("audit", file, "--db", database, "--model", "here:m", "--concurrency", "4")
     with ModelServer(issues="none", latency_ms=30, keep=False) as server:
         configure(tmp_path, monkeypatch, server)

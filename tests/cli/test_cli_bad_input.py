@@ -128,8 +128,13 @@ def peak_mib(*arguments: str | Path) -> float:
     return kibibytes / 1024 if sys.platform == "linux" else kibibytes / 2**20
 
 
-@pytest.mark.parametrize("command", ["import", "audit"])
-@pytest.mark.soak(smoke=10, full=60)
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param("import", marks=pytest.mark.soak(smoke=7, full=60)),
+        pytest.param("audit", marks=pytest.mark.soak(full=60)),
+    ],
+)
 def test_a_large_file_is_read_in_the_memory_of_one_line(tmp_path: Path, home: Path, command: str, rounds: int) -> None:
     small, large = tmp_path / "small.jsonl", tmp_path / "large.jsonl"
     filler = "x" * 8_000_000
@@ -143,17 +148,22 @@ def test_a_large_file_is_read_in_the_memory_of_one_line(tmp_path: Path, home: Pa
     assert Workbench.open(tmp_path / "large.db").store.cases.count() == rounds
 
 
-@pytest.mark.slow
-def test_a_sentence_of_100_000_characters_and_10_000_chunks_are_audited(masis: Masis, tmp_path: Path) -> None:
+@pytest.mark.soak(smoke=5_000, full=100_000)
+def test_a_sentence_of_100_000_characters_and_10_000_chunks_are_audited(
+    masis: Masis, tmp_path: Path, rounds: int
+) -> None:
     file = tmp_path / "cases.jsonl"
-    chunks = [{"id": str(number), "text": f"Bridge {number} is {number} metres long."} for number in range(1, 10_001)]
+    chunks = [
+        {"id": str(number), "text": f"Bridge {number} is {number} metres long."}
+        for number in range(1, rounds // 10 + 1)
+    ]
     file.write_bytes(
         lines(
-            case("words", answer="bridge " * 14_000 + "[1]."),
-            case("figures", answer="it is 120 metres long and 3 km from Berg, " * 2_400),
-            case("list", answer="- item\n" * 14_000),
-            case("letters", answer="a" * 100_000),
-            case("brackets", answer="[" * 100_000),
+            case("words", answer="bridge " * (rounds // 7) + "[1]."),
+            case("figures", answer="it is 120 metres long and 3 km from Berg, " * (rounds // 42)),
+            case("list", answer="- item\n" * (rounds // 7)),
+            case("letters", answer="a" * rounds),
+            case("brackets", answer="[" * rounds),
             case("chunks", answer="Bridge 7 is 7 metres long [7]. Bridge 8 is 9 metres long [8].", evidence=chunks),
         )
     )

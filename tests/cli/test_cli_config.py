@@ -37,7 +37,7 @@ def test_every_part_explains_itself_with_an_example(name: str) -> None:
     assert f"\n    masis config {name}" in shown.output
 
 
-def test_every_setting_is_shown_with_the_line_it_comes_from(
+def test_every_setting_is_shown_with_where_it_comes_from(
     masis: Masis, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MASIS_REVIEW_THRESHOLD", "0.9")
@@ -45,14 +45,14 @@ def test_every_setting_is_shown_with_the_line_it_comes_from(
     assert shown.exit_code == 0
     lines = {line[2:].split()[0]: line for line in shown.stdout.splitlines() if line[:2] in ("* ", "  ")}
     assert lines.keys() >= Settings.model_fields.keys()
-    assert lines["max_iterations"].split() == ["*", "max_iterations", "2", "masis.toml:2", "(default:", "3)"]
-    assert lines["strictness"].split()[2:4] == ["strict", "masis.toml:5"]
+    assert lines["max_iterations"].split() == ["*", "max_iterations", "2", "masis.toml", "(default:", "3)"]
+    assert lines["strictness"].split()[2:4] == ["strict", "masis.toml"]
     assert lines["review_threshold"].split()[2:4] == ["0.9", "MASIS_REVIEW_THRESHOLD"]
     assert lines["critic"].split()[2:4] == ["ollama:llama3.2", "--model"]
     assert "9  " in lines["draft_min_length"]
     assert "--set draft_min_length (default: 50)" in lines["draft_min_length"]
     assert lines["drafter"].split() == ["drafter", "offline", "default"]
-    assert lines["providers.vllm.address"].split()[2:] == ["http://127.0.0.1:8000/v1", "masis.toml:8"]
+    assert lines["providers.vllm.address"].split()[2:] == ["http://127.0.0.1:8000/v1", "masis.toml"]
     assert "Configuration file  masis.toml" in shown.stdout
 
 
@@ -66,7 +66,7 @@ def test_what_differs_is_shown_alone_where_that_is_asked(masis: Masis, file: Pat
         "value": 2,
         "default": 3,
         "changed": True,
-        "origin": {"kind": "file", "place": "masis.toml", "line": 2},
+        "origin": {"kind": "file", "place": "masis.toml"},
     }
     assert masis("config", "show", "--changed").stdout.count("*") == len(settings) + 1
 
@@ -90,19 +90,19 @@ def test_where_the_file_was_looked_for_is_said(masis: Masis, home: Path) -> None
     assert "Nothing is changed." in shown
 
 
-def test_a_model_of_the_file_that_nothing_answers_to_is_named_with_its_line(masis: Masis, file: Path) -> None:
+def test_a_model_of_the_file_that_nothing_answers_to_is_named(masis: Masis, file: Path) -> None:
     file.write_text("\ncritic = 'opneai:gpt-4o'\nreviser = 'openai'\n", encoding="utf-8")
     for command in (["config", "check"], ["config", "show"], ["audit", "-"]):
         told = masis(*command, stdin=b"").stderr
-        assert "masis.toml, line 2, critic: there is no provider 'opneai'. Did you mean 'openai:gpt-4o'?" in told
+        assert "masis.toml, critic: there is no provider 'opneai'. Did you mean 'openai:gpt-4o'?" in told
         assert "OPENAI_API_KEY" not in told  # that a key is missing is no fault of the file
 
 
 def test_whatever_else_the_file_names_is_looked_for_as_well(masis: Masis, file: Path) -> None:
     file.write_text("output_validator = 'pydantc'\n[screening]\ngraders = 'offline,opneai:x'\n", encoding="utf-8")
     told = masis("config", "check").stderr
-    assert "masis.toml, line 1, output_validator: there is no 'pydantc'. Did you mean 'pydantic'?" in told
-    assert "masis.toml, line 3, grader: there is no provider 'opneai'. Did you mean 'openai:x'?" in told
+    assert "masis.toml, output_validator: there is no 'pydantc'. Did you mean 'pydantic'?" in told
+    assert "masis.toml, grader: there is no provider 'opneai'. Did you mean 'openai:x'?" in told
 
 
 def test_a_setting_given_twice_is_reported(masis: Masis, home: Path) -> None:
@@ -121,8 +121,8 @@ def test_a_file_is_looked_over_whatever_the_environment_says(
     file.write_text("max_iterations = 9\n[loop]\nsteps = 3\n", encoding="utf-8")
     found = masis("config", "check")
     assert found.exit_code == 2
-    assert "masis.toml, line 1, max_iterations: 9 is not a whole number from 1 to 5" in found.stderr
-    assert "masis.toml, line 3: there is no setting 'loop.steps'" in found.stderr
+    assert "masis.toml, max_iterations: 9 is not a whole number from 1 to 5" in found.stderr
+    assert "masis.toml: there is no setting 'loop.steps'" in found.stderr
 
 
 def test_where_there_is_no_file_there_is_nothing_to_check(masis: Masis, home: Path) -> None:
@@ -150,7 +150,7 @@ def test_the_file_in_ones_own_folder_holds_everywhere(
     assert masis("config", "init", "--user").exit_code == 0
     own = config_places()[-1]
     own.write_text("max_iterations = 2\n", encoding="utf-8")
-    assert f"{own}:1" in masis("config", "show").stdout
+    assert f"{own}" in masis("config", "show").stdout
     assert masis("config", "init", "--user").exit_code == 1
 
 
@@ -166,11 +166,11 @@ def test_a_file_to_check_that_is_not_there_is_named_and_nothing_else_blamed(masi
 
 
 @pytest.mark.slow
-def test_a_variable_nothing_heeds_is_pointed_out(masis: Masis, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_nothing_reads_is_pointed_out(masis: Masis, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MASIS_SPEED", "high")
     for command in (["config", "show"], ["health"], ["import", "-"]):
         told = masis(*command, stdin=b"").stderr
-        assert told.count("Note: MASIS_SPEED: nothing heeds this variable.") == 1
+        assert told.count("Note: MASIS_SPEED: nothing reads this variable.") == 1
 
 
 def test_a_part_that_is_misspelt_is_named(masis: Masis, home: Path) -> None:

@@ -31,8 +31,8 @@ def damaged(tmp_path: Path) -> Path:
             store.cases.add(a_case(f"case-{number}"))
             store.runs.finish(a_run(a_case(f"case-{number}"), f"run-{number}"))
         with store.database.transaction() as connection:
-            connection.execute("UPDATE runs SET payload = x'00112233' WHERE id = 'run-1'")
-            connection.execute("UPDATE run_iterations SET payload = x'00112233' WHERE run_seq = 2")
+            connection.execute("UPDATE jobs SET payload = x'00112233' WHERE id = 'run-1'")
+            connection.execute("UPDATE job_parts SET payload = x'00112233' WHERE job_seq = 2 AND kind = 'iteration'")
     return path
 
 
@@ -41,7 +41,6 @@ def damaged(tmp_path: Path) -> Path:
     [
         (["report", "case-1"], 1, "Audit its case again, or restore a backup (`masis restore`)."),
         (["report", "case-2"], 2, "Audit its case again, or restore a backup (`masis restore`)."),
-        (["export"], 1, "restore a backup (`masis restore`), or remove the texts of the case (`masis redact case`)."),
         (["export", "--format", "runs"], 1, "Audit its case again, or restore a backup (`masis restore`)."),
     ],
 )
@@ -56,14 +55,14 @@ def test_a_damaged_run_is_named_with_its_case_and_the_cure(
     assert "This is a bug" not in result.stderr
 
 
-def _altered(path: Path, change: Callable[[dict[str, Any]], object], table: str, column: str) -> None:
+def _altered(path: Path, change: Callable[[dict[str, Any]], object], table: str, where: str) -> None:
     """Change what is stored of run-2, and pack it as it was packed."""
     with Store.open(path) as store, store.database.transaction() as connection:
-        row = connection.execute(f"SELECT payload FROM {table} WHERE {column} = 2").fetchone()
+        row = connection.execute(f"SELECT payload FROM {table} WHERE {where}").fetchone()
         stored = json.loads(zlib.decompress(row[0]))
         change(stored)
         packed = zlib.compress(json.dumps(stored).encode())
-        connection.execute(f"UPDATE {table} SET payload = ? WHERE {column} = 2", [packed])
+        connection.execute(f"UPDATE {table} SET payload = ? WHERE {where}", [packed])
 
 
 def _decided(path: Path) -> Path:
@@ -90,10 +89,11 @@ def _decided(path: Path) -> Path:
     return path
 
 
+ITERATION = ("job_parts", "job_seq = 2 AND kind = 'iteration'")
 ALTERED: dict[str, tuple[Callable[[dict[str, Any]], object], str, str]] = {
-    "no answer": (lambda stored: stored.pop("answer"), "run_iterations", "run_seq"),
-    "an answer that is no text": (lambda stored: stored.update(answer=5), "run_iterations", "run_seq"),
-    "no date": (lambda stored: stored.pop("finished_at"), "runs", "seq"),
+    "no answer": (lambda stored: stored.pop("answer"), *ITERATION),
+    "an answer that is no text": (lambda stored: stored.update(answer=5), *ITERATION),
+    "no date": (lambda stored: stored.pop("finished_at"), "jobs", "seq = 2"),
 }
 
 
@@ -127,7 +127,6 @@ def test_an_altered_run_stops_every_export_before_it_leaves_a_file(
         ("sentences", lambda stored: stored["citation_audit"]["sentences"][0].pop("status")),
         ("decided", lambda stored: stored["issues"].append({})),
         ("label-studio", lambda stored: stored["claims"][0]["claim"].update(start="a")),
-        ("jsonl", lambda stored: stored["critique"].pop("confidence")),
         ("runs", lambda stored: stored["critique"].pop("confidence")),
     ],
 )
@@ -135,14 +134,14 @@ def test_what_an_export_reads_of_a_run_is_checked(
     masis: Masis, tmp_path: Path, form: str, change: Callable[[dict[str, Any]], object]
 ) -> None:
     database = _decided(tmp_path / "decided.db")
-    _altered(database, change, "run_iterations", "run_seq")
+    _altered(database, change, *ITERATION)
     result = masis("export", "--format", form, "--out", tmp_path / "export", "--db", database)
     assert result.exit_code == 1, result.stderr
     assert "run 'run-2' of case 'case-2' can't be read" in result.stderr
     assert not list(tmp_path.glob("*export*"))
 
 
-@pytest.mark.parametrize("form", ["jsonl", "cases", "runs", "decided", "claims", "hf"])
+@pytest.mark.parametrize("form", ["cases", "runs", "decided", "claims", "hf"])
 def test_a_damaged_case_is_named_and_leaves_no_file(masis: Masis, tmp_path: Path, form: str) -> None:
     database = _decided(tmp_path / "decided.db")
     with sqlite3.connect(database) as connection:
@@ -158,7 +157,7 @@ def test_a_damaged_case_is_named_and_leaves_no_file(masis: Masis, tmp_path: Path
 def test_a_lost_iteration_is_damage_and_the_cure_named_helps(masis: Masis, tmp_path: Path) -> None:
     database = _decided(tmp_path / "decided.db")
     with sqlite3.connect(database) as connection:
-        connection.execute("DELETE FROM run_iterations WHERE run_seq = 2")
+        connection.execute("DELETE FROM job_parts WHERE job_seq = 2 AND kind = 'iteration'")
     connection.close()
     exporting = ("export", "--format", "decided", "--db", database)
     assert "run 'run-2' of case 'case-2' can't be read" in masis(*exporting).stderr
@@ -197,8 +196,8 @@ def test_a_database_opens_although_a_run_that_was_cut_short_is_damaged(tmp_path:
         store.runs.start("cut", case_id=case.id, case_digest=case.digest(), models={}, settings={})
         store.runs.save_iteration("cut", an_iteration())
         with store.database.transaction() as connection:
-            connection.execute("UPDATE run_iterations SET payload = x'00'")
-            connection.execute("""UPDATE runs SET owner = '{"host": "", "pid": 0, "started": 0}'""")
+            connection.execute("UPDATE job_parts SET payload = x'00' WHERE kind = 'iteration'")
+            connection.execute("""UPDATE jobs SET owner = '{"host": "", "pid": 0, "started": 0}'""")
     with Store.open(path) as store:
         store.runs.abandon("cut", "its process is gone")
         assert store.runs.summary("cut").state == "interrupted"

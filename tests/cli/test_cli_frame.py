@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 import re
+import sqlite3
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -18,7 +21,10 @@ from masis.cli.options import chosen_settings
 from masis.cli.output import ErrorReport, Progress, printable, say
 from masis.errors import InputError, SettingsError
 from masis.schema.wording import counted
+from masis.store.core import connections
 from masis.version import APP
+from tests.cli.running import Masis, case, lines
+from tools.cli_reference import reference
 
 
 def group_with(body: object) -> CommandGroup:
@@ -173,3 +179,43 @@ def test_a_line_of_the_log_stands_above_the_bar(
     told = capsys.readouterr().err
     assert "\r\x1b[Ktry 1\\x1b[2J\n" in told
     assert told.endswith("\ntry 1\\x1b[2J\n")
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself_with_an_example(name: str) -> None:
+    shown = CliRunner().invoke(main, [name, "--help"])
+    assert shown.exit_code == 0, shown.output
+    assert shown.output.startswith(f"Usage: masis {name} ")
+    assert f"\n    masis {name}" in shown.output
+    assert "--db" in shown.output or name in ("bench", "config", "dataset", "models", "person", "redact")
+
+
+def test_the_page_of_the_command_line_is_what_help_prints() -> None:
+    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == reference(), "run: python tools/cli_reference.py"
+
+
+@pytest.mark.parametrize("command", ["import", "audit"])
+def test_a_command_on_a_read_only_file_names_file_and_cure(
+    masis: Masis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    database = tmp_path / "kept.db"
+    first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
+    first.write_bytes(lines(case("a")))
+    second.write_bytes(lines(case("b")))
+    assert masis("import", first, "--db", database).exit_code == 0
+    connect = connections.connect
+
+    def read_only(path: Path, **options: Any) -> sqlite3.Connection:
+        connection = connect(path, **options)
+        connection.execute("PRAGMA query_only = ON")  # as a file on a read-only disk: SQLITE_READONLY
+        return connection
+
+    monkeypatch.setattr(connections, "connect", read_only)
+    result = masis(command, second, "--db", database)
+    assert result.exit_code == 1
+    assert "kept.db: can't be written" in result.stderr
+    assert "Make file and folder writable, or name another file with --db or MASIS_DB" in result.stderr
+    assert "fault of the program" not in result.stderr

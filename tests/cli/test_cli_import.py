@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from masis.services import Workbench
 from tests.cli.running import Masis
-from tests.conftest import SHARED_DATA as SHARED
 
 FILES = Path(__file__).parents[1] / "datasets" / "mapping" / "files"
 
@@ -31,7 +28,7 @@ def test_a_file_of_another_tool_is_stored(masis: Masis, tmp_path: Path) -> None:
     database = tmp_path / "new.db"
     result = masis("import", FILES / "anthropic-message-2023-06-01.json", "--db", database)
     assert (result.exit_code, "1 case imported." in result.stderr) == (0, True), result.stderr
-    case = next(iter(Workbench.open(database).cases.iterate()))
+    case = next(iter(Workbench.open(database).store.cases.iterate()))
     assert len(case.given_citations) == 2
 
 
@@ -53,20 +50,18 @@ def test_a_profile_that_does_not_exist_is_wrong_use(masis: Masis, tmp_path: Path
     assert "Did you mean 'ragas'?" in result.stderr
 
 
-@pytest.mark.slow
-@pytest.mark.real_data
-def test_expertqa_and_hagrid_are_read_without_edits(masis: Masis, tmp_path: Path) -> None:
+def test_expertqa_and_hagrid_are_read_without_edits(masis: Masis, tmp_path: Path, public_data: Path) -> None:
     examples = Path(__file__).parents[2] / "examples" / "import"
-    result = masis("import", SHARED / "expertqa_cases.jsonl", "--db", tmp_path / "own.db")
+    result = masis("import", public_data / "expertqa_cases.jsonl", "--db", tmp_path / "own.db")
     assert (result.exit_code, "217 cases imported." in result.stderr) == (0, True), result.stderr
     mapped = masis(
-        "import", SHARED / "expertqa_cases.jsonl", "--map", examples / "expertqa.toml", "--db", tmp_path / "e.db"
+        "import", public_data / "expertqa_cases.jsonl", "--map", examples / "expertqa.toml", "--db", tmp_path / "e.db"
     )
     assert (mapped.exit_code, "217 cases imported." in mapped.stderr) == (0, True), mapped.stderr
-    rows = [json.loads(line) for line in (SHARED / "hagrid_claims.jsonl").read_text().splitlines()]
+    rows = [json.loads(line) for line in (public_data / "hagrid_claims.jsonl").read_text().splitlines()]
     without = sum(not row["references"] for row in rows)  # nothing was cited, so there is nothing to audit against
     result = masis(
-        "import", SHARED / "hagrid_claims.jsonl", "--map", examples / "hagrid.toml", "--db", tmp_path / "h.db"
+        "import", public_data / "hagrid_claims.jsonl", "--map", examples / "hagrid.toml", "--db", tmp_path / "h.db"
     )
     assert f"{len(rows) - without} cases imported." in result.stderr
     assert f"{without} errors, named above" in result.stderr

@@ -96,15 +96,6 @@ def test_the_sample_is_drawn_apart_from_the_spot_checks_of_audits() -> None:
     assert 0.03 < drawn / len(left) < 0.07
 
 
-def test_an_archive_keeps_the_record_of_a_sample(masis: Masis, lake: Path, tmp_path: Path) -> None:
-    masis("import", lake, "--sample", "50%", "--db", tmp_path / "desk.db")
-    masis("export", "--out", tmp_path / "archive.jsonl", "--db", tmp_path / "desk.db")
-    masis("import", tmp_path / "archive.jsonl", "--db", tmp_path / "copy.db")
-    one, other = (Workbench.open(tmp_path / name).lake.miss_rates() for name in ("desk.db", "copy.db"))
-    assert one == other
-    assert one[0].present == one[0].sample.drawn
-
-
 def test_decisions_on_the_sample_estimate_what_passed_unseen(masis: Masis, lake: Path, tmp_path: Path) -> None:
     database = tmp_path / "desk.db"
     masis("import", lake, "--needs-review", "--sample", "50%", "--db", database)

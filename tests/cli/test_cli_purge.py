@@ -41,7 +41,7 @@ def audited(masis: Masis, tmp_path: Path) -> Path:
     submitted(bench, Decision(reviewer="Ada", case_id="decided", run_id=run.id, verdict="approve"))
     bench.store.close()
     with sqlite3.connect(database) as connection:
-        connection.execute("UPDATE runs SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(ended_at) - 40)")
+        connection.execute("UPDATE jobs SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(ended_at) - 40)")
     connection.close()
     return database
 

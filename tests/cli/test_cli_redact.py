@@ -32,7 +32,7 @@ def test_a_redacted_case_leaves_no_text_of_it_in_the_file_and_an_intact_log(masi
     for file in database.parent.glob("masis.db*"):
         assert SECRET.encode() not in file.read_bytes()
     assert masis("verify-log", "--db", database).exit_code == 0
-    assert Workbench.open(database).reviews.reviewers() == {"Grace": 2}
+    assert Workbench.open(database).store.decisions.reviewers() == {"Grace": 2}
 
 
 def test_a_redacted_decision_keeps_its_verdict_and_the_case_its_text(masis: Masis, database: Path) -> None:
@@ -57,4 +57,4 @@ def test_what_is_not_there_is_named(masis: Masis, database: Path, what: str, nam
 
 def test_nothing_is_redacted_without_a_yes(masis: Masis, database: Path) -> None:
     assert masis("redact", "case", "a", "--reason", "on request", "--db", database).exit_code == 2
-    assert Workbench.open(database).cases.get("a").query == f"Who is {SECRET}?"
+    assert Workbench.open(database).store.cases.get("a").query == f"Who is {SECRET}?"

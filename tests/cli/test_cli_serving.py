@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from masis.schema.review import Decision
-from masis.services import Workbench, demo_cases
+from masis.services import Workbench, demo_case_files, demo_cases
 from masis.ui.shell.reach import ONLY_HERE, Reach
 from tests.cli.running import Masis
 from tests.reviewing import submitted
@@ -42,6 +42,14 @@ def test_the_demo_opens_its_own_database_with_every_demo_case_audited(
     assert not (home / "masis" / "masis.db").exists()
 
 
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The demo cases of one field only: auditing all of them takes seconds."""
+    one = demo_case_files()[:1]
+    monkeypatch.setattr("masis.services.demo.demo_case_files", lambda: one)
+
+
+@pytest.mark.usefixtures("few")
 def test_the_demo_keeps_decisions_until_it_is_reset(masis: Masis, home: Path, launched: list[dict[str, Any]]) -> None:
     masis("demo", "--no-browser")
     database = home / "masis" / "demo.db"
@@ -50,13 +58,14 @@ def test_the_demo_keeps_decisions_until_it_is_reset(masis: Masis, home: Path, la
     submitted(workbench, Decision(reviewer="Ada", case_id=first, run_id=None, verdict="escalate"))
     workbench.store.close()
     masis("demo", "--no-browser")
-    assert Workbench.open(database).reviews.verify().length >= 1
+    assert Workbench.open(database).store.decisions.verify().length >= 1
     masis("demo", "--no-browser", "--reset")
     after = Workbench.open(database)
     assert not any(entry.decision and entry.decision.reviewer == "Ada" for entry in after.store.decisions.iterate())
     assert after.store.cases.count() == len(list(demo_cases()))
 
 
+@pytest.mark.usefixtures("few")
 def test_a_reset_never_touches_a_database_that_was_named(
     masis: Masis, tmp_path: Path, launched: list[dict[str, Any]]
 ) -> None:

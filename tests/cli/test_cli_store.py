@@ -35,7 +35,10 @@ def audited(masis: Masis, tmp_path: Path) -> Path:
 
 def test_cases_are_imported_once_and_come_out_unchanged_in(masis: Masis, tmp_path: Path) -> None:
     file, database = tmp_path / "cases.jsonl", tmp_path / "new.db"
-    given = [case("a", metadata={"z": 1, "a": [None, 2.5]}), case("b", field="law", query="Wie groß?")]
+    given = [
+        case("a", metadata={"z": 1, "a": [None, 2.5]}, labels={"faulty": True, "claims": []}),
+        case("b", field="law", query="Wie groß?"),
+    ]
     file.write_bytes(lines(*given))
     first = masis("import", file, "--db", database)
     assert (first.exit_code, first.stdout) == (0, "")
@@ -66,38 +69,6 @@ def test_a_case_under_a_taken_id_is_an_error_and_the_others_are_kept(masis: Masi
     assert "1 case imported" in result.stderr
 
 
-def test_the_archive_reproduces_the_database_byte_for_byte(masis: Masis, audited: Path, tmp_path: Path) -> None:
-    first, second, copy = tmp_path / "first.jsonl", tmp_path / "second.jsonl", tmp_path / "copy.db"
-    assert masis("export", "--out", first, "--db", audited).exit_code == 0
-    imported = masis("import", first, "--db", copy)
-    assert imported.exit_code == 0, imported.stderr
-    assert masis("export", "--out", second, "--db", copy).exit_code == 0
-    assert first.read_bytes() == second.read_bytes()
-    assert masis("verify-log", "--db", copy).stdout == masis("verify-log", "--db", audited).stdout
-
-
-def test_the_archive_does_not_go_into_a_database_in_use(masis: Masis, audited: Path, tmp_path: Path) -> None:
-    archive = tmp_path / "archive.jsonl"
-    masis("export", "--out", archive, "--db", audited)
-    (tmp_path / "one.jsonl").write_bytes(lines(case("other")))
-    masis("import", tmp_path / "one.jsonl", "--db", tmp_path / "used.db")
-    result = masis("import", archive, "--db", tmp_path / "used.db")
-    assert result.exit_code == 1
-    assert "Traceback" not in result.stderr
-    assert Workbench.open(tmp_path / "used.db").store.cases.count() == 1
-
-
-def test_a_damaged_archive_is_refused_with_its_line(masis: Masis, audited: Path, tmp_path: Path) -> None:
-    archive = tmp_path / "archive.jsonl"
-    masis("export", "--out", archive, "--db", audited)
-    content = archive.read_bytes().splitlines(keepends=True)
-    archive.write_bytes(b"".join([content[0], b'{"record": oops}\n', *content[1:]]))
-    result = masis("import", archive, "--db", tmp_path / "copy.db")
-    assert result.exit_code == 1
-    assert "line 2" in result.stderr
-    assert "Traceback" not in result.stderr
-
-
 def test_runs_are_exported_as_their_model_dumps_them(masis: Masis, audited: Path) -> None:
     result = masis("export", "--format", "runs", "--db", audited)
     runs = [Run.model_validate_json(line) for line in result.stdout.splitlines()]
@@ -105,7 +76,7 @@ def test_runs_are_exported_as_their_model_dumps_them(masis: Masis, audited: Path
 
 
 def test_an_export_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
-    file = tmp_path / "archive.jsonl"
+    file = tmp_path / "cases.jsonl"
     file.write_bytes(b"before")
 
     def fail() -> None:
@@ -119,7 +90,7 @@ def test_an_export_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [file]
 
 
-@pytest.mark.parametrize("command", [["export"], ["health"], ["verify-log"]])
+@pytest.mark.parametrize("command", [["export", "--format", "cases"], ["health"], ["verify-log"]])
 def test_reading_creates_no_database(masis: Masis, tmp_path: Path, command: list[str]) -> None:
     result = masis(*command, "--db", tmp_path / "none.db")
     assert result.exit_code == 1
@@ -224,21 +195,8 @@ def test_a_log_that_was_cut_or_rewritten_shows_against_what_was_noted(
 def test_a_file_that_is_no_database_is_refused(masis: Masis, tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("not a database, " * 100)
-    for command in ("health", "export", "verify-log"):
-        result = masis(command, "--db", file)
+    for command in (["health"], ["export", "--format", "cases"], ["verify-log"]):
+        result = masis(*command, "--db", file)
         assert result.exit_code == 1
         assert "is not a database of the workbench" in result.output
     assert file.read_text().startswith("not a database")
-
-
-def test_an_older_database_is_brought_up_to_date_aloud(masis: Masis, audited: Path) -> None:
-    connection = sqlite3.connect(audited)
-    connection.executescript(
-        """DROP TABLE iteration_measures; DROP TABLE run_measures;
-           DELETE FROM _sqlite_migrations WHERE name LIKE 'm011%'"""
-    )
-    connection.close()
-    first = masis("metrics", "--db", audited)
-    assert first.exit_code == 0
-    assert "was made by an older version and is upgraded now" in first.stderr
-    assert "older version" not in masis("metrics", "--db", audited).stderr

@@ -9,9 +9,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from masis.schema.screening import STUDY_TYPES, Abstract
+from tests.rules import each
 
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "screening"
 KINDS = {"strong", "borderline", "mixed", "weak", "insufficient"}
@@ -60,8 +59,8 @@ def lines(path: Path) -> list[JsonRecord]:
 
 RECORDS = lines(FOLDER / "abstracts.jsonl")
 QUESTIONS: list[JsonRecord] = json.loads((FOLDER / "questions.json").read_text(encoding="utf-8"))
-each_record = pytest.mark.parametrize("record", RECORDS, ids=lambda record: record["id"])
-each_question = pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question["id"])
+each_record = each(RECORDS, lambda record: record["id"])
+each_question = each(QUESTIONS, lambda question: question["id"])
 
 
 def test_there_are_enough_and_none_comes_twice() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from masis.schema.case import Case
+from tests.rules import each
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 FILES = sorted((DATA / "cases").glob("*.jsonl"))
@@ -48,8 +49,8 @@ def read_cases(path: Path) -> list[JsonCase]:
 
 CASES = [case for path in FILES for case in read_cases(path)]
 ANSWERED = [case for case in CASES if "answer" in case]
-each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
-each_answered = pytest.mark.parametrize("case", ANSWERED, ids=lambda case: case["id"])
+each_case = each(CASES, lambda case: case["id"])
+each_answered = each(ANSWERED, lambda case: case["id"])
 
 
 def resolve(reference: str, evidence: list[dict[str, str]]) -> str | None:
@@ -71,7 +72,7 @@ def plants(case: JsonCase) -> Counter[str]:
     """What is planted in a case: claims by kind, references by status, findings about the whole answer."""
     labels = case["labels"]
     found = Counter(claim["planted"] for claim in labels["claims"] if "planted" in claim)
-    names = {"invalid": "fabricated_citation", "misattributed": "misattributed", "needless": "needless"}
+    names = {"invalid": "fabricated_citation", "misattributed": "misattributed", "redundant": "redundant"}
     found.update(names[ref["status"]] for ref in labels["citations"] if ref["status"] in names)
     of_the_whole = {"safety", "missing_info", "logical", "incomplete_reasoning", "outdated", "ambiguity"}
     found.update(finding["type"] for finding in labels["findings"] if finding["type"] in of_the_whole)
@@ -128,7 +129,7 @@ def test_every_labelled_reference_resolves_exactly_if_it_is_said_to(case: JsonCa
         named = resolve(ref["reference"], case["evidence"])
         assert (named is None) == (ref["status"] == "invalid"), ref
         assert ref.get("evidence_id") in {None, *ids}
-        if ref["status"] in {"valid", "needless"}:
+        if ref["status"] in {"valid", "redundant"}:
             assert ref["evidence_id"] == named
         if ref["status"] == "misattributed":
             assert ref["evidence_id"] not in {None, named}
@@ -214,7 +215,7 @@ def test_a_supported_number_can_be_found_in_the_evidence_named(case: JsonCase) -
         ("over_general", 4),
         ("safety", 3),
         ("misattributed", 5),
-        ("needless", 2),
+        ("redundant", 2),
         ("uncited_claim", 6),
     ],
 )

@@ -172,7 +172,6 @@ def auditors_figures(path: Path) -> dict[str, float | None]:
     return {name: figure.value for name, figure in run_bench(path, bootstrap=0).readings[0].judges[0].figures.items()}
 
 
-@pytest.mark.real_data
 @pytest.mark.parametrize(
     ("file", "figure", "least"),
     [
@@ -182,7 +181,7 @@ def auditors_figures(path: Path) -> dict[str, float | None]:
         pytest.param("hagrid_claims.jsonl", "macro_f1", 0.80, marks=MISSED),
     ],
 )
-def test_what_is_aimed_at_on_data_nobody_tuned_on(shared_data: Path, file: str, figure: str, least: float) -> None:
-    value = auditors_figures(shared_data / file)[figure]
+def test_what_is_aimed_at_on_data_nobody_tuned_on(public_data: Path, file: str, figure: str, least: float) -> None:
+    value = auditors_figures(public_data / file)[figure]
     assert value is not None
     assert value >= least

@@ -63,7 +63,7 @@ def test_an_issue_finds_what_is_of_its_kind_at_its_place(raised: Issue, found: l
 
 
 def test_a_redundant_reference_that_is_labelled_is_a_right_issue_and_no_finding() -> None:
-    label = {"reference": "1", "status": "needless", "sentence": "It grew by 21% [1]."}
+    label = {"reference": "1", "status": "redundant", "sentence": "It grew by 21% [1]."}
     gold = GOLD | {"labels": {"clean": False, "findings": [], "citations": [label]}}
     result = score_issues(gold, [issue("It grew by 21% [1].", "redundant_reference", "ambiguity")])
     assert (result.found, [hit.hit for hit in result.right]) == ((), [True])

@@ -52,7 +52,7 @@ def test_an_audit_that_retention_removed_is_no_other_audit(bench: Workbench) -> 
     decide(bench, 3, "override", corrected_answer="120 metres.", reason="read")
     bench.audits.audit(ADA, case(2), settings=bench.settings.model_copy(update={"max_iterations": 1}))
     later = bench.store.runs.for_case("case-2")[0].id
-    bench.store.database.execute("UPDATE runs SET ended_at = '2099-01-01' WHERE id = ?", [later])
+    bench.store.database.execute("UPDATE jobs SET ended_at = '2099-01-01' WHERE id = ?", [later])
     bench.retention.purge(ADA, rule_of(0, decided=True, now="2098-01-01T00:00:00Z"), how="command")
     out = io.BytesIO()
     assert write_export(bench.store, out, "decided").rows == 3

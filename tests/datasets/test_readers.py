@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import hashlib
 import io
 import json
 import os
+import stat
+import threading
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from masis.datasets.readers import CaseLine, likely_misnamed, read_case_lines, read_cases
+from masis.datasets.readers import CaseLine, likely_misnamed, read_case_lines, read_cases, seen
+from masis.datasets.readers.seen import First, SeenIds
+from masis.datasets.writers.files import whole_file
 from masis.errors import InputError
 from masis.schema.case import Case
 
@@ -139,7 +144,7 @@ def test_byte_order_mark_carriage_returns_blank_lines_and_a_missing_last_line_br
         pytest.param(
             line(labels={"citations": [{"reference": "1", "status": "bad"}]}),
             "cases.jsonl, line 2, labels.citations[0].status: is 'bad', which is none of the words allowed. "
-            "Use one of 'valid', 'invalid', 'misattributed' or 'needless'.",
+            "Use one of 'valid', 'invalid', 'misattributed' or 'redundant'.",
             id="word outside a closed set",
         ),
         pytest.param(
@@ -323,10 +328,101 @@ def test_no_json_at_all_breaks_the_reader_and_what_is_read_goes_round(fields: di
             assert str(item.found).startswith("cases.jsonl, line 1")
 
 
-@pytest.mark.real_data
-def test_every_real_case_is_read_and_comes_out_unchanged_in(shared_data: Path) -> None:
+def test_every_real_case_is_read_and_comes_out_unchanged_in(public_data: Path) -> None:
     for name, count in (("expertqa_cases.jsonl", 217), ("pubmedqa_cases.jsonl", 522)):
-        found = [item for item in read_cases(shared_data / name) if isinstance(item, Case)]
-        with (shared_data / name).open(encoding="utf-8") as lines:
+        found = [item for item in read_cases(public_data / name) if isinstance(item, Case)]
+        with (public_data / name).open(encoding="utf-8") as lines:
             assert [case.to_json_dict() for case in found] == [json.loads(text) for text in lines]
         assert len(found) == count
+
+
+def digest_of(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_an_id_is_found_again_whether_it_is_held_or_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seen, "HELD", 7)
+    ids = SeenIds()
+    names = [f"case-{number}" for number in range(40)] + ["", "\ud800", "é"]
+    for number, name in enumerate(names, 1):
+        assert ids.first(name, number, digest_of(repr(name))).number == number
+    for number, name in enumerate(names, 1):
+        wanted = First(number, int(digest_of(repr(name))[:16], 16))
+        assert ids.first(name, number + 1000, digest_of("other content")) == wanted
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_ids_take_less_than_4_megabytes() -> None:
+    ids = SeenIds()
+    ids.first("warm", 1, digest_of("warm"))
+    tracemalloc.start()
+    for number in range(100_000):
+        ids.first(f"a-rather-long-identifier-of-a-case-{number}", number + 2, f"{number:064x}")
+    held, _peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 4_000_000
+
+
+def test_a_link_stays_and_the_file_it_names_is_replaced(tmp_path: Path) -> None:
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    target, link = folder / "target.jsonl", tmp_path / "link.jsonl"
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    with whole_file(link) as stream:
+        stream.write(b"new")
+        assert target.read_bytes() == b"old"
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+    assert [each.name for each in folder.iterdir()] == ["target.jsonl"]
+
+
+def test_a_link_to_nothing_yet_makes_the_file_it_names(tmp_path: Path) -> None:
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(tmp_path / "target.jsonl")
+    with whole_file(link) as stream:
+        stream.write(b"new")
+    assert link.is_symlink()
+    assert (tmp_path / "target.jsonl").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("through_a_link", [False, True])
+def test_a_pipe_is_written_through_and_stays_a_pipe(tmp_path: Path, through_a_link: bool) -> None:
+    pipe = named = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    if through_a_link:
+        named = tmp_path / "link"
+        named.symlink_to(pipe)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    with whole_file(named) as stream:
+        stream.write(b"line\n")
+    reader.join(timeout=30)
+    assert read == [b"line\n"]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_a_device_is_written_through_and_stays_a_device(tmp_path: Path) -> None:
+    link = tmp_path / "null"
+    link.symlink_to("/dev/null")
+    for path in (Path("/dev/null"), link):
+        with whole_file(path) as stream:
+            stream.write(b"gone")
+    assert link.is_symlink()
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+
+
+def test_a_failure_leaves_the_file_as_it_was_and_nothing_beside_it(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"old")
+    with pytest.raises(OSError, match="broken"):
+        _fail_halfway(file)
+    assert file.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def _fail_halfway(file: Path) -> None:
+    with whole_file(file) as stream:
+        stream.write(b"half")
+        raise OSError("broken")

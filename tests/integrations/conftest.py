@@ -1,6 +1,6 @@
-"""Each folder with_NAME is for an environment that has the extra NAME; elsewhere it is left out.
+"""The tests of a folder with_NAME need the extra NAME; where its package isn't installed they are left out.
 
-``make test`` runs each in an environment of its own (``tools/every_test.py``).
+``make test`` installs all of them but PyTorch, DSPy in an environment of its own (``tools/every_test.py``).
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from masis.integrations.local.scoring import PairScore, ScoreCache
 from masis.integrations.local.verifier import Scored, Thresholds, verdict_of
 from masis.integrations.local.windows import MOST, WINDOW_WORDS, Window, choose, words_of
 from masis.schema.case import Case, Evidence
-from masis.schema.run import Run, Versions
+from masis.schema.run import Run
 from tests.integrations.tiny_hub import files_of, hub
 from tests.integrations.tiny_models import NLI, save_model
 
@@ -78,10 +78,6 @@ def test_no_language_model_is_involved(nli: Path) -> None:
     assert addresses(settings) == ()
     assert estimate(CASE, settings).calls == 0
     assert run_audit(CASE, settings.model_copy(update={"max_iterations": 1})).usage.calls == 0
-
-
-def test_a_run_without_a_local_model_is_stored_as_before() -> None:
-    assert "local_models" not in Versions(app="1", rubric="1", offline_weights="1").model_dump()
 
 
 def test_references_are_judged_by_their_own_chunk(nli: Path, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
 import threading
 import unicodedata
@@ -12,13 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from masis.cli import main
-from masis.errors import InputError, MasisError, MissingExtra
-from masis.integrations import mcp
+from masis.errors import InputError, MasisError
 from masis.integrations.mcp import arguments, prompts, reports
 from masis.integrations.mcp.arguments import cursor, page_of
 from masis.integrations.mcp.prompts import MOST, completed
@@ -53,17 +49,6 @@ def handlers(tmp_path: Path) -> ToolHandlers:
     workbench = Workbench.open(tmp_path / "m.db")
     workbench.cases.add(ADA, [Case.model_validate(BRIDGE)])
     return ToolHandlers(workbench)
-
-
-def test_without_the_extra_the_command_names_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    there = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None if name == "mcp" else there(name, *more))
-    with pytest.raises(MissingExtra, match=r"pip install '\.\[mcp\]'"):
-        mcp.require()
-    result = CliRunner().invoke(main, ["mcp", "--db", str(tmp_path / "m.db")])
-    assert result.exit_code == 1
-    assert "pip install '.[mcp]'" in result.stderr
-    assert not (tmp_path / "m.db").exists()
 
 
 @pytest.mark.slow
@@ -131,9 +116,7 @@ def test_chunks_of_many_cases_and_chunks_in_full_each_have_an_id_of_their_own(ha
     again = {**BRIDGE, "id": "100%/b", "evidence": [{"id": "1", "text": "a"}, {"id": "3/4", "text": "b"}]}
     handlers.workbench.cases.add(ADA, [Case.model_validate(again)])
     inline = [Evidence(id="2", text="In full.")]
-    found = gathered(
-        handlers.workbench.cases, ["bridge/1", "bridge/2", "100%25%2Fb/1", "100%/b/3/4", "bridge/1"], inline
-    )
+    found = gathered(handlers.workbench, ["bridge/1", "bridge/2", "100%25%2Fb/1", "100%/b/3/4", "bridge/1"], inline)
     assert [(source.chunk.id, source.chunk.text[:5]) for source in found] == [
         ("2", "In fu"), ("bridge/1", "The b"), ("bridge/2", "It op"), ("100%25%2Fb/1", "a"), ("3/4", "b"),
     ]  # fmt: skip

@@ -65,7 +65,7 @@ def test_one_case_several_and_lines_are_stored_and_can_be_polled(workbench: Work
         assert done(opened, several.json()["status"])["stored"] == 2
         found = done(opened, streamed.json()["status"])
         assert (found["received"], found["stored"], found["unchanged"], found["errors"]) == (2, 1, 1, 0)
-    assert {each.id for each in workbench.cases.iterate()} == {"one", "two", "three", "four"}
+    assert {each.id for each in workbench.store.cases.iterate()} == {"one", "two", "three", "four"}
     assert workbench.store.database.value("SELECT max(length(body)) FROM inbox") == 0
 
 
@@ -119,7 +119,7 @@ def test_a_source_with_a_profile_sends_what_its_tool_writes(workbench: Workbench
         assert done(opened, broken["status"])["errors"] >= 1
         packed = opened.post("/v1/cases", content=gzip.compress(lines(rows[0])), headers=NDJSON).json()
         assert "holds no JSON" in done(opened, packed["status"])["first_errors"][0]
-    assert [each.id for each in workbench.cases.iterate()] == ["1"]
+    assert [each.id for each in workbench.store.cases.iterate()] == ["1"]
 
 
 def test_a_profile_that_is_none_is_refused_with_those_there_are() -> None:
@@ -137,7 +137,7 @@ def test_the_same_key_is_one_request_however_often_it_is_sent(workbench: Workben
         assert other.status_code == 422
         done(opened, answers[0]["status"])
         assert opened.post("/v1/cases", json=case("a"), headers=keyed).json()["id"] == answers[0]["id"]
-    assert [each.id for each in workbench.cases.iterate()] == ["a"]
+    assert [each.id for each in workbench.store.cases.iterate()] == ["a"]
     assert workbench.store.database.value("SELECT count(*) FROM inbox") == 1
 
 
@@ -197,7 +197,7 @@ def test_rules_say_which_cases_enter_the_queue(workbench: Workbench) -> None:
         answer = opened.post("/v1/cases", json={"cases": sent}, headers=SEND).json()
         found = done(opened, answer["status"])
         assert (found["stored"], found["passed_over"]) == (3, 2)
-    assert [each.id for each in workbench.cases.iterate()] == [drawn_one, undrawn[1], undrawn[2]]
+    assert [each.id for each in workbench.store.cases.iterate()] == [drawn_one, undrawn[1], undrawn[2]]
     assert Rule(field="metadata.language", flagged=True).takes(a_case(metadata={"flagged": True, "language": "de"})), (
         "conditions of one rule add up"
     )
@@ -275,7 +275,7 @@ def test_what_was_acknowledged_is_stored_although_the_server_was_killed(tmp_path
     opened_again = Workbench.open(database)
     while opened_again.ingestion.read_waiting({}):
         pass
-    stored = {each.id for each in opened_again.cases.iterate()}
+    stored = {each.id for each in opened_again.store.cases.iterate()}
     assert stored == {f"{number}-{each}" for number in acknowledged for each in range(20)}
 
 

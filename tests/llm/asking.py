@@ -1,7 +1,9 @@
-"""What tests of models share: a prompt, a reply's form, and a model at a scripted server."""
+"""What tests of models share: a prompt, a reply's form, a case, and models at a scripted server."""
 
 from __future__ import annotations
 
+import itertools
+import socket
 from typing import Any
 
 from pydantic import BaseModel
@@ -11,13 +13,27 @@ from masis.llm.client.model import Model
 from masis.llm.registry import asker
 from masis.llm.roles.prompting import Prompt
 from masis.llm.roles.replies import Number
+from masis.schema.case import Case
 from masis.schema.providers import ProviderSettings, Wire
-from masis.settings import Settings
+from masis.settings import ROLES, Settings
 from tests.serving_models import ModelServer
 
 KEY = "loopback/0123456789.abcdef"
 PROMPT = Prompt("You judge.", "QUESTION how long?\nEVIDENCE ten metres", "Judge the answer: SECRET ANSWER.", "test/1+0")
 WIRES: tuple[Wire, ...] = ("openai", "anthropic")
+ANSWER = "The bridge is 120 metres long [1]. It was opened in 1931 [2]."
+CASE = Case.model_validate(
+    {
+        "id": "bridge",
+        "query": "How long is the bridge, and when was it opened?",
+        "answer": ANSWER,
+        "evidence": [
+            {"id": "1", "text": "The bridge is 120 metres long and made of steel."},
+            {"id": "2", "text": "The bridge was opened in 1931 by the mayor."},
+        ],
+    }
+)
+_names = itertools.count()
 
 
 class Judged(BaseModel):
@@ -53,3 +69,30 @@ def model_at(
     given = {"retry_base_s": 0.01, "retry_cap_s": 0.05} | changes
     settings = Settings.model_validate({"providers": {"scripted": table}, **given})
     return asker(f"scripted:{model}", "critic", control or RunControl(), settings)
+
+
+def closed_port() -> int:
+    """A port where nobody listens."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return int(listening.getsockname()[1])
+
+
+def settings_for(server: ModelServer, wire: str, dead_role: str | None = None) -> Settings:
+    """All roles on the scripted server, under a model name of their own, so that nothing is remembered of others."""
+    address = server.address if wire == "openai" else server.address.removesuffix("/v1")
+    providers = {
+        "here": {"kind": wire, "address": address, "key_env": "SCRIPTED_KEY"},
+        "dead": {"kind": wire, "address": f"http://127.0.0.1:{closed_port()}", "key_env": "SCRIPTED_KEY"},
+    }
+    models = {role: f"{'dead' if role == dead_role else 'here'}:m-{next(_names)}" for role in ROLES}
+    return Settings.model_validate(
+        {
+            **models,
+            "providers": providers,
+            "retry_base_s": 0.01,
+            "retry_cap_s": 0.02,
+            "call_deadline_s": 1.5,
+            "max_iterations": 2,
+        }
+    )

@@ -62,13 +62,6 @@ def test_a_quote_without_its_marker_is_found_in_the_answer_by_offset() -> None:
     assert (issue.start, issue.end) == (0, len("The bridge is 90 metres long [chunk_1]."))
 
 
-def test_a_quote_that_the_answer_does_not_hold_is_a_note_and_no_span() -> None:
-    found = judgement(reply(issues=[raised(location="The bridge collapsed.")]))
-    own = issues.raised(found.objections, ANSWER, ())
-    assert own.issues[0].start is None
-    assert "The bridge collapsed." in own.notes[0]
-
-
 def test_an_omission_needs_no_quote() -> None:
     found = judgement(reply(issues=[raised(type="missing_info", location=None)]))
     assert issues.raised(found.objections, ANSWER, ()).notes == ()

@@ -16,8 +16,6 @@ from tests.audit.factories import citations, context, verdict
 from tests.llm.canned import evaluation as reply
 from tests.llm.scripted_asker import ScriptedAsker
 
-GENEROUS = reply(faithfulness=0.95, relevance=0.95, completeness=0.95, reasoning_quality=0.95, overall_score=0.95)
-
 
 def evaluated(given: Any, audit: CitationAudit | None = None, *, hallucination: bool = False) -> Evaluation:
     found, judge = audit or citations(), ModelEvaluator(ScriptedAsker({"evaluator": given}), Settings())
@@ -36,38 +34,12 @@ def test_four_scores_come_with_their_reasons() -> None:
     assert reasons["reasoning_quality"] == []
 
 
-@pytest.mark.spec("MASIS-EVAL-P5", "MASIS-EVAL-WEIGHTS")
-@pytest.mark.parametrize(
-    ("audit", "hallucination", "faithfulness", "overall"),
-    [
-        (citations(invalid=1), False, 0.4, 0.757),
-        (citations(uncited=5), False, 0.5, 0.792),
-        (citations(uncited=10), False, 0.3, 0.722),
-        (citations(invalid=1, uncited=10), False, 0.3, 0.722),
-        (citations(), True, 0.4, 0.757),
-        (citations(), False, 0.95, 0.95),
-    ],
-)
-def test_a_generous_judge_is_held_to_what_the_citations_prove(
-    audit: CitationAudit, hallucination: bool, faithfulness: float, overall: float
-) -> None:
-    found = evaluated(GENEROUS, audit, hallucination=hallucination)
-    assert found.faithfulness == faithfulness
-    assert found.overall_score == overall
-
-
 @pytest.mark.spec("MASIS-EVAL-P6")
 def test_percentages_are_read_before_the_clamps() -> None:
     found = evaluated(
         reply(faithfulness=90, relevance=100, completeness=50, reasoning_quality=80), citations(invalid=1)
     )
     assert (found.faithfulness, found.relevance, found.completeness, found.reasoning_quality) == (0.4, 1.0, 0.5, 0.8)
-
-
-def test_a_score_that_is_no_number_leaves_the_whole_unscored_and_the_others_as_they_are() -> None:
-    found = evaluated(reply(relevance="high"))
-    assert (found.relevance, found.overall_score, found.faithfulness) == (None, None, 0.8)
-    assert found.unscored is not None
 
 
 @pytest.mark.parametrize(

@@ -5,34 +5,21 @@ answer returned, the right stop, nothing lost, and nothing scored that was not s
 from __future__ import annotations
 
 import itertools
-import socket
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from masis.schema.case import Case
-from masis.schema.run import Event, Iteration, Run
+from masis.schema.run import Event, Run
 from masis.services import Workbench
-from masis.settings import ROLES, Settings
+from tests.llm.asking import ANSWER, CASE, settings_for
 from tests.reviewing import ADA
 from tests.served_replies import FAULTS, Behaviour, Request, faulty
 from tests.serving_models import ModelServer
 
 pytestmark = pytest.mark.slow
 
-ANSWER = "The bridge is 120 metres long [1]. It was opened in 1931 [2]."
-CASE = Case.model_validate(
-    {
-        "id": "bridge",
-        "query": "How long is the bridge, and when was it opened?",
-        "answer": ANSWER,
-        "evidence": [
-            {"id": "1", "text": "The bridge is 120 metres long and made of steel."},
-            {"id": "2", "text": "The bridge was opened in 1931 by the mayor."},
-        ],
-    }
-)
 STEPS = {
     "drafting": "draft_reply",
     "extraction": "claims_reply",
@@ -58,8 +45,6 @@ NUMBERS = {"confidence 85", "confidence -1", "confidence high", "confidence NaN"
 COUNTS = {"a verdict too few", "a verdict too many"}
 REFUSALS = {"refusal", "content filter"}
 
-_names = itertools.count()
-
 
 def expected_code(step: str, fault: str) -> str:
     """The specs' numbers; 001 for what has none of its own (drafter, verifier, evaluator)."""
@@ -70,32 +55,6 @@ def expected_code(step: str, fault: str) -> str:
     if step == "revision":
         return "CRITIC-ERR-002" if fault in REFUSALS else "CRITIC-ERR-006"
     return "CRITIC-ERR-001"
-
-
-def closed_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
-
-
-def settings_for(server: ModelServer, wire: str, dead_role: str | None = None) -> Settings:
-    """All roles on the scripted server, under a model name of their own, so that nothing is remembered of others."""
-    address = server.address if wire == "openai" else server.address.removesuffix("/v1")
-    providers = {
-        "here": {"kind": wire, "address": address, "key_env": "SCRIPTED_KEY"},
-        "dead": {"kind": wire, "address": f"http://127.0.0.1:{closed_port()}", "key_env": "SCRIPTED_KEY"},
-    }
-    models = {role: f"{'dead' if role == dead_role else 'here'}:m-{next(_names)}" for role in ROLES}
-    return Settings.model_validate(
-        {
-            **models,
-            "providers": providers,
-            "retry_base_s": 0.01,
-            "retry_cap_s": 0.02,
-            "call_deadline_s": 1.5,
-            "max_iterations": 2,
-        }
-    )
 
 
 def audited(tmp_path: Path, wire: str, step: str, fault: str, case: Case = CASE) -> tuple[Run, Workbench]:
@@ -235,16 +194,6 @@ def test_a_fault_that_no_retry_mends_ends_in_its_documented_state(
     assert failed, "the failed call is on record"
 
 
-@pytest.mark.parametrize("wire", ["openai", "anthropic"])
-@pytest.mark.parametrize("fault", sorted(HARMLESS))
-@pytest.mark.parametrize("step", STEPS)
-def test_a_reply_in_a_fence_or_with_a_field_more_is_read(tmp_path: Path, wire: str, step: str, fault: str) -> None:
-    case = CASE.model_copy(update={"answer": None}) if step == "drafting" else CASE
-    run, _ = audited(tmp_path, wire, step, fault, case)
-    nothing_is_unscored(run)
-    assert run.warnings == () or codes(run) == {"CRITIC-ERR-004"}
-
-
 @pytest.mark.spec("REQ-CRITIC-032")
 @pytest.mark.parametrize("fault", ["429", "429 with Retry-After", "500", "503", "reset in the middle", "reset at once"])
 @pytest.mark.parametrize("step", STEPS)
@@ -267,43 +216,3 @@ def test_a_fault_that_is_over_at_the_third_try_leaves_no_trace_but_the_record(
     assert max(call.tries for call in run.calls) == 3
     assert [event.kind for event in events].count("call_retried") == 2
     assert run.usage.tries == run.usage.calls + 2
-
-
-@pytest.mark.spec("MASIS-CRITIC-P5", "MASIS-EVAL-P6")
-@pytest.mark.parametrize("wire", ["openai", "anthropic"])
-@pytest.mark.parametrize(
-    ("fault", "value"),
-    [("confidence 85", 0.85), ("confidence -1", 0.0), ("confidence high", None), ("confidence NaN", None)],
-)
-def test_numbers_of_critic_and_judge_are_read_as_documented(
-    tmp_path: Path, wire: str, fault: str, value: float | None
-) -> None:
-    run, _ = audited(tmp_path, wire, "critique", fault)
-    critique = run.iterations[0].critique
-    given = (critique.confidence, critique.overall_quality_score, critique.critique_confidence)
-    assert given == (value, value, value)
-    if value is None:
-        assert "unscored" in {reason.code for reason in run.review_reasons}
-    run, _ = audited(tmp_path / "2", wire, "evaluation", fault)
-    evaluation = run.iterations[0].evaluation
-    assert evaluation
-    assert (evaluation.faithfulness, evaluation.overall_score) == (value, value)
-    assert (evaluation.unscored is None) == (value is not None)
-
-
-@pytest.mark.parametrize("wire", ["openai", "anthropic"])
-@pytest.mark.parametrize("fault", sorted(COUNTS))
-def test_a_verdict_too_few_leaves_one_claim_unscored_and_one_too_many_is_nobodys(
-    tmp_path: Path, wire: str, fault: str
-) -> None:
-    run, _ = audited(tmp_path, wire, "verdicts", fault)
-    verdicts = [check.verdict for check in run.iterations[0].claims]
-    assert verdicts == (["supported", "unscored"] if fault == "a verdict too few" else ["supported", "supported"])
-    assert run.iterations[0].claim_report.facts_verified == verdicts.count("supported")
-
-
-def test_no_number_of_a_verifier_is_taken_for_support(tmp_path: Path) -> None:
-    run, _ = audited(tmp_path, "openai", "verdicts", "confidence NaN")
-    for iteration in run.iterations:
-        assert all(check.support is None or 0 <= check.support <= 1 for check in iteration.claims)
-        assert isinstance(Iteration.model_validate_json(iteration.model_dump_json()), Iteration)

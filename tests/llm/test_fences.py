@@ -147,7 +147,7 @@ OURS = [ours(prompt) for prompt in prompts(HARMLESS)]
 
 
 @given(hostile_texts)
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_our_words_are_byte_for_byte_the_same_whatever_the_texts_say(texts: Texts) -> None:
     assert [ours(prompt) for prompt in prompts(texts)] == OURS
 
@@ -158,7 +158,7 @@ def test_no_injection_of_the_development_material_reaches_our_words() -> None:
 
 
 @given(hostile_texts)
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_no_fence_can_be_closed_or_opened_from_inside(texts: Texts) -> None:
     for prompt in prompts(texts):
         mark = mark_of(prompt)
@@ -170,7 +170,7 @@ def test_no_fence_can_be_closed_or_opened_from_inside(texts: Texts) -> None:
 
 
 @given(hostile_texts)
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_every_text_arrives_whole_in_the_fence_where_it_belongs(texts: Texts) -> None:
     critic_, evaluator_, reviser_, _, _, verify, _ = prompts(texts)
     texts = Texts(*map(disarmed, vars(texts).values()))
@@ -199,7 +199,7 @@ def _rows(prompt: Prompt, name: str) -> list[dict[str, object]]:
 
 
 @given(hostile_texts)
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_no_control_word_of_a_chat_template_gets_through(texts: Texts) -> None:
     for prompt in prompts(texts):
         for word in ("<|im_start|>", "<|im_end|>", "[/INST]", "[INST]", "<<SYS>>", "</s>", "<s>", "<end_of_turn>"):

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from masis.llm.client.json_repair import RepairRefused, verify_repair
+from tests.rules import each
 
 RECORD: dict[str, Any] = {
     "why": "It says [1].",
@@ -62,7 +63,7 @@ def test_the_same_word_in_quotes_stays_a_text() -> None:
     assert told('{"sound": "True"}', {"sound": "True"})[0] == {"sound": "True"}
 
 
-@pytest.mark.parametrize("cut", range(1, len(TEXT) - 1))
+@each(range(1, len(TEXT) - 1))
 def test_a_text_that_is_cut_off_verifies_no_repair(cut: int) -> None:
     with pytest.raises(RepairRefused):
         told(TEXT[:cut])

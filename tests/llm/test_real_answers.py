@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from masis.api.audits import audit_citations
 from masis.audit.assertions import asserts
 from masis.audit.quotes import located
@@ -16,7 +14,6 @@ from masis.llm.roles.verifier import Extracted, located_claims
 from masis.schema.audit import CitationAudit
 from masis.schema.case import Case
 
-pytestmark = pytest.mark.real_data
 _CHANGED = str.maketrans({"“": '"', "”": '"', "’": "'", "–": "-", "*": ""})
 
 
@@ -34,9 +31,9 @@ def careless(answer: str, start: int, end: int, markers: list[tuple[int, int]]) 
     return re.sub(r"\s+", " ", "".join(kept)).translate(_CHANGED)
 
 
-def test_every_sentence_is_found_from_a_careless_quote_of_it(shared_data: Path) -> None:
+def test_every_sentence_is_found_from_a_careless_quote_of_it(public_data: Path) -> None:
     sentences, lost, elsewhere = 0, [], 0
-    for answer, audit in audited(shared_data):
+    for answer, audit in audited(public_data):
         markers = [(citation.marker_start, citation.marker_end) for citation in audit.citations]
         for sentence in audit.sentences:
             quote = careless(answer, sentence.start, sentence.end, markers)
@@ -51,8 +48,8 @@ def test_every_sentence_is_found_from_a_careless_quote_of_it(shared_data: Path) 
     assert elsewhere <= sentences / 50  # the same words stand twice
 
 
-def test_an_extraction_cut_short_leaves_no_assertion_without_a_claim(shared_data: Path) -> None:
-    for answer, audit in audited(shared_data):
+def test_an_extraction_cut_short_leaves_no_assertion_without_a_claim(public_data: Path) -> None:
+    for answer, audit in audited(public_data):
         markers = [(citation.marker_start, citation.marker_end) for citation in audit.citations]
         quotes = [careless(answer, sentence.start, sentence.end, markers) for sentence in audit.sentences]
         made = located_claims([Extracted(quote, quote) for quote in quotes[: len(quotes) // 2]], answer, audit)

@@ -12,14 +12,11 @@ import pytest
 
 from masis.audit.run_control import RunControl
 from masis.errors import MissingExtra, SettingsError, StepError
-from masis.llm import registry
 from masis.llm.endpoints import endpoint
-from masis.llm.registry import Ready, asker, probe, resolve
+from masis.llm.registry import asker, probe, resolve
 from masis.settings import Settings, load, secret
 from tests.llm.asking import KEY, PROMPT, WIRES, Judged, model_at
 from tests.serving_models import Behaviour, ModelServer, faulty, says, status
-
-pytest.importorskip("anthropic")
 
 
 def provider(address: str, **more: Any) -> Settings:
@@ -270,8 +267,3 @@ def test_clients_are_shared_and_changed_keys_are_heeded(monkeypatch: pytest.Monk
         assert asker("scripted:n", "drafter", RunControl(), settings).provider is first.provider
         monkeypatch.setenv("SCRIPTED_KEY", "sk-another-key")
         assert asker("scripted:m", "critic", RunControl(), settings).provider is not first.provider
-
-
-def test_the_form_of_the_test_is_plain() -> None:
-    assert Ready.model_fields.keys() == {"ready"}
-    assert registry.PROBE_TOKENS >= 100

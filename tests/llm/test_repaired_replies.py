@@ -19,17 +19,12 @@ from masis.llm.roles.prompting import Prompt
 from masis.llm.roles.replies import DraftReply, EvaluationReply
 from masis.schema.calls import Usage
 from tests.llm import canned
-from tests.llm.asking import KEY, PROMPT, Judged, model_at
+from tests.llm.asking import PROMPT, Judged, model_at
 from tests.served_replies import Behaviour, says
 from tests.serving_models import ModelServer
 
 VALUE: dict[str, Any] = {"reasons": ["it is so"], "sound": True, "confidence": 0.7}
 BAD = "{'reasons': ['it is so'], 'sound': True, 'confidence': 0.7}"
-
-
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SCRIPTED_KEY", KEY)
 
 
 def mending(model: Model, value: dict[str, Any] | None) -> tuple[Model, list[tuple[str, type[BaseModel]]]]:

@@ -1,4 +1,4 @@
-"""The reviser with a model: what it says of its work is kept only where the texts bear it out."""
+"""Reviser and drafter with a model."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from masis.errors import BadReply, InvalidRevision, ProviderFailed, ReviserFailed, StepError
+from masis.llm.roles.drafter import ModelDrafter
 from masis.llm.roles.reviser import ISSUES_MOST, ModelReviser
-from masis.schema.audit import Issue, Revision
-from tests.audit.factories import context, issue, verdict
+from masis.schema.audit import Draft, Issue, Revision
+from tests.audit.factories import EVIDENCE, context, issue, verdict
 from tests.llm.canned import revision as reply
 from tests.llm.scripted_asker import MARK, ScriptedAsker
 
@@ -129,3 +130,36 @@ def test_of_very_many_issues_the_gravest_are_taken_up() -> None:
     ModelReviser(asker).revise(context(answer=OLD), verdict(), (*many, grave))
     assert asker.asked[0].text.count('"severity": ') == ISSUES_MOST
     assert "It is harmful." in asker.asked[0].text
+
+
+ANSWER = "It is 120 metres long [chunk_1]."
+
+
+def drafted(given: Any) -> Draft:
+    return ModelDrafter(ScriptedAsker({"drafter": given})).draft("How long is it?", EVIDENCE)
+
+
+def test_a_draft_is_an_answer_with_the_steps_that_led_to_it() -> None:
+    found = drafted({"reasoning_steps": ["chunk_1 gives it.", " "], "answer": f" {ANSWER}\n"})
+    assert (found.answer, found.reasoning_steps) == (ANSWER, ("chunk_1 gives it.",))
+    assert found.judged_by.version.startswith("drafter/3+")
+
+
+def test_fence_lines_are_no_part_of_a_draft() -> None:
+    found = drafted({"reasoning_steps": [], "answer": f"{ANSWER}\n<<<END ANSWER {MARK}>>>"})
+    assert found.answer == ANSWER
+
+
+@pytest.mark.parametrize(
+    ("failure", "code"),
+    [
+        (ProviderFailed("down"), "CRITIC-ERR-003"),
+        (BadReply("refused", kind="refused"), "CRITIC-ERR-001"),
+        ({"reasoning_steps": [], "answer": " "}, "CRITIC-ERR-001"),
+        ("Sure! It is long.", "CRITIC-ERR-001"),
+    ],
+)
+def test_no_answer_is_a_failure_with_its_code(failure: Any, code: str) -> None:
+    with pytest.raises(StepError) as raised:
+        drafted(failure)
+    assert raised.value.code == code

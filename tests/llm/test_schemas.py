@@ -8,11 +8,15 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
+from masis.audit.run_control import RunControl
+from masis.errors import BadReply, ProviderFailed
 from masis.llm.client import schemas
 from masis.llm.registry import Ready
 from masis.llm.roles import replies
-from tests.served_replies import Request
-from tests.serving_models import broken_rules
+from masis.schema.providers import Wire
+from tests.llm.asking import PROMPT, WIRES, model_at
+from tests.served_replies import Behaviour, Request, says, status
+from tests.serving_models import ModelServer, broken_rules
 
 REPLIES = [
     shape
@@ -83,9 +87,34 @@ def test_what_strict_mode_cannot_say_is_refused_when_it_is_written(kind: Any) ->
         schemas.of(shape)
 
 
-def test_the_checker_itself_finds_breaches() -> None:
-    plain = {"type": "object", "properties": {"a": {"type": "string", "minLength": 1}}, "required": []}
-    body = {"response_format": {"type": "json_schema", "json_schema": {"name": "x y", "schema": plain}}}
-    found = " ".join(broken_rules(Request("openai", {}, body)))
-    for breach in ("minLength", "additionalProperties", "required", "strict is not set", "name 'x y'"):
-        assert breach in found
+@pytest.mark.parametrize("wire", WIRES)
+def test_words_are_asked_for_without_a_form_and_come_as_they_are(wire: Wire) -> None:
+    control = RunControl()
+    with ModelServer([status(503), says('Write {"this": 1} down.')]) as server:
+        said = model_at(server, wire, control).say(PROMPT, max_tokens=100, temperature=0.9)
+        body = server.requests[-1].body
+    assert said == 'Write {"this": 1} down.'
+    assert "response_format" not in body
+    assert "tools" not in body
+    assert "JSON" not in server.requests[-1].text
+    (call,) = control.calls.since()
+    assert (call.mode, call.outcome, call.tries) == ("text", "answered", 2)
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "error"),
+    [
+        (Behaviour(text=""), BadReply),
+        (Behaviour(refusal="No.", finish="refusal"), BadReply),
+        (status(401), ProviderFailed),
+    ],
+)
+def test_no_words_are_an_error(behaviour: Behaviour, error: type[Exception]) -> None:
+    with ModelServer(lambda request: behaviour) as server, pytest.raises(error):
+        model_at(server).say(PROMPT, max_tokens=100)
+
+
+def test_a_server_without_strict_schemas_is_asked_for_words_all_the_same() -> None:
+    with ModelServer(lambda request: says("Yes."), refuses=("json_schema", "json_object")) as server:
+        assert model_at(server).say(PROMPT, max_tokens=100) == "Yes."
+        assert len(server.requests) == 1

@@ -123,9 +123,9 @@ def test_a_figure_is_contradicted_by_the_one_in_its_place() -> None:
     assert [(one.claim_text, one.evidence_text) for one in found.signals] == [("41.2%", "14.2%")]
 
 
-@pytest.mark.slow
+@pytest.mark.soak(smoke=20_000, full=100_000)
 @pytest.mark.parametrize(
     "unit", ["a, b; ", "and the ", "by the X of Y ", "(60%) and ", "must not be ", "at least 5 ", "A" * 40 + " "]
 )
-def test_stretches_of_a_hundred_thousand_characters_are_judged_in_seconds(unit: str) -> None:
-    verdict("It must be at least 5 m. Judge Ada spoke; Judge Bo left.", unit * (100_000 // len(unit)))
+def test_stretches_of_a_hundred_thousand_characters_are_judged_in_seconds(unit: str, rounds: int) -> None:
+    verdict("It must be at least 5 m. Judge Ada spoke; Judge Bo left.", unit * (rounds // len(unit)))

@@ -1,9 +1,13 @@
-"""What the critic adds to citations and claims."""
+"""The roles without a model: critic, judge and drafter."""
 
 from __future__ import annotations
 
+import pytest
+
+from masis.offline.roles.drafter import NOTHING_FOUND, OfflineDrafter
+from masis.schema.audit import Evaluation
 from masis.schema.case import Evidence
-from tests.offline.bridge import EVIDENCE, audited
+from tests.offline.bridge import EVIDENCE, QUESTION, audited
 
 CLEAN = "The Halden suspension bridge is 410 metres long [chunk_1]. It was opened to traffic in 1931 [chunk_1]."
 
@@ -67,3 +71,80 @@ def test_the_record_says_that_no_language_model_was_involved() -> None:
     assert set(run.models.values()) == {"offline"}
     assert "no language model" in run.iterations[0].critique.critique_reasoning
     assert run.usage.calls == 0
+
+
+WHOLE = (
+    "The Halden suspension bridge is 410 metres long and was opened to traffic in 1931 [chunk_1]. "
+    "It was designed by the engineer Marta Lindqvist [chunk_1]."
+)
+
+
+def evaluated(answer: str) -> Evaluation:
+    evaluation = audited(answer, iterations=1).iterations[0].evaluation
+    assert evaluation is not None
+    return evaluation
+
+
+def test_a_whole_and_faithful_answer_scores_high_on_every_dimension() -> None:
+    found = evaluated(WHOLE)
+    for score in (found.faithfulness, found.relevance, found.completeness, found.reasoning_quality):
+        assert score is not None
+        assert score > 0.7
+
+
+@pytest.mark.spec("MASIS-EVAL-P2")
+def test_an_answer_about_something_else_is_not_relevant() -> None:
+    found = evaluated("Bananas are rich in potassium and grow in warm countries.")
+    assert found.relevance is not None
+    assert found.relevance < 0.3
+
+
+def test_half_an_answer_is_less_complete_than_the_whole() -> None:
+    half = evaluated("The bridge was opened in 1931 [chunk_1].").completeness
+    whole = evaluated(WHOLE).completeness
+    assert half is not None
+    assert whole is not None
+    assert half < whole
+
+
+def test_saying_the_same_twice_costs_reasoning_quality() -> None:
+    once, twice = evaluated(WHOLE), evaluated(f"{WHOLE} {WHOLE}")
+    assert (twice.reasoning_quality or 0) < (once.reasoning_quality or 0)
+
+
+@pytest.mark.spec("MASIS-EVAL-P5")
+def test_the_clamps_hold_for_the_offline_judge_too() -> None:
+    assert (evaluated(f"{WHOLE} The toll is 3 euros for a car [chunk_9].").faithfulness or 0) <= 0.4
+
+
+@pytest.mark.spec("MASIS-EVAL-P1")
+def test_each_score_is_kept_with_its_measurements() -> None:
+    scores = {score.name: score for score in evaluated(WHOLE).scores}
+    for name in ("faithfulness", "relevance", "completeness", "reasoning_quality"):
+        assert scores[name].measurements[-1].value == pytest.approx(scores[name].raw)
+
+
+def test_a_draft_says_only_what_stands_in_the_evidence_and_cites_it() -> None:
+    run = audited(None)
+    assert run.draft is not None
+    first = run.iterations[0]
+    assert first.citation_audit.invalid_citations == ()
+    assert first.citation_audit.uncited_claims == ()
+    assert all(check.verdict == "supported" for check in first.claims)
+
+
+def test_a_draft_speaks_of_what_is_asked() -> None:
+    answer = OfflineDrafter().draft(QUESTION, EVIDENCE).answer
+    assert "410 metres" in answer
+    assert "Marta Lindqvist" in answer
+
+
+def test_where_the_evidence_has_nothing_the_draft_says_so() -> None:
+    evidence = (Evidence(id="1", text="Bananas are rich in potassium."),)
+    assert OfflineDrafter().draft("Who won the chess final in Riga?", evidence).answer == NOTHING_FOUND
+
+
+def test_a_draft_does_not_repeat_itself() -> None:
+    twice = (*EVIDENCE, Evidence(id="copy", text=EVIDENCE[0].text))
+    answer = OfflineDrafter().draft(QUESTION, twice).answer
+    assert answer.count("410 metres") == 1

@@ -151,19 +151,18 @@ def test_evidence_far_into_a_long_text_still_counts() -> None:
     assert text[assessment.supporting[0].start : assessment.supporting[0].end].startswith("The bridge")
 
 
-@pytest.mark.slow
-def test_ten_thousand_chunks_are_indexed_and_asked_in_seconds() -> None:
-    chunks = [(str(k), f"Plant {k} made {k} tonnes in {1900 + k % 120}. The mayor was pleased.") for k in range(10_000)]
+@pytest.mark.soak(smoke=2_000, full=10_000)
+def test_ten_thousand_chunks_are_indexed_and_asked_in_seconds(rounds: int) -> None:
+    chunks = [(str(k), f"Plant {k} made {k} tonnes in {1900 + k % 120}. The mayor was pleased.") for k in range(rounds)]
     assert EvidenceIndex(chunks).assess("Plant 77 made 77 tonnes in 1977.").verdict == "supported"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "claim",
-    ["word number 12% in 1999 Paris " * 3300, "Aa" * 50_000, "1.1." * 25_000, "not " * 25_000, "context " * 12_500],
-)
-def test_a_claim_of_a_hundred_thousand_characters_is_judged_in_seconds(index: EvidenceIndex, claim: str) -> None:
-    index.assess(claim)
+@pytest.mark.soak(smoke=20_000, full=100_000)
+@pytest.mark.parametrize("unit", ["word number 12% in 1999 Paris ", "Aa", "1.1.", "not ", "context "])
+def test_a_claim_of_a_hundred_thousand_characters_is_judged_in_seconds(
+    index: EvidenceIndex, unit: str, rounds: int
+) -> None:
+    index.assess(unit * (rounds // len(unit)))
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from tools import conformance
+from tools import conformance, constants
 
 
 def test_the_page_is_current() -> None:
@@ -25,6 +25,10 @@ def test_every_mark_names_a_rule() -> None:
 def test_every_rule_has_an_id_of_its_own() -> None:
     ids = [rule.id for rule in conformance.rules()]
     assert len(ids) == len(set(ids))
+
+
+def test_every_constant_stands_where_its_mutation_looks_for_it() -> None:
+    assert constants.misfits(constants.constants()) == []
 
 
 def test_the_code_named_for_a_rule_is_a_file_and_what_it_defines() -> None:

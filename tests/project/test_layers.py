@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+from masis.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "masis"
@@ -18,6 +21,7 @@ LAYERS = (
     {"settings"},
     {"observers"},  # what may watch an audit, and the context of log records; they know nobody
     {"audit"},  # the audit itself, whoever fills the roles
+    {"views"},  # how what an audit found is worded and marked, wherever it is shown
     {"offline", "llm"},  # two ways to fill the roles; they don't know each other
     {"screening"},
     {"api"},  # builds the roles and runs the loop: what masis.run_audit calls, without a store
@@ -37,7 +41,7 @@ SIDEWAYS = {("schema", "errors"), ("cli", "ui")}
 
 ONLY_IN = {
     "streamlit": {"ui", "app", "pages"},
-    "altair": {"api", "ui", "app", "pages"},
+    "altair": {"views", "ui", "app", "pages"},
     "sqlite3": {"store"},
     "sqlite_utils": {"store"},
     "openai": {"llm"},
@@ -93,6 +97,15 @@ def imports(file: Path) -> Iterator[Import]:
             for alias in node.names:
                 submodule = f"{module}.{alias.name}"
                 yield Import(file, node.lineno, submodule if is_module(submodule) else module)
+        elif isinstance(node, ast.Call) and (name := imported_by_name(node)):
+            yield Import(file, node.lineno, name)
+
+
+def imported_by_name(call: ast.Call) -> str:
+    """The module of ``importlib.import_module("masis...")``, which is an import like any other; "" of other calls."""
+    if getattr(call.func, "attr", getattr(call.func, "id", "")) != "import_module" or not call.args:
+        return ""
+    return str(call.args[0].value) if isinstance(call.args[0], ast.Constant) else ""
 
 
 def is_module(name: str) -> bool:
@@ -167,7 +180,39 @@ def test_only_settings_reads_the_environment() -> None:
 ABOVE_SERVICES = {"pipeline", "integrations", "ui", "cli", "app", "pages"}
 
 
-def test_whatever_lies_above_the_services_leaves_the_store_to_them() -> None:
+READS = {
+    "cases": {"get", "iterate"},
+    "corpora": {"imports", "list_all", "search", "summary"},
+    "datasets": {"get", "list_all", "lost"},
+    "decisions": {"check_subjects", "head", "reviewers", "verify"},
+    "evidence": {"cases_with", "ids_beginning", "newest_case_ids", "newest_run_ids", "with_words"},
+    "executions": {"iterate", "page"},
+    "purges": {"history", "removals"},
+    "retention": {"plan"},
+    "screening_log": {"check_subjects", "verify"},
+    "screenings": {"events", "newest", "progress"},
+    "team": {"assigned_among", "counted", "in_force", "leases", "progress", "views"},
+}
+"""Reads of the store that need no service: nothing that others decided or the machine found is in them.
+
+What a person may see only now and then (a summary, a run, an entry of the log) is read through a service, which checks.
+"""
+
+
+def reaching_past_reads(source: str) -> Iterator[tuple[int, str]]:
+    """Yield line and expression of every use of a store that isn't a call of one of ``READS``."""
+    tree = ast.parse(source)
+    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in ("store", "_store"):
+            part = parents[node]
+            method = parents.get(part)
+            named = isinstance(part, ast.Attribute) and isinstance(method, ast.Attribute)
+            if node.attr == "_store" or not named or method.attr not in READS.get(part.attr, ()):
+                yield node.lineno, ast.unparse(method if named else node)
+
+
+def test_whatever_lies_above_the_services_writes_through_them_and_reads_only_what_is_everybodys() -> None:
     wrong = [
         str(each)
         for each in all_imports()
@@ -175,9 +220,22 @@ def test_whatever_lies_above_the_services_leaves_the_store_to_them() -> None:
     ]
     for file in sources():
         if part(module_name(file)) in ABOVE_SERVICES:
-            wrong += [
-                f"{file.relative_to(ROOT)}:{node.lineno} reaches into .{node.attr}"
-                for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-                if isinstance(node, ast.Attribute) and node.attr in ("store", "_store")
-            ]
+            found = reaching_past_reads(file.read_text(encoding="utf-8"))
+            wrong += [f"{file.relative_to(ROOT)}:{line} uses {what}" for line, what in found]
     assert not wrong, "say what you need in masis/services:\n" + "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["desk.store.cases.add(case)", "store = desk.store", "f(desk.store.team)", "desk.store.team.put(me, rubric)"],
+)
+def test_a_write_and_a_store_handed_on_are_refused(source: str) -> None:
+    assert list(reaching_past_reads(source))
+
+
+def test_the_reads_that_pages_may_use_are_there_and_write_nothing(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "reads.db") as store:
+        for name, methods in READS.items():
+            for method in methods:
+                source = inspect.getsource(getattr(type(getattr(store, name)), method))
+                assert "transaction(" not in source, f"{name}.{method} writes"

@@ -1,13 +1,22 @@
-"""What holds for the tests themselves: none is held against a clock, none waits for a fixed time or without end."""
+"""What holds for the tests themselves: no clock, no fixed wait, no connection that leaves the machine, a true count."""
 
 from __future__ import annotations
 
 import ast
+import json
+import os
 import re
+import socket
+import sys
+import threading
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tools import every_test
+from tools.every_test import Count, Outcome, counted
 
 TESTS = Path(__file__).resolve().parents[1]
 CLOCKS = re.compile(r"\b(?:process_time|perf_counter|thread_time)(?:_ns)?\(")
@@ -52,3 +61,118 @@ def test_every_test_has_a_time_limit(request: pytest.FixtureRequest) -> None:
 def limit(item: pytest.Item) -> float:
     marker = item.get_closest_marker("timeout")
     return float(item.config.getini("timeout")) if marker is None else float(marker.args[0])
+
+
+OUTSIDE = ("192.0.2.1", 9)
+"""An address that nobody has (RFC 5737)."""
+
+
+def refusals() -> list[str]:
+    """What each way of connecting raises."""
+    found = []
+    for way in ("connect", "connect_ex"):
+        with socket.socket() as probe:
+            probe.settimeout(0.1)
+            try:
+                getattr(probe, way)(OUTSIDE)
+            except (OSError, RuntimeError) as error:
+                found.append(type(error).__name__)
+    return found
+
+
+@pytest.fixture(scope="module")
+def in_a_fixture_of_the_module() -> list[str]:
+    return refusals()
+
+
+def test_no_connection_leaves_the_machine(in_a_fixture_of_the_module: list[str]) -> None:
+    in_a_thread: list[str] = []
+    thread = threading.Thread(target=lambda: in_a_thread.extend(refusals()))
+    thread.start()
+    thread.join()
+    assert refusals() == in_a_thread == in_a_fixture_of_the_module == ["NetworkRefused", "NetworkRefused"]
+
+
+def test_this_machine_can_be_reached() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()[:2]):
+        pass
+
+
+def test_no_key_and_no_setting_reaches_a_test() -> None:
+    assert not [name for name in os.environ if name.endswith("_API_KEY") or name.startswith("MASIS_")]
+
+
+REPORT = '<testsuites><testsuite tests="{}" failures="{}" errors="{}" skipped="{}"/></testsuites>'
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Path:
+    return tmp_path / "report.xml"
+
+
+def test_errors_count_as_failed_and_the_rest_as_passed(report: Path) -> None:
+    report.write_text(REPORT.format(20, 2, 1, 3))
+    assert counted(report, 1, chosen=False) == Count(passed=14, failed=3, skipped=3)
+    assert str(Count(14, 3, 3)) == "14 passed, 3 failed, 3 skipped"
+
+
+@pytest.mark.parametrize("code", [1, 2, 3, 4, -9])
+def test_a_run_that_ends_badly_without_a_failed_test_is_a_failure(report: Path, code: int) -> None:
+    assert counted(report, code, chosen=False) == Count(failed=1)
+    report.write_text(REPORT.format(5, 0, 0, 0))
+    assert counted(report, code, chosen=True) == Count(passed=5, failed=1)
+    report.write_text("<testsuites><testsuite tests=")
+    assert counted(report, code, chosen=False).failed == 1
+
+
+def test_an_environment_that_finds_no_test_fails_unless_tests_were_chosen(report: Path) -> None:
+    report.write_text(REPORT.format(0, 0, 0, 0))
+    assert counted(report, every_test.NO_TESTS, chosen=False) == Count(failed=1)
+    assert counted(report, every_test.NO_TESTS, chosen=True) == Count()
+
+
+@pytest.mark.slow
+def test_the_counts_are_those_of_a_real_run(tmp_path: Path) -> None:
+    (tmp_path / "test_outcomes.py").write_text(
+        "import pytest\n"
+        "def test_passes(): pass\n"
+        "def test_fails(): assert False\n"
+        "@pytest.fixture\ndef broken(): raise OSError\n"
+        "def test_cannot_begin(broken): pass\n"
+        "@pytest.mark.skip(reason='no')\ndef test_is_skipped(): pass\n"
+        "@pytest.mark.xfail(reason='known')\ndef test_fails_as_expected(): assert False\n"
+    )
+    own = ["-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir", str(tmp_path), str(tmp_path)]
+    with (tmp_path / "log").open("w") as log:
+        outcome = every_test.tested(Path(sys.executable), own, [], log)
+    assert outcome.counts == Count(passed=1, failed=2, skipped=2), (tmp_path / "log").read_text()
+    assert "test_outcomes.py::test_passes" in outcome.seconds
+
+
+def test_what_hangs_is_killed_with_all_that_it_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(every_test, "LIMIT_S", 1)
+    with (tmp_path / "log").open("w") as log:
+        code = every_test.run([sys.executable, "-c", "import time; time.sleep(600)"], log)
+    assert code != 0
+    assert "Killed after 1 s" in (tmp_path / "log").read_text()
+
+
+def test_every_folder_of_an_integration_is_run() -> None:
+    """In the main environment, whose extras hold its package, or in one of its own."""
+    together = tomllib.loads((every_test.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    [ours] = [each for each in together["project"]["optional-dependencies"]["test"] if each.startswith("masis-")]
+    folders = {path.parent.name.removeprefix("with_") for path in every_test.FOLDER.glob("with_*/test_*.py")}
+    assert folders - set(every_test.APART) <= set(re.findall(r"\w+", ours))
+    assert set(every_test.APART) <= folders
+    assert all((every_test.ROOT / "constraints" / f"{extra}.txt").is_file() for extra in every_test.APART)
+
+
+def test_the_durations_of_all_environments_are_kept_longest_first(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(every_test, "DURATIONS", tmp_path / "run" / "durations.jsonl")
+    every_test.keep([Outcome(Count(), {"a.py::test": 0.5}), Outcome(Count(), {"b.py::test": 2.0, "c.py::test": 0.1})])
+    kept = [json.loads(line) for line in every_test.DURATIONS.read_text(encoding="utf-8").splitlines()]
+    assert [(each["test"], each["seconds"]) for each in kept] == [
+        ("b.py::test", 2.0), ("a.py::test", 0.5), ("c.py::test", 0.1),
+    ]  # fmt: skip

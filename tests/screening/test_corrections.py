@@ -280,9 +280,3 @@ def test_a_case_carries_corrected_directions_and_is_another_case() -> None:
     directions = [(each.model_extra or {})["direction"] for each in second.evidence]
     assert sorted(directions) == ["effect"] * 3 + ["opposite"] * 2
     assert all((each.model_extra or {}).get("findings_conflict") for each in second.evidence)
-
-
-def test_a_grade_that_nobody_corrected_is_written_as_before() -> None:
-    written = graded().model_dump()
-    assert "corrections" not in written
-    assert "direction" not in written

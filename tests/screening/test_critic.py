@@ -67,11 +67,11 @@ def test_strong_evidence_suffices() -> None:
     assert (found.decision, found.outcome, found.flow.kept) == ("sufficient", "sufficient", 4)
 
 
-@pytest.mark.slow
-def test_every_abstract_of_a_large_set_is_graded_in_the_one_round() -> None:
-    many = [{**AWAY, "id": str(i), "title": f"{AWAY['title']}, number {i}"} for i in range(1200)]
+@pytest.mark.soak(smoke=300, full=1_200)
+def test_every_abstract_of_a_large_set_is_graded_in_the_one_round(rounds: int) -> None:
+    many = [{**AWAY, "id": str(i), "title": f"{AWAY['title']}, number {i}"} for i in range(rounds)]
     found = masis.screen_abstracts(QUESTION, many)
-    assert (len(found.grades), len(found.rounds), found.outcome) == (1200, 1, "evidence_insufficient")
+    assert (len(found.grades), len(found.rounds), found.outcome) == (rounds, 1, "evidence_insufficient")
 
 
 def test_every_abstract_given_is_graded_be_its_title_that_of_another_but_a_record_given_twice_is_one() -> None:

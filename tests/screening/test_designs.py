@@ -23,6 +23,7 @@ from masis.screening.grading.designs import (
     version,
     words_of,
 )
+from masis.screening.grading.hierarchy import place_design
 
 OURS: tuple[tuple[StudyType, str, str], ...] = (
     (
@@ -183,10 +184,8 @@ def test_the_weights_are_small_and_need_no_heavy_library() -> None:
     assert version()
 
 
-@pytest.mark.slow
-@pytest.mark.real_data
-def test_study_types_are_recognised_as_well_as_the_page_says(shared_data: Path) -> None:
-    rows = [json.loads(line) for line in (shared_data / "study_types_val.jsonl").read_text("utf-8").splitlines()]
+def test_study_types_are_recognised_as_well_as_the_page_says(public_data: Path) -> None:
+    rows = [json.loads(line) for line in (public_data / "study_types_val.jsonl").read_text("utf-8").splitlines()]
     labels = [row["accepted_label"].lower().replace("-", "_") for row in rows]
     guesses = [load_classifier().recognise(row["title"], row["abstract"]).study_type for row in rows]
     assert weighted_f1(labels, guesses) >= 0.80
@@ -200,3 +199,24 @@ def weighted_f1(labels: list[str], guesses: list[StudyType | None]) -> float:
         told, there = guesses.count(label), labels.count(label)  # type: ignore[arg-type]
         total += there * 2 * right / (told + there)
     return total / len(labels)
+
+
+PLAIN = Abstract(id="1", title="On the matter", text="Something was looked at, and something else was seen.")
+WEAK: tuple[StudyType, ...] = ("human_case_report", "non_systematic_review", "animal_other", "in_vitro_study")
+
+
+@pytest.mark.parametrize("study_type", WEAK)
+def test_a_weak_type_counts_from_a_half_on(study_type: StudyType) -> None:
+    assert place_design(study_type, PLAIN, 0.5).design not in ("other", "cohort_study")
+    unsure = place_design(study_type, PLAIN, 0.49)
+    assert unsure.design == "other"
+    assert "not surely enough (share 0.49)" in unsure.why
+
+
+def test_words_that_name_the_design_outweigh_an_unsure_type() -> None:
+    rats = Abstract(id="1", title="Aspirin in rats", text="Male Wistar rats received aspirin.")
+    assert place_design("animal_drug_intervention", rats, 0.2).design == "animal_study"
+
+
+def test_a_strong_type_that_is_unsure_keeps_its_place() -> None:
+    assert place_design("human_rct_drug_intervention", PLAIN, 0.3).design == "randomised_trial"

@@ -12,7 +12,6 @@ from masis.screening.grading import rubric
 from masis.screening.grading.offline_grader import offline_grader
 from masis.screening.grading.recommendation import quality_of, recommend
 
-pytestmark = pytest.mark.real_data
 QUESTIONS = (
     "Does cognitive behavioural therapy reduce symptoms of depression in adolescents?",
     "Do triptans relieve migraine better than placebo?",
@@ -20,15 +19,14 @@ QUESTIONS = (
 )
 
 
-def abstracts(shared_data: Path) -> list[Abstract]:
-    rows = (shared_data / "study_types_val.jsonl").read_text(encoding="utf-8").splitlines()
+def abstracts(public_data: Path) -> list[Abstract]:
+    rows = (public_data / "study_types_val.jsonl").read_text(encoding="utf-8").splitlines()
     return [Abstract(id=row["pmid"], title=row["title"], text=row["abstract"]) for row in map(json.loads, rows[::3])]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_words_stand_where_they_are_said_to_and_the_rules_hold(shared_data: Path, question: str) -> None:
-    found = abstracts(shared_data)
+def test_words_stand_where_they_are_said_to_and_the_rules_hold(public_data: Path, question: str) -> None:
+    found = abstracts(public_data)
     grades = offline_grader().grade(question, found)
     assert len(grades) == len(found) > 150
     for abstract, grade in zip(found, grades, strict=True):
@@ -50,9 +48,8 @@ def test_words_stand_where_they_are_said_to_and_the_rules_hold(shared_data: Path
             assert advice.recommendation == "keep" or "rats" in question
 
 
-@pytest.mark.slow
-def test_the_same_abstract_gets_the_same_grade_in_any_company(shared_data: Path) -> None:
-    found = abstracts(shared_data)[:60]
+def test_the_same_abstract_gets_the_same_grade_in_any_company(public_data: Path) -> None:
+    found = abstracts(public_data)[:60]
     grader = offline_grader()
     together = grader.grade(QUESTIONS[0], found)
     alone = [grader.grade(QUESTIONS[0], [abstract])[0] for abstract in reversed(found)]

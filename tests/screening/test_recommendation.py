@@ -11,13 +11,14 @@ import pytest
 from masis.schema.screening import DESIGNS, STUDY_TYPES, Design, Rule
 from masis.screening.grading import rubric
 from masis.screening.grading.recommendation import quality_of, recommend, with_prior_floor
+from masis.views.screening import DESIGN, RULE_REASON, STUDY_TYPE
 
 
 @pytest.mark.spec("AESOP-PRIORS")
 def test_the_priors_of_the_specification_are_taken_as_they_stand() -> None:
-    assert rubric.STUDY_TYPE_PRIORS["randomized controlled trial"] == 0.65
-    assert rubric.STUDY_TYPE_PRIORS["cohort study"] == 0.45
-    assert rubric.STUDY_TYPE_PRIORS["case series"] == 0.20
+    assert rubric.HIERARCHY["randomised_trial"].prior == 0.65
+    assert rubric.HIERARCHY["cohort_study"].prior == 0.45
+    assert rubric.HIERARCHY["case_series"].prior == 0.20
 
 
 @pytest.mark.spec("AESOP-PRIORS")
@@ -53,9 +54,10 @@ def test_the_hierarchy_falls_from_pooled_trials_to_a_single_case_and_names_its_s
 
 
 def test_every_study_type_has_a_place_and_every_design_a_size_and_every_rule_words() -> None:
-    assert set(rubric.DESIGN_OF) == set(STUDY_TYPES) == set(rubric.STUDY_TYPE_NAMES)
+    assert set(rubric.DESIGN_OF) == set(STUDY_TYPES) == set(STUDY_TYPE)
     assert set(rubric.HIERARCHY) == set(DESIGNS) == set(rubric.ADEQUATE_SIZE)
-    assert set(rubric.REASON_OF_RULE) == set(get_args(Rule))
+    assert set(rubric.HIERARCHY) == set(DESIGN)
+    assert set(RULE_REASON) == set(get_args(Rule))
 
 
 @pytest.mark.spec("AESOP-RUBRIC")

@@ -148,9 +148,8 @@ class Counts(NamedTuple):
     labelled: int
 
 
-@pytest.mark.real_data
-def test_most_of_the_sizes_labelled_by_hand_are_found(shared_data: Path) -> None:
-    rows = map(json.loads, (shared_data / "study_types_val.jsonl").read_text(encoding="utf-8").splitlines())
+def test_most_of_the_sizes_labelled_by_hand_are_found(public_data: Path) -> None:
+    rows = map(json.loads, (public_data / "study_types_val.jsonl").read_text(encoding="utf-8").splitlines())
     texts = {row["pmid"]: row["abstract"] for row in rows}
     right = stated = labelled = 0
     for row in map(json.loads, GOLD.read_text(encoding="utf-8").splitlines()):

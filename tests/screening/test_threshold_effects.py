@@ -46,9 +46,9 @@ def test_what_the_rules_keep_has_every_quality_from_their_least_one_to_1() -> No
     assert {round(i / 100, 6) for i in range(45, 101)} <= kept
 
 
-@pytest.mark.slow
+@pytest.mark.soak(smoke=5, full=1)
 @pytest.mark.spec("AESOP-MEMORY", "AESOP-DECAY")
-def test_memory_decides_exactly_where_they_agree_and_the_average_lies_between_both_requirements() -> None:
+def test_memory_decides_exactly_where_they_agree_and_the_average_lies_between_both_requirements(rounds: int) -> None:
     votes = [
         Tally(keep=keep, discard=discard, needs_more=n - keep - discard)
         for n in range(9)
@@ -56,7 +56,7 @@ def test_memory_decides_exactly_where_they_agree_and_the_average_lies_between_bo
         for discard in range(n - keep + 1)
     ]
     changed, wrong = 0, []
-    for hundredth, tally in itertools.product(range(-5, 6), votes):
+    for hundredth, tally in itertools.product(range(-5, 6, rounds), votes):
         other = moved(hundredth / 100)
         for number, percent in itertools.product(range(4), range(45, 101)):
             mine = ruling.decided(tally, percent / 100, number, other)

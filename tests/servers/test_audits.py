@@ -18,13 +18,11 @@ import pytest
 
 from masis.llm.registry import probe
 from masis.settings import Settings
-from tests.conftest import SHARED_DATA
 from tests.servers import running
 from tests.servers.running import Served
 
 pytestmark = pytest.mark.timeout(600)
 STARTED = {"llamacpp": running.llamacpp, "llama-cpp-python": running.llama_cpp_python, "litellm": running.litellm}
-EXPERTQA = SHARED_DATA / "expertqa_cases.jsonl"
 
 
 @pytest.fixture(scope="module")
@@ -39,12 +37,10 @@ def served(request: pytest.FixtureRequest, model: Path, tmp_path_factory: pytest
 
 
 @pytest.fixture
-def cases(tmp_path: Path) -> Path:
+def cases(public_data: Path, tmp_path: Path) -> Path:
     """Ten cases of ExpertQA, of up to 6,500 tokens."""
-    if not EXPERTQA.exists():
-        pytest.skip(f"{EXPERTQA} is not there")
-    file = tmp_path / "cases.jsonl"
-    file.write_text("".join(EXPERTQA.read_text(encoding="utf-8").splitlines(keepends=True)[:10]), encoding="utf-8")
+    expertqa, file = public_data / "expertqa_cases.jsonl", tmp_path / "cases.jsonl"
+    file.write_text("".join(expertqa.read_text(encoding="utf-8").splitlines(keepends=True)[:10]), encoding="utf-8")
     return file
 
 

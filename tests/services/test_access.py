@@ -17,16 +17,14 @@ from masis.schema.actor import PERMISSIONS, ROLES, Actor, Permission, Role
 from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.schema.screening import Abstract, Screening
-from masis.schema.team import LabelTypes, QueuePolicy, Rubric, SavedView
+from masis.schema.team import QueuePolicy, SavedView
 from masis.services import SIGN_IN_REQUIRED, Workbench
 from masis.services.exports import Selection
+from masis.services.jobs import Jobs
 from masis.services.records import CaseFilter, DecisionFilter
 from masis.services.retention import rule_of
 from masis.services.reviews import SIGNED_IN_BY
 from masis.settings import Settings
-from masis.ui.jobs.audit_jobs import AuditJobs
-from masis.ui.jobs.job_queue import JobQueue
-from masis.ui.jobs.screening_jobs import ScreeningJobs
 from tests.store.factories import a_case, a_run
 
 SIGNED_IN: dict[str, Actor] = {
@@ -88,9 +86,7 @@ CALLS: dict[str, tuple[Permission, Call]] = {
     "team.untag": ("decide", lambda desk, who: desk.team.untag(who, ["case-1"], ["t"])),
     "team.assign": ("oversee", lambda desk, who: desk.team.assign(who, ["case-1"], ["another"])),
     "team.unassign": ("oversee", lambda desk, who: desk.team.unassign(who, ["case-1"], ["another"])),
-    "team.set_policy": ("oversee", lambda desk, who: desk.team.set_policy(who, QueuePolicy(lease_minutes=9))),
-    "team.set_rubric": ("oversee", lambda desk, who: desk.team.set_rubric(who, Rubric(guidelines="Read it."))),
-    "team.set_label_types": ("oversee", lambda desk, who: desk.team.set_label_types(who, LabelTypes())),
+    "team.set": ("oversee", lambda desk, who: desk.team.set(who, QueuePolicy(lease_minutes=9))),
     "team.save_view": ("decide", lambda desk, who: desk.team.save_view(who, "mine", {})),
     "team.remove_view": (
         "decide",
@@ -101,13 +97,11 @@ CALLS: dict[str, tuple[Permission, Call]] = {
     "cases.add_one": ("audit", lambda desk, who: desk.cases.add_one(who, a_case("new"))),
     "cases.add_demo": ("audit", lambda desk, who: desk.cases.add_demo(who)),
     "runs.cancel": ("audit", lambda desk, who: desk.runs.cancel(who, "run-1")),
-    "audits.audit": ("audit", lambda desk, who: desk.audits.audit(who, desk.cases.get("case-1"))),
+    "audits.audit": ("audit", lambda desk, who: desk.audits.audit(who, desk.store.cases.get("case-1"))),
     "audits.store_run": ("audit", lambda desk, who: desk.audits.store_run(who, made_elsewhere())),
     "drafts.save": ("decide", lambda desk, who: desk.drafts.save(who, "case:case-1", {"note": "n"})),
     "drafts.clear": ("decide", lambda desk, who: desk.drafts.clear(who, "case:case-1")),
     "drafts.adopt": ("decide", lambda desk, who: desk.drafts.adopt(who)),
-    "exports.read_archive": ("configure", lambda desk, who: desk.exports.read_archive(who, Path("none.jsonl"))),
-    "exports.write_archive": ("export", lambda desk, who: desk.exports.write_archive(who, io.BytesIO())),
     "exports.write": ("export", lambda desk, who: desk.exports.write(who, io.BytesIO(), "decided")),
     "exports.write_file": ("export", lambda desk, who: desk.exports.write_file(who, Path("/dev/null"), "decided")),
     "exports.write_log_csv": (
@@ -153,13 +147,11 @@ READS = {
     *("drafts.get", "cases.open_for", "cases.find_for", "team.work", "team.next_open", "team.open_to"),
     *(
         "team.count_open",
-        "team.count_open_upto",
         "team.why_empty",
         "team.comments",
         "team.machine_hidden",
-        "team.views",
     ),
-    *("cases.facets_for", "cases.hides_machine_from", "cases.hides_figures_from", "cases.blinded", "team.assigned_to"),
+    *("cases.facets_for", "cases.hides_machine_from", "cases.hides_figures_from", "cases.blinded"),
 }
 """What a person reads under their own name: whoever is let in may read."""
 
@@ -179,13 +171,13 @@ def state(desk: Workbench) -> tuple[object, ...]:
     """What a refused call must not have changed."""
     store = desk.store
     return (
-        desk.reviews.head(),
+        desk.store.decisions.head(),
         store.cases.count(),
         desk.settings,
         tuple(run.id for number in range(3) for run in desk.runs.for_case(f"case-{number}")),
-        tuple(desk.corpora.list_all()),
-        desk.retention.history(),
-        desk.datasets.list_all(),
+        tuple(desk.store.corpora.list_all()),
+        desk.store.purges.history(),
+        desk.store.datasets.list_all(),
         desk.drafts.get(SIGNED_IN["reviewer"], "case:case-1").values,
     )
 
@@ -240,25 +232,24 @@ def test_a_reviewer_undoes_their_own_decision(desk: Workbench) -> None:
 
 
 def test_jobs_of_the_server_ask_for_the_role_too(desk: Workbench) -> None:
-    queue = JobQueue(desk)
-    audits, screenings = AuditJobs(queue), ScreeningJobs(queue)
+    jobs = Jobs(desk)
     try:
         for viewer in (SIGNED_IN["viewer"], *NOBODY.values()):
             for ask in (
-                lambda who: audits.start(who, "case-1"),
-                lambda who: audits.resume(who, "run-1"),
-                audits.audit_all_new,
-                audits.cancel_batch,
-                lambda who: audits.cancel(who, "case-1"),
-                lambda who: screenings.start(who, "Does it work?", ("corpus:c",)),
-                lambda who: screenings.cancel(who, "s"),
+                lambda who: jobs.audit(who, "case-1"),
+                lambda who: jobs.resume_audit(who, "run-1"),
+                jobs.audit_all_new,
+                jobs.cancel_batch,
+                lambda who: jobs.cancel(who, "audit", "case-1"),
+                lambda who: jobs.screen(who, "Does it work?", ("corpus:c",)),
+                lambda who: jobs.cancel(who, "screening", "s"),
             ):
                 with pytest.raises(NotAllowed):
                     ask(viewer)
-        assert audits.job("run-1") is None
-        assert audits.batch() is None
+        assert jobs.get("run-1") is None
+        assert jobs.batch() is None
     finally:
-        queue.close()
+        jobs.close()
 
 
 def test_without_sign_in_a_name_is_enough(tmp_path: Path) -> None:

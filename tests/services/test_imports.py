@@ -58,15 +58,7 @@ def test_another_case_under_the_same_id_is_a_problem_and_not_stored(desk: Workbe
         *_, last = desk.imports.add_file(ADA, file, name="rows.jsonl")
     assert (last.added, last.refused) == (0, 1)
     assert "'a'" in str(last.problems[0])
-    assert desk.cases.get("a").evidence[0].text == "So."
-
-
-def test_an_archive_of_a_workbench_is_refused_with_the_way_to_read_it(desk: Workbench, tmp_path: Path) -> None:
-    archive = tmp_path / "archive.jsonl"
-    with archive.open("wb") as out:
-        desk.exports.write_archive(ADA, out)
-    with pytest.raises(InputError, match=r"masis import FILE --db NEW\.db"):
-        desk.imports.formats_of(ADA, archive, name="archive.jsonl")
+    assert desk.store.cases.get("a").evidence[0].text == "So."
 
 
 def test_a_strict_import_refuses_an_answer_under_another_name(desk: Workbench, tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from masis.api import stepwise
+from masis.audit import loop
 from masis.errors import StoreError, UnknownRecord
+from masis.observers.observation import run_to_completion
 from masis.schema.case import Case
 from masis.schema.review import Decision, settled_answer
 from masis.schema.run import Run
@@ -17,7 +19,9 @@ from masis.services import Workbench
 from masis.services.retention import rule_of
 from masis.settings import Settings
 from tests.api.test_stepwise import RIGHT, WRONG, bridge
+from tests.audit.factories import EVIDENCE
 from tests.reviewing import ADA, submitted, undone
+from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, roles, said
 
 
 @pytest.fixture
@@ -113,3 +117,36 @@ def test_what_a_person_wrote_stands_when_retention_has_removed_the_run(bench: Wo
     assert found is not None
     assert found.answer == "120 metres."
     assert bench.store.runs.summary(run.id).removed_at is not None
+
+
+LENGTH = "The bridge is 120 metres long [chunk_1]."
+ANSWER = f"{LENGTH} It was opened in 1931 [chunk_2]."
+
+
+def audited(*revisions: str, qualities: tuple[float, ...] = (0.5, 0.6)) -> Run:
+    critic = ScriptedCritic(tuple(said(quality, objections=(MAJOR,)) for quality in qualities))
+    filled = roles(critic=critic, reviser=ScriptedReviser(revisions))
+    case = Case(id="bridge", query="How long is it?", answer=ANSWER, evidence=EVIDENCE)
+    return run_to_completion(loop.audit(case, filled, Settings(max_iterations=len(revisions) + 1), run_id="r"))
+
+
+def rules(run: Run, index: int) -> set[str]:
+    return {issue.rule for issue in run.iterations[index].issues} - {"test"}
+
+
+@pytest.mark.spec("REQ-CRITIC-012")
+def test_a_revision_that_drops_supported_content_is_caught() -> None:
+    run = audited(LENGTH)
+    assert (rules(run, 0), rules(run, 1)) == (set(), {"dropped_content"})
+
+
+def test_what_was_dropped_stays_noticed_until_it_is_back() -> None:
+    run = audited(LENGTH, LENGTH.replace("The", "This"), ANSWER, qualities=(0.2, 0.4, 0.6, 0.8))
+    assert [rules(run, index) for index in range(4)] == [set(), {"dropped_content"}, {"dropped_content"}, set()]
+
+
+def test_a_revision_that_invents_evidence_is_caught_and_not_chosen() -> None:
+    run = audited(ANSWER.replace("chunk_2", "chunk_9"))
+    assert "fabricated_reference" in rules(run, 1)
+    assert run.best == 0
+    assert run.final_answer == ANSWER

@@ -14,7 +14,7 @@ import pytest
 from masis import run_audit
 from masis.schema.case import Case
 from masis.services import Workbench
-from masis.services.retention import AUTOMATIC, AutomaticRetention, rule_of
+from masis.services.retention import AUTOMATIC, rule_of, start_automatic
 from masis.settings import Settings
 from tests.reviewing import ADA
 from tests.waiting import PATIENCE_S, until
@@ -46,7 +46,7 @@ def old(bench: Workbench) -> str:
     """An audit that policy accepted, forty days old."""
     run = bench.audits.audit(ADA, CASE)
     assert not run.needs_review
-    bench.store.database.execute("UPDATE runs SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(ended_at) - 40)")
+    bench.store.database.execute("UPDATE jobs SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(ended_at) - 40)")
     return run.id
 
 
@@ -54,15 +54,15 @@ def old(bench: Workbench) -> str:
 @pytest.mark.parametrize("told", [{}, {"retention_auto": True, "retention_days": 0}, {"retention_days": 1}])
 def test_nothing_goes_by_itself_unless_the_settings_say_so(bench: Workbench, told: dict[str, object]) -> None:
     bench.settings = Settings.model_validate(told)
-    assert AutomaticRetention.start(bench.retention, bench.settings) is None
+    assert start_automatic(bench.retention, bench.settings) is None
 
 
 @pytest.mark.spec("REQ-CRITIC-COMP-002")
 def test_where_they_say_so_what_is_past_its_time_goes_at_once_and_again_and_again(bench: Workbench) -> None:
     first = old(bench)
     bench.settings = Settings(retention_auto=True)
-    working = AutomaticRetention(bench.retention, bench.settings, every=timedelta(milliseconds=20))
-    working._thread.start()
+    working = start_automatic(bench.retention, bench.settings, every=timedelta(milliseconds=20))
+    assert working is not None
     try:
         wait_for(bench, 1)
         bench.store.runs.summary(first)
@@ -85,8 +85,8 @@ def test_by_itself_only_a_small_file_is_rewritten_since_others_wait_meanwhile(
     monkeypatch.setattr("masis.services.retention.QUIETLY_SHRUNK", most)
     asked = threading.Event()
     monkeypatch.setattr(bench.store, "shrink", lambda *_, **__: asked.set())
-    working = AutomaticRetention(bench.retention, bench.settings, every=timedelta(days=1))
-    working._thread.start()
+    working = start_automatic(bench.retention, bench.settings, every=timedelta(days=1))
+    assert working is not None
     wait_for(bench, 1)
     if shrinks:
         assert asked.wait(PATIENCE_S)

@@ -88,7 +88,7 @@ def test_one_that_is_cut_short_is_taken_up_where_it_was(tmp_path: Path) -> None:
     desk.grader = Breaking({}, SERIES)
     with pytest.raises(KeyboardInterrupt):
         desk.screen(ADA, QUESTION, ["corpus:headache"], screening_id="one")
-    assert [each.id for each in desk.store.screenings.interrupted()] == ["one"]
+    assert desk.store.screenings.in_state("interrupted") == ("one",)
     before = list(desk.grader.asked)
     desk.grader = ScriptedGrader({}, SERIES)
     found = desk.screen(ADA, "another question", ["corpus:elsewhere"], screening_id="one")
@@ -318,7 +318,11 @@ def test_an_agreement_is_an_entry_that_changes_no_grade_and_can_be_taken_back(tm
     desk.agree(Actor(name="Bob"), found.id, name, agrees=False)  # Bob had not said anything
     assert len(desk.open(found.id).agreements) == 1
     assert desk.agree(ADA, found.id, name, agrees=False).agreements == ()
-    assert (len(desk.log(found.id)), desk.verify_log().broken, desk.check_log_subjects().broken) == (3, (), ())
+    assert (
+        len(desk.log(found.id)),
+        desk.store.screening_log.verify().broken,
+        desk.store.screening_log.check_subjects().broken,
+    ) == (3, (), ())
 
 
 def test_an_agreement_is_refused_where_it_is_with_nothing_or_with_a_changed_grade(tmp_path: Path) -> None:
@@ -425,7 +429,7 @@ def test_a_finished_screening_is_searched_further_as_a_new_one_with_its_rounds_a
     (carried,) = opened.overrides
     assert carried.reason == f"I know this trial. (carried over from screening {first.id[:8]}: Ada)"
     assert desk.open(first.id).machine == first
-    assert desk.verify_log().intact
+    assert desk.store.screening_log.verify().intact
 
 
 def test_searching_further_makes_another_round_though_an_earlier_one_sufficed(tmp_path: Path) -> None:
@@ -445,7 +449,7 @@ def test_what_is_not_finished_or_has_lost_its_source_is_not_searched_further(tmp
     desk.store.corpora.remove("headache")
     with pytest.raises(UnknownRecord):
         desk.search_further(ADA, first.id)
-    assert len(desk.newest(10)) == 1
+    assert len(desk.store.screenings.newest(10)) == 1
 
 
 @pytest.mark.spec("AESOP-OVERRIDE")
@@ -466,7 +470,7 @@ def test_corrections_are_entries_of_the_log_that_go_into_csv_and_can_be_undone(t
     assert grade.methodology_raw > before.methodology_raw
     kinds = [each.decision.override.field for each in desk.log(found.id) if each.decision and each.decision.override]
     assert kinds == ["direction", "blinding"]
-    assert desk.check_log_subjects().broken == ()
+    assert desk.store.screening_log.check_subjects().broken == ()
     out = io.BytesIO()
     desk.write_csv(ADA, found.id, out)
     row = next(row for row in csv.DictReader(io.StringIO(out.getvalue().decode())) if row["abstract_id"] == first)

@@ -61,13 +61,16 @@ def test_a_record_that_both_report_is_screened_once_and_counted_as_found_again(
     assert server.asked[0].parameters["term"] == "aspirin AND relieve AND headache"
 
 
-def test_a_source_that_fails_is_reported_and_the_other_goes_on(desk: ScreeningService, server: Server) -> None:
+def test_a_source_that_fails_is_reported_and_the_other_goes_on(
+    desk: ScreeningService, server: Server, tmp_path: Path
+) -> None:
     server.faults = [Reply(404)] * 4
     found = desk.screen(ADA, QUESTION, ["corpus:mine", "pubmed"])
     assert found.outcome == "sufficient"
     assert found.flow.screened == 3
     assert any("answered 404" in warning for warning in found.warnings)
-    kept = [event.message for event in desk.events(found.id) if event.kind == "warning"]
+    with Store.open(tmp_path / "w.db") as store:
+        kept = [event.message for event in store.screenings.events(found.id) if event.kind == "warning"]
     assert any("answered 404" in message for message in kept)
 
 

@@ -81,7 +81,7 @@ def test_reviewers_of_two_server_processes_share_one_queue_and_lose_double_and_u
         case = a_case(f"case-{number}")
         opened.store.cases.add(case)
         opened.store.runs.finish(a_run(case, f"run-{number}", needs_review=True))
-    opened.team.set_policy(Actor(name="lead"), QueuePolicy(reviewers=2))
+    opened.team.set(Actor(name="lead"), QueuePolicy(reviewers=2))
     names = [f"reviewer {number}" for number in range(rounds)]
     pace_s = HUMAN_PACE_S if rounds >= 60 else 0.0
     code = f"from {__name__} import serve; import sys, json; serve(*json.loads(sys.argv[1]))"
@@ -104,6 +104,6 @@ def test_reviewers_of_two_server_processes_share_one_queue_and_lose_double_and_u
     in_log = [(each.reviewer, each.case_id) for each in entries if each and each.kind == "decision"]
     assert sorted(in_log) == sorted(made)
     assert opened.store.check().ok
-    assert opened.team.leases() == ()
-    assert opened.team.decided() == Counter(name for name, _ in made)
+    assert opened.store.team.leases() == ()
+    assert opened.store.team.counted("decided") == Counter(name for name, _ in made)
     opened.close()

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from masis.datasets.archive import read_archive, write_archive
 from masis.errors import CaseHeld, InputError, StaleVersion, StoreError, UnknownRecord
 from masis.schema.actor import ANONYMOUS, Actor
 from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench
+from masis.services.cases import versions_of
 from masis.services.records import CaseFilter, DecisionFilter
-from masis.services.version_chain import versions_of
 from masis.services.versions import LONGEST_TEXT, fillable
 from tests.store.factories import a_case, a_run
 
@@ -57,7 +55,7 @@ def state(workbench: Workbench, case_id: str) -> str:
 
 
 def test_pasted_text_makes_a_new_version_and_the_earlier_case_stays_as_it_is(workbench: Workbench) -> None:
-    before = workbench.cases.get("case-1")
+    before = workbench.store.cases.get("case-1")
     newer = workbench.versions.fill_evidence(ADA, "case-1", {"1": "  What the first says.\n", "3": ""})
     assert newer.id == "case-1@2"
     assert [chunk.text for chunk in newer.evidence] == ["What the first says.", "What the second says.", " "]
@@ -65,13 +63,13 @@ def test_pasted_text_makes_a_new_version_and_the_earlier_case_stays_as_it_is(wor
     assert (newer.query, newer.answer, newer.metadata) == (before.query, before.answer, before.metadata)
     assert newer.earlier_version is not None
     assert (newer.earlier_version.id, newer.earlier_version.digest) == ("case-1", before.digest())
-    assert workbench.cases.get("case-1") == before
-    assert workbench.cases.get("case-1@2") == newer
+    assert workbench.store.cases.get("case-1") == before
+    assert workbench.store.cases.get("case-1@2") == newer
     assert (state(workbench, "case-1"), state(workbench, "case-1@2")) == ("superseded", "new")
     assert workbench.versions.around(newer) == ("case-1", None)
     assert workbench.versions.around(before) == (None, "case-1@2")
-    assert workbench.reviews.verify().intact
-    assert not workbench.reviews.check_subjects().broken
+    assert workbench.store.decisions.verify().intact
+    assert not workbench.store.decisions.check_subjects().broken
 
 
 def test_the_earlier_case_leaves_the_queue_and_the_new_one_is_found_by_its_words(workbench: Workbench) -> None:
@@ -145,7 +143,7 @@ def test_an_escalated_case_gets_its_evidence_and_keeps_the_escalation_in_the_log
     workbench.versions.fill_evidence(BEN, "case-1", {"1": "Text."})
     assert state(workbench, "case-1") == "superseded"
     assert workbench.reviews.get(entry).decision is not None
-    assert not workbench.reviews.check_subjects().broken
+    assert not workbench.store.decisions.check_subjects().broken
 
 
 @pytest.mark.parametrize("verdict", ["approve", "reject"])
@@ -156,7 +154,7 @@ def test_a_decided_case_is_not_replaced(workbench: Workbench, verdict: str) -> N
 
 
 def test_a_case_that_some_of_its_reviewers_decided_is_not_replaced(workbench: Workbench) -> None:
-    workbench.team.set_policy(ADA, QueuePolicy(reviewers=2, share=1.0))
+    workbench.team.set(ADA, QueuePolicy(reviewers=2, share=1.0))
     decide(workbench, "approve")
     assert state(workbench, "case-1") == "needs_review"
     with pytest.raises(StoreError, match="has 1 decision already"):
@@ -164,7 +162,7 @@ def test_a_case_that_some_of_its_reviewers_decided_is_not_replaced(workbench: Wo
 
 
 def test_a_case_that_is_audited_or_redacted_is_not_replaced(workbench: Workbench) -> None:
-    case = workbench.cases.get("case-1")
+    case = workbench.store.cases.get("case-1")
     run = a_run(case, "under way")
     workbench.store.runs.start(
         run.id, case_id=case.id, case_digest=case.digest(), models=run.models, settings=run.settings
@@ -220,22 +218,6 @@ def test_redacting_one_version_redacts_all(workbench: Workbench) -> None:
     assert b"Quillfeather" not in b"".join(each.read_bytes() for each in workbench.database.parent.iterdir())
 
 
-def test_an_archive_carries_versions(workbench: Workbench, tmp_path: Path) -> None:
-    newer = workbench.versions.fill_evidence(ADA, "case-1", {"1": "Text."})
-    archive = io.BytesIO()
-    write_archive(workbench.store, archive)
-    (file := tmp_path / "archive.jsonl").write_bytes(archive.getvalue())
-    assert archive.getvalue().startswith(b'{"record":"masis-archive","version":6}')
-    other = Workbench.open(tmp_path / "other.db")
-    read_archive(file, other.store)
-    assert other.cases.get("case-1@2") == newer
-    assert (state(other, "case-1"), state(other, "case-1@2")) == ("superseded", "new")
-    assert other.versions.around(newer) == ("case-1", None)
-    assert other.reviews.verify().intact
-    assert not other.reviews.check_subjects().broken
-    other.close()
-
-
 def test_importing_the_first_file_again_changes_nothing(workbench: Workbench) -> None:
     workbench.versions.fill_evidence(ADA, "case-1", {"1": "Text."})
     assert workbench.cases.add(ADA, [a_bare_case()]).unchanged == 1
@@ -246,7 +228,7 @@ def test_a_file_that_claims_another_earlier_version_is_not_believed(workbench: W
     claimed = {"id": "other", "digest": "0" * 64, "number": 2}
     case = a_case("claims", supersedes=claimed)
     workbench.cases.add(ADA, [case])
-    assert workbench.versions.around(workbench.cases.get("claims")) == (None, None)
+    assert workbench.versions.around(workbench.store.cases.get("claims")) == (None, None)
     assert state(workbench, "other") == "needs_review"
 
 
@@ -257,7 +239,7 @@ def test_a_key_of_another_shape_is_somebody_elses() -> None:
 
 
 def test_a_blind_reviewer_does_not_see_what_was_found_about_an_earlier_version(workbench: Workbench) -> None:
-    workbench.team.set_policy(ADA, QueuePolicy(machine="after"))
+    workbench.team.set(ADA, QueuePolicy(machine="after"))
     newer = workbench.versions.fill_evidence(ADA, "case-1", {"1": "Text."})
     assert workbench.cases.open_for(BEN, "case-1").machine_hidden
     assert workbench.cases.open_for(BEN, "case-1").run is None

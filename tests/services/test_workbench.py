@@ -97,13 +97,13 @@ def test_an_interrupted_run_is_taken_up_where_it_stopped(bench: Workbench, monke
     )
     with pytest.raises(KeyboardInterrupt):
         bench.audits.audit(ADA, FAULTY)
-    interrupted = bench.store.runs.interrupted()
-    assert [run.case_id for run in interrupted] == ["faulty"]
+    interrupted = bench.store.runs.in_state("interrupted")
+    assert [bench.runs.summary(run_id).case_id for run_id in interrupted] == ["faulty"]
     monkeypatch.setattr(audit_service, "build_roles", real)
     run = bench.audits.audit(ADA, FAULTY)
-    assert run.id == interrupted[0].id
+    assert run.id == interrupted[0]
     assert run.total_iterations == 2
-    assert bench.store.runs.interrupted() == ()
+    assert bench.store.runs.in_state("interrupted") == ()
 
 
 def test_a_decision_stands_until_it_is_undone(bench: Workbench) -> None:
@@ -127,7 +127,7 @@ def test_the_same_token_is_one_decision(bench: Workbench) -> None:
     run = bench.audits.audit(ADA, FAULTY)
     first, second = (submitted(bench, decision(run_id=run.id, token="t1")) for _ in range(2))
     assert first == second
-    assert bench.reviews.verify().length == 1
+    assert bench.store.decisions.verify().length == 1
 
 
 def test_a_decision_records_the_versions_that_judged(bench: Workbench) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from masis.audit.acceptance import RULE_VERSION
 from masis.schema.audit import (
     Citation,
     CitationAudit,
@@ -18,7 +19,7 @@ from masis.schema.audit import (
 )
 from masis.schema.case import Case
 from masis.schema.review import Decision
-from masis.schema.run import Event, Iteration, ReviewReason, Run, Versions
+from masis.schema.run import Acceptance, AcceptanceCheck, Event, Iteration, ReviewReason, Run, Versions
 
 JUDGE = JudgedBy(model="offline", version="1")
 SETTINGS: dict[str, Any] = {"max_iterations": 3}
@@ -121,6 +122,9 @@ def a_run(case: Case, run_id: str = "run-1", *, iterations: tuple[Iteration, ...
         "converged": True,
         "termination_reason": "convergence",
         "needs_review": True,
+        "acceptance": Acceptance(
+            rule=RULE_VERSION, checks=(AcceptanceCheck(name="references", passed=False, detail="1 cites no evidence"),)
+        ),
         "review_reasons": (ReviewReason(code="invalid_reference", message="1 reference cites no evidence."),),
     }
     return Run(**(content | keys))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import multiprocessing
 import os
 import shutil
@@ -12,17 +11,20 @@ import threading
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from masis.cli import main
-from masis.errors import DatabaseBusy, DatabaseFull, InputError, MasisError, NotADatabase, StoreError
+from masis.errors import DatabaseBusy, DatabaseFull, InputError, MasisError, NewerDatabase, NotADatabase, StoreError
 from masis.services.backups import BackupService, make_if_due
 from masis.services.health import of_backups
 from masis.settings import Settings
 from masis.store import Store
 from masis.store.core import backup
+from masis.store.core.connections import open_database
+from masis.store.core.migrations import MIGRATIONS
 from tests.cli.running import start
 from tests.reviewing import ADA
 from tests.store.factories import a_case, a_decision, a_run
@@ -39,8 +41,9 @@ def fill(store: Store, numbers: range) -> None:
 
 
 def content(path: Path) -> list[str]:
-    with Store.open(path) as store:
-        return [record.model_dump_json() for record in store.read_out()]
+    """Every row of every table, as the SQL that would make it."""
+    with sqlite3.connect(path) as connection:
+        return list(connection.iterdump())
 
 
 def test_the_drill_a_lost_database_comes_back_as_it_was_at_the_backup(store: Store, tmp_path: Path) -> None:
@@ -196,13 +199,24 @@ def test_the_write_ahead_log_of_a_lost_database_is_not_mistaken_for_the_restored
         assert restored.check().ok
 
 
-def test_a_backup_of_an_earlier_version_is_restored_and_migrates(tmp_path: Path) -> None:
-    old = tmp_path / "old.db"
-    old.write_bytes(gzip.decompress((Path(__file__).parent / "data/written_by_0.1.db.gz").read_bytes()))
-    found, _ = backup.restore(old, tmp_path / "new.db")
-    assert (found.cases, found.problems) == (6, ())
-    with Store.open(tmp_path / "new.db") as store:
-        assert store.decisions.head() == (found.length, found.head)
+def test_a_backup_of_an_earlier_version_is_verified_as_it_will_be_when_it_was_migrated(
+    store: Store, tmp_path: Path
+) -> None:
+    def m002_made_up(db: Any) -> None:
+        db.execute("ALTER TABLE drafts ADD COLUMN length INTEGER")
+
+    fill(store, range(2))
+    copy = tmp_path / "copy.db"
+    backup.back_up(store.database, copy)
+    before = copy.read_bytes()
+    known = (*MIGRATIONS, m002_made_up)
+    found = backup.verify(copy, known)
+    assert (found.path, found.cases, found.problems) == (str(copy), 2, ())
+    assert copy.read_bytes() == before
+    open_database(copy, known=known).close()
+    with pytest.raises(NewerDatabase, match="m002_made_up"):
+        backup.restore(copy, tmp_path / "new.db")
+    assert not (tmp_path / "new.db").exists()
 
 
 def test_only_the_newest_are_kept_and_other_files_are_left(store: Store, tmp_path: Path) -> None:

@@ -19,8 +19,6 @@ from masis.errors import InputError, UnknownRecord
 from masis.schema.screening import Abstract
 from masis.screening.sources.search_terms import search_terms
 from masis.store import Store
-from masis.store.core.connections import connect
-from masis.store.screening import corpus_search
 
 
 def an_abstract(number: int = 1, **fields: object) -> Abstract:
@@ -188,28 +186,6 @@ def test_pages_of_a_search_follow_each_other_without_gap_or_repeat(store: Store)
     assert store.corpora.search("c", "asthma", 0) == ()
 
 
-def test_ranking_by_rare_words_first_gives_the_order_of_the_plain_ranking(store: Store) -> None:
-    draw = random.Random(11)
-    words = [f"word{number}" for number in range(60)]
-    weights = [1 / (number + 1) for number in range(60)]
-    many = [an_abstract(n, text=" ".join(draw.choices(words, weights=weights, k=30))) for n in range(800)]
-    store.corpora.add_many("c", many, source="x")
-    connection = connect(store.path)
-    index = corpus_search.Index(corpus_search.table_of(1), 800)
-    passes = {1: 0, 2: 0}
-    for _ in range(60):
-        terms = draw.choices(words, k=draw.randint(1, 8))
-        limit, offset = draw.randint(1, 20), draw.choice([0, 0, 5])
-        plain = corpus_search.search(connection, index, terms, limit=limit, offset=offset, chosen_from=10**9)
-        quick = corpus_search.search(connection, index, terms, limit=limit, offset=offset, chosen_from=200)
-        assert quick == plain
-        rare, common = corpus_search._parted(corpus_search._counted(connection, index, terms), 200)
-        hits = corpus_search._ranked(connection, index, rare, common, limit + offset)
-        needed = corpus_search._needed(hits, limit + offset, common, 800)
-        passes[2 if needed else 1] += bool(common)
-    assert min(passes.values()) > 10  # else the shorter way was never taken, or never found too short
-
-
 def test_terms_leave_out_grammar_keep_hyphens_and_end_somewhere() -> None:
     assert search_terms("What is the effect of low-dose aspirin on children's asthma?") == (
         "effect",
@@ -289,12 +265,10 @@ def test_processes_that_import_the_same_records_at_once_keep_each_once(path: Pat
         assert store.check().ok
 
 
-@pytest.mark.slow
-@pytest.mark.real_data
-def test_a_question_finds_the_abstract_that_answers_it_among_thousands(store: Store, shared_data: Path) -> None:
-    given = list(read_abstracts(shared_data / "study_types_train.jsonl"))
+def test_a_question_finds_the_abstract_that_answers_it_among_thousands(store: Store, public_data: Path) -> None:
+    given = list(read_abstracts(public_data / "study_types_train.jsonl"))
     asked: dict[str, str] = {}
-    for line in (shared_data / "pubmedqa_cases.jsonl").read_bytes().splitlines():
+    for line in (public_data / "pubmedqa_cases.jsonl").read_bytes().splitlines():
         case = json.loads(line)
         asked[case["id"]] = case["query"]
         given.append(Abstract(id=case["id"], text=" ".join(chunk["text"] for chunk in case["evidence"])))

@@ -68,7 +68,7 @@ def test_two_processes_auditing_and_deciding_at_once_lose_nothing(path: Path) ->
         check = store.check()
         assert check.ok, check.problems
         assert check.counts["cases"] == check.counts["runs"] + 1 == 2 * EACH + 1
-        assert check.counts["run_events"] == check.counts["run_iterations"] == 4 * EACH
+        assert check.counts["events"] == check.counts["iterations"] == 4 * EACH
         entries = [entry.decision for entry in store.decisions.iterate()]
         for name in ("Ada", "Grace"):
             notes = [each.note for each in entries if each and each.reviewer == name and each.kind == "decision"]
@@ -159,14 +159,15 @@ def test_a_process_killed_in_the_middle_of_a_run_leaves_a_database_that_opens_an
     assert process.stdout is not None
     assert process.stdout.readline() == "in the middle\n"
     with Store.open(path) as watching:
-        assert [run.id for run in watching.runs.running()] == ["run-1"]
+        assert watching.runs.in_state("running") == ("run-1",)
         assert watching.cases.summary("case-1").state == "running"
     process.send_signal(signal.SIGKILL)
     process.wait()
     process.stdout.close()
     with Store.open(path) as store:
         assert store.check().ok
-        assert [(run.id, run.why != "") for run in store.runs.interrupted()] == [("run-1", True)]
+        assert store.runs.in_state("interrupted") == ("run-1",)
+        assert store.runs.summary("run-1").why
         assert store.cases.summary("case-1").state == "interrupted"
         progress = store.runs.resume("run-1")
         assert progress.iterations == (an_iteration(1),)

@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from masis.audit.metrics import Distribution, Measure, equal_bounds
 from masis.schema.audit import Critique
 from masis.schema.base import Unscored
-from masis.schema.calls import ModelCall, Usage
+from masis.schema.calls import Usage
 from masis.schema.run import Iteration, Run
 from masis.store import MeasureFilter, Pick, Store
-from masis.store.audits.metrics import equal_bounds
-from masis.store.core.connections import open_database
-from masis.store.core.migrations import MIGRATIONS
 from tests.store.factories import JUDGE, a_case, a_run, an_iteration
 
 TABLES = ("run_measures", "iteration_measures")
@@ -38,6 +36,10 @@ def kept(
     run = a_run(case, f"run-{number}", started_at=began, finished_at=at, models={"critic": model}, **keys)
     store.runs.finish(run)
     return run
+
+
+def spread(store: Store, measure: Measure) -> Distribution:
+    return store.measures.distributions(MeasureFilter(), (measure,))[0]
 
 
 def rows(path: Path) -> dict[str, list[tuple[Any, ...]]]:
@@ -62,28 +64,6 @@ def test_a_finished_run_leaves_its_figures(store: Store) -> None:
     assert (found.convergence_rate, found.needs_review_rate, found.iterations) == (1.0, 1.0, 2.0)
     assert (found.improvement_percentage, found.quality) == (100.0, 0.8)
     assert (found.calls, found.input_tokens, found.output_tokens, found.cost_usd) == (3, 1000, 50, 0.25)
-
-
-def test_runs_that_stood_before_have_the_same_figures(path: Path) -> None:
-    before = tuple(each for each in MIGRATIONS if each.__name__ < "m011")
-    with Store.open(path) as store:
-        kept(store, 1, iterations=(an_audited(1), an_audited(2, quality=0.7)), improvement_percentage=40.0)
-        kept(store, 2, iterations=(), best=None, termination_reason="error", converged=False)
-        call = ModelCall(
-            role="critic", step="critique", iteration=1, model="m", prompt="p", mode="text", outcome="answered", ms=3.0
-        )
-        kept(store, 3, model="openai:gpt-4o", iterations=(an_audited(1, calls=(call,)),), usage=Usage.of([call]))
-        kept(store, 4, iterations=(a_failed(),))
-    wanted = rows(path)
-    assert len(wanted["run_measures"]) == 4
-    with sqlite3.connect(path) as connection:  # as it would be, had these runs been made before there were figures
-        connection.execute("DROP TABLE iteration_measures")
-        connection.execute("DROP TABLE run_measures")
-        connection.execute("DELETE FROM _sqlite_migrations WHERE name = 'm011_measures_of_runs'")
-    connection.close()
-    assert len(before) == len(MIGRATIONS) - sum(each.__name__ >= "m011" for each in MIGRATIONS)
-    open_database(path).close()
-    assert rows(path) == wanted
 
 
 def a_failed(**keys: Any) -> Iteration:
@@ -144,7 +124,7 @@ def test_rates_are_reported_by_model_period_and_data_set(store: Store) -> None:
 def test_percentiles_are_values_that_occurred(store: Store) -> None:
     for number in range(1, 101):
         kept(store, number, iterations=(an_audited(1, critic_ms=float(number)),))
-    found = store.measures.distribution(MeasureFilter(), "critic_ms")
+    found = spread(store, "critic_ms")
     assert (found.count, found.least, found.most, found.mean) == (100, 1.0, 100.0, 50.5)
     assert (found.p50, found.p95) == (50.0, 95.0)
     assert [(each.low, each.high, each.count) for each in found.bins] == [
@@ -176,7 +156,7 @@ def test_bins_are_equally_wide_and_a_long_tail_shares_the_last(values: Iterable[
 def test_percentiles_of_few_values(store: Store, values: list[float]) -> None:
     for number, value in enumerate(values):
         kept(store, number, iterations=(an_audited(1, critic_ms=value),))
-    found = store.measures.distribution(MeasureFilter(), "critic_ms")
+    found = spread(store, "critic_ms")
     assert found.p50 == sorted(values)[(len(values) - 1) // 2]
     assert found.p95 == max(values)
     assert sum(each.count for each in found.bins) == len(values)
@@ -192,7 +172,7 @@ def test_runs_that_ended_well_converged_whichever_way(store: Store) -> None:
 
 
 def test_a_distribution_of_nothing_is_empty(store: Store) -> None:
-    found = store.measures.distribution(MeasureFilter(), "cost_usd")
+    found = spread(store, "cost_usd")
     assert (found.count, found.mean, found.p50, [each.count for each in found.bins]) == (0, None, None, [0])
 
 
@@ -233,12 +213,13 @@ def test_a_run_that_does_not_finish_leaves_no_figures(store: Store) -> None:
     assert store.measures.count() == 0
 
 
-def test_kept_sums_by_day_are_what_adding_up_the_runs_gives(store: Store) -> None:
+def test_figures_follow_whatever_is_written_to_the_runs(store: Store) -> None:
     for number in range(1, 6):
         kept(store, number, iterations=(an_iteration(1, invalid=("9",) if number % 2 else ()),))
+    assert store.measures.total(MeasureFilter()).critique_hallucination_rate == 0.6
     kept(store, 6, iterations=(a_failed(),), termination_reason="error", converged=False)
+    found = store.measures.total(MeasureFilter())
+    assert (found.runs, found.hallucination_known, found.error_rate) == (6, 5, 1 / 6)
     store.database.execute("DELETE FROM run_measures WHERE seq = 2")
-    by_day = store.measures.added_up(MeasureFilter(), "day")
-    run_by_run = store.measures.added_up(MeasureFilter(since="0001-01-01T00:00:00.000Z"), "day")
-    assert by_day.total.runs == 5
-    assert by_day == run_by_run
+    assert store.measures.total(MeasureFilter()).critique_hallucination_rate == 0.75
+    assert store.measures.names("critic") == {"offline": 5}

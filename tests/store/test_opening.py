@@ -4,45 +4,50 @@ from __future__ import annotations
 
 import multiprocessing
 import sqlite3
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from masis.errors import DatabaseBusy, NewerDatabase, NotADatabase, StoreError
-from masis.store import CaseFilter, Store, Upgrade
+from masis import version
+from masis.errors import DatabaseBusy, NewerDatabase, NotADatabase, OtherSchema, StoreError
+from masis.store import Store
 from masis.store.core import connections, guards, migrations
 from masis.store.core.connections import connect, open_database
 from masis.store.core.migrations import MIGRATIONS, applied, migrate
-from tests.store.factories import a_case, a_run, an_iteration
+from tests.store.factories import a_case, a_decision, a_run
 
-OLD_CASE = (
-    '{"id": "old-1", "query": "Où est le pont?", "answer": "Ici [1].", "evidence": [{"id": "1", "text": "Là-bas"}]}'
-)
+DRAFTS = 2000
+
+
+def m002_made_up(db: object) -> None:
+    """A step as a later version may append it: it changes a table, fills it row by row and loses a guard."""
+    db.execute("ALTER TABLE drafts ADD COLUMN length INTEGER")  # type: ignore[attr-defined]
+    for (reviewer,) in db.execute("SELECT reviewer FROM drafts").fetchall():  # type: ignore[attr-defined]
+        db.execute("UPDATE drafts SET length = length(value) WHERE reviewer = ?", [reviewer])  # type: ignore[attr-defined]
+    db.execute("DROP TRIGGER decision_log_no_update")  # type: ignore[attr-defined]
+
+
+LATER = (*MIGRATIONS, m002_made_up)
 
 
 def columns(connection: sqlite3.Connection) -> dict[str, str]:
     return {row["name"]: row["sql"] for row in connection.execute("SELECT name, sql FROM sqlite_master")}
 
 
-def old_database(path: Path, upto: int) -> None:
-    """A database as the first version left it: a case, a finished run, a decision."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    connection = connect(path)
-    migrate(connection, MIGRATIONS[:upto])
-    connection.execute(
-        """INSERT INTO cases (seq, id, digest, imported_at, updated_at, query_start, state, run_seq, flags, reasons)
-           VALUES (1, 'old-1', 'd', 't', 't', 'Où est le pont?', 'needs_review', NULL, '["uncited"]', '["limit"]')"""
-    )
-    connection.execute("INSERT INTO case_payloads VALUES (1, ?)", [OLD_CASE])
-    connection.execute(
-        """
-        INSERT INTO runs
-            (seq, id, case_seq, case_digest, state, owner, started_at, seen_at, models, settings, settings_digest)
-        VALUES (1, 'run-1', 1, 'd', 'finished', '{}', 't', 't', '{"critic": "offline"}', '{}', 's')
-        """
-    )
-    connection.execute("UPDATE cases SET run_seq = 1")
-    connection.close()
+def fill(path: Path) -> None:
+    """A database of this version with something for a later step to read."""
+    with Store.open(path) as store:
+        case = a_case()
+        store.cases.add(case)
+        store.runs.finish(a_run(case))
+        store.decisions.append(a_decision(case))
+        with store.database.transaction() as connection:
+            connection.executemany(
+                "INSERT INTO drafts VALUES (?, 'case:1', 'note', 'half typed', 't')",
+                [(f"r{n}",) for n in range(DRAFTS)],
+            )
 
 
 def test_a_new_database_makes_its_folders_and_opens_again(path: Path) -> None:
@@ -55,142 +60,121 @@ def test_a_new_database_makes_its_folders_and_opens_again(path: Path) -> None:
         assert store.check().ok
 
 
-def test_an_older_database_migrates_with_what_it_holds(path: Path) -> None:
-    old_database(path, 1)
-    with Store.open(path) as store:
-        assert store.cases.get("old-1").answer == "Ici [1]."
-        assert [row.id for row in store.cases.search(CaseFilter(text="là-bas")).rows] == ["old-1"]
-        assert [row.id for row in store.cases.search(CaseFilter(text="OU est")).rows] == ["old-1"]
-        assert store.cases.facets().flags == {"uncited": 1}
-        assert store.cases.facets().reasons == {"limit": 1}
-        assert applied(connect(path)) == migrations.names()
-    with Store.open(path) as store:
-        assert store.cases.count() == 1
-
-
-@pytest.mark.parametrize("done", range(len(MIGRATIONS)))
-def test_a_migration_that_fails_halfway_leaves_no_trace_and_is_made_good_later(path: Path, done: int) -> None:
+def test_the_schema_is_made_whole_or_not_at_all(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path.parent.mkdir(parents=True)
     connection = connect(path)
-    migrate(connection, MIGRATIONS[:done])
-    before = columns(connection)
-
-    def fails(db: object) -> None:
-        MIGRATIONS[done](db)  # type: ignore[arg-type]
-        raise RuntimeError("the power went")
-
-    fails.__name__ = MIGRATIONS[done].__name__
-    with pytest.raises(RuntimeError, match="the power went"):
-        migrate(connection, (*MIGRATIONS[:done], fails))
-    after = columns(connection)
-    after.pop("_sqlite_migrations", None)
-    assert {name for name in after if "sqlite_migrations" not in name} == {
-        name for name in before if "sqlite_migrations" not in name
-    }
-    assert applied(connection) == migrations.names(MIGRATIONS[:done])
-    assert connection.execute("PRAGMA application_id").fetchone()[0] == (migrations.APPLICATION_ID if done else 0)
+    monkeypatch.setattr(guards, "arm", lambda connection: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        migrate(connection)
+    assert columns(connection) == {}
+    assert connection.execute("PRAGMA application_id").fetchone()[0] == 0
     connection.close()
+    monkeypatch.undo()
     with Store.open(path) as store:
         assert store.cases.add(a_case()) == "added"
 
 
-def test_runs_that_stood_before_are_entered_in_the_log_of_executions(path: Path) -> None:
-    with Store.open(path) as store:
-        for case_id in ("a", "b"):
-            store.cases.add(a_case(case_id))
-        run = a_run(a_case("a"), "finished", iterations=(an_iteration(1, quality=0.4), an_iteration(2, quality=0.6)))
-        store.runs.finish(run.model_copy(update={"improvement_percentage": 50.0}))
-        case = a_case("b")
-        store.runs.start("cut", case_id="b", case_digest=case.digest(), models={"critic": "m"}, settings={})
-        store.runs.save_iteration("cut", an_iteration(1, quality=0.5))
-        store.runs.save_iteration("cut", an_iteration(2, quality=0.4))
-        store.runs.abandon("cut", "Ctrl-C")
-        store.runs.start("under way", case_id="b", case_digest=case.digest(), models={}, settings={})
-        made = list(store.executions.iterate())
-        connection = connect(path)
-        for table in ("executions", "purged", "purges"):
-            for trigger in guards.GUARDS[table]:
-                connection.execute(f"DROP TRIGGER {trigger}")
-        connection.execute("DROP INDEX decisions_of_run")
-        for table in ("runs", "screenings"):
-            connection.execute(f"ALTER TABLE {table} DROP COLUMN removed_by")
-        for table in ("executions", "purged", "purges"):
-            connection.execute(f"DROP TABLE {table}")
-        connection.execute("DELETE FROM _sqlite_migrations WHERE name LIKE 'm012%'")
-    with Store.open(path) as store:
-        entered = list(store.executions.iterate())
-        assert {each.run_id: each.termination for each in entered} == {"finished": "convergence", "cut": "abandoned"}
-        versions = {"app": "", "rubric": ""}  # of a run that was cut short nobody wrote them down
-        expected = {each.run_id: each for each in made}
-        expected["cut"] = expected["cut"].model_copy(update=versions)
-        assert {each.run_id: each for each in entered} == expected
-        assert store.check().ok
-        store.runs.abandon("under way", "Ctrl-C")
-        assert store.executions.count() == 3
+def test_a_later_step_keeps_what_the_database_holds_and_its_guards_are_armed_again(path: Path) -> None:
+    fill(path)
+    open_database(path, known=LATER).close()
+    connection = connect(path)
+    assert applied(connection) == migrations.names(LATER)
+    assert connection.execute("SELECT DISTINCT length FROM drafts").fetchall()[0][0] == len("half typed")
+    assert guards.missing(connection) == ()
+    connection.close()
 
 
-def test_who_waits_for_an_upgrade_hears_how_far_it_is_and_of_a_new_database_nothing(path: Path, tmp_path: Path) -> None:
-    old_database(path, 11)
-    heard: list[Upgrade] = []
-    steps = len(MIGRATIONS) - 11
-    counted = [Upgrade(1, steps), Upgrade(1, steps, 0, 1), Upgrade(1, steps, 1, 1)]
-    open_database(path, on_upgrade=heard.append).close()
-    assert heard == [*counted, *(Upgrade(step, steps) for step in range(2, steps + 1))]
-    open_database(path, on_upgrade=heard.append).close()
-    open_database(tmp_path / "new.db", on_upgrade=heard.append).close()
-    assert len(heard) == steps + 2
+def test_a_later_step_that_fails_halfway_leaves_no_trace_and_is_completed_later(path: Path) -> None:
+    fill(path)
 
+    def fails(db: object) -> None:
+        m002_made_up(db)
+        raise RuntimeError("the power went")
 
-def test_an_upgrade_that_is_broken_off_leaves_the_database_as_it_was(path: Path) -> None:
-    old_database(path, 11)
+    fails.__name__ = m002_made_up.__name__
     connection = connect(path)
     before = columns(connection)
-
-    def stop(now: Upgrade) -> None:
-        if now.total:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        open_database(path, on_upgrade=stop)
+    with pytest.raises(RuntimeError, match="the power went"):
+        migrate(connection, (*MIGRATIONS, fails))
     assert columns(connection) == before
+    assert applied(connection) == migrations.names()
     connection.close()
     with Store.open(path) as store:
-        assert store.check().counts["runs"] == 1
+        assert store.check().ok
+    open_database(path, known=LATER).close()
+
+
+def _migrate_until_killed(path: Path, under_way: Any) -> None:
+    def stops(db: object) -> None:
+        m002_made_up(db)
+        under_way.set()
+        time.sleep(60)
+
+    stops.__name__ = m002_made_up.__name__
+    open_database(path, known=(*MIGRATIONS, stops))
+
+
+def test_a_later_step_that_is_killed_loses_no_row_and_is_completed_later(path: Path) -> None:
+    fill(path)
+    context = multiprocessing.get_context("fork")
+    under_way = context.Event()
+    process = context.Process(target=_migrate_until_killed, args=(path, under_way))
+    process.start()
+    assert under_way.wait(30)
+    process.kill()
+    process.join()
+    with Store.open(path) as store:
+        assert store.check().ok
+        assert store.database.value("SELECT count(*) FROM drafts WHERE value = 'half typed'") == DRAFTS
+    open_database(path, known=LATER).close()
+    assert applied(connect(path)) == migrations.names(LATER)
 
 
 def test_the_error_for_a_busy_database_says_that_another_program_may_be_migrating_it(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    old_database(path, 11)
+    fill(path)
     monkeypatch.setattr(connections, "BUSY_TIMEOUT_S", 0.05)
     other = connect(path)
-    other.execute("PRAGMA journal_mode = WAL")
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreError, match="held by another program, which may be bringing it up to date"):
-        open_database(path)
+        open_database(path, known=LATER)
     other.execute("ROLLBACK")
     other.close()
-    open_database(path).close()
+    open_database(path, known=LATER).close()
 
 
-def test_guards_that_a_migration_loses_are_armed_again(path: Path) -> None:
-    Store.open(path).close()
-    database = open_database(path, known=(*MIGRATIONS, m999_touch))
-    assert applied(connect(path))[-1] == "m999_touch"
-    assert guards.missing(connect(path)) == ()
-    database.close()
-
-
-def m999_touch(db: object) -> None:
-    """A migration that loses a guard, as rebuilding a table does."""
-    db.execute("DROP TRIGGER decision_log_no_update")  # type: ignore[attr-defined]
-
-
-def test_a_newer_database_is_refused_with_both_versions_named(path: Path) -> None:
-    open_database(path, known=(*MIGRATIONS, m999_touch)).close()
-    newest = MIGRATIONS[-1].__name__
-    with pytest.raises(NewerDatabase, match=rf"later version.*schema m999_touch.*knows up to {newest}.*--db"):
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE store_info SET value = 'of another schema.sql' WHERE key = 'schema'",
+        "DELETE FROM store_info WHERE key = 'schema'",
+        "UPDATE _sqlite_migrations SET name = 'm001_cases_runs_and_decisions'",
+        "DROP TABLE _sqlite_migrations",
+    ],
+)
+def test_a_database_of_a_development_version_is_refused_with_what_to_do_and_left_as_it_is(
+    path: Path, change: str
+) -> None:
+    fill(path)
+    with connect(path) as connection:
+        connection.execute(change)
+    connection.close()
+    before = path.read_bytes()
+    cure = r"`masis export --format cases` and import .*`--format decided` .*or start anew in another file"
+    with pytest.raises(OtherSchema, match=rf"development version of the workbench \({version.APP}\).*{cure}"):
         Store.open(path)
+    assert path.read_bytes() == before
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_a_newer_database_is_refused_with_both_versions_named_and_left_as_it_is(path: Path) -> None:
+    open_database(path, known=LATER).close()
+    before = path.read_bytes()
+    with pytest.raises(NewerDatabase, match=r"later version.*schema m002_made_up.*knows up to m001_schema.*--db"):
+        Store.open(path)
+    assert path.read_bytes() == before
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import pytest
 
-from masis.datasets.archive import read_archive, write_archive
 from masis.errors import InputError, Removed, StoreError, UnknownRecord
 from masis.schema.case import Case
 from masis.store import CaseFilter, Store
@@ -157,27 +155,3 @@ def test_an_entry_of_either_log_is_redacted_by_its_id(filled: Store) -> None:
     assert filled.screening_log.verify().redacted == 1
     with pytest.raises(UnknownRecord):
         filled.redactions.redact_entry("nothing", by="Ada", reason="name")
-
-
-def test_an_archive_holds_a_redacted_case_as_what_is_left_of_it(filled: Store, tmp_path: Path) -> None:
-    plain = io.BytesIO()
-    write_archive(filled, plain)
-    assert b'"version":2' in plain.getvalue().splitlines()[0]
-    filled.redactions.redact_case("case-1", by="Ada", reason="r")
-    written = io.BytesIO()
-    write_archive(filled, written)
-    assert b'"version":3' in written.getvalue().splitlines()[0]
-    assert SECRET.encode() not in written.getvalue()
-    file = tmp_path / "archive.jsonl"
-    file.write_bytes(written.getvalue())
-    with Store.open(tmp_path / "again.db") as again:
-        assert read_archive(file, again).redacted_cases == 1
-        assert again.cases.summary("case-1") == filled.cases.summary("case-1")
-        assert again.check().ok
-        once_more = io.BytesIO()
-        write_archive(again, once_more)
-    assert once_more.getvalue() == written.getvalue()
-    altered = tmp_path / "altered.jsonl"
-    altered.write_bytes(written.getvalue().replace(b'"redacts_case":"case-1"', b'"redacts_case":"case-2"'))
-    with Store.open(tmp_path / "refused.db") as refused, pytest.raises(InputError):
-        read_archive(altered, refused)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from masis.datasets.archive import read_archive, write_archive
 from masis.datasets.writers import write_run
 from masis.errors import Removed, StoreError
 from masis.schema.audit import Draft
@@ -89,7 +88,7 @@ def mixed(store: Store) -> Store:
     store.runs.save_draft("cut", Draft(answer=SECRET, judged_by=JUDGE))
     store.runs.save_iteration("cut", an_iteration(1, SECRET))
     store.runs.abandon("cut", "Ctrl-C")
-    store.database.execute("UPDATE runs SET ended_at = ? WHERE id = 'cut'", [OLD])
+    store.database.execute("UPDATE jobs SET ended_at = ? WHERE id = 'cut'", [OLD])
     return store
 
 
@@ -134,7 +133,7 @@ def test_a_run_under_way_stays_however_old_it_is(store: Store) -> None:
 
 def test_a_time_that_nobody_can_read_is_no_age(store: Store) -> None:
     run_of(store, "odd")
-    store.database.execute("UPDATE runs SET ended_at = 'the other day'")
+    store.database.execute("UPDATE jobs SET ended_at = 'the other day'")
     assert purge(store, ALL) == set()
 
 
@@ -156,7 +155,7 @@ def test_of_a_removed_run_the_metrics_are_left_and_asking_for_more_is_an_error(m
         with pytest.raises(Removed, match=r"run 'run-accepted' was removed on 2026-01-01 by retention"):
             ask("run-accepted")
     assert mixed.runs.events("run-accepted") == ()
-    assert mixed.runs.interrupted() == ()
+    assert mixed.runs.in_state("interrupted") == ()
     assert mixed.runs.cases_with_several() == ()
     case = a_case("accepted")
     assert mixed.runs.find(case.id, "finished", case.digest(), SETTINGS) is None
@@ -242,7 +241,7 @@ def test_no_byte_of_what_was_removed_is_left_in_the_file_or_its_log(path: Path) 
             run_of(store, f"case-{number}", text=f"{SECRET} {number}")
         # draft and events are kept as text, the rest is packed: its packed bytes are looked for
         connection = connect(path)
-        held = [bytes(row[0]) for row in connection.execute("SELECT payload FROM run_iterations")]
+        held = [bytes(row[0]) for row in connection.execute("SELECT payload FROM job_parts WHERE kind = 'iteration'")]
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         assert SECRET.encode() in bytes_of(path)
         assert any(each in bytes_of(path) for each in held)
@@ -306,32 +305,12 @@ def test_a_disk_without_room_is_reported_in_words_and_what_is_recorded_went(
         assert store.check().ok
 
 
-def test_an_archive_of_a_purged_store_gives_the_same_store_again(mixed: Store, tmp_path: Path) -> None:
-    purge(mixed)
-    first = tmp_path / "first.jsonl"
-    with first.open("wb") as stream:
-        write_archive(mixed, stream)
-    with Store.open(tmp_path / "copy.db") as copy:
-        read_archive(first, copy)
-        assert copy.purges.history() == mixed.purges.history()
-        assert list(copy.purges.removals(1)) == list(mixed.purges.removals(1))
-        assert list(copy.executions.iterate()) == list(mixed.executions.iterate())
-        assert copy.measures.count() == mixed.measures.count() == 7
-        for name in ("accepted", "again", "cut", "decided"):
-            assert copy.runs.for_case(name) == mixed.runs.for_case(name)
-            assert copy.cases.summary(name) == mixed.cases.summary(name)
-        again = io.BytesIO()
-        write_archive(copy, again)
-        assert copy.check().ok
-    assert again.getvalue() == first.read_bytes()
-
-
 # screenings
 
 
 def a_screening(store: Store, screening_id: str, *, at: str = OLD) -> None:
     screened(store, abstracts(2, 2), screening_id)
-    store.database.execute("UPDATE screenings SET ended_at = ? WHERE id = ?", [at, screening_id])
+    store.database.execute("UPDATE jobs SET ended_at = ? WHERE id = ?", [at, screening_id])
 
 
 @pytest.fixture
@@ -381,24 +360,6 @@ def test_people_s_words_and_the_acceptance_memory_outlast_a_screening(screenings
     assert len(screenings.screening_log.overrides("with a word")) == 1
 
 
-def test_an_archive_holds_a_screening_that_was_removed(screenings: Store, tmp_path: Path) -> None:
-    screenings.retention.remove(ALL, by="Ada", how="command")
-    first = tmp_path / "first.jsonl"
-    with first.open("wb") as stream:
-        write_archive(screenings, stream)
-    with Store.open(tmp_path / "copy.db") as copy:
-        read_archive(first, copy)
-        for name in ("old", "new", "with a word"):
-            # a version counts what happened to it here; it is none of the record
-            version = copy.screenings.summary(name).version
-            assert copy.screenings.summary(name) == screenings.screenings.summary(name).model_copy(
-                update={"version": version}
-            )
-        again = io.BytesIO()
-        write_archive(copy, again)
-    assert again.getvalue() == first.read_bytes()
-
-
 def test_a_search_finds_the_same_after_the_file_was_rewritten(mixed: Store) -> None:
     before = mixed.cases.search(CaseFilter(text="bridge"))
     assert before.total
@@ -416,7 +377,7 @@ def test_what_is_removed_while_another_reads_lingers_and_that_is_said(
         run_of(store, "one")
         reader = connect(path)
         reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM run_events").fetchone()
+        reader.execute("SELECT count(*) FROM job_parts").fetchone()
         purge(store, ALL)
         assert not store.settle()
         assert SECRET.encode() in bytes_of(path)

@@ -66,7 +66,7 @@ def test_of_runs_half_of_which_are_decided_the_other_half_goes_and_the_file_shri
         check = store.check()
         assert check.ok, check.problems
         assert (check.log.length, check.log.head, check.log.intact) == (*head, True)
-        assert (check.counts["runs"], check.counts["run_iterations"], check.counts["run_events"]) == (
+        assert (check.counts["runs"], check.counts["iterations"], check.counts["events"]) == (
             runs,
             runs,
             runs // 2 * 6,

@@ -60,14 +60,14 @@ def test_an_interrupted_run_is_listed_and_resumes_after_its_last_iteration(store
     started(store, case)
     store.runs.save_iteration("run-1", an_iteration(1))
     store.runs.abandon("run-1", "Ctrl-C")
-    (listed,) = store.runs.interrupted()
+    (listed,) = map(store.runs.summary, store.runs.in_state("interrupted"))
     assert (listed.id, listed.why, store.cases.summary("case-1").state) == ("run-1", "Ctrl-C", "interrupted")
     progress = store.runs.resume("run-1")
     assert (progress.state, len(progress.iterations)) == ("running", 1)
     run = a_run(case, iterations=(an_iteration(1), an_iteration(2)))
     store.runs.finish(run)
     assert store.runs.get("run-1") == run
-    assert store.runs.interrupted() == ()
+    assert store.runs.in_state("interrupted") == ()
 
 
 def test_a_run_under_way_in_a_living_process_can_neither_be_resumed_nor_is_it_marked_lost(store: Store) -> None:
@@ -83,8 +83,8 @@ def test_opening_marks_runs_of_dead_processes_as_interrupted(store: Store, path:
     reborn = this_process()._replace(started="when another process had this number")
     started(store, a_case("reborn"), "run-reborn", reborn)
     with Store.open(path) as again:
-        assert {run.id for run in again.runs.interrupted()} == {"run-dead", "run-reborn"}
-        assert [run.id for run in again.runs.running()] == ["run-alive"]
+        assert set(again.runs.in_state("interrupted")) == {"run-dead", "run-reborn"}
+        assert again.runs.in_state("running") == ("run-alive",)
         assert again.cases.summary("dead").state == "interrupted"
 
 
@@ -93,15 +93,15 @@ def test_runs_under_way_and_interrupted_are_found_without_reading_all_runs(store
     asked = list[str]()
     with store.database.reading() as connection:  # given back, it is the one lent next
         connection.set_trace_callback(asked.append)
-    assert [run.id for run in store.runs.running()] == ["run-1"]
+    assert store.runs.in_state("running") == ("run-1",)
     store.runs.mark_lost()
     store.runs.abandon("run-1", "stopped")
-    assert [run.id for run in store.runs.interrupted()] == ["run-1"]
+    assert store.runs.in_state("interrupted") == ("run-1",)
     connection.set_trace_callback(None)
-    looks = [sql for sql in asked if sql.startswith("SELECT") and "FROM runs" in sql]
+    looks = [sql for sql in asked if sql.startswith("SELECT") and "FROM jobs" in sql and "state !=" in sql]
     plans = [row["detail"] for sql in looks for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}")]
-    assert sum("INDEX runs_unfinished" in plan for plan in plans) == 3
-    assert not [plan for plan in plans if plan.startswith("SCAN runs")]
+    assert sum("INDEX jobs_unfinished" in plan for plan in plans) == 3
+    assert not [plan for plan in plans if plan.startswith("SCAN")]
 
 
 def test_a_run_on_another_machine_is_lost_only_after_a_long_silence(path: Path) -> None:

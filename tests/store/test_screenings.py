@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from masis.datasets.archive import read_archive, write_archive
 from masis.errors import StaleVersion, StoreError, UnguardedLog, UnknownRecord
 from masis.observers.observation import run_to_completion
 from masis.schema.audit import JudgedBy
@@ -137,7 +136,7 @@ def test_progress_shows_while_it_runs(store: Store) -> None:
     assert store.screenings.progress("s1").progress.finished == ()
     with pytest.raises(StoreError, match="only its progress"):
         store.screenings.get("s1")
-    assert [each.id for each in store.screenings.running()] == ["s1"]
+    assert store.screenings.in_state("running") == ("s1",)
     with pytest.raises(StoreError, match="started before"):
         store.screenings.start("s1", question="Q", sources=[], settings={})
     with pytest.raises(UnknownRecord, match="no screening 's2'"):
@@ -168,7 +167,9 @@ def test_an_interrupted_screening_goes_on_and_grades_nothing_twice(store: Store)
         if event.kind == "round_finished":
             break
     store.screenings.abandon("s1", "It was stopped.")
-    assert [each.why for each in store.screenings.interrupted()] == ["It was stopped."]
+    assert [store.screenings.summary(each).why for each in store.screenings.in_state("interrupted")] == [
+        "It was stopped."
+    ]
     taken_up = store.screenings.resume("s1")
     assert taken_up.progress.finished == tuple(kept)
     assert len(taken_up.progress.finished) == 1
@@ -201,9 +202,9 @@ def test_a_screening_under_way_elsewhere_is_not_taken_up_and_a_lost_one_is_marke
         with pytest.raises(StoreError, match="under way in process"):
             store.screenings.resume("here")
     with Store.open(path) as store:
-        assert [each.id for each in store.screenings.interrupted()] == ["dead"]
+        assert store.screenings.in_state("interrupted") == ("dead",)
         assert "ended before the screening did" in store.screenings.summary("dead").why
-        assert [each.id for each in store.screenings.running()] == ["here"]
+        assert store.screenings.in_state("running") == ("here",)
 
 
 def _host() -> str:
@@ -265,7 +266,7 @@ def test_overrides_stand_in_the_log_and_the_machine_s_grade_stays(store: Store) 
     assert store.screenings.summary("s1").overrides == 4
 
 
-def test_an_entry_carries_digests_of_screening_abstract_and_grade_that_survive_an_archive(store: Store) -> None:
+def test_an_entry_carries_digests_of_screening_abstract_and_grade(store: Store) -> None:
     screened(store, abstracts(2, 1))
     about = store.screening_log.append(says("discard")).decision
     assert about is not None
@@ -276,15 +277,8 @@ def test_an_entry_carries_digests_of_screening_abstract_and_grade_that_survive_a
     assert other.about is not None
     assert other.about.screening == about.about.screening
     assert other.about.abstract != about.about.abstract
-    assert store.screening_log.check_subjects().checked == 2
-    copy = Store.open(store.path.parent / "copy.db")
-    file = store.path.parent / "archive.jsonl"
-    with file.open("wb") as stream:
-        write_archive(store, stream)
-    read_archive(file, copy)
-    found = copy.screening_log.check_subjects()
+    found = store.screening_log.check_subjects()
     assert (found.checked, found.broken) == (2, ())
-    copy.close()
 
 
 def test_an_override_of_nothing_that_was_graded_is_refused(store: Store) -> None:

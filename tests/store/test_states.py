@@ -58,7 +58,8 @@ class OneCase(RuleBasedStateMachine):
         self.runs: dict[str, str] = {}
         self.standing: list[tuple[str, str]] = []
         self.accepted: dict[str, str] = {}
-        self.version = 0
+        self.version = 1
+        self.shown: tuple[object, ...] = ("new", None, None)
 
     def teardown(self) -> None:
         self.store.close()
@@ -150,10 +151,12 @@ class OneCase(RuleBasedStateMachine):
         assert self.store.decisions.verify().intact
 
     @invariant()
-    def its_version_never_falls(self) -> None:
-        version = self.store.cases.summary("case-1").version
-        assert version >= self.version
-        self.version = version
+    def its_version_rises_with_what_is_decided_about_and_with_nothing_else(self) -> None:
+        summary, current = self.store.cases.summary("case-1"), self.store.decisions.current("case-1")
+        shown = (summary.state, summary.run_id, current and current.id)
+        assert summary.version >= self.version
+        assert (summary.version > self.version) == (shown != self.shown)
+        self.version, self.shown = summary.version, shown
 
 
 TestOneCase = OneCase.TestCase

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
 import pytest
 
-from masis.datasets.archive import read_archive, write_archive
 from masis.schema.retention import RetentionRule
 from masis.store import LogHead, Store
 from masis.store.core.chained_log import sha256
 from masis.store.reviews import subjects
-from tests.store.factories import a_case, a_decision, a_run, accepted, an_undo
+from tests.store.factories import a_case, a_decision, a_run, accepted
 from tools import tamper
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -82,14 +80,14 @@ def test_what_was_redacted_or_removed_is_not_checkable_and_not_broken(store: Sto
     store.redactions.redact_entry(entries[2].id, by="Ada", reason="r")
     rule = RetentionRule(cutoff="2026-01-02T00:00:00.000Z", days=0, decided=True)
     with store.database.transaction() as connection:
-        connection.execute("UPDATE runs SET ended_at = '2026-02-01T00:00:00.000Z' WHERE id = 'run-stays'")
+        connection.execute("UPDATE jobs SET ended_at = '2026-02-01T00:00:00.000Z' WHERE id = 'run-stays'")
     store.retention.remove(rule, by="Ada", how="command")
     found = store.decisions.check_subjects()
     assert found.broken == ()
     assert found.checked == 1
     assert found.not_checkable == {
         subjects.REMOVED_RUN: 1,
-        subjects.REDACTED_ENTRY: 2,
+        "redacted": 2,
         subjects.REDACTED_CASE: 1,
     }
     assert policy.decision is not None
@@ -101,41 +99,9 @@ def test_a_run_that_was_altered_before_it_was_removed_shows_in_the_record_of_its
     store.runs.finish(a_run(case))
     store.decisions.append(a_decision(case))
     with store.database.transaction() as connection:
-        tamper._packed(connection, "run_iterations", "run_seq = 1", "1932", "1933")
+        tamper._packed(connection, "job_parts", "job_seq = 1 AND kind = 'iteration'", "1932", "1933")
     store.retention.remove(
         RetentionRule(cutoff="2026-01-02T00:00:00.000Z", days=0, decided=True), by="Ada", how="command"
     )
     [problem] = store.decisions.check_subjects().broken
     assert "the record of removals has another digest" in problem
-
-
-def test_entries_of_earlier_versions_verify_and_are_not_checkable(tmp_path: Path) -> None:
-    path = tmp_path / "old.db"
-    path.write_bytes(gzip.decompress((ROOT / "tests/store/data/written_by_0.1.db.gz").read_bytes()))
-    with Store.open(path) as store:
-        before = store.decisions.head()
-        found = store.decisions.check_subjects()
-        assert found.broken == ()
-        assert found.checked == 0
-        assert found.not_checkable[subjects.BEFORE] >= 4
-        assert store.decisions.verify().intact
-        case = a_case("later")
-        store.cases.add(case)
-        store.decisions.append(a_decision(case, None))
-        assert store.decisions.check_subjects().checked == 1
-        assert [entry.digest for entry in store.decisions.iterate()][before.length - 1] == before.digest
-
-
-def test_digests_still_fit_in_a_database_made_from_an_archive(store: Store, tmp_path: Path) -> None:
-    case = a_case()
-    store.cases.add(case)
-    store.runs.finish(a_run(case))
-    entry = store.decisions.append(a_decision(case))
-    store.decisions.append(an_undo(case, entry.id))
-    file = tmp_path / "archive.jsonl"
-    with file.open("wb") as stream:
-        write_archive(store, stream)
-    with Store.open(tmp_path / "copy.db") as copy:
-        read_archive(file, copy)
-        assert copy.decisions.check_subjects().checked == 2
-        assert copy.decisions.check_subjects().broken == ()

@@ -171,10 +171,10 @@ class Audits:
 def _resume_all(path: Path, models: Settings, report: Connection) -> None:
     """Resume every audit that was cut short; report what each came to."""
     workbench, who = Workbench.open(path), Actor(name="Nobody")
-    for cut_short in workbench.store.runs.interrupted():
+    for cut_short in map(workbench.runs.summary, workbench.store.runs.in_state("interrupted")):
         settings = models if cut_short.models["critic"] == models.critic else OFFLINE
         before = workbench.runs.progress(cut_short.id)
-        run = workbench.audits.audit(who, workbench.cases.get(cut_short.case_id), settings=settings)
+        run = workbench.audits.audit(who, workbench.store.cases.get(cut_short.case_id), settings=settings)
         assert run.id == cut_short.id, "it went on, and did not begin anew"
         kept = bool(before.draft or before.steps or before.iterations)
         report.send((run.case_id.partition("-")[0], settings.critic, _came_to(run), kept))
@@ -190,7 +190,7 @@ def _compared(path: Path, acknowledged: list[tuple[str, str]]) -> None:
     workbench = Workbench.open(path)
     while workbench.ingestion.read_waiting({}):
         pass
-    cases = [case.id for case in workbench.cases.iterate()]
+    cases = [case.id for case in workbench.store.cases.iterate()]
     runs = {row[0] for row in workbench.store.database.execute("SELECT id FROM runs WHERE state = 'finished'")}
     entries = {entry.digest for entry in workbench.reviews.iterate()}
     for kind, name in acknowledged:
@@ -204,7 +204,7 @@ def _compared(path: Path, acknowledged: list[tuple[str, str]]) -> None:
         assert workbench.store.database.value(f"SELECT coalesce(max(times), 1) FROM ({each})") == 1
     check = workbench.store.check()
     assert check.ok, check.problems
-    assert workbench.reviews.check_subjects().broken == ()
+    assert workbench.store.decisions.check_subjects().broken == ()
     assert not workbench.store.database.value("SELECT count(*) FROM runs WHERE state = 'running'")
     workbench.close()
 

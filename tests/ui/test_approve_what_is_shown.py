@@ -12,15 +12,15 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from masis.errors import AnotherAnswer, StoreError, UnknownRecord
-from masis.schema.review import Decision, decided_about
+from masis.schema.review import Decision, answer_digest, decided_about
 from masis.schema.run import Run
 from masis.services import Workbench, app_root
-from masis.services.reviews import answer_digest
 from masis.settings import Settings
 from masis.ui.review import decision
 from masis.ui.review import decision_form as forms
-from masis.ui.review.answer_view import shown_answer
 from masis.ui.shell import served_database
+from masis.views.answer import shown_answer
+from masis.views.log_entries import verdict_text
 from tests.reviewing import ADA
 
 CASE, OTHER = "strategy-01-fabricated", "docs-02-altered"
@@ -32,10 +32,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("shown") / "shown.db"
     workbench = Workbench.open(path)
     workbench.cases.add_demo(ADA)
-    case = workbench.cases.get(CASE)
+    case = workbench.store.cases.get(CASE)
     workbench.audits.audit(ADA, case, settings=Settings(max_iterations=1))
     workbench.audits.audit(ADA, case)
-    workbench.audits.audit(ADA, workbench.cases.get(OTHER))
+    workbench.audits.audit(ADA, workbench.store.cases.get(OTHER))
     return path
 
 
@@ -97,7 +97,7 @@ def post(posted: Posted, **address: str) -> AppTest:
 
 
 def shown(workbench: Workbench, run: Run | None, index: int, case_id: str = CASE) -> Posted:
-    return dict(shown_answer(workbench.cases.get(case_id), run, index))
+    return dict(shown_answer(workbench.store.cases.get(case_id), run, index))
 
 
 def with_shown(change: Callable[[Workbench, Posted], object]) -> Callable[[Workbench], Posted]:
@@ -155,9 +155,9 @@ def test_no_way_approves_another_answer_than_the_one_shown(workbench: Workbench,
     made, address = WAYS[way]
     if address.get("run") == "older":
         address = {"run": older(workbench).id}
-    before = workbench.reviews.head().length
+    before = workbench.store.decisions.head().length
     post(made(workbench), **address)
-    assert workbench.reviews.head().length == before
+    assert workbench.store.decisions.head().length == before
 
 
 def test_there_are_twenty_ways() -> None:
@@ -172,7 +172,7 @@ def test_the_service_refuses_a_decision_about_another_answer(workbench: Workbenc
         made = Decision(reviewer="Ada", case_id=CASE, run_id=run_id, iteration=iteration, verdict="approve")
         workbench.reviews.submit(ADA, made, shown=digest)
 
-    before = workbench.reviews.head().length
+    before = workbench.store.decisions.head().length
     with pytest.raises(AnotherAnswer, match="nothing was recorded"):
         decide(chosen)
     with pytest.raises(AnotherAnswer):
@@ -185,7 +185,7 @@ def test_the_service_refuses_a_decision_about_another_answer(workbench: Workbenc
         decide(chosen, iteration=9)
     with pytest.raises(StoreError, match="is of case"):
         decide(chosen, run_id=newest(workbench, OTHER).id)
-    assert workbench.reviews.head().length == before
+    assert workbench.store.decisions.head().length == before
 
 
 def test_the_answer_shown_is_approved_under_its_name(workbench: Workbench) -> None:
@@ -194,7 +194,7 @@ def test_the_answer_shown_is_approved_under_its_name(workbench: Workbench) -> No
     run = newest(workbench)
     assert made.iteration == (run.best or 0) + 1
     assert decided_about(made) == f"revision {made.iteration}"
-    assert forms.verdict_words(made) == f"Approved revision {made.iteration}"
+    assert verdict_text(made) == f"Approved revision {made.iteration}"
     assert app.session_state["previous-decision"].words == f"Approved revision {made.iteration} of {CASE}"
 
 

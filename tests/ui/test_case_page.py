@@ -23,12 +23,12 @@ CASE = "strategy-01-fabricated"
 
 
 class NothingUnderWay:
-    """Audit jobs of which none is under way and none failed."""
+    """Jobs of which none is under way and none failed."""
 
-    def under_way(self, _case_id: str) -> None:
-        return None
+    def auditing(self, _case_id: str) -> bool:
+        return False
 
-    def failure(self, _case_id: str) -> None:
+    def failure(self, _kind: str, _case_id: str) -> None:
         return None
 
 
@@ -75,7 +75,7 @@ def test_the_newest_audit_is_shown_and_others_can_be_chosen(workbench: Workbench
     newest, older = runs_of(workbench)
     app = page()
     assert app.selectbox(key="run").value == newest.id
-    assert app.selectbox(key="run").options[0].endswith("offline, 2 iterations")
+    assert app.selectbox(key="run").options[0].endswith("UTC · offline · 2 iterations")
     app.selectbox(key="run").select_index(1).run()
     assert not app.exception
     assert app.query_params["run"] in (older.id, [older.id])
@@ -158,11 +158,11 @@ def test_an_audit_that_asked_for_no_revision_offers_one(workbench: Workbench, mo
     asked: list[Settings] = []
 
     class Jobs(NothingUnderWay):
-        def start(self, _actor: Actor, case_id: str, settings: Settings) -> str:
+        def audit(self, _actor: Actor, case_id: str, settings: Settings) -> str:
             asked.append(settings)
             return case_id
 
-    monkeypatch.setattr(case_page, "audit_jobs", Jobs)
+    monkeypatch.setattr(case_page, "served_jobs", Jobs)
     offered = [each for each in page(run=newest.id).button if each.label == "Revise once anyway"]
     assert not offered, "this audit revised the answer"
     button = next(each for each in page(run=older.id).button if each.label == "Revise once anyway")

@@ -50,7 +50,7 @@ def test_an_empty_page_says_what_to_do(audited_workbench: Workbench, open_page: 
 def test_the_decided_cases_are_frozen_and_shown(named: Workbench, open_page: OpenPage) -> None:
     app = freeze(open_page("datasets"), "pilot-1")
     assert "pilot\\-1 is frozen." in texts(app)
-    (version,) = named.datasets.list_all()
+    (version,) = named.store.datasets.list_all()
     assert (version.form, version.cases, version.by) == ("decided", 2, "Ada")
     with zipfile.ZipFile(named.datasets.zipped(ADA, "pilot-1")) as archive:
         assert sorted(archive.namelist()) == ["pilot-1.jsonl", "pilot-1.jsonl.manifest.json"]
@@ -60,13 +60,13 @@ def test_the_decided_cases_are_frozen_and_shown(named: Workbench, open_page: Ope
 
 def test_the_filter_of_the_queue_is_what_is_frozen(named: Workbench, open_page: OpenPage) -> None:
     freeze(open_page("datasets", state="rejected"), "rejected")
-    assert named.datasets.get("rejected").selection["filter"] == {"states": ["rejected"]}
+    assert named.store.datasets.get("rejected").selection["filter"] == {"states": ["rejected"]}
 
 
 def test_a_name_that_can_t_be_kept_freezes_nothing(named: Workbench, open_page: OpenPage) -> None:
     app = freeze(open_page("datasets"), "<b>bold</b>")
     assert [each.value for each in app.error] == ["Nothing was frozen."]
-    assert named.datasets.list_all() == ()
+    assert named.store.datasets.list_all() == ()
 
 
 def test_a_version_that_lost_cases_says_so_and_offers_no_download(named: Workbench, open_page: OpenPage) -> None:
@@ -87,7 +87,7 @@ def test_two_versions_are_compared_in_words(named: Workbench, open_page: OpenPag
     found = named.datasets.compare("v1", "v2")
     assert compared(found, "v1", "v2") == "From v1 to v2: **1 added**."
     assert change_row(found.cases[0])["open"] == AUDITED[2]
-    assert version_row(named.datasets.get("v2"))["open"] == "v2"
+    assert version_row(named.store.datasets.get("v2"))["open"] == "v2"
     assert not open_page("datasets", version="gone", against="v1").exception
 
 
@@ -96,7 +96,7 @@ def test_removing_takes_a_click_and_keeps_the_cases(named: Workbench, open_page:
     app = open_page("datasets", version="v1")
     app.button(key="dataset-remove").click().run()
     assert not app.exception
-    assert named.datasets.list_all() == ()
+    assert named.store.datasets.list_all() == ()
     assert named.cases.count(CaseFilter()) == 7
 
 

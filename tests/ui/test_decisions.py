@@ -14,8 +14,8 @@ from masis.services import Workbench
 from masis.store import Store
 from masis.store.records import DecisionFilter
 from masis.ui.review import decisions
-from masis.ui.review.decisions import around, log_filter
-from masis.ui.review.entries import entry_detail, entry_row
+from masis.ui.review.decisions import entry_context, log_filter
+from masis.ui.review.log_view import entry_detail, entry_row
 from tests.reviewing import submitted, undone
 from tests.ui.conftest import OpenPage, texts
 
@@ -32,7 +32,7 @@ def decide(workbench: Workbench, case_id: str = CASE, **given: Any) -> LogEntry:
 
 
 def row(workbench: Workbench, entry: LogEntry) -> dict[str, Any]:
-    return dict(entry_row(entry, around(workbench, entry)))
+    return entry_row(entry, entry_context(workbench, entry))
 
 
 def test_an_entry_says_who_what_where_and_why(audited_workbench: Workbench) -> None:
@@ -81,10 +81,13 @@ def test_the_detail_shows_what_a_correction_changed_and_the_labels(audited_workb
     )
     assert row(audited_workbench, entry)["more"] == ["corrected answer", "1 label", "1 reported issue"]
     changes = decisions._correction(audited_workbench, entry)
-    assert "".join(change["text"] for change in changes if change["kind"] != "in") == shown
-    assert "It was checked." in "".join(change["text"] for change in changes if change["kind"] == "in")
+    assert "".join(change.text for change in changes if change.kind != "in") == shown
+    assert "It was checked." in "".join(change.text for change in changes if change.kind == "in")
     detail = entry_detail(entry, changes)
-    assert [(each["label"], each["severity"]) for each in detail["labels"]] == [("disagree", ""), ("incomplete", "low")]
+    assert [(each["label"], each.get("severity")) for each in detail["labels"]] == [
+        ("disagree", None),
+        ("incomplete", "low"),
+    ]
     assert detail["run"]["href"] == f"review?case={CASE}&run={run.id}&iteration=1"
     assert ("The machine showed", "scores, marks") in detail["facts"]
 

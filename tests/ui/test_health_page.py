@@ -16,7 +16,7 @@ from masis.store import Store
 from masis.ui.admin import health_page, health_reports
 from masis.ui.admin.health_reports import HealthReports, look_at
 from masis.ui.shell.serve import health_routes
-from masis.ui.shell.wording import escaped
+from masis.views.markdown import escaped
 from tests.services.test_reassessment import WRONG, judged_before
 from tests.ui.conftest import OpenPage, texts
 from tests.waiting import PATIENCE_S, joined, until

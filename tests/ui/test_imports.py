@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from masis.services import Workbench
 from masis.services.imports import ImportService, ImportStep
 from masis.ui.imports.form import COLUMNS
-from masis.ui.imports.under_way import FileImport, imports
+from masis.ui.imports.import_jobs import FileImport, imports
 from masis.ui.shell import served_database
 from tests.reviewing import ADA
 from tests.ui.conftest import OpenPage, texts
@@ -104,7 +104,7 @@ def test_columns_are_chosen_where_nothing_fits_and_remembered_for_the_same_set(
     box(app, "Answer (optional)").select("antwort").run()
     assert not app.button(key="start-import").disabled
     start(app)
-    (case,) = workbench.cases.iterate()
+    (case,) = workbench.store.cases.iterate()
     assert (case.query, case.answer, case.evidence[0].id) == ("How long is it?", "120 m [1].", "1")
     # another session, another file, the columns in another order
     again = dict(reversed({**OWN, "frage": "And how wide?"}.items()))

@@ -7,29 +7,11 @@ from typing import Any
 import pytest
 
 from masis.services import Workbench
-from masis.services.metrics import SPREADS, MetricsService
 from masis.store import MeasureFilter, Pick
 from masis.ui.components.linked_table import Row
-from masis.ui.metrics.view import (
-    RATES,
-    bars,
-    course,
-    duration,
-    model_rows,
-    number,
-    percent,
-    period_name,
-    period_of,
-    period_rows,
-    picked_words,
-    rate_chart,
-    run_columns,
-    run_rows,
-    share_of,
-    spread_chart,
-    spread_view,
-)
+from masis.ui.metrics.metrics_table import model_rows, period_rows, picked_words, run_columns, run_rows
 from masis.ui.shell.address import link
+from masis.views.metrics import RATES, SPREADS, bars, rate_course, share_of, spread_view
 from tests.ui.conftest import AUDITED, OpenPage, texts
 
 
@@ -75,16 +57,9 @@ def test_bars_are_equally_wide_and_hold_every_value(audited_workbench: Workbench
         assert not drawn or sum(bar["count"] for bar in drawn) == each.count
 
 
-def test_charts_have_axes_from_nothing_to_everything() -> None:
-    described: Any = rate_chart().to_dict()
-    assert described["layer"][0]["encoding"]["y"]["scale"]["domain"] == [0, 1]
-    spread: Any = spread_chart("ms", "answers").to_dict()
-    assert spread["layer"][0]["encoding"]["y"]["title"] == "answers"
-
-
 def test_every_figure_leads_to_as_many_runs_as_it_counts(audited_workbench: Workbench) -> None:
     store = audited_workbench.store
-    found = MetricsService(store).report(MeasureFilter(), "week")
+    found = store.measures.report(MeasureFilter(), "week")
     for each in found.distributions:
         for bin_ in each.bins:
             pick = Pick(measure=each.measure, above=bin_.low, most=bin_.high)
@@ -164,42 +139,6 @@ def test_runs_whose_texts_were_removed_are_listed_without_a_link(audited_workben
     assert len(cells(there)) == len(run_columns(None))
 
 
-@pytest.mark.parametrize(
-    ("period", "first", "last", "name"),
-    [
-        ("day", "2026-02-28", "2026-03-01", "28 Feb 2026"),
-        ("week", "2026-11-16", "2026-11-23", "week of 16 Nov 2026"),
-        ("month", "2026-12-01", "2027-01-01", "December 2026"),
-    ],
-)
-def test_periods_have_a_first_day_and_a_name(period: Any, first: str, last: str, name: str) -> None:
-    bounds = period_of(period, first)
-    assert bounds is not None
-    assert (bounds[0].isoformat(), bounds[1].isoformat()) == (first, last)
-    assert period_name(period, first) == name
-
-
-def test_figures_have_as_many_digits_as_they_deserve() -> None:
-    assert [percent(each) for each in (None, 0.0, 0.034, 0.31, 1.0)] == ["–", "0%", "3.4%", "31%", "100%"]
-    assert [number(each) for each in (None, 0.0, 0.0312, 0.5, 12.34, 1234.5, 3.0)] == [
-        "–",
-        "0",
-        "0.031",
-        "0.50",
-        "12.3",
-        "1,234",
-        "3",
-    ]
-    assert [duration(each) for each in (None, 0.5, 12.0, 999.0, 1500.0, 61_234.0)] == [
-        "–",
-        "0.50 ms",
-        "12 ms",
-        "999 ms",
-        "1.5 s",
-        "61.2 s",
-    ]
-
-
 def test_the_list_says_what_it_shows() -> None:
     assert picked_words(Pick(rate="converged"), "week", "2026-11-16", "offline") == (
         "Audits that converged, week of 16 Nov 2026, offline"
@@ -223,7 +162,7 @@ def test_years_of_days_are_listed_as_far_as_a_table_can_be_read(audited_workbenc
     found = audited_workbench.metrics.report(MeasureFilter(), "day")
     days = tuple(found.total.model_copy(update={"name": f"2026-{1 + n // 28:02}-{1 + n % 28:02}"}) for n in range(336))
     long = found.model_copy(update={"periods": days})
-    assert len(course(long, "hallucination")) == 336
+    assert len(rate_course(long.periods, "hallucination", long.period)) == 336
     listed = period_rows(long, way)
     assert len(listed) == 60
     assert cells(listed[0])[0]["text"] == "28 Dec 2026"

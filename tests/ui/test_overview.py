@@ -6,10 +6,14 @@ import pytest
 
 from masis.schema.review import Decision
 from masis.services import Workbench
+from masis.settings import ROLES, Settings
+from masis.ui.live import served_jobs
 from masis.ui.queue.case_list import PRODUCT
 from masis.ui.queue.overview import headline, nothing_waits
+from masis.ui.shell.served_database import served_workbench
 from tests.reviewing import submitted
 from tests.ui.conftest import OpenPage, texts
+from tests.waiting import until
 
 
 @pytest.mark.parametrize(
@@ -74,3 +78,19 @@ def test_once_somebody_has_decided_the_first_steps_are_gone(audited_workbench: W
 def test_an_old_address_of_a_case_goes_on_to_its_page(audited_workbench: Workbench, open_page: OpenPage) -> None:
     app = open_page("overview", case="docs-02-altered")
     assert "wait for a person" not in texts(app)
+
+
+def test_a_limit_on_cost_that_no_audit_fits_leaves_every_case_and_says_so(
+    audited_workbench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not open_page("overview").number_input  # the offline audits cost nothing
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-0123456789abcdef")
+    served_workbench().settings = Settings(**dict.fromkeys(ROLES, "openai"))  # type: ignore[arg-type]
+    app = open_page("overview")
+    app.number_input(key="audit-all-limit").set_value(0.01)
+    app.button(key="audit-all").click().run()
+    until(lambda: (batch := served_jobs().batch()) is not None and not batch.under_way, "the batch")
+    app.run()
+    assert not app.exception
+    assert "It ended there since one more audit could pass the limit on cost." in texts(app)
+    assert audited_workbench.cases.facets().states["new"] == 2

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from masis.schema.wording import counted
 from masis.services import Workbench, app_root
 from masis.ui.shell import served_database
-from masis.ui.shell.wording import FLAG, RULE, STATE, STATES
+from masis.views.words import FLAG, RULE, STATE, STATES
 from tests.reviewing import ADA
 
 

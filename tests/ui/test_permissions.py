@@ -83,7 +83,7 @@ def test_a_viewer_reads_beside_the_decision_that_it_takes_another_role(
 def test_leads_and_admins_see_figures_while_blind_without_the_audits_behind_them(
     role: Role, sees: bool, signed_in: Workbench, open_page: OpenPage
 ) -> None:
-    signed_in.team.set_policy(Actor(name="ada", roles=("admin",), authenticated=True), QueuePolicy(machine="after"))
+    signed_in.team.set(Actor(name="ada", roles=("admin",), authenticated=True), QueuePolicy(machine="after"))
     page = open_page("metrics", show="hallucination")
     assert bool(page.multiselect) == sees
     assert ("You see figures over all cases as a lead" in texts(page)) == sees

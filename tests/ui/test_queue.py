@@ -16,7 +16,7 @@ from masis.settings import Settings
 from masis.store.records import CaseFilter
 from masis.ui.queue.case_list import ORDER_SAYS, case_row
 from masis.ui.shell import address
-from masis.ui.shell.wording import REASON
+from masis.views.words import REASON
 from tests.reviewing import ADA
 from tests.ui.conftest import OpenPage, texts
 
@@ -174,7 +174,7 @@ def test_each_row_shows_why_it_needs_review_with_the_tier_of_each_reason_and_tie
     for code, word in REASON.items():
         assert word.meaning.startswith("Must look" if code in MUST_LOOK else "Not certified")
         assert (word.tone == "bad") == (code in MUST_LOOK)
-    case = audited_workbench.cases.get("docs-02-altered")
+    case = audited_workbench.store.cases.get("docs-02-altered")
     audited_workbench.audits.audit(ADA, case, settings=Settings(max_iterations=1))
     facets = audited_workbench.cases.facets()
     pressing = facets.tiers["must_look"]

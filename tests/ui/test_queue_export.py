@@ -56,7 +56,7 @@ def test_where_a_stored_run_is_damaged_the_page_names_it_and_the_cure(
     run = audited_workbench.cases.open("docs-02-altered").summary.run_id
     with audited_workbench.store.database.transaction() as connection:
         seq = connection.execute("SELECT seq FROM runs WHERE id = ?", [run]).fetchone()[0]
-        connection.execute("UPDATE run_iterations SET payload = x'0011' WHERE run_seq = ?", [seq])
+        connection.execute("UPDATE job_parts SET payload = x'0011' WHERE job_seq = ? AND kind = 'iteration'", [seq])
     page = open_page("queue")
     page.button(key="export-prepare").click().run()
     assert not page.exception

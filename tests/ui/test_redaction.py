@@ -50,7 +50,7 @@ def test_a_case_is_redacted_and_its_page_says_so(audited_workbench: Workbench, o
     app = press(open_page("review", case=CASE), "Redact this case", word="Redact ")
     assert "The case is redacted, with" in texts(app)
     assert audited_workbench.cases.summary(CASE).state == "redacted"
-    assert audited_workbench.reviews.verify().intact
+    assert audited_workbench.store.decisions.verify().intact
     again = open_page("review", case=CASE)
     assert "This case is redacted." in texts(again)
     assert not [button for button in again.button if button.label == "Redact this case"]

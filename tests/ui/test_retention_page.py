@@ -12,10 +12,11 @@ from masis.schema.actor import Actor
 from masis.schema.retention import PurgePlan, RetentionRule
 from masis.schema.review import Decision
 from masis.services import Workbench
-from masis.services.retention import RetentionService, rule_of
+from masis.services.retention import rule_of
+from masis.store.retention.removal import Retention
 from masis.ui.admin import retention_page
 from masis.ui.admin.retention_page import plan_parts, plan_row, plan_words
-from masis.ui.review.comparison import run_row
+from masis.ui.review.run_list import run_row
 from tests.reviewing import submitted
 from tests.ui.conftest import AUDITED, OpenPage, texts
 
@@ -28,7 +29,7 @@ def old(audited_workbench: Workbench) -> Workbench:
     run = audited_workbench.cases.open(DECIDED).runs[0]
     submitted(audited_workbench, Decision(reviewer="Ada", case_id=DECIDED, run_id=run.id, verdict="approve"))
     with sqlite3.connect(audited_workbench.database) as connection:
-        connection.execute("UPDATE runs SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(ended_at) - 40)")
+        connection.execute("UPDATE jobs SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(ended_at) - 40)")
     connection.close()
     return audited_workbench
 
@@ -61,7 +62,7 @@ def test_nothing_goes_without_a_name_and_the_word(
 
 
 def test_what_was_shown_goes_and_is_recorded_with_the_name(old: Workbench, open_page: OpenPage) -> None:
-    plan = old.retention.plan(rule_of(30))
+    plan = old.store.retention.plan(rule_of(30))
     assert plan.runs == len(AUDITED) - 1
     app = press(open_page("retention"), name="Grace", word="Remove ")
     assert f"{len(AUDITED) - 1} audits removed." in texts(app)
@@ -75,13 +76,13 @@ def test_what_would_go_is_looked_for_once_not_at_every_key(
 ) -> None:
     looked: list[RetentionRule] = []
 
-    plan = RetentionService.plan
+    plan = Retention.plan
 
-    def counted(service: RetentionService, rule: RetentionRule) -> PurgePlan:
+    def counted(retention: Retention, rule: RetentionRule) -> PurgePlan:
         looked.append(rule)
-        return plan(service, rule)
+        return plan(retention, rule)
 
-    monkeypatch.setattr(RetentionService, "plan", counted)
+    monkeypatch.setattr(Retention, "plan", counted)
     app = press(open_page("retention"), name="Grace", word="not yet")
     assert len(looked) == 1
     app.checkbox(key="retention-decided").check().run()
@@ -101,7 +102,7 @@ def test_the_age_in_the_address_is_the_rule(old: Workbench, open_page: OpenPage)
 def test_the_plan_is_drawn_with_why_the_rest_stays(
     old: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = old.retention.plan(rule_of(30))
+    plan = old.store.retention.plan(rule_of(30))
     monkeypatch.setattr(retention_page, "LISTED", 2)
     app = open_page("retention")
     drawn = {(each.label, each.value, each.delta) for each in app.metric}

@@ -12,10 +12,9 @@ from streamlit.testing.v1 import AppTest
 
 from masis.screening.demo import CORPUS, demo_abstracts, demo_questions
 from masis.services import Workbench, app_root
+from masis.services.jobs import Jobs
 from masis.store.reviews.drafts import NOBODY_YET
-from masis.ui.jobs.job_queue import JobQueue
-from masis.ui.jobs.screening_jobs import ScreeningJobs
-from masis.ui.jobs.served_jobs import screening_jobs
+from masis.ui.live import served_jobs
 from masis.ui.screening.form import SUBJECT
 from masis.ui.shell import served_database
 from tests.reviewing import ADA
@@ -110,44 +109,30 @@ def test_a_start_without_a_question_asks_for_one_and_starts_nothing(workbench: W
 
 
 def test_a_screening_runs_in_a_process_of_its_own_and_its_rounds_are_in_the_store(workbench: Workbench) -> None:
-    queue = JobQueue(workbench)
-    jobs = ScreeningJobs(queue)
+    jobs = Jobs(workbench)
     try:
         settings = workbench.settings.model_copy(update={"screening_retrieve": 10})
-        screening_id = jobs.start(ADA, ASKED["hf"].question, (SOURCE,), settings)
-        assert jobs.job(screening_id) is not None
-        _until(lambda: jobs.job(screening_id) is None)
-        assert jobs.failure(screening_id) is None
+        screening_id = jobs.screen(ADA, ASKED["hf"].question, (SOURCE,), settings)
+        assert jobs.get(screening_id) is not None
+        _until(lambda: jobs.get(screening_id) is None)
+        assert jobs.failure("screening", screening_id) is None
         assert workbench.store.screenings.get(screening_id).outcome == "sufficient"
         kinds = [event.kind for event in workbench.store.screenings.events(screening_id)]
         assert kinds[0] == "screening_started"
         assert kinds[-1] == "screening_finished"
     finally:
-        queue.close()
+        jobs.close()
 
 
 def test_a_screening_that_cannot_be_made_says_why_and_the_page_shows_it(workbench: Workbench) -> None:
     page()
-    jobs = screening_jobs()
-    screening_id = jobs.start(ADA, "Does it help?", ("corpus:gone",))
-    _until(lambda: jobs.job(screening_id) is None)
+    jobs = served_jobs()
+    screening_id = jobs.screen(ADA, "Does it help?", ("corpus:gone",))
+    _until(lambda: jobs.get(screening_id) is None)
     app = page(screening=screening_id)
     assert "failed" in texts(app)
     assert "corpus" in texts(app)
     assert "Traceback" not in texts(app)
-
-
-def test_a_waiting_screening_that_is_stopped_never_begins(workbench: Workbench) -> None:
-    queue = JobQueue(workbench, at_once=0)
-    jobs = ScreeningJobs(queue)
-    first, second = jobs.start(ADA, "One?", (SOURCE,)), jobs.start(ADA, "Two?", (SOURCE,))
-    assert jobs.ahead(first) == 0
-    assert jobs.ahead(second) == 1
-    jobs.cancel(ADA, first)
-    assert jobs.job(first) is None
-    assert jobs.ahead(second) == 0
-    assert "before it began" in (jobs.failure(first) or "")
-    queue.close()
 
 
 def test_an_interrupted_screening_shows_its_rounds_and_can_be_resumed(workbench: Workbench) -> None:
@@ -286,7 +271,7 @@ def test_a_result_shows_its_concepts_and_screens_again_with_others(workbench: Wo
     press(app, "screen-again")
     again = shown(app, "screening")
     assert again not in ("", "b12")
-    _until(lambda: screening_jobs().job(again) is None)
+    _until(lambda: served_jobs().get(again) is None)
     _until(lambda: workbench.store.screenings.summary(again).state == "finished")
     first, found = (workbench.screenings.open(each).machine for each in ("b12", again))
     assert found.question == first.question

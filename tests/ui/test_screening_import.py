@@ -16,6 +16,7 @@ from streamlit.testing.v1 import AppTest
 
 from masis.datasets.readers.abstracts import read_abstracts
 from masis.errors import InputError
+from masis.schema.actor import Actor
 from masis.schema.screening import Abstract
 from masis.services import Workbench, app_root
 from masis.ui.screening import import_files
@@ -48,6 +49,12 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stalled]:
     stalled.let_go.set()
 
 
+def _begun(workbench: Workbench, who: Actor, corpus: str, files: list[NamedFile]) -> CorpusUpload:
+    upload = CorpusUpload(workbench, who, corpus, files)
+    upload.start()
+    return upload
+
+
 def lines(records: int) -> bytes:
     texts_ = (f"Trial {number} randomised {number + 10} adults to one of two arms." for number in range(records))
     made = ({"id": f"s-{number}", "title": f"Trial {number}", "text": text} for number, text in enumerate(texts_))
@@ -65,7 +72,7 @@ def workbench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workb
 
 def test_an_import_says_how_far_it_has_come_while_it_goes_on(workbench: Workbench, reader: Stalled) -> None:
     files = [NamedFile("a.jsonl", io.BytesIO(lines(3))), NamedFile("b.jsonl", io.BytesIO(lines(4_000)))]
-    upload = CorpusUpload(workbench, ADA, " mine ", files)
+    upload = _begun(workbench, ADA, " mine ", files)
     assert reader.stopped.wait(30)
     assert not upload.over
     assert re.fullmatch(r"Importing b\.jsonl \(file 2 of 2\): [1-3],\d{3} records so far\.", upload.says())
@@ -85,7 +92,7 @@ def test_a_file_that_breaks_in_an_unforeseen_way_is_reported_and_the_others_are_
                 raise RuntimeError("the disk is on fire")
             return super().__getattribute__(name)
 
-    upload = CorpusUpload(
+    upload = _begun(
         workbench, ADA, "mine", [NamedFile("bad.ris", Broken()), NamedFile("b.jsonl", io.BytesIO(lines(2)))]
     )
     upload.wait(30)
@@ -95,7 +102,7 @@ def test_a_file_that_breaks_in_an_unforeseen_way_is_reported_and_the_others_are_
 
 
 def test_a_file_that_is_refused_as_a_whole_counts_as_a_file_and_not_as_a_record(workbench: Workbench) -> None:
-    upload = CorpusUpload(
+    upload = _begun(
         workbench,
         ADA,
         "mine",
@@ -116,7 +123,7 @@ def test_a_file_that_is_refused_as_a_whole_counts_as_a_file_and_not_as_a_record(
 
 
 def test_the_page_shows_an_import_under_way_and_takes_what_it_brought(workbench: Workbench, reader: Stalled) -> None:
-    upload = CorpusUpload(workbench, ADA, "mine", [NamedFile("b.jsonl", io.BytesIO(lines(4_000)))])
+    upload = _begun(workbench, ADA, "mine", [NamedFile("b.jsonl", io.BytesIO(lines(4_000)))])
     app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
     app.session_state[import_files._UNDER_WAY] = upload
     app.switch_page("pages/screening.py").run()
@@ -132,13 +139,13 @@ def test_the_page_shows_an_import_under_way_and_takes_what_it_brought(workbench:
 
 def test_an_import_is_stopped_by_a_button_and_what_was_read_is_stored(workbench: Workbench, reader: Stalled) -> None:
     files = [NamedFile("b.jsonl", io.BytesIO(lines(4_000))), NamedFile("c.jsonl", io.BytesIO(lines(3)))]
-    upload = CorpusUpload(workbench, ADA, "mine", files)
+    upload = _begun(workbench, ADA, "mine", files)
     app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
     app.session_state[import_files._UNDER_WAY] = upload
     assert reader.stopped.wait(30)
     app.switch_page("pages/screening.py").run()
     app.button(key="screening-import-stop").click().run()
-    assert upload.stopped
+    assert upload.stopping
     assert app.button(key="screening-import-stop").disabled
     reader.let_go.set()
     upload.wait(30)

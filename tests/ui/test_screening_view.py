@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -31,12 +32,13 @@ from masis.screening.rounds.overrides import apply_overrides
 from masis.screening.rounds.ruling import DEFAULT, ruling
 from masis.screening.synthesis.findings import synthesise
 from masis.services.screening import OpenedScreening
-from masis.ui.screening.abstract import abstract_data, pieces
 from masis.ui.screening.charts import AVERAGE, REQUIRED, convergence
 from masis.ui.screening.findings import direction_rows, finding_row, study_name
 from masis.ui.screening.finished import agreement_words
-from masis.ui.screening.view import abstract_row, counts, flow_steps, listed, round_rows
-from masis.ui.screening.wording import value_words
+from masis.ui.screening.screening_tables import abstract_row, counts, listed
+from masis.views.abstract import abstract_data, pieces
+from masis.views.rounds import flow_frame, rules_text, votes_text
+from masis.views.screening import value_text
 
 TEXT = "We randomised 412 patients to velotarine or placebo. Blood pressure fell."
 ABSTRACT = Abstract(
@@ -118,22 +120,17 @@ def screening(*rounds: list[Grade]) -> Screening:
 def test_a_round_shows_its_votes_and_whether_each_of_the_two_rules_held() -> None:
     kept = [grade(f"k{n}") for n in range(6)]
     weak = [grade(f"d{n}", "discard") for n in range(4)]
-    row = round_rows(screening(kept + weak).rounds)[0]
-    assert row["number"] == 0
-    assert row["votes"] == [6, 0, 4]
-    assert row["shares"] == [0.6, 0.0, 0.4]
-    assert row["reached"]
-    assert row["consensus"]["text"] == row["decision"]["text"] == "sufficient"
-    poor = round_rows(screening([grade("x", relevance=0.6, methodology=0.66)]).rounds)[0]
-    assert poor["consensus"]["text"] == "sufficient"
-    assert not poor["reached"]
-    assert poor["decision"]["text"] == "retrieve more"
+    (found,) = screening(kept + weak).rounds
+    assert votes_text(found) == ":green[**6** keep] (60%), :orange[**0** need more] (0%), :red[**4** discard] (40%)"
+    assert re.fullmatch(r":green\[✓\] Consensus: sufficient  \n:green\[✓\] Quality: average [^\n]*", rules_text(found))
+    (poor,) = screening([grade("x", relevance=0.6, methodology=0.66)]).rounds
+    assert re.fullmatch(r":green\[✓\] Consensus: sufficient  \n:red\[✗\] Quality: average [^\n]*", rules_text(poor))
 
 
 def test_a_round_that_found_nothing_has_no_shares() -> None:
-    row = round_rows(screening([]).rounds)[0]
-    assert row["shares"] == [0.0, 0.0, 0.0]
-    assert row["average"] is None
+    (found,) = screening([]).rounds
+    assert votes_text(found) == ":green[**0** keep], :orange[**0** need more], :red[**0** discard]"
+    assert "Quality: nothing kept" in rules_text(found)
 
 
 @pytest.mark.spec("AESOP-FLOW")
@@ -147,12 +144,12 @@ def test_the_flow_adds_up_and_names_why_abstracts_left_it() -> None:
         unscored=2,
         kept=10,
     )
-    identified, screened, left, kept = flow_steps(flow)
-    assert identified["count"] - 6 == screened["count"]
-    assert screened["left"] == [{"name": "about something else", "count": 9}]
-    assert left["count"] == 15
-    assert [each["count"] for each in left["left"]] == [3, 2]
-    assert kept["count"] == 10
+    assert flow_frame(flow).values.tolist() == [
+        ["Identified", "**30**", "Duplicates removed (6)"],
+        ["Screened", "**24**", "Excluded (9) · 9 about something else"],
+        ["Not excluded", "**15**", "Undecided (5) · 3 ask for more evidence · 2 could not be graded"],
+        ["Kept", "**10**", ""],
+    ]
 
 
 def test_the_table_is_filtered_ordered_and_paged() -> None:
@@ -298,7 +295,7 @@ def test_an_unscored_abstract_says_why_and_shows_no_number() -> None:
     ],
 )
 def test_values_read_as_words(field: GradeField, value: object, words: str) -> None:
-    assert value_words(field, value) == words
+    assert value_text(field, value) == words
 
 
 @pytest.mark.spec("AESOP-CHART")

@@ -10,7 +10,7 @@ from masis.errors import SettingsError
 from masis.services import Workbench
 from masis.settings import Loaded, load
 from masis.ui.admin.settings_page import settings_frame
-from masis.ui.shell.wording import escaped
+from masis.views.markdown import escaped
 from tests.ui.conftest import OpenPage, texts
 
 
@@ -40,7 +40,7 @@ def test_what_lies_in_tables_is_shown_with_its_origin_and_nothing_secret(tmp_pat
     shown = drawn(load(environment={"MASIS_PROVIDERS__VLLM__CONCURRENCY": "4"}, file=file))
     value, origin = shown["providers.vllm.address"]
     assert escaped("http://host:1/v1") in value
-    assert escaped(f"{file}:2") in origin
+    assert escaped(str(file)) in origin
     value, origin = shown["providers.vllm.concurrency"]
     assert value == "**:blue[4]**"
     assert origin.startswith(":blue-badge[environment]")

@@ -6,19 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from masis.llm.prices import dollars
 from masis.schema.calls import Usage
 from masis.services import Workbench
 from masis.services.records import CaseFilter
 from masis.settings import ROLES, Settings
-from masis.ui.queue.overview import batch_costs, batch_time
-from masis.ui.review.spending import spent, spent_so_far
+from masis.ui.queue.overview import batch_costs, batch_time, can_be_limited
+from masis.views.spending import spent, spent_so_far
 from tests.audit.test_loop_waiting import TellingCritic, audited, waiting
 from tests.reviewing import ADA
-
-
-def test_money_is_reported_as_exactly_as_it_matters() -> None:
-    assert [dollars(amount) for amount in (0.00421, 0.5, 12.3, 1234.5)] == ["$0.0042", "$0.5000", "$12.30", "$1,234.50"]
 
 
 def test_what_was_spent_tells_retries_caches_and_an_unknown_price() -> None:
@@ -39,11 +34,13 @@ def test_the_overview_says_where_a_batch_would_be_sent_and_what_it_may_cost(
     workbench = Workbench.open(tmp_path / "masis.db")
     workbench.cases.add_demo(ADA)
     assert batch_costs(workbench, 60) == ""
+    assert not can_be_limited(workbench)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-0123456789abcdef")
     workbench.settings = Settings(**dict.fromkeys(ROLES, "openai"))  # type: ignore[arg-type]
     said = batch_costs(workbench, 60)
     assert "are sent to api.openai.com." in said
     assert "at most about $" in said
+    assert can_be_limited(workbench)
     monkeypatch.delenv("OPENAI_API_KEY")
     assert "Set OPENAI_API_KEY" in batch_costs(workbench, 60)
 
@@ -54,7 +51,7 @@ def test_the_overview_says_how_long_a_batch_takes_at_the_pace_of_audits_by_the_s
     assert batch_time(workbench, 60) == ""
     first, second = workbench.cases.find(CaseFilter(size=2)).rows
     for row in (first, second):
-        workbench.audits.audit(ADA, workbench.cases.get(row.id))
+        workbench.audits.audit(ADA, workbench.store.cases.get(row.id))
     with workbench.store.database.transaction() as connection:
         connection.execute("UPDATE run_measures SET loop_ms = 1500")
     assert batch_time(workbench, 60) == "About 2 minutes at the pace of the last 2 audits with these models."

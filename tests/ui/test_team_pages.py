@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from masis.schema.actor import Actor
 from masis.schema.review import Decision, TargetLabel
-from masis.schema.team import Lease, QueuePolicy, RubricScore
+from masis.schema.team import LabelTypes, Lease, QueuePolicy, Rubric, RubricScore
 from masis.services import Workbench, app_root
 from masis.services.audits import POLICY
 from masis.services.records import CaseFilter, DecisionFilter
@@ -64,10 +64,10 @@ def shown_rows(app: AppTest) -> str:
 
 def test_opening_a_case_takes_it_and_opening_another_gives_it_back(audited_workbench: Workbench) -> None:
     app = opened("review", case=CASE)
-    assert [(lease.case_id, lease.reviewer) for lease in audited_workbench.team.leases()] == [(CASE, "Ada Lind")]
+    assert [(lease.case_id, lease.reviewer) for lease in audited_workbench.store.team.leases()] == [(CASE, "Ada Lind")]
     app.query_params["case"] = "docs-02-altered"
     app.run()
-    assert [lease.case_id for lease in audited_workbench.team.leases()] == ["docs-02-altered"]
+    assert [lease.case_id for lease in audited_workbench.store.team.leases()] == ["docs-02-altered"]
 
 
 def test_a_case_that_another_has_is_shown_with_name_and_time(audited_workbench: Workbench) -> None:
@@ -81,16 +81,16 @@ def test_the_name_is_asked_before_the_first_case_and_then_no_more(audited_workbe
     app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
     app.query_params["case"] = CASE
     app.switch_page("pages/review.py").run()
-    assert audited_workbench.team.leases() == ()
+    assert audited_workbench.store.team.leases() == ()
     app.text_input(key="name-first-field").input("Ada Lind")
     next(button for button in app.button if button.label == "Start reviewing").click().run()
     assert app.session_state["reviewer-name"] == "Ada Lind"
     assert not [each for each in app.text_input if each.key == "name-first-field"]
-    assert len(audited_workbench.team.leases()) == 1
+    assert len(audited_workbench.store.team.leases()) == 1
 
 
 def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited_workbench: Workbench) -> None:
-    audited_workbench.team.set_policy(BEN, QueuePolicy(reviewers=2))
+    audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
     decide(audited_workbench, ADA, "approve")
     decide(audited_workbench, BEN, "reject")
     assert "1 case has reviewers who differ" in texts(opened("team", "Cleo"))
@@ -106,7 +106,7 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
 
 
 def test_a_hidden_machine_shows_on_no_page_what_it_found(audited_workbench: Workbench) -> None:
-    audited_workbench.team.set_policy(BEN, QueuePolicy(machine="after"))
+    audited_workbench.team.set(BEN, QueuePolicy(machine="after"))
     for app in (opened("review", case=CASE), opened("compare", case=CASE), opened("queue"), opened("overview")):
         said = texts(app)
         assert "fabricated" not in said.replace(CASE, "")
@@ -119,7 +119,7 @@ def test_pages_over_all_cases_hide_what_audits_found_from_the_blind_and_say_why(
     accept(audited_workbench)
     assert opened("metrics").multiselect
     assert ACCEPTED in shown_rows(opened("decisions"))
-    audited_workbench.team.set_policy(BEN, QueuePolicy(machine="after"))
+    audited_workbench.team.set(BEN, QueuePolicy(machine="after"))
     queue, metrics, log, datasets = (opened(name) for name in ("queue", "metrics", "decisions", "datasets"))
     for app in (queue, metrics, log, opened("overview")):
         assert "What audits found is hidden from you" in texts(app)
@@ -134,6 +134,8 @@ def test_pages_over_all_cases_hide_what_audits_found_from_the_blind_and_say_why(
     pills = next(each for each in queue.button_group if each.key == "state")
     assert not [option for option in pills.options if "uto-accepted" in str(option)]
     assert not [button for button in queue.button if button.key == "export-prepare"]
+    everything = len(audited_workbench.cases.find(CaseFilter()).rows)
+    assert f"of {everything} decided" in texts(opened("queue", flag="invalid_reference"))
     assert ACCEPTED not in shown_rows(log)
     assert not datasets.exception
     for name in ("settings", "overview"):
@@ -159,27 +161,29 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     app = opened("team")
     app.number_input[0].set_value(3)
     next(button for button in app.button if button.label == "Set this policy").click().run()
-    assert audited_workbench.team.policy().reviewers == 3
+    assert audited_workbench.store.team.in_force(QueuePolicy).reviewers == 3
     next(area for area in app.text_area if area.label == "Scores").input("Clarity: 1-5 | 5 is best")
     next(button for button in app.button if button.label == "Set this rubric").click().run()
-    assert audited_workbench.team.rubric().scores == (RubricScore(name="Clarity", low=1, high=5, guidance="5 is best"),)
+    assert audited_workbench.store.team.in_force(Rubric).scores == (
+        RubricScore(name="Clarity", low=1, high=5, guidance="5 is best"),
+    )
     next(area for area in app.text_area if area.label == "Scores").input("Clarity")
     next(button for button in app.button if button.label == "Set this rubric").click().run()
-    assert audited_workbench.team.rubric().version == 1
+    assert audited_workbench.store.team.in_force(Rubric).version == 1
     assert "is no score" in "\n".join(str(each.value) for each in app.warning)
     types = next(area for area in app.text_area if area.label == "Types")
     assert types.value.startswith("fabricated citation | cites evidence")
     types.input("too long | over 300 words\nrude")
     next(button for button in app.button if button.label == "Set these label types").click().run()
-    assert audited_workbench.team.label_types().names == ("too long", "rude")
+    assert audited_workbench.store.team.in_force(LabelTypes).names == ("too long", "rude")
     next(area for area in app.text_area if area.label == "Types").input("rude\nRude")
     next(button for button in app.button if button.label == "Set these label types").click().run()
-    assert audited_workbench.team.label_types().version == 1
+    assert audited_workbench.store.team.in_force(LabelTypes).version == 1
     assert "two label types have the same name" in "\n".join(str(each.value) for each in app.warning)
     app.multiselect[0].select(app.multiselect[0].options[0])
     next(field for field in app.text_input if field.label.startswith("Reviewers or tags")).input("Ben, Cleo")
     next(button for button in app.button if button.label == "Do this to all chosen cases").click().run()
-    assert audited_workbench.team.assigned() == {"Ben": 1, "Cleo": 1}
+    assert audited_workbench.store.team.counted("assigned") == {"Ben": 1, "Cleo": 1}
     assert audited_workbench.cases.find(CaseFilter(assignees=("Ben",))).total == 1
 
 
@@ -238,8 +242,8 @@ def test_a_case_assigned_to_me_is_marked_and_counted(audited_workbench: Workbenc
     lead, mine = Actor(name="Lead"), "docs-02-altered"
     audited_workbench.team.assign(lead, [mine], ["Ada, PhD"])
     rows = audited_workbench.cases.find(CaseFilter(states=("needs_review",))).rows
-    assert audited_workbench.team.assigned_to(Actor(name="Ada, PhD"), [row.id for row in rows]) == {mine}
-    assert not audited_workbench.team.assigned_to(lead, [row.id for row in rows])
+    assert audited_workbench.store.team.assigned_among("Ada, PhD", [row.id for row in rows]) == {mine}
+    assert not audited_workbench.store.team.assigned_among(lead.name, [row.id for row in rows])
     summary = audited_workbench.cases.summary(mine)
     (_, *_), (marked, *_) = case_row(summary, {}, brief=True)["cells"], case_row(summary, {}, mine=True)["cells"]
     assert isinstance(marked, dict)
@@ -260,13 +264,13 @@ def test_more_begins_with_what_is_harmless_and_ends_with_redaction(audited_workb
     assert app.button(key="assign-me").label == "Unassign me"
     app.button(key="assign-me").click().run()
     assert audited_workbench.team.work(ADA, CASE).assignees == ()
-    assert [lease.reviewer for lease in audited_workbench.team.leases()] == ["Ada Lind"]
+    assert [lease.reviewer for lease in audited_workbench.store.team.leases()] == ["Ada Lind"]
     app.button(key="give-back").click().run()
-    assert audited_workbench.team.leases() == ()
+    assert audited_workbench.store.team.leases() == ()
 
 
 def test_a_case_on_which_reviewers_differ_leads_to_its_adjudication(audited_workbench: Workbench) -> None:
-    audited_workbench.team.set_policy(BEN, QueuePolicy(reviewers=2))
+    audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
     assert not links_to_team(opened("review", case=CASE))
     decide(audited_workbench, ADA, "approve")
     decide(audited_workbench, BEN, "reject")

@@ -13,10 +13,10 @@ from masis.offline.roles.verifier import OfflineVerifier
 from masis.schema.audit import Claim, ClaimCheck
 from masis.schema.case import Evidence
 from masis.services import Workbench
+from masis.services.background import BackgroundTasks
 from masis.settings import Settings
 from masis.ui.admin import verifier_panel
-from masis.ui.admin.model_downloads import ModelDownloads
-from masis.ui.admin.verifier_panel import look_at, permanent, verifier_of
+from masis.ui.admin.verifier_panel import ModelDownload, look_at, permanent, verifier_of
 from masis.ui.queue.case_list import not_confirmed
 from tests.integrations.tiny_hub import files_of, hub
 from tests.integrations.tiny_models import save_model
@@ -69,25 +69,24 @@ def test_the_line_for_the_file_is_read_back_as_it_was() -> None:
     assert tomllib.loads(permanent("offline,local:C:\\m"))["verifier"] == "offline,local:C:\\m"
 
 
-def test_a_download_tells_its_progress_and_its_end(tmp_path: Path) -> None:
+def test_a_download_shows_its_progress_and_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = save_model(tmp_path / "nli", card=CARD)
     with hub(files_of(folder)) as endpoint:
-        downloads = ModelDownloads(endpoint)
-        downloads.start("org/name")
-        until(lambda: (state := downloads.state("org/name")) is not None and state.finished, "the download")
-    state = downloads.state("org/name")
-    assert state is not None
-    assert not state.error
+        monkeypatch.setattr(ModelDownload, "endpoint", endpoint)
+        download = ModelDownload("org/name")
+        download.start()
+        until(lambda: download.over, "the download")
+    assert not download.failed
+    assert download.step.done == download.step.total > 0
     assert look_at("local:org/name", Settings()).facts
 
 
-def test_a_download_that_fails_says_what_to_do() -> None:
-    downloads = ModelDownloads("http://127.0.0.1:9")
-    downloads.start("org/name")
-    until(lambda: (state := downloads.state("org/name")) is not None and state.finished, "the download")
-    state = downloads.state("org/name")
-    assert state is not None
-    assert "copy its folder here" in state.error
+def test_a_download_that_fails_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ModelDownload, "endpoint", "http://127.0.0.1:9")
+    download = ModelDownload("org/name")
+    download.start()
+    until(lambda: download.over, "the download")
+    assert "copy its folder here" in (download.failed or "")
 
 
 @pytest.mark.apptest
@@ -112,13 +111,13 @@ def test_the_page_downloads_a_model(
     audited_workbench: Workbench, open_page: OpenPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with hub(files_of(save_model(tmp_path / "nli", card=CARD))) as endpoint:
-        downloads = ModelDownloads(endpoint)
-        monkeypatch.setattr(verifier_panel, "DOWNLOADS", downloads)
+        monkeypatch.setattr(ModelDownload, "endpoint", endpoint)
+        monkeypatch.setattr(verifier_panel, "DOWNLOADS", downloads := BackgroundTasks[ModelDownload]())
         app = open_page("settings")
         app.selectbox(key="verifier-choice").select(verifier_panel.OTHER).run()
         app.text_input(key="verifier-name").input("local:org/name").run()
         app.button(key="verifier-download").click().run()
-        until(lambda: (state := downloads.state("org/name")) is not None and state.finished, "the download")
+        until(lambda: (begun := downloads.get("org/name")) is not None and begun.over, "the download")
     app.run()
     assert not app.exception
     assert "Licence: mit" in texts(app)
@@ -136,7 +135,7 @@ def test_case_overview_and_queue_say_what_was_left_open_one_click_from_a_verifie
     audited_workbench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(roles, "OfflineVerifier", Abstaining)
-    case = audited_workbench.cases.get("law-01-clean")
+    case = audited_workbench.store.cases.get("law-01-clean")
     run = audited_workbench.audits.audit(ADA, case, settings=Settings(max_iterations=1))
     assert run.unconfirmed_offline == len(run.iterations[0].claims) > 0
     for page, address, says in (

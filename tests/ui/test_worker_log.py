@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 SAID = """
 import logging
-from masis.ui.jobs.worker import show_log
+from masis.ui.shell.worker import show_log
 show_log()
 logging.getLogger("masis.x").warning("it broke")
 """

@@ -1,7 +1,7 @@
 """Fit the offline verifier's weights on the development halves: `masis/offline/inference/weights.json`.
 
-    python -m tools.train_verifier.fit --data ../shared/data            # cross-validate, fit, write the weights
-    python -m tools.train_verifier.fit --data ../shared/data --ablate   # each group of features off in turn
+    python -m tools.train_verifier.fit --data FOLDER            # cross-validate, fit, write the weights
+    python -m tools.train_verifier.fit --data FOLDER --ablate   # each group of features off in turn
 
 A linear model averaged with boosted trees over the features of `masis.offline.inference.features`; every set, and each
 class of it, has a fixed share of the weight. Calibration and thresholds come from predictions for groups left out (five

@@ -1,10 +1,10 @@
 """Measure the fitted verifier.
 
-    python -m tools.train_verifier.report ranking --data ../shared/data report  # AUROC and bands, with intervals
-    python -m tools.train_verifier.report thresholds --data ../shared/data      # what each threshold decides
-    python -m tools.train_verifier.report vetoes --data ../shared/data          # each veto off in turn
-    python -m tools.train_verifier.report alterations --data ../shared/data     # copied sentences, altered
-    python -m tools.train_verifier.report speed --data ../shared/data           # CPU seconds
+    python -m tools.train_verifier.report ranking --data FOLDER report  # AUROC and bands, with intervals
+    python -m tools.train_verifier.report thresholds --data FOLDER      # what each threshold decides
+    python -m tools.train_verifier.report vetoes --data FOLDER          # each veto off in turn
+    python -m tools.train_verifier.report alterations --data FOLDER     # copied sentences, altered
+    python -m tools.train_verifier.report speed --data FOLDER           # CPU seconds
 
 On the development half (`fit`) the probabilities are those of models that have not seen a row's group, as `fit.py`
 stores them; `thresholds` and `vetoes` read that half only. With `--before FILE` (JSON lines of `set`, `id` and

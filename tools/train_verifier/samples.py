@@ -1,6 +1,6 @@
 """The rows of a half with their features, as arrays. Features are slow to extract, so they are cached in a file.
 
-python -m tools.train_verifier.samples --data ../shared/data fit report
+python -m tools.train_verifier.samples --data FOLDER fit report
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import queue
 from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import wait
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -13,7 +14,7 @@ from masis.audit import acceptance, claims, critique, evaluation, issues, routin
 from masis.audit.citations import audit_citations
 from masis.audit.citations.given import placed
 from masis.audit.claims import Checked
-from masis.audit.concurrency import start_in_background
+from masis.audit.concurrency import start_in_thread
 from masis.audit.context import AuditContext
 from masis.audit.instructions import uncertified
 from masis.audit.loop.inputs import Clock, Events, Progress, Roles
@@ -39,7 +40,7 @@ POLL_S = 0.2
 class AuditRun:
     """One audit under way: does the steps in order and hands what happens to its reporter.
 
-    A step that waits for a model runs beside the run, on a thread or the event loop, so that its retries show as they
+    A step that waits for a model runs beside the run, on a thread, so that its retries show as they
     happen and a run can be cancelled without waiting for the reply.
     """
 
@@ -119,16 +120,13 @@ class AuditRun:
         self.control.calls.at(step, number)
         yield self.reporter.event("step_started", iteration=number, step=step)
 
-    def _doing(self, step: Step, role: object, work: Callable[[], T]) -> Generator[Event, None, T]:
-        """Do a step's work, timed; where it may wait for a model, emit what its calls report meanwhile.
-
-        ``role`` does it, and says by ``waits_only`` that it does nothing else for long, so that it needs no thread.
-        """
+    def _doing(self, step: Step, work: Callable[[], T]) -> Generator[Event, None, T]:
+        """Do a step's work, timed; where it may wait for a model, emit what its calls report meanwhile."""
         with self._timed(step):
             if not self.roles.waits:
                 return work()
-            doing = start_in_background(work, "step", waits_only=getattr(role, "waits_only", False))
-            while not doing.ended_within(POLL_S):  # waking for every notice would cost more than the notices do
+            doing = start_in_thread(work, "step")
+            while not wait([doing], POLL_S).done:  # waking for every notice would cost more than the notices do
                 yield from self._notices()
                 if self.cancelled():
                     self.control.cancellation.cancel()  # the call under way ends by itself, unread
@@ -162,7 +160,7 @@ class AuditRun:
             yield from self._begin("drafting", None)
             drafter, case = self.roles.drafter, self.case
             try:
-                draft = yield from self._doing("drafting", drafter, lambda: drafter.draft(case.query, case.evidence))
+                draft = yield from self._doing("drafting", lambda: drafter.draft(case.query, case.evidence))
             except StepError as error:
                 yield from self.reporter.warn(error.code, "drafting", str(error))
                 return None
@@ -333,7 +331,7 @@ class AuditRun:
             return whole._replace(checks=uncertified(checks, answer, case.evidence))
 
         try:
-            checked = yield from self._doing("claims", verifier, check)
+            checked = yield from self._doing("claims", check)
         except StepError as error:
             unscored = Unscored(reason=str(error), code=error.code, raw=error.raw)
             yield from self.reporter.warn(error.code, "claims", f"The claims are unscored: {error}", number)
@@ -360,7 +358,7 @@ class AuditRun:
         number, critic = context.iteration_number, self.roles.critic
         yield from self._begin("critique", number)
         try:
-            judgement = yield from self._doing("critique", critic, lambda: critic.critique(context))
+            judgement = yield from self._doing("critique", lambda: critic.critique(context))
         except StepError as error:
             judgement = Unscored(reason=str(error), code=error.code, raw=error.raw)
         own = issues.RaisedIssues((), ())
@@ -382,7 +380,7 @@ class AuditRun:
         number, evaluator = context.iteration_number, self.roles.evaluator
         yield from self._begin("evaluation", number)
         try:
-            judgement = yield from self._doing("evaluation", evaluator, lambda: evaluator.evaluate(context, verdict))
+            judgement = yield from self._doing("evaluation", lambda: evaluator.evaluate(context, verdict))
         except StepError as error:
             judgement = Unscored(reason=str(error), code=error.code, raw=error.raw)
         result = evaluation.ruled(judgement, context.citation_audit, verdict, self.settings, evaluator.judged_by)
@@ -400,7 +398,7 @@ class AuditRun:
         context = self._context(last)
         wrong = tuple(issue for issue in last.issues if issue.rule not in NO_ACCUSATION)
         try:
-            revised = yield from self._doing("revision", reviser, lambda: reviser.revise(context, last.critique, wrong))
+            revised = yield from self._doing("revision", lambda: reviser.revise(context, last.critique, wrong))
             revision = passed(validator, revised, context)
         except StepError as error:
             yield from self.reporter.warn(error.code, "revision", str(error), last.iteration_number)

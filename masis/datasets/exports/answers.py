@@ -10,9 +10,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from masis.audit.citations.given import placed
 from masis.schema.case import GivenCitation
-from masis.schema.old_words import OLD_WORDS
 from masis.schema.review import Decision
-from masis.store import CaseOutcome, Judgement
+from masis.store import CaseOutcome, Judgement, ReadCheck, Words
 
 Row = dict[str, Any]
 
@@ -74,7 +73,7 @@ class Judged:
         """The answer that was judged; None where the run that wrote it was removed."""
         found = self.judgement.iteration
         if found is not None:
-            return str(found["answer"])
+            return found.answer
         return self.original if self.judgement.entry is None or self.judgement.number == 1 else None
 
     @property
@@ -118,45 +117,31 @@ class Judged:
             for chunk in self.case["evidence"]
         ]
 
-    @property
-    def machine(self) -> dict[str, Any]:
-        """The audited iteration as stored; empty where there is none."""
-        return self.judgement.iteration or {}
-
     @cached_property
     def claims(self) -> list[Row]:
         """The machine's claims on the judged answer, with offsets into it."""
-        return [_claim(check, self.answer) for check in self.machine.get("claims", ())]
+        machine = self.judgement.iteration
+        return [_claim(check, self.answer) for check in machine.claims] if machine else []
 
     @cached_property
     def sentences(self) -> list[Row]:
         """The sentences of the judged answer, as the citation engine cut them."""
-        audit = self.machine.get("citation_audit", {})
-        names = ("text", "status", "why", "citation_ids")
-        return [
-            {**{name: sentence[name] for name in names}, **_placed(self.answer, sentence)}
-            for sentence in audit.get("sentences", ())
-        ]
+        machine = self.judgement.iteration
+        return [_row(each, self.answer) for each in machine.citation_audit.sentences] if machine else []
 
     @cached_property
     def citations(self) -> list[Row]:
         """The references of the judged answer, each with its place."""
-        audit = self.machine.get("citation_audit", {})
-        names = ("text", "reference", "evidence_id", "status", "resolved_by")
-        return [
-            {**{name: each[name] for name in names}, **_placed(self.answer, each)}
-            for each in audit.get("citations", ())
-        ]
+        machine = self.judgement.iteration
+        return [_row(each, self.answer) for each in machine.citation_audit.citations] if machine else []
 
     @cached_property
     def issues(self) -> list[Row]:
         """What the audit found wrong with the judged answer; offsets are None for what has no place in it."""
-        names = ("id", "source", "type", "severity", "description", "reason", "suggestion", "evidence_ids")
+        machine = self.judgement.iteration
         return [
-            {name: each[name] for name in names}
-            | {"rule": _today(each["rule"]), "start": each.get("start"), "end": each.get("end")}
-            | {"text": _cut(self.answer, each.get("start"), each.get("end"))}
-            for each in self.machine.get("issues", ())
+            each.model_dump() | {"text": _cut(self.answer, each.start, each.end)}
+            for each in (machine.issues if machine else ())
         ]
 
     @cached_property
@@ -202,27 +187,29 @@ class Judged:
         return next((row[name] for row in rows if place != (None, None) and (row["start"], row["end"]) == place), None)
 
 
-def _claim(check: Row, answer: str | None) -> Row:
-    claim = check["claim"]
+def _row(found: Words, answer: str | None) -> Row:
+    """Return a row of the audit as it is stored, with its offsets into the answer at the end."""
+    return found.model_dump(exclude={"start", "end"}) | _placed(answer, found)
+
+
+def _claim(check: ReadCheck, answer: str | None) -> Row:
+    claim = check.claim
     return {
-        "text": claim["text"],
-        "statement": claim.get("statement") or claim["text"],
+        "text": claim.text,
+        "statement": claim.statement or claim.text,
         **_placed(answer, claim),
-        "verdict": check["verdict"],
-        "support": check["support"],
-        "confidence": check["confidence"],
-        "sources": check.get("sources", []),
-        "cited": claim.get("cited", []),
-        "judged_by": check.get("judged_by", "offline"),
+        **check.model_dump(include={"verdict", "support", "confidence", "sources"}),
+        "cited": claim.cited,
+        "judged_by": check.judged_by,
     }
 
 
-def _placed(answer: str | None, row: Row) -> Row:
+def _placed(answer: str | None, found: Words) -> Row:
     """The offsets of a row of the audit: a sentence or a claim may occur twice, so its own offsets come first."""
-    text, start, end = row["text"], row["start"], row["end"]
+    text, start, end = found.text, found.start, found.end
     if answer is not None and start is not None and end is not None and 0 <= start < end and answer[start:end] == text:
         return {"start": start, "end": end}
-    return _offsets(place_of(answer, row["text"], row.get("start"), row.get("end")))
+    return _offsets(place_of(answer, text, start, end))
 
 
 def _offsets(place: Place | None) -> Row:
@@ -231,7 +218,3 @@ def _offsets(place: Place | None) -> Row:
 
 def _cut(answer: str | None, start: int | None, end: int | None) -> str | None:
     return None if answer is None or start is None or end is None else answer[start:end]
-
-
-def _today(word: str) -> str:
-    return OLD_WORDS.get(word, word)

@@ -17,7 +17,7 @@ from masis.datasets.exports.splits import SPLITS, Shares, splits
 from masis.datasets.writers.files import STDIO, whole_file, whole_folder
 from masis.errors import InputError
 from masis.schema.review import CaseState
-from masis.store import ALL_PARTS, CaseFilter, CaseOutcome, Parts, Store
+from masis.store import CaseFilter, CaseOutcome, Store
 
 DECIDED: tuple[CaseState, ...] = ("approved", "overridden", "rejected", "escalated")
 """The states in which a person has decided: what is exported unless states are named."""
@@ -37,10 +37,10 @@ class Selection(NamedTuple):
         words = self.cases.model_dump(mode="json", exclude=_NOT_OF_SELECTION, exclude_defaults=True)
         return {"filter": words, "split": self.split, "shares": self.shares._asdict()}
 
-    def outcomes(self, store: Store, parts: Parts = ALL_PARTS) -> Iterator[Sided]:
+    def outcomes(self, store: Store) -> Iterator[Sided]:
         """Yield every case that matches with its side of the split; those of another side than wanted too."""
         sides = splits(store.outcomes.queries(self.cases), self.shares)
-        yield from zip(store.outcomes.iterate(self.cases, parts), sides, strict=True)
+        yield from zip(store.outcomes.iterate(self.cases), sides, strict=True)
 
 
 Sided = tuple[CaseOutcome, str]
@@ -58,8 +58,8 @@ class Source(Protocol):
         """Return what the manifest says of it."""
         ...
 
-    def outcomes(self, store: Store, parts: Parts) -> Iterator[Sided]:
-        """Yield its cases, with these parts of their iterations."""
+    def outcomes(self, store: Store) -> Iterator[Sided]:
+        """Yield its cases."""
         ...
 
 
@@ -233,7 +233,7 @@ def _checked(form: str, encoding: str) -> tuple[Format, str]:
 def _write(store: Store, form: Format, selection: Source, write: Write, watcher: Watcher) -> Tally:
     tally = Tally(form)
     with store.database.reading():  # the sides of the questions and the cases are of one moment
-        for number, (outcome, side) in enumerate(selection.outcomes(store, form.parts)):
+        for number, (outcome, side) in enumerate(selection.outcomes(store)):
             if number % 100 == 0:
                 watcher.on_case(number)
             if selection.split in (None, side):

@@ -19,7 +19,6 @@ from masis.datasets.exports.answers import Judged, Row
 from masis.schema.case import ANSWERING_ROLES, ASKING_ROLES, Case
 from masis.schema.review import decided_about
 from masis.schema.team import LabelTypes
-from masis.store import ALL_PARTS, Parts
 
 Rows = Sequence[Row] | str
 """Rows, or why there are none."""
@@ -35,7 +34,7 @@ class Format(NamedTuple):
     ``flat`` rows hold numbers and text alone, ``columns`` in order, so that they can be CSV and Parquet as well.
     ``table`` makes a flat row of one that is not, for Parquet; one of its ``columns`` holds the whole row as JSON.
     ``of`` says what ``rows`` is asked of: the judgement that the case's state follows from, or each reviewer's.
-    ``balance`` names the fields that the manifest counts the values of, ``parts`` what is read of an iteration.
+    ``balance`` names the fields that the manifest counts the values of.
     """
 
     name: str
@@ -46,7 +45,6 @@ class Format(NamedTuple):
     columns: tuple[str, ...] = ()
     balance: tuple[str, ...] = ()
     suffix: str = ".jsonl"
-    parts: Parts = ("answer",)
     table: Callable[[Row], Row] | None = None
 
 
@@ -144,7 +142,7 @@ _CLAIM = ("start", "end", "text", "statement", "verdict", "support", "confidence
 
 
 def _claims(judged: Judged, _others: Sequence[Judged]) -> Rows:
-    if judged.answer is None or not judged.machine:
+    if judged.answer is None or judged.judgement.iteration is None:
         return NOT_JUDGED
     about = _about_judgement(judged)
     return [
@@ -161,7 +159,7 @@ def _claims(judged: Judged, _others: Sequence[Judged]) -> Rows:
 
 
 def _sentences(judged: Judged, _others: Sequence[Judged]) -> Rows:
-    if judged.answer is None or not judged.machine:
+    if judged.answer is None or judged.judgement.iteration is None:
         return NOT_JUDGED
     about = _about_judgement(judged)
     return [
@@ -548,7 +546,6 @@ _FORMATS = (
         columns=DECIDED_COLUMNS,
         table=_decided_table,
         balance=("state",),
-        parts=ALL_PARTS,
     ),
     Format(
         "claims",
@@ -558,7 +555,6 @@ _FORMATS = (
         flat=True,
         columns=(*_JUDGEMENT, *_CLAIM, "sources", "cited", "label", "note", "answer"),
         balance=("verdict", "label"),
-        parts=("answer", "claims"),
     ),
     Format(
         "sentences",
@@ -568,7 +564,6 @@ _FORMATS = (
         flat=True,
         columns=(*_JUDGEMENT, "start", "end", "text", "status", "why", "cited", "label", "note", "answer"),
         balance=("status", "label"),
-        parts=("answer", "citation_audit"),
     ),
     Format(
         "labels",
@@ -578,7 +573,6 @@ _FORMATS = (
         flat=True,
         columns=(*_JUDGEMENT, "target", "start", "end", "text", "label", "severity", "note", "machine", "answer"),
         balance=("label",),
-        parts=("answer", "claims", "citation_audit"),
     ),
     Format("spans", "hallucinated spans in the shape of RAGTruth, by reviewer", _spans, of="reviewer"),
     Format("sft", "the answers that stand, as chats to train on", _sft),
@@ -590,7 +584,6 @@ _FORMATS = (
         "tasks for Label Studio: the machine's claims as predictions, labels as annotations",
         _label_studio,
         suffix=".json",
-        parts=("answer", "claims"),
     ),
     Format("hf", "a folder for Hugging Face: a file for each split, and a card", _hf, balance=("decision",), suffix=""),
     Format("langfuse-scores", "scores to send to Langfuse, for cases with a trace id", _langfuse, balance=("name",)),

@@ -19,7 +19,7 @@ from masis import version
 from masis.datasets.exports.export import Exported, Quiet, Selection, Sided, write_export, write_file
 from masis.datasets.exports.formats import FORMATS
 from masis.errors import InputError, StoreError
-from masis.store import CaseOutcome, ComparedMember, DatasetVersion, LogHead, Member, Parts, Store, pinned
+from masis.store import CaseOutcome, DatasetVersion, Difference, LogHead, Member, Store
 
 _NAME = re.compile(r"\w[\w.-]{0,99}")
 LONGEST_DESCRIPTION = 2_000
@@ -114,15 +114,15 @@ class _Freezing(Quiet):
         self._store, self._spool = store, spool
 
     def on_outcome(self, outcome: CaseOutcome, side: str, rows: int) -> None:
-        """Keep it."""
-        self._spool.write(json.dumps(pinned(outcome, side, rows)).encode() + b"\n")
+        """Keep it, if it gave rows."""
+        if rows:
+            self._spool.write(json.dumps(Member.of(outcome, side)).encode() + b"\n")
 
     def members(self) -> Iterator[Member]:
         """Yield what was kept."""
         self._spool.seek(0)
         for line in self._spool:
-            case_seq, state, redacted, side, rows, judgements = json.loads(line)
-            yield Member(case_seq, state, redacted, side, rows, judgements)
+            yield Member(*json.loads(line))
 
 
 class _Frozen(NamedTuple):
@@ -134,8 +134,8 @@ class _Frozen(NamedTuple):
     def described(self) -> dict[str, Any]:
         return self.version.selection
 
-    def outcomes(self, store: Store, parts: Parts) -> Iterator[Sided]:
-        return store.datasets.outcomes(self.version.name, parts)
+    def outcomes(self, store: Store) -> Iterator[Sided]:
+        return store.datasets.outcomes(self.version.name)
 
 
 class _Rebuilding(Quiet):
@@ -202,34 +202,22 @@ def changes(store: Store, first: str, second: str) -> Iterator[Change]:
 
     Cases that give no row in a version are not part of it. Raises UnknownRecord.
     """
-    with store.database.reading():
-        lefts, rights = store.datasets.compared(first), store.datasets.compared(second)
-        left, right = next(lefts, None), next(rights, None)
-        while left is not None or right is not None:
-            if right is None or (left is not None and left.case_seq < right.case_seq):
-                assert left is not None
-                yield Change(left.case_id, ("removed",), _shown(left), None)
-                left = next(lefts, None)
-            elif left is None or right.case_seq < left.case_seq:
-                yield Change(right.case_id, ("added",), None, _shown(right))
-                right = next(rights, None)
-            else:
-                if kinds := tuple(_differences(left, right)):
-                    yield Change(left.case_id, kinds, _shown(left), _shown(right))
-                left, right = next(lefts, None), next(rights, None)
+    for found in store.datasets.differences(first, second):
+        was, now = ((each.state, each.side) if each else None for each in (found.first, found.second))
+        if kinds := tuple(_kinds(found)):  # the same decision, made again, is another entry and no change
+            yield Change(found.case_id, kinds, was, now)
 
 
-def _shown(member: ComparedMember) -> tuple[str, str]:
-    return member.state, member.side
-
-
-def _differences(left: ComparedMember, right: ComparedMember) -> Iterator[Kind]:
-    labels = [sorted((each.label, each.in_force) for each in side.judgements) for side in (left, right)]
-    if left.state != right.state or labels[0] != labels[1]:
+def _kinds(found: Difference) -> Iterator[Kind]:
+    one, two = found.first, found.second
+    if one is None or two is None:
+        yield "added" if one is None else "removed"
+        return
+    if found.relabelled or one.state != two.state:
         yield "relabelled"
-    if left.side != right.side:
+    if one.side != two.side:
         yield "moved"
-    audits = [sorted((each.run or 0, each.number or 0) for each in side.judgements) for side in (left, right)]
+    audits = [sorted((pin.run or 0, pin.number or 0) for pin in each.pins) for each in (one, two)]
     if audits[0] != audits[1]:
         yield "audited_anew"
 

@@ -15,6 +15,7 @@ from masis.datasets.mapping.paths import parsed
 from masis.datasets.mapping.profile import EvidencePaths, Profile
 from masis.schema.base import Record
 from masis.schema.explain import name_elsewhere
+from masis.schema.wording import shortened
 
 MOST_COLUMNS = 200
 """Columns that are offered of one row."""
@@ -83,7 +84,7 @@ def _columns(row: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[Column]
 def _sample(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     text = " ".join(text[: 4 * EXCERPT].split())
-    return text if len(text) <= EXCERPT else f"{text[: EXCERPT - 1]}…"
+    return shortened(text, EXCERPT)
 
 
 def _item_names(value: Any) -> tuple[str, ...]:

@@ -20,10 +20,12 @@ from masis.datasets.readers.strict_json import parse_object
 from masis.errors import InputError
 from masis.schema.case import Evidence
 from masis.schema.explain import kind_of
+from masis.schema.wording import shortened
 
 Form = Literal["blocks", "labelled", "headings", "csv", "json"]
 MOST_CHUNKS = 10_000
 MOST_BYTES = 20_000_000
+NAME_SHOWN = 40
 """An audit reads all of its evidence; what is larger is a corpus, not what a retriever found for one question."""
 
 _LABEL = re.compile(
@@ -132,7 +134,9 @@ def renamed(chunks: Sequence[Evidence], index: int, name: str) -> tuple[Evidence
         raise InputError("has no id", cure="Type one: answers cite it.", field=f"chunk {index + 1}")
     if any(chunk.id == name for place, chunk in enumerate(chunks) if place != index):
         raise InputError(
-            f"would have the id {_short(name)} of another chunk", cure="Choose another.", field=f"chunk {index + 1}"
+            f"would have the id {shortened(name, NAME_SHOWN)} of another chunk",
+            cure="Choose another.",
+            field=f"chunk {index + 1}",
         )
     return (*chunks[:index], chunks[index].model_copy(update={"id": name}), *chunks[index + 1 :])
 
@@ -222,7 +226,11 @@ def _chunk(label: str, lines: list[str], line: int, read: _Read) -> Iterator[_Fo
     if text:
         yield _Found(line, label, text)
     elif label:
-        read.wrong(f"[{_short(label)}] has no text", "Write the text behind the label, or remove the label.", line)
+        read.wrong(
+            f"[{shortened(label, NAME_SHOWN)}] has no text",
+            "Write the text behind the label, or remove the label.",
+            line,
+        )
 
 
 # numbered headings
@@ -321,10 +329,12 @@ def _unknown_columns(text: str) -> _Read:
     names = rows[0]
     lengths = [sum(len(row[column]) for row in rows[1:]) for column in range(len(names))]
     longest = lengths.index(max(lengths))
+    shown = ", ".join(shortened(name, NAME_SHOWN) for name in names[:8])
     proposed = delimiter.join("text" if column == longest else name for column, name in enumerate(names))
     read.wrong(
-        f"names the columns {', '.join(_short(name) for name in names[:8])}; none is known as the text of a chunk",
-        f'Name the column with the text "text" (others: "id", "source"). If it is {_short(names[longest])}, '
+        f"names the columns {shown}; none is known as the text of a chunk",
+        'Name the column with the text "text" (others: "id", "source"). '
+        f"If it is {shortened(names[longest], NAME_SHOWN)}, "
         f"the first line is: {proposed[:200]}",
         text[: len(text) - len(stripped)].count("\n") + 1,
     )
@@ -447,7 +457,7 @@ def _json_chunk(value: dict[str, Any], line: int, read: _Read) -> None:
         if name and isinstance(item, str | int | float) and not isinstance(item, bool) and str(item).strip():
             cells.setdefault(name, str(item).strip())
     if "text" not in cells:
-        keys = ", ".join(_short(key) for key in list(value)[:5]) or "nothing"
+        keys = ", ".join(shortened(key, NAME_SHOWN) for key in list(value)[:5]) or "nothing"
         read.wrong(f"has no text (it holds {keys})", f'Name the text "text". {_CHUNK_SHAPE}', line)
         return
     read.found.append(_Found(line, cells.get("id", ""), cells["text"], cells.get("source")))
@@ -464,7 +474,7 @@ def _with_ids(read: _Read) -> Pasted:
         if chunk.id:
             if chunk.id in taken:
                 read.wrong(
-                    f"repeats the id {_short(chunk.id)} of line {taken[chunk.id]}",
+                    f"repeats the id {shortened(chunk.id, NAME_SHOWN)} of line {taken[chunk.id]}",
                     "Give each chunk an id of its own.",
                     chunk.line,
                 )
@@ -514,7 +524,3 @@ def _listed(names: list[str]) -> str:
 
 def _plain(name: str) -> str:
     return name[:60].strip().strip('"\ufeff').strip().lower().replace("-", "_").replace(" ", "_")
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 40 else text[:37] + "..."

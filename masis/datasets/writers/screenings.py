@@ -13,10 +13,10 @@ from rispy import RisWriter  # type: ignore[import-untyped]
 
 from masis.datasets.writers.lines import csv_line, escape_formula
 from masis.schema.screening import Abstract, Grade, Recommendation, Screening
-from masis.screening.grading import rubric
 from masis.screening.grading.methodology import ITEM_STATE_NAMES, LABELS
 from masis.screening.grading.question import concepts_as_text, question_of
-from masis.screening.synthesis.findings import DIRECTION_NAMES, finding_of
+from masis.screening.synthesis.findings import finding_of
+from masis.views.screening import DESIGN, DIRECTION, RULE_REASON
 
 _REASONS = ("relevance_score", "methodology_score", "sample_size_adequate", "study_type", "recommendation")
 
@@ -63,7 +63,7 @@ def _row(screening: Screening, grade: Grade, abstract: Abstract | None, number: 
         "source": record.source,
         "round": number,
         "recommendation": grade.recommendation,
-        "rule": rubric.REASON_OF_RULE[grade.rule],
+        "rule": RULE_REASON[grade.rule],
         "relevance_score": _number(grade.relevance_score),
         "methodology_score": _number(grade.methodology_score),
         "methodology_raw": _number(grade.methodology_raw),
@@ -71,7 +71,7 @@ def _row(screening: Screening, grade: Grade, abstract: Abstract | None, number: 
         "quality": _number(grade.quality),
         "study_type": grade.study_type,
         "study_type_confidence": _number(grade.study_type_confidence),
-        "design": None if grade.design is None else rubric.HIERARCHY[grade.design].name,
+        "design": None if grade.design is None else DESIGN[grade.design],
         "study_size": None if size is None else size.value,
         "study_size_unit": None if size is None else size.unit,
         "sample_size_adequate": {True: "yes", False: "no", None: ""}[grade.sample_size_adequate],
@@ -79,7 +79,7 @@ def _row(screening: Screening, grade: Grade, abstract: Abstract | None, number: 
         "agreement": _number(grade.agreement),
         "overridden": " ".join(grade.overridden),
         "unscored": None if grade.unscored is None else grade.unscored.reason,
-        "direction": None if found is None else DIRECTION_NAMES[found.direction],
+        "direction": None if found is None else DIRECTION[found.direction].text,
         "finding": None if found is None or found.words is None else found.words.text,
         "concepts": "; ".join(f"{part}: {text}" for part, text in concepts.items() if text),
         "corrections": "; ".join(_corrections(grade)),
@@ -91,7 +91,7 @@ def _corrections(grade: Grade) -> Iterator[str]:
     for item, state in grade.corrections.items():
         yield f"{LABELS[item]}: {ITEM_STATE_NAMES[state]} ({grade.reasons[item].text})"
     if grade.direction is not None:
-        yield f"direction: {DIRECTION_NAMES[grade.direction]} ({grade.reasons['direction'].text})"
+        yield f"direction: {DIRECTION[grade.direction].text} ({grade.reasons['direction'].text})"
 
 
 def _number(value: float | None) -> str | None:
@@ -127,7 +127,7 @@ class _Writer(RisWriter):  # type: ignore[misc]  # rispy has no types
 def _ris(abstract: Abstract, grade: Grade) -> str:
     why = grade.reasons.get("recommendation")
     notes = [
-        f"Screening: {grade.recommendation}, {rubric.REASON_OF_RULE[grade.rule]}",
+        f"Screening: {grade.recommendation}, {RULE_REASON[grade.rule]}",
         *([] if why is None else [f"Why: {why.text}"]),
         *([] if grade.quality is None else [f"Quality: {grade.quality:.3f}"]),
     ]

@@ -90,7 +90,7 @@ def from_decisions(workbench: Workbench) -> list[Labelled]:
             entry = workbench.reviews.current(summary.id)
             decision = entry.decision if entry else None
             if decision is not None and decision.source == "HUMAN":
-                found += _of_decision(workbench, workbench.cases.get(summary.id), decision)
+                found += _of_decision(workbench, workbench.store.cases.get(summary.id), decision)
         page += 1
     return found
 
@@ -151,7 +151,7 @@ def _of_gold(case: Case, labels: Labels, answer: str | None) -> Labelled:
         for label in labels.findings
     ]
     for citation in labels.citations:
-        if citation.status == "needless":
+        if citation.status == "redundant":
             words = citation.sentence or citation.text or ""
             expected.append(Expected("redundant", _span(answer, words), words, "not needed here", "low", False))
     return Labelled(

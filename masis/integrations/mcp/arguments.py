@@ -6,34 +6,32 @@ list or an object that arrives as JSON inside a string is read, since some clien
 
 from __future__ import annotations
 
-import base64
-import binascii
 import difflib
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
-    BeforeValidator,
     Field,
+    GetJsonSchemaHandler,
     StrictBool,
     StrictInt,
     StrictStr,
     ValidationError,
     model_validator,
 )
-from pydantic.json_schema import SkipJsonSchema
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError
 
 from masis.errors import InputError
 from masis.integrations.mcp.quoting import visible
 from masis.schema.base import Share
 from masis.schema.case import Evidence
 from masis.schema.drafts import CamelRecord
-from masis.schema.explain import kind_of, path_of
-from masis.schema.old_words import ReadAsToday
+from masis.schema.explain import EXPECTED, kind_of, path_of
 from masis.schema.review import CaseState
 from masis.schema.run import ReviewTier
 from masis.schema.storable import refuse_unstorable
@@ -77,6 +75,19 @@ Limit = Annotated[StrictInt, Field(ge=1, le=MOST_LISTED)]
 Cursor = Annotated[StrictStr, _at_most(2_000, "characters")]
 
 
+class _WithoutNull:
+    """The schema does not offer null for what may be left out; a null that arrives is taken for nothing."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        (only,) = (each for each in handler(schema)["anyOf"] if each != {"type": "null"})
+        found: JsonSchemaValue = only
+        return found
+
+
+T = TypeVar("T")
+Maybe = Annotated[T | None, _WithoutNull()]
+
+
 class Arguments(CamelRecord):
     """The arguments of one call."""
 
@@ -93,8 +104,8 @@ class CritiqueAnswer(Arguments):
     query: Query = Field(description="Original query")
     draft: Text = Field(description="Draft answer to critique")
     source_ids: SourceIds = Field(description="Entity IDs to use as sources")
-    auto_revise: StrictBool | SkipJsonSchema[None] = Field(default=None, description="Automatically fix issues")
-    strictness: Literal["lenient", "moderate", "strict"] | SkipJsonSchema[None] = None
+    auto_revise: Maybe[StrictBool] = Field(default=None, description="Automatically fix issues")
+    strictness: Maybe[Literal["lenient", "moderate", "strict"]] = None
 
 
 def _evidence_size(chunks: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
@@ -150,9 +161,9 @@ class VerifyClaims(_OnEvidence):
 class InlineCase(Arguments):
     """A case given in full. Without an id it gets one from its content."""
 
-    id: Annotated[StrictStr, Field(min_length=1, max_length=500)] | SkipJsonSchema[None] = None
+    id: Maybe[Annotated[StrictStr, Field(min_length=1, max_length=500)]] = None
     query: Query
-    answer: Text | SkipJsonSchema[None] = Field(default=None, description="Left out: one is drafted from the evidence")
+    answer: Maybe[Text] = Field(default=None, description="Left out: one is drafted from the evidence")
     evidence: Chunks = Field(min_length=1, description='[{"id": "1", "text": "..."}]')
     reasoning_steps: tuple[ClaimText, ...] = ()
     metadata: dict[str, Any] = Field(default_factory=dict)
@@ -161,8 +172,8 @@ class InlineCase(Arguments):
 class RunAudit(Arguments):
     """An audit with everything: citations, claims, critic, revisions, judge; stored."""
 
-    case_id: Identifier | SkipJsonSchema[None] = Field(default=None, description="Id of a stored case")
-    case: InlineCase | SkipJsonSchema[None] = Field(default=None, description="A case in full, which is then stored")
+    case_id: Maybe[Identifier] = Field(default=None, description="Id of a stored case")
+    case: Maybe[InlineCase] = Field(default=None, description="A case in full, which is then stored")
     again: StrictBool = Field(
         default=False,
         description="Audit even if a finished run of the same content with the same settings exists, which is "
@@ -176,16 +187,11 @@ class RunAudit(Arguments):
         return self
 
 
-def _settled_detail(value: Any) -> Any:
-    """Take the name that the first version had for it."""
-    return "issues" if value == "findings" else value
-
-
 class GetRun(Arguments):
     """A run by its id."""
 
     run_id: Identifier = Field(description="Id of a run, as run_audit and list_queue give it")
-    detail: Annotated[Literal["issues", "whole"], BeforeValidator(_settled_detail)] = Field(
+    detail: Literal["issues", "whole"] = Field(
         default="issues", description="whole: every record of the run, hundreds of kilobytes for long answers"
     )
 
@@ -212,17 +218,17 @@ class ListQueue(Arguments):
     reviewers: Words = ()
     assignees: Words = Field(default=(), description="Whom a case is assigned to")
     tags: Words = ()
-    quality_from: Share | SkipJsonSchema[None] = None
-    quality_to: Share | SkipJsonSchema[None] = None
-    confidence_from: Share | SkipJsonSchema[None] = None
-    confidence_to: Share | SkipJsonSchema[None] = None
-    order: Annotated[QueueOrder, ReadAsToday] = Field(
+    quality_from: Maybe[Share] = None
+    quality_to: Maybe[Share] = None
+    confidence_from: Maybe[Share] = None
+    confidence_to: Maybe[Share] = None
+    order: QueueOrder = Field(
         default="risk",
         description="risk: must_look first, then not_certified, the likeliest to be faulty before others",
     )
     seed: StrictInt = Field(default=0, description="Of the order random")
     limit: Limit = 20
-    cursor: Cursor | SkipJsonSchema[None] = Field(default=None, description="next_cursor of the page before")
+    cursor: Maybe[Cursor] = Field(default=None, description="next_cursor of the page before")
 
 
 class SearchEvidence(Arguments):
@@ -230,7 +236,7 @@ class SearchEvidence(Arguments):
 
     text: Query = Field(description="Words that the evidence of a case holds, all of them")
     limit: Limit = Field(default=10, description="Cases on a page")
-    cursor: Cursor | SkipJsonSchema[None] = Field(default=None, description="next_cursor of the page before")
+    cursor: Maybe[Cursor] = Field(default=None, description="next_cursor of the page before")
 
 
 A = TypeVar("A", bound=Arguments)
@@ -242,7 +248,9 @@ def read(model: type[A], received: Mapping[str, Any]) -> A:
     try:
         return model.model_validate(unpacked)
     except ValidationError as error:
-        details = list(_useful_errors(error, unpacked))
+        # A list is also reported as too short where only its items are wrong.
+        found = error.errors(include_url=False)
+        details = [each for each in found if each["type"] != "too_short" or not each["input"]]
         errors = [_explained(detail, model) for detail in details[:_WRONG_NAMED]]
         more = f" {len(details) - _WRONG_NAMED} more are wrong." if len(details) > _WRONG_NAMED else ""
         raise InputError("; ".join(errors), cure=f"{more} {_taken(model)}".strip(), field="arguments") from None
@@ -250,27 +258,24 @@ def read(model: type[A], received: Mapping[str, Any]) -> A:
 
 def input_schema(model: type[Arguments]) -> dict[str, Any]:
     """Return the JSON schema of a tool's arguments, under the names of the wire."""
-    schema = tidied(model.model_json_schema(by_alias=True))
+    schema: dict[str, Any] = tidied(model.model_json_schema(by_alias=True))
     schema.pop("description", None)
     if model is CritiqueAnswer:
         schema.pop("additionalProperties", None)  # as the spec has it; unknown names are refused all the same
     return schema
 
 
-def tidied(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema without what pydantic adds and nobody reads: titles, and null as a default."""
-    cleaned: dict[str, Any] = _without_titles(schema)
-    return cleaned
+def tidied(value: Any, *, names: bool = False) -> Any:
+    """Return a schema without what pydantic adds and nobody reads: titles, and null as a default.
 
-
-def _without_titles(value: Any, *, names: bool = False) -> Any:
-    """``names``: the keys are names of fields, none of them is a keyword of the schema."""
+    ``names``: the keys are names of fields, none of them is a keyword of the schema.
+    """
     if isinstance(value, list):
-        return [_without_titles(item) for item in value]
+        return [tidied(item) for item in value]
     if not isinstance(value, dict):
         return value
     return {
-        key: _without_titles(item, names=key in ("properties", "$defs") and not names)
+        key: tidied(item, names=key in ("properties", "$defs") and not names)
         for key, item in value.items()
         if names or not (key == "title" or (key == "default" and item is None))
     }
@@ -291,48 +296,19 @@ def _unpacked(model: type[Arguments], given: Mapping[str, Any]) -> dict[str, Any
     return found
 
 
-def _useful_errors(error: ValidationError, given: Mapping[str, Any]) -> Iterator[ErrorDetails]:
-    """Yield the errors that help, each with its place in the arguments: what may be absent is a union inside."""
-    for detail in error.errors(include_url=False):
-        if detail["type"] == "none_required" or (detail["type"] == "too_short" and detail["input"]):
-            continue  # the other member of the union says it; the list is empty only since what is in it is wrong
-        detail["loc"] = tuple(_place(detail["loc"], given))
-        yield detail
-
-
-def _place(location: tuple[int | str, ...], given: Any) -> Iterator[int | str]:
-    """Yield a location without the names of union members, which are no keys of the arguments."""
-    for index, part in enumerate(location):
-        if isinstance(given, list | tuple) and isinstance(part, int):
-            yield part
-            given = given[part] if part < len(given) else None
-        elif isinstance(given, Mapping) and (part in given or index == len(location) - 1):
-            yield part
-            given = given.get(part)
-
-
 def _explained(detail: ErrorDetails, model: type[Arguments]) -> str:
-    path, got = visible(path_of(detail["loc"])), kind_of(detail["input"])
-    context = detail.get("ctx", {})
-    match detail["type"]:
+    path, got, kind = visible(path_of(detail["loc"])), kind_of(detail["input"]), detail["type"]
+    if expected := EXPECTED.get(kind):
+        return f"{path} must be {expected}, not {got}"
+    match kind:
         case "missing":
             return f"{path} is missing"
         case "extra_forbidden":
             last = str(detail["loc"][-1])
             near = difflib.get_close_matches(last[:60], _names(model), n=1) if len(detail["loc"]) == 1 else []
             return f"there is no argument {path}" + (f" (did you mean {near[0]}?)" if near else "")
-        case "string_type":
-            return f"{path} must be text, not {got}"
-        case "bool_type":
-            return f"{path} must be true or false, not {got}"
-        case "int_type" | "float_type" | "int_parsing" | "float_parsing":
-            return f"{path} must be a number, not {got}"
-        case "tuple_type" | "list_type":
-            return f"{path} must be a list, not {got}"
-        case "dict_type" | "model_type" | "model_attributes_type":
-            return f"{path} must be an object, not {got}"
         case "literal_error":
-            return f"{path} must be one of {context['expected']}, not {_shown(detail['input'])}"
+            return f"{path} must be one of {detail['ctx']['expected']}, not {_shown(detail['input'])}"
         case "too_short" | "string_too_short":
             return f"{path} is empty"
         case "too_large" | "blank" | "repeated_id":
@@ -340,8 +316,7 @@ def _explained(detail: ErrorDetails, model: type[Arguments]) -> str:
         case "null_byte" | "surrogate":
             return detail["msg"]
         case _:
-            message = detail["msg"].removeprefix("Value error, ")
-            return f"{path}: {message[:1].lower() + message[1:]}" if path else message
+            return f"{path}: {detail['msg'][:1].lower()}{detail['msg'][1:]}" if path else detail["msg"]
 
 
 def _shown(value: Any) -> str:
@@ -362,30 +337,23 @@ def _taken(model: type[Arguments]) -> str:
 
 # Cursors: where the next page of a list begins.
 
-MOST_PAGES = 100_000
+_CURSOR = re.compile(r"([1-9][0-9]{0,4})-([0-9a-f]{12})")
 
 
 def cursor(page: int, query: Any) -> str:
-    """Return the cursor of a page: opaque to the client, and bound to what it asked for."""
-    return base64.urlsafe_b64encode(json.dumps([page, _digest(query)]).encode()).decode().rstrip("=")
+    """Return the cursor of a page, bound to what the client asked for."""
+    return f"{page}-{hashlib.sha256(json.dumps(query, sort_keys=True, default=str).encode()).hexdigest()[:12]}"
 
 
 def page_of(received: str | None, query: Any) -> int:
     """Return the page that a cursor names; 1 without one. Raises InputError for a cursor of something else."""
     if received is None:
         return 1
-    try:
-        page, digest = json.loads(base64.urlsafe_b64decode(received + "=" * (-len(received) % 4)))
-    except (binascii.Error, ValueError, TypeError, RecursionError):
-        page, digest = None, None
-    if not isinstance(page, int) or isinstance(page, bool) or not 1 <= page <= MOST_PAGES or digest != _digest(query):
+    found = _CURSOR.fullmatch(received)
+    if found is None or received != cursor(int(found[1]), query):
         raise InputError(
             "is not a cursor of this list with these filters",
             cure="Give next_cursor unchanged, with the same filters, or leave it out to begin at the first page.",
             field="cursor",
         )
-    return page
-
-
-def _digest(query: Any) -> str:
-    return hashlib.sha256(json.dumps(query, sort_keys=True, default=str).encode()).hexdigest()[:12]
+    return int(found[1])

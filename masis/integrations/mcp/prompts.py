@@ -117,5 +117,5 @@ def completed(handlers: ToolHandlers, argument: str, beginning: str) -> Complete
     kind = _KINDS.get(argument)
     if kind is None or any("\ud800" <= char <= "\udfff" for char in beginning):  # half a character begins no id
         return Completed((), 0)
-    found = handlers.workbench.cases.ids_beginning(kind, beginning, MOST)
+    found = handlers.workbench.store.evidence.ids_beginning(kind, beginning, MOST)
     return Completed(found.ids, found.total)

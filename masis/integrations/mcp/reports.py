@@ -238,13 +238,10 @@ def _iteration(iteration: Iteration) -> IterationReport:
         uncited_claims=len(iteration.citation_audit.uncited_claims),
         claims=dict(Counter(check.verdict for check in iteration.claims)),
         issues=dict(Counter(issue.severity for issue in iteration.issues)),
-        scores=Scores.model_validate({name: getattr(judged, name) for name in Scores.model_fields}) if judged else None,
+        scores=Scores.model_validate(judged, from_attributes=True) if judged else None,
         changes_made=iteration.changes_made,
     )
 
 
 def _issues(iteration: Iteration) -> tuple[IssueReport, ...]:
-    return tuple(
-        IssueReport.model_validate({name: getattr(issue, name) for name in IssueReport.model_fields})
-        for issue in iteration.issues
-    )
+    return tuple(IssueReport.model_validate(issue, from_attributes=True) for issue in iteration.issues)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from masis.errors import InputError, UnknownRecord
 from masis.integrations.mcp.quoting import named
 from masis.schema.case import Case, Evidence
-from masis.services.cases import CaseService
+from masis.services import Workbench
 
 _SLASHES = 20
 _NEAR = 3
@@ -36,13 +36,13 @@ def address(case_id: str, evidence_id: str) -> str:
     return f"{_written(case_id)}/{_written(evidence_id)}"
 
 
-def gathered(cases: CaseService, ids: Sequence[str], inline: Sequence[Evidence] = ()) -> tuple[Source, ...]:
+def gathered(workbench: Workbench, ids: Sequence[str], inline: Sequence[Evidence] = ()) -> tuple[Source, ...]:
     """The chunks given in full, then those the ids name, each once, each with an id of its own.
 
     A chunk keeps its own id where no other here has the same, so that ``[chunk_1]`` in an answer still points at it;
     else it goes by its address. Raises InputError naming every id that names nothing or more than one chunk.
     """
-    finder = _Finder(cases, ids)
+    finder = _Finder(workbench, ids)
     found: dict[tuple[str, str], Source] = {}
     wrong: list[str] = []
     for source_id in dict.fromkeys(ids):
@@ -67,14 +67,14 @@ def _apart(source: Source) -> Source:
     return source._replace(chunk=source.chunk.model_copy(update={"id": own}))
 
 
-def near_case_ids(cases: CaseService, case_id: str) -> list[str]:
+def near_case_ids(workbench: Workbench, case_id: str) -> list[str]:
     """Ids of cases that a wrong one may have meant."""
-    return _near(case_id, cases.newest_ids("case"))
+    return _near(case_id, workbench.store.evidence.newest_case_ids())
 
 
-def near_run_ids(cases: CaseService, run_id: str) -> list[str]:
+def near_run_ids(workbench: Workbench, run_id: str) -> list[str]:
     """Ids of runs that a wrong one may have meant."""
-    ids = cases.newest_ids("run")
+    ids = workbench.store.evidence.newest_run_ids()
     beginning = [each for each in ids if each.startswith(run_id)] if len(run_id) >= 4 else []
     return beginning[:_NEAR] or _near(run_id, ids)
 
@@ -106,12 +106,12 @@ class _Named(NamedTuple):
 class _Finder:
     """Looks ids up, reading each case once, and all cases once for the ids that name none."""
 
-    def __init__(self, cases: CaseService, ids: Sequence[str]) -> None:
-        self._stored = cases
+    def __init__(self, workbench: Workbench, ids: Sequence[str]) -> None:
+        self._workbench = workbench
         self._cases: dict[str, Case | None] = {}
         self._placed = {each: tuple(place for place in self._splits(each) if self._chunk(*place)) for each in ids}
         alone = [source_id for source_id, places in self._placed.items() if not places]
-        self._alone = cases.with_evidence(alone, limit=_NEAR) if alone else {}
+        self._alone = workbench.store.evidence.cases_with(alone, limit=_NEAR) if alone else {}
 
     def named(self, source_id: str) -> _Named:
         """What the id names: read as an address where it is one, else as the id of a chunk alone."""
@@ -142,7 +142,7 @@ class _Finder:
             )
         if "/" in source_id:
             case_id = _read(source_id.partition("/")[0])
-            return f"there is no case {named(case_id)}{among(near_case_ids(self._stored, case_id))}"
+            return f"there is no case {named(case_id)}{among(near_case_ids(self._workbench, case_id))}"
         return f"there is no stored evidence {named(source_id)}"
 
     def _splits(self, source_id: str) -> Iterator[tuple[str, str]]:
@@ -163,7 +163,7 @@ class _Finder:
     def _case(self, case_id: str) -> Case | None:
         if case_id not in self._cases:
             try:
-                self._cases[case_id] = self._stored.get(case_id)
+                self._cases[case_id] = self._workbench.store.cases.get(case_id)
             except UnknownRecord:
                 self._cases[case_id] = None
         return self._cases[case_id]

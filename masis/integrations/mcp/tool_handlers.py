@@ -124,7 +124,7 @@ class ToolHandlers:
         if not request.source_ids:
             raise InputError("is empty", cure="Name the evidence to hold the draft against.", field="sourceIds")
         self.spending.check()
-        sources = gathered(self.workbench.cases, request.source_ids)
+        sources = gathered(self.workbench, request.source_ids)
         options = {
             name: value
             for name, value in (("auto_revise", request.auto_revise), ("strictness", request.strictness))
@@ -137,13 +137,13 @@ class ToolHandlers:
 
     def audit_citations(self, request: arguments.AuditCitations, watch: Watch) -> reports.CitationReport:
         """Return which markers of an answer point at evidence, and which sentences carry none."""
-        sources = gathered(self.workbench.cases, request.source_ids, request.evidence)
+        sources = gathered(self.workbench, request.source_ids, request.evidence)
         found = audits.audit_citations(request.answer, [source.chunk for source in sources], self.settings)
         return reports.CitationReport(audit=found, sources=reports.used(sources))
 
     def verify_claims(self, request: arguments.VerifyClaims, watch: Watch) -> reports.ClaimsReport:
         """Return one check for each claim, in their order."""
-        sources = gathered(self.workbench.cases, request.source_ids, request.evidence)
+        sources = gathered(self.workbench, request.source_ids, request.evidence)
         self.spending.check()
         chunks = [source.chunk for source in sources]
         checks: list[ClaimCheck] = audits.verify_claims(
@@ -227,7 +227,7 @@ class ToolHandlers:
             return InputError(
                 f"{named(run_id)} is a case, not a run", cure=f"{has[:1].upper()}{has[1:]}.", field="runId"
             )
-        near = near_run_ids(self.workbench.cases, run_id)
+        near = near_run_ids(self.workbench, run_id)
         return InputError(
             f"there is no run {named(run_id)}{among(near)}", cure="list_queue gives the ids of runs.", field="runId"
         )
@@ -278,12 +278,11 @@ class ToolHandlers:
     def search_evidence(self, request: arguments.SearchEvidence, watch: Watch) -> reports.EvidencePage:
         """Return stored evidence by its words, with the ids that the other tools take."""
         page = page_of(request.cursor, [request.text, request.limit])
-        found = self.workbench.cases.search_evidence(
+        found = self.workbench.store.evidence.with_words(
             request.text, limit=request.limit, offset=(page - 1) * request.limit
         )
-        chunks = [
-            chunk for case_id in found.ids for chunk in best_chunks(self.workbench.cases.get(case_id), request.text)
-        ]
+        cases = map(self.workbench.store.cases.get, found.ids)
+        chunks = [chunk for case in cases for chunk in best_chunks(case, request.text)]
         more = page * request.limit < found.total
         return reports.EvidencePage(
             evidence=tuple(chunks),
@@ -293,9 +292,9 @@ class ToolHandlers:
 
     def _case(self, case_id: str, field: str) -> Case:
         try:
-            return self.workbench.cases.get(case_id)
+            return self.workbench.store.cases.get(case_id)
         except UnknownRecord as error:
-            near = near_case_ids(self.workbench.cases, case_id)
+            near = near_case_ids(self.workbench, case_id)
             raise InputError(
                 f"there is no case {named(case_id)}{among(near)}",
                 cure="list_queue and search_evidence give the ids of cases; run_audit also takes a case in full.",

@@ -37,7 +37,8 @@ class Tool:
 
     def output_schema(self) -> dict[str, Any]:
         """The JSON schema of the result."""
-        return tidied(self.gives.model_json_schema(by_alias=True))
+        schema: dict[str, Any] = tidied(self.gives.model_json_schema(by_alias=True))
+        return schema
 
     def hints(self, settings: Settings) -> dict[str, bool]:
         """What a client may tell its user before a call: what is changed, and whether anything leaves the machine."""

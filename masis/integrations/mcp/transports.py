@@ -19,6 +19,7 @@ from typing import Any
 import uvicorn
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.responses import JSONResponse
 
 from masis.errors import SettingsError
 from masis.integrations.mcp.server import MasisServer
@@ -175,9 +176,8 @@ def _json_only(inner: Asgi) -> Asgi:
         if scope["type"] != "http" or scope.get("method") != "POST" or given == b"application/json":
             await inner(scope, receive, send)
             return
-        body = b'{"error": "unsupported_media_type", "error_description": "Send the body as application/json"}'
-        await send({"type": "http.response.start", "status": 415, "headers": [(b"content-type", b"application/json")]})
-        await send({"type": "http.response.body", "body": body})
+        about = {"error": "unsupported_media_type", "error_description": "Send the body as application/json"}
+        await JSONResponse(about, 415)(scope, receive, send)
 
     return checked
 
@@ -192,10 +192,9 @@ def _guarded(inner: Asgi, token: str) -> Asgi:
         if scope["type"] != "http" or known:
             await inner(scope, receive, send)
             return
-        body = b'{"error": "invalid_token", "error_description": "Send the token as Authorization: Bearer ..."}'
-        headers = [(b"content-type", b"application/json"), (b"www-authenticate", b'Bearer error="invalid_token"')]
-        await send({"type": "http.response.start", "status": 401, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        about = {"error": "invalid_token", "error_description": "Send the token as Authorization: Bearer ..."}
+        refusal = JSONResponse(about, 401, {"www-authenticate": 'Bearer error="invalid_token"'})
+        await refusal(scope, receive, send)
 
     return guarded
 

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from statistics import median
 from typing import Protocol
 
-from masis.audit.concurrency import Flag, flag
-
 LOOK_AGAIN_S = 0.1
 """How often a waiting call asks whether it should still wait."""
 LONGEST_HOLD_S = 10.0
@@ -69,7 +67,7 @@ class Limiter:
     def __init__(self, most: int, *, adapts: bool = False, gate: Gate = _OPEN) -> None:
         self.gate = gate
         self._lock = threading.Lock()
-        self._waiting: collections.deque[Flag] = collections.deque()
+        self._waiting: collections.deque[threading.Event] = collections.deque()
         self._most = most
         self._adapts = adapts
         self._now = 1 if adapts else most
@@ -150,7 +148,7 @@ class Limiter:
         """Wait for a place, as long as ``still`` says so; whether there is one, to be handed back with ``give``."""
         if self.take_at_once():
             return True
-        turn = flag()
+        turn = threading.Event()
         with self._lock:
             self._waiting.append(turn)
             self._wake()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 from masis.audit.context import AuditContext
 from masis.audit.critique import CritiqueJudgement, Objection
@@ -30,9 +29,6 @@ class ModelCritic:
 
     asker: Asker
     temperature: float = 0.0
-
-    waits_only: ClassVar[bool] = True
-    """It needs no thread: between calls it does nothing for long."""
 
     @property
     def judged_by(self) -> JudgedBy:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from masis.errors import BadReply
 from masis.llm.roles.prompting import Asker, Prompt, compose, load, question_and_evidence, without_fences
@@ -22,9 +21,6 @@ class ModelDrafter:
 
     asker: Asker
     temperature: float = 0.3
-
-    waits_only: ClassVar[bool] = True
-    """It needs no thread: between calls it does nothing for long."""
 
     @property
     def judged_by(self) -> JudgedBy:

@@ -8,7 +8,6 @@ the constraints is checked in code afterwards (``masis/audit/evaluation.py``).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from masis.audit.context import AuditContext
 from masis.audit.evaluation import DIMENSIONS, EvaluationJudgement
@@ -31,9 +30,6 @@ class ModelEvaluator:
     asker: Asker
     settings: Settings
     temperature: float = 0.0
-
-    waits_only: ClassVar[bool] = True
-    """It needs no thread: between calls it does nothing for long."""
 
     @property
     def judged_by(self) -> JudgedBy:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from masis.audit.context import AuditContext
 from masis.audit.quotes import located
@@ -32,9 +32,6 @@ class ModelReviser:
 
     asker: Asker
     temperature: float = 0.3
-
-    waits_only: ClassVar[bool] = True
-    """It needs no thread: between calls it does nothing for long."""
 
     @property
     def judged_by(self) -> JudgedBy:

@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from masis.audit.assertions import asserts, citations_by_sentence, claim_within, sentence_claim
 from masis.audit.claims import Checked
@@ -183,9 +183,6 @@ class ModelVerifier:
     asker: Asker
     settings: Settings
     extractions: Extractions = field(default=EXTRACTIONS, repr=False)
-
-    waits_only: ClassVar[bool] = True
-    """It needs no thread: between calls it does nothing for long."""
 
     @property
     def judged_by(self) -> JudgedBy:

@@ -39,6 +39,7 @@ from masis.schema.audit import (
     Sentence,
 )
 from masis.schema.case import Evidence
+from masis.schema.wording import shortened
 
 # Edits to an answer: applied together, and clauses that can go.
 
@@ -552,11 +553,6 @@ def _explained(changes: Sequence[Change]) -> str:
     }
     lines = []
     for number, change in enumerate(changes, 1):
-        words = _short(change.before or change.after)
+        words = shortened(" ".join((change.before or change.after).split()), 120)
         lines.append(f"{number}. {verbs[change.kind].capitalize()} “{words}” ({change.why.rstrip('.')}).")
     return "\n".join(lines)
-
-
-def _short(text: str) -> str:
-    words = " ".join(text.split())
-    return words if len(words) <= 120 else words[:117] + "..."

@@ -15,6 +15,7 @@ from masis.schema.calls import Usage
 from masis.schema.screening import Abstract, Design, Grade, GradeField, OverrideField, Reason, SampleSize, StudyType
 from masis.screening.grading import rubric
 from masis.screening.grading.recommendation import Advice, quality_of, recommend, with_prior_floor
+from masis.views.screening import DESIGN
 
 
 class Grader(Protocol):
@@ -101,7 +102,7 @@ def with_floor_note(reason: Reason, raw: float | None, design: Design | None) ->
     if raw is None or design is None or raw >= rubric.HIERARCHY[design].prior:
         return reason
     place = rubric.HIERARCHY[design]
-    text = f"{reason.text} Raised from {raw:.2f} to {place.prior:.2f}, the floor of a {place.name}."
+    text = f"{reason.text} Raised from {raw:.2f} to {place.prior:.2f}, the floor of a {DESIGN[design]}."
     return Reason(text=text, words=reason.words)
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from masis.schema.screening import Abstract, Design, StudyType, Words
 from masis.screening.grading import rubric
 from masis.screening.grading.wording import LONGEST_READ, Wording, first
+from masis.views.screening import DESIGN, STUDY_TYPE
 
 
 class Placement(NamedTuple):
@@ -213,18 +214,18 @@ def place_design(study_type: StudyType | None, abstract: Abstract, confidence: f
         return sure
     if study_type is None:
         return Placement("other", "No study type was recognised.")
-    name = rubric.STUDY_TYPE_NAMES[study_type]
+    name = STUDY_TYPE[study_type]
     if study_type in _MAY_BE_REVIEW and (found := _review(study_type, abstract)) is not None:
         return found
     if study_type in _MAY_BE_TRIAL and (words := _randomised(abstract)):
         return Placement("randomised_trial", f"Recognised as {name}, but its words say that it was randomised.", words)
     for design, wording in _FINER.get(study_type, ()):
         if words := first(wording, abstract):
-            return Placement(design, f"Its words make it a {rubric.HIERARCHY[design].name}.", words)
+            return Placement(design, f"Its words make it a {DESIGN[design]}.", words)
     design = rubric.DESIGN_OF[study_type]
     if design in _DISCARDING and confidence < LEAST_SURE:
         return Placement("other", f"Recognised as {name}, but not surely enough (share {confidence:.2f}).")
-    return Placement(design, f"What the type stands for ({name}): {rubric.HIERARCHY[design].name}.")
+    return Placement(design, f"What the type stands for ({name}): {DESIGN[design]}.")
 
 
 def sure_design(abstract: Abstract) -> Placement | None:

@@ -16,6 +16,7 @@ from masis.screening.grading.meaning import relevance_by_meaning
 from masis.screening.grading.methodology import methodology
 from masis.screening.grading.question import Question, read_question
 from masis.settings import OFFLINE
+from masis.views.screening import STUDY_TYPE
 
 # Is the study large enough to be plausible? From what was counted and what its design needs.
 #
@@ -185,4 +186,4 @@ def study_types_version() -> str:
 def _study_type_reason(found: FoundType) -> str:
     if found.study_type is None:
         return "No study type was recognised."
-    return f"Reads like a {rubric.STUDY_TYPE_NAMES[found.study_type]} (share {found.confidence:.2f} of 14 types)."
+    return f"Reads like a {STUDY_TYPE[found.study_type]} (share {found.confidence:.2f} of 14 types)."

@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 from masis.schema.screening import Design, Recommendation, Rule
 from masis.screening.grading import rubric
+from masis.views.screening import DESIGN
 
 _EDGE = 1e-9
 
@@ -99,7 +100,7 @@ def _rules(
             "weak_design",
             "needs_more",
             inconclusive,
-            f"A {place.name if place else 'study'} supports no conclusion by itself.",
+            f"A {DESIGN[design] if design else 'study'} supports no conclusion by itself.",
         ),
         ("underpowered", "needs_more", adequate is False, "Fewer were studied than the design needs."),
         under("borderline_method", "needs_more", "Methodology", methodology, rubric.KEEP_METHODOLOGY),

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from masis.schema.screening import Design, Rule, StudyType
+from masis.schema.screening import Design, StudyType
 
 VERSION = "4"
 """Raised whenever a constant or a rule of screening changes; recorded with every screening."""
@@ -32,7 +32,6 @@ class Place(NamedTuple):
     itself; ``source`` says where level and prior come from.
     """
 
-    name: str
     level: int | None
     prior: float
     concludes: bool
@@ -40,81 +39,49 @@ class Place(NamedTuple):
 
 
 HIERARCHY: dict[Design, Place] = {
-    "meta_analysis": Place(
-        "meta-analysis", 1, 0.75, True, "specification: starts strong; OCEBM level 1, above one trial"
-    ),
-    "systematic_review": Place(
-        "systematic review", 1, 0.70, True, "OCEBM level 1; without pooling a step under a meta-analysis"
-    ),
-    "randomised_trial": Place("randomised controlled trial", 2, 0.65, True, "specification: 0.65; OCEBM level 2"),
-    "cohort_study": Place("cohort study", 3, 0.45, True, "specification: 0.45; OCEBM level 3"),
-    "non_randomised_study": Place(
-        "non-randomised study", 3, 0.40, True, "OCEBM level 3 if controlled, 4 if not: under the cohort's 0.45"
-    ),
-    "case_control_study": Place("case-control study", 4, 0.35, True, "OCEBM level 4: between cohort and case series"),
+    "meta_analysis": Place(1, 0.75, True, "specification: starts strong; OCEBM level 1, above one trial"),
+    "systematic_review": Place(1, 0.70, True, "OCEBM level 1; without pooling a step under a meta-analysis"),
+    "randomised_trial": Place(2, 0.65, True, "specification: 0.65; OCEBM level 2"),
+    "cohort_study": Place(3, 0.45, True, "specification: 0.45; OCEBM level 3"),
+    "non_randomised_study": Place(3, 0.40, True, "OCEBM level 3 if controlled, 4 if not: under the cohort's 0.45"),
+    "case_control_study": Place(4, 0.35, True, "OCEBM level 4: between cohort and case series"),
     "cross_sectional_study": Place(
-        "cross-sectional study", 4, 0.30, True, "GRADE: observational, no order in time; between cohort and case series"
+        4, 0.30, True, "GRADE: observational, no order in time; between cohort and case series"
     ),
     "diagnostic_accuracy_study": Place(
-        "diagnostic accuracy study",
         3,
         0.45,
         True,
         "OCEBM 2011, diagnosis: cohort with a reference standard is level 2 to 3",
     ),
-    "prognostic_study": Place(
-        "prognostic study", 3, 0.45, True, "OCEBM 2011, prognosis: inception cohort; as a cohort"
-    ),
+    "prognostic_study": Place(3, 0.45, True, "OCEBM 2011, prognosis: inception cohort; as a cohort"),
     "interrupted_time_series": Place(
-        "interrupted time series",
         3,
         0.40,
         True,
         "Cochrane EPOC: as a non-randomised study with its own past as control",
     ),
-    "target_trial_emulation": Place(
-        "target trial emulation", 3, 0.45, True, "Hernan and Robins 2016: a cohort analysed by a trial's protocol"
-    ),
+    "target_trial_emulation": Place(3, 0.45, True, "Hernan and Robins 2016: a cohort analysed by a trial's protocol"),
     "mendelian_randomisation": Place(
-        "Mendelian randomisation",
         3,
         0.40,
         True,
         "STROBE-MR 2021: observational, genes for instruments; under the cohort",
     ),
     "economic_evaluation": Place(
-        "economic evaluation", None, 0.30, True, "CHEERS 2022; outside GRADE's levels: rests on the effects it models"
+        None, 0.30, True, "CHEERS 2022; outside GRADE's levels: rests on the effects it models"
     ),
     "qualitative_study": Place(
-        "qualitative study", None, 0.30, True, "GRADE-CERQual 2018: judged by other rules; as a cross-sectional study"
+        None, 0.30, True, "GRADE-CERQual 2018: judged by other rules; as a cross-sectional study"
     ),
-    "case_series": Place("case series", 4, 0.20, False, "specification: 0.20; OCEBM level 4, no comparison"),
-    "narrative_review": Place("narrative review", 5, 0.15, False, "OCEBM level 5: no systematic search"),
-    "case_report": Place("case report", 5, 0.10, False, "under the case series' 0.20: one case"),
-    "animal_study": Place("animal study", 5, 0.10, False, "OCEBM level 5; GRADE: indirect for people"),
-    "in_vitro_study": Place("in vitro study", 5, 0.05, False, "OCEBM level 5; GRADE: further from people than animals"),
-    "protocol": Place("study protocol", None, 0.10, False, "no results yet: nothing to conclude from"),
-    "notice": Place(
-        "retraction, erratum or comment", None, 0.0, False, "reports no study of its own, or one that was withdrawn"
-    ),
-    "other": Place("other or unclear", None, 0.0, True, "an unknown design earns no floor"),
-}
-
-STUDY_TYPE_NAMES: dict[StudyType, str] = {
-    "human_systematic_review": "systematic review (people)",
-    "human_rct_drug_intervention": "randomised trial of a drug",
-    "human_rct_non_drug_intervention": "randomised trial of another intervention",
-    "human_rct_non_intervention": "randomised study without an intervention",
-    "human_non_rct_drug_intervention": "non-randomised study of a drug",
-    "human_non_rct_non_drug_intervention": "non-randomised study of another intervention",
-    "human_case_report": "case report or series",
-    "non_systematic_review": "narrative review",
-    "clinical_study_protocol": "study protocol",
-    "animal_drug_intervention": "animal study of a drug",
-    "animal_non_drug_intervention": "animal study of another intervention",
-    "animal_other": "other animal study",
-    "in_vitro_study": "in vitro study",
-    "remaining": "another type",
+    "case_series": Place(4, 0.20, False, "specification: 0.20; OCEBM level 4, no comparison"),
+    "narrative_review": Place(5, 0.15, False, "OCEBM level 5: no systematic search"),
+    "case_report": Place(5, 0.10, False, "under the case series' 0.20: one case"),
+    "animal_study": Place(5, 0.10, False, "OCEBM level 5; GRADE: indirect for people"),
+    "in_vitro_study": Place(5, 0.05, False, "OCEBM level 5; GRADE: further from people than animals"),
+    "protocol": Place(None, 0.10, False, "no results yet: nothing to conclude from"),
+    "notice": Place(None, 0.0, False, "reports no study of its own, or one that was withdrawn"),
+    "other": Place(None, 0.0, True, "an unknown design earns no floor"),
 }
 
 DESIGN_OF: dict[StudyType, Design] = {
@@ -134,10 +101,6 @@ DESIGN_OF: dict[StudyType, Design] = {
     "remaining": "other",
 }
 """The design a study type stands for where the words say no more (``hierarchy.py`` refines it by the words)."""
-
-STUDY_TYPE_PRIORS: dict[str, float] = {place.name: place.prior for place in HIERARCHY.values()}
-"""The priors under the specification's names: "randomized controlled trial" is accepted in that spelling too."""
-STUDY_TYPE_PRIORS["randomized controlled trial"] = HIERARCHY["randomised_trial"].prior
 
 REQUIRED_AVERAGE = (0.70, 0.65, 0.60, 0.55)
 """Required average quality of the kept abstracts by round, staying at the last (specification, Reviewer Confidence
@@ -160,23 +123,6 @@ DISCARD_RELEVANCE = 0.30
 """Under this the abstract is about something else: one shared term of three or four."""
 DISCARD_METHODOLOGY = 0.20
 """Under this the method is weaker than a case series, the weakest design that the specification has a prior for."""
-
-REASON_OF_RULE: dict[Rule, str] = {
-    "strong": "relevant, and of a method that supports a conclusion",
-    "off_topic": "about something else",
-    "not_a_study": "a retraction, an erratum or a comment: no study",
-    "unknown_design": "of a design that was not recognised",
-    "weak_method": "method too weak",
-    "weak_design": "of a design that supports no conclusion by itself",
-    "underpowered": "too few studied",
-    "borderline_relevance": "only partly about the question",
-    "borderline_method": "method not reported well enough",
-    "borderline_quality": "quality between keeping and discarding",
-    "unmatched": "in a language that can't be matched with the question",
-    "unscored": "could not be graded",
-    "disagreement": "the graders don't agree",
-    "person": "a person's decision",
-}
 
 
 class Adequacy(NamedTuple):

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from masis.schema.screening import Exclusion, Flow, Grade, Round
-from masis.screening.grading import rubric
 from masis.screening.synthesis.criteria import Criterion
+from masis.views.screening import RULE_REASON
 
 
 def flow(rounds: Iterable[Round], grades: Iterable[Grade], criteria: Sequence[Criterion] = ()) -> Flow:
@@ -41,4 +41,4 @@ def _reason(grade: Grade, criteria: Sequence[Criterion]) -> str:
         for each in criteria:
             if why.text.endswith(f": {each.reason}"):
                 return each.reason
-    return rubric.REASON_OF_RULE[grade.rule]
+    return RULE_REASON[grade.rule]

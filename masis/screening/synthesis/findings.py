@@ -19,13 +19,8 @@ from masis.audit.sentences import split_sentences
 from masis.offline.text.tokens import tokens
 from masis.schema.screening import DIRECTIONS, Abstract, Direction, Grade, Outcome, Words
 from masis.screening.grading.wording import LONGEST_READ
+from masis.views.screening import DIRECTION
 
-DIRECTION_NAMES: dict[Direction, str] = {
-    "effect": "effect as asked",
-    "no_clear_effect": "no clear effect",
-    "opposite": "opposite effect",
-    "unclear": "direction not recognised",
-}
 AGREE_SHARE = 0.75
 """From three quarters of the studies with a stated direction on they agree; 2 of 3 do not (ours)."""
 _MOST_WORDS = 90
@@ -232,7 +227,7 @@ def settled(found: Synthesis) -> Outcome:
 
 
 def _summary(counts: dict[Direction, int], stated: int, agree: bool | None) -> str:
-    said = ", ".join(f"{counts[name]} {DIRECTION_NAMES[name]}" for name in DIRECTIONS if counts[name])
+    said = ", ".join(f"{counts[name]} {DIRECTION[name].text}" for name in DIRECTIONS if counts[name])
     if not said:
         return "Nothing is kept, so there is no direction to count."
     if agree is None:

@@ -116,10 +116,6 @@ class Cases:
         """How many cases there are."""
         return int(self._database.value("SELECT count(*) FROM cases"))
 
-    def any_redacted(self) -> bool:
-        """Whether a case was redacted."""
-        return bool(self._database.execute("SELECT 1 FROM cases WHERE redaction_seq IS NOT NULL LIMIT 1"))
-
     def iterate(self, *, after: str | None = None) -> Iterator[Case]:
         """All cases in the order they came in, one in memory at a time; cases added meanwhile come too."""
         seq = 0
@@ -138,45 +134,37 @@ class Cases:
                 yield case
             seq = rows[-1]["case_seq"]
 
-    def search(self, wanted: CaseFilter, *, upto: int | None = None) -> CasePage:
-        """One page of the cases that match, and how many match, counted up to ``upto`` where kept counts don't say it.
+    def search(self, case_filter: CaseFilter) -> CasePage:
+        """One page of the cases that match, and how many match."""
+        return queue.search(self._database, case_filter)
 
-        Where more match than were counted, the page says so: a page that is drawn asks for no more than it shows.
-        """
-        with self._database.reading() as connection:
-            return queue.search(connection, wanted, upto)
-
-    def count_matching(self, wanted: CaseFilter) -> int:
+    def count_matching(self, case_filter: CaseFilter) -> int:
         """How many cases match; page and order don't matter."""
-        with self._database.reading() as connection:
-            return queue.matching(connection, wanted).total
+        return queue.count(self._database, case_filter)
 
-    def count_upto(self, wanted: CaseFilter, upto: int = queue.MOST_COUNTED) -> queue.Counted:
-        """How many cases match, counted up to ``upto``; page and order don't matter."""
-        with self._database.reading() as connection:
-            found = queue.matching(connection, wanted, upto)
-            return queue.Counted(found.total, found.more, found.likely)
-
-    def beside(self, case_id: str, wanted: CaseFilter, *, forward: bool) -> str | None:
+    def beside(self, case_id: str, case_filter: CaseFilter, *, forward: bool) -> str | None:
         """The case behind one (or before it) in the order of a filter, whether the one matches itself or not.
 
         None at the ends. Raises UnknownRecord.
         """
         with self._database.reading() as connection:
-            return queue.beside(connection, wanted, case_seq(connection, case_id), forward=forward)
+            return queue.beside(connection, case_filter, case_seq(connection, case_id), forward=forward)
 
-    def following(self, case_id: str, wanted: CaseFilter, *, without: Collection[str] = ()) -> str | None:
+    def following(self, case_id: str, case_filter: CaseFilter, *, without: Collection[str] = ()) -> str | None:
         """The next case of a queue that is none of ``without``; after the last one, from the first on again.
 
         Raises UnknownRecord.
         """
         with self._database.reading() as connection:
-            return queue.following(connection, wanted, case_seq(connection, case_id), without)
+            return queue.following(connection, case_filter, case_seq(connection, case_id), without)
 
     def facets(self) -> Facets:
         """Which states, fields, datasets, models, flags, reasons and reviewers occur, and how often."""
-        with self._database.reading() as connection:
-            return queue.facets(connection)
+        return queue.facets(self._database)
+
+    def states(self) -> dict[str, int]:
+        """How many cases are in each state."""
+        return queue.states(self._database)
 
 
 def case_seq(connection: sqlite3.Connection, case_id: str) -> int:
@@ -206,12 +194,6 @@ def _insert(connection: sqlite3.Connection, prepared: _Prepared, at: str) -> Lit
             f"case {case.id!r} is already here with other content. Runs and decisions refer to it, so it is not "
             "replaced: give the new one another id."
         )
-    insert_case(connection, case, prepared.payload, prepared.digest, at)
-    return "added"
-
-
-def insert_case(connection: sqlite3.Connection, case: Case, payload: str, digest: str, at: str) -> int:
-    """Write a new case and its words; returns its number."""
     cursor = connection.execute(
         """
         INSERT INTO cases (id, digest, imported_at, updated_at, query_start, field, dataset, wanted)
@@ -219,7 +201,7 @@ def insert_case(connection: sqlite3.Connection, case: Case, payload: str, digest
         """,
         [
             case.id,
-            digest,
+            prepared.digest,
             at,
             at,
             case.query[: queue.QUERY_SHOWN + 1],
@@ -229,9 +211,9 @@ def insert_case(connection: sqlite3.Connection, case: Case, payload: str, digest
         ],
     )
     seq = int(cursor.lastrowid or 0)
-    connection.execute("INSERT INTO case_payloads VALUES (?, ?)", [seq, payload])
+    connection.execute("INSERT INTO case_payloads VALUES (?, ?)", [seq, prepared.payload])
     index_words(connection, seq, case)
-    return seq
+    return "added"
 
 
 def _wanted(connection: sqlite3.Connection, case_id: str) -> int:

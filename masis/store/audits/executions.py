@@ -40,24 +40,24 @@ class Executions:
                 f"SELECT * FROM executions {where} ORDER BY seq DESC LIMIT ? OFFSET ?",  # noqa: S608
                 [*values, size, (number - 1) * size],
             )
-            return ExecutionPage(rows=tuple(map(execution_of, rows)), total=total)
+            return ExecutionPage(rows=tuple(map(_execution_of, rows)), total=total)
 
     def iterate(self) -> Iterator[Execution]:
         """The whole log from its beginning, 500 rows in memory at a time."""
         seq = 0
         while rows := self._database.execute("SELECT * FROM executions WHERE seq > ? ORDER BY seq LIMIT 500", [seq]):
-            yield from map(execution_of, rows)
+            yield from map(_execution_of, rows)
             seq = rows[-1]["seq"]
 
     def of_run(self, run_id: str) -> tuple[Execution, ...]:
         """The executions of one run, the first start first."""
         rows = self._database.execute("SELECT * FROM executions WHERE run_id = ? ORDER BY start", [run_id])
-        return tuple(map(execution_of, rows))
+        return tuple(map(_execution_of, rows))
 
 
 def log_end(connection: sqlite3.Connection, run: Run, start: int) -> None:
     """Log that a run was finished, by whatever reason its loop ended."""
-    write(
+    _write(
         connection,
         Execution(
             at=run.finished_at,
@@ -80,30 +80,28 @@ def log_cut_short(
     connection: sqlite3.Connection, run: sqlite3.Row, case_id: str, iterations: Sequence[Iteration], at: str
 ) -> None:
     """Log that a run was cut short, with what it had come to until then."""
-    write(connection, cut_short(run, case_id, iterations, at))
-
-
-def cut_short(run: sqlite3.Row, case_id: str, iterations: Sequence[Iteration], at: str) -> Execution:
-    """The execution of a run that ended without a result."""
     best = routing.best_index(iterations)
     final = None if best is None else iterations[best].quality_score
-    return Execution(
-        at=at,
-        run_id=run["id"],
-        start=run["starts"],
-        case_id=case_id,
-        started_at=run["started_at"],
-        iterations=len(iterations),
-        final_quality=final,
-        improvement=routing.improvement_percentage(iterations[0].quality_score if iterations else None, final),
-        termination="abandoned",
-        models=json.loads(run["models"]),
-        app=version.APP,
-        rubric=version.RUBRIC,
+    _write(
+        connection,
+        Execution(
+            at=at,
+            run_id=run["id"],
+            start=run["starts"],
+            case_id=case_id,
+            started_at=run["started_at"],
+            iterations=len(iterations),
+            final_quality=final,
+            improvement=routing.improvement_percentage(iterations[0].quality_score if iterations else None, final),
+            termination="abandoned",
+            models=json.loads(run["models"]),
+            app=version.APP,
+            rubric=version.RUBRIC,
+        ),
     )
 
 
-def write(connection: sqlite3.Connection, execution: Execution) -> None:
+def _write(connection: sqlite3.Connection, execution: Execution) -> None:
     """Append a row to the log. Inside a transaction."""
     row = execution.model_dump() | {"models": json.dumps(execution.models, ensure_ascii=False)}
     connection.execute(
@@ -113,7 +111,7 @@ def write(connection: sqlite3.Connection, execution: Execution) -> None:
     )
 
 
-def execution_of(row: sqlite3.Row) -> Execution:
+def _execution_of(row: sqlite3.Row) -> Execution:
     """A row of the log."""
     fields = {name: row[name] for name in _COLUMNS}
     return Execution.model_validate(fields | {"models": json.loads(row["models"])})

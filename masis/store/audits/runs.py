@@ -1,32 +1,32 @@
-"""Runs: stored as they go, iteration by iteration, so that a killed one is taken up where it stopped.
-
-A run is ``running`` (its owner lives), ``interrupted`` (cut short, resumable) or ``finished``, for good.
-"""
+"""Runs: the audits of cases, stored iteration by iteration (``masis.store.jobs`` has what all jobs share)."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sqlite3
-import zlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from datetime import datetime
-from itertools import groupby
-from typing import Any, Literal, NamedTuple
-
-from pydantic import ValidationError
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
 
 from masis.audit.acceptance import disagreement, fault_probability
 from masis.errors import RecordDamaged, Removed, StoreError, UnknownRecord
 from masis.schema.audit import Draft
-from masis.schema.explain import path_of
 from masis.schema.run import MUST_LOOK, Event, Iteration, ReviewReason, ReviewTier, Run, StepsDone
 from masis.store.audits import executions, metrics
 from masis.store.audits.cases import case_seq
-from masis.store.core import process_owner
 from masis.store.core.chained_log import canonical_json, sha256
-from masis.store.core.connections import Database
 from masis.store.core.process_owner import Owner
+from masis.store.jobs import (
+    StoredJobs,
+    assert_not_removed,
+    drop_parts,
+    last_part,
+    pack,
+    read_parts,
+    readable,
+    save_part,
+    unpack,
+    update_job,
+)
 from masis.store.records import Assessed, RunProgress, RunState, RunSummary
 from masis.store.reviews.states import refresh
 
@@ -57,11 +57,8 @@ class RunFigures(NamedTuple):
     doubt: float
     tier: ReviewTier | None
     risk: float
-    rule: str | None
+    rule: str
 
-
-DERIVED_ANEW = ("tier", "risk", "rule")
-"""Figures that archives leave out, since they follow from the others or from the run."""
 
 TIER_RANK: dict[ReviewTier | None, float] = {"must_look": 2.0, "not_certified": 1.0, None: 0.0}
 
@@ -71,11 +68,6 @@ def tier_of(reasons: Collection[str]) -> ReviewTier | None:
     if not reasons:
         return None
     return "must_look" if MUST_LOOK.intersection(reasons) else "not_certified"
-
-
-def risk_without_content(reasons: Collection[str], disagreement: float, doubt: float) -> float:
-    """Return the risk of a run of which only figures are left."""
-    return TIER_RANK[tier_of(reasons)] + min(0.99, 0.7 * max(doubt, 0.0) + 0.3 * max(disagreement, 0.0))
 
 
 def figures(run: Run) -> RunFigures:
@@ -103,7 +95,7 @@ def figures(run: Run) -> RunFigures:
         doubt=1.0 if confidence is None else 1.0 - confidence,
         tier=tier,
         risk=TIER_RANK[tier] + likely,
-        rule=run.acceptance.rule if run.acceptance else None,
+        rule=run.acceptance.rule,
     )
 
 
@@ -148,124 +140,42 @@ def faults(iteration: Iteration) -> list[str]:
     return [name for name, present in signs if present]
 
 
-def row_of(connection: sqlite3.Connection, run_id: str) -> sqlite3.Row:
-    """The row of a run. Raises UnknownRecord."""
-    row: sqlite3.Row | None = connection.execute("SELECT * FROM runs WHERE id = ?", [run_id]).fetchone()
-    if row is None:
-        raise UnknownRecord(f"there is no run {run_id!r}.")
-    return row
-
-
-def assert_not_removed(connection: sqlite3.Connection, run: sqlite3.Row) -> None:
-    """Raise Removed where retention has removed the content of a run."""
-    if run["removed_by"] is not None:
-        at, how = connection.execute("SELECT at, how FROM purges WHERE seq = ?", [run["removed_by"]]).fetchone()
-        if how == "redaction":
-            raise Removed(f"the content of run {run['id']!r} was removed on {at[:10]}: its case was redacted.")
-        raise Removed(
-            f"the content of run {run['id']!r} was removed on {at[:10]} by retention. Audit the case again to "
-            "replace it; `masis purge --history` says what was removed, and by whom."
-        )
-
-
-def unfinished(connection: sqlite3.Connection, run_id: str) -> sqlite3.Row:
-    """The row of a run that may still be written to. Raises UnknownRecord, and StoreError where it is finished."""
-    row = row_of(connection, run_id)
-    if row["state"] == "finished":
-        raise StoreError(f"run {run_id!r} is finished: what it said is never overwritten.")
-    return row
-
-
-def case_id_of(connection: sqlite3.Connection, run: sqlite3.Row) -> str:
-    """The id of the case that a run is of."""
-    return str(connection.execute("SELECT id FROM cases WHERE seq = ?", [run["case_seq"]]).fetchone()[0])
-
-
-def insert(
-    connection: sqlite3.Connection,
-    run_id: str,
-    case_id: str,
-    case_digest: str,
-    models: dict[str, str],
-    settings: dict[str, Any],
-    at: str,
-    owner: Owner,
-) -> int:
-    """Write a new run, under way; returns its number. Raises UnknownRecord and StoreError."""
-    case = connection.execute("SELECT seq, digest, redaction_seq FROM cases WHERE id = ?", [case_id]).fetchone()
-    if case is None:
-        raise UnknownRecord(f"there is no case {case_id!r} for run {run_id!r}. Add the case first.")
-    if case["redaction_seq"] is not None:
-        raise Removed(f"case {case_id!r} was redacted: there is nothing left to audit.")
-    if case["digest"] != case_digest:
-        raise StoreError(
-            f"run {run_id!r} audits other content than case {case_id!r} holds here. Add that as a new case."
-        )
-    cursor = connection.execute(
-        """
-        INSERT INTO runs
-            (id, case_seq, case_digest, state, owner, started_at, seen_at, models, settings, settings_digest)
-        VALUES (?, ?, ?, 'running', ?, ?, ?, ?, ?, ?)
-        """,
-        [
-            run_id,
-            case["seq"],
-            case_digest,
-            owner.to_text(),
-            at,
-            at,
-            json.dumps(models, ensure_ascii=False),
-            json.dumps(settings, ensure_ascii=False),
-            sha256(canonical_json(settings)),
-        ],
-    )
-    refresh(connection, case["seq"])
-    return int(cursor.lastrowid or 0)
-
-
 def write_result(connection: sqlite3.Connection, seq: int, run: Run, kept: Collection[int] = ()) -> None:
     """Write the result of a run over what was saved as it went; iterations ``kept`` stand there already."""
     last = run.iterations[-1].iteration_number if run.iterations else 0
-    connection.execute("DELETE FROM run_iterations WHERE run_seq = ? AND number > ?", [seq, last])
-    connection.execute("DELETE FROM run_steps WHERE run_seq = ?", [seq])
+    drop_parts(connection, seq, "iteration", above=last)
+    drop_parts(connection, seq, "step")
     for iteration in run.iterations:
         if iteration.iteration_number not in kept:
             save_iteration(connection, seq, iteration)
-    columns = figures(run)._asdict() | {
-        "state": "finished",
-        "ended_at": run.finished_at,
-        "why": "",
-        "draft": run.draft.model_dump_json() if run.draft else None,
-        "payload": pack(run.model_copy(update={"iterations": ()}).model_dump_json()),
-    }
-    columns["flags"], columns["reasons"] = json.dumps(columns["flags"]), json.dumps(columns["reasons"])
-    assignments = ", ".join(f"{name} = ?" for name in columns)
-    connection.execute(f"UPDATE runs SET {assignments} WHERE seq = ?", [*columns.values(), seq])  # noqa: S608
+    columns = figures(run)._asdict()
+    update_job(
+        connection,
+        seq,
+        **columns | {name: json.dumps(columns[name]) for name in ("flags", "reasons")},
+        state="finished",
+        ended_at=run.finished_at,
+        why="",
+        draft=run.draft.model_dump_json() if run.draft else None,
+        payload=pack(run.model_copy(update={"iterations": ()}).model_dump_json()),
+    )
     metrics.write(connection, run)
 
 
 def save_iteration(connection: sqlite3.Connection, run_seq: int, iteration: Iteration) -> None:
     """Write an iteration, in place of the one with its number."""
-    connection.execute(
-        "INSERT OR REPLACE INTO run_iterations VALUES (?, ?, ?)",
-        [run_seq, iteration.iteration_number, pack(iteration.model_dump_json())],
-    )
+    save_part(connection, run_seq, "iteration", iteration.iteration_number, pack(iteration.model_dump_json()))
 
 
 def read_iterations(connection: sqlite3.Connection, run_seq: int) -> tuple[Iteration, ...]:
-    """The iterations of a run, in order."""
-    rows = connection.execute("SELECT payload FROM run_iterations WHERE run_seq = ? ORDER BY number", [run_seq])
-    with readable(connection, "run", run_seq):
-        return tuple(Iteration.model_validate_json(unpack(row[0])) for row in rows)
+    """Return the iterations of a run, in order."""
+    return read_parts(connection, "run", run_seq, "iteration", Iteration)
 
 
 def read_steps(connection: sqlite3.Connection, run_seq: int) -> StepsDone | None:
-    """What the iteration under way has finished, put together from what each step left."""
-    rows = connection.execute("SELECT payload FROM run_steps WHERE run_seq = ? ORDER BY seq", [run_seq])
-    with readable(connection, "run", run_seq):
-        parts = [StepsDone.model_validate_json(unpack(row[0])) for row in rows]
+    """Return what the iteration under way has finished, put together from what each step left."""
     whole: StepsDone | None = None
-    for part in parts:
+    for part in read_parts(connection, "run", run_seq, "step", StepsDone):
         whole = part if whole is None else whole.with_more(part)
     return whole
 
@@ -280,62 +190,12 @@ def read_run(connection: sqlite3.Connection, row: sqlite3.Row) -> Run:
     return run.model_copy(update={"iterations": iterations})
 
 
-DAMAGE = (zlib.error, ValueError, TypeError)
-"""What reading a damaged record raises: pydantic's errors are ValueErrors."""
-
-_CURE = {
-    "run": "Audit its case again, or restore a backup (`masis restore`).",
-    "screening": "Screen its question again, or restore a backup (`masis restore`).",
-}
-
-
-@contextlib.contextmanager
-def readable(connection: sqlite3.Connection, kind: Literal["run", "screening"], seq: int) -> Iterator[None]:
-    """Raise RecordDamaged, naming the run and its case or the screening, where what is stored of it can't be read."""
-    try:
-        yield
-    except DAMAGE as error:
-        if kind == "run":
-            raise damaged_run(connection, seq, error) from error
-        [name] = connection.execute("SELECT id FROM screenings WHERE seq = ?", [seq]).fetchone() or [f"number {seq}"]
-        raise _damaged(f"screening {name!r}", error, _CURE[kind]) from error
-
-
-def damaged_run(connection: sqlite3.Connection, seq: int, error: Exception, cure: str = _CURE["run"]) -> RecordDamaged:
-    """Return the error that names a run that can't be read and its case, with what to do."""
-    named = "SELECT runs.id, cases.id FROM runs JOIN cases ON cases.seq = case_seq WHERE runs.seq = ?"
-    run, case = connection.execute(named, [seq]).fetchone() or (f"number {seq}", "unknown")
-    return _damaged(f"run {run!r} of case {case!r}", error, cure)
-
-
-def _damaged(what: str, error: Exception, cure: str) -> RecordDamaged:
-    why = type(error).__name__
-    if isinstance(error, zlib.error):
-        why = "it can't be decompressed"
-    elif isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        why = ": ".join(part for part in (path_of(first["loc"]), first["msg"]) if part)
-    elif type(error) is ValueError:
-        why = str(error)
-    return RecordDamaged(f"{what} can't be read: what is stored of it is damaged or was altered ({why}). {cure}")
-
-
-def pack(text: str, level: int = 6) -> bytes:
-    """Text as kept where it is long: an iteration repeats its answer's words and shrinks to a sixth."""
-    return zlib.compress(text.encode(), level)
-
-
-def unpack(packed: bytes) -> str:
-    """What ``pack`` packed."""
-    return zlib.decompress(packed).decode()
-
-
 _JSON = ("models", "settings", "flags", "reasons")
 _SUMMARY = [name for name in RunSummary.model_fields if name not in ("case_id", *_JSON)]
 
 
 def summaries(connection: sqlite3.Connection, where: str, values: Sequence[Any]) -> tuple[RunSummary, ...]:
-    """The runs that a condition of ours names, as lists show them, newest first."""
+    """Return the runs that a condition of ours names, as lists show them, newest first."""
     rows = connection.execute(
         f"""SELECT runs.*, cases.id AS case_id, purges.at AS removed_at
             FROM runs JOIN cases ON cases.seq = case_seq LEFT JOIN purges ON purges.seq = removed_by
@@ -354,21 +214,32 @@ def _summary(connection: sqlite3.Connection, row: sqlite3.Row) -> RunSummary:
         )
 
 
-_UNDER_WAY = "runs.state != 'finished' AND runs.state = 'running'"
-"""Said twice, since only what an index says of its rows, word for word, has SQLite use it: all runs were read."""
-
-
 _TO_ASSESS = """FROM cases JOIN runs ON runs.seq = cases.run_seq
     LEFT JOIN decision_log AS standing ON standing.seq = cases.decision_seq
     WHERE cases.state IN ('accepted', 'needs_review') AND runs.removed_by IS NULL AND cases.redaction_seq IS NULL
         AND (?1 IS NULL OR runs.rule IS NOT ?1)"""
 
+_STEPS_EACH = 1000
+"""The steps of iteration 2 are parts 2000, 2001 and so on: an iteration has a handful."""
 
-class Runs:
+
+class Runs(StoredJobs[Event]):
     """The runs of a store."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    kind = "run"
+    event_type = Event
+
+    def on_change(self, connection: sqlite3.Connection, job: sqlite3.Row) -> None:
+        """Bring the state of the run's case up to date."""
+        refresh(connection, job["case_seq"])
+
+    def on_interrupted(self, connection: sqlite3.Connection, job: sqlite3.Row, at: str) -> None:
+        """Write the log of executions."""
+        try:
+            done = read_iterations(connection, job["seq"])
+        except RecordDamaged:  # a database must open although one of its runs is damaged
+            done = ()
+        executions.log_cut_short(connection, job, _case_id_of(connection, job), done, at)
 
     def start(
         self,
@@ -383,83 +254,41 @@ class Runs:
     ) -> None:
         """Note that a run begins, in this process unless an owner is named.
 
-        Raises UnknownRecord (no such case) and StoreError (the id is taken, the case has other content).
+        Raises UnknownRecord (no such case), Removed and StoreError (the id is taken, the case has other content).
         """
         with self._database.transaction(durable=False) as connection:
-            if connection.execute("SELECT 1 FROM runs WHERE id = ?", [run_id]).fetchone():
-                raise StoreError(f"run {run_id!r} has been started before. Resume it, or start one with a new id.")
-            at = started_at or self._database.now()
-            insert(
-                connection, run_id, case_id, case_digest, models, settings, at, owner or process_owner.this_process()
-            )
+            columns = _columns(connection, run_id, case_id, case_digest, models, settings)
+            self.begin(connection, run_id, columns, started_at, owner)
 
     def resume(self, run_id: str, *, owner: Owner | None = None) -> RunProgress:
-        """Take up an interrupted run in this process, and say how far it had come.
-
-        Raises StoreError where it is under way in a living process, or finished.
-        """
-        owner = owner or process_owner.this_process()
-        with self._database.transaction(durable=False) as connection:
-            run = row_of(connection, run_id)
-            assert_not_removed(connection, run)
-            if run["state"] == "finished":
-                raise StoreError(f"run {run_id!r} is finished: there is nothing to resume. Start a new one.")
-            if run["state"] == "running" and not self._lost(run):
-                holder = Owner.from_text(run["owner"])
-                raise StoreError(
-                    f"run {run_id!r} is under way in process {holder.pid} on {holder.host}. Wait for it, or cancel it."
-                )
-            connection.execute(
-                """UPDATE runs SET state = 'running', starts = starts + 1, owner = ?, seen_at = ?, ended_at = NULL,
-                   why = '', cancel_requested = 0 WHERE seq = ?""",
-                [owner.to_text(), self._database.now(), run["seq"]],
-            )
-            refresh(connection, run["case_seq"])
+        """Resume an interrupted run, and return how far it had come. Raises as ``take_over``."""
+        self.take_over(run_id, owner)
         return self.progress(run_id)
-
-    def append_event(self, event: Event) -> Event:
-        """Store an event; returned with the number it got, which follows the last one where its own was taken."""
-        return self.append_events([event])[0]
-
-    def append_events(self, events: Iterable[Event]) -> list[Event]:
-        """Store events in one transaction."""
-        kept: list[Event] = []
-        with self._database.transaction(durable=False) as connection:
-            for run_id, of_run in groupby(events, key=lambda event: event.run_id):
-                run = row_of(connection, run_id)["seq"]
-                found = connection.execute("SELECT max(seq) FROM run_events WHERE run_seq = ?", [run]).fetchone()
-                last = found[0] or 0
-                for event in of_run:
-                    last = max(event.seq, last + 1)
-                    kept.append(event if event.seq == last else event.model_copy(update={"seq": last}))
-                    row = [run, last, kept[-1].model_dump_json()]
-                    connection.execute("INSERT INTO run_events VALUES (?, ?, ?)", row)
-                self._seen(connection, run)
-        return kept
 
     def save_draft(self, run_id: str, draft: Draft) -> None:
         """Store the answer that was drafted for a case without one."""
         with self._database.transaction(durable=False) as connection:
-            run = unfinished(connection, run_id)
-            connection.execute("UPDATE runs SET draft = ? WHERE seq = ?", [draft.model_dump_json(), run["seq"]])
-            self._seen(connection, run["seq"])
+            run = self.unfinished(connection, run_id)
+            connection.execute("UPDATE jobs SET draft = ? WHERE seq = ?", [draft.model_dump_json(), run["seq"]])
+            self.seen(connection, run["seq"])
 
     def save_steps(self, run_id: str, steps: StepsDone) -> None:
         """Store what an iteration under way has finished besides what it had before; earlier ones are dropped."""
         with self._database.transaction(durable=False) as connection:
-            run = unfinished(connection, run_id)["seq"]
+            seq = self.unfinished(connection, run_id)["seq"]
+            first, last = steps.iteration_number * _STEPS_EACH, last_part(connection, seq, "step")
+            if last < first:
+                drop_parts(connection, seq, "step")
             packed = pack(steps.model_dump_json(exclude_defaults=True), 1)
-            connection.execute("DELETE FROM run_steps WHERE run_seq = ? AND number <> ?", [run, steps.iteration_number])
-            row = [run, steps.iteration_number, packed]
-            connection.execute("INSERT INTO run_steps (run_seq, number, payload) VALUES (?, ?, ?)", row)
-            self._seen(connection, run)
+            save_part(connection, seq, "step", max(first, last + 1), packed)
+            self.seen(connection, seq)
 
     def save_iteration(self, run_id: str, iteration: Iteration) -> None:
         """Store an iteration as it is now; the same number again replaces it while the run is under way."""
         with self._database.transaction(durable=False) as connection:
-            run = unfinished(connection, run_id)
+            run = self.unfinished(connection, run_id)
             save_iteration(connection, run["seq"], iteration)
-            self._seen(connection, run["seq"])
+            self.seen(connection, run["seq"])
 
     def finish(self, run: Run, kept: Collection[int] = ()) -> None:
         """Store the result of a run, started here or computed elsewhere; the case's state follows at once.
@@ -470,18 +299,9 @@ class Runs:
         with self._database.transaction(durable=False) as connection:
             row = connection.execute("SELECT * FROM runs WHERE id = ?", [run.id]).fetchone()
             if row is None:
-                seq = insert(
-                    connection,
-                    run.id,
-                    run.case_id,
-                    run.case_digest,
-                    run.models,
-                    run.settings,
-                    run.started_at,
-                    process_owner.this_process(),
-                )
-                row = row_of(connection, run.id)
-            seq = row["seq"]
+                columns = _columns(connection, run.id, run.case_id, run.case_digest, run.models, run.settings)
+                self.begin(connection, run.id, columns, run.started_at)
+            row = self.row(connection, run.id)
             if row["case_seq"] != case_seq(connection, run.case_id):
                 raise StoreError(f"run {run.id!r} was started for another case than {run.case_id!r}.")
             assert_not_removed(connection, row)
@@ -489,19 +309,12 @@ class Runs:
                 if read_run(connection, row) != run:
                     raise StoreError(f"run {run.id!r} is finished with another result, which stays as it is.")
                 return
-            write_result(connection, seq, run, kept)
+            write_result(connection, row["seq"], run, kept)
             executions.log_end(connection, run, row["starts"])
-            refresh(connection, row["case_seq"])
-
-    def abandon(self, run_id: str, why: str) -> None:
-        """Note that a run was cut short; it can be resumed. A finished run stays finished."""
-        with self._database.transaction(durable=False) as connection:
-            run = row_of(connection, run_id)
-            if run["state"] == "running":
-                self._interrupt(connection, run, why)
+            self.on_change(connection, row)
 
     def count_to_assess(self, rule: str | None) -> int:
-        """How many cases ``to_assess`` gives in all."""
+        """Return how many cases ``to_assess`` gives in all."""
         row = self._database.row(f"SELECT count(*) {_TO_ASSESS}", [rule])
         return int(row[0]) if row else 0
 
@@ -524,57 +337,33 @@ class Runs:
         Raises UnknownRecord and Removed.
         """
         with self._database.transaction() as connection:
-            row = row_of(connection, run_id)
+            row = self.row(connection, run_id)
             assert_not_removed(connection, row)
             now = figures(read_run(connection, row).model_copy(update={"review_reasons": tuple(reasons)}))
-            connection.execute(
-                "UPDATE runs SET reasons = ?, tier = ?, risk = ?, needs_review = ?, rule = ? WHERE seq = ?",
-                [json.dumps(now.reasons), now.tier, now.risk, bool(reasons), rule, row["seq"]],
+            update_job(
+                connection,
+                row["seq"],
+                reasons=json.dumps(now.reasons),
+                tier=now.tier,
+                risk=now.risk,
+                needs_review=bool(reasons),
+                rule=rule,
             )
-            refresh(connection, row["case_seq"])
-
-    def mark_lost(self) -> tuple[str, ...]:
-        """Mark runs whose process is gone as interrupted, and return their ids; a living process keeps its runs."""
-        with self._database.reading() as connection:
-            found = connection.execute(f"SELECT * FROM runs WHERE {_UNDER_WAY}").fetchall()  # noqa: S608 (text of ours)
-        lost = [row["id"] for row in found if self._lost(row)]
-        if lost:
-            with self._database.transaction(durable=False) as connection:
-                for run_id in lost:
-                    run = row_of(connection, run_id)
-                    if run["state"] == "running" and self._lost(run):
-                        self._interrupt(connection, run, "The process that ran it ended before the run did.")
-        return tuple(lost)
-
-    def request_cancel(self, run_id: str) -> None:
-        """Ask whoever runs it to stop between two steps."""
-        with self._database.transaction(durable=False) as connection:
-            run = row_of(connection, run_id)
-            connection.execute("UPDATE runs SET cancel_requested = 1 WHERE seq = ?", [run["seq"]])
-
-    def cancel_requested(self, run_id: str) -> bool:
-        """Whether somebody asked the run to stop."""
-        with self._database.reading() as connection:
-            return bool(row_of(connection, run_id)["cancel_requested"])
+            self.on_change(connection, row)
 
     def get(self, run_id: str) -> Run:
         """Return a finished run. Raises UnknownRecord, Removed, and StoreError where it is not finished."""
         with self._database.reading() as connection:
-            row = row_of(connection, run_id)
-            assert_not_removed(connection, row)
-            if row["payload"] is None:
-                raise StoreError(f"run {run_id!r} is {row['state']}, not finished: only its progress can be read.")
-            return read_run(connection, row)
+            return read_run(connection, self.finished(connection, run_id))
 
     def progress(self, run_id: str) -> RunProgress:
         """Return how far a run has come: its settings, its draft, the iterations finished so far. Raises Removed."""
         with self._database.reading() as connection:
-            row = row_of(connection, run_id)
+            row = self.row(connection, run_id)
             assert_not_removed(connection, row)
-            last = connection.execute("SELECT max(seq) FROM run_events WHERE run_seq = ?", [row["seq"]]).fetchone()[0]
             return RunProgress(
                 run_id=run_id,
-                case_id=case_id_of(connection, row),
+                case_id=_case_id_of(connection, row),
                 case_digest=row["case_digest"],
                 state=row["state"],
                 models=json.loads(row["models"]),
@@ -583,25 +372,18 @@ class Runs:
                 draft=Draft.model_validate_json(row["draft"]) if row["draft"] else None,
                 iterations=read_iterations(connection, row["seq"]),
                 steps=read_steps(connection, row["seq"]),
-                last_event=last or 0,
+                last_event=last_part(connection, row["seq"], "event"),
                 cancel_requested=bool(row["cancel_requested"]),
                 why=row["why"],
             )
 
-    def events(self, run_id: str) -> tuple[Event, ...]:
-        """The events of a run, in order."""
-        with self._database.reading() as connection:
-            run = row_of(connection, run_id)
-            rows = connection.execute("SELECT payload FROM run_events WHERE run_seq = ? ORDER BY seq", [run["seq"]])
-            return tuple(Event.model_validate_json(row[0]) for row in rows)
-
     def for_case(self, case_id: str) -> tuple[RunSummary, ...]:
-        """The runs of a case, newest first. Raises UnknownRecord."""
+        """Return the runs of a case, newest first. Raises UnknownRecord."""
         with self._database.reading() as connection:
             return summaries(connection, "case_seq = ?", [case_seq(connection, case_id)])
 
     def summary(self, run_id: str) -> RunSummary:
-        """One run as lists show it. Raises UnknownRecord."""
+        """Return one run as lists show it. Raises UnknownRecord."""
         with self._database.reading() as connection:
             found = summaries(connection, "runs.id = ?", [run_id])
         if not found:
@@ -609,7 +391,7 @@ class Runs:
         return found[0]
 
     def cases_with_several(self, limit: int = 20) -> tuple[str, ...]:
-        """The ids of cases with more than one finished run, the one that ran last first."""
+        """Return the ids of cases with more than one finished run, the one that ran last first."""
         # the inner list comes from an index alone; what was removed is then asked of its few runs, not of all there are
         rows = self._database.execute(
             """SELECT cases.id FROM (
@@ -624,7 +406,7 @@ class Runs:
         return tuple(row[0] for row in rows)
 
     def find(self, case_id: str, state: RunState, case_digest: str, settings: dict[str, Any]) -> str | None:
-        """The newest run of a case in this state, over this content, with these settings; None if there is none."""
+        """Return the newest run of a case in this state, over this content, with these settings; None without one."""
         row = self._database.row(
             """SELECT runs.id FROM runs JOIN cases ON cases.seq = case_seq
                WHERE cases.id = ? AND settings_digest = ? AND runs.state = ? AND case_digest = ?
@@ -634,40 +416,33 @@ class Runs:
         )
         return row[0] if row else None
 
-    def interrupted(self) -> tuple[RunSummary, ...]:
-        """Interrupted runs that no newer finished run of their case has made pointless, newest first."""
-        with self._database.reading() as connection:
-            return summaries(
-                connection,
-                """runs.state != 'finished' AND runs.state = 'interrupted' AND removed_by IS NULL
-                   AND NOT EXISTS (SELECT 1 FROM runs AS later
-                   WHERE later.case_seq = runs.case_seq AND later.state = 'finished' AND later.seq > runs.seq)""",
-                [],
-            )
 
-    def running(self) -> tuple[RunSummary, ...]:
-        """Runs under way, in any process, newest first."""
-        with self._database.reading() as connection:
-            return summaries(connection, _UNDER_WAY, [])
-
-    def _seen(self, connection: sqlite3.Connection, run_seq: int) -> None:
-        connection.execute("UPDATE runs SET seen_at = ? WHERE seq = ?", [self._database.now(), run_seq])
-
-    def _lost(self, run: sqlite3.Row) -> bool:
-        alive = process_owner.is_alive(Owner.from_text(run["owner"]))
-        if alive is not None:
-            return not alive
-        silence = datetime.fromisoformat(self._database.now()) - datetime.fromisoformat(run["seen_at"])
-        return silence.total_seconds() > process_owner.SILENCE_S
-
-    def _interrupt(self, connection: sqlite3.Connection, run: sqlite3.Row, why: str) -> None:
-        at = self._database.now()
-        connection.execute(
-            "UPDATE runs SET state = 'interrupted', ended_at = ?, why = ? WHERE seq = ?", [at, why, run["seq"]]
+def _columns(
+    connection: sqlite3.Connection,
+    run_id: str,
+    case_id: str,
+    case_digest: str,
+    models: dict[str, str],
+    settings: dict[str, Any],
+) -> dict[str, Any]:
+    """Return the columns of a run that begins. Raises UnknownRecord, Removed and StoreError."""
+    case = connection.execute("SELECT seq, digest, redaction_seq FROM cases WHERE id = ?", [case_id]).fetchone()
+    if case is None:
+        raise UnknownRecord(f"there is no case {case_id!r} for run {run_id!r}. Add the case first.")
+    if case["redaction_seq"] is not None:
+        raise Removed(f"case {case_id!r} was redacted: there is nothing left to audit.")
+    if case["digest"] != case_digest:
+        raise StoreError(
+            f"run {run_id!r} audits other content than case {case_id!r} holds here. Add that as a new case."
         )
-        try:
-            done = read_iterations(connection, run["seq"])
-        except RecordDamaged:  # a database must open although one of its runs is damaged
-            done = ()
-        executions.log_cut_short(connection, run, case_id_of(connection, run), done, at)
-        refresh(connection, run["case_seq"])
+    return {
+        "case_seq": case["seq"],
+        "case_digest": case_digest,
+        "models": json.dumps(models, ensure_ascii=False),
+        "settings": json.dumps(settings, ensure_ascii=False),
+        "settings_digest": sha256(canonical_json(settings)),
+    }
+
+
+def _case_id_of(connection: sqlite3.Connection, run: sqlite3.Row) -> str:
+    return str(connection.execute("SELECT id FROM cases WHERE seq = ?", [run["case_seq"]]).fetchone()[0])

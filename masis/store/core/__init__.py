@@ -1,1 +1,1 @@
-"""What every table stands on: connections, migrations, guards, the hash chain, archives, health."""
+"""What every table stands on: connections, migrations, guards, the hash chain, backups, health."""

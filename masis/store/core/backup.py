@@ -10,13 +10,16 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from masis.errors import DatabaseBusy, InputError, NotADatabase, StoreError
 from masis.schema.base import Record
 from masis.store.core import guards, migrations
-from masis.store.core.connections import Database, connect, explained_errors
+from masis.store.core.connections import Database, assert_readable, connect, explained_errors
 from masis.store.core.health import check
+from masis.store.core.migrations import MIGRATIONS, Migration
 from masis.store.records import StoreCheck
 from masis.store.reviews import subjects
 from masis.store.screening import subjects as screening_subjects
@@ -75,23 +78,25 @@ def back_up(database: Database, target: Path) -> BackupCheck:
     return found.model_copy(update={"path": str(target)})
 
 
-def verify(path: Path) -> BackupCheck:
+def verify(path: Path, known: Sequence[Migration] = MIGRATIONS) -> BackupCheck:
     """Read a whole backup: file, references, guards, both logs, what entries are about, derived states.
 
-    Raises NotADatabase where it is none of ours, and StoreError where it can't be read.
+    Raises NotADatabase where it is none of ours, and StoreError where it can't be read or is of another version.
     """
     try:
-        _assert_ours(path)
-        with contextlib.closing(Database(path, size=1)) as database:
-            if (migrated := _version(database)) == migrations.names():
-                found = check(database)
-                with database.reading() as connection:
-                    problems = [*_deep_problems(connection), *_log_problems(connection, found)]
-                counts, log = found.counts, found.log
-                problems = [*found.problems, *problems]
-                return _result(path, counts["cases"], counts["runs"], log.length, log.head, problems)
+        with _migrated(path, known) as file, contextlib.closing(Database(file, size=1)) as database:
+            found = check(database)
             with database.reading() as connection:
-                return _older(path, connection, migrated)
+                problems = [*found.problems, *_deep_problems(connection), *_log_problems(connection, found)]
+        return BackupCheck(
+            path=str(path),
+            bytes=path.stat().st_size,
+            cases=found.counts["cases"],
+            runs=found.counts["runs"],
+            length=found.log.length,
+            head=found.log.head,
+            problems=tuple(problems),
+        )
     except sqlite3.DatabaseError as error:
         raise NotADatabase(f"{path}: is no backup of the workbench, or a damaged one ({error}).") from error
 
@@ -186,15 +191,23 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def _assert_ours(path: Path) -> None:
+@contextlib.contextmanager
+def _migrated(path: Path, known: Sequence[Migration]) -> Iterator[Path]:
+    """The backup itself or, where an earlier version made it, a migrated copy: opening it would migrate it as well."""
     with contextlib.closing(connect(path, create=False)) as connection:
         if connection.execute("PRAGMA application_id").fetchone()[0] != migrations.APPLICATION_ID:
             raise NotADatabase(f"{path}: is no database of the workbench.")
-
-
-def _version(database: Database) -> tuple[str, ...]:
-    with database.reading() as connection:
-        return migrations.applied(connection)
+        assert_readable(connection, path, known)
+        complete = migrations.applied(connection) == migrations.names(known)
+    if complete:
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / path.name
+        _copy(path, copy)
+        with contextlib.closing(connect(copy)) as connection:
+            migrations.migrate(connection, known)
+        yield copy
 
 
 def _deep_problems(connection: sqlite3.Connection) -> list[str]:
@@ -211,32 +224,6 @@ def _log_problems(connection: sqlite3.Connection, found: StoreCheck) -> list[str
         *screening_subjects.check(connection).broken,
         *([f"logs have lost their guards: {', '.join(gone)}"] if gone else []),
     ]
-
-
-def _older(path: Path, connection: sqlite3.Connection, done: tuple[str, ...]) -> BackupCheck:
-    """A backup of another version: its file and references are checked; opening it migrates it, or refuses it."""
-    if unknown := [name for name in done if name not in migrations.names()]:
-        raise StoreError(f"{path}: is of a later version of the workbench ({unknown[-1]}). Update the workbench first.")
-    dangling = connection.execute("PRAGMA foreign_key_check").fetchmany(10)
-    problems = [*_deep_problems(connection), *(f"a row of {row[0]} refers to one that is gone" for row in dangling)]
-    cases, runs, length = (
-        int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # noqa: S608 (names of ours)
-        for table in ("cases", "runs", "decision_log")
-    )
-    head = connection.execute("SELECT digest FROM decision_log ORDER BY seq DESC LIMIT 1").fetchone()
-    return _result(path, cases, runs, length, head[0] if head else "0" * 64, problems)
-
-
-def _result(path: Path, cases: int, runs: int, length: int, head: str, problems: list[str]) -> BackupCheck:
-    return BackupCheck(
-        path=str(path),
-        bytes=path.stat().st_size,
-        cases=cases,
-        runs=runs,
-        length=length,
-        head=head,
-        problems=tuple(problems),
-    )
 
 
 def _set_aside(database: Path, stamp: str) -> Path:

@@ -10,14 +10,15 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from pydantic import ValidationError
 
 from masis.errors import InputError, StoreError, UnknownRecord
-from masis.schema.review import Decision, LogCheck, LogEntry
+from masis.schema.review import Decision, LogCheck, LogEntry, SubjectCheck
 from masis.schema.screening import ScreeningDecision, ScreeningEntry
 from masis.store.core import guards, signatures
 from masis.store.core.connections import Connection, Database
@@ -227,29 +228,19 @@ class ChainedLog(Generic[D, E]):
         """
         payload = self.payload_of(decision)
         place = place_after(self.head(connection), at, sha256(payload))
-        self.insert(connection, place, self.facts(decision), links)
-        self.insert_payload(connection, place.seq, decision.reviewer, payload)
-        if isinstance(connection, Connection) and connection.log_key is not None:
-            signatures.sign(connection, connection.log_key, self.table, place.seq, place.digest)
-        return self.entry(decision=decision, **place._asdict())
-
-    def insert(
-        self,
-        connection: sqlite3.Connection,
-        place: Place,
-        facts: Mapping[str, Any],
-        links: Mapping[str, int | None],
-    ) -> None:
-        """Write the chain's part of an entry: its place, and what the log's own columns keep of it."""
+        facts = self.facts(decision)
         row = {**place._asdict(), **{name: facts[name] for name in self.columns}, **links}
         connection.execute(
             f"INSERT INTO {self.table} ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",  # noqa: S608
             list(row.values()),
         )
-
-    def insert_payload(self, connection: sqlite3.Connection, seq: int, reviewer: str, payload: str) -> None:
-        """Write what was decided."""
-        connection.execute(f"INSERT INTO {self.payloads} VALUES (?, ?, ?)", [seq, reviewer, payload])  # noqa: S608
+        connection.execute(
+            f"INSERT INTO {self.payloads} VALUES (?, ?, ?)",  # noqa: S608
+            [place.seq, decision.reviewer, payload],
+        )
+        if isinstance(connection, Connection) and connection.log_key is not None:
+            signatures.sign(connection, connection.log_key, self.table, place.seq, place.digest)
+        return self.entry(decision=decision, **place._asdict())
 
     def redact(self, connection: sqlite3.Connection, row: sqlite3.Row, *, by: str, reason: str, at: str) -> E:
         """Append the redaction of an entry, and remove what was written in it.
@@ -329,3 +320,40 @@ class ChainedLog(Generic[D, E]):
         extra = self.decision.model_validate_json(redaction["payload"]).extra
         if extra.get("redacts") != row["id"] or extra.get("kept") != self.facts(row):
             yield f"the log has something else about it than its redaction (entry {redaction['seq']}) kept"
+
+
+def check_subjects(
+    rows: Iterable[sqlite3.Row], decision: type[D], noun: str, compare: Callable[[sqlite3.Row, D], str | list[str]]
+) -> SubjectCheck:
+    """Compare the entries of a log with what they are about, as it is stored.
+
+    Args:
+        rows: ``seq``, ``id`` and ``payload`` of each entry that is about something, and whatever ``compare`` needs.
+        decision: What an entry of the log holds.
+        noun: What an entry is called.
+        compare: Returns the problems of one entry, or the reason for which it can't be compared, which is none.
+
+    """
+    broken: list[str] = []
+    reasons: Counter[str] = Counter()
+    checked = 0
+    for row in rows:
+        if row["payload"] is None:
+            reasons["redacted"] += 1
+            continue
+        try:
+            decided = decision.model_validate_json(row["payload"])
+        except ValidationError:
+            continue  # the check of the chain names it
+        if decided.about is None:
+            found: str | list[str] = [
+                "has no digests of what it is about: it was not made by the workbench, or was altered"
+            ]
+        else:
+            found = compare(row, decided)
+        if isinstance(found, str):
+            reasons[found] += 1
+        else:
+            broken += [f"{noun} {row['seq']} ({row['id']}): {problem}" for problem in found]
+            checked += not found
+    return SubjectCheck(checked=checked, not_checkable=dict(reasons), broken=tuple(broken))

@@ -12,13 +12,14 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import queue
 import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from masis import version
 from masis.errors import (
@@ -30,11 +31,12 @@ from masis.errors import (
     DiskFailed,
     NewerDatabase,
     NotADatabase,
+    OtherSchema,
     StoreError,
 )
 from masis.schema.base import utc_now
 from masis.store.core import guards, migrations
-from masis.store.core.migrations import MIGRATIONS, Listener, Migration
+from masis.store.core.migrations import MIGRATIONS, Migration
 
 BUSY_TIMEOUT_S = 15.0
 """How long a writer waits for another before it gives up; a batch of an import holds the lock for some 50 ms."""
@@ -42,15 +44,16 @@ BUSY_TIMEOUT_S = 15.0
 POOL_SIZE = 8
 """Connections a process holds to one file at most: more readers than that at once gain nothing on one disk."""
 
+MOST_CACHED = 200
+"""Values that a connection remembers until something is written, such as counts of cases by filter."""
+
+Computed = TypeVar("Computed")
 Unguarded = Literal["refuse", "open", "rearm"]
 Values = Sequence[Any] | Mapping[str, Any]
 
 
 class Connection(sqlite3.Connection):
-    """A connection with what the pool has to know of it."""
-
-    durable = False
-    """Whether a commit waits for the disk (``synchronous = FULL``)."""
+    """A connection, lent to one thread at a time, with what the pool and the transaction in it have to know."""
 
     file: tuple[int, int] | None = None
     """Device and inode of the file it has open."""
@@ -58,15 +61,23 @@ class Connection(sqlite3.Connection):
     log_key: bytes | None = None
     """The key that signs entries of the logs; None where nobody gave one."""
 
+    era = 0
+    """How often its pool had been closed when it was opened."""
 
-class _Lease:
-    """The connection a thread has borrowed, and the transaction in which it uses it."""
+    computed: tuple[tuple[int, int], dict[Hashable, Any]] = ((-1, -1), {})
+    """What ``Database.cached`` computed, and the change number of the database then."""
 
-    def __init__(self, connection: Connection, *, writes: bool, durable: bool) -> None:
-        self.connection, self.writes, self.durable = connection, writes, durable
-        self.savepoints = 0
-        self.lost = False
-        self.once_committed: list[Callable[[], object]] = []
+    durable = False
+    """Whether a commit waits for the disk (``synchronous = FULL``)."""
+
+    writes = False
+    """Whether the transaction holds the write lock."""
+
+    lost = False
+    """Whether SQLite has undone the transaction by itself."""
+
+    once_committed: list[Callable[[], object]]
+    """What is called once the transaction is committed."""
 
 
 class _Pool:
@@ -74,79 +85,76 @@ class _Pool:
 
     def __init__(self, path: Path, size: int, log_key: bytes | None = None) -> None:
         self.path, self.size, self.log_key, self.era = path, size, log_key, 0
-        self._free = threading.Condition()
-        self._idle: list[Connection] = []
-        self._all: dict[Connection, int] = {}
-        self._opening = 0
+        self.forget()
         _POOLS.add(self)
 
-    def __len__(self) -> int:
-        return len(self._all)
+    def forget(self) -> None:
+        """Start without connections and close none: closing one in a forked child would drop the parent's locks."""
+        self.opened: set[Connection] = set()
+        self._idle: queue.LifoQueue[Connection | None] = queue.LifoQueue()  # None: one may be opened in its place
+        for _ in range(self.size):
+            self._idle.put(None)
 
     def take(self) -> Connection:
         """Borrow a connection, waiting for one where all are lent. Raises DatabaseBusy, and sqlite3's errors."""
-        with self._free:
-            if not self._free.wait_for(self._can_take, BUSY_TIMEOUT_S):
-                raise DatabaseBusy(
-                    f"{self.path}: all {self.size} connections have been in use for {BUSY_TIMEOUT_S:.0f} s. Try again."
-                )
-            while self._idle:
-                connection = self._idle.pop()
-                if connection.file == _file(self.path):
-                    return connection
-                self._discard(connection)  # the file was moved or replaced: what it shows is of the old one
-            self._opening += 1
-            era = self.era
         try:
+            connection = self._idle.get(timeout=BUSY_TIMEOUT_S)
+        except queue.Empty:
+            raise DatabaseBusy(
+                f"{self.path}: all {self.size} connections have been in use for {BUSY_TIMEOUT_S:.0f} s. Try again."
+            ) from None
+        if connection is not None and connection.file == _file(self.path):
+            return connection
+        try:
+            if connection is not None:  # the file was moved or replaced: what it shows is of the old one
+                self._discard(connection)
+                self._discard_idle()
+            era = self.era
             connection = connect(self.path, create=False)
-            connection.log_key = self.log_key
         except BaseException:
-            with self._free:
-                self._opening -= 1
-                self._free.notify()
+            self._idle.put(None)
             raise
-        with self._free:
-            self._opening -= 1
-            self._all[connection] = era
+        connection.log_key, connection.era = self.log_key, era
+        self.opened.add(connection)
         return connection
 
     def give_back(self, connection: Connection) -> None:
         """Take a connection back; it is closed where the pool was closed meanwhile."""
-        with self._free:
-            if self._all.get(connection) == self.era:
-                self._idle.append(connection)
-            else:
-                self._discard(connection)
-            self._free.notify()
+        if connection in self.opened:  # else this process was forked while it was lent
+            self._idle.put(connection)
+            if connection.era != self.era:
+                self._discard_idle()
 
     def close(self) -> None:
         """Close what is idle now, and what is lent when it comes back. A later use opens new ones."""
-        with self._free:
-            self.era += 1
-            while self._idle:
-                self._discard(self._idle.pop())
+        self.era += 1
+        self._discard_idle()
 
-    def forget(self) -> None:
-        """Forget all connections in a forked child without closing them: closing one there drops the parent's locks."""
-        _INHERITED.extend(self._all)
-        self.__init__(self.path, self.size, self.log_key)  # type: ignore[misc]
-
-    def _can_take(self) -> bool:
-        return bool(self._idle) or len(self._all) + self._opening < self.size
+    def _discard_idle(self) -> None:
+        places = 0
+        with contextlib.suppress(queue.Empty):
+            while True:
+                connection = self._idle.get_nowait()
+                places += 1
+                if connection is not None:
+                    self._discard(connection)
+        for _ in range(places):
+            self._idle.put(None)
 
     def _discard(self, connection: Connection) -> None:
-        self._all.pop(connection, None)
+        self.opened.discard(connection)
         with contextlib.suppress(sqlite3.Error):
             connection.close()
 
 
 _POOLS: weakref.WeakSet[_Pool] = weakref.WeakSet()
-_INHERITED: list[Connection] = []
+_INHERITED: list[set[Connection]] = []
 """Connections of the process this one was forked from: kept, since Python closes what nothing refers to."""
 
 
 def _after_fork() -> None:
     for pool in list(_POOLS):
+        _INHERITED.append(pool.opened)
         pool.forget()
 
 
@@ -177,18 +185,14 @@ class Database:
     @property
     def connections(self) -> int:
         """How many connections are open."""
-        return len(self._pool)
+        return len(self._pool.opened)
 
     def execute(self, sql: str, values: Values = ()) -> list[sqlite3.Row]:
         """Run one statement, inside the caller's transaction if there is one, and return its rows."""
-        if (lease := self._lease) is not None:
-            return lease.connection.execute(sql, values).fetchall()
-        with explained_errors(self.path):
-            connection = self._pool.take()
-            try:
-                return connection.execute(sql, values).fetchall()
-            finally:
-                self._pool.give_back(connection)
+        if (connection := self._held) is not None:
+            return connection.execute(sql, values).fetchall()
+        with self._borrowed() as connection:
+            return connection.execute(sql, values).fetchall()
 
     def row(self, sql: str, values: Values = ()) -> sqlite3.Row | None:
         """Run one statement and return its first row; None where there is none."""
@@ -212,101 +216,112 @@ class Database:
             RuntimeError: inside ``reading()``, whose state may be old by now, or durable inside one that is not.
 
         """
-        lease = self._lease
-        if lease is None:
-            with self._borrowed("BEGIN IMMEDIATE", writes=True, durable=durable) as connection:
+        connection = self._held
+        if connection is None:
+            with self._begun(writes=True, durable=durable) as connection:
                 yield connection
             return
-        if not lease.writes:
+        if not connection.writes:
             raise RuntimeError("a transaction that writes can't begin while reading(): begin it first, then read.")
-        if durable and not lease.durable:
+        if durable and not connection.durable:
             raise RuntimeError("what must be durable can't be written inside a transaction that is not.")
-        with _savepoint(lease):
-            yield lease.connection
+        with _savepoint(connection):
+            yield connection
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:
         """Several reads of one and the same state, whatever others write meanwhile."""
-        if (lease := self._lease) is not None:
-            yield lease.connection
+        if (connection := self._held) is not None:
+            yield connection
             return
-        with self._borrowed("BEGIN", writes=False, durable=False) as connection:
+        with self._begun(writes=False) as connection:
             yield connection
 
+    def cached(self, name: Hashable, compute: Callable[[Connection], Computed]) -> Computed:
+        """Return what ``compute`` gives, from memory unless the database was written to since, by anybody.
+
+        SQLite numbers the commits of others (``data_version``), and a connection counts the rows it changed itself. A
+        transaction that writes computes anew: what it has not committed yet is for nobody else.
+        """
+        with self.reading() as connection:
+            if connection.writes:
+                return compute(connection)
+            change = (connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes)
+            if connection.computed[0] != change or len(connection.computed[1]) >= MOST_CACHED:
+                connection.computed = (change, {})
+            values = connection.computed[1]
+            if name not in values:
+                values[name] = compute(connection)
+            found: Computed = values[name]
+            return found
+
     def once_committed(self, action: Callable[[], object]) -> None:
-        """Call something when the transaction under way is committed, at once where there is none."""
-        if (lease := self._lease) is None:
+        """Call something when the transaction of this thread is committed, at once where there is none."""
+        if (connection := self._held) is None:
             action()
         else:
-            lease.once_committed.append(action)
+            connection.once_committed.append(action)
 
     def close(self) -> None:
         """Close every connection. A later use opens new ones."""
         self._pool.close()
 
     @property
-    def _lease(self) -> _Lease | None:
-        lease: _Lease | None = getattr(self._local, "lease", None)
-        return lease
+    def _held(self) -> Connection | None:
+        """The connection in whose transaction this thread is."""
+        connection: Connection | None = getattr(self._local, "connection", None)
+        return connection
 
     @contextlib.contextmanager
-    def _borrowed(self, begin: str, *, writes: bool, durable: bool) -> Iterator[Connection]:
-        """Lend a connection to this thread for one transaction."""
+    def _borrowed(self) -> Iterator[Connection]:
         with explained_errors(self.path):
             connection = self._pool.take()
-            lease = _Lease(connection, writes=writes, durable=durable)
             try:
-                if writes and connection.durable != durable:  # SQLite can't change it inside a transaction
-                    connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-                    connection.durable = durable
-                connection.execute(begin)
-                self._local.lease = lease
-                with _ended(connection):
+                yield connection
+            finally:
+                self._pool.give_back(connection)
+
+    @contextlib.contextmanager
+    def _begun(self, *, writes: bool, durable: bool = False) -> Iterator[Connection]:
+        """Lend a connection to this thread for one transaction, which is committed or undone at its end."""
+        actions: list[Callable[[], object]] = []
+        with self._borrowed() as connection:
+            if writes and connection.durable != durable:  # SQLite can't change it inside a transaction
+                connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+                connection.durable = durable
+            connection.writes, connection.lost, connection.once_committed = writes, False, actions
+            connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+            self._local.connection = connection
+            try:
+                with connection:
                     yield connection
-                    if lease.lost:
+                    if connection.lost:
                         raise StoreError(f"{self.path}: the transaction was broken off; nothing of it is stored.")
             finally:
-                self._local.lease = None
-                self._pool.give_back(connection)
-        for action in lease.once_committed:
+                self._local.connection = None
+        for action in actions:
             action()
 
 
 @contextlib.contextmanager
-def _savepoint(lease: _Lease) -> Iterator[None]:
-    """A part of a transaction that can be undone alone."""
-    connection, pending = lease.connection, len(lease.once_committed)
-    lease.savepoints += 1
-    name = f"part_{lease.savepoints}"
-    connection.execute(f"SAVEPOINT {name}")
+def _savepoint(connection: Connection) -> Iterator[None]:
+    """A part of a transaction that can be undone alone; of nested ones, SQLite takes a name for the innermost."""
+    pending = len(connection.once_committed)
+    connection.execute("SAVEPOINT part")
     try:
         yield
     except BaseException:
-        del lease.once_committed[pending:]
+        del connection.once_committed[pending:]
         if connection.in_transaction:
-            connection.execute(f"ROLLBACK TO {name}")
-            connection.execute(f"RELEASE {name}")
+            connection.execute("ROLLBACK TO part")
+            connection.execute("RELEASE part")
         else:
             # A full or failing disk has SQLite undo the whole transaction. A caller that goes on all the same would
             # from now on commit statement by statement: what it writes goes where it is undone at the end.
-            lease.lost = True
+            connection.lost = True
             connection.execute("BEGIN")
         raise
-    finally:
-        lease.savepoints -= 1
-    connection.execute(f"RELEASE {name}")
-
-
-@contextlib.contextmanager
-def _ended(connection: sqlite3.Connection) -> Iterator[None]:
-    try:
-        yield
-        if connection.in_transaction:
-            connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
+    connection.execute("RELEASE part")
 
 
 def connect(path: Path, *, create: bool = True) -> Connection:
@@ -347,27 +362,24 @@ def open_database(
     now: Callable[[], str] = utc_now,
     unguarded: Unguarded = "refuse",
     known: Sequence[Migration] = MIGRATIONS,
-    on_upgrade: Listener | None = None,
     log_key: bytes | None = None,
 ) -> Database:
     """Open, creating folders and file, migrating an older one, asserting the guards of the log.
 
     ``unguarded`` says what to do where a guard is gone: refuse, open all the same (to look what was altered), or rearm.
-    ``on_upgrade`` hears how far migrating has come, which takes a minute where there are many runs. With ``log_key``
-    entries of the logs are signed as they are appended.
-    Raises NotADatabase (something else is there), NewerDatabase (a later version wrote it), UnguardedLog, StoreError
-    (the place can't be used).
+    With ``log_key`` entries of the logs are signed as they are appended.
+    Raises NotADatabase (something else is there), NewerDatabase (a later version wrote it), OtherSchema (a development
+    version made it), UnguardedLog, StoreError (the place can't be used).
     """
     _check_place(path)
     connection: sqlite3.Connection | None = None
     try:
         connection = connect(path)
-        _check_ours(connection, path)
-        _check_not_newer(connection, path, known)
+        assert_readable(connection, path, known)
         _use_write_ahead_log(connection)
-        migrations.migrate(connection, known, on_upgrade)
+        migrations.migrate(connection, known)
         if unguarded == "rearm":
-            with _ended(connection):
+            with connection:
                 connection.execute("BEGIN IMMEDIATE")
                 guards.arm(connection)
         if unguarded != "open":
@@ -389,8 +401,8 @@ class _Trouble(NamedTuple):
 
 
 RESTORE = (
-    "Keep a copy of the file; `masis restore BACKUP --replace` puts a backup in its place. Without one, `masis export` "
-    "what can be read and import it into a new database."
+    "Keep a copy of the file; `masis restore BACKUP --replace` puts a backup in its place. Without one, "
+    "`masis export --format cases` writes the cases that can be read, for a new database."
 )
 _ELSEWHERE = "Name another file with --db or MASIS_DB."
 _BUSY = _Trouble(DatabaseBusy, "is held by another program", "If one holds it open, close that, or try again later.")
@@ -485,20 +497,33 @@ def _check_place(path: Path) -> None:
         raise StoreError(f"{path}: can't be used ({error.strerror}). {_ELSEWHERE}") from error
 
 
-def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
+def assert_readable(connection: sqlite3.Connection, path: Path, known: Sequence[Migration] = MIGRATIONS) -> None:
+    """Check that a file is empty or a database of the workbench that this version can read; changes nothing.
+
+    Raises:
+        NotADatabase: another program made it.
+        OtherSchema: a development version made it, with another ``schema.sql``.
+        NewerDatabase: a later version has changed its schema.
+
+    """
     application = connection.execute("PRAGMA application_id").fetchone()[0]
-    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    if tables and application != migrations.APPLICATION_ID:
+    if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        return
+    if application != migrations.APPLICATION_ID:
         raise NotADatabase(f"{path}: is an SQLite database of something else. {_ELSEWHERE}")
-
-
-def _check_not_newer(connection: sqlite3.Connection, path: Path, known: Sequence[Migration]) -> None:
-    done = migrations.applied(connection)
-    unknown = [name for name in done if name not in migrations.names(known)]
+    row = connection.execute("SELECT value FROM store_info WHERE key = 'app_version'").fetchone()
+    writer = row[0] if row else "unknown"
+    if not migrations.made_with_this_schema(connection):
+        raise OtherSchema(
+            f"{path}: was made by a development version of the workbench ({writer}) whose schema this version can't "
+            "read: with that version, run `masis export --format cases` and import the file here, and keep what was "
+            "decided with `--format decided` (the decision log does not carry over), or start anew in another file "
+            "with --db or MASIS_DB."
+        )
+    unknown = [name for name in migrations.applied(connection) if name not in migrations.names(known)]
     if unknown:
-        row = connection.execute("SELECT value FROM store_info WHERE key = 'app_version'").fetchone()
         raise NewerDatabase(
-            f"{path}: was written by a later version of the workbench ({row[0] if row else 'unknown'}, "
+            f"{path}: was written by a later version of the workbench ({writer}, "
             f"schema {unknown[-1]}); this is {version.APP}, which knows up to {known[-1].__name__}. "
             "Update the workbench, or name another file with --db or MASIS_DB."
         )

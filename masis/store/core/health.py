@@ -6,7 +6,6 @@ import sqlite3
 import zlib
 from typing import NamedTuple
 
-from masis.store.audits import queue
 from masis.store.core import connections, guards, migrations
 from masis.store.core.connections import Database
 from masis.store.records import StoreCheck
@@ -41,7 +40,11 @@ def try_writing(database: Database) -> Tried:
     return Tried(True, "a write was made")
 
 
-_COUNTED = ("cases", "runs", "run_iterations", "run_events", "decision_log", "corpora", "screenings", "screening_log")
+_COUNTED = {
+    **{name: name for name in ("cases", "runs", "screenings", "decision_log", "screening_log", "corpora")},
+    "iterations": "job_parts WHERE kind = 'iteration'",
+    "events": "job_parts WHERE kind = 'event'",
+}
 
 
 def check(database: Database) -> StoreCheck:
@@ -60,7 +63,7 @@ def check(database: Database) -> StoreCheck:
             app_version=version[0] if version else "",
             schema_version=migrations.applied(connection)[-1],
             sqlite_version=sqlite3.sqlite_version,
-            counts={name: _count(connection, name) for name in _COUNTED},
+            counts={name: _count(connection, rows) for name, rows in _COUNTED.items()},
             log=Decisions(database).verify(),
             screening_log=ScreeningLog(database).verify(),
             problems=tuple(problems),
@@ -83,15 +86,17 @@ def _file_problems(connection: sqlite3.Connection) -> list[str]:
 def _keeping_problems(connection: sqlite3.Connection) -> list[str]:
     """Logs that could be altered, runs that were never logged, and content that a purge says it removed."""
     unlogged = _count(
-        connection, "runs WHERE state != 'running' AND (id, starts) NOT IN (SELECT run_id, start FROM executions)"
+        connection,
+        "jobs NOT INDEXED WHERE kind = 'run' AND state != 'running' "
+        "AND (id, starts) NOT IN (SELECT run_id, start FROM executions)",
     )
-    left = _count(connection, "run_iterations JOIN runs ON runs.seq = run_seq WHERE removed_by IS NOT NULL")
+    left = _count(connection, "job_parts JOIN jobs ON jobs.seq = job_seq WHERE removed_by IS NOT NULL")
     gone = [name for log in ("executions", "purges", "purged") for name in guards.missing(connection, log)]
     damaged = [f"run {name!r}" for name in _damaged(connection)]
     return [
         *([f"{', '.join(damaged[:10])} can't be read ({len(damaged)} in all)"] if damaged else []),
         *([f"{unlogged} runs are not in the log of executions"] if unlogged else []),
-        *([f"{left} iterations are left of runs that retention removed"] if left else []),
+        *([f"{left} parts are left of runs and screenings that retention removed"] if left else []),
         *([f"logs have lost their guards: {', '.join(gone)}"] if gone else []),
     ]
 
@@ -101,7 +106,8 @@ def _damaged(connection: sqlite3.Connection) -> list[str]:
     found: dict[str, None] = {}
     for name, packed in connection.execute(
         """SELECT id, payload FROM runs WHERE payload IS NOT NULL
-           UNION ALL SELECT id, run_iterations.payload FROM run_iterations JOIN runs ON runs.seq = run_seq"""
+           UNION ALL SELECT id, job_parts.payload FROM job_parts JOIN runs ON runs.seq = job_seq
+           WHERE kind != 'event'"""
     ):
         try:
             zlib.decompress(packed)
@@ -111,12 +117,11 @@ def _damaged(connection: sqlite3.Connection) -> list[str]:
 
 
 def _state_problems(connection: sqlite3.Connection) -> list[str]:
-    """Cases whose stored state is not the one their runs and entries give, and counts that don't count them."""
+    """Cases whose stored state is not the one their runs and entries give."""
     wrong = states.mismatches(connection)
     return [
         *(
             f"case {case_id!r} is marked {kept}, its runs and decisions say {derived}"
             for case_id, kept, derived in wrong
         ),
-        *(f"the counts of the cases' {name} are not what the cases say" for name in queue.miscounted(connection)),
     ]

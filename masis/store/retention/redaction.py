@@ -3,7 +3,7 @@
 Of a case goes every text: question, answer, evidence and labels, the words to search it by, the results, drafts and
 events of its runs, what reviewers have typed about it, and what they wrote in its entries of the decision log. What
 stays: its id, the digest of what it was (a copy kept elsewhere can be recognised by it), its field and data set,
-verdicts, figures, and both chains. Archives and copies made before, and abstracts of a screening it came from, are
+verdicts, figures, and both chains. Backups and copies made before, and abstracts of a screening it came from, are
 left alone: redact entries of the screening log by their own ids.
 """
 

@@ -13,7 +13,7 @@ import json
 import sqlite3
 import time
 import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -30,8 +30,8 @@ from masis.schema.retention import (
     RetentionRule,
     Trigger,
 )
-from masis.store.audits.runs import unpack
 from masis.store.core.connections import Database, explained_errors
+from masis.store.jobs import unpack, update_job
 from masis.store.retention.shrinking import settle
 from masis.store.reviews.states import refresh
 
@@ -46,7 +46,7 @@ class Purges:
         """Every purge, newest first, with how much went."""
         with self._database.reading() as connection:
             rows = connection.execute("SELECT seq FROM purges ORDER BY seq DESC").fetchall()
-            return tuple(purge_numbered(connection, row["seq"]) for row in rows)
+            return tuple(_purge(connection, row["seq"]) for row in rows)
 
     def removals(self, purge: int) -> Iterator[Removal]:
         """What one purge removed, record by record."""
@@ -54,26 +54,13 @@ class Purges:
         while rows := self._database.execute(
             "SELECT * FROM purged WHERE purge_seq = ? AND seq > ? ORDER BY seq LIMIT 500", [purge, seq]
         ):
-            yield from map(_removal, rows)
+            for row in rows:
+                named = {name: row[name] for name in ("kind", "digest", "bytes")}
+                yield Removal(id=row["record_id"], parts=Parts(**json.loads(row["parts"])), **named)
             seq = rows[-1]["seq"]
 
 
-def removals_of(connection: sqlite3.Connection, purge: int) -> Iterator[Removal]:
-    """What one purge removed, record by record."""
-    yield from map(_removal, connection.execute("SELECT * FROM purged WHERE purge_seq = ? ORDER BY seq", [purge]))
-
-
-def _removal(row: sqlite3.Row) -> Removal:
-    return Removal(
-        kind=row["kind"],
-        id=row["record_id"],
-        digest=row["digest"],
-        bytes=row["bytes"],
-        parts=Parts(**json.loads(row["parts"])),
-    )
-
-
-def purge_numbered(connection: sqlite3.Connection, seq: int) -> Purge:
+def _purge(connection: sqlite3.Connection, seq: int) -> Purge:
     """One purge with how much went. Raises UnknownRecord."""
     row = connection.execute("SELECT * FROM purges WHERE seq = ?", [seq]).fetchone()
     if row is None:
@@ -90,22 +77,6 @@ def purge_numbered(connection: sqlite3.Connection, seq: int) -> Purge:
         parts=Parts(**{name: found[name] for name in Parts.model_fields}),
         **{name: row[name] for name in ("seq", "at", "by", "how", "app")},
         **{name: found[name] for name in ("runs", "screenings", "bytes")},
-    )
-
-
-def insert_purge(connection: sqlite3.Connection, purge: Purge) -> None:
-    """Write that a purge took place; what it removed follows. Inside a transaction."""
-    row = [purge.seq, purge.at, purge.by, purge.how, purge.rule.model_dump_json(), purge.app]
-    connection.execute("INSERT INTO purges (seq, at, by, how, rule, app) VALUES (?, ?, ?, ?, ?, ?)", row)
-
-
-def insert_removal(connection: sqlite3.Connection, purge: int, removal: Removal) -> None:
-    """Write what a purge removed. Inside a transaction."""
-    parts = removal.parts.model_dump_json(exclude_defaults=True)
-    connection.execute(
-        """INSERT INTO purged (seq, purge_seq, kind, record_id, digest, bytes, parts)
-           SELECT coalesce(max(seq), 0) + 1, ?, ?, ?, ?, ?, ? FROM purged""",
-        [purge, removal.kind, removal.id, removal.digest, removal.bytes, parts],
     )
 
 
@@ -213,7 +184,7 @@ class Retention:
                 _remove_grades(connection, seq, rule)
         settle(self._database)
         with self._database.reading() as connection:
-            return None if seq is None else purge_numbered(connection, seq)
+            return None if seq is None else _purge(connection, seq)
 
 
 class _Found(NamedTuple):
@@ -247,39 +218,26 @@ def _kept_for(rule: RetentionRule, *, decided: int, waiting: int | None) -> Kept
     return "waiting" if waiting and not decided and not rule.waiting else None
 
 
-_PARTS = {
-    "run": (
-        ("iterations", "run_iterations", "run_seq", "length(payload)"),
-        ("events", "run_events", "run_seq", "length(CAST(payload AS BLOB))"),
-        ("steps", "run_steps", "run_seq", "length(payload)"),
-    ),
-    "screening": (
-        ("rounds", "screening_rounds", "screening_seq", "length(payload)"),
-        ("events", "screening_events", "screening_seq", "length(CAST(payload AS BLOB))"),
-        ("abstracts", "screening_abstracts", "screening_seq", "length(abstract) + coalesce(length(grade), 0)"),
-    ),
-}
-"""Where the parts of a record are stored: their name, table, the column that names the record, their size."""
+_ABSTRACTS = "length(abstract) + coalesce(length(grade), 0)"
+"""The size of a row of ``screening_abstracts``."""
 
 
 def _candidates(connection: sqlite3.Connection, goes: Iterable[_Found]) -> Iterator[Candidate]:
     """What goes, with its parts counted."""
-    sizes = {
-        (kind, name): {
-            row[0]: (row[1], row[2])
-            for row in connection.execute(f"SELECT {key}, count(*), sum({size}) FROM {table} GROUP BY 1")  # noqa: S608
-        }
-        for kind, parts in _PARTS.items()
-        for name, table, key, size in parts
-    }
+    sizes: dict[int, dict[str, tuple[int, int]]] = defaultdict(dict)
+    for seq, kind, count, size in connection.execute(
+        f"""SELECT job_seq, kind, count(*), sum(length(payload)) FROM job_parts GROUP BY 1, 2
+            UNION ALL SELECT screening_seq, 'abstract', count(*), sum({_ABSTRACTS})
+            FROM screening_abstracts GROUP BY 1"""  # noqa: S608
+    ):
+        sizes[seq][f"{kind}s"] = count, size
     graded = dict(
         connection.execute(
             "SELECT screening_seq, count(*) FROM screening_abstracts WHERE grade IS NOT NULL GROUP BY 1"
         ).fetchall()
     )
     for found in goes:
-        counts = {name: sizes[found.kind, name].get(found.seq, (0, 0)) for name, *_ in _PARTS[found.kind]}
-        parts = {name: count for name, (count, _) in counts.items()} | {"drafts": found.drafts}
+        parts = {name: count for name, (count, _) in sizes[found.seq].items()} | {"drafts": found.drafts}
         if found.kind == "screening":
             parts["grades"] = graded.get(found.seq, 0)
         yield Candidate(
@@ -288,7 +246,7 @@ def _candidates(connection: sqlite3.Connection, goes: Iterable[_Found]) -> Itera
             about=found.about,
             state=found.state,
             ended_at=found.ended_at,
-            bytes=found.bytes + sum(size for _, size in counts.values()),
+            bytes=found.bytes + sum(size for _, size in sizes[found.seq].values()),
             parts=Parts(**parts),
             waits=found.waits,
         )
@@ -324,8 +282,20 @@ def _still_goes(connection: sqlite3.Connection, rule: RetentionRule, found: _Fou
 def begin_purge(connection: sqlite3.Connection, rule: RetentionRule, by: str, how: Trigger, at: str) -> int:
     """Record that a purge begins; returns its number."""
     seq = int(connection.execute("SELECT coalesce(max(seq), 0) + 1 FROM purges").fetchone()[0])
-    insert_purge(connection, Purge(seq=seq, at=at, by=by, how=how, rule=rule, app=version.APP))
+    row = [seq, at, by, how, rule.model_dump_json(), version.APP]
+    connection.execute("INSERT INTO purges (seq, at, by, how, rule, app) VALUES (?, ?, ?, ?, ?, ?)", row)
     return seq
+
+
+def _record(
+    connection: sqlite3.Connection, purge: int, kind: PurgedKind, record_id: str, digest: str, size: int, parts: Parts
+) -> None:
+    """Write what a purge removed."""
+    connection.execute(
+        """INSERT INTO purged (seq, purge_seq, kind, record_id, digest, bytes, parts)
+           SELECT coalesce(max(seq), 0) + 1, ?, ?, ?, ?, ?, ? FROM purged""",
+        [purge, kind, record_id, digest, size, parts.model_dump_json(exclude_defaults=True)],
+    )
 
 
 def _remove(connection: sqlite3.Connection, purge: int, batch: Sequence[_Found]) -> None:
@@ -336,15 +306,18 @@ def _remove(connection: sqlite3.Connection, purge: int, batch: Sequence[_Found])
             parts["grades"] = _count(
                 connection, "screening_abstracts WHERE screening_seq = ? AND grade IS NOT NULL", [found.seq]
             )
-        digest = digest_of(texts)
-        for name, table, key, length in _PARTS[found.kind]:
-            where = f"{table} WHERE {key} = ?"
-            count, held = connection.execute(f"SELECT count(*), sum({length}) FROM {where}", [found.seq]).fetchone()  # noqa: S608
-            connection.execute(f"DELETE FROM {where}", [found.seq])  # noqa: S608
-            parts[name], size = count, size + (held or 0)
+        digest = _digest(texts)
+        for kind, count, held in connection.execute(
+            f"""SELECT kind, count(*), sum(length(payload)) FROM job_parts WHERE job_seq = ?1 GROUP BY 1
+                UNION ALL SELECT 'abstract', count(*), coalesce(sum({_ABSTRACTS}), 0)
+                FROM screening_abstracts WHERE screening_seq = ?1""",  # noqa: S608
+            [found.seq],
+        ):
+            parts[f"{kind}s"], size = count, size + held
+        connection.execute("DELETE FROM job_parts WHERE job_seq = ?", [found.seq])
+        connection.execute("DELETE FROM screening_abstracts WHERE screening_seq = ?", [found.seq])
         _empty(connection, found, purge)
-        removal = Removal(kind=found.kind, id=found.id, digest=digest, bytes=size, parts=Parts(**parts))
-        insert_removal(connection, purge, removal)
+        _record(connection, purge, found.kind, found.id, digest, size, Parts(**parts))
 
 
 def empty_runs(connection: sqlite3.Connection, purge: int, runs: Sequence[int]) -> None:
@@ -359,25 +332,17 @@ def empty_runs(connection: sqlite3.Connection, purge: int, runs: Sequence[int]) 
 
 def _empty(connection: sqlite3.Connection, found: _Found, purge: int) -> None:
     """Leave of the row what the rest of the store refers to, and its figures."""
+    update_job(connection, found.seq, payload=None, draft=None, settings="{}", why="", removed_by=purge)
     if found.kind == "run":
-        connection.execute(
-            """UPDATE runs SET payload = NULL, draft = NULL, settings = '{}', why = '', removed_by = ?
-               WHERE seq = ?""",
-            [purge, found.seq],
-        )
-        refresh(connection, connection.execute("SELECT case_seq FROM runs WHERE seq = ?", [found.seq]).fetchone()[0])
-    else:
-        connection.execute(
-            """UPDATE screenings SET payload = NULL, settings = '{}', why = '', removed_by = ?, version = version + 1
-               WHERE seq = ?""",
-            [purge, found.seq],
-        )
+        refresh(connection, connection.execute("SELECT case_seq FROM jobs WHERE seq = ?", [found.seq]).fetchone()[0])
 
 
 def run_texts(connection: sqlite3.Connection, seq: int) -> list[str]:
     """A finished run as the line that ``masis export --format runs`` writes; else its draft and its iterations."""
     payload, draft = connection.execute("SELECT payload, draft FROM runs WHERE seq = ?", [seq]).fetchone()
-    rows = connection.execute("SELECT payload FROM run_iterations WHERE run_seq = ? ORDER BY number", [seq])
+    rows = connection.execute(
+        "SELECT payload FROM job_parts WHERE job_seq = ? AND kind = 'iteration' ORDER BY number", [seq]
+    )
     iterations = [_unpacked(row[0]) for row in rows]
     if payload is None:
         return [*([draft] if draft else []), *iterations]
@@ -388,8 +353,8 @@ def run_texts(connection: sqlite3.Connection, seq: int) -> list[str]:
 def _screening_texts(connection: sqlite3.Connection, seq: int) -> Iterator[str]:
     """Its result, its rounds, its abstracts and their grades, as they were stored."""
     for sql in (
-        "SELECT payload FROM screenings WHERE seq = ? AND payload IS NOT NULL",
-        "SELECT payload FROM screening_rounds WHERE screening_seq = ? ORDER BY number",
+        "SELECT payload FROM jobs WHERE seq = ? AND payload IS NOT NULL",
+        "SELECT payload FROM job_parts WHERE job_seq = ? AND kind = 'round' ORDER BY number",
         "SELECT abstract FROM screening_abstracts WHERE screening_seq = ? ORDER BY seq",
         "SELECT grade FROM screening_abstracts WHERE screening_seq = ? AND grade IS NOT NULL ORDER BY seq",
     ):
@@ -405,7 +370,7 @@ def _unpacked(packed: bytes) -> str:
         return packed.hex()
 
 
-def digest_of(texts: Iterable[str]) -> str:
+def _digest(texts: Iterable[str]) -> str:
     """SHA-256 over texts, with a line break between each two."""
     digest = hashlib.sha256()
     for number, text in enumerate(texts):
@@ -421,8 +386,7 @@ def _remove_grades(connection: sqlite3.Connection, purge: int, rule: RetentionRu
         texts.append(unpack(row["grade"]))
         count, size = count + 1, size + len(row["grade"])
     connection.execute(f"DELETE FROM {where}", [rule.cutoff])  # noqa: S608
-    removal = Removal(kind="remembered_grades", id="", digest=digest_of(texts), bytes=size, parts=Parts(grades=count))
-    insert_removal(connection, purge, removal)
+    _record(connection, purge, "remembered_grades", "", _digest(texts), size, Parts(grades=count))
 
 
 def _count(connection: sqlite3.Connection, what: str, values: Sequence[object] = ()) -> int:

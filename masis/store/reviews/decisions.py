@@ -7,16 +7,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from masis.errors import StaleVersion, StoreError, UnknownRecord
-from masis.schema.review import Decision, EntryKind, LogCheck, LogEntry, SubjectCheck
+from masis.schema.review import Decision, LogCheck, LogEntry, SubjectCheck
+from masis.schema.team import QueuePolicy
 from masis.store.audits.cases import case_seq
-from masis.store.audits.runs import assert_not_removed
 from masis.store.core.chained_log import ChainedLog
 from masis.store.core.connections import Database
+from masis.store.jobs import assert_not_removed
 from masis.store.records import DecisionFilter, DecisionPage, LogHead
 from masis.store.retention.shrinking import settle
 from masis.store.reviews import subjects
 from masis.store.reviews.states import policy_of, refresh
-from masis.store.reviews.team import hidden_cases, queue_policy
+from masis.store.reviews.team import hidden_cases, in_force
 
 
 class Decisions:
@@ -60,10 +61,6 @@ class Decisions:
     def submitted(self, token: str | None) -> bool:
         """Whether a submit with this token made an entry already."""
         return token is not None and bool(self._database.execute("SELECT 1 FROM decision_log WHERE token = ?", [token]))
-
-    def any_of_kind(self, kind: EntryKind) -> bool:
-        """Whether the log has an entry of this kind."""
-        return bool(self._database.execute("SELECT 1 FROM decision_log WHERE kind = ? LIMIT 1", [kind]))
 
     def individual(self, case_id: str) -> tuple[LogEntry, ...]:
         """The decisions on a case that count, one a reviewer, in the order they were made. Raises UnknownRecord."""
@@ -125,8 +122,8 @@ class Decisions:
 
     def reviewers(self) -> dict[str, int]:
         """Everyone who has an entry in the log, with how many; the acceptance policy is one of them."""
-        rows = self._database.execute("SELECT reviewer, rows FROM entry_counts ORDER BY reviewer")
-        return {row[0]: row[1] for row in rows}
+        sql = "SELECT reviewer, count(*) FROM decision_payloads GROUP BY reviewer ORDER BY reviewer"
+        return dict(self._database.cached(sql, lambda connection: connection.execute(sql).fetchall()))
 
     def head(self) -> LogHead:
         """Length and last digest."""
@@ -191,7 +188,7 @@ def _under_policy(connection: sqlite3.Connection, decision: Decision, case: int,
             "SELECT who, entry_seq FROM case_work WHERE case_seq = ? AND kind = 'decided'", [case]
         )
     }
-    policy = policy_of(row["policy"]) if made else queue_policy(connection).for_case(row["id"])
+    policy = policy_of(row["policy"]) if made else in_force(connection, QueuePolicy).for_case(row["id"])
     if policy is not None and made:
         if not row["pending"]:
             raise StoreError(
@@ -246,7 +243,7 @@ def _run_seq(connection: sqlite3.Connection, decision: Decision, case: int) -> i
         if decision.kind == "policy_accept":
             raise StoreError("the policy accepts a run: name it.")
         return None
-    run = connection.execute("SELECT * FROM runs WHERE id = ?", [decision.run_id]).fetchone()
+    run = connection.execute("SELECT * FROM jobs WHERE id = ? AND kind = 'run'", [decision.run_id]).fetchone()
     if run is None:
         raise UnknownRecord(f"there is no run {decision.run_id!r} to decide about.")
     if run["case_seq"] != case:
@@ -258,7 +255,8 @@ def _run_seq(connection: sqlite3.Connection, decision: Decision, case: int) -> i
     if (
         decision.iteration is not None
         and not connection.execute(
-            "SELECT 1 FROM run_iterations WHERE run_seq = ? AND number = ?", [run["seq"], decision.iteration]
+            "SELECT 1 FROM job_parts WHERE job_seq = ? AND kind = 'iteration' AND number = ?",
+            [run["seq"], decision.iteration],
         ).fetchone()
     ):
         raise UnknownRecord(f"run {decision.run_id!r} has no iteration {decision.iteration}.")

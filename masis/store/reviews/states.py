@@ -174,9 +174,13 @@ _NO_FIGURES = (*[None] * 6, "[]", "[]", -1.0, -1.0, None, -1.0)
 
 
 def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
-    """Bring the derived columns of one case up to date. Every write to runs or log calls this before it commits."""
+    """Bring the derived columns of one case up to date. Every write to runs or log calls this before it commits.
+
+    The version counts the changes of what people decide about: one reviewer's decision on a case of several is none
+    until it is settled, so that it neither turns the others away nor shows.
+    """
     runs = connection.execute(
-        "SELECT seq, state, starts, started_at, ended_at, removed_by FROM runs WHERE case_seq = ? ORDER BY seq",
+        "SELECT seq, state, started_at, ended_at, removed_by FROM runs WHERE case_seq = ? ORDER BY seq",
         [case_seq],
     ).fetchall()
     entries = connection.execute(
@@ -184,7 +188,7 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
         "LEFT JOIN decision_payloads ON entry_seq = seq WHERE case_seq = ? ORDER BY seq",
         [case_seq],
     ).fetchall()
-    case = connection.execute("SELECT id, redaction_seq, policy FROM cases WHERE seq = ?", [case_seq]).fetchone()
+    case = connection.execute("SELECT * FROM cases WHERE seq = ?", [case_seq]).fetchone()
     policy = policy_of(case["policy"])
     facts = [_fact(entry, policy) for entry in entries]
     now = standing(
@@ -193,27 +197,18 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
         policy=policy,
         redacted=case["redaction_seq"] is not None,
     )
-    pending = _pending(facts, policy)
+    decided = next((entry for entry in entries if entry["seq"] == now.entry_seq), None)
+    reviewer = decided["reviewer"] if decided is not None and decided["kind"] in ("decision", "adjudication") else None
+    shown = ("state", "run_seq", "decision_seq", "reviewer")
+    changed = tuple(case[name] for name in shown) != (*now, reviewer)
     times = [time for run in runs for time in (run["started_at"], run["ended_at"]) if time]
-    times += [entry["at"] for entry in entries]
-    # a start counts one, its end another, its removal a third: whatever happens to a case, the number rises. Entries
-    # about the work on a case change nothing that is decided about, and one reviewer's decision on a case of several
-    # must neither turn the others away nor show.
-    version = 1 + sum(entry["kind"] not in (*WORK, *(("decision", "undo") if pending else ())) for entry in entries)
-    version += sum(2 * run["starts"] - (run["state"] == "running") + (run["removed_by"] is not None) for run in runs)
-    figures = _figures(connection, now.run_seq)
+    times += [case["imported_at"], *(entry["at"] for entry in entries)]
+    columns = (*shown, "version", "pending", "updated_at", "models", *_FIGURES)
     connection.execute(
-        f"""
-        UPDATE cases SET state = ?, run_seq = ?, decision_seq = ?, version = ?, pending = ?,
-            updated_at = max(imported_at, ?),
-            reviewer = (SELECT reviewer FROM decision_payloads JOIN decision_log ON seq = entry_seq
-                        WHERE seq = ? AND kind IN ('decision', 'adjudication')),
-            models = ?, {", ".join(f"{name} = ?" for name in _FIGURES)}
-        WHERE seq = ?
-        """,  # noqa: S608 (names of our own columns)
+        f"UPDATE cases SET {', '.join(f'{name} = ?' for name in columns)} WHERE seq = ?",  # noqa: S608 (names of ours)
         [
-            *(now.state, now.run_seq, now.entry_seq, version, pending),
-            *(max(times, default=""), now.entry_seq, *figures, case_seq),
+            *(*now, reviewer, case["version"] + changed, _pending(facts, policy), max(times)),
+            *(*_figures(connection, now.run_seq), case_seq),
         ],
     )
     if entries:

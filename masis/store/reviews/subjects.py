@@ -9,28 +9,25 @@ from __future__ import annotations
 import json
 import sqlite3
 import zlib
-from collections import Counter
 from collections.abc import Iterator
 
 from pydantic_core import from_json
 
 from masis.schema.review import Decision, SubjectCheck, SubjectDigests
-from masis.store.core.chained_log import canonical_json, sha256
+from masis.store.core.chained_log import canonical_json, check_subjects, sha256
 from masis.store.retention.removal import run_texts
 from masis.store.reviews import states
 
-BEFORE = "made before digests were stored"
-REDACTED_ENTRY = "redacted"
 REDACTED_CASE = "case redacted"
 REMOVED_RUN = "run removed by retention"
 
 _ENTRIES = """
-    SELECT log.seq, log.id, log.kind, log.case_seq, log.run_seq, written.payload, cases.redaction_seq, runs.removed_by
+    SELECT log.seq, log.id, log.case_seq, log.run_seq, written.payload, cases.redaction_seq, runs.removed_by
     FROM decision_log AS log
     LEFT JOIN decision_payloads AS written ON written.entry_seq = log.seq
     LEFT JOIN cases ON cases.seq = log.case_seq
     LEFT JOIN runs ON runs.seq = log.run_seq
-    ORDER BY log.seq
+    WHERE log.kind != 'redaction' ORDER BY log.seq
 """
 
 
@@ -54,48 +51,23 @@ def digests(
 def check(connection: sqlite3.Connection) -> SubjectCheck:
     """Compare every entry with its case, run and answer as stored, and derived states with what they follow from.
 
-    An entry whose case was redacted, whose run was removed or that carries no digests is not checkable, which is no
-    problem. One without digests behind one with them is: the workbench makes no such entry.
+    An entry that was redacted, whose case was redacted or whose run was removed is not checkable, which is no problem.
     """
-    broken: list[str] = []
-    reasons: Counter[str] = Counter()
-    checked, first_with_digests = 0, None
-    for row in connection.execute(_ENTRIES):
-        name = f"entry {row['seq']} ({row['id']})"
-        if row["kind"] == "redaction":
-            continue
-        if row["payload"] is None:
-            reasons[REDACTED_ENTRY] += 1
-            continue
-        try:
-            decision = Decision.model_validate_json(row["payload"])
-        except ValueError:
-            continue  # the check of the chain names it
-        if decision.about is None:
-            if first_with_digests is not None:
-                broken.append(
-                    f"{name}: has no digests of what it is about, although entry {first_with_digests} before it has: "
-                    "it was not made by the workbench, or was altered"
-                )
-            else:
-                reasons[BEFORE] += 1
-            continue
-        first_with_digests = first_with_digests or row["seq"]
+
+    def compare(row: sqlite3.Row, decision: Decision) -> str | list[str]:
         if row["redaction_seq"] is not None:
-            reasons[REDACTED_CASE] += 1
-            continue
+            return REDACTED_CASE
         problems = list(_problems(connection, row, decision))
-        broken += [f"{name}: {problem}" for problem in problems]
-        if row["removed_by"] is not None and decision.about.run is not None and not problems:
-            reasons[REMOVED_RUN] += 1
-        elif not problems:
-            checked += 1
-    broken += _changed_cases(connection)
-    broken += [
+        removed = row["removed_by"] is not None and decision.about is not None and decision.about.run is not None
+        return REMOVED_RUN if removed and not problems else problems
+
+    found = check_subjects(connection.execute(_ENTRIES), Decision, "entry", compare)
+    changed = _changed_cases(connection)
+    derived = (
         f"case {case_id!r} is marked {kept}, its runs and decisions say {derived}"
         for case_id, kept, derived in states.mismatches(connection)
-    ]
-    return SubjectCheck(checked=checked, not_checkable=dict(reasons), broken=tuple(broken))
+    )
+    return found.model_copy(update={"broken": (*found.broken, *changed, *derived)})
 
 
 def _problems(connection: sqlite3.Connection, row: sqlite3.Row, decision: Decision) -> Iterator[str]:

@@ -1,8 +1,7 @@
 """The work of a team: leases on cases, policies, rubrics and saved views, and who has done what.
 
 A lease is taken inside a transaction that holds the write lock, so that of two people who ask at once one gets it. It
-runs out by itself: an absent reviewer blocks nobody. Leases and what follows from the log are no records: an archive
-holds the log, from which the rest is made again.
+runs out by itself: an absent reviewer blocks nobody.
 """
 
 from __future__ import annotations
@@ -11,17 +10,19 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from masis.errors import CaseHeld, StoreError
 from masis.schema.base import Record
 from masis.schema.review import CaseState
-from masis.schema.team import CaseWork, LabelTypes, LakeSample, Lease, MachineShown, QueuePolicy, Rubric, SavedView
+from masis.schema.team import CaseWork, LakeSample, Lease, MachineShown, QueuePolicy, SavedView, TeamRecord
 from masis.store.audits import queue
 from masis.store.audits.cases import case_seq
 from masis.store.core.connections import Database
 from masis.store.records import CaseFilter
 from masis.store.reviews.states import policy_of
+
+T = TypeVar("T", bound=TeamRecord)
 
 _CASES_AT_ONCE = 2_000
 
@@ -30,13 +31,10 @@ UNDECIDED: tuple[CaseState, ...] = ("new", "running", "interrupted", "needs_revi
 
 
 class Progress(Record):
-    """How far the work on some cases has come: how many there are, and how many of them are done.
+    """How far the work on some cases has come: how many there are, and how many of them are done."""
 
-    None where more match than were counted.
-    """
-
-    cases: int | None
-    done: int | None
+    cases: int
+    done: int
 
 
 def hidden_cases(reviewer: str, shown: MachineShown) -> tuple[str, list[Any]]:
@@ -107,7 +105,7 @@ class Team:
                 "SELECT kind, who FROM case_work WHERE case_seq = ? ORDER BY entry_seq, who", [row["seq"]]
             ):
                 who.setdefault(kind, []).append(name)
-            policy = policy_of(row["policy"]) if row["policy"] else queue_policy(connection).for_case(case_id)
+            policy = policy_of(row["policy"]) if row["policy"] else in_force(connection, QueuePolicy).for_case(case_id)
             return CaseWork(
                 case_id=case_id,
                 wanted=row["wanted"],
@@ -122,8 +120,8 @@ class Team:
 
     def counted(self, kind: str) -> dict[str, int]:
         """How many cases each name has: kind is ``decided``, ``assigned``, ``skipped`` or ``tagged``."""
-        rows = self._database.execute("SELECT who, rows FROM work_counts WHERE kind = ?", [kind])
-        return {row[0]: row[1] for row in rows}
+        sql = "SELECT who, count(*) FROM case_work WHERE kind = ? GROUP BY who"
+        return dict(self._database.cached((sql, kind), lambda connection: connection.execute(sql, [kind]).fetchall()))
 
     def hides_machine_from(self, reviewer: str, shown: MachineShown) -> bool:
         """Whether there is an audited case whose verdict a policy that shows it ``shown`` hides from a reviewer."""
@@ -156,58 +154,27 @@ class Team:
 
     # policies, rubrics, label types, views: the newest record counts
 
-    def policy(self) -> QueuePolicy:
-        """The policy in force; one reviewer a case and the machine shown first where none was set."""
-        with self._database.reading() as connection:
-            return queue_policy(connection)
+    def in_force(self, kind: type[T], version: int | None = None) -> T:
+        """Return the policy, rubric or label types in force, or an earlier version of them; 0 is the default.
 
-    def policies(self) -> tuple[QueuePolicy, ...]:
-        """Every policy that was set, oldest first."""
-        return tuple(QueuePolicy.model_validate_json(text) for text in self._payloads("policy"))
-
-    def set_policy(self, by: str, policy: QueuePolicy) -> QueuePolicy:
-        """Set the policy from now on; cases with a decision keep the one that they were begun under."""
-        with self._database.transaction() as connection:
-            policy = policy.model_copy(update={"version": queue_policy(connection).version + 1})
-            self._append(connection, by, "policy", "", policy)
-            redraw(connection, policy)
-        return policy
-
-    def rubric(self, version: int | None = None) -> Rubric:
-        """The rubric in force, or an earlier version of it; an empty one where none was set. Raises StoreError."""
+        Raises StoreError where there is no such version.
+        """
         with self._database.reading() as connection:
             if version is None:
-                return _rubric(connection)
-        found = [each for each in map(Rubric.model_validate_json, self._payloads("rubric")) if each.version == version]
-        if not found:
-            raise StoreError(f"there is no version {version} of the rubric.")
-        return found[0]
+                return in_force(connection, kind)
+        found = [kind(), *map(kind.model_validate_json, self._payloads(kind.kind))]
+        if version not in range(len(found)):
+            raise StoreError(f"there is no version {version} of the {kind.kind.replace('_', ' ')}.")
+        return found[version]
 
-    def set_rubric(self, by: str, rubric: Rubric) -> Rubric:
-        """Set guidelines and scores from now on; decisions made before keep theirs."""
+    def put(self, by: str, record: T) -> T:
+        """Set a policy, a rubric or label types from now on; decisions made before keep those they were made under."""
         with self._database.transaction() as connection:
-            rubric = rubric.model_copy(update={"version": _rubric(connection).version + 1})
-            self._append(connection, by, "rubric", "", rubric)
-        return rubric
-
-    def label_types(self, version: int | None = None) -> LabelTypes:
-        """The label types in force, or an earlier version of them; version 0 are the defaults. Raises StoreError."""
-        with self._database.reading() as connection:
-            now = _label_types(connection)
-        if version in (None, now.version):
-            return now
-        earlier = [LabelTypes(), *map(LabelTypes.model_validate_json, self._payloads("label_types"))]
-        found = [each for each in earlier if each.version == version]
-        if not found:
-            raise StoreError(f"there is no version {version} of the label types.")
-        return found[0]
-
-    def set_label_types(self, by: str, types: LabelTypes) -> LabelTypes:
-        """Set the label types from now on; decisions made before keep theirs."""
-        with self._database.transaction() as connection:
-            types = types.model_copy(update={"version": _label_types(connection).version + 1})
-            self._append(connection, by, "label_types", "", types)
-        return types
+            record = record.model_copy(update={"version": in_force(connection, type(record)).version + 1})
+            self._append(connection, by, record.kind, "", record)
+            if isinstance(record, QueuePolicy):
+                redraw(connection, record)
+        return record
 
     def save_view(self, by: str, view: SavedView) -> None:
         """Save a view under its name, in place of one of the same name and owner; ``removed`` takes it away."""
@@ -245,29 +212,22 @@ class Team:
             yield from ((row["id"], row["state"]) for row in rows)
             seq = rows[-1]["seq"]
 
-    def any_records(self) -> bool:
-        """Whether a policy, a rubric, label types, a view or a sample was ever set."""
-        return bool(self._database.execute("SELECT 1 FROM team_records LIMIT 1"))
-
     def progress(self, wanted: CaseFilter) -> Progress:
         """How far the work on the cases that match has come."""
-        with self._database.reading() as connection:
-            return progress(connection, wanted)
+        with self._database.reading():
+            everything = wanted.model_copy(update={"states": ()})
+            done = wanted.model_copy(update={"states": _DONE})
+            return Progress(cases=queue.count(self._database, everything), done=queue.count(self._database, done))
 
     def _payloads(self, kind: str) -> list[str]:
         rows = self._database.execute("SELECT payload FROM team_records WHERE kind = ? ORDER BY seq", [kind])
         return [row[0] for row in rows]
 
     def _append(self, connection: sqlite3.Connection, by: str, kind: str, name: str, record: Record) -> None:
-        append_record(connection, self._database.now(), by, kind, name, record.model_dump_json())
-
-
-def append_record(connection: sqlite3.Connection, at: str, by: str, kind: str, name: str, payload: str) -> None:
-    """Write a record of the team behind the others."""
-    connection.execute(
-        "INSERT INTO team_records SELECT coalesce(max(seq), 0) + 1, ?, ?, ?, ?, ? FROM team_records",
-        [at, by, kind, name, payload],
-    )
+        connection.execute(
+            "INSERT INTO team_records SELECT coalesce(max(seq), 0) + 1, ?, ?, ?, ?, ? FROM team_records",
+            [self._database.now(), by, kind, name, record.model_dump_json()],
+        )
 
 
 def redraw(connection: sqlite3.Connection, policy: QueuePolicy) -> None:
@@ -332,42 +292,12 @@ def _leases(connection: sqlite3.Connection, seq: int | None, now: str) -> list[L
     return [Lease(case_id=row[0], reviewer=row[1], taken_at=row[2], until=row[3]) for row in rows]
 
 
-def queue_policy(connection: sqlite3.Connection) -> QueuePolicy:
-    """The policy in force."""
-    text = _newest(connection, "policy")
-    return QueuePolicy() if text is None else QueuePolicy.model_validate_json(text)
-
-
-def _rubric(connection: sqlite3.Connection) -> Rubric:
-    text = _newest(connection, "rubric")
-    return Rubric() if text is None else Rubric.model_validate_json(text)
-
-
-def _label_types(connection: sqlite3.Connection) -> LabelTypes:
-    text = _newest(connection, "label_types")
-    return LabelTypes() if text is None else LabelTypes.model_validate_json(text)
-
-
-def _newest(connection: sqlite3.Connection, kind: str) -> str | None:
+def in_force(connection: sqlite3.Connection, kind: type[T]) -> T:
+    """Return the policy, rubric or label types in force; the defaults where none were set."""
     row = connection.execute(
-        "SELECT payload FROM team_records WHERE kind = ? ORDER BY seq DESC LIMIT 1", [kind]
+        "SELECT payload FROM team_records WHERE kind = ? ORDER BY seq DESC LIMIT 1", [kind.kind]
     ).fetchone()
-    return None if row is None else str(row[0])
+    return kind() if row is None else kind.model_validate_json(row[0])
 
 
 _DONE: tuple[CaseState, ...] = ("approved", "overridden", "rejected", "escalated")
-
-
-def progress(connection: sqlite3.Connection, wanted: CaseFilter) -> Progress:
-    """How far the work has come on the cases that match; the states that ``wanted`` names play no part."""
-    found = queue.matching(connection, wanted.model_copy(update={"states": ()}), queue.MOST_COUNTED)
-    if not (found.filters or found.words):
-        return Progress(cases=found.total, done=queue.count_with(connection, CaseFilter(states=_DONE), None))
-    if found.more or found.total > queue.MOST_COUNTED:
-        return Progress(cases=None, done=None)
-    where, values = queue.conditions(found.filters, found.words)
-    done = connection.execute(
-        f"SELECT count(*) FROM cases WHERE {where} AND +state IN ({', '.join('?' * len(_DONE))})",  # noqa: S608
-        [*values, *_DONE],
-    ).fetchone()[0]
-    return Progress(cases=found.total, done=done)

@@ -10,10 +10,9 @@ from collections.abc import Iterable
 
 from masis.errors import UnknownRecord
 from masis.schema.screening import Acceptance, Grade, ScreeningDecision, ScreeningEntry
-from masis.store.audits.runs import pack, unpack
 from masis.store.core.connections import Database
+from masis.store.jobs import job_row, pack, unpack
 from masis.store.screening.log import append_entry
-from masis.store.screening.screenings import row_of
 
 
 class Acceptances:
@@ -36,7 +35,7 @@ class Acceptances:
         Entries that a reset has forgotten stay so. Raises UnknownRecord for a screening that is not in this store.
         """
         with self._database.transaction(durable=False) as connection:
-            seq = row_of(connection, screening_id)["seq"]
+            seq = job_row(connection, "screening", screening_id)["seq"]
             connection.execute("DELETE FROM acceptances WHERE screening_seq = ? AND forgotten_by IS NULL", [seq])
             if connection.execute("SELECT 1 FROM acceptances WHERE screening_seq = ?", [seq]).fetchone():
                 return  # forgotten: it is not learned again through a later override

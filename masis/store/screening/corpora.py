@@ -1,7 +1,7 @@
 """Corpora: abstracts stored to be searched, each once, with what every import brought and removed.
 
 Imports are counted for the PRISMA flow: identified = added + duplicates + faulty. What came first stays; a later record
-of the same study (``screening/duplicates.py``) is a duplicate, even where it says more.
+of the same study (``screening/sources/duplicates.py``) is a duplicate, even where it says more.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from masis.store.screening import corpus_search
 # Putting abstracts into a corpus: each study once, each id once.
 
 
-class Prepared(NamedTuple):
+class _Prepared(NamedTuple):
     """An abstract ready to be put in: as JSON, and what it is known by."""
 
     abstract: Abstract
@@ -33,7 +33,7 @@ class Prepared(NamedTuple):
     marks: RecordKeys
 
 
-def prepared(abstract: Abstract) -> Prepared | InputError:
+def _prepared(abstract: Abstract) -> _Prepared | InputError:
     """Make an abstract ready, outside a transaction."""
     try:
         payload = json.dumps(abstract.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False)
@@ -41,10 +41,10 @@ def prepared(abstract: Abstract) -> Prepared | InputError:
         return InputError(
             f"abstract {abstract.id!r} holds what JSON can't ({error})", cure="Use text, numbers, lists and objects."
         )
-    return Prepared(abstract, payload, record_keys(abstract))
+    return _Prepared(abstract, payload, record_keys(abstract))
 
 
-def insert(connection: sqlite3.Connection, corpus: int, new: Prepared) -> Literal["added", "duplicate"] | InputError:
+def _insert(connection: sqlite3.Connection, corpus: int, new: _Prepared) -> Literal["added", "duplicate"] | InputError:
     """Put an abstract into a corpus unless the study is there; an InputError where another one has its id."""
     if _is_duplicate(connection, corpus, new.marks):
         return "duplicate"
@@ -59,12 +59,6 @@ def insert(connection: sqlite3.Connection, corpus: int, new: Prepared) -> Litera
             cure="Give each abstract an id of its own, or import the file into a corpus of its own.",
             field="id",
         )
-    insert_new(connection, corpus, new)
-    return "added"
-
-
-def insert_new(connection: sqlite3.Connection, corpus: int, new: Prepared) -> None:
-    """Put an abstract and its words into a corpus that is known not to hold it."""
     known = new.marks
     cursor = connection.execute(
         """INSERT INTO corpus_abstracts (corpus_seq, id, doi, pmid, title_key, year, payload)
@@ -79,6 +73,7 @@ def insert_new(connection: sqlite3.Connection, corpus: int, new: Prepared) -> No
         text=new.abstract.text,
         keywords=new.abstract.keywords,
     )
+    return "added"
 
 
 def _is_duplicate(connection: sqlite3.Connection, corpus: int, new: RecordKeys) -> bool:
@@ -212,9 +207,9 @@ class Corpora:
         if limit < 1:
             return ()
         with self._database.reading() as connection:
-            index = _index(connection, corpus)
-            found = corpus_search.search(connection, index, search_terms(query), limit=limit, offset=max(offset, 0))
-            return tuple(Abstract.model_validate_json(_payload(connection, seq)) for seq in found)
+            terms, seq = search_terms(query), _seq(connection, corpus)
+            found = corpus_search.search(connection, seq, terms, limit=limit, offset=max(offset, 0))
+            return tuple(Abstract.model_validate_json(_payload(connection, each)) for each in found)
 
     def retriever(self, corpus: str) -> CorpusRetriever:
         """The corpus as a retriever. Raises UnknownRecord."""
@@ -256,7 +251,7 @@ class Corpora:
 
     def _keep(self, import_seq: int, found: Iterable[Abstract | InputError]) -> list[InputError]:
         """Store a batch and count it, in one transaction; returns what could not be stored."""
-        ready = [each if isinstance(each, InputError) else prepared(each) for each in found]
+        ready = [each if isinstance(each, InputError) else _prepared(each) for each in found]
         faults: list[InputError] = []
         added = 0
         with self._database.transaction(durable=False) as connection:
@@ -264,7 +259,7 @@ class Corpora:
             if row is None:
                 raise StoreError("the corpus was removed while abstracts were imported into it. Import them again.")
             for each in ready:
-                outcome = each if isinstance(each, InputError) else insert(connection, row[0], each)
+                outcome = each if isinstance(each, InputError) else _insert(connection, row[0], each)
                 if isinstance(outcome, InputError):
                     faults.append(outcome)
                 added += outcome == "added"
@@ -323,12 +318,6 @@ def _seq(connection: sqlite3.Connection, corpus: str) -> int:
 
 def _unknown(corpus: str) -> UnknownRecord:
     return UnknownRecord(f"there is no corpus {corpus!r}. Import abstracts into it first.")
-
-
-def _index(connection: sqlite3.Connection, corpus: str) -> corpus_search.Index:
-    seq = _seq(connection, corpus)
-    row = connection.execute("SELECT sum(added) FROM corpus_imports WHERE corpus_seq = ?", [seq]).fetchone()
-    return corpus_search.Index(corpus_search.table_of(seq), row[0] or 0)
 
 
 def _payload(connection: sqlite3.Connection, seq: int) -> str:

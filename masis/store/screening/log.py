@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import Field
 
@@ -16,7 +16,6 @@ from masis.schema.base import Record
 from masis.schema.review import LogCheck, SubjectCheck
 from masis.schema.screening import (
     Agreement,
-    GradeField,
     Override,
     ScreeningDecision,
     ScreeningEntry,
@@ -24,10 +23,10 @@ from masis.schema.screening import (
 )
 from masis.store.core.chained_log import ChainedLog
 from masis.store.core.connections import Database
+from masis.store.jobs import job_row
 from masis.store.records import LogHead, PageSize
 from masis.store.retention.shrinking import settle
 from masis.store.screening import subjects
-from masis.store.screening.screenings import row_of
 
 
 class ScreeningLogFilter(Record):
@@ -130,7 +129,7 @@ class ScreeningLog:
     def overrides(self, screening_id: str) -> tuple[Override, ...]:
         """What people said about the grades of a screening, oldest first, with the id of each entry."""
         with self._database.reading() as connection:
-            seq = row_of(connection, screening_id)["seq"]
+            seq = job_row(connection, "screening", screening_id)["seq"]
             rows = LOG.rows(connection, "log.screening_seq = ? AND log.kind = 'override'", [seq])
         entries = map(LOG.read, rows)
         return tuple(
@@ -145,7 +144,7 @@ class ScreeningLog:
         One that was taken back, by whoever had said it, is left out; repeated, it is there once.
         """
         with self._database.reading() as connection:
-            seq = row_of(connection, screening_id)["seq"]
+            seq = job_row(connection, "screening", screening_id)["seq"]
             rows = LOG.rows(connection, "log.screening_seq = ? AND log.kind = 'agreement'", [seq])
         found: dict[tuple[str, str], Agreement] = {}
         for entry in map(LOG.read, rows):
@@ -157,17 +156,6 @@ class ScreeningLog:
             elif key not in found:
                 found[key] = agreement.model_copy(update={"id": entry.id})
         return tuple(found.values())
-
-    def any_agreement(self) -> bool:
-        """Whether anybody ever agreed with a grade."""
-        return bool(self._database.execute("SELECT 1 FROM screening_log WHERE kind = 'agreement' LIMIT 1"))
-
-    def any_corrections(self) -> bool:
-        """Whether the log has an override of an item of an appraisal or of the direction of a finding."""
-        fields = get_args(GradeField)
-        marks = ", ".join("?" * len(fields))
-        statement = f"SELECT 1 FROM screening_log WHERE field NOT IN ({marks}) LIMIT 1"  # noqa: S608 (marks of ours)
-        return bool(self._database.execute(statement, list(fields)))
 
     def entries(self, wanted: ScreeningLogFilter | None = None) -> ScreeningLogPage:
         """One page of the log."""
@@ -209,12 +197,12 @@ def append_entry(
 
 def _changed(connection: sqlite3.Connection, screening: int | None) -> None:
     if screening is not None:
-        connection.execute("UPDATE screenings SET version = version + 1 WHERE seq = ?", [screening])
+        connection.execute("UPDATE jobs SET version = version + 1 WHERE seq = ?", [screening])
 
 
 def _open(connection: sqlite3.Connection, decision: ScreeningDecision, seen_version: int | None) -> int:
     """The number of the screening that an entry is about, if it may be about it."""
-    row = row_of(connection, decision.screening_id or "")
+    row = job_row(connection, "screening", decision.screening_id or "")
     if row["state"] != "finished":
         raise StoreError(f"screening {decision.screening_id!r} is {row['state']}: decide about it when it is finished.")
     if seen_version is not None and row["version"] != seen_version:

@@ -2,30 +2,27 @@
 
 They are taken when an entry is made, as entries of the decision log take theirs (``store/reviews/subjects.py``).
 
-A digest is of what a record says, not of its bytes: values that are the default are left out, so that an archive or a
-later version, which may write them, changes no digest.
+A digest is of what a record says, not of its bytes: values that are the default are left out, so that a later version
+that has further fields gives the same.
 """
 
 from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections import Counter
 from collections.abc import Iterator
 
 from pydantic import BaseModel
 
 from masis.schema.review import SubjectCheck
 from masis.schema.screening import Abstract, Grade, Screening, ScreeningDecision, ScreeningSubjectDigests
-from masis.store.audits.runs import unpack
-from masis.store.core.chained_log import canonical_json, sha256
+from masis.store.core.chained_log import canonical_json, check_subjects, sha256
+from masis.store.jobs import unpack
 
-BEFORE = "made before digests were stored"
-REDACTED_ENTRY = "redacted"
 REMOVED_SCREENING = "screening removed by retention"
 
 _ENTRIES = """
-    SELECT log.seq, log.id, log.kind, log.screening_seq, written.payload, screenings.removed_by
+    SELECT log.seq, log.id, log.screening_seq, written.payload, screenings.removed_by
     FROM screening_log AS log
     LEFT JOIN screening_log_payloads AS written ON written.entry_seq = log.seq
     LEFT JOIN screenings ON screenings.seq = log.screening_seq
@@ -50,38 +47,15 @@ def digests(connection: sqlite3.Connection, screening_seq: int, abstract_id: str
 def check(connection: sqlite3.Connection) -> SubjectCheck:
     """Compare every entry about a screening with the screening, the abstract and the grade as stored.
 
-    An entry that was redacted, whose screening was removed or that carries no digests is not checkable, which is no
-    problem. One without digests behind one with them is: the workbench makes no such entry.
+    An entry that was redacted or whose screening was removed is not checkable, which is no problem.
     """
-    broken: list[str] = []
-    reasons: Counter[str] = Counter()
-    checked, first_with_digests = 0, None
-    for row in connection.execute(_ENTRIES):
-        name = f"screening entry {row['seq']} ({row['id']})"
-        if row["payload"] is None:
-            reasons[REDACTED_ENTRY] += 1
-            continue
-        try:
-            decision = ScreeningDecision.model_validate_json(row["payload"])
-        except ValueError:
-            continue  # the check of the chain names it
-        if decision.about is None:
-            if first_with_digests is None:
-                reasons[BEFORE] += 1
-            else:
-                broken.append(
-                    f"{name}: has no digests of what it is about, although entry {first_with_digests} before it has: "
-                    "it was not made by the workbench, or was altered"
-                )
-            continue
-        first_with_digests = first_with_digests or row["seq"]
+
+    def compare(row: sqlite3.Row, decision: ScreeningDecision) -> str | list[str]:
         if row["removed_by"] is not None:
-            reasons[REMOVED_SCREENING] += 1
-            continue
-        problems = list(_problems(connection, row["screening_seq"], decision))
-        broken += [f"{name}: {problem}" for problem in problems]
-        checked += not problems
-    return SubjectCheck(checked=checked, not_checkable=dict(reasons), broken=tuple(broken))
+            return REMOVED_SCREENING
+        return list(_problems(connection, row["screening_seq"], decision))
+
+    return check_subjects(connection.execute(_ENTRIES), ScreeningDecision, "screening entry", compare)
 
 
 def _problems(connection: sqlite3.Connection, screening_seq: int, decision: ScreeningDecision) -> Iterator[str]:

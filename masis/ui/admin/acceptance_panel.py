@@ -11,7 +11,8 @@ from masis.services.reassessment import Reassessment, in_words
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
-from masis.ui.shell.wording import REASON, escaped
+from masis.views.markdown import escaped
+from masis.views.words import REASON
 
 MOST_HERE = 2_000
 """Cases reassessed on the page, some ten seconds; for more there is the command, which can be interrupted."""

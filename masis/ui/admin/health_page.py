@@ -17,7 +17,7 @@ from masis.ui.admin.health_reports import REPORTS, Checked
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
-from masis.ui.shell.wording import escaped
+from masis.views.markdown import escaped
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Storage": ("settings", "database", "schema", "writing", "decision log", "screening log", "disk"),

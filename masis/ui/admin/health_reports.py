@@ -8,12 +8,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from masis.errors import DatabaseMissing, SettingsError, StoreError
 from masis.schema.base import utc_now
 from masis.services import HealthItem, HealthReport, Workbench
+from masis.services.background import Repeated
 from masis.services.health import before_the_first_case, unopened
 from masis.settings import Settings, load
 from masis.ui.shell.served_database import served_database, was_moved
@@ -75,13 +77,7 @@ class HealthReports:
 
     def watch(self, every_s: float = WATCHED_EVERY_S) -> None:
         """Look now and every hour, on a thread that ends with the process, so that the frame can say what is wrong."""
-
-        def work() -> None:
-            while True:
-                self.current()
-                time.sleep(every_s)
-
-        threading.Thread(target=work, daemon=True, name="health").start()
+        Repeated(lambda _: self.current(), timedelta(seconds=every_s), "health check").start()
 
 
 def look_at(database: Path) -> HealthReport:

@@ -20,7 +20,9 @@ from masis.ui.shell.inputs import show_value
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
 from masis.ui.shell.served_database import command_markdown
-from masis.ui.shell.wording import STOPPED, escaped
+from masis.views.markdown import escaped
+from masis.views.numbers import day, file_size, moment, score_text
+from masis.views.words import STOPPED
 
 _SHOWN, _DONE, _LOOKED = "retention-plan", "retention-done", "retention-looked"
 LOOKED_FOR_S = 60.0
@@ -78,7 +80,7 @@ def _looked(workbench: Workbench, rule: RetentionRule) -> PurgePlan | None:
         if not st.button("Look what would be removed", icon=":material/search:", key="retention-look"):
             return None
     with place, st.spinner("Looking for what is past the retention period"):
-        plan = workbench.retention.plan(rule)
+        plan = workbench.store.retention.plan(rule)
     st.session_state[_LOOKED] = (time.monotonic(), plan)
     return plan
 
@@ -136,7 +138,7 @@ def _show_plan(plan: PurgePlan) -> None:
     """Draw what the rule would remove, how much stays and why, and the first of the records by name."""
     with st.container(horizontal=True, gap="large"):
         if plan.goes:
-            st.metric("Would be removed", plan_words(plan), size_words(plan.bytes), **_PLAIN_DELTA)
+            st.metric("Would be removed", plan_words(plan), file_size(plan.bytes), **_PLAIN_DELTA)
         else:
             st.metric(
                 "Would be removed", "nothing", f"of {_both(plan.runs_in_all, plan.screenings_in_all)}", **_PLAIN_DELTA
@@ -186,9 +188,9 @@ def plan_row(each: Candidate) -> Row:
     if each.kind == "run":
         about |= {"href": address.link("review", case=each.about), "open": each.about}
     kind = each.kind.replace("_", " ")
-    ended = each.ended_at[:16].replace("T", " ")
+    ended = moment(each.ended_at)
     return row(
-        about, ended, f"{kind}, interrupted" if each.state == "interrupted" else kind, each.id, size_words(each.bytes)
+        about, ended, f"{kind}, interrupted" if each.state == "interrupted" else kind, each.id, file_size(each.bytes)
     )
 
 
@@ -199,17 +201,12 @@ def _both(runs: int, screenings: int) -> str:
     return f"{counted(runs, 'audit')} and {counted(screenings, 'screening')}" if screenings else counted(runs, "audit")
 
 
-def size_words(size: int) -> str:
-    """Bytes in the unit that suits them."""
-    return f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.0f} kB"
-
-
 def _removal(workbench: Workbench, plan: PurgePlan) -> None:
     """Draw the form that removes: it takes a name and a typed word, so that no single click does it."""
     with st.form("purge", border=True):
         st.markdown(
-            "**Remove this permanently?** It can't be restored from here; an archive exported before "
-            f"({command_markdown('masis export --out archive.jsonl')}) still contains it."
+            "**Remove this permanently?** It can't be restored from here; a backup made before "
+            f"({command_markdown('masis backup FILE')}) still contains it."
         )
         who, word, go = st.columns([3, 3, 2], vertical_alignment="bottom")
         by = who.text_input("Your name, for the record", value=reviewer() or "", max_chars=200)
@@ -266,13 +263,13 @@ def _show_result() -> None:
             "ends."
         )
     if done.shrunk is not None:
-        size = f"The file had {size_words(done.shrunk.before)} and has {size_words(done.shrunk.after)} now."
+        size = f"The file had {file_size(done.shrunk.before)} and has {file_size(done.shrunk.after)} now."
         st.caption(f"{size}{f' It did not give all room back: {done.shrunk.why_not}.' if done.shrunk.why_not else ''}")
 
 
 def _history(workbench: Workbench) -> None:
     st.header("What was removed")
-    purges = workbench.retention.history()
+    purges = workbench.store.purges.history()
     if not purges:
         st.caption("Nothing so far. Each removal is recorded here, without any text of what was removed.")
         return
@@ -292,11 +289,11 @@ def removals_frame(purges: Iterable[Purge]) -> pd.DataFrame:
     rows = [
         {
             "Removal": str(each.seq),
-            "When (UTC)": each.at[:16].replace("T", " "),
+            "When (UTC)": moment(each.at),
             "Who": f"{escaped(each.by)}, {HOW[each.how]}",
             "What": f"{_both(each.runs, each.screenings)} ({_parts(each)})",
-            "Rule": escaped(f"ended before {each.rule.cutoff[:10]}{each.rule.departures}"),
-            "Size": size_words(each.bytes),
+            "Rule": escaped(f"ended before {day(each.rule.cutoff)}{each.rule.departures}"),
+            "Size": file_size(each.bytes),
         }
         for each in purges
     ]
@@ -311,7 +308,7 @@ def _executions(workbench: Workbench) -> None:
     """Draw the execution log, which stays when runs are removed."""
     st.header("Execution log")
     number = address.number("page")
-    page = workbench.runs.executions(number, EXECUTIONS)
+    page = workbench.store.executions.page(number, EXECUTIONS)
     pages = max(1, -(-page.total // EXECUTIONS))
     if not page.total:
         st.caption("No audit has ended yet. Each leaves a line here that stays when the audit is removed.")
@@ -352,10 +349,10 @@ def execution_row(each: Execution) -> Row:
     case: Cell = {"text": each.case_id, "href": address.link("review", case=each.case_id), "open": each.case_id}
     return row(
         {**case, "below": [f"run {each.run_id}"]},
-        each.at[:16].replace("T", " "),
+        moment(each.at),
         why,
         each.iterations,
-        "unscored" if each.final_quality is None else f"{each.final_quality:.2f}",
+        score_text(each.final_quality),
         improvement,
         {"text": ", ".join(dict.fromkeys(each.models.values())), "below": [f"version {each.app}"]},
         open=each.case_id,

@@ -9,14 +9,18 @@ import streamlit as st
 
 from masis.schema.wording import counted
 from masis.services import Workbench
-from masis.settings import GROUPS, Loaded, Origin, Row, load, rows, spelled
+from masis.settings import GROUPS, Loaded, Origin, load
+from masis.settings.ranges import spelled
+from masis.settings.reference import Row, rows
 from masis.ui.admin.health_reports import REPORTS
 from masis.ui.admin.verifier_panel import show_verifier
 from masis.ui.queue.overview import state_counts
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
-from masis.ui.shell.wording import Word, escaped
 from masis.version import APP, RUBRIC
+from masis.views.markdown import escaped
+from masis.views.numbers import file_size
+from masis.views.words import Word
 
 ORIGIN: dict[str, Word] = {
     "default": Word("default", "calm", "Not set anywhere else"),
@@ -69,7 +73,7 @@ def settings_frame(loaded: Loaded) -> pd.DataFrame:
     for group in GROUPS:
         cells.append([f"**{group.title}**", "", f"*{escaped(group.meaning)}*", ""])
         cells += [
-            [f"`{row.name}`", _value(row), escaped(row.doc.meaning), _origin(row.origin)] for row in rows(loaded, group)
+            [f"`{row.name}`", _value(row), escaped(row.meaning), _origin(row.origin)] for row in rows(loaded, group)
         ]
     return pd.DataFrame(cells, columns=["Setting", "Value", "Meaning", "Set by"])
 
@@ -83,7 +87,7 @@ def _value(row: Row) -> str:
 
 def _origin(origin: Origin) -> str:
     word = ORIGIN[origin.kind].text
-    return word if origin.kind == "default" else f":blue-badge[{word}] {escaped(origin.spot or '')}".rstrip()
+    return word if origin.kind == "default" else f":blue-badge[{word}] {escaped(origin.place)}"
 
 
 def _health() -> None:
@@ -107,10 +111,10 @@ def _database(workbench: Workbench) -> None:
     st.caption(f"{_size(workbench.database)} on disk, {counted(sum(states.values()), 'case')}")
     state_counts(states)
     st.caption(f"MASIS Workbench {APP}, rubric {RUBRIC}")
-    st.caption(f"To copy it while it is in use: {command_markdown('masis export --out archive.jsonl')}")
+    st.caption(f"To copy it while it is in use: {command_markdown('masis backup FILE')}")
 
 
 def _size(database: Path) -> str:
     """Return the size of the database file with the one SQLite writes beside it while it is in use."""
     files = (database.with_name(database.name + suffix) for suffix in ("", "-wal"))
-    return f"{sum(file.stat().st_size for file in files if file.exists()) / 1e6:,.1f} MB"
+    return file_size(sum(file.stat().st_size for file in files if file.exists()))

@@ -11,13 +11,36 @@ from masis.api.roles import addresses, offered_models, resolve_model
 from masis.errors import MasisError, MissingModel
 from masis.integrations.local import PREFIX, local_names, model_files, scoring
 from masis.services import Workbench
+from masis.services.background import BackgroundTask, BackgroundTasks
 from masis.settings import OFFLINE, Settings, load
-from masis.ui.admin.model_downloads import DOWNLOADS
+from masis.ui.live import show_live
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor
 
 LONGEST_NAME = 300
 OTHER = "Another model"
+
+
+class ModelDownload(BackgroundTask):
+    """The download of a verifier model, named by what stands behind ``local:``; what has arrived stays on a stop."""
+
+    endpoint: str | None = None
+    """The address of another hub than the usual one."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name, self.step = name, model_files.Step("", 0, 0)
+
+    def work(self) -> None:
+        """Download what is not here yet."""
+        model_files.download(self.name, self._show, endpoint=self.endpoint, cancelled=lambda: self.stopping)
+
+    def _show(self, step: model_files.Step) -> None:
+        self.step = step
+
+
+DOWNLOADS: BackgroundTasks[ModelDownload] = BackgroundTasks()
+"""The downloads of this process, by name."""
 
 
 class Look(NamedTuple):
@@ -132,23 +155,24 @@ def _use(workbench: Workbench, verifier: str) -> None:
 
 def _start(workbench: Workbench, name: str) -> None:
     workbench.access.require(actor(), "configure")
-    DOWNLOADS.start(name)
+    DOWNLOADS.start(name, lambda: ModelDownload(name))
 
 
 def _stop(workbench: Workbench, name: str) -> None:
     workbench.access.require(actor(), "configure")
-    DOWNLOADS.stop(name)
+    if (download := DOWNLOADS.get(name)) is not None:
+        download.stop()
 
 
 def _download(workbench: Workbench, name: str) -> None:
     """Draw what to do about a model that is not here: download it, how far that has come, why it failed."""
-    state = DOWNLOADS.state(name)
-    if state is not None and not state.finished:
-        _progress(workbench, name)
+    download = DOWNLOADS.get(name)
+    if download is not None and not download.over:
+        show_live(_draw_progress, workbench, name)
         return
-    if state is not None and state.error:
+    if download is not None and download.failed:
         st.warning("The download did not succeed.", icon=":material/cloud_off:")
-        st.text(state.error)
+        st.text(download.failed)
     st.caption(
         "This model is not on this machine yet. It is downloaded once into the cache of the Hugging Face hub; its "
         "licence is shown then. No code of its repository is run."
@@ -163,13 +187,14 @@ def _download(workbench: Workbench, name: str) -> None:
     )
 
 
-@st.fragment(run_every=1.0)
-def _progress(workbench: Workbench, name: str) -> None:
-    """Draw how far a download has come; redraws the whole page once it is over."""
-    state = DOWNLOADS.state(name)
-    if state is None or state.finished:
-        st.rerun()
-    share = state.done / state.total if state.total else 0.0
-    text = f"{state.done / 1e6:,.0f} of {state.total / 1e6:,.0f} MB: {state.file}" if state.total else "Asking the hub"
+def _draw_progress(workbench: Workbench, name: str) -> bool:
+    """Draw how far a download has come; returns whether it is under way."""
+    download = DOWNLOADS.get(name)
+    if download is None or download.over:
+        return False
+    step = download.step
+    share = step.done / step.total if step.total else 0.0
+    text = f"{step.done / 1e6:,.0f} of {step.total / 1e6:,.0f} MB: {step.file}" if step.total else "Asking the hub"
     st.progress(min(1.0, share), text=text)
     st.button("Stop the download", key="verifier-stop", on_click=_stop, args=(workbench, name), **needs("configure"))
+    return True

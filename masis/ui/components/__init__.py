@@ -15,6 +15,18 @@ import streamlit as st
 from masis.ui.shell.streamlit_internals import script as streamlit_names
 
 HERE = Path(__file__).parent
+ROOT = '<div class="root"></div>'
+"""What a component draws in."""
+
+
+def sources(name: str, *parts: str) -> tuple[str, str]:
+    """The styles and the script of a component, joined: what it shares with others, its ``parts``, its own."""
+
+    def source(file: str) -> str:
+        return (HERE / file).read_text(encoding="utf-8")
+
+    styles = [source(f"{each}.css") for each in ("base", *parts, name) if (HERE / f"{each}.css").exists()]
+    return "\n".join(styles), "\n".join((streamlit_names(), *(source(f"{each}.js") for each in ("base", *parts, name))))
 
 
 def registered(name: str, *parts: str) -> Callable[..., Any]:
@@ -22,16 +34,8 @@ def registered(name: str, *parts: str) -> Callable[..., Any]:
 
     ``parts`` are further scripts that it needs, each with its styles where it has any.
     """
-
-    def source(file: str) -> str:
-        return (HERE / file).read_text(encoding="utf-8")
-
-    return st.components.v2.component(
-        f"masis_{name}",
-        html='<div class="root"></div>',
-        css="\n".join(source(f"{each}.css") for each in ("base", *parts, name) if (HERE / f"{each}.css").exists()),
-        js="\n".join((streamlit_names(), *(source(f"{script}.js") for script in ("base", *parts, name)))),
-    )
+    css, js = sources(name, *parts)
+    return st.components.v2.component(f"masis_{name}", html=ROOT, css=css, js=js)
 
 
 def nothing() -> None:

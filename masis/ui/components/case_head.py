@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypedDict
 
 from masis.ui.components import registered
-from masis.ui.shell.wording import LabelData
+from masis.views.words import LabelData
 
 _HEAD = registered("case_head")
 

@@ -13,9 +13,6 @@ from typing import Any
 import altair as alt
 import streamlit as st
 
-ROWS = alt.NamedData("rows")
-"""What a chart is built on; the rows come in when it is drawn."""
-
 Build = Callable[..., alt.TopLevelMixin]
 Rows = Sequence[Mapping[str, Any]]
 
@@ -50,8 +47,3 @@ def draw_chart(
     """
     specification = {**_specification(build, *arguments), "datasets": {"rows": list(rows), **more}}
     st.vega_lite_chart(specification, key=key, on_select=on_select or "ignore", alt=description, width="stretch")
-
-
-def share_axis() -> alt.Y:
-    """Return the y axis of scores and shares, 0 to 1."""
-    return alt.Y("value:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format=".1f", tickCount=5))

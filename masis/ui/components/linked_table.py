@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, TypedDict
 
 from masis.ui.components import nothing, registered
-from masis.ui.shell.wording import LabelData
+from masis.views.words import LabelData
 
 _TABLE = registered("linked_table")
 

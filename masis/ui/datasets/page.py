@@ -17,7 +17,9 @@ from masis.ui.shell.downloads import prepared_download
 from masis.ui.shell.inputs import show_value
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
-from masis.ui.shell.wording import MACHINE_HIDDEN, STATE, escaped
+from masis.views.markdown import escaped
+from masis.views.numbers import moment
+from masis.views.words import MACHINE_HIDDEN, STATE
 
 NO_OTHER = ""
 """No version is compared: none has this name."""
@@ -44,7 +46,7 @@ def show_datasets(workbench: Workbench) -> None:
     )
     if name := st.session_state.pop(_FROZEN, None):
         st.success(f"{escaped(name)} is frozen.", icon=":material/check_circle:")
-    versions = workbench.datasets.list_all()
+    versions = workbench.store.datasets.list_all()
     if versions:
         _list(versions)
     else:
@@ -78,7 +80,7 @@ def version_row(each: DatasetVersion, *, marked: bool = False) -> Row:
         form,
         each.rows,
         each.cases,
-        each.at[:16].replace("T", " "),
+        moment(each.at),
         each.by,
         open=each.name,
         marked=marked,
@@ -105,7 +107,7 @@ def _opened(workbench: Workbench, name: str, versions: tuple[DatasetVersion, ...
     if version.description:
         st.text(version.description)
     st.caption(figures(version))
-    lost = workbench.datasets.lost(name)
+    lost = workbench.store.datasets.lost(name)
     who = actor()
     with st.container(horizontal=True, vertical_alignment="center", key="dataset-actions"):
         if any(lost):

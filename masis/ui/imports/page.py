@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import uuid4
 
 import streamlit as st
 
@@ -29,7 +30,8 @@ from masis.ui.imports.form import (
     take_text,
     take_upload,
 )
-from masis.ui.imports.under_way import FileImport, Source, imports
+from masis.ui.imports.import_jobs import FileImport, Source, imports
+from masis.ui.live import show_live
 from masis.ui.new_audit.form import understood_case
 from masis.ui.queue.overview import show_unaudited
 from masis.ui.shell import address
@@ -42,7 +44,6 @@ PROBLEMS_SHOWN = 50
 SOON_S = 0.4
 """So long the click waits for the import: most are done by then, and nothing has to be drawn in between."""
 
-LOOK_EVERY_S = 0.5
 UPLOADS = ["jsonl", "ndjson", "json", "csv", "tsv", "txt", "parquet", "gz", "zip"]
 _UNDERSTOOD = registered("understood")
 _STYLE = """<style>
@@ -327,12 +328,12 @@ def _start() -> None:
         if reading.format == COLUMNS:
             remember(reading.key, format=COLUMNS, columns=reading.choice.model_dump(mode="json"))
         source = Source(chosen.token, chosen.path, chosen.name, reading.profile, form.strict)
-        token = imports().start(workbench, actor(), source)
+        token = uuid4().hex
+        begun = imports().start(token, lambda: FileImport(workbench, actor(), source))
     except MasisError as error:
         form.refused = str(error)
         return
-    if (begun := imports().get(token)) is not None:
-        begun.wait(SOON_S)
+    begun.wait(SOON_S)
     address.put("import", token)
 
 
@@ -351,15 +352,14 @@ def _show_import(workbench: Workbench, token: str) -> None:
         if found.over:
             _ended(workbench, found)
         else:
-            _progress(token)
+            show_live(_draw_progress, token)
 
 
-@st.fragment(run_every=LOOK_EVERY_S)
-def _progress(token: str) -> None:
-    """Draw how far the import has come; redraws the whole page once it is over."""
+def _draw_progress(token: str) -> bool:
+    """Draw how far the import has come; returns whether it is under way."""
     found = imports().get(token)
     if found is None or found.over:
-        st.rerun()
+        return False
     st.progress(found.share, text=_so_far(found))
     st.caption("You can leave this page: the import goes on.")
     st.button(
@@ -370,6 +370,7 @@ def _progress(token: str) -> None:
         on_click=_stop,
         args=(token,),
     )
+    return True
 
 
 def _so_far(found: FileImport) -> str:

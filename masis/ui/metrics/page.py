@@ -12,34 +12,26 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from masis.services import Workbench
-from masis.services.metrics import SPREADS, MetricsReport
-from masis.services.records import MeasureFilter, Period, Pick, Rates
+from masis.services.records import MeasureFilter, MetricsReport, Period, Pick, Rates
 from masis.settings import ROLES, Role
 from masis.ui.components.charts import draw_chart
 from masis.ui.components.linked_table import column, linked_table
-from masis.ui.metrics.view import (
+from masis.ui.metrics.metrics_table import (
     PERIODS_LISTED,
     RATE_COLUMNS,
-    RATES,
-    course,
-    dollars,
-    duration,
     model_rows,
-    number,
-    period_of,
     period_rows,
     picked_words,
-    rate_chart,
     run_columns,
     run_rows,
-    share_of,
-    spread_chart,
-    spread_view,
 )
 from masis.ui.shell import address
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown, served_database, served_workbench
-from masis.ui.shell.wording import MACHINE_HIDDEN
+from masis.views.charts import rate_chart, spread_chart
+from masis.views.metrics import RATES, SPREADS, period_of, rate_course, share_of, spread_view
+from masis.views.numbers import dollars, duration, number
+from masis.views.words import MACHINE_HIDDEN
 
 PERIODS: tuple[Period, ...] = get_args(Period)
 FILTERS = ("by", "since", "until", "role", "model", "dataset")
@@ -161,7 +153,7 @@ def _over_time(found: MetricsReport) -> None:
     for box, (rate, words) in zip(_boxes(len(RATES)), RATES.items(), strict=True):
         with box:
             st.markdown(f"**{words.title}**: {share_of(found.total, rate).words} in all")
-            rows = course(found, rate)
+            rows = rate_course(found.periods, rate, found.period)
             if len(rows) < 2:
                 st.caption("Known for fewer than two periods: nothing to draw.")
                 continue

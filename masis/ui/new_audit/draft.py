@@ -16,6 +16,7 @@ from masis.ui.new_audit.form import LONGEST
 from masis.ui.shell.inputs import take_typed
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
+from masis.views.numbers import moment
 
 # The example that fills the form of a new audit: short, and wrong in the ways an audit is for.
 
@@ -99,7 +100,7 @@ def current_form(workbench: Workbench) -> AuditForm:
         settings=dict(settings) if isinstance(settings, dict) else {},
         version=str(values.get("version") or ""),
         uploads=held.uploads + 1 if held else 0,
-        restored=draft.saved_at[:16].replace("T", " ") if draft.saved_at and (any(texts.values()) or large) else None,
+        restored=moment(draft.saved_at) if draft.saved_at and (any(texts.values()) or large) else None,
     )
     for name, text in texts.items():
         setattr(form, name, text)

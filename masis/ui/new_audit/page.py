@@ -15,7 +15,7 @@ from masis.services import Workbench
 from masis.services.records import CaseFilter, CasePage
 from masis.settings import ROLES, Settings
 from masis.ui.components import registered
-from masis.ui.jobs.served_jobs import audit_jobs
+from masis.ui.live import served_jobs
 from masis.ui.new_audit.draft import (
     AuditForm,
     current_form,
@@ -39,14 +39,14 @@ from masis.ui.new_audit.form import (
     understood_case,
     where_it_runs,
 )
-from masis.ui.new_audit.watch import show_run
-from masis.ui.review.answer_view import state_label
+from masis.ui.new_audit.live_run import show_run
 from masis.ui.shell import address
 from masis.ui.shell.inputs import take_typed, typing_area
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.streamlit_internals import with_selectors
+from masis.views.words import STATE, label
 
 HITS = 8
 PASTE, STORED = "Paste or upload", "Pick a stored case"
@@ -62,7 +62,7 @@ def show_new_audit(workbench: Workbench) -> None:
     if run_id := address.value("job"):
         show_run(workbench, run_id, address.value("case"))
         return
-    audit_jobs().warm_up()
+    served_jobs().warm_up()
     form = current_form(workbench)
     stored = address.value("case")
     title, fill = st.columns([7, 2], vertical_alignment="bottom")
@@ -256,7 +256,7 @@ def _found(page: CasePage, text: str, case_id: str) -> None:
             else "**The database has no cases yet.** Paste one, or import some."
         )
         return
-    rows = [{"id": row.id, "question": row.query, "state": state_label(row.state)} for row in page.rows]
+    rows = [{"id": row.id, "question": row.query, "state": label(STATE[row.state])} for row in page.rows]
     picked = _PICKER(data={"rows": rows, "chosen": case_id}, key="picker", on_pick_change=_nothing).pick
     if isinstance(picked, str) and picked != case_id:
         address.put("case", picked)
@@ -267,7 +267,7 @@ def _found(page: CasePage, text: str, case_id: str) -> None:
 
 def _chosen(workbench: Workbench, form: AuditForm, case_id: str) -> None:
     try:
-        case = workbench.cases.get(case_id) if case_id else None
+        case = workbench.store.cases.get(case_id) if case_id else None
     except UnknownRecord:
         case = None
     if case is None:
@@ -302,14 +302,14 @@ def _start_stored(case_id: str) -> None:
     form = current_form(workbench)
     form.refused = None
     try:
-        _go(workbench.cases.get(case_id), _complete_settings(workbench, form))
+        _go(workbench.store.cases.get(case_id), _complete_settings(workbench, form))
     except MasisError as error:
         form.refused = InputError(str(error), cure="Nothing was started.")
 
 
 def _go(case: Case, settings: Settings) -> None:
     check_models(settings)
-    run_id = audit_jobs().start(actor(), case.id, settings)
+    run_id = served_jobs().audit(actor(), case.id, settings)
     address.put("job", run_id)
     address.put("case", case.id)
 

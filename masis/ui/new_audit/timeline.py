@@ -10,8 +10,8 @@ from masis.schema.run import Event
 from masis.schema.wording import counted
 from masis.services.records import RunState
 from masis.ui.components import registered
-from masis.ui.review.spending import spent_so_far
-from masis.ui.shell.wording import SCORE, STOPPED, VERDICT, Tone, Word
+from masis.views.spending import spent_so_far
+from masis.views.words import SCORE, STOPPED, VERDICT, Tone, Word
 
 _TIMELINE = registered("timeline")
 

@@ -7,21 +7,21 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from masis.schema.wording import counted_upto
+from masis.schema.wording import counted, shortened
 from masis.services import Workbench
 from masis.services.exports import DECIDED
 from masis.services.records import CaseFilter, CasePage, CaseSummary, Facets, QueueOrder
 from masis.settings import OFFLINE
 from masis.ui.components.linked_table import Cell, Column, Row, column, linked_table, row
 from masis.ui.queue.export import show_export
-from masis.ui.review.answer_view import label, state_label
 from masis.ui.shell import address
 from masis.ui.shell.inputs import show_value
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command
-from masis.ui.shell.wording import FLAG, MACHINE_HIDDEN, REASON, STATE, STATES, TIER, LabelData, escaped
 from masis.ui.team.views import show_views
+from masis.views.markdown import escaped
+from masis.views.words import FLAG, MACHINE_HIDDEN, REASON, STATE, STATES, TIER, LabelData, label
 
 PRODUCT = (
     "MASIS checks the citations and claims of AI answers against their evidence, and a person decides: a fluent answer "
@@ -43,10 +43,7 @@ ORDER_SAYS: dict[QueueOrder, str] = {
     "oldest": "In the order they were imported.",
     "random": "Shuffled. The address stores the draw, so that pages and the next case follow it.",
 }
-
-SORTED_IN_PART = "Only the first {:,} cases found are sorted: narrow the list to sort all that match."
-NOT_CONFIRMED_COUNTED = 1_000
-"""Answers with open claims that are counted for the line above lists."""
+"""What each order says; ``masis/store/audits/queue.py`` sorts."""
 
 
 def show_cases(workbench: Workbench) -> None:
@@ -62,20 +59,19 @@ def show_cases(workbench: Workbench) -> None:
         st.caption(f":material/visibility_off: {MACHINE_HIDDEN} The list neither shows nor goes by it.")
     wanted = address.case_filter()
     page = workbench.cases.find_for(actor(), wanted)
-    show_views(workbench, wanted, page)
+    shown = workbench.cases.blinded(actor(), wanted)  # neither order nor counts say what is hidden
+    show_views(workbench, shown, page.total)
     pages = max(1, -(-page.total // wanted.size))
     if wanted.page > pages:
         address.put("page", str(pages) if pages > 1 else "")
         st.rerun()
-    shown = workbench.cases.blinded(actor(), wanted)  # neither order nor counts say what is hidden
     _narrowed(shown)
     if not page.total:
         st.markdown("**No case matches.** Remove a word from the search, or choose fewer filters.")
         st.button("Clear search and filters", on_click=_clear)
         return
     with st.container(horizontal=True, vertical_alignment="center", key="list-head"):
-        says = ORDER_SAYS[shown.order] if page.sorted_all else SORTED_IN_PART.format(page.total)
-        st.caption(f"**{_counted(page, wanted.page, wanted.size)}**  ·  {says}")
+        st.caption(f"**{_counted(page, wanted.page, wanted.size)}**  ·  {ORDER_SAYS[shown.order]}")
         if not blind or (wanted.states and set(wanted.states) <= set(DECIDED)):
             show_export(workbench, wanted, page)
         else:
@@ -83,7 +79,7 @@ def show_cases(workbench: Workbench) -> None:
     if not blind:
         show_not_confirmed(workbench)
     way = address.list_parameters()  # once: reading the address for each row took a quarter of the page's time
-    mine = workbench.team.assigned_to(actor(), (summary.id for summary in page.rows))
+    mine = workbench.store.team.assigned_among(actor().name, (summary.id for summary in page.rows))
     rows = [case_row(summary, way, mine=summary.id in mine) for summary in page.rows]
     opened = linked_table(CASES, rows, description="Cases", key="case-list")
     if opened:
@@ -96,11 +92,11 @@ def not_confirmed(workbench: Workbench) -> str:
     if workbench.settings.verifier != OFFLINE:
         return ""
     open_ones = CaseFilter(states=("needs_review",), reasons=("unconfirmed_claim",), size=1)
-    count = workbench.cases.count_upto(open_ones, NOT_CONFIRMED_COUNTED)
-    if not count.total:
+    count = workbench.cases.count(open_ones)
+    if not count:
         return ""
     return (
-        f"{counted_upto(count.total, count.more, 'answer has', 'answers have')} claims that the offline checks "
+        f"{counted(count, 'answer has', 'answers have')} claims that the offline checks "
         "could not confirm. A verifier model, on this machine or by an API, would decide these."
     )
 
@@ -133,7 +129,9 @@ def _controls(workbench: Workbench, facets: Facets, *, blind: bool) -> None:
         hidden = sum(bool(address.value(name)) for name in _MORE if not (blind and name in _MACHINES))
         title = f"Filters ({hidden})" if hidden else "Filters"
         with st.popover(title, icon=":material/filter_list:", width="stretch"):
-            _more_filters(facets, workbench.team.assigned(), workbench.team.tags(), blind=blind)
+            _more_filters(
+                facets, workbench.store.team.counted("assigned"), workbench.store.team.counted("tagged"), blind=blind
+            )
     states = [state for state in STATES if facets.states.get(state)]
     tiers = [tier for tier in TIER if facets.tiers.get(tier)]
     flags = [flag for flag in FLAG if facets.flags.get(flag)]
@@ -234,7 +232,7 @@ def _narrowed(wanted: CaseFilter) -> None:
     with st.container(horizontal=True, gap="small"):
         for place, chip in enumerate(chips[:12]):
             st.button(
-                escaped(chip.text if len(chip.text) <= 60 else f"{chip.text[:59]}…"),
+                escaped(shortened(chip.text, 60)),
                 key=f"chip-{place}-{chip.name}-{chip.word}",
                 icon=":material/close:",
                 help="Remove this filter",
@@ -346,7 +344,7 @@ def link_row(
     quality: Cell = {"score": summary.quality, "below": [_original(summary)]}
     if brief:
         return row(question, why, issues, quality, open=summary.id)
-    state: Cell = {"pills": [state_label(summary.state)], "below": [summary.reviewer or ""]}
+    state: Cell = {"pills": [label(STATE[summary.state])], "below": [summary.reviewer or ""]}
     return row(question, state, why, issues, quality, {"score": summary.confidence}, open=summary.id)
 
 
@@ -360,7 +358,7 @@ def _original(summary: CaseSummary) -> str:
 def _counted(page: CasePage, number: int, size: int) -> str:
     first = (number - 1) * size + 1
     shown = f"{first:,} to {first + len(page.rows) - 1:,} of " if page.total > len(page.rows) else ""
-    return shown + counted_upto(page.total, page.more, "case")
+    return shown + counted(page.total, "case")
 
 
 def _search() -> None:

@@ -30,7 +30,7 @@ def show_export(workbench: Workbench, wanted: CaseFilter, page: CasePage) -> Non
         if not workbench.access.allows(who, "export"):
             st.caption("Exports take the role lead.")
             return
-        if page.more or page.total > MOST_CASES:
+        if page.total > MOST_CASES:
             st.caption(f"Too many cases for a page: {command_markdown('masis export --format FORMAT --out FILE')}")
             return
         form = st.selectbox("Format", list(FORMATS), key="export-format", persist_state="session")

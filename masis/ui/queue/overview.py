@@ -6,24 +6,26 @@ import contextlib
 
 import streamlit as st
 
-from masis.api.roles import estimate, uses_models
+from masis.api.roles import estimate, unpriced_models, uses_models
 from masis.errors import MasisError, UnknownRecord
 from masis.llm.estimates import Estimate
-from masis.llm.prices import dollars
+from masis.schema.team import QueuePolicy
 from masis.schema.wording import counted
 from masis.services import Workbench, demo_cases
+from masis.services.jobs import UNAUDITED, Batch
 from masis.services.records import CaseFilter, CaseSummary, DecisionFilter, Facets
 from masis.ui.components.linked_table import linked_table
-from masis.ui.jobs.audit_jobs import UNAUDITED, Batch
-from masis.ui.jobs.served_jobs import audit_jobs
+from masis.ui.live import served_jobs, show_live
 from masis.ui.new_audit.form import where_it_runs
 from masis.ui.queue.case_list import CASES_IN_BRIEF, PRODUCT, case_row, show_not_confirmed, show_nothing_yet
-from masis.ui.review.decisions import around
-from masis.ui.review.entries import decision_log, entry_row
+from masis.ui.review.decisions import entry_context
+from masis.ui.review.log_view import decision_log, entry_row
 from masis.ui.shell import address
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import acting, actor
-from masis.ui.shell.wording import MACHINE_HIDDEN, STATE, STATES, TONE_COLOUR
+from masis.views.markdown import coloured
+from masis.views.numbers import dollars
+from masis.views.words import MACHINE_HIDDEN, STATE, STATES
 
 WAITING_SHOWN = 6
 DECISIONS_SHOWN = 5
@@ -85,7 +87,7 @@ def state_counts(states: dict[str, int]) -> None:
                 word = STATE[state]
                 st.page_link(
                     "pages/queue.py",
-                    label=f"**{count:,}** :{TONE_COLOUR[word.tone]}[{word.text}]",
+                    label=f"**{count:,}** {coloured(word)}",
                     query_params={"state": state},
                     help=word.meaning,
                 )
@@ -112,7 +114,7 @@ def _waiting(workbench: Workbench, facets: Facets) -> None:
         show_not_confirmed(workbench)
     page = workbench.cases.find_for(actor(), CaseFilter(states=("needs_review",), size=WAITING_SHOWN))
     _assigned(workbench)
-    mine = workbench.team.assigned_to(actor(), (summary.id for summary in page.rows))
+    mine = workbench.store.team.assigned_among(actor().name, (summary.id for summary in page.rows))
     rows = [case_row(summary, WAITING, brief=True, mine=summary.id in mine) for summary in page.rows]
     if opened := linked_table(CASES_IN_BRIEF, rows, description="Cases that need review", key="waiting"):
         st.switch_page("pages/review.py", query_params={**WAITING, "case": opened})
@@ -129,7 +131,7 @@ def _waiting(workbench: Workbench, facets: Facets) -> None:
 def _assigned(workbench: Workbench) -> None:
     """Draw how many of the cases that need review are assigned to whoever looks, with the way to them."""
     name = actor().name
-    if name not in workbench.team.assigned():
+    if name not in workbench.store.team.counted("assigned"):
         return
     wanted = CaseFilter(states=("needs_review",), assignees=(name,))
     count = workbench.cases.count(workbench.cases.blinded(actor(), wanted))
@@ -180,10 +182,10 @@ def _first_case_ids() -> tuple[str, ...]:
 
 def show_unaudited(workbench: Workbench, facets: Facets) -> None:
     """Draw how many cases have not been audited, what that would cost, and the button that audits them all."""
-    batch = audit_jobs().batch()
+    batch = served_jobs().batch()
     unaudited = sum(facets.states.get(state, 0) for state in UNAUDITED)
     if batch is not None and batch.under_way:
-        _batch_under_way()
+        show_live(_draw_batch)
         return
     if not unaudited:
         return
@@ -196,13 +198,37 @@ def show_unaudited(workbench: Workbench, facets: Facets) -> None:
             st.caption(time)
         if batch is not None:
             st.caption(_ended(batch))
+        if can_be_limited(workbench):
+            st.number_input(
+                "Limit in US dollars (optional)",
+                min_value=0.01,
+                value=None,
+                key=LIMIT,
+                width=260,
+                help="No audit begins that could cost more than this in all; the cases left stay as they are.",
+            )
         st.button(
             "Audit this case" if unaudited == 1 else f"Audit all {unaudited:,} cases",
             icon=":material/fact_check:",
-            on_click=acting(audit_jobs().audit_all_new),
+            on_click=_audit_all,
             key="audit-all",
             **needs("audit"),
         )
+
+
+LIMIT = "audit-all-limit"
+
+
+def _audit_all() -> None:
+    served_jobs().audit_all_new(actor(), st.session_state.get(LIMIT))
+
+
+def can_be_limited(workbench: Workbench) -> bool:
+    """Return whether audits cost something and the price of every model is known."""
+    try:
+        return uses_models(workbench.settings) and not unpriced_models(workbench.settings)
+    except MasisError:
+        return False
 
 
 def batch_costs(workbench: Workbench, unaudited: int) -> str:
@@ -214,7 +240,7 @@ def batch_costs(workbench: Workbench, unaudited: int) -> str:
         ids = workbench.cases.find(CaseFilter(states=UNAUDITED, order="oldest", size=SAMPLED)).rows
         whole = Estimate()
         for row in ids:
-            whole = whole.plus(estimate(workbench.cases.get(row.id), workbench.settings))
+            whole = whole.plus(estimate(workbench.store.cases.get(row.id), workbench.settings))
     except MasisError as error:
         return f"A model in the settings can't be used. {error}"
     scale = unaudited / max(1, len(ids))
@@ -224,7 +250,7 @@ def batch_costs(workbench: Workbench, unaudited: int) -> str:
 
 def batch_time(workbench: Workbench, unaudited: int) -> str:
     """Say how long the unaudited cases take at the pace of earlier audits; "" where there was none."""
-    if (found := workbench.metrics.pace(workbench.settings)) is None:
+    if (found := workbench.metrics.pace(workbench.settings.models())) is None:
         return ""
     mean_ms, audits = found
     seconds = unaudited * mean_ms / 1000
@@ -235,12 +261,11 @@ def batch_time(workbench: Workbench, unaudited: int) -> str:
     return f"About {about} at the pace of the last {counted(audits, 'audit')} with these models."
 
 
-@st.fragment(run_every=1.0)
-def _batch_under_way() -> None:
-    """Draw how far "audit everything" has come; redraws the whole page once it is over."""
-    batch = audit_jobs().batch()
+def _draw_batch() -> bool:
+    """Draw how far "audit everything" has come; returns whether it is under way."""
+    batch = served_jobs().batch()
     if batch is None or not batch.under_way:
-        st.rerun()
+        return False
     with st.container(border=True):
         st.markdown("**Stopping after the audits under way**" if batch.stopping else "**Auditing**")
         st.progress(min(1.0, batch.done / max(1, batch.total)), text=f"{batch.done:,} of {batch.total:,}")
@@ -249,13 +274,16 @@ def _batch_under_way() -> None:
         st.button(
             "Stop auditing",
             key="stop-batch",
-            on_click=acting(audit_jobs().cancel_batch),
+            on_click=acting(served_jobs().cancel_batch),
             **needs("audit", disabled=batch.stopping),
         )
+    return True
 
 
 def _ended(batch: Batch) -> str:
     ended = f"In the last batch, {counted(batch.done, 'case was', 'cases were')} audited."
+    if batch.limit_reached:
+        ended += " It ended there since one more audit could pass the limit on cost."
     return f"{ended} {_failures(batch)}" if batch.failed else ended
 
 
@@ -271,14 +299,14 @@ def _recent(workbench: Workbench) -> None:
             size=DECISIONS_SHOWN,
             newest_first=True,
             blind_to=actor().name,
-            machine_shown=workbench.team.policy().machine,
+            machine_shown=workbench.store.team.in_force(QueuePolicy).machine,
         ),
         upto=DECISIONS_SHOWN,
     )
     if not page.rows:
         st.caption("No person has decided anything yet. Decisions are listed here, and in the log with their reasons.")
         return
-    rows = [entry_row(entry, around(workbench, entry)) for entry in page.rows]
+    rows = [entry_row(entry, entry_context(workbench, entry)) for entry in page.rows]
     clicked = decision_log({"brief": True, "rows": rows}, key="recent")
     if clicked.case:
         st.switch_page("pages/review.py", query_params={"case": clicked.case})

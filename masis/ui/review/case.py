@@ -9,40 +9,43 @@ from streamlit.delta_generator import DeltaGenerator
 
 from masis.errors import UnknownRecord
 from masis.schema.run import Run
-from masis.schema.wording import counted, counted_upto
+from masis.schema.wording import counted
 from masis.services import CaseView, Workbench
 from masis.services.cases import shown_flags
-from masis.services.records import MOST_COUNTED, CaseFilter, RunSummary
+from masis.services.records import CaseFilter, RunSummary
+from masis.services.reports import case_report
 from masis.ui.components import HERE, nothing, registered
 from masis.ui.components.case_head import CaseHead, case_head
 from masis.ui.components.charts import draw_chart
-from masis.ui.jobs.served_jobs import audit_jobs
+from masis.ui.live import served_jobs, show_live
 from masis.ui.new_audit.form import unusable_model
-from masis.ui.review import scores
-from masis.ui.review.answer_view import (
-    EVIDENCE_SHOWN,
-    AnswerViewData,
-    answer_view,
-    for_browser,
-    label,
-    state_label,
-    unaudited_answer_view,
-)
 from masis.ui.review.decision import MACHINE_SHOWN, decision_panel
-from masis.ui.review.issue_history import FollowTable, follow_frame, follow_table
 from masis.ui.review.missing_evidence import missing_evidence, show_versions
 from masis.ui.review.redaction import redact_case_form, show_redacted
-from masis.ui.review.report import report_button
-from masis.ui.review.story import asks_for_a_person, may_revise_anyway, moment, not_confirmed, run_name, story
+from masis.ui.review.run_list import run_name
 from masis.ui.shell import address, keys
 from masis.ui.shell.frame import tab_title
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import acting, actor, reviewer
 from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.streamlit_internals import with_selectors
-from masis.ui.shell.wording import FLAG, escaped
 from masis.ui.team.case_work import show_case_work, show_own_assignment
 from masis.ui.team.taking import ask_name, give_back_button, take
+from masis.views import scores
+from masis.views.answer import (
+    EVIDENCE_SHOWN,
+    AnswerViewData,
+    answer_view,
+    for_browser,
+    unaudited_answer_view,
+)
+from masis.views.charts import course, course_chart
+from masis.views.issue_history import IssueHistory, issue_history
+from masis.views.markdown import escaped
+from masis.views.numbers import day, moment
+from masis.views.report import report_name
+from masis.views.story import asks_for_a_person, may_revise_anyway, not_confirmed, story
+from masis.views.words import FLAG, STATE, label
 
 _ANSWER_VIEW = registered("answer_view")
 _LAYOUT = f"<style>{with_selectors((HERE / 'review.css').read_text(encoding='utf-8'))}</style>"
@@ -64,7 +67,7 @@ def show_case(workbench: Workbench, case_id: str) -> None:
     st.html(_LAYOUT)
     run, wanted = _chosen_run(workbench, view)
     index = _shown_iteration(run)
-    busy = audit_jobs().under_way(case_id) or any(each.state == "running" for each in view.runs)
+    busy = served_jobs().auditing(case_id) or any(each.state == "running" for each in view.runs)
     more = _bar(workbench, view, run, busy=busy)
     with st.container():
         show_redacted()
@@ -91,11 +94,11 @@ def show_case(workbench: Workbench, case_id: str) -> None:
         if wanted and (run is None or run.id != wanted):
             _other_run(view, wanted)
         _unknown_iteration(run)
-        if why := audit_jobs().failure(case_id):
+        if why := served_jobs().failure("audit", case_id):
             st.error("The last audit failed.", icon=":material/error:")
             st.text(why)
         if busy:
-            _progress(case_id)
+            show_live(_draw_progress, case_id)
         against = _view_bar(run, index) if run and audited else None
     with st.container(key="review"):
         reading, deciding, after = st.columns(3)
@@ -129,11 +132,11 @@ def show_no_case(workbench: Workbench) -> None:
         "Here you review one answer: every citation and claim is marked, the evidence is beside it, "
         "and your decision is recorded with its reasons."
     )
-    found = workbench.cases.find(workbench.team.open_to(actor(), CaseFilter(size=1)), upto=MOST_COUNTED)
+    found = workbench.cases.find(workbench.team.open_to(actor(), CaseFilter(size=1)))
     first = next(iter(found.rows), None)
     with st.container(horizontal=True):
         if first and st.button(
-            f"Open the first of {counted_upto(found.total, found.more, 'case')} that wait"
+            f"Open the first of {counted(found.total, 'case')} that wait"
             if found.total > 1
             else "Open the one that waits",
             type="primary",
@@ -193,13 +196,33 @@ def _other_run(view: CaseView, wanted: str) -> None:
             )
 
 
+def _report_button(view: CaseView, run: Run | None) -> None:
+    """Draw a download of the report of a case; of its newest finished run unless another one is given."""
+    head = served_workbench().store.decisions.head
+
+    def report() -> bytes:
+        return case_report(view, head(), run).encode()
+
+    st.download_button(
+        "Report",
+        report,
+        file_name=report_name(view.case.id),
+        mime="text/html",
+        icon=":material/print:",
+        on_click="ignore",
+        key="report",
+        help="The audit of this case as one self-contained page of HTML, to print, archive or share.",
+    )
+
+
 def removed_words(run: RunSummary) -> str:
     """That retention has removed an audit, and when."""
-    return f"The audit of {moment(run.started_at)} was removed on {(run.removed_at or '')[:10]} by retention."
+    on = f" on {day(run.removed_at)}" if run.removed_at else ""
+    return f"The audit of {moment(run.started_at)} was removed{on} by retention."
 
 
 def _resume(run_id: str) -> None:
-    audit_jobs().resume(actor(), run_id)
+    served_jobs().resume_audit(actor(), run_id)
 
 
 def _bar(workbench: Workbench, view: CaseView, run: Run | None, *, busy: bool) -> DeltaGenerator:
@@ -212,7 +235,7 @@ def _bar(workbench: Workbench, view: CaseView, run: Run | None, *, busy: bool) -
         finished = [each for each in view.runs if each.readable]
         if run and len(finished) > 1:
             _run_choice(finished, run, case_id)
-        report_button(view, run)
+        _report_button(view, run)
         st.button(
             "Audit again" if view.runs else "Audit now",
             icon=":material/fact_check:",
@@ -270,7 +293,7 @@ def _audit(case_id: str, *, revise: bool = False) -> None:
     settings = served_workbench().settings
     if revise:
         settings = settings.model_copy(update={"min_iterations": 2, "max_iterations": max(2, settings.max_iterations)})
-    audit_jobs().start(actor(), case_id, settings)
+    served_jobs().audit(actor(), case_id, settings)
     for name in ("run", "iteration", "against"):
         address.put(name, "")
 
@@ -351,7 +374,7 @@ def _head(view: CaseView, run: Run | None, index: int, *, running: bool) -> None
     facts += [case.id, counted(len(case.evidence), "chunk of evidence", "chunks of evidence")]
     data: CaseHead = {
         "question": case.query,
-        "state": state_label("running" if running else view.state),
+        "state": label(STATE["running" if running else view.state]),
         "flags": flags,
         "facts": facts,
         "reasons": asks_for_a_person(run) if run else [],
@@ -415,7 +438,7 @@ def _answer_view(view: CaseView, run: Run | None, index: int, against: int | Non
 def _outcome(run: Run, index: int, case_id: str, *, busy: bool) -> None:
     """Draw how the iterations went: why the loop stopped, the issues followed, the scores and where they come from."""
     with st.container(key="story", gap="xsmall"):
-        for title, lines, tone in story(run, index)["rows"]:
+        for title, lines, tone in story(run, index):
             name, text = st.columns([1, 6])
             name.caption(title)
             text.text("\n".join(f"⚠ {line}" if tone == "warning" else line for line in lines))
@@ -434,42 +457,41 @@ def _outcome(run: Run, index: int, case_id: str, *, busy: bool) -> None:
             st.text(missing)
     if len(run.iterations) > 1:
         st.header("Issues across iterations")
-        _issues_followed(follow_table(run, index))
+        _issues_followed(issue_history(run, index))
     st.header("Scores")
     if len(run.iterations) > 1:
         draw_chart(
-            scores.course_chart,
-            rows=scores.course(run),
+            course_chart,
+            rows=course(run),
             shown=[{"iteration": run.iterations[index].iteration_number}],
             description="Scores by iteration, as in the table below",
         )
-    table = scores.score_table(run, index)
-    st.table(scores.score_frame(table), border="horizontal", alt="Scores by iteration")
-    title = f"How the scores of iteration {table['shown']} came about"
+    st.table(scores.score_frame(run), border="horizontal", alt="Scores by iteration")
+    title = f"How the scores of iteration {index + 1} came about"
     origins = st.expander(title, key="score-origins", on_change="rerun")
     if origins.open:  # drawn only where it is looked at: most people never open it
         with origins:
-            st.table(scores.origin_frame(table), border="horizontal", alt="How the scores came about")
-            if len(measured := scores.measured_frame(table)):
+            found = scores.origins(run, index)
+            st.table(scores.origin_frame(found), border="horizontal", alt="How the scores came about")
+            if len(measured := scores.measured_frame(found)):
                 st.table(measured, border="horizontal", alt="What the scores were measured by")
 
 
-def _issues_followed(table: FollowTable) -> None:
-    if not table["rows"]:
+def _issues_followed(found: IssueHistory) -> None:
+    if found.table.empty:
         st.caption("No iteration has an issue.")
         return
-    st.table(follow_frame(table), border="horizontal", alt="Issues across iterations")
-    if table["left_out"]:
-        st.caption(f"and {counted(table['left_out'], 'more issue')}")
+    st.table(found.table, border="horizontal", alt="Issues across iterations")
+    if found.left_out:
+        st.caption(f"and {counted(found.left_out, 'more issue')}")
 
 
-@st.fragment(run_every=1.0)
-def _progress(case_id: str) -> None:
-    """Draw what the running audit has done so far; redraws the whole page once it is over."""
-    workbench, jobs = served_workbench(), audit_jobs()
+def _draw_progress(case_id: str) -> bool:
+    """Draw what the running audit has done so far; returns whether it is under way."""
+    workbench, jobs = served_workbench(), served_jobs()
     running: RunSummary | None = next((run for run in workbench.runs.for_case(case_id) if run.state == "running"), None)
-    if running is None and not jobs.under_way(case_id):
-        st.rerun()
+    if running is None and not jobs.auditing(case_id):
+        return False
     with st.container(border=True):
         st.markdown("**Auditing.** The result appears here when it is ready; you can leave this page meanwhile.")
         for event in workbench.runs.events(running.id)[-6:] if running else ():
@@ -477,4 +499,5 @@ def _progress(case_id: str) -> None:
         with st.container(horizontal=True):
             if running and st.button("Watch the audit", icon=":material/timeline:"):
                 st.switch_page("pages/new.py", query_params={"job": running.id})
-            st.button("Stop after this step", on_click=acting(jobs.cancel, case_id), **needs("audit"))
+            st.button("Stop after this step", on_click=acting(jobs.cancel, "audit", case_id), **needs("audit"))
+    return True

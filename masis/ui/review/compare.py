@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 
 from masis.errors import UnknownRecord
-from masis.schema.wording import counted
+from masis.schema.run import Run
+from masis.schema.wording import counted, shortened
 from masis.services import Workbench
 from masis.services.records import CaseSummary, RunSummary
 from masis.ui.components import registered
 from masis.ui.components.case_head import case_head
 from masis.ui.components.linked_table import linked_table
 from masis.ui.queue.case_list import CASES, link_row
-from masis.ui.review.answer_view import state_label
-from masis.ui.review.comparison import RUN_COLUMNS, Comparison, Of, ScoreRow, compare, run_name, run_row
-from masis.ui.review.scores import SMALLEST_DELTA
+from masis.ui.review.run_list import RUN_COLUMNS, run_name, run_row
 from masis.ui.shell import address
 from masis.ui.shell.frame import tab_title
 from masis.ui.shell.reviewer import actor
-from masis.ui.shell.wording import FLAG, TONE_COLOUR, LabelData, escaped, label
+from masis.views.comparison import SIDE, Of, differing, issues_by_side, score_frame
+from masis.views.diff import word_changes
+from masis.views.markdown import badge
+from masis.views.words import FLAG, STATE, LabelData, label, rule_word
 
 OF: dict[Of, str] = {"first": "In the original answer", "chosen": "In the answer each run chose"}
 
@@ -82,7 +83,7 @@ def _head(summary: CaseSummary, runs: int) -> None:
     case_head(
         {
             "question": summary.query,
-            "state": state_label(summary.state),
+            "state": label(STATE[summary.state]),
             "flags": [],
             "facts": [summary.field, *facts] if summary.field else facts,
             "reasons": [],
@@ -132,41 +133,45 @@ def _compared(workbench: Workbench, finished: list[RunSummary], left: RunSummary
             on_click=_swap,
             args=(left.id, right.id),
         )
-    _show_comparison(compare(workbench.runs.get(left.id), workbench.runs.get(right.id), of), of)
+    _show_comparison(workbench.runs.get(left.id), workbench.runs.get(right.id), of)
 
 
-def _show_comparison(shown: Comparison, of: Of) -> None:
+def _show_comparison(left: Run, right: Run, of: Of) -> None:
     """Draw what differs between two runs: settings, scores, issues, answers."""
     st.header("Settings and models that differ")
-    if not shown["same_content"]:
+    if left.case_digest != right.case_digest:
         st.markdown("They audited different content: the case was changed between the two audits.")
-    if shown["differing"]:
-        rows = [[escaped(text) for text in (each["name"], each["left"], each["right"])] for each in shown["differing"]]
-        table = pd.DataFrame(rows, columns=["Setting", "Left", "Right"])
-        st.table(table, border="horizontal", width="content", alt="Settings that differ")
-    else:
+    if (settings := differing(left, right)).empty:
         st.markdown("None: the same models, settings and versions.")
+    else:
+        st.table(settings, border="horizontal", width="content", alt="Settings that differ")
     st.header("Scores by iteration")
-    st.table(score_frame(shown), border="horizontal", alt="Scores by iteration, left and right")
+    st.table(score_frame(left, right), border="horizontal", alt="Scores by iteration, left and right")
     st.header(f"Issues {OF[of][0].lower()}{OF[of][1:]}")
-    for place, group in zip(st.columns(3, gap="medium"), shown["groups"], strict=True):
+    for place, (side, issues) in zip(st.columns(3, gap="medium"), issues_by_side(left, right, of).items(), strict=True):
         with place:
-            st.markdown(f"**{group['label']['text']}: {len(group['issues'])}**")
-            for each in group["issues"][:ISSUES_SHOWN]:
+            st.markdown(f"**{SIDE[side].text}: {len(issues)}**")
+            for each in issues[:ISSUES_SHOWN]:
                 with st.container(border=True):
-                    st.markdown(f"{_coloured(each['label'])} {each['severity']}")
-                    for text in (each["description"], each["quote"], each["why"]):
+                    st.markdown(f"{badge(rule_word(each.rule))} {each.severity}")
+                    for text in (
+                        each.description,
+                        "" if (each.quote or "") in each.description else each.quote,
+                        each.reason,
+                    ):
                         if text:
-                            st.text(text)
-            if len(group["issues"]) > ISSUES_SHOWN:
-                st.caption(f"and {len(group['issues']) - ISSUES_SHOWN:,} more")
+                            st.text(shortened(text, LONGEST_TEXT))
+            if len(issues) > ISSUES_SHOWN:
+                st.caption(f"and {len(issues) - ISSUES_SHOWN:,} more")
     st.header("The answer each audit chose")
-    if shown["same_answer"]:
+    same = left.final_answer == right.final_answer
+    if same:
         st.markdown("Both chose the same answer.")
+    changes = word_changes(left.final_answer, right.final_answer)
     _CHANGES(
         data={
-            "pieces": shown["answer"],
-            "key": None if shown["same_answer"] else {"out": "only left", "in": "only right"},
+            "pieces": [change._asdict() for change in changes],
+            "key": None if same else {"out": "only left", "in": "only right"},
             "description": "The chosen answers compared",
         },
         key="comparison-answers",
@@ -177,35 +182,8 @@ _CHANGES = registered("changes")
 ISSUES_SHOWN = 40
 """Issues listed for each side."""
 
-
-def score_frame(shown: Comparison) -> pd.DataFrame:
-    """Return the scores of both runs by iteration, and how those of the chosen iterations differ."""
-    titles = [
-        f"{side.capitalize()} {each['title']}{', chosen' if each['best'] else ''}"
-        for side in ("left", "right")
-        for each in shown["columns"][side]
-    ]
-    rows = [
-        [row["label"]["text"], *(_number(value) for value in (*row["left"], *row["right"])), _difference(row)]
-        for row in shown["rows"]
-    ]
-    return pd.DataFrame(rows, columns=["Score", *titles, "Difference (right minus left)"])
-
-
-def _number(value: float | None) -> str:
-    return "unscored" if value is None else f"{value:.2f}"
-
-
-def _difference(row: ScoreRow) -> str:
-    if row["delta"] is None:
-        return "–"
-    if abs(row["delta"]) < SMALLEST_DELTA:
-        return "same"
-    return f":green[▲ {row['delta']:.2f}]" if row["delta"] > 0 else f":red[▼ {-row['delta']:.2f}]"
-
-
-def _coloured(data: LabelData) -> str:
-    return f":{TONE_COLOUR[data['tone']]}-badge[{escaped(data['text'])}]"
+LONGEST_TEXT = 400
+"""Characters of an issue that are shown; the case page has the rest."""
 
 
 def _choice(title: str, side: str, names: dict[str, str], chosen: str) -> None:

@@ -15,23 +15,26 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from masis.errors import AnotherAnswer, MasisError, Removed, StaleVersion, StoreError
-from masis.schema.review import Decision
+from masis.schema.review import Decision, answer_digest
 from masis.schema.run import Run
-from masis.schema.wording import counted, counted_upto
+from masis.schema.team import LabelTypes
+from masis.schema.wording import counted
 from masis.services import CaseView, Workbench
-from masis.services.records import CaseFilter, Counted, explained_errors
-from masis.services.reviews import OTHER, answer_digest, reasons_for
+from masis.services.records import CaseFilter, explained_errors
+from masis.services.reviews import OTHER, reasons_for
 from masis.ui.components import registered
 from masis.ui.review import decision_form as forms
-from masis.ui.review.answer_view import ShownAnswer, shown_answer
 from masis.ui.review.decision_form import FormFields
-from masis.ui.review.diff import word_changes
 from masis.ui.shell import address, keys
 from masis.ui.shell.drafts import clear_form, store_form, stored_form
 from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
 from masis.ui.shell.served_database import served_database
 from masis.ui.team.case_work import forget_scores, rubric_scores
 from masis.ui.team.taking import keep_typing, why_nothing
+from masis.views.answer import ShownAnswer, shown_answer
+from masis.views.diff import word_changes
+from masis.views.log_entries import verdict_text
+from masis.views.words import DECIDE
 
 MACHINE_SHOWN = ("marks", "findings", "verdicts", "scores")
 """What of the machine's verdict the page shows by default; stored with every decision, so the words never change."""
@@ -88,7 +91,7 @@ class _Place(NamedTuple):
     """The queue the address describes, and how many of its cases need review."""
 
     wanted: CaseFilter
-    waiting: Counted
+    waiting: int
 
 
 class _PanelContext(NamedTuple):
@@ -127,7 +130,7 @@ def decision_panel(
     """Draw the decision on iteration ``index`` (from 0) of ``run``, or on an unaudited case (``run`` is None)."""
     who = actor()
     wanted = workbench.cases.blinded(who, address.case_filter())
-    place = _Place(wanted, workbench.team.count_open_upto(actor(), wanted))
+    place = _Place(wanted, workbench.team.count_open(actor(), wanted))
     run = run if run and run.iterations else None
     _panel(_PanelContext(workbench, view, run, index if run else 0, machine_shown, place))
     if view.state == "superseded":
@@ -273,7 +276,7 @@ def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None
         shown=posted["shown"]["digest"],
     )
     forget_scores(context.workbench, context.case_id)
-    words = forms.verdict_words(entry.decision) if entry.decision else "Decided"
+    words = verdict_text(entry.decision) if entry.decision else "Decided"
     form.done.append(token)
     form.renew()
     form.message = _Message(f"{words}. Undo (U) · Next (N)", "good")
@@ -457,7 +460,7 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
         "longest": max(forms.LONGEST_ANSWER, len(context.answer)),
         "verdicts": [
             {"code": code, "text": word.text, "tone": word.tone, "meaning": word.meaning}
-            for code, word in forms.VERDICTS.items()
+            for code, word in DECIDE.items()
         ],
         "reasons": forms.reasons(iteration),
         "check": forms.check(corrected, view.case, workbench.settings) if override else None,
@@ -470,14 +473,9 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
         "standing": _standing(context, history),
         "history": history,
         "go": {
-            "waiting": context.place.waiting.total > 0,
-            "says": counted_upto(
-                context.place.waiting.total,
-                context.place.waiting.more,
-                "to review in this queue",
-                "to review in this queue",
-            )
-            if context.place.waiting.total
+            "waiting": context.place.waiting > 0,
+            "says": f"{context.place.waiting:,} to review in this queue"
+            if context.place.waiting
             else "No case to review in this queue",
         },
         "keys": keys.key_map(),
@@ -494,7 +492,7 @@ def _reporting(context: _PanelContext) -> forms.ReportingData:
         and (context.run is None or decision.run_id == context.run.id)
         and decision.iteration in ((context.at + 1,) if context.run else (None, 1))
     )
-    types = context.workbench.team.label_types()
+    types = context.workbench.store.team.in_force(LabelTypes)
     return forms.reporting(context.answer, types, decision if about_shown else None)
 
 

@@ -17,17 +17,16 @@ from masis.audit.sentences import split_sentences
 from masis.schema.audit import Issue
 from masis.schema.base import Record
 from masis.schema.case import Case, Severity
-from masis.schema.review import Decision, LogEntry, TargetLabel, Verdict, answer_name, decided_about
+from masis.schema.review import Decision, LogEntry, TargetLabel, Verdict, answer_name
 from masis.schema.run import Iteration, Run
 from masis.schema.team import LabelTypes
-from masis.schema.wording import counted
+from masis.schema.wording import counted, shortened
 from masis.services.reviews import OTHER, reason_text, reasons_for, suggested
 from masis.settings import Settings
-from masis.ui.review.answer_view import LabelData, label
-from masis.ui.review.entries import KIND_WORD
-from masis.ui.review.marks import reference_marks
-from masis.ui.review.verdicts import target_key
-from masis.ui.shell.wording import REFERENCE, VERDICT, Word, rule_word
+from masis.views.log_entries import entry_texts
+from masis.views.marks import reference_marks
+from masis.views.verdicts import target_key
+from masis.views.words import DECIDE, REFERENCE, VERDICT, LabelData, Word, label, rule_word
 
 LONGEST_NAME = 80
 LONGEST_NOTE = 4_000
@@ -38,18 +37,6 @@ ROWS_LABELLED = 120
 EXCERPT = 220
 OFFENDERS_NAMED = 5
 
-VERDICTS: dict[Verdict, Word] = {
-    "approve": Word("Approve", "good", "The answer shown is fit for use"),
-    "override": Word("Override", "busy", "Correct the answer yourself"),
-    "reject": Word("Reject", "bad", "The answer must not be used"),
-    "escalate": Word("Escalate", "warn", "It needs more evidence or another reviewer"),
-}
-DECIDED: dict[Verdict, Word] = {
-    "approve": Word("Approved", "good"),
-    "override": Word("Overridden", "busy"),
-    "reject": Word("Rejected", "bad"),
-    "escalate": Word("Escalated", "warn"),
-}
 CLAIM_CHOICES = ("supported", "partial", "contradicted", "unsupported", "unverifiable")
 REFERENCE_CHOICES = ("valid", "fabricated", "misattributed", "redundant", "unsupported", "contradicts")
 
@@ -412,7 +399,7 @@ def serious_rows(run: Run | None, index: int) -> list[SeriousData]:
             "id": issue.id,
             "label": label(rule_word(issue.rule)),
             "severity": issue.severity,
-            "text": _shortened(issue.description, EXCERPT),
+            "text": shortened(issue.description, EXCERPT),
         }
         for issue in serious_issues(run, index)
     ]
@@ -422,12 +409,6 @@ def acknowledged(posted: object, run: Run | None, index: int) -> bool:
     """Whether every open serious issue of an answer was listed to the person who approves it."""
     seen = {each for each in posted if isinstance(each, str)} if isinstance(posted, list) else set()
     return all(issue.id in seen for issue in serious_issues(run, index))
-
-
-def verdict_words(decision: Decision) -> str:
-    """Say what a decision did to which answer, as in ``Approved revision 2``."""
-    done = {"approve": "Approved", "override": "Overrode", "reject": "Rejected", "escalate": "Escalated"}
-    return f"{done[decision.verdict]} {decided_about(decision)}" if decision.verdict else "Decided"
 
 
 def label_base(run: Run | None, index: int) -> str:
@@ -443,9 +424,9 @@ def check(answer: str, case: Case, settings: Settings | None = None) -> CheckDat
     return {
         "valid": sum(citation.status == "valid" for citation in audit.citations),
         "beside": _beside(len(kept), len(case.given_citations)),
-        "fabricated": [_shortened(each, 60) for each in fabricated[:OFFENDERS_NAMED]],
+        "fabricated": [shortened(each, 60) for each in fabricated[:OFFENDERS_NAMED]],
         "fabricated_count": len(audit.invalid_citations),
-        "uncited": [_shortened(each, 160) for each in audit.uncited_claims[:OFFENDERS_NAMED]],
+        "uncited": [shortened(each, 160) for each in audit.uncited_claims[:OFFENDERS_NAMED]],
         "uncited_count": len(audit.uncited_claims),
     }
 
@@ -466,7 +447,7 @@ def reasons(iteration: Iteration | None) -> dict[str, list[ReasonData]]:
             {"code": reason.code, "text": reason.text, "suggested": reason.code in suggested(verdict, rules)}
             for reason in reasons_for(verdict)
         ]
-        for verdict in VERDICTS
+        for verdict in DECIDE
     }
 
 
@@ -499,7 +480,7 @@ def label_rows(iteration: Iteration) -> list[LabelRow]:
         {
             "key": target.key,
             "kind": target.kind,
-            "text": _shortened(iteration.answer[target.start : target.end], EXCERPT),
+            "text": shortened(iteration.answer[target.start : target.end], EXCERPT),
             "where": _before(iteration.answer, target.start) if target.kind == "reference" else "",
             "machine": label((VERDICT if target.kind == "claim" else REFERENCE)[target.verdict]),
             "verdict": target.verdict,
@@ -539,8 +520,8 @@ def choices() -> dict[str, list[tuple[str, str]]]:
 def history(entries: Sequence[LogEntry]) -> list[HistoryRow]:
     """Return the log of a case in words, in the order given."""
     undone = {entry.decision.undoes for entry in entries if entry.decision and entry.decision.undoes}
-    words = {entry.id: _what(entry, {}) for entry in entries}
-    return [_history_row(entry, _what(entry, words), entry.id in undone) for entry in entries]
+    words = entry_texts(entries)
+    return [_history_row(entry, words[entry.id], entry.id in undone) for entry in entries]
 
 
 def _history_row(entry: LogEntry, what: Word, undone: bool) -> HistoryRow:
@@ -558,25 +539,3 @@ def _history_row(entry: LogEntry, what: Word, undone: bool) -> HistoryRow:
         "labels": len(decision.labels) - len(decision.reported) if decision else 0,
         "reported": _reported_rows(decision) if decision else [],
     }
-
-
-def _what(entry: LogEntry, words: dict[str, Word]) -> Word:
-    decision: Any = entry.decision
-    if decision is None:
-        return Word("Redacted", "calm")
-    if decision.kind == "undo":
-        before = words.get(decision.undoes)
-        return Word(f"Undid “{before.text}”" if before else "Undid a decision", "calm")
-    if decision.kind == "policy_accept":
-        return Word("Auto-accepted", "good")
-    if decision.kind == "redaction":
-        return Word("Redacted an entry", "calm")
-    if decision.kind == "adjudication":
-        return DECIDED[decision.verdict]._replace(text=f"{verdict_words(decision)} by adjudication")
-    if decision.kind not in DECIDED and decision.verdict is None:
-        return KIND_WORD[decision.kind]
-    return DECIDED[decision.verdict]._replace(text=verdict_words(decision))
-
-
-def _shortened(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"

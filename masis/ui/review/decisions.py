@@ -10,31 +10,23 @@ from typing import BinaryIO, get_args
 import streamlit as st
 
 from masis.errors import StoreError, UnknownRecord
-from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry, Verdict
-from masis.schema.team import MachineShown
+from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry
+from masis.schema.team import MachineShown, QueuePolicy
 from masis.schema.wording import counted, counted_upto
 from masis.services import Workbench
 from masis.services.audits import POLICY
 from masis.services.exports import DECIDED, Selection
 from masis.services.records import CaseFilter, CaseSummary, DecisionFilter, DecisionPage
-from masis.ui.review.diff import word_changes
-from masis.ui.review.entries import (
-    KIND_WORD,
-    SOURCE_WORD,
-    VERDICT_WORD,
-    Around,
-    DiffPiece,
-    decision_log,
-    entry_detail,
-    entry_row,
-)
+from masis.ui.review.log_view import EntryContext, decision_log, entry_detail, entry_row
 from masis.ui.review.redaction import redact_entry_form, show_redacted
 from masis.ui.shell import address
 from masis.ui.shell.downloads import prepared_download
 from masis.ui.shell.inputs import show_value
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
-from masis.ui.shell.wording import MACHINE_HIDDEN
+from masis.views import words
+from masis.views.diff import Change, word_changes
+from masis.views.words import MACHINE_HIDDEN
 
 CHECKED_AT_ONCE = 2_000
 """Entries that are checked whenever the page opens; a longer log is checked when asked."""
@@ -44,7 +36,6 @@ ENTRIES_COUNTED = 10_000
 
 KINDS: tuple[EntryKind, ...] = get_args(EntryKind)
 SOURCES: tuple[EntrySource, ...] = get_args(EntrySource)
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 FILTERS = ("case", "reviewer", "verdict", "kind", "source", "since", "until")
 
 
@@ -52,7 +43,7 @@ def show_decisions(workbench: Workbench) -> None:
     """Draw the page of the log."""
     title, export = st.columns([5, 1], vertical_alignment="bottom")
     title.title("Decisions")
-    head = workbench.reviews.head()
+    head = workbench.store.decisions.head()
     if not head.length:
         _show_none_yet()
         return
@@ -61,12 +52,12 @@ def show_decisions(workbench: Workbench) -> None:
     with st.container():
         show_redacted()
     _chain(workbench, head.length, head.digest)
-    people = workbench.reviews.reviewers()
+    people = workbench.store.decisions.reviewers()
     if workbench.cases.hides_machine_from(actor()):
         people.pop(POLICY.name, None)
         st.caption(f":material/visibility_off: {MACHINE_HIDDEN} Auto-accepted cases are left out of the list.")
     _controls(people)
-    wanted = log_filter(workbench.team.policy().machine)
+    wanted = log_filter(workbench.store.team.in_force(QueuePolicy).machine)
     page = workbench.reviews.entries(wanted, upto=ENTRIES_COUNTED)
     pages = max(1, -(-page.total // wanted.size))
     if wanted.page > pages:
@@ -91,7 +82,7 @@ def log_filter(machine_shown: MachineShown = "first") -> DecisionFilter:
         reviewers=tuple(address.words("reviewer")),
         kinds=tuple(address.several("kind", KINDS)),
         sources=tuple(address.several("source", SOURCES)),
-        verdicts=tuple(address.several("verdict", VERDICTS)),
+        verdicts=tuple(address.several("verdict", tuple(words.DECIDED))),
         since=since.isoformat() if (since := _day("since")) else None,
         until=(until + timedelta(days=1)).isoformat() if until and until < date.max else None,
         newest_first=address.value("order") != "oldest",
@@ -109,14 +100,14 @@ def _day(name: str) -> date | None:
         return None
 
 
-def around(workbench: Workbench, entry: LogEntry) -> Around:
+def entry_context(workbench: Workbench, entry: LogEntry) -> EntryContext:
     """Return what belongs to an entry, read from the log and the cases."""
     decision = entry.decision
     if decision is None:
-        return Around()
+        return EntryContext()
     named = decision.undoes or decision.extra.get("redacts")
     undone = workbench.reviews.get(named) if isinstance(named, str) else None
-    return Around(_case(workbench, decision.case_id), undone, workbench.reviews.undone_by(entry))
+    return EntryContext(_case(workbench, decision.case_id), undone, workbench.reviews.undone_by(entry))
 
 
 def _case(workbench: Workbench, case_id: str) -> CaseSummary | None:
@@ -131,7 +122,7 @@ def _log(workbench: Workbench, entries: tuple[LogEntry, ...]) -> None:
     clicked = decision_log(
         {
             "brief": False,
-            "rows": [entry_row(entry, around(workbench, entry)) for entry in entries],
+            "rows": [entry_row(entry, entry_context(workbench, entry)) for entry in entries],
             "opened": opened.id if opened else "",
             "detail": entry_detail(opened, _correction(workbench, opened)) if opened else None,
         },
@@ -156,7 +147,7 @@ def _run_parameters(entry: LogEntry) -> dict[str, str]:
     return {name: text for name, text in given.items() if text}
 
 
-def _correction(workbench: Workbench, entry: LogEntry) -> list[DiffPiece]:
+def _correction(workbench: Workbench, entry: LogEntry) -> list[Change]:
     """Return the corrected answer against the one that was shown; empty where either is unknown."""
     decision = entry.decision
     if decision is None or decision.corrected_answer is None or decision.run_id is None:
@@ -167,7 +158,7 @@ def _correction(workbench: Workbench, entry: LogEntry) -> list[DiffPiece]:
         return []
     at = decision.iteration
     shown = run.iterations[at - 1].answer if at is not None and at <= len(run.iterations) else run.final_answer
-    return [{"text": change.text, "kind": change.kind} for change in word_changes(shown, decision.corrected_answer)]
+    return word_changes(shown, decision.corrected_answer)
 
 
 def _counted(page: DecisionPage, *, narrowed: bool) -> None:
@@ -212,9 +203,9 @@ def _controls(reviewers: dict[str, int]) -> None:
         show_value("log-case", address.value("case")[:500])
         st.text_input("Case", key="log-case", placeholder="Case id", max_chars=500, on_change=_choose_case)
     with st.container(horizontal=True, gap="medium"):
-        _pills("Verdict", "verdict", {name: VERDICT_WORD[name].text for name in VERDICTS})
-        _pills("Kind of entry", "kind", {name: KIND_WORD[name].text for name in KINDS})
-        _pills("By", "source", {name: SOURCE_WORD[name].text for name in SOURCES})
+        _pills("Verdict", "verdict", {name: word.text for name, word in words.DECIDED.items()})
+        _pills("Kind of entry", "kind", {name: words.ENTRY[name].text for name in KINDS})
+        _pills("By", "source", {name: words.SOURCE[name].text for name in SOURCES})
 
 
 def _pills(title: str, name: str, options: dict[str, str]) -> None:
@@ -239,7 +230,7 @@ def _chain(workbench: Workbench, length: int, head: str) -> None:
         line.markdown(f":material/link: {counted(length, 'entry', 'entries')}, head `{head[:12]}…`: not verified yet.")
         button.button("Verify the log", on_click=_remember_check, args=(head,), width="stretch")
         return
-    check = workbench.reviews.verify()
+    check = workbench.store.decisions.verify()
     if check.intact:
         st.markdown(chain_words(check))
         return
@@ -263,7 +254,7 @@ def _exports(workbench: Workbench) -> None:
     if not workbench.access.allows(who, "export"):
         st.caption("Exports take the role lead.")
         return
-    counts = workbench.cases.facets().states
+    counts = workbench.cases.overview().states
     blind = workbench.cases.hides_machine_from(who)
     if blind:
         st.caption(f"{MACHINE_HIDDEN} Auto-accepted cases are not exported meanwhile.")
@@ -281,7 +272,7 @@ def _exports(workbench: Workbench) -> None:
         disabled=not number,
         help_="Each case as imported, its current decision, the answer that may be used, and what judged it.",
     )
-    wanted = log_filter(workbench.team.policy().machine)
+    wanted = log_filter(workbench.store.team.in_force(QueuePolicy).machine)
     st.download_button(
         "The entries listed here, CSV",
         lambda: _written(lambda out: workbench.exports.write_log_csv(who, out, wanted)),
@@ -292,7 +283,7 @@ def _exports(workbench: Workbench) -> None:
         width="stretch",
         help="All entries that match the filters.",
     )
-    st.caption(f"Everything, without loss: {command_markdown('masis export --out archive.jsonl')}")
+    st.caption(f"Everything, without loss: {command_markdown('masis backup FILE')}")
 
 
 def _written(write: Callable[[BinaryIO], int]) -> io.BytesIO:

@@ -11,7 +11,7 @@ from masis.schema.case import Case, Evidence
 from masis.schema.wording import counted
 from masis.services import CaseView, Workbench
 from masis.services.versions import LONGEST_TEXT, Versions, fillable
-from masis.ui.jobs.served_jobs import audit_jobs
+from masis.ui.live import served_jobs
 from masis.ui.shell import address
 from masis.ui.shell.inputs import take_typed, typing_area
 from masis.ui.shell.reviewer import actor
@@ -145,6 +145,6 @@ def _audit_with_text(case_id: str, seen_version: int) -> None:
     workbench.drafts.clear(actor(), subject(case_id))
     _open(newer.id)
     try:
-        audit_jobs().start(actor(), newer.id, workbench.settings)
+        served_jobs().audit(actor(), newer.id, workbench.settings)
     except MasisError as error:
         refuse(newer.id, f"The new version is stored, and its audit could not be started: {error}")

@@ -20,7 +20,7 @@ _DONE = "redaction-done"
 
 _STAYS = (
     "**What stays:** ids, digests, verdicts, metrics and the hash chain of the log, so that it still verifies. The log "
-    "records who redacted, when and why. Archives and copies made before are not changed."
+    "records who redacted, when and why. Backups and copies made before are not changed."
 )
 
 

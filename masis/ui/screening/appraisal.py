@@ -13,7 +13,6 @@ import streamlit as st
 
 from masis.errors import MasisError
 from masis.schema.screening import (
-    DIRECTIONS,
     ITEM_STATES,
     Abstract,
     Grade,
@@ -22,18 +21,20 @@ from masis.schema.screening import (
     OverrideField,
     Words,
 )
+from masis.schema.wording import shortened
 from masis.screening.grading.methodology import ITEM_STATE_NAMES, LABELS, appraise, sentence_of
 from masis.screening.rounds.overrides import effective_overrides
-from masis.screening.synthesis.findings import DIRECTION_NAMES, finding
+from masis.screening.synthesis.findings import finding
 from masis.services import Actor
 from masis.services.screening import OpenedScreening
 from masis.ui.review.decision_form import LONGEST_NAME
-from masis.ui.screening.findings import TONES
-from masis.ui.screening.wording import DESIGN
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
 from masis.ui.shell.served_database import served_workbench
-from masis.ui.shell.wording import TONE_COLOUR, Tone, Word, escaped
+from masis.views.markdown import badge, escaped
+from masis.views.numbers import moment
+from masis.views.screening import DESIGN, DIRECTION
+from masis.views.words import Tone, Word
 
 Record = Callable[[str, OverrideField, float | bool | str | None, str, Actor], None]
 """Records an override: abstract, field, value (None undoes the last one), reason, actor."""
@@ -42,7 +43,6 @@ LONGEST_REASON = 1_000
 LONGEST_SENTENCE = 420
 _STATE_TONE: dict[ItemState, Tone] = {"stated": "good", "denied": "bad", "planned": "warn", "not_stated": "calm"}
 STATES: dict[str, Word] = {state: Word(ITEM_STATE_NAMES[state], _STATE_TONE[state]) for state in ITEM_STATES}
-DIRECTION_WORDS: dict[str, Word] = {each: Word(DIRECTION_NAMES[each], TONES[each]) for each in DIRECTIONS}
 _OPEN, _PROBLEM = "correcting", "correction-problem"
 
 
@@ -98,8 +98,7 @@ def direction_row(
 
 def cut(words: Words) -> str:
     """Return words on one line, cut where they are longer than a sentence should be."""
-    text = " ".join(words.text.split())
-    return text if len(text) <= LONGEST_SENTENCE else f"{text[:LONGEST_SENTENCE]} …"
+    return shortened(" ".join(words.text.split()), LONGEST_SENTENCE)
 
 
 def marked(sentence: str, start: int, words: str) -> str:
@@ -132,7 +131,8 @@ def show_appraisal(opened: OpenedScreening, grade: Grade, record: Record) -> Non
             st.markdown("**Finding**")
             st.caption("Its direction counts in the summary of findings, and in whether the kept studies conflict.")
             row = direction_row(opened.screening.question, grade, abstract, overrides)
-            _row(grade, row, DIRECTION_WORDS, record)
+            directions = {str(name): word for name, word in DIRECTION.items()}
+            _row(grade, row, directions, record)
 
 
 def _head(grade: Grade) -> None:
@@ -151,7 +151,7 @@ def _row(grade: Grade, row: AppraisalRow, states: Mapping[str, Word], record: Re
         with name, st.container(gap=None):
             st.markdown(f"**{row.name}**")
             st.caption(row.note)
-        state.markdown(f":{TONE_COLOUR[states[row.now].tone]}-badge[{states[row.now].text}]")
+        state.markdown(badge(states[row.now]))
         with sentence, st.container(gap="xxsmall"):
             st.markdown(row.sentence or ":gray[No sentence speaks of it.]")
             if row.override is not None:
@@ -165,7 +165,7 @@ def _row(grade: Grade, row: AppraisalRow, states: Mapping[str, Word], record: Re
 def _by(row: AppraisalRow, read: str) -> str:
     assert row.override is not None
     by = row.override
-    return f"Set by {by.reviewer}, {by.at[:16].replace('T', ' ')} UTC: {by.reason} Read as {read}."
+    return f"Set by {by.reviewer}, {moment(by.at)} UTC: {by.reason} Read as {read}."
 
 
 def _buttons(grade: Grade, row: AppraisalRow, record: Record) -> None:

@@ -6,15 +6,20 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
-import altair as alt
 import streamlit as st
 
 from masis.schema.screening import Round, Thresholds
 from masis.screening.rounds.drift import Drift
-from masis.ui.components.charts import ROWS, draw_chart, share_axis
-
-AVERAGE, REQUIRED, KEEP, NEEDED = "Average of the kept", "Required average", "Share that keeps", "Share needed"
-SERIES = [AVERAGE, REQUIRED, KEEP, NEEDED]
+from masis.ui.components.charts import draw_chart
+from masis.views.charts import (
+    AVERAGE,
+    KEEP,
+    NEEDED,
+    RATE_OVER,
+    REQUIRED,
+    convergence_chart,
+    drift_chart,
+)
 
 
 def show_convergence(rounds: Sequence[Round], thresholds: Thresholds) -> None:
@@ -38,31 +43,6 @@ def convergence(rounds: Sequence[Round], thresholds: Thresholds) -> list[dict[st
         )
         if value is not None
     ]
-
-
-def convergence_chart() -> alt.TopLevelMixin:
-    """Describe the course of the rounds; what is required is dashed."""
-    legend = alt.Legend(orient="bottom", columns=2, symbolSize=70, labelLimit=180)
-    drawn = alt.Chart(ROWS, height=330).encode(
-        x=alt.X("round:O", title="Round", axis=alt.Axis(labelAngle=0)),
-        y=share_axis(),
-        color=alt.Color("what:N", title=None, sort=SERIES, scale=alt.Scale(domain=SERIES), legend=legend),
-        tooltip=[
-            alt.Tooltip("what:N", title="What"),
-            alt.Tooltip("round:N", title="Round"),
-            alt.Tooltip("value:Q", title="Value", format=".2f"),
-        ],
-    )
-    required = alt.FieldOneOfPredicate(field="what", oneOf=[REQUIRED, NEEDED])
-    shape = alt.Shape("what:N", title=None, sort=SERIES, scale=alt.Scale(domain=SERIES), legend=legend)
-    return alt.layer(
-        drawn.mark_line(strokeWidth=2).encode(strokeDash=alt.condition(required, alt.value([5, 4]), alt.value([1, 0]))),
-        drawn.mark_point(filled=True, size=65, opacity=1).encode(shape=shape),
-    )
-
-
-RATE_OVER = 20
-"""How many judgements the drawn rate is over: single ones are 0 or 1."""
 
 
 def show_drift(found: Drift) -> None:
@@ -89,24 +69,3 @@ def drift_rows(found: Drift) -> list[dict[str, Any]]:
         }
         for at, point in enumerate(found.points)
     ]
-
-
-def drift_chart() -> alt.TopLevelMixin:
-    """Describe the rate of disagreement by judgement; the dashed line is the baseline's."""
-    y = share_axis()
-    x = alt.X("number:Q", title="Judgement", axis=alt.Axis(tickMinStep=1, grid=False))
-    domain = alt.Scale(domain=["judgement", "drift noticed"])
-    legend = alt.Legend(orient="bottom", symbolSize=70)
-    drawn = alt.Chart(ROWS, height=280).encode(x=x, y=y)
-    return alt.layer(
-        drawn.mark_line(strokeWidth=1, opacity=0.4),
-        drawn.mark_point(filled=True, opacity=0.9, size=45).encode(
-            color=alt.Color("alarm:N", title=None, scale=domain, legend=legend),
-            shape=alt.Shape("alarm:N", title=None, scale=domain, legend=legend),
-            tooltip=[
-                alt.Tooltip("number:Q", title="Judgement"),
-                alt.Tooltip("value:Q", title=f"Disagreement, newest {RATE_OVER}", format=".0%"),
-            ],
-        ),
-        alt.Chart(alt.NamedData("usual")).mark_rule(strokeDash=[5, 4]).encode(y=y),
-    )

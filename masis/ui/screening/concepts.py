@@ -19,14 +19,14 @@ from masis.screening.grading.question import (
     read_question,
     with_concepts,
 )
-from masis.ui.jobs.served_jobs import screening_jobs
+from masis.ui.live import served_jobs
 from masis.ui.screening.form import CONCEPTS, ScreeningForm, current_form, save, settings_of
 from masis.ui.shell import address
 from masis.ui.shell.inputs import take_typed, typing_area
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
-from masis.ui.shell.wording import escaped
+from masis.views.markdown import escaped
 
 NAMES: dict[Part, str] = {
     "population": "Population",
@@ -136,7 +136,7 @@ def _key(screening_id: str, part: Part) -> str:
 def _again(screening_id: str) -> None:
     concepts = {part: str(st.session_state.get(_key(screening_id, part)) or "") for part in PARTS}
     try:
-        again = screening_jobs().screen_again(actor(), screening_id, concepts)
+        again = served_jobs().screen_again(actor(), screening_id, concepts)
     except MasisError as error:
         st.session_state["screening-problem"] = str(error)
         return

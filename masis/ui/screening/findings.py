@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-import altair as alt
-import pandas as pd
 import streamlit as st
 
-from masis.schema.screening import DIRECTIONS, Abstract, Direction, Grade, Screening
+from masis.schema.screening import Abstract, Direction, Grade, Screening
 from masis.screening.synthesis.criteria import Criterion, criteria_of
-from masis.screening.synthesis.findings import DIRECTION_NAMES, Finding, Synthesis
+from masis.screening.synthesis.findings import Finding, Synthesis
 from masis.screening.synthesis.prisma_svg import DARK, PAGE, prisma_svg
 from masis.services.screening import OpenedScreening
-from masis.ui.components.charts import ROWS, draw_chart
+from masis.ui.components.charts import draw_chart
 from masis.ui.components.linked_table import Row, column, linked_table, row
-from masis.ui.screening.view import flow_steps
-from masis.ui.screening.wording import DESIGN, OVERRIDDEN, size_words
 from masis.ui.shell import address
 from masis.ui.shell.address import link
-from masis.ui.shell.wording import Tone, Word, escaped, label
+from masis.views.charts import direction_chart
+from masis.views.markdown import escaped
+from masis.views.rounds import flow_frame
+from masis.views.screening import DESIGN, DIRECTION, OVERRIDDEN, size_text
+from masis.views.words import label
 
 SIGN: dict[Direction, str] = {"effect": "▲", "no_clear_effect": "◄►", "opposite": "▼", "unclear": "?"}
 """The signs of an effect direction plot (Boon and Thomson, Res Synth Methods 2021;12:29)."""
@@ -53,7 +53,6 @@ COLUMNS = [
     column("Design", hide="hide-narrow"),
     column("Quality", "figure"),
 ]
-TONES: dict[Direction, Tone] = {"effect": "good", "no_clear_effect": "warn", "opposite": "bad", "unclear": "calm"}
 
 
 def finding_row(opened: OpenedScreening, found: Finding) -> Row:
@@ -61,7 +60,8 @@ def finding_row(opened: OpenedScreening, found: Finding) -> Row:
     abstract = opened.abstracts.get(found.abstract_id) or Abstract(id=found.abstract_id)
     grade = opened.screening.grade(found.abstract_id)
     said = found.words.text if found.words else "There is no text to read."
-    directions = [label(Word(f"{SIGN[found.direction]} {DIRECTION_NAMES[found.direction]}", TONES[found.direction]))]
+    word = DIRECTION[found.direction]
+    directions = [label(word._replace(text=f"{SIGN[found.direction]} {word.text}"))]
     if grade is not None and grade.direction is not None:
         directions.append(label(OVERRIDDEN))
     return row(
@@ -72,7 +72,7 @@ def finding_row(opened: OpenedScreening, found: Finding) -> Row:
             "quote": " ".join(said.split()),
         },
         {"pills": directions},
-        {"text": _design(grade), "below": [size_words(grade) or "size not reported"] if grade else []},
+        {"text": _design(grade), "below": [size_text(grade) or "size not reported"] if grade else []},
         {"score": None if grade is None else grade.quality},
         open=found.abstract_id,
     )
@@ -94,27 +94,9 @@ def direction_rows(opened: OpenedScreening, found: Synthesis) -> list[dict[str, 
     """Return how many studies of each design point where, as rows of the plot; every direction has one."""
     rows: dict[tuple[str, str], int] = {}
     for each in found.findings:
-        key = DIRECTION_NAMES[each.direction], _design(opened.screening.grade(each.abstract_id))
+        key = DIRECTION[each.direction].text, _design(opened.screening.grade(each.abstract_id))
         rows[key] = rows.get(key, 0) + 1
     return [{"direction": direction, "design": design, "studies": count} for (direction, design), count in rows.items()]
-
-
-def direction_chart() -> alt.TopLevelMixin:
-    """Describe the plot: a bar a direction, its parts the designs."""
-    order = [DIRECTION_NAMES[name] for name in DIRECTIONS]
-    scale = alt.Scale(domain=order)
-    legend = alt.Legend(orient="bottom", columns=1, labelLimit=260, symbolSize=70)
-    drawn: alt.Chart = alt.Chart(ROWS, height=260).mark_bar()
-    return drawn.encode(
-        y=alt.Y("direction:N", title=None, sort=order, scale=scale, axis=alt.Axis(labelLimit=190)),
-        x=alt.X("studies:Q", title="Kept studies", axis=alt.Axis(tickMinStep=1, format="d")),
-        color=alt.Color("design:N", title=None, legend=legend),
-        tooltip=[
-            alt.Tooltip("direction:N", title="Direction"),
-            alt.Tooltip("design:N", title="Design"),
-            alt.Tooltip("studies:Q", title="Studies"),
-        ],
-    )
 
 
 def show_flow(opened: OpenedScreening) -> None:
@@ -129,7 +111,7 @@ def show_flow(opened: OpenedScreening) -> None:
             alt="PRISMA 2020 flow diagram: the table below has the same numbers",
         )
         with st.expander("The flow as a table"):
-            st.table(flow_frame(opened.screening), border="horizontal", alt="PRISMA flow")
+            st.table(flow_frame(opened.screening.flow), border="horizontal", alt="PRISMA flow")
     with plot:
         st.header("Direction of effect")
         if opened.synthesis.findings:
@@ -137,21 +119,6 @@ def show_flow(opened: OpenedScreening) -> None:
             draw_chart(direction_chart, rows=rows, description="Direction of effect by design")
         else:
             st.caption("Nothing is kept, so there is no direction to count.")
-
-
-def flow_frame(screening: Screening) -> pd.DataFrame:
-    """Return the PRISMA flow as Markdown cells: a step a row, and what left the flow there."""
-    rows = [
-        {
-            "Step": step["name"],
-            "Abstracts": f"**{step['count']:,}**",
-            "Removed here": " · ".join(
-                [step["left_title"], *(f"{each['count']:,} {escaped(each['name'])}" for each in step["left"])]
-            ),
-        }
-        for step in flow_steps(screening.flow)
-    ]
-    return pd.DataFrame(rows)
 
 
 def show_criteria(screening: Screening) -> None:

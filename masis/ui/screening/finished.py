@@ -16,18 +16,19 @@ from masis.screening.rounds.overrides import effective_overrides
 from masis.screening.synthesis.criteria import criteria_of
 from masis.services import Actor, Workbench
 from masis.services.screening import OpenedScreening
-from masis.ui.jobs.served_jobs import audit_jobs, screening_jobs
+from masis.ui.live import served_jobs
 from masis.ui.review.decision_form import LONGEST_NAME
 from masis.ui.screening.appraisal import LONGEST_REASON, Record, show_appraisal
 from masis.ui.screening.concepts import change_concepts, show_concepts
 from masis.ui.screening.findings import criterion_reasons, show_criteria, show_findings, show_flow
 from masis.ui.screening.result import abstracts, head, opened_abstract, rounds
-from masis.ui.screening.wording import FIELD, OUTCOME, RECOMMENDATION, RECOMMENDATIONS, SUFFICIENCY, value_words
 from masis.ui.shell import address
 from masis.ui.shell.keys import AGREE
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
 from masis.ui.shell.served_database import served_workbench
+from masis.views.numbers import day, moment
+from masis.views.screening import FIELD, OUTCOME, RECOMMENDATION, RECOMMENDATIONS, SUFFICIENCY, value_text
 
 # A person's override of one grade: set a field with a reason, see its effect at once, undo it.
 
@@ -68,7 +69,7 @@ def agreement_bar(opened: OpenedScreening, grade: Grade, record: Agree) -> None:
                 **needs("decide", disabled=changed, help=why),
             )
         if mine:
-            st.text(", ".join(f"{each.reviewer} agrees ({each.at[:10]})" for each in mine), width="stretch")
+            st.text(", ".join(f"{each.reviewer} agrees ({day(each.at)})" for each in mine), width="stretch")
 
 
 def _agree(abstract_id: str, agrees: bool, record: Agree) -> None:
@@ -147,12 +148,12 @@ def _value(grade: Grade, field: GradeField) -> None:
             [True, False],
             default=current,
             key=key,
-            format_func=lambda each: value_words("sample_size_adequate", each),
+            format_func=lambda each: value_text("sample_size_adequate", each),
         )
     else:
         known: list[str] = list(STUDY_TYPES if field == "study_type" else DESIGNS)
         index = known.index(current) if current in known else 0
-        st.selectbox("Value", known, index=index, key=key, format_func=lambda each: value_words(field, each))
+        st.selectbox("Value", known, index=index, key=key, format_func=lambda each: value_text(field, each))
 
 
 def _record(abstract_id: str, field: GradeField, record: Record) -> None:
@@ -184,8 +185,8 @@ def _save(abstract_id: str, field: GradeField, value: Any, reason: str, record: 
 def _in_force(field: GradeField, override: Override, record: Record) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.text(
-            f"{FIELD[field].text} set to {value_words(field, override.value)} by {override.reviewer}, "
-            f"{override.at[:16].replace('T', ' ')} UTC: {override.reason}",
+            f"{FIELD[field].text} set to {value_text(field, override.value)} by {override.reviewer}, "
+            f"{moment(override.at)} UTC: {override.reason}",
             width="stretch",
         )
         st.button(
@@ -337,7 +338,7 @@ def _go_on(screening_id: str) -> None:
     try:
         case = workbench.screenings.hand_over(actor(), screening_id)
         done = workbench.audits.finished(case)
-        run_id = done.id if done else audit_jobs().start(actor(), case.id)
+        run_id = done.id if done else served_jobs().audit(actor(), case.id)
     except MasisError as error:
         st.session_state["screening-problem"] = str(error)
         return
@@ -370,7 +371,7 @@ def _further(screening: Screening) -> None:
 
 def _go_further(screening_id: str) -> None:
     try:
-        further = screening_jobs().search_further(actor(), screening_id, int(st.session_state["further-rounds"]))
+        further = served_jobs().search_further(actor(), screening_id, int(st.session_state["further-rounds"]))
     except MasisError as error:
         st.session_state["screening-problem"] = str(error)
         return

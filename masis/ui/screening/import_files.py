@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import logging
 import os
-import threading
 from collections.abc import Sequence
 from typing import BinaryIO, NamedTuple
 
@@ -15,6 +14,7 @@ from masis.datasets.readers.abstracts import read_abstracts
 from masis.errors import InputError, MasisError
 from masis.schema.wording import counted
 from masis.services import Actor, Workbench
+from masis.services.background import BackgroundTask
 from masis.services.records import CorpusImport
 from masis.ui.screening.form import ScreeningForm, corpus_source, save
 from masis.ui.shell.reviewer import actor
@@ -23,7 +23,6 @@ log = logging.getLogger(__name__)
 SOON_S = 0.4
 """So long the click waits for the import: most are done by then, and nothing has to be drawn in between."""
 
-LOOK_EVERY_S = 0.5
 LONGEST_NAME = 120
 _UNDER_WAY = "screening-import-under-way"
 
@@ -35,41 +34,21 @@ class NamedFile(NamedTuple):
     stream: BinaryIO
 
 
-class CorpusUpload:
+class CorpusUpload(BackgroundTask):
     """One import: what it has come to so far, readable while it goes on.
 
     ``errors`` are of single records, ``refused`` of files that could not be imported, or not to their end.
     """
 
     def __init__(self, workbench: Workbench, actor: Actor, corpus: str, files: Sequence[NamedFile]) -> None:
+        super().__init__()
         self._actor = actor
         self._workbench, self.corpus, self._files = workbench, corpus.strip(), tuple(files)
         self.done: list[CorpusImport] = []
         self.errors: list[InputError] = []
         self.refused: list[InputError] = []
         self._records, self._at = 0, 0
-        self._stop = threading.Event()
         self._sizes = [_size(file.stream) for file in self._files]
-        self._thread = threading.Thread(target=self._work, daemon=True, name="corpus-import")
-        self._thread.start()
-
-    @property
-    def over(self) -> bool:
-        """Whether all files have been imported or refused."""
-        return not self._thread.is_alive()
-
-    @property
-    def stopped(self) -> bool:
-        """Whether a person asked to stop."""
-        return self._stop.is_set()
-
-    def stop(self) -> None:
-        """End the import after the record that is being read; what was read is stored."""
-        self._stop.set()
-
-    def wait(self, seconds: float | None = None) -> None:
-        """Until it is over, or so long."""
-        self._thread.join(seconds)
 
     def says(self) -> str:
         """Say how far the import has come: ``Importing b.ris (file 2 of 3): 1,500 records so far.``"""
@@ -87,16 +66,17 @@ class CorpusUpload:
         here = 0 if stream.closed else stream.tell()
         return min(1.0, (before + here) / whole) if whole else 0.0
 
-    def _work(self) -> None:
+    def work(self) -> None:
+        """Import file by file; a stop ends it after the record that is being read."""
         for at, file in enumerate(self._files):
-            if self.stopped:
+            if self.stopping:
                 return
             self._at = at
             self._take(file.name[:LONGEST_NAME], file.stream)
 
     def _take(self, name: str, stream: BinaryIO) -> None:
         try:
-            found = itertools.takewhile(lambda _: not self.stopped, read_abstracts(stream, name=name))
+            found = itertools.takewhile(lambda _: not self.stopping, read_abstracts(stream, name=name))
             kept = self._workbench.corpora.add(
                 self._actor, self.corpus, found, source=name, on_batch=self._dealt_with, on_error=self.errors.append
             )
@@ -124,6 +104,7 @@ def _size(stream: BinaryIO) -> int:
 def import_files(workbench: Workbench, form: ScreeningForm, corpus: str, files: Sequence[NamedFile]) -> None:
     """Begin to add the abstracts of uploaded files to a corpus; small ones are there when this returns."""
     upload = CorpusUpload(workbench, actor(), corpus, files)
+    upload.start()
     st.session_state[_UNDER_WAY] = upload
     upload.wait(SOON_S)
     take_finished(form)
@@ -141,27 +122,27 @@ def take_finished(form: ScreeningForm) -> None:
         return
     del st.session_state[_UNDER_WAY]
     form.imported, form.errors, form.refused_files = tuple(upload.done), tuple(upload.errors), tuple(upload.refused)
-    form.import_stopped = upload.stopped
+    form.import_stopped = upload.stopping
     if any(each.added or each.duplicates for each in upload.done):
         save(form, replaced=True, sources=tuple(dict.fromkeys((*form.sources, corpus_source(upload.corpus)))))
 
 
-@st.fragment(run_every=LOOK_EVERY_S)
-def show_import() -> None:
-    """Draw how far the import has come; redraws the whole page once it is over."""
+def draw_import() -> bool:
+    """Draw how far the import has come; returns whether it is under way."""
     upload: CorpusUpload | None = st.session_state.get(_UNDER_WAY)
     if upload is None or upload.over:
-        st.rerun()
+        return False
     st.info(upload.says(), icon=":material/upload_file:")
     st.progress(upload.share())
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption("You can go on with the form or leave the page: the import goes on.", width="stretch")
         st.button(
-            "Stopping …" if upload.stopped else "Stop the import",
+            "Stopping …" if upload.stopping else "Stop the import",
             key="screening-import-stop",
             icon=":material/stop_circle:",
             type="tertiary",
-            disabled=upload.stopped,
+            disabled=upload.stopping,
             on_click=upload.stop,
             help="What has been read so far is stored. The same files again add the rest.",
         )
+    return True

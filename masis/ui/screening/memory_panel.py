@@ -18,11 +18,12 @@ from masis.screening.rounds.ruling import thresholds_of
 from masis.services import Workbench
 from masis.services.screening import DriftSeries, MemoryView
 from masis.ui.review.decision_form import LONGEST_NAME
-from masis.ui.screening.charts import RATE_OVER, show_drift
-from masis.ui.screening.wording import DESIGN
+from masis.ui.screening.charts import show_drift
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
 from masis.ui.shell.served_database import served_workbench
+from masis.views.charts import RATE_OVER
+from masis.views.screening import DESIGN
 
 
 class MemoryRow(NamedTuple):

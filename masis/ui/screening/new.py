@@ -18,7 +18,7 @@ from masis.services.screening import CORPUS as CORPUS_PREFIX
 from masis.services.screening import PUBMED
 from masis.settings import Settings
 from masis.ui.components import registered
-from masis.ui.jobs.served_jobs import screening_jobs
+from masis.ui.live import served_jobs, show_live
 from masis.ui.screening.concepts import asked, show_concept_fields
 from masis.ui.screening.form import (
     CONCEPTS,
@@ -41,7 +41,7 @@ from masis.ui.screening.form import (
     understood,
     where_it_grades,
 )
-from masis.ui.screening.import_files import NamedFile, import_files, importing, show_import, take_finished
+from masis.ui.screening.import_files import NamedFile, draw_import, import_files, importing, take_finished
 from masis.ui.shell import address
 from masis.ui.shell.inputs import take_typed, typing_area
 from masis.ui.shell.permissions import needs
@@ -66,7 +66,7 @@ def show_form(workbench: Workbench) -> None:
     """The form with the start button and what the first search would bring beside it."""
     form = current_form(workbench)
     take_finished(form)
-    corpora = workbench.corpora.list_all()
+    corpora = workbench.store.corpora.list_all()
     left, right = st.columns([62, 38], gap="large")
     sources = chosen_sources(form, corpora)
     with left:
@@ -143,7 +143,7 @@ def _first(workbench: Workbench, form: ScreeningForm, sources: tuple[str, ...]) 
     names = [each.removeprefix(CORPUS_PREFIX) for each in sources if each != PUBMED]
     if not names:
         return None
-    return workbench.corpora.search(names[0], searched_text(asked(form)), FIRST_SHOWN)
+    return workbench.store.corpora.search(names[0], searched_text(asked(form)), FIRST_SHOWN)
 
 
 def _demo_questions() -> None:
@@ -199,7 +199,7 @@ def _sources(form: ScreeningForm, corpora: tuple[CorpusSummary, ...], sources: t
         _import(form, corpora)
     with st.container():  # always there: the settings below stay where they are when an import begins or ends
         if importing():
-            show_import()
+            show_live(draw_import)
         for line in import_words(form):
             st.text(line)
         for sentence, errors in import_errors(form):
@@ -360,13 +360,13 @@ def _start() -> None:
     take_typed()
     workbench = served_workbench()
     form = current_form(workbench)
-    sources = chosen_sources(form, workbench.corpora.list_all())
+    sources = chosen_sources(form, workbench.store.corpora.list_all())
     if not form.question.strip():
         form.refused = InputError("The question is missing", cure="Write what the evidence is to answer.")
         return
     try:
         settings = settings_of(workbench.settings, form.settings)
         where_it_grades(settings)  # raises for a model that can't be asked, while the form is in sight
-        address.put("screening", screening_jobs().start(actor(), form.question.strip(), sources, settings))
+        address.put("screening", served_jobs().screen(actor(), form.question.strip(), sources, settings))
     except MasisError as error:
         form.refused = InputError(str(error), cure="What you typed is stored.")

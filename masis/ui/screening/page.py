@@ -8,13 +8,21 @@ from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.records import ScreeningSummary
 from masis.ui.components.linked_table import linked_table
-from masis.ui.jobs.served_jobs import screening_jobs
+from masis.ui.live import served_jobs, show_live
 from masis.ui.screening.finished import show_over
+from masis.ui.screening.live_screening import (
+    draw_live,
+    show_head,
+    show_interrupted,
+    show_never_began,
+    show_removed,
+    summary_of,
+)
 from masis.ui.screening.memory_panel import show_memory
 from masis.ui.screening.new import show_form
-from masis.ui.screening.view import SUMMARY_COLUMNS, summary_row
-from masis.ui.screening.watch import show_interrupted, show_live, show_never_began, show_removed, summary_of, under_way
+from masis.ui.screening.screening_tables import SUMMARY_COLUMNS, summary_row
 from masis.ui.shell import address
+from masis.views.words import RUN_STATE
 
 LISTED = 20
 OF_ONE = ("abstract", "show", "order", "page")
@@ -54,12 +62,13 @@ def _note_memory() -> None:
 
 def _one(workbench: Workbench, screening_id: str) -> None:
     st.button("Screenings", icon=":material/arrow_back:", type="tertiary", key="leave-screening", on_click=_leave)
-    jobs, summary = screening_jobs(), summary_of(workbench, screening_id)
-    if under_way(jobs, summary, screening_id):
-        job = jobs.job(screening_id)
-        show_live(job.subject if job else summary.question if summary else "", screening_id)
+    jobs, summary = served_jobs(), summary_of(workbench, screening_id)
+    job = jobs.get(screening_id)
+    if job is not None or (summary is not None and summary.state == "running"):
+        show_head(job.subject if job else summary.question if summary else "", RUN_STATE["running"], [])
+        show_live(draw_live, screening_id)
     elif summary is None:
-        show_never_began(screening_id, jobs.failure(screening_id))
+        show_never_began(screening_id, jobs.failure("screening", screening_id))
     elif summary.removed_at is not None:
         show_removed(summary)
     elif summary.state == "interrupted":
@@ -69,7 +78,7 @@ def _one(workbench: Workbench, screening_id: str) -> None:
 
 
 def _earlier(workbench: Workbench) -> None:
-    found: tuple[ScreeningSummary, ...] = workbench.screenings.newest(LISTED)
+    found: tuple[ScreeningSummary, ...] = workbench.store.screenings.newest(LISTED)
     st.header("Earlier screenings")
     if not found:
         st.caption("None yet. Each is stored with its rounds and grades, and can be opened again.")

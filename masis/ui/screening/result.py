@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 
 import streamlit as st
 
-from masis.schema.screening import Abstract, Grade, Recommendation, Screening
+from masis.schema.screening import Abstract, Grade, Recommendation, Round, Screening
 from masis.schema.wording import counted
 from masis.screening.rounds.overrides import effective_overrides
 from masis.services.screening import OpenedScreening
 from masis.ui.components import registered
 from masis.ui.components.case_head import case_head
 from masis.ui.components.linked_table import linked_table
-from masis.ui.screening.abstract import abstract_data
 from masis.ui.screening.charts import show_convergence
-from masis.ui.screening.view import (
+from masis.ui.screening.screening_tables import (
     ABSTRACT_COLUMNS,
     ORDERS,
     Order,
-    RoundRow,
     abstract_row,
     counts,
     listed,
-    round_rows,
 )
-from masis.ui.screening.wording import OUTCOME, RECOMMENDATION, RECOMMENDATIONS
 from masis.ui.shell import address
 from masis.ui.shell.frame import tab_title
-from masis.ui.shell.wording import TONE_COLOUR, LabelData, escaped, label
+from masis.views.abstract import abstract_data
+from masis.views.markdown import badge, escaped
+from masis.views.numbers import moment
+from masis.views.rounds import rules_text, votes_text
+from masis.views.screening import OUTCOME, RECOMMENDATION, RECOMMENDATIONS, SUFFICIENCY
+from masis.views.words import LabelData, label
 
 PAGE_SIZE = 15
 _ABSTRACT = registered("screening_abstract")
@@ -41,7 +42,7 @@ def head(screening: Screening, *, outcome: LabelData | None = None) -> None:
         f"{len(screening.kept)} of {counted(len(screening.grades), 'abstract')} kept",
         ", ".join(source.removeprefix("corpus:") for source in screening.retrievers),
         f"graded by {', '.join(screening.graders)}",
-        screening.started_at[:16].replace("T", " ") + " UTC",
+        moment(screening.started_at) + " UTC",
     ]
     state = outcome or label(OUTCOME[screening.outcome])
     st.set_page_config(page_title=tab_title(state["text"], screening.question))
@@ -62,7 +63,7 @@ def rounds(screening: Screening, *, waiting: str = "") -> None:
     left, right = st.columns([58, 42], gap="large")
     with left:
         st.header("Rounds")
-        show_rounds(round_rows(screening.rounds), screening.thresholds.keep_share, waiting)
+        show_rounds(screening.rounds, screening.thresholds.keep_share, waiting)
         if screening.thresholds.adapted_by:
             st.caption(
                 f"The acceptance memory changed the required average by {screening.thresholds.adapted_by:+.3f}: "
@@ -73,45 +74,24 @@ def rounds(screening: Screening, *, waiting: str = "") -> None:
         show_convergence(screening.rounds, screening.thresholds)
 
 
-def show_rounds(rounds: Sequence[RoundRow], keep_share: float, waiting: str = "") -> None:
+def show_rounds(rounds: Iterable[Round], keep_share: float, waiting: str = "") -> None:
     """Draw the rounds: what was searched and why, how the grades voted, whether both rules are satisfied."""
     for each in rounds:
-        with st.container(border=True, gap="xsmall", key=f"screening-round-{each['number']}"):
-            decision = each["decision"]
+        with st.container(border=True, gap="xsmall", key=f"screening-round-{each.number}"):
             st.markdown(
-                f"**Round {each['number']}** :{TONE_COLOUR[decision['tone']]}-badge[{decision['text']}] "
-                f"{each['found']:,} found, {each['new']:,} graded for the first time"
+                f"**Round {each.number}** {badge(SUFFICIENCY[each.ruling.decision])} "
+                f"{len(each.retrieved):,} found, {len(each.new):,} graded for the first time"
             )
-            for query in each["queries"]:
-                st.text(f"{query['text']}\n{query['why']}")
-            st.markdown(f"{votes_words(each)}; consensus needs {keep_share:.0%} keep")
-            st.markdown(rules_words(each))
-            if each["missing"]:
-                st.text(f"Missing: {' '.join(each['missing'])}")
-            for warning in each["warnings"]:
+            for query in each.queries:
+                st.text(f"{query.text}\n{query.why}")
+            st.markdown(f"{votes_text(each)}; consensus needs {keep_share:.0%} keep")
+            st.markdown(rules_text(each))
+            if each.missing:
+                st.text(f"Missing: {' '.join(each.missing)}")
+            for warning in each.warnings:
                 st.text(f"⚠ {warning}")
     if waiting:
         st.caption(escaped(waiting))
-
-
-def votes_words(each: RoundRow) -> str:
-    """Say how the abstracts of a round were recommended, each count with its share."""
-    total = sum(each["votes"])
-    names = (("green", "keep"), ("orange", "need more"), ("red", "discard"))
-    return ", ".join(
-        f":{colour}[**{count}** {name}]" + (f" ({share:.0%})" if total else "")
-        for (colour, name), count, share in zip(names, each["votes"], each["shares"], strict=True)
-    )
-
-
-def rules_words(each: RoundRow) -> str:
-    """Say whether consensus and quality suffice."""
-    average = "nothing kept" if each["average"] is None else f"average of the kept {each['average']:.2f}"
-    rules = (
-        (each["consensus"]["text"] == "sufficient", f"Consensus: {each['consensus']['text']}"),
-        (each["reached"], f"Quality: {average}, required {each['required']:.2f}"),
-    )
-    return "  \n".join(f":green[✓] {words}" if held else f":red[✗] {words}" for held, words in rules)
 
 
 def abstracts(opened: OpenedScreening) -> None:

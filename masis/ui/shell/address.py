@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote, urlencode
 import streamlit as st
 
 from masis.services.records import CaseFilter, QueueOrder
-from masis.ui.shell.wording import FLAG, REASON, STATES, TIER
+from masis.views.words import FLAG, REASON, STATES, TIER
 
 PAGE_SIZE = 20
 PAGE_SIZES = (20, 50, 100)

@@ -25,13 +25,13 @@ from starlette.routing import Route
 from masis.errors import MasisError
 from masis.schema.actor import Actor
 from masis.ui.admin.health_reports import REPORTS, HealthReports
-from masis.ui.jobs.worker import show_log
 from masis.ui.shell import served_database
 from masis.ui.shell.frame import say_refusal
 from masis.ui.shell.host_guard import Asgi, HostGuard, Message, Receive, Scope, Send
 from masis.ui.shell.reach import EXPOSED, ONLY_HERE, Reach, serve_under
 from masis.ui.shell.sign_in import ACTOR, SignInGate, sign_in_routes
 from masis.ui.shell.streamlit_internals import is_no_pages_folder_app, let_callbacks_finish
+from masis.ui.shell.worker import show_log
 
 # Health over HTTP, for whoever watches the server: is it there, and is all in order?
 #

@@ -10,15 +10,12 @@ from pydantic import ValidationError
 from masis.errors import MasisError, UnknownRecord
 from masis.schema.review import Decision, LogEntry, Verdict
 from masis.services import CaseView, Workbench
-from masis.ui.review.entries import VERDICT_WORD
 from masis.ui.shell import address
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, reviewer
-from masis.ui.shell.wording import TONE_COLOUR, escaped
 from masis.ui.team.taking import ask_name
-
-VERDICTS: tuple[Verdict, ...] = ("approve", "override", "reject", "escalate")
-DOES: dict[Verdict, str] = {"approve": "Approve", "override": "Override", "reject": "Reject", "escalate": "Escalate"}
+from masis.views.markdown import coloured, escaped
+from masis.views.words import DECIDE, DECIDED
 
 
 class Difference(NamedTuple):
@@ -31,7 +28,7 @@ class Difference(NamedTuple):
 def differences(decisions: tuple[Decision, ...]) -> tuple[Difference, ...]:
     """Return what decisions on one case differ in: verdict, answer, corrected text, scores and labels; nothing else."""
     found = [
-        Difference("Verdict", tuple(VERDICT_WORD[each.verdict or ""].text for each in decisions)),
+        Difference("Verdict", tuple(DECIDED[each.verdict].text if each.verdict else "" for each in decisions)),
         Difference("Answer", tuple(_answer(each) for each in decisions)),
         Difference("Corrected answer", tuple(each.corrected_answer or "" for each in decisions)),
     ]
@@ -86,9 +83,9 @@ def show_adjudication(workbench: Workbench, case_id: str) -> None:
     entries = workbench.reviews.individual(case_id)
     _differences(entries)
     st.page_link("pages/review.py", label="Open the case with its evidence", query_params={"case": case_id})
-    if view.state != "needs_adjudication" and view.decision is not None and view.decision.decision is not None:
-        word = VERDICT_WORD[view.decision.decision.verdict or ""]
-        st.markdown(f"Final: :{TONE_COLOUR[word.tone]}[{word.text}] by {escaped(view.decision.decision.reviewer)}.")
+    final = view.decision.decision if view.decision else None
+    if view.state != "needs_adjudication" and final is not None and final.verdict is not None:
+        st.markdown(f"Final: {coloured(DECIDED[final.verdict])} by {escaped(final.reviewer)}.")
     ask_name(workbench)
     if reviewer() is not None:
         _decide(workbench, view, entries)
@@ -123,7 +120,8 @@ def final_words(verdict: Verdict, about: Decision) -> str:
 def _decide(workbench: Workbench, view: CaseView, entries: tuple[LogEntry, ...]) -> None:
     decisions = [entry.decision for entry in entries if entry.decision is not None]
     st.header("Final verdict")
-    verdict = st.segmented_control("Verdict", VERDICTS, key="final-verdict", format_func=DOES.__getitem__)
+    names = {name: word.text for name, word in DECIDE.items()}
+    verdict = st.segmented_control("Verdict", list(names), key="final-verdict", format_func=names.__getitem__)
     if verdict is None:
         return
     alike = [each for each in decisions if each.verdict == verdict] or decisions[:1]

@@ -15,7 +15,8 @@ from masis.services.team import LONGEST_COMMENT
 from masis.ui.shell.inputs import take_typed, typing_area
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, reviewer
-from masis.ui.shell.wording import escaped
+from masis.views.markdown import escaped
+from masis.views.numbers import moment
 
 UNSET = "–"
 
@@ -39,7 +40,7 @@ def forget_scores(workbench: Workbench, case_id: str) -> None:
 def show_case_work(workbench: Workbench, view: CaseView) -> None:
     """Draw guidelines, scores, comments, assignment and tags of a case."""
     case_id = view.case.id
-    rubric = workbench.team.rubric()
+    rubric = workbench.store.team.in_force(Rubric)
     if rubric.guidelines or rubric.scores:
         with st.expander(f"Guidelines and scores (version {rubric.version})", icon=":material/rule:"):
             st.text(rubric.guidelines)
@@ -52,7 +53,7 @@ def show_case_work(workbench: Workbench, view: CaseView) -> None:
     title = f"Team: {escaped(' · '.join(facts))}" if facts else "Comments, assignment, tags"
     with st.expander(title, icon=":material/group:", expanded=_left_unsent(workbench, case_id)):
         for comment in comments:
-            st.caption(f"{escaped(comment.by)}, {comment.at[:16].replace('T', ' ')} UTC")
+            st.caption(f"{escaped(comment.by)}, {moment(comment.at)} UTC")
             st.text(comment.text)
         if reviewer() is None:
             st.caption("Type your name to comment, assign and tag.")

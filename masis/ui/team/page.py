@@ -16,7 +16,7 @@ from masis.schema.team import (
     Rubric,
     RubricScore,
 )
-from masis.schema.wording import counted, counted_upto
+from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.cases import waiting_in
 from masis.services.records import CaseFilter
@@ -24,9 +24,9 @@ from masis.ui.components.linked_table import Cell, column, linked_table, row
 from masis.ui.shell import address
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, reviewer
-from masis.ui.shell.wording import escaped
 from masis.ui.team.adjudication import show_adjudication
 from masis.ui.team.taking import ask_name
+from masis.views.markdown import escaped
 
 MOST_LISTED = 100
 
@@ -65,14 +65,14 @@ def show_team(workbench: Workbench) -> None:
 
 def _progress(workbench: Workbench) -> None:
     st.header("Progress")
-    everything, decisions = workbench.team.progress(CaseFilter()), workbench.team.decided()
-    waiting = workbench.cases.count_upto(waiting_in(CaseFilter())).total
-    mine = workbench.team.count_open_upto(actor(), CaseFilter()).total
+    everything, decisions = workbench.store.team.progress(CaseFilter()), workbench.store.team.counted("decided")
+    waiting = workbench.cases.count(waiting_in(CaseFilter()))
+    mine = workbench.team.count_open(actor(), CaseFilter())
     st.markdown(
-        f"{everything.done or 0:,} of {counted(everything.cases or 0, 'case')} decided; {waiting:,} wait for a "
+        f"{everything.done:,} of {counted(everything.cases, 'case')} decided; {waiting:,} wait for a "
         f"decision, {mine:,} of them can be taken by you now."
     )
-    assigned, leases = workbench.team.assigned(), workbench.team.leases()
+    assigned, leases = workbench.store.team.counted("assigned"), workbench.store.team.leases()
     names = sorted({*decisions, *assigned, *(lease.reviewer for lease in leases)}, key=str.casefold)
     rows = []
     for name in names:
@@ -103,8 +103,7 @@ def _differing(workbench: Workbench) -> None:
         st.caption("No case has reviewers who differ. Such cases are listed here once all their decisions are in.")
         return
     st.markdown(
-        f"{counted_upto(page.total, page.more, 'case has', 'cases have')} reviewers who differ. "
-        "Open one to decide between them."
+        f"{counted(page.total, 'case has', 'cases have')} reviewers who differ. Open one to decide between them."
     )
     rows = []
     for summary in page.rows:
@@ -130,7 +129,7 @@ def _give_out(workbench: Workbench) -> None:
     titles = {summary.id: f"{summary.id} · {summary.query}" for summary in page.rows}
     with st.form("give-out", border=False):
         chosen = st.multiselect(
-            f"Cases that wait ({page.total:,}{'+' if page.more else ''}, the first {len(titles)} are listed)",
+            f"Cases that wait ({page.total:,}, the first {len(titles)} are listed)",
             list(titles),
             format_func=lambda case_id: escaped(titles[case_id][:120]),
         )
@@ -162,7 +161,7 @@ def _give_out(workbench: Workbench) -> None:
 
 def _policy(workbench: Workbench) -> None:
     st.header("Policy of the queue")
-    now = workbench.team.policy()
+    now = workbench.store.team.in_force(QueuePolicy)
     st.caption(f"Version {now.version}. A case that has a decision keeps the policy it was begun under.")
     with st.form("policy", border=False):
         reviewers = st.number_input("Reviewers a case", 1, MOST_REVIEWERS, now.reviewers)
@@ -195,7 +194,7 @@ def _policy(workbench: Workbench) -> None:
                 "seed": now.seed,
             }
         )
-        workbench.team.set_policy(actor(), policy)
+        workbench.team.set(actor(), policy)
     except (ValidationError, MasisError) as error:
         st.warning(escaped(_first_problem(error)))
     else:
@@ -207,7 +206,7 @@ RUBRIC_HELP = "One score a line: name: 1-5, or name: word, word. Guidance may fo
 
 def _rubric(workbench: Workbench) -> None:
     st.header("Rubric")
-    now = workbench.team.rubric()
+    now = workbench.store.team.in_force(Rubric)
     st.caption(f"Version {now.version}. Decisions keep their scores with the version they were given under.")
     with st.form("rubric", border=False):
         guidelines = st.text_area("Guidelines, shown beside every case", now.guidelines, max_chars=20_000, height=160)
@@ -216,7 +215,7 @@ def _rubric(workbench: Workbench) -> None:
     if not sent:
         return
     try:
-        workbench.team.set_rubric(actor(), Rubric(guidelines=guidelines.strip(), scores=read_scores(lines)))
+        workbench.team.set(actor(), Rubric(guidelines=guidelines.strip(), scores=read_scores(lines)))
     except (ValueError, MasisError) as error:
         st.warning(escaped(_first_problem(error)))
     else:
@@ -252,7 +251,7 @@ LABEL_TYPES_HELP = "One type a line: name, or name | guidance."
 
 def _label_types(workbench: Workbench) -> None:
     st.header("Label types")
-    now = workbench.team.label_types()
+    now = workbench.store.team.in_force(LabelTypes)
     st.caption(
         f"Version {now.version}. The types of issues that reviewers report by labelling words of an answer. "
         "Decisions keep theirs with the version they were set under."
@@ -265,7 +264,7 @@ def _label_types(workbench: Workbench) -> None:
     if not sent:
         return
     try:
-        workbench.team.set_label_types(actor(), LabelTypes(types=read_types(lines)))
+        workbench.team.set(actor(), LabelTypes(types=read_types(lines)))
     except (ValueError, MasisError) as error:
         st.warning(escaped(_first_problem(error)))
     else:

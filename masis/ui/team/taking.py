@@ -13,7 +13,7 @@ from masis.services.cases import WAITING
 from masis.services.team import EmptyQueue
 from masis.ui.shell import address
 from masis.ui.shell.reviewer import REMEMBERED, actor, name_reviewer, reviewer
-from masis.ui.shell.wording import escaped
+from masis.views.markdown import escaped
 
 _TAKEN = "taken-case"
 _CLAIMED_AT = "taken-at"

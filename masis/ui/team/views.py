@@ -6,38 +6,30 @@ import streamlit as st
 
 from masis.errors import MasisError
 from masis.services import Workbench
-from masis.services.records import CaseFilter, CasePage, Progress
+from masis.services.records import CaseFilter
 from masis.ui.shell import address
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, reviewer
-from masis.ui.shell.wording import escaped
-
-ANY_ORDER = ("order", "seed", "page", "size")
-"""What of a filter narrows nothing."""
+from masis.views.markdown import escaped
 
 KEPT = tuple(name for name in address.LIST_PARAMETERS if name not in ("page",))
 """What of a list's address a view keeps."""
 
 
-COUNTED = 1_000
-"""Cases of a list that is narrowed by more than states, up to which it is said how far it has come."""
+LONG_SEARCH = 20_000
+"""Cases found by words up to which it is counted how far they have come: of a million it takes as long as the list."""
 
 
-def show_views(workbench: Workbench, wanted: CaseFilter, page: CasePage) -> None:
-    """Draw the saved views, what is assigned to this reviewer, and how far the list has come.
-
-    How far a long list has come is left out: counting it would take as long as the list itself.
-    """
-    narrowed = wanted.model_copy(update={"states": (), **{name: CaseFilter().__dict__[name] for name in ANY_ORDER}})
-    short = narrowed == CaseFilter() or (not page.more and page.total <= COUNTED)
-    progress = workbench.team.progress(wanted) if short else Progress(cases=None, done=None)
-    mine = workbench.team.assigned().get(actor().name, 0) if reviewer() else 0
+def show_views(workbench: Workbench, wanted: CaseFilter, total: int) -> None:
+    """Draw the saved views, what is assigned to this reviewer, and how far the list of ``total`` cases has come."""
+    mine = workbench.store.team.counted("assigned").get(actor().name, 0) if reviewer() else 0
     with st.container(horizontal=True, vertical_alignment="center", key="views"):
-        if progress.done is not None and progress.cases is not None:
+        if not wanted.text or total <= LONG_SEARCH:
+            progress = workbench.store.team.progress(wanted)
             st.caption(f"{progress.done:,} of {progress.cases:,} decided by people in this view")
         if mine:
             st.page_link("pages/queue.py", label=f"Assigned to me ({mine:,})", query_params={"assignee": actor().name})
-        views = workbench.team.views(actor())
+        views = workbench.store.team.views(actor().name)
         for view in views:
             known = {name: text for name, text in view.parameters.items() if name in KEPT}
             st.page_link("pages/queue.py", label=escaped(view.name), query_params=known)

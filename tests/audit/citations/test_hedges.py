@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from masis.audit.citations import audit_citations
 from masis.audit.citations.hedges import hedges, languages
 from masis.schema.case import Evidence
+from tests.rules import each
 
 HEDGES = """
 There is insufficient evidence to answer this.
@@ -281,12 +282,12 @@ def lines(block: str) -> list[str]:
 
 
 @pytest.mark.spec("MASIS-CRITIC-P4")
-@pytest.mark.parametrize("sentence", lines(HEDGES))
+@each(lines(HEDGES))
 def test_a_sentence_that_says_what_is_not_known_is_a_hedge(sentence: str) -> None:
     assert hedges(sentence)
 
 
-@pytest.mark.parametrize("sentence", lines(ASSERTIONS))
+@each(lines(ASSERTIONS))
 def test_a_sentence_that_asserts_something_is_none_however_negative(sentence: str) -> None:
     assert not hedges(sentence)
 

@@ -17,8 +17,6 @@ from masis.audit.sentences import split_units
 from masis.schema.audit import Citation
 from masis.schema.case import Evidence
 
-pytestmark = [pytest.mark.real_data, pytest.mark.slow]
-
 FABRICATED = {
     "[99]": ["99"],
     "[chunk_99]": ["chunk_99"],
@@ -64,10 +62,10 @@ def answers(folder: Path, name: str) -> tuple[Answer, ...]:
     )
 
 
-def test_the_answers_of_expertqa_hold_two_invalid_references_both_in_one_case(shared_data: Path) -> None:
+def test_the_answers_of_expertqa_hold_two_invalid_references_both_in_one_case(public_data: Path) -> None:
     found = {
         answer.id: audit.invalid_citations
-        for answer in answers(shared_data, "expertqa_cases.jsonl")
+        for answer in answers(public_data, "expertqa_cases.jsonl")
         if (audit := audit_citations(answer.text, answer.evidence)).invalid_citations
     }
     assert list(found) == ["expertqa-v064-rr_gs_gpt4"]
@@ -96,9 +94,9 @@ def plain(citation: Citation) -> tuple[str, str | None, str]:
 
 @pytest.mark.parametrize("marker", FABRICATED)
 def test_one_fabricated_marker_in_500_real_answers_is_found_and_nothing_else_flagged(
-    shared_data: Path, marker: str
+    public_data: Path, marker: str
 ) -> None:
-    pool = answers(shared_data, "expertqa_cases.jsonl") + answers(shared_data, "pubmedqa_cases.jsonl")
+    pool = answers(public_data, "expertqa_cases.jsonl") + answers(public_data, "pubmedqa_cases.jsonl")
     if "://" in marker:  # links are citations only where evidence has addresses
         pool = tuple(answer for answer in pool if any("://" in (chunk.source or "") for chunk in answer.evidence))
     if marker == "[0]":  # PubMedQA's chunks are numbered from 0
@@ -116,9 +114,9 @@ def test_one_fabricated_marker_in_500_real_answers_is_found_and_nothing_else_fla
         assert [plain(c) for c in after if c not in new] == [plain(c) for c in before], answer.id
 
 
-def test_the_markers_of_hagrid_resolve_to_their_ids(shared_data: Path) -> None:
+def test_the_markers_of_hagrid_resolve_to_their_ids(public_data: Path) -> None:
     seen = 0
-    for row in rows(shared_data / "hagrid_claims.jsonl"):
+    for row in rows(public_data / "hagrid_claims.jsonl"):
         for text in {row["claim"], row["response"]}:
             for marker in re.finditer(r"\[(\d+(?:\s*(?:,|-|and|, and)\s*\d+)*)\]", text):
                 expected = written_ids(marker.group(1))
@@ -137,9 +135,9 @@ def written_ids(body: str) -> list[str]:
     return ids
 
 
-def test_the_decoys_of_hagrid_are_no_citations(shared_data: Path) -> None:
+def test_the_decoys_of_hagrid_are_no_citations(public_data: Path) -> None:
     decoys = 0
-    for row in rows(shared_data / "hagrid_claims.jsonl"):
+    for row in rows(public_data / "hagrid_claims.jsonl"):
         text = row["response"]
         found = {(c.marker_start, c.marker_end) for c in audit_citations(text, [Evidence(id="1")]).citations}
         for decoy in re.finditer(r"\[Online\]|\[Accessed:?[^\]]*\]|\(\d{4}\)|\[\"[^\]]*\]", text):
@@ -149,14 +147,14 @@ def test_the_decoys_of_hagrid_are_no_citations(shared_data: Path) -> None:
 
 
 @pytest.mark.parametrize("chunk", ["{}", "chunk_{}"])
-def test_texts_without_citations_hold_none(shared_data: Path, chunk: str) -> None:
+def test_texts_without_citations_hold_none(public_data: Path, chunk: str) -> None:
     evidence = [Evidence(id=chunk.format(number)) for number in range(1, 6)]
-    texts = [row["summary"] for row in rows(shared_data / "summedits.jsonl")]
-    texts += [row["claim"] for row in rows(shared_data / "wice_claims.jsonl")]
-    texts += [row["answer"] for row in rows(shared_data / "pubmedqa_cases.jsonl")]
+    texts = [row["summary"] for row in rows(public_data / "summedits.jsonl")]
+    texts += [row["claim"] for row in rows(public_data / "wice_claims.jsonl")]
+    texts += [row["answer"] for row in rows(public_data / "pubmedqa_cases.jsonl")]
     for text in texts:
         assert audit_citations(text, evidence).citations == (), text
-    abstracts = [str(row["abstract"]) for row in rows(shared_data / "study_types_val.jsonl")]
+    abstracts = [str(row["abstract"]) for row in rows(public_data / "study_types_val.jsonl")]
     marked = sum(bool(audit_citations(abstract, evidence).citations) for abstract in abstracts)
     assert marked <= 0.01 * len(abstracts)  # statistics, chemistry and powers in brackets; a few texts do cite
 
@@ -167,10 +165,10 @@ def unseen(question: str) -> bool:
 
 
 @pytest.mark.spec("MASIS-CRITIC-P4")
-def test_what_experts_find_worth_a_citation_is_seldom_exempt(shared_data: Path) -> None:
+def test_what_experts_find_worth_a_citation_is_seldom_exempt(public_data: Path) -> None:
     exempt = {"Yes": 0, "No": 0}
     judged = {"Yes": 0, "No": 0}
-    for row in rows(shared_data / "expertqa_cases.jsonl"):
+    for row in rows(public_data / "expertqa_cases.jsonl"):
         if not unseen(row["query"]):
             continue
         audit = audit_citations(row["answer"], [Evidence(**chunk) for chunk in row["evidence"]])

@@ -337,10 +337,9 @@ def test_memory_stays_flat_however_many_records_there_are() -> None:
         assert peak(form, 400) < peak(form, 40) + 300_000, form
 
 
-@pytest.mark.real_data
-def test_the_shared_abstracts_are_read_whole(shared_data: Path) -> None:
+def test_the_shared_abstracts_are_read_whole(public_data: Path) -> None:
     def records() -> Iterator[Abstract | InputError]:
-        yield from read_abstracts(shared_data / "study_types_val.jsonl")
+        yield from read_abstracts(public_data / "study_types_val.jsonl")
 
     good, wrong = split(list(records()))
     assert (len(good), wrong) == (530, [])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import io
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +12,11 @@ from typing import Any
 
 import pytest
 from defusedxml import ElementTree
+from hypothesis import given
+from hypothesis import strategies as st
 
 from masis.datasets.exports import FORMATS, Selection
+from masis.datasets.exports.sinks import REPEATED, DigestStream, escaped_cell, sink_for
 from masis.datasets.exports.splits import Shares, splits
 from masis.datasets.loading import read_cases
 from masis.datasets.mapping import read_any
@@ -20,8 +25,10 @@ from masis.schema.case import Case
 from masis.schema.review import Decision, TargetLabel
 from masis.schema.team import DEFAULT_LABEL_TYPES, LabelType, LabelTypes
 from masis.services import Workbench
-from masis.store import ALL_PARTS, CaseFilter
+from masis.store import CaseFilter, Store
+from masis.store.audits.queue import QUERY_SHOWN
 from tests.reviewing import ADA, submitted
+from tests.store.factories import a_case
 
 ANSWER = "The bridge is 12 metres long [1]. It is red [9]."
 ROW = {"id": "1", "text": "The bridge is 120 metres long."}
@@ -141,7 +148,7 @@ def test_reported_issues_are_in_the_exports_with_severity_note_and_place(tmp_pat
         case = Case.model_validate({"id": f"case-{number}", "query": "How long?", "answer": ANSWER, "evidence": [ROW]})
         bench.cases.add_one(ADA, case)
         bench.audits.audit(ADA, case)
-    bench.team.set_label_types(ADA, LabelTypes(types=(LabelType(name='<rude> & "red"'), *DEFAULT_LABEL_TYPES)))
+    bench.team.set(ADA, LabelTypes(types=(LabelType(name='<rude> & "red"'), *DEFAULT_LABEL_TYPES)))
     at = ANSWER.index("red")
     place = {"target": "span", "start": at, "end": at + 3, "text": "red"}
     labels = [
@@ -192,7 +199,7 @@ def test_a_corrected_answer_lists_the_citations_that_it_keeps(tmp_path: Path) ->
     case = {"query": "How long?", "answer": answer, "evidence": [ROW], "citations": given}
     for number in (1, 2, 3):
         bench.cases.add_one(ADA, Case.model_validate({"id": f"case-{number}", **case}))
-        bench.audits.audit(ADA, bench.cases.get(f"case-{number}"))
+        bench.audits.audit(ADA, bench.store.cases.get(f"case-{number}"))
     corrected = "Indeed. The bridge is 120 metres long. Nobody knows why."
     for number, verdict in ((1, "override"), (2, "approve"), (3, "reject")):
         run = bench.cases.open(f"case-{number}").run
@@ -301,17 +308,6 @@ def test_an_export_imported_with_its_own_profile_gives_the_question_the_judged_a
     assert "The bridge is 120 metres long." in [chunk.text.strip() for chunk in case.evidence]
 
 
-@pytest.mark.parametrize("form", [name for name in FORMATS if name != "hf"])
-def test_what_a_format_does_not_read_of_an_audit_would_change_nothing(
-    bench: Workbench, form: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sparing, whole = io.BytesIO(), io.BytesIO()
-    bench.exports.write(ADA, sparing, form, Selection(CaseFilter()))
-    monkeypatch.setitem(FORMATS, form, FORMATS[form]._replace(parts=ALL_PARTS))
-    bench.exports.write(ADA, whole, form, Selection(CaseFilter()))
-    assert sparing.getvalue() == whole.getvalue()
-
-
 def test_no_table_that_grows_with_the_audits_is_read_whole_for_a_batch_of_cases(bench: Workbench) -> None:
     asked: list[str] = []
     with bench.store.database.reading() as connection:
@@ -320,14 +316,16 @@ def test_no_table_that_grows_with_the_audits_is_read_whole_for_a_batch_of_cases(
             assert len(list(bench.store.outcomes.iterate(CaseFilter()))) == 5
         finally:
             connection.set_trace_callback(None)
+        numbers = "SELECT seq FROM cases WHERE 1 ORDER BY seq"  # asked once for all batches
+        assert asked.count(numbers) == 1
         plans = [
             (row[3], sql)
             for sql in asked
-            if sql.lstrip().startswith(("SELECT", "WITH")) and "LIMIT" not in sql and "count(*)" not in sql
+            if sql.lstrip().startswith(("SELECT", "WITH")) and sql != numbers and "count(*)" not in sql
             for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}")
         ]
-    assert [step for step, sql in plans if "run_iterations" in sql and "SEARCH" in step]
-    scanned = ("cases", "case_payloads", "runs", "run_iterations", "each", "decision_log", "log", "written")
+    assert [step for step, sql in plans if "job_parts" in sql and "SEARCH" in step]
+    scanned = ("cases", "case_payloads", "jobs", "job_parts", "each", "decision_log", "log", "made", "written")
     assert not [(step, sql) for step, sql in plans if step.split()[0] == "SCAN" and step.split()[1] in scanned]
 
 
@@ -340,7 +338,7 @@ def test_an_export_imported_again_gives_the_same_cases(bench: Workbench, form: s
     again = {each.id: each for each in found if each is not None}
     assert len(again) == exported.manifest["counts"]["cases"] > 1
     for number, case in enumerate(again.values(), 1):
-        stored = bench.cases.get(f"case-{number}")
+        stored = bench.store.cases.get(f"case-{number}")
         if form == "decided":
             assert case.digest() == stored.digest()
         assert (case.query, case.answer) == (stored.query, stored.answer)
@@ -358,3 +356,46 @@ def test_spans_of_reviewers_of_one_answer_come_back_as_one_case_with_both_labels
     assert first is not None
     assert first.labels is not None
     assert [each.verdict for each in first.labels.claims] == ["partial", "contradicted"]
+
+
+COLUMNS = ("case_id", "question", "in_force", "start", "text", "support", "note", "answer")
+CELL = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 3),
+    st.sampled_from([0.0, -0.5, 1e-9]),
+    st.text(st.sampled_from("ab ,\"\n\r'=-@;é"), max_size=4),
+)
+
+
+@given(st.lists(st.fixed_dictionaries(dict.fromkeys(COLUMNS, CELL)), max_size=6), st.data())
+def test_csv_is_what_csv_writes(rows: list[dict[str, Any]], data: st.DataObject) -> None:
+    for before, row in itertools.pairwise(rows):  # rows of one judgement share what is about it
+        for name in data.draw(st.sets(st.sampled_from(COLUMNS))):
+            row[name] = before[name]
+    out, wanted = io.BytesIO(), io.StringIO()
+    sink = sink_for("csv", DigestStream(out), COLUMNS)
+    for row in rows:
+        sink.write(row)
+    sink.close()
+    writer = csv.writer(wanted)
+    writer.writerow(COLUMNS)
+    for row in rows:
+        cells = [row[name] for name in COLUMNS]
+        writer.writerow([escaped_cell(each) if isinstance(each, str) else each for each in cells])
+    assert out.getvalue() == wanted.getvalue().encode()
+
+
+def test_what_repeats_is_at_both_ends_of_every_flat_format() -> None:
+    for form in FORMATS.values():
+        if form.flat:
+            repeated = [name in REPEATED for name in form.columns]
+            assert repeated == [*sorted(repeated[:-1], reverse=True), True], form.name
+
+
+def test_questions_are_read_whole_however_long(tmp_path: Path) -> None:
+    questions = ["Why?", "é" * QUERY_SHOWN, "é" * (QUERY_SHOWN + 1), "Why " * 1_000]
+    with Store.open(tmp_path / "long.db") as store:
+        for number, question in enumerate(questions):
+            store.cases.add(a_case(f"case-{number}", query=question))
+        assert list(store.outcomes.queries(CaseFilter())) == questions

@@ -9,15 +9,13 @@ from typing import Any
 
 import pytest
 
-from masis.datasets.archive import read_archive, write_archive
 from masis.datasets.exports import FORMATS, Selection, Shares
 from masis.errors import InputError, StoreError, UnknownRecord
 from masis.schema.case import Case
 from masis.schema.review import Decision, TargetLabel
 from masis.services import Workbench
-from masis.services.datasets import DatasetService
 from masis.services.retention import rule_of
-from masis.store import CaseFilter, Store
+from masis.store import CaseFilter
 from tests.reviewing import ADA, submitted, undone
 
 ANSWER = "The bridge is 12 metres long [1]. It is red [9]."
@@ -122,7 +120,7 @@ def test_the_manifest_says_which_version_it_is_and_where_the_log_ended(bench: Wo
         {"train": 50, "validation": 25, "test": 25},
         "out.jsonl",
     )
-    assert bench.datasets.list_all() == (made,)
+    assert bench.store.datasets.list_all() == (made,)
 
 
 def test_one_side_of_a_split_stays_what_it_was(bench: Workbench, tmp_path: Path) -> None:
@@ -144,22 +142,22 @@ def test_a_redaction_is_said_in_words_and_nothing_is_written(bench: Workbench, t
     second = bench.store.decisions.current("case-2")
     assert second is not None
     bench.reviews.redact_entry(ADA, second.id, "names a patient")
-    assert str(bench.datasets.lost("v1")) == "not rebuildable: 2 cases redacted"
-    assert str(bench.datasets.lost("v2")) == "rebuildable"
+    assert str(bench.store.datasets.lost("v1")) == "not rebuildable: 2 cases redacted"
+    assert str(bench.store.datasets.lost("v2")) == "rebuildable"
     with pytest.raises(StoreError, match="not rebuildable: 2 cases redacted"):
         bench.datasets.write(ADA, "v1", out)
     assert out.read_text() == "as it was"
     bench.datasets.freeze(ADA, "v3", "decided", ANY)
-    assert str(bench.datasets.lost("v3")) == "rebuildable", "what was redacted before is no loss"
+    assert str(bench.store.datasets.lost("v3")) == "rebuildable", "what was redacted before is no loss"
     bench.datasets.write(ADA, "v3", out)
 
 
 def test_audits_that_retention_removed_are_said_in_words(bench: Workbench) -> None:
     bench.datasets.freeze(ADA, "v1", "claims", ANY)
     with bench.store.transaction():
-        bench.store.database.execute("UPDATE runs SET ended_at = '2020-01-01T00:00:00.000Z'")
+        bench.store.database.execute("UPDATE jobs SET ended_at = '2020-01-01T00:00:00.000Z'")
     bench.retention.purge(ADA, rule_of(1, decided=False, waiting=True), how="command")
-    assert str(bench.datasets.lost("v1")) == "not rebuildable: the audits of 1 case removed by retention"
+    assert str(bench.store.datasets.lost("v1")) == "not rebuildable: the audits of 1 case removed by retention"
 
 
 def test_other_bytes_are_never_passed_off_as_the_same(
@@ -204,27 +202,6 @@ def test_the_same_decision_made_again_is_no_other_label(bench: Workbench) -> Non
     assert {each.kinds for each in found} == {("moved",)}
 
 
-def test_an_archive_carries_versions_and_they_are_rebuilt_from_it(bench: Workbench, tmp_path: Path) -> None:
-    bench.datasets.freeze(ADA, "v1", "decided", ANY, description="“…”")
-    bench.datasets.freeze(ADA, "v2", "labels", Selection(), encoding="csv")
-    change_everything(bench)
-    bench.datasets.write(ADA, "v1", first := tmp_path / "first")
-    archive = tmp_path / "archive.jsonl"
-    with archive.open("wb") as stream:
-        write_archive(bench.store, stream)
-    with Store.open(tmp_path / "again.db") as again:
-        read_archive(archive, again)
-        write_archive(again, second := io.BytesIO())
-        assert second.getvalue() == archive.read_bytes()
-        DatasetService(again).write(ADA, "v1", tmp_path / "second")
-        assert [each.name for each in again.datasets.list_all()] == ["v2", "v1"]
-    assert first.read_bytes() == (tmp_path / "second").read_bytes()
-    lines = archive.read_text().splitlines(keepends=True)
-    archive.write_text("".join(line for line in lines if '"dataset_member"' not in line[:40]))
-    with Store.open(tmp_path / "cut.db") as cut, pytest.raises(InputError, match="lines are missing"):
-        read_archive(archive, cut)
-
-
 def test_a_name_that_is_taken_or_no_name_is_refused(bench: Workbench) -> None:
     bench.datasets.freeze(ADA, "v1", "labels", ANY)
     with pytest.raises(StoreError, match="already"):
@@ -236,5 +213,5 @@ def test_a_name_that_is_taken_or_no_name_is_refused(bench: Workbench) -> None:
         bench.datasets.freeze(ADA, "none", "labels", Selection(CaseFilter(text="nowhere")))
     bench.datasets.remove(ADA, "v1")
     with pytest.raises(UnknownRecord):
-        bench.datasets.get("v1")
+        bench.store.datasets.get("v1")
     assert bench.datasets.freeze(ADA, "v1", "labels", ANY).rows == 4

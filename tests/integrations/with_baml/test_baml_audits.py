@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import subprocess
 import sys
@@ -18,49 +17,23 @@ from masis.audit import output_validation
 from masis.errors import InvalidRevision
 from masis.integrations.baml import BamlValidator
 from masis.schema.audit import JudgedBy, Revision
-from masis.schema.case import Case
 from masis.schema.run import Event, Run
 from masis.services import Workbench
-from masis.settings import ROLES, Settings
+from masis.settings import Settings
 from masis.ui.new_audit.timeline import timeline
-from masis.ui.review.spending import spent
+from masis.views.spending import spent
 from tests.audit.factories import context
+from tests.llm.asking import CASE, KEY, settings_for
 from tests.reviewing import ADA
 from tests.served_replies import Behaviour, Request, says, sensible
 from tests.serving_models import ModelServer
 
 ROOT = Path(__file__).resolve().parents[3]
-CASE = Case.model_validate(
-    {
-        "id": "bridge",
-        "query": "How long is the bridge, and when was it opened?",
-        "answer": "The bridge is 120 metres long [1]. It was opened in 1931 [2].",
-        "evidence": [
-            {"id": "1", "text": "The bridge is 120 metres long and made of steel."},
-            {"id": "2", "text": "The bridge was opened in 1931 by the mayor."},
-        ],
-    }
-)
-_names = itertools.count()
 
 
 @pytest.fixture(autouse=True)
 def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SCRIPTED_KEY", "loopback/0123456789.abcdef")
-
-
-def settings_for(server: ModelServer, validator: str) -> Settings:
-    providers = {"here": {"kind": "openai", "address": server.address, "key_env": "SCRIPTED_KEY"}}
-    return Settings.model_validate(
-        {
-            **{role: f"here:b-{next(_names)}" for role in ROLES},
-            "providers": providers,
-            "retry_base_s": 0.01,
-            "retry_cap_s": 0.02,
-            "max_iterations": 2,
-            "output_validator": validator,
-        }
-    )
+    monkeypatch.setenv("SCRIPTED_KEY", KEY)
 
 
 def careless(request: Request) -> Behaviour:
@@ -79,7 +52,8 @@ def cut(request: Request) -> Behaviour:
 def audited(script: Any, validator: str, tmp_path: Path) -> tuple[Run, list[Event], Workbench]:
     events: list[Event] = []
     with ModelServer(script, issues="always") as server:
-        bench = Workbench.open(tmp_path / f"{validator}.db", settings_for(server, validator))
+        settings = settings_for(server, "openai").model_copy(update={"output_validator": validator})
+        bench = Workbench.open(tmp_path / f"{validator}.db", settings)
         bench.cases.add(ADA, [CASE])
         run = bench.audits.audit(ADA, CASE, on_event=events.append)
     return run, events, bench

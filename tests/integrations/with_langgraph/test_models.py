@@ -11,7 +11,7 @@ import pytest
 from masis.integrations.langgraph import critic_node, evaluator_node, evidence_critic_node
 from masis.settings import Settings
 from tests.integrations.with_langgraph.graphs import RIGHT, WRONG, asked, audited
-from tests.llm.test_faults_by_step import settings_for
+from tests.llm.asking import settings_for
 from tests.served_replies import Behaviour, Request, says, sensible, status
 from tests.serving_models import ModelServer
 from tests.waiting import until_async

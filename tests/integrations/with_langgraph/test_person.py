@@ -279,7 +279,7 @@ def test_many_threads_at_once_are_all_kept_and_all_wait(bench: Workbench, tmp_pa
 
     assert all(asyncio.run(at_once()))
     assert bench.cases.overview().states["needs_review"] == 16
-    assert bench.reviews.verify().intact
+    assert bench.store.decisions.verify().intact
 
 
 def test_a_draft_after_a_rejection_is_a_case_of_its_own_and_waits_again(bench: Workbench) -> None:

@@ -22,7 +22,7 @@ from masis.services import Workbench
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[3]
-PATIENCE_S = 60.0
+PATIENCE_S = 100.0
 
 BRIDGE: dict[str, Any] = {
     "id": "bridge",
@@ -153,7 +153,7 @@ def ended(process: subprocess.Popen[str], with_signal: int = signal.SIGTERM) -> 
     if process.poll() is None:
         process.send_signal(with_signal)
     try:
-        code = process.wait(30)
+        code = process.wait(PATIENCE_S)
     finally:
         process.kill()
         for stream in (process.stdin, process.stdout):
@@ -176,7 +176,7 @@ def said(result: CallToolResult) -> str:
     return str(content.text)
 
 
-def eventually(true: Callable[[], bool], seconds: float = 20.0) -> bool:
+def eventually(true: Callable[[], bool], seconds: float = PATIENCE_S) -> bool:
     """Whether it becomes true in time."""
     waited = threading.Event()
     for _ in range(int(seconds / 0.05)):

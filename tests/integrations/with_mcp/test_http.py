@@ -31,7 +31,7 @@ HELLO = {
 def status(door: Door, body: bytes = json.dumps(HELLO).encode(), **headers: str) -> int:
     """What the server answers to a request with these headers."""
     reached = urlsplit(door.url)
-    connection = http.client.HTTPConnection(str(reached.hostname), reached.port, timeout=20)
+    connection = http.client.HTTPConnection(str(reached.hostname), reached.port, timeout=60)
     usual = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     connection.request("POST", reached.path, body, usual | {name.replace("_", "-"): v for name, v in headers.items()})
     response = connection.getresponse()
@@ -48,7 +48,7 @@ def refused(*arguments: str, database: Path, **environment: str) -> str:
         env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "HOME": str(database.parent), **environment},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=100,
         check=False,
     )
     assert process.stdout == ""

@@ -64,6 +64,7 @@ def inspector() -> None:
         pytest.skip(f"the inspector is not here: {why}")
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("inspector")
 def test_the_inspector_lists_calls_and_reads_over_stdio(database: Path) -> None:
     with Door("stdio", database) as door:
@@ -82,6 +83,7 @@ def test_the_inspector_lists_calls_and_reads_over_stdio(database: Path) -> None:
         assert json.loads(case["contents"][0]["text"])["case"] == BRIDGE
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("inspector")
 def test_the_inspector_calls_and_lists_over_http(database: Path) -> None:
     with Door("http", database) as door:

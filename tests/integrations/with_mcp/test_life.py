@@ -186,7 +186,7 @@ def test_nothing_but_the_protocol_goes_to_stdout_and_the_end_of_input_is_the_end
         message = json.loads(process.stdout.readline())
         assert message["jsonrpc"] == "2.0"
         answers[message["id"]] = message
-    rest, log = process.communicate(timeout=30)
+    rest, log = process.communicate(timeout=100)
     assert rest == ""
     assert process.returncode == 0
     assert answers[1]["result"]["serverInfo"]["name"] == "masis-workbench"
@@ -211,7 +211,7 @@ def test_a_message_too_long_is_answered_with_an_error_and_the_next_one_is_served
     process.stdin.write(HELLO + json.dumps(message | named if end else named | message) + "\n" + line("ping", 3))
     process.stdin.flush()
     answers = sorted((json.loads(process.stdout.readline()) for _ in range(3)), key=lambda answer: answer["id"])
-    process.communicate(timeout=30)
+    process.communicate(timeout=100)
     assert [answer["id"] for answer in answers] == [1, 2, 3]
     assert answers[1]["error"]["data"] == f"message longer than {MOST_MESSAGE} bytes"
     assert answers[2]["result"] == {}
@@ -231,7 +231,7 @@ def test_a_server_that_ends_in_the_middle_of_an_audit_leaves_it_to_be_taken_up(
         process.stdin = None
     else:
         process.send_signal(getattr(signal, how))
-    _, log = process.communicate(timeout=30)
+    _, log = process.communicate(timeout=100)
     assert process.returncode == (0 if how == "the end of input" else 130), log
     assert "Traceback" not in log
     (run,) = Workbench.open(database).store.runs.for_case("bridge")

@@ -47,6 +47,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("verify_claims", {"claims": ["x"] * 101, "sourceIds": ["1"]}, "claims holds 101 claims, at most 100 are taken"),
     ("run_audit", {}, "give either caseId or case"),
     ("run_audit", {"caseId": "weir", "case": WEIR}, "give either caseId or case"),
+    ("run_audit", {"caseId": {}}, "arguments: caseId must be text, not an object."),
     ("run_audit", {"caseId": "wier"}, "there is no case 'wier' (near: 'weir')"),
     ("run_audit", {"case": {"query": "q", "evidence": [{"id": 1}]}}, "case.evidence[0].id must be text, not a number"),
     ("run_audit", {"case": {**WEIR, "answer": "Another."}}, "case 'weir' is already here with other content"),

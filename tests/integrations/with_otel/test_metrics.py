@@ -189,7 +189,7 @@ def test_the_store_keeps_the_same_figures(seen: Seen, tmp_path: Path) -> None:
         ("masis.loop.improvement_delta", "improvement_delta", 1),
         ("masis.loop.improvement_percentage", "improvement_percentage", 1),
     ):
-        spread = bench.store.measures.distribution(MeasureFilter(), measure)  # type: ignore[arg-type]
+        (spread,) = bench.store.measures.distributions(MeasureFilter(), (measure,))  # type: ignore[arg-type]
         assert found[name].count == spread.count
         if spread.count:
             assert found[name].sum * scale / spread.count == pytest.approx(spread.mean)

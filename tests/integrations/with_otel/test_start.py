@@ -24,7 +24,7 @@ from masis.errors import SettingsError
 from masis.integrations import telemetry
 from masis.observers import observation
 from masis.services import Workbench
-from masis.ui.jobs.worker import Job, Worker
+from masis.services.jobs import Job, WorkerProcess
 from tests.reviewing import ADA
 from tests.waiting import until
 
@@ -247,7 +247,7 @@ def test_a_worker_of_the_page_sends_what_it_measured(
     database = tmp_path / "masis.db"
     bench = Workbench.open(database)
     bench.cases.add(ADA, [CASE])
-    worker = Worker(database)
+    worker = WorkerProcess(database, "masis.ui.shell.worker")
     assert worker.run(Job("audit", "run-1", CASE.id, Settings(telemetry="otlp"), ADA)) is None
     if ends == "closed by the server":
         worker.close()
@@ -268,7 +268,7 @@ def test_a_screening_of_the_page_sends_what_it_measured(
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address)
     bench = Workbench.open(tmp_path / "masis.db")
     corpus = bench.corpora.add_demo(ADA)
-    worker = Worker(tmp_path / "masis.db")
+    worker = WorkerProcess(tmp_path / "masis.db", "masis.ui.shell.worker")
     job = Job("screening", "s1", "Does sleep help?", Settings(telemetry="otlp"), ADA, (f"corpus:{corpus.name}",))
     assert worker.run(job) is None
     worker.close()

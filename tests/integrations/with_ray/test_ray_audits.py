@@ -1,4 +1,7 @@
-"""Audits on Ray: the same as elsewhere, each case once, whatever is in the way."""
+"""Audits on Ray: the same as elsewhere, each case once, whatever is in the way.
+
+One small audit runs always, on this machine's cores; what kills workers, waits or spends runs with --soak.
+"""
 
 from __future__ import annotations
 
@@ -46,11 +49,11 @@ def rows(out: Path) -> dict[str, dict[str, Any]]:
 
 
 def test_a_folder_is_audited_as_each_case_would_be_alone_and_no_case_twice(tmp_path: Path) -> None:
-    cases = numbered(24)
+    cases = numbered(9)
     (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a.jsonl").write_bytes(lines(*cases[:16]) + b"{broken\n")
-    parquet.write_table(pyarrow.Table.from_pylist(cases[16:]), tmp_path / "in" / "b.parquet")
-    job = RayAudit(str(tmp_path / "in"), str(tmp_path / "out"), Settings(), chunk=5, part_bytes=1500)
+    (tmp_path / "in" / "a.jsonl").write_bytes(lines(*cases[:6]) + b"{broken\n")
+    parquet.write_table(pyarrow.Table.from_pylist(cases[6:]), tmp_path / "in" / "b.parquet")
+    job = RayAudit(str(tmp_path / "in"), str(tmp_path / "out"), Settings(), chunk=2, part_bytes=1500)
 
     report = audit_on_ray(job)
 
@@ -67,9 +70,10 @@ def test_a_folder_is_audited_as_each_case_would_be_alone_and_no_case_twice(tmp_p
     assert audit_on_ray(job).totals == Totals()
     (tmp_path / "in" / "c.jsonl").write_bytes(lines(*numbered(3, "new")))
     assert audit_on_ray(job).totals.cases == 3
-    assert len(rows(tmp_path / "out")) == 28
+    assert len(rows(tmp_path / "out")) == 13
 
 
+@pytest.mark.soak
 def test_a_case_that_ends_its_worker_is_set_aside_and_the_others_are_audited(tmp_path: Path) -> None:
     file = tmp_path / "cases.jsonl"
     file.write_bytes(lines(*numbered(6), case("kills-1"), case("raises-1"), *numbered(6, "after")))
@@ -88,6 +92,7 @@ def test_a_case_that_ends_its_worker_is_set_aside_and_the_others_are_audited(tmp
     assert len(said) == 2
 
 
+@pytest.mark.soak
 def test_a_stop_writes_what_is_finished_and_the_same_command_goes_on(tmp_path: Path) -> None:
     file = tmp_path / "cases.jsonl"
     file.write_bytes(lines(*numbered(40, "slow")))
@@ -106,6 +111,7 @@ def test_a_stop_writes_what_is_finished_and_the_same_command_goes_on(tmp_path: P
     assert all(after[name]["run_id"] == row["run_id"] for name, row in written.items())
 
 
+@pytest.mark.soak
 def test_the_limit_on_cost_holds_over_all_workers(tmp_path: Path) -> None:
     file = tmp_path / "cases.jsonl"
     file.write_bytes(lines(*numbered(100)))
@@ -124,6 +130,7 @@ def test_the_limit_on_cost_holds_over_all_workers(tmp_path: Path) -> None:
     assert len(rows(tmp_path / "out")) == report.totals.cases
 
 
+@pytest.mark.soak
 def test_the_permits_outlive_the_job_that_made_them() -> None:
     made = shared_actor(ray, AllPermits, "permits-of-a-test").remote()
     assert ray.get(made.take.remote("http://a")) == (True, 0.0)

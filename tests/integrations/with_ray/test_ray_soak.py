@@ -79,7 +79,7 @@ def two_nodes(folder: str) -> Iterator[Cluster]:
         cluster.shutdown()
 
 
-@pytest.mark.soak(smoke=0, full=10)
+@pytest.mark.soak(full=10)
 def test_a_killed_node_changes_nothing_in_the_output(tmp_path: Path, folder: str, rounds: int) -> None:
     number = 40 if rounds == 1 else 400
     file = written(tmp_path / "cases.jsonl", number)
@@ -104,7 +104,7 @@ def test_a_killed_node_changes_nothing_in_the_output(tmp_path: Path, folder: str
             until(lambda: ray.cluster_resources().get("CPU") == 2, "the node is back")
 
 
-@pytest.mark.soak(smoke=0, full=10)
+@pytest.mark.soak(full=10)
 def test_a_killed_driver_goes_on_with_the_same_command_and_leaves_no_process(tmp_path: Path, rounds: int) -> None:
     file = written(tmp_path / "cases.jsonl", 60 if rounds == 1 else 1000)
     command = [sys.executable, "-m", "masis.cli", "audit", str(file), "--engine", "ray", "--concurrency", "2"]
@@ -176,7 +176,7 @@ class Budgeted:
         return len(asked) / (end - begin), sum(asked) / (end - begin)
 
 
-@pytest.mark.soak(smoke=0, full=400)
+@pytest.mark.soak(full=400)
 def test_all_workers_together_keep_to_the_rate_of_a_provider_and_use_it(
     tmp_path: Path, folder: str, rounds: int
 ) -> None:

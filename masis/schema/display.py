@@ -1,0 +1,16 @@
+"""How a notebook shows a record: the package registers its view here, since records know of no views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+
+class Displayed:
+    """A record that a notebook shows as HTML; as its plain text where no view is registered."""
+
+    html_view: ClassVar[Callable[[Any], str] | None] = None
+
+    def _repr_html_(self) -> str | None:
+        view = Displayed.html_view
+        return view(self) if view else None

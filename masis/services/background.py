@@ -1,0 +1,126 @@
+"""Work on threads of this process: once, with progress and a stop, or again and again while a server runs.
+
+It belongs to one process and ends with it. Audits and screenings, which survive a restart, are ``masis.services.jobs``.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Generic, TypeVar
+
+from masis.errors import InputError, MasisError
+
+log = logging.getLogger(__name__)
+
+
+class BackgroundTask:
+    """Work on a thread, of which whoever began it sees how it goes. Subclasses define ``work`` and what it shows."""
+
+    failed: str | None = None
+    """Why it ended too early; None where it did not."""
+
+    def __init__(self) -> None:
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._guarded, daemon=True, name=type(self).__name__)
+
+    def start(self) -> None:
+        """Begin. Call it once, when whatever ``work`` reads is set."""
+        self._thread.start()
+
+    def work(self) -> None:
+        """Do the work, on the thread; look at ``stopping`` between two steps."""
+        raise NotImplementedError
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return not self._thread.is_alive()
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it was asked to stop."""
+        return self._stop.is_set()
+
+    def stop(self) -> None:
+        """Let it end after the step under way; what is done by then stays."""
+        self._stop.set()
+
+    def wait(self, seconds: float | None = None) -> None:
+        """Wait until it is over, or so long."""
+        self._thread.join(seconds)
+
+    def _guarded(self) -> None:
+        try:
+            self.work()
+        except MasisError as error:
+            self.failed = str(error)
+        except Exception as error:
+            log.exception("%s failed", type(self).__name__)
+            why = InputError(f"failed ({type(error).__name__})", cure="The server's log has the details.")
+            self.failed = str(why)
+
+
+T = TypeVar("T", bound=BackgroundTask)
+
+
+class BackgroundTasks(Generic[T]):
+    """The latest tasks of one kind by name, for every tab of a server; of those that are over the oldest are dropped.
+
+    Safe to use from several threads.
+    """
+
+    def __init__(self, most: int = 50) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._tasks: dict[str, T] = {}
+
+    def get(self, name: str) -> T | None:
+        """Return the task of this name; None where this process knows none."""
+        with self._lock:
+            return self._tasks.get(name)
+
+    def start(self, name: str, make: Callable[[], T]) -> T:
+        """Start what ``make`` gives under this name, unless such a task is under way; returns the one that is."""
+        with self._lock:
+            begun = self._tasks.get(name)
+            if begun is None or begun.over:
+                begun = make()
+                begun.start()
+                self._tasks.pop(name, None)
+                self._tasks[name] = begun
+            over = [each for each, task in self._tasks.items() if task.over]
+            for each in over[: max(0, len(self._tasks) - self._most)]:
+                del self._tasks[each]
+        return begun
+
+
+class Repeated:
+    """Work on a thread at once and then again and again, until ``end``. What fails is logged and tried again."""
+
+    def __init__(self, work: Callable[[Callable[[], bool]], object], every: timedelta, name: str) -> None:
+        """``work`` receives what says whether it is to stop."""
+        self._work, self._every, self._name = work, every, name
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._repeat, daemon=True, name=name)
+
+    def start(self) -> Repeated:
+        """Begin; returns itself."""
+        self._thread.start()
+        return self
+
+    def end(self) -> None:
+        """Stop, after the step under way."""
+        self._over.set()
+        self._thread.join()
+
+    def _repeat(self) -> None:
+        while True:
+            try:
+                self._work(self._over.is_set)
+            except (MasisError, OSError) as error:
+                log.warning("%s could not be done now: %s", self._name, error)
+            if self._over.wait(self._every.total_seconds()):
+                return

@@ -1,0 +1,654 @@
+"""Jobs: audits and screenings that run beside the pages, in worker processes fed from one queue of this server.
+
+A job writes what it finds into the database (events, iterations, rounds), where every tab, a reload and a restarted
+server find it by the job's id; there it is cancelled from another process, marked interrupted once its process is gone,
+and resumed. Only what the store can't know is here: which jobs wait, and which could not be run.
+
+A worker is a process, so that no page waits for a busy core. The server writes one JSON object a line to its input (a
+job, or ``cancel``) and reads one line back for each job. It is started plainly, not through ``multiprocessing``: that
+would run the main module again, which inside Streamlit is the page.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, NoReturn, Protocol, TextIO
+
+from masis.api.batch import Budget
+from masis.audit import loop
+from masis.errors import MasisError, UnknownRecord
+from masis.schema.actor import Actor
+from masis.schema.review import CaseState
+from masis.screening.grading.question import Part
+from masis.screening.rounds.round_loop import new_screening_id
+from masis.services.records import CaseFilter
+from masis.services.workbench import Workbench
+from masis.settings import Settings
+
+log = logging.getLogger(__name__)
+
+JobKind = Literal["audit", "screening"]
+
+AT_ONCE = 2
+"""Jobs of one kind that run at the same time."""
+
+UNAUDITED: tuple[CaseState, ...] = ("new", "interrupted")
+"""The states of cases without a finished audit: what ``audit_all_new`` takes."""
+
+NICENESS = 10
+"""Workers step back behind the pages where both want a core."""
+
+LAST_WORDS_S = 1.0
+"""How long the end of a worker waits for what it has left to send; the server waits twice as long for the worker."""
+
+_IDLE_WORKERS = 2
+_FAILURES = 1000
+_LISTED = 500
+
+
+class Job(NamedTuple):
+    """One audit or screening to run; its id is known before it begins, so that a page can wait for it.
+
+    Attributes:
+        kind: What to run.
+        id: The id of the run or of the screening.
+        subject: The id of the case to audit, or the question to screen.
+        settings: The settings to run it with.
+        actor: Who asked for it.
+        sources: Where a screening searches (``corpus:NAME``, ``pubmed``).
+
+    """
+
+    kind: JobKind
+    id: str
+    subject: str
+    settings: Settings
+    actor: Actor
+    sources: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[JobKind, str]:
+        """What at most one job at a time is for: a case to audit, or a screening."""
+        return self.kind, self.subject if self.kind == "audit" else self.id
+
+
+class WorkerDied(Exception):
+    """The process ended in the middle of a job; what the job had finished is in the database."""
+
+
+class Worker(Protocol):
+    """What runs one job at a time; ``cancel`` may come from any thread."""
+
+    def run(self, job: Job) -> str | None:
+        """Run the job to its end; returns why it failed, None where it did not. Raises WorkerDied."""
+        ...
+
+    def cancel(self, job: Job) -> None:
+        """Ask the job to stop after its current step; harmless where it is over."""
+        ...
+
+    def close(self) -> None:
+        """End; a job in the middle is interrupted."""
+        ...
+
+
+class Batch(NamedTuple):
+    """How far "audit everything" has come: ``done`` of ``total``, of which ``failed`` could not be audited.
+
+    ``limit_reached``: the next audit could have cost more than the limit, so that the other cases are left.
+    """
+
+    total: int
+    done: int
+    failed: int
+    stopping: bool
+    under_way: bool
+    limit_reached: bool = False
+
+
+@dataclass
+class _Batch:
+    actor: Actor
+    total: int
+    settings: Settings
+    budget: Budget
+    cases: Iterator[str] = field(default_factory=lambda: iter(()))
+    held: str | None = None
+    """The next case, which has to wait until what is under way has shown its cost."""
+    done: int = 0
+    failed: int = 0
+    running: set[str] = field(default_factory=set)
+    stopping: bool = False
+    exhausted: bool = False
+    tried: set[str] = field(default_factory=set)
+
+    @property
+    def under_way(self) -> bool:
+        return bool(self.running) or not (self.exhausted or self.stopping)
+
+
+class Jobs:
+    """The jobs of this server, in the order they were added, at most ``at_once`` of each kind at a time.
+
+    One at most for each case and each screening. Whatever a person starts goes before the batch of all cases that are
+    not audited yet. Jobs of a server that ended in the middle are marked as interrupted at the start.
+    """
+
+    def __init__(
+        self, workbench: Workbench, start_worker: Callable[[Path], Worker] | None = None, at_once: int = AT_ONCE
+    ) -> None:
+        self.workbench = workbench
+        self._start_worker = start_worker or WorkerProcess
+        self._changed = threading.Condition()
+        self._waiting: deque[Job] = deque()
+        self._jobs: dict[tuple[str, str], Job] = {}
+        self._running: dict[str, Worker | None] = {}
+        self._cancelled: set[str] = set()
+        self._failed: dict[tuple[str, str], str] = {}
+        self._workers: set[Worker] = set()
+        self._idle: list[Worker] = []
+        self._batch: _Batch | None = None
+        self._closed = False
+        self._mark_lost()
+        kinds: tuple[JobKind, ...] = ("audit", "screening")
+        for kind in kinds * at_once:
+            threading.Thread(target=self._serve, args=(kind,), daemon=True, name=f"{kind} jobs").start()
+
+    # starting
+
+    def audit(self, actor: Actor, case_id: str, settings: Settings | None = None) -> str:
+        """Audit a case, ahead of any batch; returns the run's id, of the one under way where there is one.
+
+        An interrupted run of the same content with the same settings is resumed. Raises UnknownRecord and NotAllowed.
+        """
+        settings = settings or self.workbench.settings
+        if elsewhere := self.workbench.runs.under_way(case_id):
+            return elsewhere
+        return self._add(Job("audit", self._run_id(case_id, settings), case_id, settings, actor))
+
+    def resume_audit(self, actor: Actor, run_id: str) -> str:
+        """Resume an interrupted run after its last finished iteration; returns its id. Raises UnknownRecord."""
+        progress = self.workbench.runs.progress(run_id)
+        return self.audit(actor, progress.case_id, self.workbench.settings.updated(progress.settings))
+
+    def audit_all_new(self, actor: Actor, max_cost: float | None = None) -> None:
+        """Audit every case without a finished audit, one after the other, unless that is under way.
+
+        Raises NotAllowed, and InputError where ``max_cost`` (US dollars) is set for models whose price is not known.
+        """
+        self.workbench.access.require(actor, "audit")
+        states, settings = self.workbench.cases.overview().states, self.workbench.settings
+        budget = Budget(settings, max_cost)
+        with self._changed:
+            if self._batch is not None and self._batch.under_way:
+                return
+            total = sum(states.get(state, 0) for state in UNAUDITED)
+            batch = _Batch(actor, total, settings, budget, exhausted=not total)
+            batch.cases = self._unaudited(batch)
+            self._batch = batch
+            self._changed.notify_all()
+
+    def screen(self, actor: Actor, question: str, sources: tuple[str, ...], settings: Settings | None = None) -> str:
+        """Screen a question on these sources (``corpus:NAME``, ``pubmed``); returns the screening's id at once."""
+        settings = settings or self.workbench.settings
+        return self._add(Job("screening", new_screening_id(), question, settings, actor, sources))
+
+    def resume_screening(self, actor: Actor, screening_id: str) -> str:
+        """Resume an interrupted screening after its last finished round. Raises UnknownRecord."""
+        stored = self.workbench.store.screenings.progress(screening_id)
+        settings = Settings.model_validate(stored.settings)
+        return self._add(Job("screening", screening_id, stored.question, settings, actor, stored.sources))
+
+    def search_further(self, actor: Actor, screening_id: str, rounds: int) -> str:
+        """Search further for a finished screening; returns the id of the new one. Raises MasisError."""
+        return self.resume_screening(actor, self.workbench.screenings.begin_further(actor, screening_id, rounds))
+
+    def screen_again(self, actor: Actor, screening_id: str, concepts: Mapping[Part, str]) -> str:
+        """Screen a question again with other concepts; returns the id of the new screening. Raises MasisError."""
+        self.workbench.access.require(actor, "audit")
+        plan = self.workbench.screenings.plan_again(screening_id, concepts)
+        return self.screen(actor, plan.question, plan.sources, plan.settings)
+
+    def _run_id(self, case_id: str, settings: Settings) -> str:
+        return self.workbench.audits.resumable(case_id, settings) or loop.new_run_id()
+
+    def _add(self, job: Job) -> str:
+        """Add a job at the end; returns the id of the one that waits or runs under its key. Raises NotAllowed."""
+        self.workbench.access.require(job.actor, "audit")
+        with self._changed:
+            if (held := self._jobs.get(job.key)) is not None:
+                return held.id
+            self._failed.pop(job.key, None)
+            self._jobs[job.key] = job
+            self._waiting.append(job)
+            if self._batch is not None:
+                self._batch.tried.add(job.subject)
+            self._changed.notify_all()
+        return job.id
+
+    # following
+
+    def get(self, job_id: str) -> Job | None:
+        """The job of a run or a screening that waits or runs in this server."""
+        with self._changed:
+            return next((job for job in self._jobs.values() if job.id == job_id), None)
+
+    def auditing(self, case_id: str) -> bool:
+        """Whether an audit of the case waits or runs in this server."""
+        with self._changed:
+            return ("audit", case_id) in self._jobs
+
+    def ahead(self, job_id: str) -> int | None:
+        """How many jobs of the same kind wait before this one; None where it does not wait."""
+        with self._changed:
+            job = next((each for each in self._waiting if each.id == job_id), None)
+            return None if job is None else [each for each in self._waiting if each.kind == job.kind].index(job)
+
+    def failure(self, kind: JobKind, subject: str) -> str | None:
+        """Why the last job of a case or of a screening could not be run in this server, if it could not."""
+        with self._changed:
+            return self._failed.get((kind, subject))
+
+    def batch(self) -> Batch | None:
+        """How far the last batch of this server has come; None where there was none."""
+        with self._changed:
+            batch = self._batch
+            if batch is None:
+                return None
+            seen = batch.done + len(batch.running)
+            total = max(batch.total, seen)
+            if not batch.under_way and not batch.stopping and not batch.budget.exhausted:
+                total = batch.done
+            stopping = batch.stopping and batch.under_way
+            return Batch(total, batch.done, batch.failed, stopping, batch.under_way, batch.budget.exhausted)
+
+    # stopping
+
+    def cancel(self, actor: Actor, kind: JobKind, subject: str) -> None:
+        """Remove a waiting job, or ask one under way, here or in another process, to stop after its step.
+
+        ``subject`` is the id of the case or of the screening. Raises NotAllowed.
+        """
+        self.workbench.access.require(actor, "audit")
+        with self._changed:
+            job = self._jobs.get((kind, subject))
+            if job is not None and job in self._waiting:
+                self._waiting.remove(job)
+                del self._jobs[job.key]
+                if kind == "screening":  # of an audit the case is there, and can be started again from its page
+                    self._note_failure(job, "It was stopped before it began.")
+                return
+            if job is not None:
+                self._cancelled.add(job.id)
+            worker = self._running.get(job.id) if job is not None else None
+        if job is not None:
+            if worker is not None:
+                worker.cancel(job)
+        elif kind == "screening":
+            self.workbench.screenings.cancel(actor, subject)
+        elif run_id := self.workbench.runs.under_way(subject):
+            self.workbench.runs.cancel(actor, run_id)
+
+    def cancelling(self, kind: JobKind, job_id: str) -> bool:
+        """Whether a job under way, here or in another process, has been asked to stop."""
+        with self._changed:
+            if job_id in self._cancelled:
+                return True
+        try:
+            return self._stored(kind).cancel_requested(job_id)
+        except UnknownRecord:
+            return False
+
+    def cancel_batch(self, actor: Actor) -> None:
+        """Let the batch end with what is under way; the cases left stay as they are. Raises NotAllowed."""
+        self.workbench.access.require(actor, "audit")
+        with self._changed:
+            if self._batch is not None:
+                self._batch.stopping = True
+
+    # the workers
+
+    def warm_up(self) -> None:
+        """Start the first worker, so that the next job need not wait a second for it."""
+        with self._changed:
+            if not self._closed and not self._workers:
+                self._idle.append(self._new_worker())
+
+    def close(self) -> None:
+        """End the workers; jobs they were in the middle of are interrupted."""
+        with self._changed:
+            self._closed = True
+            workers = list(self._workers)
+            self._changed.notify_all()
+        for worker in workers:
+            worker.close()
+        if workers and self.workbench.database.exists():
+            self._mark_lost()
+
+    def _mark_lost(self) -> None:
+        self.workbench.runs.mark_lost()
+        self.workbench.screenings.mark_lost()
+
+    def _stored(self, kind: JobKind) -> _StoredJobs:
+        return self.workbench.runs if kind == "audit" else self.workbench.screenings
+
+    def _serve(self, kind: JobKind) -> None:
+        """Run jobs of one kind, one at a time; this thread only waits: for jobs, and for a worker's replies."""
+        while (job := self._next(kind)) is not None:
+            worker = None
+            try:
+                worker = self._worker(job)
+                error = worker.run(job)
+            except (WorkerDied, OSError) as died:
+                with self._changed:
+                    self._workers -= {worker}
+                error = f"{died} {self._what_is_stored(job)}".strip()
+            else:
+                self._release(worker)
+            self._finish(job, error)
+
+    def _next(self, kind: JobKind) -> Job | None:
+        with self._changed:
+            while not self._closed:
+                job = next((each for each in self._waiting if each.kind == kind), None)
+                if job is not None:
+                    self._waiting.remove(job)
+                elif kind == "audit":
+                    job = self._next_of_batch()
+                if job is not None:
+                    self._jobs[job.key] = job
+                    self._running[job.id] = None
+                    return job
+                self._changed.wait()
+        return None
+
+    def _worker(self, job: Job) -> Worker:
+        with self._changed:
+            if self._closed:
+                raise WorkerDied("The server is closing.")
+            worker = self._idle.pop() if self._idle else self._new_worker()
+            self._running[job.id] = worker
+            cancelled = job.id in self._cancelled
+        if cancelled:
+            worker.cancel(job)
+        return worker
+
+    def _new_worker(self) -> Worker:
+        worker = self._start_worker(self.workbench.database)
+        self._workers.add(worker)
+        return worker
+
+    def _release(self, worker: Worker) -> None:
+        """Let the worker wait for the next job, or end it where enough of them wait."""
+        with self._changed:
+            if len(self._idle) < _IDLE_WORKERS:
+                self._idle.append(worker)
+                return
+            self._workers.discard(worker)
+        worker.close()
+
+    def _what_is_stored(self, job: Job) -> str:
+        if self._closed:
+            return ""
+        try:
+            self._mark_lost()
+            self._stored(job.kind).summary(job.id)
+        except UnknownRecord:
+            return "It had not begun: start it again."
+        except Exception as error:  # noqa: BLE001 (this thread serves all later jobs; the page shows what went wrong)
+            return str(error)
+        return "What it had finished is stored: resume it."
+
+    def _finish(self, job: Job, error: str | None) -> None:
+        with self._changed:
+            self._jobs.pop(job.key, None)
+            self._running.pop(job.id, None)
+            self._cancelled.discard(job.id)
+            self._count(job, error)
+            if error is not None:
+                log.warning("the %s %s failed; its page says why", job.kind, job.id)
+                self._note_failure(job, error)
+            self._changed.notify_all()
+
+    def _note_failure(self, job: Job, error: str) -> None:
+        self._failed[job.key] = error
+        while len(self._failed) > _FAILURES:
+            self._failed.pop(next(iter(self._failed)))
+
+    # the batch
+
+    def _next_of_batch(self) -> Job | None:
+        """The next audit of the batch, if one may begin now. Called with the lock held."""
+        batch = self._batch
+        if batch is None or batch.stopping or batch.exhausted:
+            return None
+        try:
+            case_id = batch.held if batch.held not in batch.tried else None
+            case_id = case_id or next(batch.cases, None)
+            if case_id is None:
+                batch.exhausted = True
+                return None
+            batch.held = case_id
+            if batch.budget.limit is not None and not batch.budget.begin(self.workbench.store.cases.get(case_id)):
+                batch.exhausted = batch.budget.exhausted  # if not, it may begin once the cost of others is known
+                return None
+            run_id = self._run_id(case_id, batch.settings)
+        except Exception:
+            log.exception("the batch of audits stopped: the database could not be read")
+            batch.exhausted = True
+            return None
+        batch.held = None
+        batch.running.add(run_id)
+        batch.tried.add(case_id)
+        return Job("audit", run_id, case_id, batch.settings, batch.actor)
+
+    def _unaudited(self, batch: _Batch) -> Iterator[str]:
+        """Ids of cases without a finished audit, some hundred looked up at a time; none comes twice."""
+        fresh = True
+        while fresh:
+            fresh, page = False, 1
+            while rows := self._listed(page):
+                for case_id in rows:
+                    if case_id not in batch.tried and ("audit", case_id) not in self._jobs:
+                        fresh = True
+                        yield case_id
+                page += 1
+
+    def _listed(self, page: int) -> list[str]:
+        unaudited = CaseFilter(states=UNAUDITED, order="oldest", page=page, size=_LISTED)
+        return [row.id for row in self.workbench.cases.find(unaudited).rows]
+
+    def _count(self, job: Job, error: str | None) -> None:
+        """Count a finished job of the batch, and what it cost."""
+        batch = self._batch
+        if batch is None or job.id not in batch.running:
+            return
+        batch.running.discard(job.id)
+        batch.done += 1
+        batch.failed += error is not None
+        if batch.budget.limit is not None:
+            usage = None
+            with contextlib.suppress(MasisError):  # not finished: what it has cost is in no result
+                usage = self.workbench.runs.get(job.id).usage
+            batch.budget.ended(usage)
+
+
+class _StoredJobs(Protocol):
+    """What the services of runs and of screenings say of what is stored."""
+
+    def summary(self, job_id: str, /) -> object: ...
+
+    def cancel_requested(self, job_id: str, /) -> bool: ...
+
+
+# One worker process: the server's end, then its own.
+
+_PACKAGE_FOLDER = Path(__file__).resolve().parents[2]
+_START = "import sys; sys.path.insert(0, sys.argv[1]); from {} import main; main(sys.argv[2])"
+
+
+class WorkerProcess:
+    """The server's end of one worker process. One job at a time; ``cancel`` may come from any thread."""
+
+    def __init__(self, database: Path, module: str = __name__) -> None:
+        """``module`` has the ``main`` that the process runs."""
+        self._writing = threading.Lock()
+        self._process = subprocess.Popen(  # noqa: S603 (our own interpreter and module)
+            [sys.executable, "-P", "-c", _START.format(module), str(_PACKAGE_FOLDER), str(database)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
+        )
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
+
+    def run(self, job: Job) -> str | None:
+        """Run the job to its end; returns why it failed, None where it did not. Raises WorkerDied."""
+        settings, actor = job.settings.model_dump(mode="json"), job.actor.model_dump(mode="json")
+        self._send({"do": "run", **job._asdict(), "settings": settings, "actor": actor}, job.kind)
+        reply = ""
+        with contextlib.suppress(OSError, ValueError):  # ValueError: closed meanwhile
+            assert self._process.stdout is not None
+            reply = self._process.stdout.readline()
+        if not reply:
+            raise self._died(job.kind)
+        error: str | None = json.loads(reply)["error"]
+        return error
+
+    def cancel(self, job: Job) -> None:
+        """Ask the job to stop after its current step; harmless where it is over."""
+        with contextlib.suppress(WorkerDied):
+            self._send({"do": "cancel", "id": job.id}, job.kind)
+
+    def close(self) -> None:
+        """End the process; a job it was in the middle of is interrupted."""
+        if self._process.stdin:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+        self._process.terminate()  # what it was writing is stored completely or not at all
+        try:
+            self._process.wait(timeout=2 * LAST_WORDS_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdout:
+            self._process.stdout.close()
+
+    def _send(self, order: dict[str, Any], kind: str) -> None:
+        with self._writing:
+            try:
+                assert self._process.stdin is not None
+                self._process.stdin.write(json.dumps(order) + "\n")
+                self._process.stdin.flush()
+            except (OSError, ValueError) as error:  # ValueError: closed meanwhile
+                raise self._died(kind) from error
+
+    def _died(self, kind: str) -> WorkerDied:
+        self.close()
+        code = self._process.returncode
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
+        return WorkerDied(f"The process that ran this {kind} {how}.")
+
+
+def main(database: str, prepare: Callable[[Settings], None] = lambda settings: None) -> None:
+    """Run the jobs that the server sends until the server is gone; the worker's end.
+
+    ``prepare`` is called before each job with its settings.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, whose end closes the input
+    if hasattr(os, "nice"):
+        os.nice(NICENESS)
+    replies, sys.stdout = sys.stdout, sys.stderr
+    orders: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    cancelled: set[str] = set()
+    threading.Thread(target=_listen, args=(sys.stdin, orders, cancelled), daemon=True).start()
+
+    @cache
+    def workbench() -> Workbench:
+        return Workbench.open(Path(database))
+
+    while True:
+        order = orders.get()
+        error = _obey(workbench, order, cancelled, prepare)
+        print(json.dumps({"id": order["id"], "error": error}), file=replies, flush=True)
+        cancelled.discard(order["id"])
+
+
+def run_job(workbench: Workbench, job: Job, cancelled: Callable[[], bool]) -> None:
+    """Run one job here and now; its result is stored. Raises MasisError."""
+    if job.kind == "audit":
+        case = workbench.store.cases.get(job.subject)
+        workbench.audits.audit(job.actor, case, settings=job.settings, run_id=job.id, cancelled=cancelled)
+        return
+    workbench.screenings.screen(
+        job.actor, job.subject, job.sources, settings=job.settings, screening_id=job.id, cancelled=cancelled
+    )
+
+
+def _listen(orders_in: TextIO, orders: queue.SimpleQueue[dict[str, Any]], cancelled: set[str]) -> None:
+    for line in orders_in:
+        order = json.loads(line)
+        if order["do"] == "cancel":
+            cancelled.add(order["id"])
+        else:
+            orders.put(order)
+    leave()  # the server is gone; the job under way is marked interrupted by whoever opens the database next
+
+
+def _obey(
+    workbench: Callable[[], Workbench],
+    order: dict[str, Any],
+    cancelled: set[str],
+    prepare: Callable[[Settings], None],
+) -> str | None:
+    try:
+        opened, settings = workbench(), Settings.model_validate(order["settings"])
+        actor = Actor.model_validate(order["actor"])
+        prepare(settings)
+        job = Job(order["kind"], order["id"], order["subject"], settings, actor, tuple(order["sources"]))
+        run_job(opened, job, lambda: job.id in cancelled)
+    except MasisError as error:
+        return str(error)
+    except Exception as error:  # noqa: BLE001 (one job must not end the others; the page shows what went wrong)
+        traceback.print_exc()
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+_at_the_end: list[Callable[[float], object]] = []
+_leaving = threading.Lock()
+
+
+def at_the_end(send: Callable[[float], object]) -> None:
+    """Have a worker process call this before it ends, also when terminated; it is given the seconds it may take."""
+    if send not in _at_the_end:
+        _at_the_end.append(send)
+    signal.signal(signal.SIGTERM, lambda number, frame: None if _leaving.locked() else leave(128 + number))
+
+
+def leave(status: int = 0) -> NoReturn:
+    """End this worker process at once, after what ``at_the_end`` named, for a second at most."""
+    if _leaving.acquire(blocking=False):
+        for send in _at_the_end:
+            send(LAST_WORDS_S)
+        os._exit(status)
+    time.sleep(2 * LAST_WORDS_S)  # another thread is at it
+    os._exit(status)

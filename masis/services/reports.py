@@ -1,0 +1,80 @@
+"""Reports of cases in the database: of one as a page, of several as a folder that opens from disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from masis.datasets.writers.files import whole_folder
+from masis.schema.run import Run
+from masis.services.cases import CaseView, shown_flags
+from masis.services.records import CaseFilter, LogHead
+from masis.services.workbench import Workbench
+from masis.views import report
+from masis.views.report import Reported, report_index, report_name
+
+INDEX = "index.html"
+_AT_ONCE = 100
+
+
+def case_report(view: CaseView, head: LogHead, run: Run | None = None, index: str = "") -> str:
+    """Return the report of a case as HTML; of its newest finished run unless another one of the case is given.
+
+    ``index`` is the address of a page that lists this report beside others.
+    """
+    shown = Reported(view.case, view.state, view.summary.flags, run or view.run, view.decision, view.history)
+    return report.case_report(shown, head, index)
+
+
+def write_reports(
+    workbench: Workbench, folder: Path, wanted: Sequence[str] | CaseFilter, on_case: Callable[[int], None] | None = None
+) -> int:
+    """Write a folder of reports that opens from disk: ``index.html`` and a page for each case; returns how many.
+
+    ``wanted`` are ids of cases, or a filter, whose order holds. The folder appears whole or not at all; one that holds
+    other files is refused. ``on_case`` hears how many are done. Raises InputError and UnknownRecord.
+    """
+    head = workbench.store.decisions.head()
+    rows: list[tuple[str, Reported]] = []
+    names: set[str] = {INDEX}
+    with whole_folder(folder, INDEX) as made:
+        for done, case_id in enumerate(_ids(workbench, wanted), 1):
+            view = workbench.cases.open(case_id)
+            name = _new_name(case_id, names)
+            (made / name).write_text(case_report(view, head, index=INDEX), encoding="utf-8")
+            flags = shown_flags(view.run, view.run.best or 0) if view.run and view.run.iterations else ()
+            rows.append((name, Reported(view.case, view.state, flags, view.run, view.decision)))
+            if on_case:
+                on_case(done)
+        (made / INDEX).write_text(report_index(rows, _described(wanted), head), encoding="utf-8")
+    return len(rows)
+
+
+def _ids(workbench: Workbench, wanted: Sequence[str] | CaseFilter) -> Iterator[str]:
+    if not isinstance(wanted, CaseFilter):
+        yield from dict.fromkeys(wanted)
+        return
+    number, page = 1, workbench.cases.find(wanted.model_copy(update={"page": 1, "size": _AT_ONCE}))
+    while page.rows:
+        yield from (row.id for row in page.rows)
+        number += 1
+        page = workbench.cases.find(wanted.model_copy(update={"page": number, "size": _AT_ONCE}))
+
+
+def _new_name(case_id: str, names: set[str]) -> str:
+    """Return a file name that is not among ``names`` on any file system, and add it to them."""
+    first = name = report_name(case_id)
+    number = 2
+    while name.casefold() in names:
+        name, number = f"{first.removesuffix('.html')}-{number}.html", number + 1
+    names.add(name.casefold())
+    return name
+
+
+def _described(wanted: Sequence[str] | CaseFilter) -> Iterator[str]:
+    """Yield what narrows the list, as a person wrote it."""
+    if not isinstance(wanted, CaseFilter):
+        return
+    for name, value in wanted.model_dump(exclude_defaults=True).items():
+        words = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+        yield f"{name.replace('_', ' ')}: {words}"

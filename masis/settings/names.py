@@ -1,0 +1,87 @@
+"""Under which names a setting may be written in the file, with ``--set`` and in the environment.
+
+A setting has one name. It may also stand in the table of its group, and those of DRAFT-CRITIQUE-CONFIG may be written
+as that rule names them: in ``[retrieval.critique]`` and above all tables.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import get_origin
+
+from masis.settings.fields import GROUPS, Settings
+from masis.settings.secrecy import HIDDEN, may_be_a_key
+
+Name = tuple[str, ...]
+"""A name in its parts: ``("loop", "max_iterations")``, ``("providers", "vllm", "address")``."""
+
+CRITIQUE = ("retrieval", "critique")
+"""The table of DRAFT-CRITIQUE-CONFIG."""
+
+YAML_KEYS = {
+    "enabled": "draft_critique",
+    "defaultStrictness": "strictness",
+    "checkFactual": "check_factual",
+    "checkCompleteness": "check_completeness",
+    "checkContradictions": "check_contradictions",
+    "autoRevise": "draft_auto_revise",
+    "maxRevisions": "draft_max_revisions",
+    "minDraftLength": "draft_min_length",
+}
+"""The keys of that table, in the order of the spec."""
+
+OPTION_NAMES = {name: field for name, field in YAML_KEYS.items() if name != "enabled"} | {
+    "enableCritique": "draft_critique"
+}
+"""Options (CritiqueOptions, PipelineOptions) that may stand above all tables too; ``strictness`` is ours already."""
+
+TABLES_OF_TABLES = frozenset(
+    name for name, field in Settings.model_fields.items() if get_origin(field.annotation) is dict
+)
+"""Settings that are tables with a table for each name: ``providers`` and ``prices``."""
+
+OTHER_VARIABLES = {
+    "MASIS_CONFIG": "The configuration file.",
+    "MASIS_DB": "The database.",
+    "MASIS_SECRETS": "The file with the keys of providers.",
+    "MASIS_SOURCES": "The file of the programs that may send cases over HTTP, with the digests of their tokens.",
+    "MASIS_LOG_KEY": "The file with the key that signs the decision log and the screening log.",
+    "MASIS_COOKIE_SECRET": "Signs the sessions of `masis serve --sign-in`; without it they end when the server stops.",
+    "MASIS_OIDC_CLIENT_SECRET": "The secret that the sign-in provider knows this server by.",
+    "MASIS_MCP_TOKEN": "The secret that clients of the MCP server send, over HTTP.",
+}
+"""Variables that are no settings: where things lie, and a secret."""
+
+
+def _spellings() -> dict[Name, str]:
+    found: dict[Name, str] = {(name,): name for name in Settings.model_fields}
+    for group in GROUPS:
+        for name in [name for name in group.settings if name not in TABLES_OF_TABLES]:
+            found[group.table, name] = found[group.table, name.removeprefix(group.prefix)] = name
+    for key, name in {**YAML_KEYS, "strictness": "strictness"}.items():
+        found[(*CRITIQUE, key)] = name
+    return found | {(option,): name for option, name in OPTION_NAMES.items()}
+
+
+SPELLINGS = _spellings()
+"""Every name that is understood, and the setting it means."""
+
+TABLES = {path[:length] for path in SPELLINGS for length in range(1, len(path))}
+"""Every table that holds settings."""
+
+
+def variable_of(path: Name) -> str:
+    """Return the variable of the environment for a name: ``MASIS_RETRIEVAL__CRITIQUE__AUTO_REVISE``."""
+    return "MASIS_" + "__".join(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", part).upper() for part in path)
+
+
+def written(path: Name) -> str:
+    """Return a name as the file has it, with quotes where TOML wants them; a part that may be a key is left out."""
+    return ".".join(_part(part) for part in path)
+
+
+def _part(part: str) -> str:
+    if may_be_a_key(part):
+        return HIDDEN
+    return part if re.fullmatch(r"[A-Za-z0-9_-]+", part) else json.dumps(part)

@@ -1,1 +1,0 @@
-"""Everything a database holds, as records out (``export``) and in again (``restore``): what an archive is made of."""

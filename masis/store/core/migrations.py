@@ -1,0 +1,129 @@
+"""The schema: ``schema.sql`` makes a new database, and named steps appended to it change one that is there.
+
+Until 0.2.0 is released ``schema.sql`` is edited in place, and a database that was made with another one is refused
+(``connections.open_database``). From then on it stays as it is: a change is a function appended to ``MIGRATIONS`` and
+never edited, since databases out there have run it. A step holds its own SQL and calls no other code of the product,
+which will have changed by the time an old database meets it. Each runs in one transaction with the record that it ran
+(the table ``_sqlite_migrations`` of sqlite-utils, which applies them).
+
+sqlite-utils is imported only when something is pending: it pulls pandas in, which costs more than opening a database.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from masis import version
+from masis.store.core import guards
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+
+Migration: TypeAlias = "Callable[[Database], None]"
+
+APPLICATION_ID = 0x4D415349
+"""``MASI`` in the file's header, set by ``schema.sql``: what tells a database of the workbench from any other."""
+
+SET_NAME = "masis"
+_SCHEMA = Path(__file__).parent.parent / "schema.sql"
+
+
+def m001_schema(db: Database) -> None:
+    """Everything in ``schema.sql``, and the digest of that file."""
+    for statement in _statements(_SCHEMA.read_text(encoding="utf-8")):
+        db.execute(statement)
+    db.execute("INSERT INTO store_info VALUES ('schema', ?)", [schema_digest()])
+
+
+MIGRATIONS: tuple[Migration, ...] = (m001_schema,)
+
+
+@cache
+def schema_digest() -> str:
+    """The SHA-256 of ``schema.sql`` without its comments and line breaks."""
+    without_comments = re.sub(r"--.*", "", _SCHEMA.read_text(encoding="utf-8"))
+    return hashlib.sha256(" ".join(without_comments.split()).encode()).hexdigest()
+
+
+def names(migrations: Sequence[Migration] = MIGRATIONS) -> tuple[str, ...]:
+    """The names of migrations, in order."""
+    return tuple(migration.__name__ for migration in migrations)
+
+
+def applied(connection: sqlite3.Connection) -> tuple[str, ...]:
+    """The names of the migrations that this database has run, in the order it ran them."""
+    known = "SELECT 1 FROM sqlite_master WHERE name = '_sqlite_migrations'"
+    if connection.execute(known).fetchone() is None:
+        return ()
+    rows = connection.execute("SELECT name FROM _sqlite_migrations WHERE migration_set = ? ORDER BY id", [SET_NAME])
+    return tuple(row[0] for row in rows)
+
+
+def made_with_this_schema(connection: sqlite3.Connection) -> bool:
+    """Whether a database of the workbench began with the ``schema.sql`` of this version."""
+    if applied(connection)[:1] != names()[:1]:
+        return False
+    row = connection.execute("SELECT value FROM store_info WHERE key = 'schema'").fetchone()
+    return row is not None and row[0] == schema_digest()
+
+
+def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS) -> tuple[str, ...]:
+    """Run what is pending, each migration in a transaction of its own with its record; returns the names it ran.
+
+    The write lock is taken before looking what is pending, so that two processes opening a new file at once don't
+    both create it. The guards of the log are armed again in the same transaction.
+    """
+    done: list[str] = []
+    while pending := [each for each in migrations if each.__name__ not in applied(connection)]:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if pending[0].__name__ not in applied(connection):
+                _apply(connection, pending[0])
+                guards.arm(connection)
+                connection.execute("INSERT OR REPLACE INTO store_info VALUES ('app_version', ?)", [version.APP])
+                done.append(pending[0].__name__)
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+    return tuple(done)
+
+
+def _apply(connection: sqlite3.Connection, migration: Migration) -> None:
+    from sqlite_utils import Database, Migrations
+
+    one = Migrations(SET_NAME)
+    one(name=migration.__name__)(migration)
+    one.apply(Database(connection, execute_plugins=False))
+
+
+def _statements(script: str) -> Iterator[str]:
+    """The statements of a script, each of which ends with its line.
+
+    ``executescript`` won't do: it commits what is under way, and the schema would be there without its record.
+    """
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement.strip()
+            statement = ""
+
+
+__all__ = [
+    "APPLICATION_ID",
+    "MIGRATIONS",
+    "SET_NAME",
+    "Migration",
+    "applied",
+    "made_with_this_schema",
+    "migrate",
+    "names",
+    "schema_digest",
+]

@@ -1,0 +1,325 @@
+"""Jobs: audits and screenings, stored as they go, so that a killed one is resumed where it stopped.
+
+A job is ``running`` (its owner lives), ``interrupted`` (cut short, resumable) or ``finished``, for good: what the
+machine said is never overwritten. ``audits.runs`` and ``screening.screenings`` add what only runs and only screenings
+have; both write the tables ``jobs`` and ``job_parts``, and read the views ``runs`` and ``screenings``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from itertools import groupby
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from masis.errors import RecordDamaged, Removed, StoreError, UnknownRecord
+from masis.schema.explain import path_of
+from masis.schema.run import Event
+from masis.schema.screening import ScreeningEvent
+from masis.store.core import process_owner
+from masis.store.core.connections import Database
+from masis.store.core.process_owner import Owner
+
+JobKind = Literal["run", "screening"]
+PartKind = Literal["event", "iteration", "step", "round"]
+
+E = TypeVar("E", Event, ScreeningEvent)
+M = TypeVar("M", bound=BaseModel)
+
+_AGAIN = {"run": "Audit the case again", "screening": "Screen the question again"}
+
+
+def job_row(connection: sqlite3.Connection, kind: JobKind, job_id: str) -> sqlite3.Row:
+    """Return the row of a run or a screening. Raises UnknownRecord."""
+    sql = "SELECT * FROM jobs WHERE id = ? AND kind = ?"
+    row: sqlite3.Row | None = connection.execute(sql, [job_id, kind]).fetchone()
+    if row is None:
+        raise UnknownRecord(f"there is no {kind} {job_id!r}.")
+    return row
+
+
+def assert_not_removed(connection: sqlite3.Connection, job: sqlite3.Row) -> None:
+    """Raise Removed where the content of a job was removed."""
+    if job["removed_by"] is None:
+        return
+    at, how = connection.execute("SELECT at, how FROM purges WHERE seq = ?", [job["removed_by"]]).fetchone()
+    gone = f"the content of {job['kind']} {job['id']!r} was removed on {at[:10]}"
+    if how == "redaction":
+        raise Removed(f"{gone}: its case was redacted.")
+    raise Removed(
+        f"{gone} by retention. {_AGAIN[job['kind']]} to replace it; `masis purge --history` says what was removed, and "
+        "by whom."
+    )
+
+
+def insert_job(
+    connection: sqlite3.Connection, kind: JobKind, job_id: str, at: str, owner: Owner | None, columns: Mapping[str, Any]
+) -> int:
+    """Write a new job, under way, in this process unless an owner is named; returns its number."""
+    owned = (owner or process_owner.this_process()).to_text()
+    values = {
+        "kind": kind,
+        "id": job_id,
+        "state": "running",
+        "owner": owned,
+        "started_at": at,
+        "seen_at": at,
+        **columns,
+    }
+    marks = ", ".join("?" * len(values))
+    cursor = connection.execute(f"INSERT INTO jobs ({', '.join(values)}) VALUES ({marks})", [*values.values()])  # noqa: S608
+    return int(cursor.lastrowid or 0)
+
+
+def update_job(connection: sqlite3.Connection, seq: int, **columns: Any) -> None:
+    """Write columns of a job; its version follows."""
+    assignments = ", ".join(f"{name} = ?" for name in columns)
+    connection.execute(
+        f"UPDATE jobs SET {assignments}, version = version + 1 WHERE seq = ?",  # noqa: S608 (names of our own columns)
+        [*columns.values(), seq],
+    )
+
+
+def save_part(connection: sqlite3.Connection, seq: int, kind: PartKind, number: int, payload: bytes) -> None:
+    """Write a part of a job, in place of the one with its number."""
+    connection.execute("INSERT OR REPLACE INTO job_parts VALUES (?, ?, ?, ?)", [seq, kind, number, payload])
+
+
+def drop_parts(connection: sqlite3.Connection, seq: int, kind: PartKind, above: int = -1) -> None:
+    """Remove the parts of a kind whose numbers are above this one."""
+    connection.execute("DELETE FROM job_parts WHERE job_seq = ? AND kind = ? AND number > ?", [seq, kind, above])
+
+
+def last_part(connection: sqlite3.Connection, seq: int, kind: PartKind) -> int:
+    """Return the number of the last part of a kind; 0 where there is none."""
+    sql = "SELECT max(number) FROM job_parts WHERE job_seq = ? AND kind = ?"
+    return connection.execute(sql, [seq, kind]).fetchone()[0] or 0
+
+
+def read_parts(connection: sqlite3.Connection, job: JobKind, seq: int, kind: PartKind, model: type[M]) -> tuple[M, ...]:
+    """Return the packed parts of a kind, in order. Raises RecordDamaged."""
+    sql = "SELECT payload FROM job_parts WHERE job_seq = ? AND kind = ? ORDER BY number"
+    rows = connection.execute(sql, [seq, kind])
+    with readable(connection, job, seq):
+        return tuple(model.model_validate_json(unpack(row[0])) for row in rows)
+
+
+def pack(text: str, level: int = 6) -> bytes:
+    """Pack text that is long: an iteration repeats its answer's words and shrinks to a sixth."""
+    return zlib.compress(text.encode(), level)
+
+
+def unpack(packed: bytes) -> str:
+    """Return what ``pack`` packed."""
+    return zlib.decompress(packed).decode()
+
+
+DAMAGE = (zlib.error, ValueError, TypeError)
+"""What reading a damaged record raises: pydantic's errors are ValueErrors."""
+
+_CURE = {
+    "run": "Audit its case again, or restore a backup (`masis restore`).",
+    "screening": "Screen its question again, or restore a backup (`masis restore`).",
+}
+
+
+@contextlib.contextmanager
+def readable(connection: sqlite3.Connection, kind: JobKind, seq: int) -> Iterator[None]:
+    """Raise RecordDamaged, naming the run and its case or the screening, where what is stored of it can't be read."""
+    try:
+        yield
+    except DAMAGE as error:
+        raise damaged(connection, kind, seq, error) from error
+
+
+def damaged(
+    connection: sqlite3.Connection, kind: JobKind, seq: int, error: Exception, cure: str | None = None
+) -> RecordDamaged:
+    """Return the error that names a job that can't be read, with what to do."""
+    named = "SELECT jobs.id, cases.id FROM jobs LEFT JOIN cases ON cases.seq = case_seq WHERE jobs.seq = ?"
+    job, case = connection.execute(named, [seq]).fetchone() or (f"number {seq}", None)
+    what = f"{kind} {job!r}" + (f" of case {case or 'unknown'!r}" if kind == "run" else "")
+    why = type(error).__name__
+    if isinstance(error, zlib.error):
+        why = "it can't be decompressed"
+    elif isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        why = ": ".join(part for part in (path_of(first["loc"]), first["msg"]) if part)
+    elif type(error) is ValueError:
+        why = str(error)
+    return RecordDamaged(
+        f"{what} can't be read: what is stored of it is damaged or was altered ({why}). {cure or _CURE[kind]}"
+    )
+
+
+_UNFINISHED = "SELECT * FROM jobs WHERE kind = ? AND state != 'finished' AND state = ?"
+"""Says ``!= 'finished'`` besides, since only what an index says of its rows, word for word, has SQLite use it."""
+
+
+class StoredJobs(Generic[E]):
+    """The jobs of one kind in a store: what runs and screenings have in common."""
+
+    kind: ClassVar[JobKind]
+    event_type: type[E]
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def on_change(self, connection: sqlite3.Connection, job: sqlite3.Row) -> None:
+        """Bring up to date what follows from the state of a job. Inside the transaction that changed it."""
+
+    def on_interrupted(self, connection: sqlite3.Connection, job: sqlite3.Row, at: str) -> None:
+        """Note that a job was cut short. Inside the transaction that says so."""
+
+    def row(self, connection: sqlite3.Connection, job_id: str) -> sqlite3.Row:
+        """Return the row of a job. Raises UnknownRecord."""
+        return job_row(connection, self.kind, job_id)
+
+    def unfinished(self, connection: sqlite3.Connection, job_id: str) -> sqlite3.Row:
+        """Return the row of a job that may still be written to. Raises UnknownRecord, and StoreError if finished."""
+        row = self.row(connection, job_id)
+        if row["state"] == "finished":
+            raise StoreError(f"{self.kind} {job_id!r} is finished: what it said is never overwritten.")
+        return row
+
+    def finished(self, connection: sqlite3.Connection, job_id: str) -> sqlite3.Row:
+        """Return the row of a job with a result. Raises UnknownRecord, Removed, and StoreError if it has none."""
+        row = self.row(connection, job_id)
+        assert_not_removed(connection, row)
+        if row["payload"] is None:
+            raise StoreError(f"{self.kind} {job_id!r} is {row['state']}, not finished: only its progress can be read.")
+        return row
+
+    def begin(
+        self,
+        connection: sqlite3.Connection,
+        job_id: str,
+        columns: Mapping[str, Any],
+        at: str | None = None,
+        owner: Owner | None = None,
+    ) -> int:
+        """Write a new job and return its number. Raises StoreError where the id is taken."""
+        if connection.execute("SELECT 1 FROM jobs WHERE id = ? AND kind = ?", [job_id, self.kind]).fetchone():
+            raise StoreError(f"{self.kind} {job_id!r} has been started before. Resume it, or take a new id.")
+        seq = insert_job(connection, self.kind, job_id, at or self._database.now(), owner, columns)
+        self.on_change(connection, self.row(connection, job_id))
+        return seq
+
+    def take_over(self, job_id: str, owner: Owner | None = None) -> None:
+        """Resume an interrupted job, in this process unless an owner is named.
+
+        Raises UnknownRecord, Removed, and StoreError where it is under way in a living process, or finished.
+        """
+        with self._database.transaction(durable=False) as connection:
+            job = self.row(connection, job_id)
+            assert_not_removed(connection, job)
+            if job["state"] == "finished":
+                raise StoreError(f"{self.kind} {job_id!r} is finished: there is nothing to resume. Start a new one.")
+            if job["state"] == "running" and not self._lost(job):
+                holder = Owner.from_text(job["owner"])
+                raise StoreError(
+                    f"{self.kind} {job_id!r} is under way in process {holder.pid} on {holder.host}. Wait for it, or "
+                    "cancel it."
+                )
+            update_job(
+                connection,
+                job["seq"],
+                state="running",
+                starts=job["starts"] + 1,
+                owner=(owner or process_owner.this_process()).to_text(),
+                seen_at=self._database.now(),
+                ended_at=None,
+                why="",
+                cancel_requested=0,
+            )
+            self.on_change(connection, job)
+
+    def append_event(self, event: E) -> E:
+        """Store an event; returned with the number it got, which follows the last one where its own was taken."""
+        return self.append_events([event])[0]
+
+    def append_events(self, events: Iterable[E]) -> list[E]:
+        """Store events in one transaction."""
+        stored: list[E] = []
+        with self._database.transaction(durable=False) as connection:
+            for job_id, of_job in groupby(events, key=_job_of):
+                seq = self.row(connection, job_id)["seq"]
+                last = last_part(connection, seq, "event")
+                for event in of_job:
+                    last = max(event.seq, last + 1)
+                    stored.append(event if event.seq == last else event.model_copy(update={"seq": last}))
+                    save_part(connection, seq, "event", last, stored[-1].model_dump_json().encode())
+                self.seen(connection, seq)
+        return stored
+
+    def events(self, job_id: str) -> tuple[E, ...]:
+        """Return the events of a job, in order. Raises UnknownRecord."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT payload FROM job_parts WHERE job_seq = ? AND kind = 'event' ORDER BY number",
+                [self.row(connection, job_id)["seq"]],
+            )
+            return tuple(self.event_type.model_validate_json(row[0]) for row in rows)
+
+    def abandon(self, job_id: str, why: str) -> None:
+        """Note that a job was cut short; it can be resumed. A finished one stays finished."""
+        with self._database.transaction(durable=False) as connection:
+            job = self.row(connection, job_id)
+            if job["state"] == "running":
+                self._interrupt(connection, job, why)
+
+    def mark_lost(self) -> tuple[str, ...]:
+        """Mark jobs whose process is gone as interrupted, and return their ids; a living process keeps its own."""
+        lost = [row["id"] for row in self._database.execute(_UNFINISHED, [self.kind, "running"]) if self._lost(row)]
+        if lost:
+            with self._database.transaction(durable=False) as connection:
+                for job_id in lost:
+                    job = self.row(connection, job_id)
+                    if job["state"] == "running" and self._lost(job):
+                        why = f"The process that ran it ended before the {self.kind} did."
+                        self._interrupt(connection, job, why)
+        return tuple(lost)
+
+    def in_state(self, state: Literal["running", "interrupted"]) -> tuple[str, ...]:
+        """Return the ids of the jobs in a state whose content is there, newest first."""
+        rows = self._database.execute(f"{_UNFINISHED} AND removed_by IS NULL ORDER BY seq DESC", [self.kind, state])
+        return tuple(row["id"] for row in rows)
+
+    def request_cancel(self, job_id: str) -> None:
+        """Ask whoever runs it to stop between two steps. Raises UnknownRecord."""
+        with self._database.transaction(durable=False) as connection:
+            seq = self.row(connection, job_id)["seq"]
+            connection.execute("UPDATE jobs SET cancel_requested = 1 WHERE seq = ?", [seq])
+
+    def cancel_requested(self, job_id: str) -> bool:
+        """Return whether somebody asked the job to stop. Raises UnknownRecord."""
+        with self._database.reading() as connection:
+            sql = "SELECT cancel_requested FROM jobs WHERE id = ? AND kind = ?"
+            row = connection.execute(sql, [job_id, self.kind]).fetchone() or self.row(connection, job_id)
+            return bool(row["cancel_requested"])
+
+    def seen(self, connection: sqlite3.Connection, seq: int) -> None:
+        """Note a sign of life."""
+        connection.execute("UPDATE jobs SET seen_at = ? WHERE seq = ?", [self._database.now(), seq])
+
+    def _lost(self, job: sqlite3.Row) -> bool:
+        alive = process_owner.is_alive(Owner.from_text(job["owner"]))
+        if alive is not None:
+            return not alive
+        silence = datetime.fromisoformat(self._database.now()) - datetime.fromisoformat(job["seen_at"])
+        return silence.total_seconds() > process_owner.SILENCE_S
+
+    def _interrupt(self, connection: sqlite3.Connection, job: sqlite3.Row, why: str) -> None:
+        at = self._database.now()
+        update_job(connection, job["seq"], state="interrupted", ended_at=at, why=why)
+        self.on_interrupted(connection, job, at)
+        self.on_change(connection, job)
+
+
+def _job_of(event: Event | ScreeningEvent) -> str:
+    return event.run_id if isinstance(event, Event) else event.screening_id

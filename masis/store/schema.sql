@@ -1,0 +1,469 @@
+-- The schema of the workbench's database: what a new file is made with (core/migrations.py).
+--
+-- Until 0.2.0 is released this file is edited in place. From then on it stays as it is, but for comments: a change is
+-- a step appended to MIGRATIONS. A statement ends at the end of a line. The triggers that let logs only grow are not
+-- here but in core/guards.py, which arms them again after every step.
+
+PRAGMA application_id = 0x4D415349;  -- MASI in the file's header: what tells a database of the workbench from any other
+
+-- app_version: the version that wrote last. schema: the digest of this file.
+CREATE TABLE store_info (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+
+
+-- Cases ---------------------------------------------------------------------------------------------------------------
+
+CREATE TABLE cases (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    digest TEXT NOT NULL,
+    imported_at TEXT NOT NULL,
+    query_start TEXT NOT NULL,
+    field TEXT,
+    dataset TEXT,
+    -- all below is derived from runs and decision_log (reviews/states.py) and may be recomputed at any time
+    state TEXT NOT NULL DEFAULT 'new',
+    updated_at TEXT NOT NULL,
+    version INTEGER NOT NULL DEFAULT 1,
+    run_seq INTEGER REFERENCES jobs (seq),
+    decision_seq INTEGER REFERENCES decision_log (seq),
+    reviewer TEXT,
+    quality REAL,
+    confidence REAL,
+    overall REAL,
+    invalid INTEGER,
+    uncited INTEGER,
+    iterations INTEGER,
+    models TEXT NOT NULL DEFAULT '[]',
+    flags TEXT NOT NULL DEFAULT '[]',
+    reasons TEXT NOT NULL DEFAULT '[]',
+    disagreement REAL NOT NULL DEFAULT -1,
+    doubt REAL NOT NULL DEFAULT -1,
+    redaction_seq INTEGER REFERENCES decision_log (seq),  -- the entry that says who redacted the case, when and why
+    tier TEXT,
+    risk REAL NOT NULL DEFAULT -1,
+    wanted INTEGER NOT NULL DEFAULT 1,   -- how many people decide the case
+    pending INTEGER NOT NULL DEFAULT 0,  -- how many decisions are still missing after the first
+    policy TEXT                          -- the policy that these decisions record
+) STRICT;
+
+-- apart from the narrow rows that lists are made of
+CREATE TABLE case_payloads (
+    case_seq INTEGER PRIMARY KEY REFERENCES cases (seq),
+    payload TEXT NOT NULL
+) STRICT;
+
+-- the texts themselves stay in case_payloads; beginnings of three and four letters have an index of their own
+CREATE VIRTUAL TABLE case_words USING fts5 (
+    id, query, answer, evidence, content='', tokenize='unicode61 remove_diacritics 2', prefix='3 4'
+);
+
+
+-- The queue: its orders, its filters, and the values that are counted -------------------------------------------------
+
+CREATE INDEX cases_risk ON cases (risk DESC);
+CREATE INDEX cases_state_risk ON cases (state, risk DESC);
+CREATE INDEX cases_disagreement ON cases (disagreement DESC);
+CREATE INDEX cases_state_disagreement ON cases (state, disagreement DESC);
+CREATE INDEX cases_doubt ON cases (doubt DESC);
+CREATE INDEX cases_tier ON cases (tier);
+CREATE INDEX cases_field ON cases (field);
+CREATE INDEX cases_dataset ON cases (dataset);
+CREATE INDEX cases_reviewer ON cases (reviewer);
+CREATE INDEX cases_flags ON cases (flags);
+CREATE INDEX cases_reasons ON cases (reasons);
+CREATE INDEX cases_models ON cases (models);
+CREATE INDEX cases_pending ON cases (seq) WHERE pending > 0;
+-- all that is filtered and sorted by: a filtered list is one pass over this index
+CREATE INDEX cases_filtered ON cases (
+    state, tier, field, dataset, reviewer, quality, confidence, risk, disagreement, doubt, flags, reasons, models
+);
+
+
+-- Jobs: audits (runs) and screenings, and the parts they leave as they go ---------------------------------------------
+
+CREATE TABLE jobs (
+    seq INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL CHECK (kind IN ('run', 'screening')),
+    id TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('running', 'finished', 'interrupted')),
+    owner TEXT NOT NULL,
+    starts INTEGER NOT NULL DEFAULT 1,
+    started_at TEXT NOT NULL,
+    seen_at TEXT NOT NULL,
+    ended_at TEXT,
+    why TEXT NOT NULL DEFAULT '',
+    cancel_requested INTEGER NOT NULL DEFAULT 0,
+    version INTEGER NOT NULL DEFAULT 1,
+    removed_by INTEGER REFERENCES purges (seq),
+    settings TEXT NOT NULL,
+    -- of a run: its case, and its figures, which lists show and sort by
+    case_seq INTEGER REFERENCES cases (seq),
+    case_digest TEXT,
+    models TEXT,
+    settings_digest TEXT,
+    quality REAL,
+    confidence REAL,
+    overall REAL,
+    invalid INTEGER,
+    uncited INTEGER,
+    iterations INTEGER,
+    improvement REAL,
+    termination TEXT,
+    needs_review INTEGER,
+    spot_check INTEGER,
+    flags TEXT NOT NULL DEFAULT '[]',
+    reasons TEXT NOT NULL DEFAULT '[]',
+    disagreement REAL NOT NULL DEFAULT -1,
+    doubt REAL NOT NULL DEFAULT -1,
+    tier TEXT,
+    risk REAL NOT NULL DEFAULT -1,
+    rule TEXT,  -- the acceptance rule that the reasons follow
+    -- of a screening
+    question TEXT,
+    sources TEXT,
+    thresholds TEXT,
+    outcome TEXT,
+    kept INTEGER,
+    -- long texts come last: a list needs none of them
+    draft TEXT,
+    payload BLOB,
+    UNIQUE (id, kind),
+    CHECK (iif(kind = 'run', case_seq IS NOT NULL AND models IS NOT NULL, question IS NOT NULL AND sources IS NOT NULL))
+) STRICT;
+CREATE INDEX jobs_unfinished ON jobs (kind, state) WHERE state != 'finished';
+CREATE INDEX runs_of_case ON jobs (case_seq, settings_digest, state, kind) WHERE kind = 'run';  -- with kind it answers alone
+CREATE INDEX screenings_newest ON jobs (kind) WHERE kind = 'screening';
+
+CREATE VIEW runs AS SELECT
+    seq, id, state, owner, starts, started_at, seen_at, ended_at, why, cancel_requested, removed_by, settings,
+    case_seq, case_digest, models, settings_digest, quality, confidence, overall, invalid, uncited, iterations,
+    improvement, termination, needs_review, spot_check, flags, reasons, disagreement, doubt, tier, risk, rule,
+    draft, payload
+FROM jobs WHERE kind = 'run';
+CREATE VIEW screenings AS SELECT
+    seq, id, state, owner, starts, started_at, seen_at, ended_at, why, cancel_requested, removed_by, settings,
+    version, question, sources, thresholds, outcome, kept, payload
+FROM jobs WHERE kind = 'screening';
+
+-- kind is event, iteration, step (what the iteration under way has finished: 1,000 times its number and a place) or
+-- round; an event is JSON, the others are packed
+CREATE TABLE job_parts (
+    job_seq INTEGER NOT NULL REFERENCES jobs (seq),
+    kind TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    payload BLOB NOT NULL,
+    PRIMARY KEY (job_seq, kind, number)
+) STRICT;
+
+-- only grows (guards.py) and names no row of runs: it outlasts them. One row for each start that has ended.
+CREATE TABLE executions (
+    seq INTEGER PRIMARY KEY,
+    at TEXT NOT NULL,
+    run_id TEXT NOT NULL,
+    start INTEGER NOT NULL,
+    case_id TEXT NOT NULL,
+    started_at TEXT NOT NULL,
+    iterations INTEGER NOT NULL,
+    final_quality REAL,
+    improvement REAL,
+    termination TEXT NOT NULL,
+    models TEXT NOT NULL,
+    app TEXT NOT NULL,
+    rubric TEXT NOT NULL,
+    UNIQUE (run_id, start)
+) STRICT;
+CREATE INDEX executions_of_case ON executions (case_id);
+
+-- what programs have sent in over HTTP, and what became of it
+CREATE TABLE inbox (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    source TEXT NOT NULL,
+    key TEXT,
+    digest TEXT NOT NULL,
+    form TEXT NOT NULL,
+    body BLOB NOT NULL,
+    received_at TEXT NOT NULL,
+    done_at TEXT,
+    result TEXT
+) STRICT;
+CREATE UNIQUE INDEX inbox_keys ON inbox (source, key) WHERE key IS NOT NULL;
+CREATE INDEX inbox_waiting ON inbox (seq) WHERE done_at IS NULL;
+
+
+-- Figures of runs: apart from the runs, named by their id, so that they outlast what retention removes ----------------
+
+CREATE TABLE run_measures (
+    seq INTEGER PRIMARY KEY,
+    run_id TEXT NOT NULL UNIQUE,
+    finished_at TEXT NOT NULL,
+    dataset TEXT,
+    drafter TEXT, verifier TEXT, critic TEXT, reviser TEXT, evaluator TEXT,
+    loop_ms REAL NOT NULL,
+    iterations INTEGER NOT NULL,
+    converged INTEGER NOT NULL,
+    termination TEXT NOT NULL,
+    needs_review INTEGER NOT NULL,
+    improvement_percentage REAL,
+    quality REAL, confidence REAL, overall REAL,
+    calls INTEGER NOT NULL,
+    tries INTEGER NOT NULL,
+    input_tokens INTEGER NOT NULL,
+    cached_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    cost_usd REAL,
+    hallucination INTEGER,
+    revision INTEGER,
+    claim_confidence REAL,
+    claims INTEGER
+) STRICT;
+CREATE INDEX run_measures_finished ON run_measures (finished_at);
+CREATE INDEX run_measures_critic ON run_measures (critic, finished_at);
+
+CREATE TABLE iteration_measures (
+    measures_seq INTEGER NOT NULL REFERENCES run_measures (seq) ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    critic_ms REAL, reviser_ms REAL, evaluator_ms REAL,
+    iteration_ms REAL NOT NULL,
+    quality REAL,
+    improvement_delta REAL,
+    issues INTEGER NOT NULL,
+    major_issues INTEGER NOT NULL,
+    confidence REAL,
+    conflicts INTEGER NOT NULL,
+    invalid_citations INTEGER NOT NULL,
+    uncited_claims INTEGER NOT NULL,
+    overall REAL, faithfulness REAL, relevance REAL, completeness REAL, reasoning REAL,
+    PRIMARY KEY (measures_seq, number)
+) STRICT, WITHOUT ROWID;
+
+
+-- The decision log ----------------------------------------------------------------------------------------------------
+
+-- Only grows, in a hash chain (guards.py). What people wrote lies in decision_payloads, so that it can be redacted
+-- without a gap in the chain.
+CREATE TABLE decision_log (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    at TEXT NOT NULL,
+    payload_digest TEXT NOT NULL,
+    previous TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    case_seq INTEGER NOT NULL REFERENCES cases (seq),
+    run_seq INTEGER REFERENCES jobs (seq),
+    kind TEXT NOT NULL,
+    source TEXT NOT NULL,
+    verdict TEXT,
+    token TEXT UNIQUE,
+    undoes INTEGER REFERENCES decision_log (seq),
+    redacts INTEGER UNIQUE REFERENCES decision_log (seq)
+) STRICT;
+CREATE INDEX decisions_of_case ON decision_log (case_seq);
+CREATE INDEX decisions_of_run ON decision_log (run_seq) WHERE run_seq IS NOT NULL;
+CREATE INDEX entries_of_people ON decision_log (seq) WHERE kind <> 'policy_accept';
+
+CREATE TABLE decision_payloads (
+    entry_seq INTEGER PRIMARY KEY REFERENCES decision_log (seq),
+    reviewer TEXT NOT NULL,
+    payload TEXT NOT NULL
+) STRICT;
+CREATE INDEX decisions_by_reviewer ON decision_payloads (reviewer);
+
+-- of entries of the decision log and the screening log, made with a key that lies outside of the database
+CREATE TABLE log_signatures (
+    log TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    signature TEXT NOT NULL,
+    PRIMARY KEY (log, seq)
+) STRICT, WITHOUT ROWID;
+
+
+-- Reviewing, alone and as a team --------------------------------------------------------------------------------------
+
+-- what people have typed and not yet submitted
+CREATE TABLE drafts (
+    reviewer TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    field TEXT NOT NULL,
+    value TEXT NOT NULL,
+    saved_at TEXT NOT NULL,
+    PRIMARY KEY (reviewer, subject, field)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE leases (
+    case_seq INTEGER NOT NULL REFERENCES cases (seq),
+    reviewer TEXT NOT NULL,
+    taken_at TEXT NOT NULL,
+    until TEXT NOT NULL,
+    PRIMARY KEY (case_seq, reviewer)
+) STRICT, WITHOUT ROWID;
+
+-- derived from the decision log: kind is decided, assigned, skipped (who: a reviewer) or tagged (who: the tag)
+CREATE TABLE case_work (
+    case_seq INTEGER NOT NULL REFERENCES cases (seq),
+    kind TEXT NOT NULL,
+    who TEXT NOT NULL,
+    entry_seq INTEGER NOT NULL REFERENCES decision_log (seq),
+    PRIMARY KEY (case_seq, kind, who)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX work_of ON case_work (kind, who, case_seq);
+
+-- policies, rubrics and views; only grows (guards.py): the newest row of a kind and name counts
+CREATE TABLE team_records (
+    seq INTEGER PRIMARY KEY,
+    at TEXT NOT NULL,
+    by TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    payload TEXT NOT NULL
+) STRICT;
+CREATE INDEX team_records_named ON team_records (kind, name, seq);
+
+
+-- Data sets frozen under a name ---------------------------------------------------------------------------------------
+
+-- which cases, entries and audits a data set was made of, and its manifest; no text of them
+CREATE TABLE dataset_versions (
+    seq INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    at TEXT NOT NULL,
+    by TEXT NOT NULL,
+    description TEXT NOT NULL,
+    form TEXT NOT NULL,
+    encoding TEXT NOT NULL,
+    selection TEXT NOT NULL,
+    manifest TEXT NOT NULL,
+    log_length INTEGER NOT NULL,
+    log_digest TEXT NOT NULL,
+    app TEXT NOT NULL
+) STRICT;
+
+-- the cases that gave rows; judgements: [[entry, in force, run, iteration], ...]
+CREATE TABLE dataset_members (
+    dataset_seq INTEGER NOT NULL REFERENCES dataset_versions (seq),
+    case_seq INTEGER NOT NULL REFERENCES cases (seq),
+    state TEXT NOT NULL,
+    side TEXT NOT NULL,
+    judgements TEXT NOT NULL,
+    PRIMARY KEY (dataset_seq, case_seq)
+) STRICT, WITHOUT ROWID;
+
+
+-- Retention: who removed what by which rule, without a word of what was removed. Both only grow (guards.py). ----------
+
+CREATE TABLE purges (
+    seq INTEGER PRIMARY KEY,
+    at TEXT NOT NULL,
+    by TEXT NOT NULL,
+    how TEXT NOT NULL,
+    rule TEXT NOT NULL,
+    app TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE purged (
+    seq INTEGER PRIMARY KEY,
+    purge_seq INTEGER NOT NULL REFERENCES purges (seq),
+    kind TEXT NOT NULL,
+    record_id TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    bytes INTEGER NOT NULL,
+    parts TEXT NOT NULL
+) STRICT;
+CREATE INDEX purged_by ON purged (purge_seq);
+CREATE INDEX purged_record ON purged (record_id);
+
+
+-- Corpora of abstracts ------------------------------------------------------------------------------------------------
+
+-- The words of a corpus lie in an FTS5 table of its own (corpus_words_SEQ, made with the corpus): how rare a word is, on
+-- which the order rests, is then a matter of that corpus alone, and removing it takes no time.
+CREATE TABLE corpora (
+    seq INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    made_at TEXT NOT NULL,
+    note TEXT NOT NULL DEFAULT ''
+) STRICT;
+
+CREATE TABLE corpus_abstracts (
+    seq INTEGER PRIMARY KEY,
+    corpus_seq INTEGER NOT NULL REFERENCES corpora (seq),
+    id TEXT NOT NULL,
+    doi TEXT,
+    pmid TEXT,
+    title_key TEXT,
+    year INTEGER,
+    payload TEXT NOT NULL
+) STRICT;
+CREATE INDEX abstracts_of_corpus ON corpus_abstracts (corpus_seq);
+CREATE UNIQUE INDEX abstracts_by_id ON corpus_abstracts (corpus_seq, id);
+CREATE INDEX abstracts_by_doi ON corpus_abstracts (corpus_seq, doi) WHERE doi IS NOT NULL;
+CREATE INDEX abstracts_by_pmid ON corpus_abstracts (corpus_seq, pmid) WHERE pmid IS NOT NULL;
+CREATE INDEX abstracts_by_title ON corpus_abstracts (corpus_seq, title_key) WHERE title_key IS NOT NULL;
+
+-- counts are written with the abstracts they count: an import that is cut short counts what it stored
+CREATE TABLE corpus_imports (
+    seq INTEGER PRIMARY KEY,
+    corpus_seq INTEGER NOT NULL REFERENCES corpora (seq),
+    at TEXT NOT NULL,
+    source TEXT NOT NULL,
+    identified INTEGER NOT NULL DEFAULT 0,
+    added INTEGER NOT NULL DEFAULT 0,
+    duplicates INTEGER NOT NULL DEFAULT 0,
+    faulty INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX imports_of_corpus ON corpus_imports (corpus_seq);
+
+
+-- Screenings: the abstracts they graded, what people said about grades, and what is remembered --------------------------
+
+-- a copy of each abstract as it was graded: corpora may be removed, PubMed corrects its records
+CREATE TABLE screening_abstracts (
+    seq INTEGER PRIMARY KEY,
+    screening_seq INTEGER NOT NULL REFERENCES jobs (seq),
+    abstract_id TEXT NOT NULL,
+    round INTEGER NOT NULL,
+    abstract BLOB NOT NULL,
+    grade BLOB,
+    UNIQUE (screening_seq, abstract_id)
+) STRICT;
+
+-- the graders' replies, by what they depend on: may be emptied at any time, and the graders are then asked again
+CREATE TABLE remembered_grades (
+    key TEXT PRIMARY KEY,
+    at TEXT NOT NULL,
+    grade BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- what people said about grades, as a chain of its own that only grows (guards.py)
+CREATE TABLE screening_log (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    at TEXT NOT NULL,
+    payload_digest TEXT NOT NULL,
+    previous TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    screening_seq INTEGER REFERENCES jobs (seq),
+    kind TEXT NOT NULL,
+    abstract_id TEXT,
+    field TEXT,
+    token TEXT UNIQUE,
+    redacts INTEGER UNIQUE REFERENCES screening_log (seq)
+) STRICT;
+CREATE INDEX entries_of_screening ON screening_log (screening_seq);
+
+CREATE TABLE screening_log_payloads (
+    entry_seq INTEGER PRIMARY KEY REFERENCES screening_log (seq),
+    reviewer TEXT NOT NULL,
+    payload TEXT NOT NULL
+) STRICT;
+
+-- the acceptance memory; a reset marks what it forgets and deletes nothing: how far the critic drifts is seen over it all
+CREATE TABLE acceptances (
+    seq INTEGER PRIMARY KEY,
+    screening_seq INTEGER NOT NULL REFERENCES jobs (seq),
+    at TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    forgotten_by INTEGER REFERENCES screening_log (seq)
+) STRICT;
+CREATE INDEX acceptances_of_screening ON acceptances (screening_seq);
+CREATE INDEX acceptances_remembered ON acceptances (seq) WHERE forgotten_by IS NULL;

@@ -1,0 +1,160 @@
+"""The page of one audit: live while it runs, readable afterwards, found again by its address alone."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from masis.errors import UnknownRecord
+from masis.schema.base import utc_now
+from masis.services import Workbench
+from masis.services.jobs import Jobs
+from masis.services.records import RunSummary
+from masis.ui.live import served_jobs, show_live, show_stop
+from masis.ui.new_audit.timeline import show_timeline, timeline, waiting
+from masis.ui.shell import address
+from masis.ui.shell.frame import tab_title
+from masis.ui.shell.permissions import needs
+from masis.ui.shell.reviewer import acting, actor
+from masis.ui.shell.served_database import served_workbench
+from masis.views.numbers import day
+from masis.views.words import MACHINE_HIDDEN
+
+
+def show_run(workbench: Workbench, run_id: str, case_id: str) -> None:
+    """Show the audit named in the address; ``case_id`` is the case it names, for a run that never began."""
+    jobs = served_jobs()
+    job, run = jobs.get(run_id), _summary(workbench, run_id)
+    if job is None and run is None:
+        _never_began(workbench, jobs, run_id, case_id)
+        return
+    case_id = job.subject if job else run.case_id if run else case_id
+    case = workbench.cases.summary(case_id)
+    busy = job is not None or (run is not None and run.state == "running")
+    title = "Auditing" if busy else _title(run)
+    st.set_page_config(page_title=tab_title(title, case.query))
+    st.title(title, anchor=False)
+    st.text(case.query)
+    if busy:
+        show_live(_draw_live, run_id, case_id)
+    elif run is not None:
+        _over(workbench, jobs, run)
+
+
+def _summary(workbench: Workbench, run_id: str) -> RunSummary | None:
+    try:
+        return workbench.runs.summary(run_id)
+    except UnknownRecord:
+        return None
+
+
+def _title(run: RunSummary | None) -> str:
+    if run is not None and run.removed_at is not None:
+        return "Audit removed"
+    if run is not None and run.state == "interrupted":
+        return "Audit interrupted"
+    return "Audit stopped" if run is not None and run.termination == "cancelled" else "Audit finished"
+
+
+def _draw_live(run_id: str, case_id: str) -> bool:
+    """Draw what has happened so far; returns whether the run is under way."""
+    workbench, jobs = served_workbench(), served_jobs()
+    run = _summary(workbench, run_id)
+    here = jobs.get(run_id) is not None
+    if not here and (run is None or run.state != "running" or run_id in workbench.runs.mark_lost()):
+        return False
+    ahead = jobs.ahead(run_id)
+    if ahead:
+        shown = waiting(f"{ahead} {'audit is' if ahead == 1 else 'audits are'} ahead of this one.")
+    elif run is None or run.state != "running":
+        shown = waiting("Waiting for a worker.")
+    elif workbench.team.machine_hidden(actor(), case_id):
+        shown = waiting(MACHINE_HIDDEN)
+    else:
+        shown = timeline(workbench.runs.events(run_id), "running", utc_now())
+    stopping = jobs.cancelling("audit", run_id)
+    show_stop("audit", "iterations", stopping=stopping, on_click=acting(jobs.cancel, "audit", case_id))
+    show_timeline(shown, key="timeline")
+    return True
+
+
+def _over(workbench: Workbench, jobs: Jobs, run: RunSummary) -> None:
+    hidden = workbench.team.machine_hidden(actor(), run.case_id)
+    actions = st.container(horizontal=True)
+    with actions:
+        if run.state == "interrupted" and run.removed_at is None:
+            st.button(
+                "Resume",
+                type="primary",
+                icon=":material/play_arrow:",
+                on_click=_resume,
+                args=(run.id, run.case_id),
+                **needs("audit", help="Goes on after the last finished iteration."),
+            )
+        elif (
+            run.iterations
+            and run.removed_at is None
+            and st.button("Review it", type="primary", icon=":material/rate_review:")
+        ):
+            st.switch_page("pages/review.py", query_params={"case": run.case_id, "run": run.id})
+        if st.button("Audit again with other settings", icon=":material/tune:"):
+            st.switch_page("pages/new.py", query_params={"case": run.case_id})
+        if st.button("New audit", icon=":material/add:", type="tertiary"):
+            st.switch_page("pages/new.py", query_params={})
+    if hidden:
+        st.markdown(f":material/visibility_off: {MACHINE_HIDDEN} Decide the case first.")
+        return
+    if run.removed_at is not None:
+        st.info(
+            f"Retention removed it on {day(run.removed_at)}. Its metrics are still stored.",
+            icon=":material/auto_delete:",
+        )
+        return
+    why = run.why if run.state == "interrupted" else ""
+    if failure := jobs.failure("audit", run.case_id):
+        why = failure
+    show_timeline(timeline(workbench.runs.events(run.id), run.state, utc_now(), why), key="timeline")
+
+
+def _never_began(workbench: Workbench, jobs: Jobs, run_id: str, case_id: str) -> None:
+    """Explain an address whose run is not stored: it was removed from the queue, or its server ended too soon."""
+    try:
+        known = workbench.cases.summary(case_id).id if case_id else None
+    except UnknownRecord:
+        known = None
+    if known is None:
+        st.title("There is no such audit")
+        st.text(run_id[:200])
+        st.markdown("It may be in another database, or the address may be cut off.")
+        if st.button("New audit", type="primary", icon=":material/add:"):
+            st.switch_page("pages/new.py", query_params={})
+        return
+    st.title("This audit never started")
+    if why := jobs.failure("audit", known):
+        st.error("It could not be run.", icon=":material/error:")
+        st.text(why)
+    else:
+        st.markdown("It was removed from the queue, or the server ended before its turn. The case is still stored.")
+    with st.container(horizontal=True):
+        st.button(
+            "Start it again",
+            type="primary",
+            on_click=_start,
+            args=(known,),
+            icon=":material/play_arrow:",
+            **needs("audit"),
+        )
+        if st.button("Open the case", icon=":material/rate_review:"):
+            st.switch_page("pages/review.py", query_params={"case": known})
+
+
+def _resume(run_id: str, case_id: str) -> None:
+    _go_to(served_jobs().resume_audit(actor(), run_id), case_id)
+
+
+def _start(case_id: str) -> None:
+    _go_to(served_jobs().audit(actor(), case_id), case_id)
+
+
+def _go_to(run_id: str, case_id: str) -> None:
+    address.put("job", run_id)
+    address.put("case", case_id)

@@ -1,0 +1,82 @@
+"""Entries of the decision log as the component draws them; their words are in ``masis/views/log_entries.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from masis.schema.review import LogEntry
+from masis.services.records import CaseSummary
+from masis.ui.components import nothing, registered
+from masis.ui.shell.address import link
+from masis.views.diff import Change
+from masis.views.log_entries import entry_about, entry_contents, entry_reason, entry_word, recorded_facts, undone_text
+from masis.views.words import SOURCE, label
+
+
+class EntryContext(NamedTuple):
+    """What belongs to an entry: its case, the entry it undoes or redacts, the one that undid it."""
+
+    case: CaseSummary | None = None
+    undone: LogEntry | None = None
+    undone_by: LogEntry | None = None
+
+
+def entry_row(entry: LogEntry, context: EntryContext) -> dict[str, Any]:
+    """Return one entry with what belongs to it."""
+    decision, case = entry.decision, context.case
+    return {
+        "id": entry.id,
+        "seq": entry.seq,
+        "at": entry.at,
+        "who": decision.reviewer if decision else "",
+        "source": SOURCE[decision.source].text if decision else "",
+        "label": label(entry_word(entry)),
+        "about": entry_about(decision, context.undone),
+        "undone": undone_text(context.undone_by),
+        "reason": entry_reason(decision),
+        "note": decision.note if decision else "",
+        "more": entry_contents(decision),
+        "case": {"id": case.id, "question": case.query, "href": link("review", case=case.id)} if case else None,
+    }
+
+
+def entry_detail(entry: LogEntry, correction: list[Change]) -> dict[str, Any]:
+    """Return everything else an entry holds; ``correction`` is the corrected answer against the one that was shown."""
+    decision = entry.decision
+    detail: dict[str, Any] = {
+        "labels": [each.model_dump() for each in decision.labels] if decision else [],
+        "correction": [change._asdict() for change in correction],
+        "corrected": (decision.corrected_answer if decision else None) or "",
+        "facts": recorded_facts(entry),
+    }
+    if decision is not None and decision.run_id:
+        at = str(decision.iteration or "")
+        detail["run"] = {
+            "id": decision.run_id,
+            "question": f"{decision.run_id}, iteration {at}" if at else decision.run_id,
+            "href": link("review", case=decision.case_id, run=decision.run_id, iteration=at),
+        }
+    return detail
+
+
+_LOG = registered("decision_log")
+
+
+class LogClick(NamedTuple):
+    """What was clicked in the log: a case to open, an entry to unfold ("" folds it up), an address to go to."""
+
+    case: str | None
+    entry: str | None
+    href: str | None
+
+
+def decision_log(data: Mapping[str, Any], *, key: str) -> LogClick:
+    """Draw entries of the decision log, in full or in brief; return what was just clicked."""
+    found = _LOG(data=data, key=key, on_open_change=nothing, on_entry_change=nothing)
+    opened = found.open if isinstance(found.open, Mapping) else {}
+    return LogClick(_text(opened.get("case")), _text(found.entry), _text(opened.get("href")))
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None

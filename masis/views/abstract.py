@@ -1,0 +1,182 @@
+"""An abstract opened, as plain data: its text with the words its grade rests on, every field with its reason. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Literal, NamedTuple, TypedDict
+
+from masis.schema.screening import Abstract, Grade, GradeField, Opinion, Override, OverrideField
+from masis.views.screening import DESIGN, FIELD, RECOMMENDATION, RULE_REASON, STUDY_TYPE, value_text
+from masis.views.words import LabelData, label
+
+MOST_AUTHORS = 3
+
+
+class Piece(TypedDict):
+    """A stretch of a text and the fields whose reasons rest on it."""
+
+    text: str
+    fields: list[GradeField]
+
+
+class ReasonData(TypedDict):
+    """A field of the grade with its value, its reason and how many words it rests on."""
+
+    field: GradeField
+    label: LabelData
+    value: str
+    why: str
+    words: int
+    machine: str
+
+
+class Figure(TypedDict):
+    """A score of the grade, and what a person must know to read it."""
+
+    name: str
+    value: float | None
+    note: str
+
+
+class OpinionRow(TypedDict):
+    """What one grader of several said."""
+
+    by: str
+    relevance: float | None
+    methodology: float | None
+    study_type: str
+    recommendation: LabelData
+    unscored: str
+
+
+class AbstractData(TypedDict):
+    """An abstract opened: its text with the words the grade rests on, every field with its reason."""
+
+    id: str
+    title: list[Piece]
+    text: list[Piece]
+    facts: list[str]
+    recommendation: LabelData
+    rule: str
+    reasons: list[ReasonData]
+    scores: list[Figure]
+    opinions: list[OpinionRow]
+    agreement: float | None
+    by: str
+    unscored: str
+
+
+def facts(abstract: Abstract) -> list[str]:
+    """Who, where, when, in a few words each."""
+    authors = ", ".join(abstract.authors[:MOST_AUTHORS])
+    if len(abstract.authors) > MOST_AUTHORS:
+        authors += " et al."
+    found = (authors, abstract.journal or "", str(abstract.year) if abstract.year else "")
+    return [each for each in found if each]
+
+
+def identifiers(abstract: Abstract) -> list[str]:
+    """Return the ids of the abstract elsewhere, and a note where it was written for the demo."""
+    named = (("DOI", abstract.doi), ("PMID", abstract.pmid))
+    found = [f"{name} {value}" for name, value in named if value]
+    return [*found, "written for the demo"] if (abstract.model_extra or {}).get("written_for_demo") else found
+
+
+def abstract_data(
+    grade: Grade,
+    abstract: Abstract,
+    *,
+    machine: Grade | None = None,
+    overrides: Mapping[OverrideField, Override] | None = None,
+) -> AbstractData:
+    """Return an abstract opened. ``machine`` is the grade before any override, ``overrides`` those in force by
+    field.
+    """
+    return {
+        "id": abstract.id,
+        "title": pieces(abstract.title, _spans(grade, "title")),
+        "text": pieces(abstract.text, _spans(grade, "text")),
+        "facts": [*facts(abstract), *identifiers(abstract)],
+        "recommendation": label(RECOMMENDATION[grade.recommendation]),
+        "rule": RULE_REASON[grade.rule],
+        "reasons": [_reason(grade, field, machine, overrides or {}) for field in FIELD],
+        "scores": _scores(grade),
+        "opinions": [_opinion(each) for each in grade.opinions],
+        "agreement": grade.agreement,
+        "by": " ".join(part for part in (grade.judged_by.model, grade.judged_by.version) if part),
+        "unscored": grade.unscored.reason if grade.unscored else "",
+    }
+
+
+class _Span(NamedTuple):
+    start: int
+    end: int
+    field: GradeField
+
+
+def _spans(grade: Grade, place: Literal["text", "title"]) -> list[_Span]:
+    return [
+        _Span(words.start, words.end, field)
+        for field in FIELD
+        if (reason := grade.reasons.get(field)) is not None
+        for words in reason.words
+        if words.place == place and words.end > words.start
+    ]
+
+
+def pieces(text: str, spans: Sequence[_Span]) -> list[Piece]:
+    """Return the text cut wherever a span begins or ends; the pieces joined are the text."""
+    inside = [span._replace(end=min(span.end, len(text))) for span in spans if span.start < len(text)]
+    cuts = sorted({0, len(text), *(span.start for span in inside), *(span.end for span in inside)})
+    return [
+        {
+            "text": text[start:end],
+            "fields": [
+                field for field in FIELD if any(s.field == field and s.start <= start and end <= s.end for s in inside)
+            ],
+        }
+        for start, end in pairwise(cuts)
+    ]
+
+
+def _reason(
+    grade: Grade, field: GradeField, machine: Grade | None, overrides: Mapping[OverrideField, Override]
+) -> ReasonData:
+    reason = grade.reasons.get(field)
+    override = overrides.get(field)
+    before = getattr(machine, field) if machine is not None else None
+    # what follows from a person's word is another value too: a corrected item moves the methodology
+    changed = override is not None or (machine is not None and before != getattr(grade, field))
+    return {
+        "field": field,
+        "label": label(FIELD[field]),
+        "value": value_text(field, getattr(grade, field)),
+        "why": f"{override.reviewer}: {override.reason}" if override else reason.text if reason else "",
+        "words": len(reason.words) if reason else 0,
+        "machine": f"the critic graded {value_text(field, before)}" if changed else "",
+    }
+
+
+def _scores(grade: Grade) -> list[Figure]:
+    floor = ""
+    if grade.prior is not None and grade.design is not None:
+        floor = f"floor {grade.prior:.2f} of a {DESIGN[grade.design]}"
+        if grade.methodology_raw is not None and grade.methodology_raw < grade.prior:
+            floor = f"{grade.methodology_raw:.2f} as reported, raised to the {floor}"
+    return [
+        {"name": "Relevance", "value": grade.relevance_score, "note": ""},
+        {"name": "Methodology", "value": grade.methodology_score, "note": floor},
+        {"name": "Quality", "value": grade.quality, "note": "the mean of both"},
+    ]
+
+
+def _opinion(opinion: Opinion) -> OpinionRow:
+    return {
+        "by": opinion.judged_by.model,
+        "relevance": opinion.relevance_score,
+        "methodology": opinion.methodology_score,
+        "study_type": STUDY_TYPE[opinion.study_type] if opinion.study_type else "",
+        "recommendation": label(RECOMMENDATION[opinion.recommendation]),
+        "unscored": opinion.unscored.reason if opinion.unscored else "",
+    }

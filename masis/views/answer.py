@@ -1,0 +1,334 @@
+"""What the answer view shows, as plain data: the answer cut into marked pieces, the issues, the evidence.
+
+Pure: a case and one iteration of a run in, JSON-ready values out. Python counts characters as code points, JavaScript
+as UTF-16 units: so texts are cut here (``marks.py``) and travel as pieces, never as offsets. Nothing is judged here:
+references were resolved by ``masis/audit/citations/resolution.py``, claims checked by the verifier.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import NotRequired, TypedDict, get_args
+
+from masis.schema.audit import Issue
+from masis.schema.case import Case, Severity
+from masis.schema.review import answer_digest
+from masis.schema.run import Iteration, Run
+from masis.schema.wording import shortened
+from masis.views.diff import ChangeKind, word_changes
+from masis.views.issue_history import Course, Followed, course_at, follow
+from masis.views.marks import Bearing, EvidencePiece, Piece, Span, answer_pieces, evidence_pieces, reference_marks
+from masis.views.markup import Block, find_markup, with_markup
+from masis.views.story import nothing_found
+from masis.views.verdicts import ClaimData, ReferenceData, claims, references
+from masis.views.words import COURSE, REFERENCE, SENTENCE, VERDICT, LabelData, label, rule_word
+
+EVIDENCE_SHOWN = 200
+"""Chunks drawn at once. Those cited or bearing a claim come first where there are more."""
+
+ISSUES_SHOWN = 300
+"""Issues the browser is given; the most severe ones where there are more."""
+
+SEVERITIES = get_args(Severity)
+LONGEST_SENTENCE = 700
+"""Characters of an issue's words; the answer beside it has the rest."""
+
+SAID_ALREADY = {"uncited_sentence"}
+"""Rules whose reason says in other words what the description says: a page says it once."""
+
+UNQUOTED = {"uncited_sentence"}
+"""Rules whose texts don't quote the words they are about."""
+
+CLAIM_RULES = {
+    "contradicted_claim",
+    "unsupported_claim",
+    "partly_supported_claim",
+    "unverifiable_claim",
+    "unscored_claim",
+    "misattributed_reference",
+    "redundant_reference",
+}
+
+
+class IssueData(TypedDict):
+    """One issue with its number in the answer; ``quote`` are the words it is about, where no other text has them."""
+
+    number: int
+    label: LabelData
+    severity: str
+    description: str
+    reason: str
+    suggestion: str
+    evidence: list[str]
+    quote: NotRequired[str]
+    claim: NotRequired[int]
+    course: NotRequired[LabelData]
+    placed: bool
+
+
+class Fixed(TypedDict):
+    """An issue of the iteration before that is gone."""
+
+    label: LabelData
+    description: str
+
+
+class Difference(TypedDict):
+    """The answer of one iteration against that of another, word by word; numbers count iterations from 1."""
+
+    left: int
+    right: int
+    changes: list[tuple[ChangeKind, str]]
+    words_out: int
+    words_in: int
+
+
+class EvidenceCard(TypedDict):
+    """One chunk of evidence, cut where claims bear on it."""
+
+    id: str
+    source: str
+    pieces: list[EvidencePiece]
+    blocks: list[Block]
+    cited: int
+    bearing: list[int]
+
+
+class ChangeData(TypedDict):
+    """One edit that led to this answer."""
+
+    kind: str
+    before: str
+    after: str
+    why: str
+
+
+class LegendEntry(TypedDict):
+    """One kind of mark, how often it occurs in this answer, and the name its style goes by."""
+
+    mark: str
+    label: LabelData
+    count: int
+
+
+class ShownAnswer(TypedDict):
+    """The answer that a page shows: a decision carries this back, and is refused where it is about another one."""
+
+    place: str
+    digest: str
+
+
+def shown_answer(case: Case, run: Run | None, index: int) -> ShownAnswer:
+    """Return which answer a page shows for iteration ``index`` (from 0) of ``run``, or of an unaudited case."""
+    text = run.iterations[index].answer if run else case.answer or ""
+    place = f"{case.id}/{run.id}/{index + 1}" if run else case.id
+    return {"place": place, "digest": answer_digest(text)}
+
+
+class AnswerViewData(TypedDict):
+    """Everything the answer view draws."""
+
+    version: str
+    shown: ShownAnswer
+    question: str
+    iteration: int
+    pieces: list[Piece]
+    blocks: list[Block]
+    claims: list[ClaimData]
+    references: list[ReferenceData]
+    issues: list[IssueData]
+    issues_total: int
+    nothing_found: str
+    fixed: list[Fixed]
+    difference: Difference | None
+    evidence: list[EvidenceCard]
+    evidence_total: int
+    changes: list[ChangeData]
+    changes_made: str
+    legend: list[LegendEntry]
+    audited: bool
+
+
+def unaudited_answer_view(case: Case, version: str, *, shown: int = EVIDENCE_SHOWN) -> AnswerViewData:
+    """Return the answer view of a case without an audit: plain answer and evidence, ``shown`` chunks of it."""
+    markup = find_markup(case.answer or "")
+    plain: list[Piece] = [{"text": case.answer}] if case.answer else []
+    return {
+        "version": f"{version}/{shown}",
+        "shown": shown_answer(case, None, 0),
+        "question": case.query,
+        "iteration": 0,
+        "pieces": with_markup(plain, markup) if markup else plain,
+        "blocks": list(markup.blocks) if markup else [],
+        "claims": [],
+        "references": [],
+        "issues": [],
+        "issues_total": 0,
+        "nothing_found": "",
+        "fixed": [],
+        "difference": None,
+        "evidence": [_card(chunk.id, chunk.source, chunk.text, [], [], 0) for chunk in case.evidence[:shown]],
+        "evidence_total": len(case.evidence),
+        "changes": [],
+        "changes_made": "",
+        "legend": [],
+        "audited": False,
+    }
+
+
+def answer_view(
+    case: Case, run: Run, index: int, *, against: int | None = None, shown: int = EVIDENCE_SHOWN
+) -> AnswerViewData:
+    """Return the answer view of iteration ``index`` (from 0) of a run of the case, ``shown`` chunks of evidence drawn.
+
+    ``against`` is another iteration whose answer is compared with this one's, the earlier one first.
+    """
+    iteration = run.iterations[index]
+    followed = follow(run.iterations)
+    issues, spans = _issues(iteration, course_at(followed, index) if index else {})
+    marks = reference_marks(iteration)
+    pieces = list(answer_pieces(iteration, marks, spans))
+    markup = find_markup(iteration.answer)
+    revision = run.iterations[index - 1].revision if index else None
+    return {
+        "version": f"{run.id}/{index}/{against}/{shown}",
+        "shown": shown_answer(case, run, index),
+        "question": case.query,
+        "iteration": index + 1,
+        "pieces": with_markup(pieces, markup) if markup else pieces,
+        "blocks": list(markup.blocks) if markup else [],
+        "claims": claims(iteration),
+        "references": references(iteration, marks),
+        "issues": issues,
+        "issues_total": len(issues),
+        "nothing_found": "" if issues else nothing_found(iteration),
+        "fixed": list(_fixed(followed, index)),
+        "difference": None if against is None else difference(run, index, against),
+        "evidence": _evidence(case, iteration, shown),
+        "evidence_total": len(case.evidence),
+        "changes": [
+            {"kind": change.kind.replace("_", " "), "before": change.before, "after": change.after, "why": change.why}
+            for change in (revision.changes if revision else ())
+        ],
+        "changes_made": iteration.changes_made,
+        "legend": _legend(iteration, marks),
+        "audited": True,
+    }
+
+
+def for_browser(data: AnswerViewData) -> AnswerViewData:
+    """Return the answer view without the least severe of very many issues; their numbers stay."""
+    if len(data["issues"]) <= ISSUES_SHOWN:
+        return data
+    by_weight = sorted(data["issues"], key=lambda issue: SEVERITIES.index(issue["severity"]))
+    kept = {issue["number"] for issue in by_weight[:ISSUES_SHOWN]}
+    return {**data, "issues": [issue for issue in data["issues"] if issue["number"] in kept]}
+
+
+def difference(run: Run, index: int, other: int) -> Difference:
+    """Return what changed between the answers of two iterations (from 0), whichever comes first."""
+    left, right = sorted((index, other))
+    changes = word_changes(run.iterations[left].answer, run.iterations[right].answer)
+    return {
+        "left": left + 1,
+        "right": right + 1,
+        "changes": [(change.kind, change.text) for change in changes],
+        "words_out": sum(len(change.text.split()) for change in changes if change.kind == "out"),
+        "words_in": sum(len(change.text.split()) for change in changes if change.kind == "in"),
+    }
+
+
+def _fixed(followed: Iterable[Followed], index: int) -> Iterator[Fixed]:
+    for each in followed:
+        if each.courses[index] == "fixed" and (issue := each.issues[index - 1]):
+            yield {"label": label(rule_word(issue.rule)), "description": shortened(issue.description, LONGEST_SENTENCE)}
+
+
+def _issues(iteration: Iteration, courses: dict[str, Course]) -> tuple[list[IssueData], list[Span | None]]:
+    """Return the issues numbered from 1: first those with a place in the answer, in its order."""
+    length = len(iteration.answer)
+
+    def place(issue: Issue) -> tuple[int, int]:
+        # By the end, where the number stands in the answer; the narrower of two that end together comes first.
+        return (length + 1, 0) if issue.end is None or issue.start is None else (issue.end, -issue.start)
+
+    places = {(check.claim.start, check.claim.end): index for index, check in enumerate(iteration.claims)}
+    issues: list[IssueData] = []
+    spans: list[Span | None] = []
+    for number, issue in enumerate(sorted(iteration.issues, key=place), 1):
+        span = Span(issue.start, issue.end) if issue.start is not None and issue.end is not None else None
+        data: IssueData = {
+            "number": number,
+            "label": label(rule_word(issue.rule)),
+            "severity": issue.severity,
+            "description": shortened(issue.description, LONGEST_SENTENCE),
+            "reason": "" if issue.rule in SAID_ALREADY else shortened(issue.reason, LONGEST_SENTENCE),
+            "suggestion": shortened(issue.suggestion, LONGEST_SENTENCE),
+            "evidence": list(issue.evidence_ids),
+            "placed": span is not None,
+        }
+        if issue.rule in UNQUOTED and span is not None:
+            data["quote"] = shortened(iteration.answer[span.start : span.end].strip(), LONGEST_SENTENCE)
+        if issue.rule in CLAIM_RULES and (claim := places.get((issue.start, issue.end))) is not None:
+            data["claim"] = claim
+        if course := courses.get(issue.id):
+            data["course"] = label(COURSE[course])
+        issues.append(data)
+        spans.append(span)
+    return issues, spans
+
+
+def _evidence(case: Case, iteration: Iteration, shown: int) -> list[EvidenceCard]:
+    marked: dict[str, list[Bearing]] = defaultdict(list)
+    for index, check in enumerate(iteration.claims):
+        for quote in check.quotes:
+            marked[quote.evidence_id].append(Bearing(Span(quote.start, quote.end), index, False))
+        for contradiction in check.contradictions:
+            span = Span(contradiction.evidence_start, contradiction.evidence_end)
+            marked[contradiction.evidence_id].append(Bearing(span, index, True))
+    cited: dict[str, set[int | None]] = defaultdict(set)
+    for citation in iteration.citation_audit.citations:
+        if citation.evidence_id is not None:
+            cited[citation.evidence_id].add(citation.sentence)
+    orders: dict[str, list[Span]] = defaultdict(list)
+    for issue in iteration.issues:
+        if issue.evidence_start is not None and issue.evidence_end is not None:
+            orders[issue.evidence_ids[0]].append(Span(issue.evidence_start, issue.evidence_end))
+    chunks = list(case.evidence)
+    if len(chunks) > shown:
+        chunks.sort(key=lambda chunk: not (chunk.id in cited or chunk.id in marked or chunk.id in orders))
+    return [
+        _card(chunk.id, chunk.source, chunk.text, marked[chunk.id], orders[chunk.id], len(cited[chunk.id]))
+        for chunk in chunks[:shown]
+    ]
+
+
+def _card(
+    name: str, source: str | None, text: str, marked: list[Bearing], orders: list[Span], cited: int
+) -> EvidenceCard:
+    spans = [mark for mark in marked if 0 <= mark.span.start < mark.span.end <= len(text)]
+    orders = [span for span in orders if 0 <= span.start < span.end <= len(text)]
+    pieces = list(evidence_pieces(text, spans, orders))
+    markup = find_markup(text)
+    return {
+        "id": name,
+        "source": source or "",
+        "pieces": with_markup(pieces, markup) if markup else pieces,
+        "blocks": list(markup.blocks) if markup else [],
+        "cited": cited,
+        "bearing": sorted({mark.claim for mark in spans}),
+    }
+
+
+def _legend(iteration: Iteration, marks: dict[int, str]) -> list[LegendEntry]:
+    """Return the kinds of marks with how often each occurs in this answer; kinds that don't occur are left out."""
+    references = list(marks.values())
+    verdicts = [check.verdict for check in iteration.claims]
+    statuses = [sentence.status for sentence in iteration.citation_audit.sentences]
+    entries = [
+        *((f"ref-{kind}", word, references.count(kind)) for kind, word in REFERENCE.items()),
+        *((f"sentence-{kind}", word, statuses.count(kind)) for kind, word in SENTENCE.items()),  # type: ignore[arg-type]
+        *((f"claim-{kind}", word, verdicts.count(kind)) for kind, word in VERDICT.items()),  # type: ignore[arg-type]
+    ]
+    return [{"mark": mark, "label": label(word), "count": count} for mark, word, count in entries if count]

@@ -1,0 +1,168 @@
+"""Charts described with Altair: built on rows that come in when they are drawn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+
+from masis.schema.run import Run
+from masis.views.scores import JUDGED, values
+from masis.views.screening import DIRECTION
+from masis.views.words import SCORE
+
+ROWS = alt.NamedData("rows")
+"""What a chart is built on; the rows come in when it is drawn."""
+
+
+def share_axis() -> alt.Y:
+    """Return the y axis of scores and shares, 0 to 1."""
+    return alt.Y("value:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format=".1f", tickCount=5))
+
+
+def course(run: Run) -> list[dict[str, Any]]:
+    """Return the scores across iterations as rows of ``course_chart``."""
+    return [
+        {"iteration": iteration.iteration_number, "score": SCORE[name].text, "value": value}
+        for iteration in run.iterations
+        for name in (*JUDGED, "quality_score", "confidence")
+        if (value := values(iteration)[name]) is not None
+    ]
+
+
+def course_chart() -> alt.TopLevelMixin:
+    """Describe the scores across iterations, overall drawn strongest; a rule marks the iteration shown."""
+    titles = [SCORE[name].text for name in (*JUDGED, "quality_score", "confidence")]
+    x = alt.X("iteration:O", title="Iteration", axis=alt.Axis(labelAngle=0))
+    score = alt.Color("score:N", title=None, sort=titles, legend=alt.Legend(orient="right", symbolSize=70))
+    lines = alt.Chart(ROWS, height=290).encode(
+        x=x,
+        y=share_axis(),
+        color=score,
+        tooltip=[
+            alt.Tooltip("score:N", title="Score"),
+            alt.Tooltip("iteration:N", title="Iteration"),
+            alt.Tooltip("value:Q", title="Value", format=".2f"),
+        ],
+    )
+    strongest = alt.FieldEqualPredicate(field="score", equal=SCORE["overall_score"].text)
+    combined = alt.FieldOneOfPredicate(field="score", oneOf=[SCORE["confidence"].text, SCORE["quality_score"].text])
+    return alt.layer(
+        alt.Chart(alt.NamedData("shown")).mark_rule(strokeDash=[2, 3], opacity=0.5).encode(x=x),
+        lines.mark_line().encode(
+            size=alt.condition(strongest, alt.value(3.5), alt.value(1.5)),
+            strokeDash=alt.condition(combined, alt.value([5, 4]), alt.value([1, 0])),
+        ),
+        lines.mark_point(filled=True, size=60, opacity=1).encode(shape=alt.Shape("score:N", title=None, sort=titles)),
+    )
+
+
+def rate_chart() -> alt.TopLevelMixin:
+    """Describe a rate over time: a line through its periods, each of them a point to click on."""
+    picked = alt.selection_point(name="picked", fields=["at"], on="click", empty=False)
+    base = alt.Chart(ROWS, height=150).encode(
+        x=alt.X("utcyearmonthdate(at):T", title=None, axis=alt.Axis(format="%d %b %y", labelOverlap=True, tickCount=4)),
+        y=alt.Y("share:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", values=[0, 0.5, 1])),
+        tooltip=[alt.Tooltip("name:N", title="Period"), alt.Tooltip("audits:N", title="Audits")],
+    )
+    points = base.mark_point(filled=True, size=70, opacity=1, cursor="pointer").add_params(picked)
+    return alt.layer(base.mark_line(), points)
+
+
+GREY = "#7a8086"
+"""Can be read on the light and on the dark background."""
+
+_AXIS = {
+    "ms": "datum.value >= 1000 ? format(datum.value / 1000, '~g') + ' s' : format(datum.value, '~g') + ' ms'",
+    "USD": "'$' + format(datum.value, '~g')",
+    "%": "format(datum.value, '~g') + '%'",
+    "": "abs(datum.value) >= 10000 ? format(datum.value, '~s') : format(datum.value, ',~g')",
+}
+
+
+def spread_chart(unit_name: str, counted: str) -> alt.TopLevelMixin:
+    """Describe a distribution: a bar for each bin, which can be clicked on, and lines at the median and at 95%."""
+    picked = alt.selection_point(name="picked", fields=["low", "high"], on="click", empty=False)
+    axis = alt.Axis(labelExpr=_AXIS[unit_name], tickCount=5, labelOverlap=True, grid=False)
+    drawn = alt.Chart(ROWS, height=150)
+    bins = (
+        drawn.mark_bar(cursor="pointer", binSpacing=1)
+        .encode(
+            x=alt.X("from:Q", bin="binned", title=None, axis=axis),
+            x2="to:Q",
+            y=alt.Y("count:Q", title=counted, axis=alt.Axis(tickMinStep=1, tickCount=4, format="~s")),
+            tooltip=[alt.Tooltip("values:N", title="Values"), alt.Tooltip("audits:N", title=counted.capitalize())],
+        )
+        .add_params(picked)
+    )
+    lines = alt.Chart(alt.NamedData("marks")).encode(x="value:Q")
+    words = lines.mark_text(baseline="bottom", fontSize=11, color=GREY).encode(y=alt.value(-2), text="name:N")
+    return alt.layer(bins, lines.mark_rule(strokeDash=[4, 3], color=GREY), words)
+
+
+AVERAGE, REQUIRED, KEEP, NEEDED = "Average of the kept", "Required average", "Share that keeps", "Share needed"
+SERIES = [AVERAGE, REQUIRED, KEEP, NEEDED]
+
+
+def convergence_chart() -> alt.TopLevelMixin:
+    """Describe the course of the rounds; what is required is dashed."""
+    legend = alt.Legend(orient="bottom", columns=2, symbolSize=70, labelLimit=180)
+    drawn = alt.Chart(ROWS, height=330).encode(
+        x=alt.X("round:O", title="Round", axis=alt.Axis(labelAngle=0)),
+        y=share_axis(),
+        color=alt.Color("what:N", title=None, sort=SERIES, scale=alt.Scale(domain=SERIES), legend=legend),
+        tooltip=[
+            alt.Tooltip("what:N", title="What"),
+            alt.Tooltip("round:N", title="Round"),
+            alt.Tooltip("value:Q", title="Value", format=".2f"),
+        ],
+    )
+    required = alt.FieldOneOfPredicate(field="what", oneOf=[REQUIRED, NEEDED])
+    shape = alt.Shape("what:N", title=None, sort=SERIES, scale=alt.Scale(domain=SERIES), legend=legend)
+    return alt.layer(
+        drawn.mark_line(strokeWidth=2).encode(strokeDash=alt.condition(required, alt.value([5, 4]), alt.value([1, 0]))),
+        drawn.mark_point(filled=True, size=65, opacity=1).encode(shape=shape),
+    )
+
+
+RATE_OVER = 20
+"""How many judgements the drawn rate is over: single ones are 0 or 1."""
+
+
+def drift_chart() -> alt.TopLevelMixin:
+    """Describe the rate of disagreement by judgement; the dashed line is the baseline's."""
+    y = share_axis()
+    x = alt.X("number:Q", title="Judgement", axis=alt.Axis(tickMinStep=1, grid=False))
+    domain = alt.Scale(domain=["judgement", "drift noticed"])
+    legend = alt.Legend(orient="bottom", symbolSize=70)
+    drawn = alt.Chart(ROWS, height=280).encode(x=x, y=y)
+    return alt.layer(
+        drawn.mark_line(strokeWidth=1, opacity=0.4),
+        drawn.mark_point(filled=True, opacity=0.9, size=45).encode(
+            color=alt.Color("alarm:N", title=None, scale=domain, legend=legend),
+            shape=alt.Shape("alarm:N", title=None, scale=domain, legend=legend),
+            tooltip=[
+                alt.Tooltip("number:Q", title="Judgement"),
+                alt.Tooltip("value:Q", title=f"Disagreement, newest {RATE_OVER}", format=".0%"),
+            ],
+        ),
+        alt.Chart(alt.NamedData("usual")).mark_rule(strokeDash=[5, 4]).encode(y=y),
+    )
+
+
+def direction_chart() -> alt.TopLevelMixin:
+    """Describe the plot: a bar a direction, its parts the designs."""
+    order = [word.text for word in DIRECTION.values()]
+    scale = alt.Scale(domain=order)
+    legend = alt.Legend(orient="bottom", columns=1, labelLimit=260, symbolSize=70)
+    drawn: alt.Chart = alt.Chart(ROWS, height=260).mark_bar()
+    return drawn.encode(
+        y=alt.Y("direction:N", title=None, sort=order, scale=scale, axis=alt.Axis(labelLimit=190)),
+        x=alt.X("studies:Q", title="Kept studies", axis=alt.Axis(tickMinStep=1, format="d")),
+        color=alt.Color("design:N", title=None, legend=legend),
+        tooltip=[
+            alt.Tooltip("direction:N", title="Direction"),
+            alt.Tooltip("design:N", title="Design"),
+            alt.Tooltip("studies:Q", title="Studies"),
+        ],
+    )

@@ -1,0 +1,114 @@
+"""Two runs of one case side by side, as tables: settings, scores, issues."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import pandas as pd
+
+from masis.schema.audit import Issue
+from masis.schema.run import Iteration, Run
+from masis.settings import Settings
+from masis.views import scores
+from masis.views.markdown import escaped
+from masis.views.numbers import NOTHING, score_text
+from masis.views.words import SCORE, Word
+
+Side = Literal["left", "both", "right"]
+Of = Literal["first", "chosen"]
+"""Which answer's issues are compared: the original one, or the one each run chose."""
+
+SIDE: dict[Side, Word] = {
+    "left": Word("Only left", "warn"),
+    "both": Word("In both", "calm"),
+    "right": Word("Only right", "warn"),
+}
+
+
+def models_words(models: dict[str, str]) -> str:
+    """Say which models judged, in a few words."""
+    by_model: dict[str, list[str]] = {}
+    for role, model in models.items():
+        by_model.setdefault(model, []).append(role)
+    if len(by_model) == 1:
+        return next(iter(by_model))
+    return "; ".join(f"{model}: {', '.join(roles)}" for model, roles in by_model.items())
+
+
+def settings_words(settings: dict[str, Any]) -> str:
+    """Say which settings are not the default; models are shown beside."""
+    roles = Settings().models()
+    changed = [
+        f"{name.replace('_', ' ')} {value}" for name, value, _ in changed_settings(settings) if name not in roles
+    ]
+    return ", ".join(changed) or "as by default"
+
+
+def changed_settings(settings: dict[str, Any]) -> list[tuple[str, Any, Any]]:
+    """Return the settings that are not the default: name, value, default."""
+    default = Settings().model_dump(mode="json")
+    return [(name, value, default.get(name)) for name, value in settings.items() if value != default.get(name)]
+
+
+def differing(left: Run, right: Run) -> pd.DataFrame:
+    """Return models, settings and versions that are not the same in both runs, as Markdown cells."""
+    pairs: list[tuple[str, Any, Any]] = [
+        (f"Model of the {role}", left.models.get(role), right.models.get(role))
+        for role in dict.fromkeys([*left.models, *right.models])
+    ]
+    roles = Settings().models()
+    pairs += [
+        (name.replace("_", " "), left.settings.get(name), right.settings.get(name))
+        for name in dict.fromkeys([*left.settings, *right.settings])
+        if name not in roles
+    ]
+    versions = (left.versions.flat(), right.versions.flat())
+    pairs += [(f"version of {name.replace('_', ' ')}", versions[0][name], versions[1][name]) for name in versions[0]]
+    rows = [[escaped(text) for text in (name, _word(one), _word(other))] for name, one, other in pairs if one != other]
+    return pd.DataFrame(rows, columns=["Setting", "Left", "Right"])
+
+
+def _word(value: Any) -> str:
+    if value is None:
+        return NOTHING
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+def score_frame(left: Run, right: Run) -> pd.DataFrame:
+    """Return the scores of both runs by iteration, and how those of the chosen iterations differ."""
+    by_side = [[scores.values(iteration) for iteration in run.iterations] for run in (left, right)]
+    titles = [
+        f"{side} {iteration.iteration_number}{', chosen' if index == run.best else ''}"
+        for side, run in (("Left", left), ("Right", right))
+        for index, iteration in enumerate(run.iterations)
+    ]
+    rows = []
+    for name, word in SCORE.items():
+        one, other = ([each[name] for each in by_iteration] for by_iteration in by_side)
+        chosen = [None if run.best is None else values[run.best] for run, values in ((left, one), (right, other))]
+        rows.append([word.text, *(score_text(value) for value in (*one, *other)), _difference(*chosen)])
+    return pd.DataFrame(rows, columns=["Score", *titles, "Difference (right minus left)"])
+
+
+def _difference(left: float | None, right: float | None) -> str:
+    if left is None or right is None:
+        return NOTHING
+    if abs(right - left) < scores.SMALLEST_DELTA:
+        return "same"
+    return f":{'green' if right > left else 'red'}[{scores.change_text(right - left)}]"
+
+
+def issues_by_side(left: Run, right: Run, of: Of) -> dict[Side, list[Issue]]:
+    """Return the issues of two runs by side; those with the same key are the same, whichever run raised them."""
+    one, other = (
+        {issue.key: issue for issue in (found.issues if found else ())} for found in (_of(left, of), _of(right, of))
+    )
+    return {
+        "left": [issue for key, issue in one.items() if key not in other],
+        "both": [issue for key, issue in one.items() if key in other],
+        "right": [issue for key, issue in other.items() if key not in one],
+    }
+
+
+def _of(run: Run, of: Of) -> Iteration | None:
+    return (run.iterations[0] if run.iterations else None) if of == "first" else run.best_iteration

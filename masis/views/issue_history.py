@@ -1,0 +1,154 @@
+"""Follow issues from one iteration to the next: new, persisting, fixed, regressed. Pure.
+
+``Issue.key`` is the same while the same words keep the same fault. A revision that rewords a sentence without mending
+it changes the key: so what is left over is matched once more by rule and by how many words the two share.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+import pandas as pd
+
+from masis.schema.audit import Issue
+from masis.schema.run import Iteration, Run
+from masis.schema.wording import counted
+from masis.views.markdown import coloured, escaped
+from masis.views.words import COURSE, rule_word
+
+Course = Literal["new", "persisting", "fixed", "regressed", "absent"]
+"""``regressed``: it had been fixed and is back. ``absent``: not there yet, or fixed for longer than one iteration."""
+
+SAME_WORDS = 0.6
+"""Share of words (of both together) from which a reworded sentence counts as the same one."""
+
+_PAIRS = 20_000
+"""Pairs looked at for rewordings; beyond, only keys are followed."""
+
+_WORD = re.compile(r"\w+")
+
+
+class Followed(NamedTuple):
+    """One issue through a run: the issue as each iteration has it (None where it has not), and its course."""
+
+    issues: tuple[Issue | None, ...]
+    courses: tuple[Course, ...]
+
+    @property
+    def last(self) -> Issue:
+        """The issue in the words of the newest iteration that has it."""
+        return next(issue for issue in reversed(self.issues) if issue is not None)
+
+
+def follow(iterations: Sequence[Iteration]) -> list[Followed]:
+    """Return every issue of a run once, in the order of its first appearance."""
+    chains: list[list[Issue | None]] = []
+    for index, iteration in enumerate(iterations):
+        found = _continued(chains, iteration.issues)
+        for chain, issue in zip(chains, found, strict=True):
+            chain.append(issue)
+        taken = {id(issue) for issue in found if issue is not None}
+        chains += [[*[None] * index, issue] for issue in iteration.issues if id(issue) not in taken]
+    return [Followed(tuple(chain), tuple(_courses(chain))) for chain in chains]
+
+
+def course_at(followed: Iterable[Followed], index: int) -> dict[str, Course]:
+    """Return the course of each issue of iteration ``index``, by the issue's id."""
+    return {issue.id: each.courses[index] for each in followed if (issue := each.issues[index]) is not None}
+
+
+def _continued(chains: Sequence[Sequence[Issue | None]], issues: Sequence[Issue]) -> list[Issue | None]:
+    """Return for each chain the issue that goes on with it, if one does: by key, else by its words."""
+    left = list(issues)
+    found: list[Issue | None] = [None] * len(chains)
+    latest = [next(issue for issue in reversed(chain) if issue is not None) for chain in chains]
+    by_key: dict[str, list[Issue]] = {}
+    for issue in left:
+        by_key.setdefault(issue.key, []).append(issue)
+    for number, before in enumerate(latest):
+        if same := by_key.get(before.key):
+            found[number] = same.pop(0)
+    taken = {id(issue) for issue in found}
+    left = [issue for issue in left if id(issue) not in taken]
+    open_chains = [number for number, issue in enumerate(found) if issue is None]
+    if not left or len(left) * len(open_chains) > _PAIRS:
+        return found
+    words = [_words(issue) for issue in left]
+    likeness = [
+        (-alike, number, place)
+        for number in open_chains
+        for before in [_words(latest[number])]
+        for place, issue in enumerate(left)
+        if issue.rule == latest[number].rule and (alike := _alike(before, words[place])) >= SAME_WORDS
+    ]
+    used: set[int] = set()
+    for _, number, place in sorted(likeness):
+        if found[number] is None and place not in used:
+            found[number] = left[place]
+            used.add(place)
+    return found
+
+
+def _alike(words: set[str], others: set[str]) -> float:
+    return len(words & others) / len(words | others) if words and others else 0.0
+
+
+def _words(issue: Issue) -> set[str]:
+    return set(_WORD.findall((issue.quote or issue.description)[:2_000].casefold()))
+
+
+def _courses(chain: Sequence[Issue | None]) -> Iterable[Course]:
+    seen = False
+    for index, issue in enumerate(chain):
+        before = chain[index - 1] if index else None
+        if issue is not None:
+            yield "persisting" if before is not None else "regressed" if seen else "new"
+            seen = True
+        else:
+            yield "fixed" if before is not None else "absent"
+
+
+ROWS_SHOWN = 60
+LONGEST_DESCRIPTION = 200
+
+
+class IssueHistory(NamedTuple):
+    """The issues of a run, those of the newest iteration first, as Markdown cells; so many more are left out."""
+
+    table: pd.DataFrame
+    left_out: int
+
+
+def issue_history(run: Run, shown: int) -> IssueHistory:
+    """Return every issue with its course through the iterations; the column of iteration ``shown`` (from 0) says so."""
+    followed = sorted(follow(run.iterations), key=lambda each: each.issues[-1] is None)
+    titles = [
+        f"Iteration {each.iteration_number}{', shown' if index == shown else ''}: {_counts(followed, index)}"
+        for index, each in enumerate(run.iterations)
+    ]
+    rows = [
+        [
+            f"**{escaped(rule_word(each.last.rule).text)}** {escaped(each.last.description[:LONGEST_DESCRIPTION])}",
+            *(_course_words(course) for course in each.courses),
+        ]
+        for each in followed[:ROWS_SHOWN]
+    ]
+    return IssueHistory(pd.DataFrame(rows, columns=["Issue", *titles]), max(0, len(followed) - ROWS_SHOWN))
+
+
+def _counts(followed: Sequence[Followed], index: int) -> str:
+    if index == 0:
+        return counted(sum(each.issues[0] is not None for each in followed), "issue")
+    courses: Counter[str] = Counter(each.courses[index] for each in followed)
+    return ", ".join(f"{courses[course]} {COURSE[course].text}" for course in COURSE if courses[course]) or "none"
+
+
+_SIGN = {"new": "●", "persisting": "→", "fixed": "✓", "regressed": "↺"}
+
+
+def _course_words(course: Course) -> str:
+    word = COURSE.get(course)
+    return coloured(word._replace(text=f"{_SIGN[course]} {word.text}")) if word else ""

@@ -1,0 +1,103 @@
+"""Entries of the decision log in words: what they did, about what, why, and what else they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from masis.schema.review import Decision, LogEntry, decided_about
+from masis.schema.wording import counted
+from masis.views.words import DECIDED, ENTRY, REDACTED, Word
+
+
+def entry_word(entry: LogEntry) -> Word:
+    """Return what an entry says, in a word."""
+    decision = entry.decision
+    if decision is None:
+        return REDACTED
+    if decision.verdict is None:
+        return ENTRY[decision.kind]
+    word = DECIDED[decision.verdict]
+    return word._replace(text=f"{word.text} by adjudication") if decision.kind == "adjudication" else word
+
+
+def verdict_text(decision: Decision) -> str:
+    """Say what a decision did to which answer, as in ``Approved revision 2``."""
+    if decision.verdict is None:
+        return "Decided"
+    done = "Overrode" if decision.verdict == "override" else DECIDED[decision.verdict].text
+    return f"{done} {decided_about(decision)}"
+
+
+def entry_texts(entries: Sequence[LogEntry]) -> dict[str, Word]:
+    """Return what each entry of a case did to which answer, by its id: ``Undid “Approved revision 2”``."""
+    words = {entry.id: _decided(entry) for entry in entries}
+    for entry in entries:
+        decision = entry.decision
+        if decision is not None and decision.kind == "undo":
+            before = words.get(decision.undoes or "")
+            words[entry.id] = ENTRY["undo"]._replace(text=f"Undid “{before.text}”" if before else "Undid a decision")
+        elif decision is not None and decision.kind == "redaction":
+            words[entry.id] = ENTRY["redaction"]._replace(text=f"Redacted entry {decision.extra.get('redacts', '')}")
+    return words
+
+
+def _decided(entry: LogEntry) -> Word:
+    word = entry_word(entry)
+    if entry.decision is None or entry.decision.verdict is None:
+        return word
+    by = " by adjudication" if entry.decision.kind == "adjudication" else ""
+    return word._replace(text=verdict_text(entry.decision) + by)
+
+
+def entry_reason(decision: Decision | None) -> str:
+    """Say why: the reason given, or the rule that accepted."""
+    if decision is None or decision.kind != "policy_accept":
+        return decision.reason if decision else ""
+    rule = decision.extra.get("rule")  # any program may write such an entry: a list must not fail at one without
+    return f"by acceptance rule {rule}" if rule else "by the acceptance rule"
+
+
+def entry_about(decision: Decision | None, undone: LogEntry | None) -> str:
+    """Say what an entry is about: an answer, people, tags, or ``undone``, the entry that it undoes or redacts."""
+    if decision is None:
+        return "what was written here was removed"
+    if decision.kind == "redaction":
+        return f"the text of entry {undone.seq}" if undone else ""
+    if decision.assignees or decision.tags:
+        return ", ".join((*decision.assignees, *decision.tags))
+    if answer := decided_about(decision):
+        return answer
+    if undone is None:
+        return ""
+    who = f" by {undone.decision.reviewer}" if undone.decision else ""
+    return f"“{entry_word(undone).text}”{who}, entry {undone.seq}"
+
+
+def undone_text(by: LogEntry | None) -> str:
+    """Say who undid an entry; "" where nobody did."""
+    if by is None:
+        return ""
+    return f"undone by {by.decision.reviewer}" if by.decision else "undone"
+
+
+def entry_contents(decision: Decision | None) -> list[str]:
+    """List what a decision holds beside its verdict."""
+    if decision is None:
+        return []
+    contents = ["corrected answer"] if decision.corrected_answer is not None else []
+    if labels := len(decision.labels) - len(decision.reported):
+        contents.append(counted(labels, "label"))
+    if decision.reported:
+        contents.append(counted(len(decision.reported), "reported issue"))
+    return contents
+
+
+def recorded_facts(entry: LogEntry) -> list[tuple[str, str]]:
+    """Return what was recorded with an entry, by name."""
+    facts = [("Entry", f"{entry.seq} · {entry.id}"), ("Time", entry.at), ("Digest", entry.digest)]
+    decision = entry.decision
+    if decision is None:
+        return facts
+    if decision.machine_shown:
+        facts.append(("The machine showed", ", ".join(word.replace("_", " ") for word in decision.machine_shown)))
+    return [*facts, *((f"Version of {name}", text) for name, text in decision.versions.items())]

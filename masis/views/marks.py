@@ -1,0 +1,225 @@
+"""Texts cut at every edge of a mark, each piece with the marks that cover it. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple, NotRequired, TypedDict
+
+from masis.schema.audit import Citation, ClaimCheck
+from masis.schema.run import Iteration
+from masis.views.markup import Style
+from masis.views.words import REFERENCE
+
+
+class Span(NamedTuple):
+    """A stretch of text, end excluded."""
+
+    start: int
+    end: int
+
+
+class Bearing(NamedTuple):
+    """A stretch of evidence that supports a claim (by its place in the iteration), or contradicts it."""
+
+    span: Span
+    claim: int
+    against: bool
+
+
+class Piece(TypedDict):
+    """A stretch of the answer under one set of marks.
+
+    ``citation``, ``sentence`` and ``claims`` are places in the iteration's lists, ``issues`` are numbers; ``closes``
+    is the verdict on a claim that ends with this piece, ``ends`` the issues that do. ``beside`` is there where the
+    citation came beside the answer: what the citations that end with this piece name. ``block``,
+    ``styles`` and ``hidden`` are how the Markdown of the text shows it (``markup.py``).
+    """
+
+    text: str
+    sentence: NotRequired[int]
+    status: NotRequired[str]
+    why: NotRequired[str]
+    reference: NotRequired[str]
+    citation: NotRequired[int]
+    evidence: NotRequired[str]
+    beside: NotRequired[list[str]]
+    claims: NotRequired[list[int]]
+    verdict: NotRequired[str]
+    closes: NotRequired[str]
+    fact: NotRequired[bool]
+    issues: NotRequired[list[int]]
+    ends: NotRequired[list[int]]
+    block: NotRequired[int]
+    styles: NotRequired[list[Style]]
+    hidden: NotRequired[bool]
+
+
+class EvidencePiece(TypedDict):
+    """A stretch of evidence: the ``claims`` it supports, those it is ``against``; ``instructs``: it gives orders."""
+
+    text: str
+    claims: NotRequired[list[int]]
+    against: NotRequired[list[int]]
+    instructs: NotRequired[bool]
+    block: NotRequired[int]
+    styles: NotRequired[list[Style]]
+    hidden: NotRequired[bool]
+
+
+def reference_marks(iteration: Iteration) -> dict[int, str]:
+    """Return what each citation (by its place in the audit) is: fabricated, misattributed, redundant... or valid."""
+    checks: dict[tuple[int, str], str] = {}
+    for check in iteration.claims:
+        for reference in check.references:
+            if check.claim.sentence is not None and reference.finding in REFERENCE:
+                checks[check.claim.sentence, reference.evidence_id] = reference.finding
+    return {
+        index: _reference_mark(citation, checks) for index, citation in enumerate(iteration.citation_audit.citations)
+    }
+
+
+def _reference_mark(citation: Citation, checks: dict[tuple[int, str], str]) -> str:
+    if citation.status == "invalid" or citation.evidence_id is None:
+        return "fabricated"
+    if citation.sentence is None:
+        return "valid"
+    return checks.get((citation.sentence, citation.evidence_id), "valid")
+
+
+def answer_pieces(iteration: Iteration, marks: dict[int, str], issues: Sequence[Span | None]) -> Iterator[Piece]:
+    """Yield the answer cut wherever a mark begins or ends, each piece with the marks that cover it."""
+    answer, audit = iteration.answer, iteration.citation_audit
+    layers = _layers(iteration, issues)
+    edges = {edge for layer in layers for span, _ in layer for edge in span if edge <= len(answer)}
+    cuts = sorted({0, len(answer)} | edges)
+    under = [_Cover(layer) for layer in layers]
+    closing: dict[int, list[int]] = defaultdict(list)
+    for span, number in layers[-1]:
+        closing[span.end].append(number)
+    judged = {span.end: iteration.claims[index].verdict for span, index in layers[2]}
+    for start, end in pairwise(cuts):
+        in_citation, in_sentence, in_claim, in_fact, in_issue = (cover.at(start) for cover in under)
+        piece: Piece = {"text": answer[start:end]}
+        if in_sentence:
+            sentence = audit.sentences[in_sentence[0]]
+            piece |= {"sentence": in_sentence[0], "status": sentence.status, "why": sentence.why}
+        if in_citation:
+            # a marker lies within what a citation given beside the answer covers: the shorter one is shown
+            shown = min(in_citation, key=lambda index: (_length(audit.citations[index]), _WORST.index(marks[index])))
+            piece |= {"reference": marks[shown], "citation": shown}
+            piece["evidence"] = audit.citations[shown].evidence_id or ""
+            if _is_beside(audit.citations[shown]):
+                ending = (audit.citations[index] for index in in_citation if audit.citations[index].end == end)
+                piece["beside"] = list(dict.fromkeys(each.reference for each in ending if _is_beside(each)))
+        if in_claim:
+            piece |= {"claims": in_claim, "verdict": _worst(iteration.claims[index] for index in in_claim)}
+        if in_claim and end in judged:
+            piece["closes"] = judged[end]
+        if in_fact:
+            piece["fact"] = True
+        if in_issue:
+            piece["issues"] = in_issue
+        if ends := closing.get(end):
+            piece["ends"] = sorted(ends)
+        yield piece
+
+
+_WORST = ("fabricated", "contradicts", "unsupported", "misattributed", "redundant", "valid")
+
+
+def _length(citation: Citation) -> int:
+    return citation.end - citation.start
+
+
+def _is_beside(citation: Citation) -> bool:
+    """Return whether a citation came beside the answer: it has no marker."""
+    return citation.marker_start == citation.marker_end
+
+
+Layer = list[tuple[Span, int]]
+
+
+def _layers(iteration: Iteration, issues: Sequence[Span | None]) -> tuple[Layer, Layer, Layer, Layer, Layer]:
+    """Citations, sentences, claims, contradicted facts, numbered issues."""
+    audit = iteration.citation_audit
+    # A marker with a single reference is marked whole, brackets included; of several references each for itself.
+    alone = _sole_references(audit.citations)
+    citations = [
+        (
+            Span(each.marker_start, each.marker_end)
+            if index in alone and not _is_beside(each)
+            else Span(each.start, each.end),
+            index,
+        )
+        for index, each in enumerate(audit.citations)
+    ]
+    sentences = [(Span(sentence.start, sentence.end), index) for index, sentence in enumerate(audit.sentences)]
+    claims = [
+        (Span(check.claim.start, check.claim.end), index)
+        for index, check in enumerate(iteration.claims)
+        if check.claim.start is not None and check.claim.end is not None
+    ]
+    facts = [(span, 0) for check in iteration.claims for span in _fact_spans(check, iteration.answer)]
+    numbered = [(span, number) for number, span in enumerate(issues, 1) if span is not None]
+    return citations, sentences, claims, facts, numbered
+
+
+class _Cover:
+    """Which spans of a layer lie over a place, asked for at growing places."""
+
+    def __init__(self, layer: Iterable[tuple[Span, int]]) -> None:
+        self._waiting = sorted(layer, reverse=True)
+        self._open: list[tuple[Span, int]] = []
+
+    def at(self, place: int) -> list[int]:
+        """Return the names of the spans over ``place``, in the order of their beginning."""
+        while self._waiting and self._waiting[-1][0].start <= place:
+            self._open.append(self._waiting.pop())
+        self._open = [item for item in self._open if item[0].end > place]
+        return [name for _, name in self._open]
+
+
+def _sole_references(citations: Sequence[Citation]) -> set[int]:
+    members: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for index, citation in enumerate(citations):
+        members[citation.marker_start, citation.marker_end].append(index)
+    return {indexes[0] for indexes in members.values() if len(indexes) == 1}
+
+
+_BADNESS = ("contradicted", "unsupported", "partial", "unscored", "unverifiable", "supported")
+
+
+def _worst(checks: Iterable[ClaimCheck]) -> str:
+    return min((check.verdict for check in checks), key=_BADNESS.index)
+
+
+def _fact_spans(check: ClaimCheck, answer: str) -> Iterator[Span]:
+    """Yield where the answer has the facts that the evidence contradicts."""
+    if check.claim.start is None:
+        return
+    for contradiction in check.contradictions:
+        span = Span(check.claim.start + contradiction.claim_start, check.claim.start + contradiction.claim_end)
+        if span.start < span.end and answer[span.start : span.end] == contradiction.claim_text:
+            yield span
+
+
+def evidence_pieces(
+    text: str, bearings: Sequence[Bearing], instructions: Sequence[Span] = ()
+) -> Iterator[EvidencePiece]:
+    """Yield the text of a chunk cut where claims bear on it or it gives orders; the spans must lie inside it."""
+    cuts = sorted(
+        {0, len(text)} | {edge for bearing in bearings for edge in bearing.span} | {e for s in instructions for e in s}
+    )
+    supported = _Cover((bearing.span, bearing.claim) for bearing in bearings if not bearing.against)
+    refutes = _Cover((bearing.span, bearing.claim) for bearing in bearings if bearing.against)
+    for start, end in pairwise(cuts):
+        piece: EvidencePiece = {"text": text[start:end]}
+        if claims := supported.at(start):
+            piece["claims"] = sorted(set(claims))
+        if against := refutes.at(start):
+            piece["against"] = sorted(set(against))
+        if any(span.start <= start < span.end for span in instructions):
+            piece["instructs"] = True
+        yield piece

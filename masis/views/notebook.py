@@ -1,0 +1,172 @@
+"""Views for notebooks: a run or a screening as HTML, and a chart of a run's scores. Text from outside is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+import pandas as pd
+
+from masis.errors import InputError
+from masis.schema.audit import Issue
+from masis.schema.run import Iteration, Run
+from masis.schema.screening import Screening
+from masis.schema.wording import shortened
+from masis.views.numbers import score_text
+from masis.views.scores import values
+from masis.views.words import REFERENCE, SCORE, VERDICT, Tone, Word
+
+if TYPE_CHECKING:
+    import altair as alt
+
+MOST_BYTES = 200_000
+"""A view is never larger: a notebook keeps every one of them."""
+
+_ANSWER_SHOWN, _TEXT_SHOWN, _ISSUES_SHOWN, _GRADES_SHOWN, _MARKS_SHOWN = 10_000, 200, 25, 40, 300
+"""Characters, rows and marks; escaped, a character takes up to six bytes."""
+
+_BACKGROUND: dict[Tone, str] = {"bad": "#cf222e55", "warn": "#9a670033", "good": "#1a7f3726", "calm": "#6e778126"}
+"""Backgrounds that are readable on light and dark pages."""
+
+
+def html(shown: Run | Screening) -> str:
+    """Return a run or a screening as HTML for a notebook: the marked answer, scores and issues; under 200 KB.
+
+    Raises InputError for anything else.
+    """
+    if isinstance(shown, Run):
+        return _run(shown)
+    if isinstance(shown, Screening):
+        return _screening(shown)
+    raise InputError(f"a {type(shown).__name__} has no view", cure="Give a Run or a Screening.")
+
+
+def plot(run: Run) -> alt.Chart:
+    """Return a chart of a run's scores by iteration, for a notebook. Raises InputError where it has no iteration."""
+    import altair
+
+    from masis.views.charts import course
+
+    if not run.iterations:
+        raise InputError(f"run {run.id} has no iteration", cure="Look at run.warnings for what failed.")
+    data = pd.DataFrame(course(run), columns=["iteration", "score", "value"])
+    chart: alt.Chart = (
+        altair.Chart(data, title=f"Scores of case {run.case_id[:80]}")
+        .mark_line(point=True)
+        .encode(
+            x=altair.X("iteration:O", title="Iteration"),
+            y=altair.Y("value:Q", title="Score, 0 to 1", scale=altair.Scale(domain=[0, 1])),
+            color=altair.Color("score:N", title="Score"),
+            tooltip=["iteration:O", "score:N", altair.Tooltip("value:Q", format=".3f")],
+        )
+    )
+    return chart
+
+
+class _Mark(NamedTuple):
+    start: int
+    end: int
+    word: Word
+
+
+def _run(run: Run) -> str:
+    best = run.best_iteration
+    state = "needs review" if run.needs_review else "auto-accepted"
+    head = (
+        f"<b>{_short(run.case_id)}</b> &middot; {state} &middot; "
+        f"{run.total_iterations} iteration{'' if run.total_iterations == 1 else 's'}"
+    )
+    reasons = "".join(f"<li>{_short(reason.message)}</li>" for reason in run.review_reasons[:_ISSUES_SHOWN])
+    parts = [f"<div>{head}</div>", f"<ul>{reasons}</ul>" if reasons else ""]
+    if best is None:
+        parts.append(f"<p>No iteration was finished: {_short(run.termination_reason)}.</p>")
+    else:
+        parts += [_score_table(best), _answer(best), _issues(best.issues)]
+    return _framed(parts)
+
+
+def _score_table(iteration: Iteration) -> str:
+    scores = values(iteration)
+    names = "".join(f"<th>{SCORE[name].text}</th>" for name in scores)
+    cells = "".join(f"<td>{score_text(value)}</td>" for value in scores.values())
+    return f"<table><tr>{names}</tr><tr>{cells}</tr></table>"
+
+
+def _answer(iteration: Iteration) -> str:
+    answer = iteration.answer
+    marks = [
+        _Mark(check.claim.start, check.claim.end, VERDICT[check.verdict])
+        for check in iteration.claims
+        if check.claim.start is not None and check.claim.end is not None
+    ]
+    references = iteration.citation_audit.citations
+    marks += [_Mark(each.start, each.end, REFERENCE["fabricated"]) for each in references if each.status == "invalid"]
+    shown = _marked(answer[:_ANSWER_SHOWN], marks)
+    cut = f"<i>… {len(answer) - _ANSWER_SHOWN:,} more characters</i>" if len(answer) > _ANSWER_SHOWN else ""
+    return f'<div style="white-space:pre-wrap;margin:.6em 0;line-height:1.5">{shown}{cut}</div>'
+
+
+def _marked(text: str, marks: Iterable[_Mark]) -> str:
+    """The text with marks; of marks that overlap the innermost (the one that begins last) shows."""
+    words: list[Word | None] = [None] * len(text)
+    for mark in sorted(marks, key=lambda each: (each.start, -each.end)):
+        words[mark.start : min(mark.end, len(text))] = [mark.word] * max(0, min(mark.end, len(text)) - mark.start)
+    parts, written, begin = [], 0, 0
+    for word, stretch in groupby(words):
+        end = begin + sum(1 for _ in stretch)
+        parts.append(_mark(text[begin:end], word if written < _MARKS_SHOWN else None))
+        written += word is not None
+        begin = end
+    return "".join(parts)
+
+
+def _mark(text: str, word: Word | None) -> str:
+    if word is None:
+        return escape(text)
+    title = f"{word.text}: {word.meaning}"
+    return f'<mark title="{title}" style="color:inherit;background:{_BACKGROUND[word.tone]}">{escape(text)}</mark>'
+
+
+def _issues(issues: Sequence[Issue]) -> str:
+    if not issues:
+        return "<p>No issues found.</p>"
+    rows = "".join(
+        f"<tr><td>{each.severity}</td><td>{_short(each.description)}</td><td>{_short(each.suggestion)}</td></tr>"
+        for each in issues[:_ISSUES_SHOWN]
+    )
+    more = f"<p>and {len(issues) - _ISSUES_SHOWN:,} more issues</p>" if len(issues) > _ISSUES_SHOWN else ""
+    return f"<table><tr><th>severity</th><th>issue</th><th>suggestion</th></tr>{rows}</table>{more}"
+
+
+def _screening(screening: Screening) -> str:
+    rows = "".join(
+        f"<tr><td>{_short(each.abstract_id)}</td><td>{each.recommendation.replace('_', ' ')}</td>"
+        f"<td>{score_text(each.quality)}</td>"
+        f"<td>{_short(each.study_type or 'unknown')}</td></tr>"
+        for each in screening.grades[:_GRADES_SHOWN]
+    )
+    hidden = len(screening.grades) - _GRADES_SHOWN
+    more = f"<p>and {hidden:,} more abstracts</p>" if hidden > 0 else ""
+    reasons = "".join(f"<li>{_short(reason)}</li>" for reason in screening.reasons[:_ISSUES_SHOWN])
+    return _framed(
+        [
+            f"<div><b>{_short(screening.question)}</b> &middot; {screening.outcome.replace('_', ' ')}</div>",
+            f"<div>{len(screening.kept)} of {len(screening.grades)} abstracts kept</div>",
+            f"<ul>{reasons}</ul>",
+            "<table><tr><th>abstract</th><th>recommendation</th><th>quality</th><th>study type</th></tr>",
+            f"{rows}</table>",
+            more,
+        ]
+    )
+
+
+def _short(text: str) -> str:
+    return escape(shortened(text, _TEXT_SHOWN))
+
+
+def _framed(parts: Iterable[str]) -> str:
+    whole = f'<div class="masis">{"".join(parts)}</div>'
+    assert len(whole.encode()) < MOST_BYTES
+    return whole

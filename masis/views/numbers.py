@@ -1,0 +1,82 @@
+"""Numbers, amounts, sizes and times as people read them. Counts with a noun: ``schema/wording.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+
+NOTHING = "–"
+"""Stands where there is no value."""
+
+
+def score_text(value: float | None) -> str:
+    """Write a score or what was measured for it: two decimals, a count above 1 without."""
+    if value is None:
+        return "unscored"
+    return f"{value:.0f}" if value > 1 and value == int(value) else f"{value:.2f}"
+
+
+def percent(share: float | None) -> str:
+    """Write a share in percent, with one decimal where it is small."""
+    if share is None:
+        return NOTHING
+    return f"{share:.0%}" if share in (0, 1) or share >= 0.1 else f"{share:.1%}"
+
+
+def number(value: float | None) -> str:
+    """Write a number with three significant digits or so."""
+    if value is None:
+        return NOTHING
+    if abs(value) >= 100 or value == int(value):
+        return f"{value:,.0f}"
+    if abs(value) >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if abs(value) >= 0.1 else f"{value:.2g}"
+
+
+def duration(ms: float | None) -> str:
+    """Write milliseconds, as seconds, minutes and hours where they are more: ``850 ms``, ``12.5 s``, ``3 min``."""
+    if ms is None:
+        return NOTHING
+    if ms < 1000:
+        return f"{number(ms)} ms"
+    seconds = ms / 1000
+    if seconds <= 90:
+        return f"{seconds:,.3g} s"
+    return f"{seconds / 60:.3g} min" if seconds <= 90 * 60 else f"{seconds / 3600:,.1f} h"
+
+
+def dollars(amount: float | None) -> str:
+    """Write US dollars as exactly as it matters: ``$12.30``, ``$0.0042``, ``$0.000042``."""
+    if amount is None:
+        return NOTHING
+    digits = 2 if amount >= 0.1 or amount == 0 else 4 if amount >= 0.001 else 6
+    return f"${amount:,.{digits}f}"
+
+
+def cost_text(amount: float | None) -> str:
+    """Write what something cost; that its price is not known is said, since it is not nothing."""
+    return "cost unknown" if amount is None else dollars(amount)
+
+
+def file_size(size: int) -> str:
+    """Write bytes in the unit that suits them: ``12 kB``, ``3.4 MB``."""
+    return f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.0f} kB"
+
+
+def in_unit(unit: str) -> Callable[[float | None], str]:
+    """Return how values of a unit are written: of ``ms``, ``USD``, ``%``, or without one."""
+    if unit == "%":
+        return lambda value: NOTHING if value is None else f"{number(value)}%"
+    return {"ms": duration, "USD": dollars}.get(unit, number)
+
+
+def day(at: str) -> str:
+    """Write the day of an ISO date or time: ``12 Nov 2025``."""
+    on = date.fromisoformat(at[:10])
+    return f"{on.day} {on:%b %Y}"
+
+
+def moment(at: str) -> str:
+    """Write an ISO time, which the store keeps in UTC: ``12 Nov 2025 14:02``."""
+    return f"{day(at)} {at[11:16]}"

@@ -1,0 +1,124 @@
+"""The audit report of a case: a page of HTML that needs nothing else, to print or to hand on; and the index of several.
+
+No script, no image, no font from elsewhere; every text is escaped by the template. The same input gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from masis.schema.case import Case
+from masis.schema.review import CaseState, LogEntry
+from masis.schema.run import Run
+from masis.schema.wording import counted
+from masis.views import scores
+from masis.views.answer import EVIDENCE_SHOWN, answer_view, unaudited_answer_view
+from masis.views.comparison import changed_settings
+from masis.views.log_entries import entry_texts, entry_word
+from masis.views.numbers import moment, score_text
+from masis.views.words import FLAG, STATE, STOPPED
+
+_TEMPLATES = Environment(
+    loader=PackageLoader("masis.views", "."),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_TEMPLATES.globals |= {"counted": counted, "entry_word": entry_word, "moment": moment, "score_text": score_text}
+
+
+class Reported(NamedTuple):
+    """What a report is about: a case, one of its runs, the decision that stands, and its log, newest first."""
+
+    case: Case
+    state: CaseState
+    flags: tuple[str, ...]
+    run: Run | None
+    decision: LogEntry | None
+    history: Sequence[LogEntry] = ()
+
+
+def case_report(shown: Reported, head: tuple[int, str], index: str = "") -> str:
+    """Return the report of a case as HTML.
+
+    ``head`` is the log's length and last digest, so that the report can be held against the log later. ``index`` is the
+    address of a page that lists this report beside others.
+    """
+    run, case = shown.run, shown.case
+    return _TEMPLATES.get_template("report.html").render(
+        case=case,
+        digest=case.digest(),
+        state=STATE[shown.state],
+        standing=shown.decision,
+        run=run,
+        stopped=STOPPED[run.termination_reason] if run else "",
+        flags=_flag_words(shown),
+        iterations=_answer_views(case, run),
+        plain=unaudited_answer_view(case, ""),
+        table=scores.score_frame(run, "text") if run and run.iterations else None,
+        settings=sorted(changed_settings(run.settings)) if run else [],
+        history=shown.history[::-1],
+        texts=entry_texts(shown.history),
+        head=head,
+        index=index,
+        evidence_left_out=max(0, len(case.evidence) - EVIDENCE_SHOWN),
+    )
+
+
+def report_index(rows: Sequence[tuple[str, Reported]], described: Iterable[str], head: tuple[int, str]) -> str:
+    """Return the page that lists reports by the names of their files; ``described`` says how they were chosen."""
+    states = Counter(each.state for _, each in rows)
+    return _TEMPLATES.get_template("report_index.html").render(
+        rows=[_index_row(name, each) for name, each in rows],
+        states=[(STATE[state], count) for state, count in states.most_common()],
+        described=list(described),
+        head=head,
+    )
+
+
+def report_name(case_id: str) -> str:
+    """Return a file name for a case's report: letters, digits and hyphens, whatever the id holds."""
+    return f"audit-{re.sub(r'[^A-Za-z0-9]+', '-', case_id).strip('-')[:80] or 'case'}.html"
+
+
+def _flag_words(shown: Reported) -> list[Any]:
+    return [word for flag, word in FLAG.items() if flag in shown.flags]
+
+
+def _index_row(name: str, shown: Reported) -> dict[str, Any]:
+    run = shown.run
+    return {
+        "name": name,
+        "id": shown.case.id,
+        "query": shown.case.query,
+        "state": STATE[shown.state],
+        "original": run.iterations[0].critique.overall_quality_score if run and run.iterations else None,
+        "chosen": run.final_quality_score if run else None,
+        "revised": bool(run and run.best),
+        "run": run is not None,
+        "flags": _flag_words(shown),
+        "reasons": [each.message for each in run.review_reasons] if run else [],
+        "standing": shown.decision,
+    }
+
+
+def _answer_views(case: Case, run: Run | None) -> list[dict[str, Any]]:
+    """Return every iteration as the case page shows it."""
+    if run is None:
+        return []
+    return [
+        {
+            "title": f"Iteration {iteration.iteration_number}",
+            "origin": "revised by the loop" if index else "drafted by MASIS" if run.draft else "original answer",
+            "best": index == run.best,
+            "view": answer_view(case, run, index),
+            "rules": scores.changing_rules(iteration),
+        }
+        for index, iteration in enumerate(run.iterations)
+    ]

@@ -1,0 +1,64 @@
+"""The rounds of a screening in words, and its PRISMA flow as a table."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from masis.schema.screening import Flow, Round
+from masis.views.markdown import escaped
+from masis.views.screening import SUFFICIENCY
+
+
+def votes_text(each: Round) -> str:
+    """Say how the abstracts of a round were recommended, each count with its share, as Markdown."""
+    tally = each.ruling.tally
+    counts = {
+        "keep": ("green", tally.keep),
+        "need more": ("orange", tally.needs_more),
+        "discard": ("red", tally.discard),
+    }
+    return ", ".join(
+        f":{colour}[**{count}** {name}]" + (f" ({count / tally.votes:.0%})" if tally.votes else "")
+        for name, (colour, count) in counts.items()
+    )
+
+
+def rules_text(each: Round) -> str:
+    """Say whether consensus and quality suffice, as Markdown."""
+    ruling = each.ruling
+    average = "nothing kept" if ruling.average is None else f"average of the kept {ruling.average:.2f}"
+    reached = ruling.average is not None and ruling.average >= ruling.required_average
+    rules = (
+        (ruling.consensus == "sufficient", f"Consensus: {SUFFICIENCY[ruling.consensus].text}"),
+        (reached, f"Quality: {average}, required {ruling.required_average:.2f}"),
+    )
+    return "  \n".join(f":green[✓] {text}" if held else f":red[✗] {text}" for held, text in rules)
+
+
+def flow_frame(flow: Flow) -> pd.DataFrame:
+    """Return a PRISMA flow as Markdown cells: a step a row, and what left the flow there."""
+    excluded = sum(each.count for each in flow.excluded)
+    reasons = [(each.label, each.count) for each in flow.excluded]
+    undecided = [("ask for more evidence", flow.undecided - flow.unscored)]
+    if flow.unscored:
+        undecided.append(("could not be graded", flow.unscored))
+    steps: list[tuple[str, int, str, list[tuple[str, int]]]] = [
+        ("Identified", flow.identified, _left("Duplicates removed", flow.duplicates, "No duplicates"), []),
+        ("Screened", flow.screened, _left("Excluded", excluded, "Nothing excluded"), reasons),
+        (
+            "Not excluded",
+            flow.screened - excluded,
+            _left("Undecided", flow.undecided, "Nothing undecided"),
+            undecided if flow.undecided else [],
+        ),
+        ("Kept", flow.kept, "", []),
+    ]
+    rows = [
+        [name, f"**{count:,}**", " · ".join([title, *(f"{number:,} {escaped(reason)}" for reason, number in left)])]
+        for name, count, title, left in steps
+    ]
+    return pd.DataFrame(rows, columns=["Step", "Abstracts", "Removed here"])
+
+
+def _left(title: str, count: int, nothing: str) -> str:
+    return f"{title} ({count:,})" if count else nothing

@@ -1,0 +1,229 @@
+"""The scores of a run across its iterations, and how each came about, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import pandas as pd
+
+from masis.schema.audit import FiredRule, Measurement, Score
+from masis.schema.run import Iteration, Run
+from masis.schema.wording import counted
+from masis.views.markdown import escaped
+from masis.views.numbers import score_text
+from masis.views.words import SCORE, Word
+
+JUDGED = ("faithfulness", "relevance", "completeness", "reasoning_quality", "overall_score")
+SMALLEST_DELTA = 0.005
+WEIGHTS = {
+    "faithfulness": "faithfulness_weight",
+    "relevance": "relevance_weight",
+    "completeness": "completeness_weight",
+    "reasoning_quality": "reasoning_weight",
+}
+
+
+class Cell(NamedTuple):
+    """A score in one iteration, with its change since the one before and the rules that bent it, in a word each."""
+
+    value: float | None
+    delta: float | None
+    bent: list[str]
+
+    @property
+    def text(self) -> str:
+        """The score and its change, as in ``0.85 ▲ 0.10``."""
+        return " ".join([score_text(self.value), *([change_text(self.delta)] if self.delta else [])])
+
+    @property
+    def markdown(self) -> str:
+        """The same in colour, with the rules."""
+        change = [f":{'green' if self.delta > 0 else 'red'}[{change_text(self.delta)}]"] if self.delta else []
+        return " ".join([score_text(self.value), *change, *(f":orange-badge[{escaped(rule)}]" for rule in self.bent)])
+
+
+class Origin(NamedTuple):
+    """How one score came about: ``steps`` are sums a person can follow, ``measurements`` what went into it."""
+
+    word: Word
+    value: float | None
+    steps: list[str]
+    measurements: Sequence[Measurement]
+
+
+def change_text(delta: float) -> str:
+    """Write how far a score rose or fell: ``▲ 0.10``."""
+    return f"{'▲' if delta > 0 else '▼'} {abs(delta):.2f}"
+
+
+def values(iteration: Iteration) -> dict[str, float | None]:
+    """Return every score of an iteration by name; None is unscored."""
+    judged = iteration.evaluation
+    return {
+        **{name: getattr(judged, name) if judged else None for name in JUDGED},
+        "quality_score": iteration.quality_score,
+        "confidence": iteration.critique.confidence,
+    }
+
+
+def score_cells(run: Run) -> dict[str, list[Cell]]:
+    """Return every score of a run, by name, iteration by iteration."""
+    by_iteration = [(iteration, values(iteration), _by_name(iteration)) for iteration in run.iterations]
+    found: dict[str, list[Cell]] = {}
+    for name in SCORE:
+        before: float | None = None
+        cells = found[name] = []
+        for iteration, scores, stored in by_iteration:
+            value = scores[name]
+            delta = None if value is None or before is None else value - before
+            moved = delta if delta is not None and abs(delta) >= SMALLEST_DELTA else None
+            cells.append(Cell(value, moved, _bent(name, iteration, stored.get(name))))
+            before = value
+    return found
+
+
+def score_frame(run: Run, form: Literal["text", "markdown"] = "markdown") -> pd.DataFrame:
+    """Return the scores of a run: a score a row, an iteration a column."""
+    titles = [
+        f"Iteration {each.iteration_number}{', chosen' if at == run.best and len(run.iterations) > 1 else ''}"
+        for at, each in enumerate(run.iterations)
+    ]
+    rows = [[SCORE[name].text, *(getattr(cell, form) for cell in cells)] for name, cells in score_cells(run).items()]
+    return pd.DataFrame(rows, columns=["Score", *titles])
+
+
+def _by_name(iteration: Iteration) -> dict[str, Score]:
+    scores = (*(iteration.evaluation.scores if iteration.evaluation else ()), *iteration.critique.scores)
+    return {score.name: score for score in scores}
+
+
+def changing_rules(iteration: Iteration) -> list[str]:
+    """Return the rules that changed a score of an iteration, each with the score before and after it."""
+    return [
+        f"{SCORE[name].text if name in SCORE else name.replace('_', ' ')}: "
+        f"{score_text(rule.before)} → {score_text(rule.after)}, {rule.why}"
+        for name, score in _by_name(iteration).items()
+        for rule in score.rules
+    ]
+
+
+def _bent(name: str, iteration: Iteration, score: Score | None) -> list[str]:
+    """Return the rules that changed a score, and how far samples lie apart, as short as a table cell needs."""
+    if name == "quality_score":
+        factor = iteration.citation_audit.penalty_factor
+        return [f"× {factor:g}"] if factor != 1 and iteration.quality_score is not None else []
+    if score is None:
+        return []
+    apart = [f"± {score.spread / 2:.2f}"] if score.spread else []
+    return [*apart, *(_short(rule) for rule in score.rules if rule.rule != "weighted_mean")]
+
+
+def _short(rule: FiredRule) -> str:
+    if rule.rule == "citation_penalty" and rule.before and rule.after is not None:
+        return f"× {rule.after / rule.before:.2g}"
+    if rule.rule.endswith("_cap") and rule.after is not None:
+        return f"at most {rule.after:g}"
+    return rule.rule.replace("_", " ")
+
+
+def origins(run: Run, index: int) -> list[Origin]:
+    """Return how each score of iteration ``index`` (from 0) came about."""
+    iteration = run.iterations[index]
+    stored, scores = _by_name(iteration), values(iteration)
+    found = []
+    for name, word in SCORE.items():
+        score = stored.get("overall_quality_score" if name == "quality_score" else name)
+        if name == "quality_score":
+            steps = _quality_steps(iteration)
+        elif name == "overall_score":
+            steps = _overall_steps(run.settings, scores, score)
+        else:
+            steps = [_step(rule, iteration) for rule in score.rules] if score else []
+        unmoved = _unbent(score) if scores[name] is not None else _why_unscored(name, iteration)
+        measurements = score.measurements if score else ()
+        found.append(Origin(word, scores[name], [*_samples(score), *steps] or [unmoved], measurements))
+    return found
+
+
+def origin_frame(found: Sequence[Origin]) -> pd.DataFrame:
+    """Return how scores came about, as Markdown cells."""
+    rows = [
+        [f"**{each.word.text}** {escaped(each.word.meaning)}", score_text(each.value), escaped("; ".join(each.steps))]
+        for each in found
+    ]
+    return pd.DataFrame(rows, columns=["Score", "Value", "How it came about"])
+
+
+def measured_frame(found: Sequence[Origin]) -> pd.DataFrame:
+    """Return the quantities that went into scores, as Markdown cells."""
+    rows = [
+        [origin.word.text, *(escaped(text) for text in (each.name, score_text(each.value), each.meaning))]
+        for origin in found
+        for each in origin.measurements
+    ]
+    return pd.DataFrame(rows, columns=["Score", "Measured", "Value", "Meaning"])
+
+
+def _samples(score: Score | None) -> list[str]:
+    """Return the score of each sample, where a judge was asked several times."""
+    if score is None or not score.samples:
+        return []
+    given = ", ".join(score_text(value) for value in score.samples)
+    apart = "" if score.spread is None else f", {score_text(score.spread)} apart"
+    return [f"The mean of {len(score.samples)} samples: {given}{apart}"]
+
+
+def _unbent(score: Score | None) -> str:
+    return "As measured; no rule changed it." if score and score.measurements else "As judged; no rule changed it."
+
+
+def _why_unscored(name: str, iteration: Iteration) -> str:
+    if name in JUDGED and iteration.evaluation is None:
+        return "Unscored: this iteration was not evaluated."
+    said = iteration.evaluation.unscored if name in JUDGED and iteration.evaluation else iteration.critique.unscored
+    return f"Unscored: {said.reason}" if said else "Unscored: there was nothing to judge."
+
+
+def _quality_steps(iteration: Iteration) -> list[str]:
+    own, value = iteration.critique.overall_quality_score, iteration.quality_score
+    if own is None or value is None:
+        return []
+    factor = iteration.citation_audit.penalty_factor
+    if factor == 1:
+        return [f"The critic's score {score_text(own)}; no citation costs it anything."]
+    return [f"The critic's score {score_text(own)} × {factor:g} {_penalty_for(iteration)} = {score_text(value)}"]
+
+
+def _overall_steps(settings: dict[str, Any], scores: dict[str, float | None], score: Score | None) -> list[str]:
+    parts = [
+        (weight, value)
+        for name, setting in WEIGHTS.items()
+        if (value := scores[name]) is not None and (weight := settings.get(setting)) is not None
+    ]
+    if len(parts) < len(WEIGHTS) or scores["overall_score"] is None:
+        return []
+    terms = " + ".join(f"{weight:g} × {score_text(value)}" for weight, value in parts)
+    mean = f"{terms} = {score_text(scores['overall_score'])}"
+    given = score.raw if score else None
+    return [f"{mean}, in place of the {score_text(given)} the judge gave" if given is not None else mean]
+
+
+def _step(rule: FiredRule, iteration: Iteration) -> str:
+    before, after = score_text(rule.before), score_text(rule.after)
+    if rule.rule == "citation_penalty" and rule.before and rule.after is not None:
+        factor = iteration.citation_audit.penalty_factor
+        return f"{before} × {factor:g} {_penalty_for(iteration)} = {after}"
+    if rule.rule.endswith("_cap"):
+        return f"{before}, but at most {after}: {rule.why}"
+    return f"{before} → {after}: {rule.why}"
+
+
+def _penalty_for(iteration: Iteration) -> str:
+    audit = iteration.citation_audit
+    invalid, uncited = len(audit.invalid_citations), len(audit.uncited_claims)
+    causes = [
+        *([counted(invalid, "fabricated reference")] if invalid else []),
+        *([counted(uncited, "uncited sentence")] if uncited else []),
+    ]
+    return f"for {' and '.join(causes)}" if causes else "by the citation penalty"

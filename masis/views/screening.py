@@ -1,0 +1,149 @@
+"""Screenings in words: recommendations, rules, outcomes, fields, designs."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from masis.schema.screening import (
+    Design,
+    Direction,
+    Grade,
+    GradeField,
+    Outcome,
+    Recommendation,
+    Rule,
+    StudyType,
+    Sufficiency,
+)
+from masis.views.numbers import score_text
+from masis.views.words import Word
+
+RECOMMENDATIONS: tuple[Recommendation, ...] = get_args(Recommendation)
+FIELDS: tuple[GradeField, ...] = get_args(GradeField)
+
+RECOMMENDATION: dict[Recommendation, Word] = {
+    "keep": Word("keep", "good", "Relevant, and with a method that supports a conclusion"),
+    "needs_more": Word("needs more", "warn", "Not enough to keep and not enough to discard: it asks for more evidence"),
+    "discard": Word("discard", "bad", "About something else, or of a method too weak"),
+}
+
+SUFFICIENCY: dict[Sufficiency, Word] = {
+    "sufficient": Word("sufficient", "good"),
+    "retrieve_more": Word("retrieve more", "warn"),
+}
+
+OUTCOME: dict[Outcome, Word] = {
+    "sufficient": Word("Sufficient", "good", "The kept abstracts agree in number and are good enough"),
+    "conflicting": Word(
+        "Conflicting", "warn", "Enough good abstracts are kept, and they point in different directions"
+    ),
+    "evidence_insufficient": Word("Evidence insufficient", "bad", "No round brought enough good abstracts"),
+    "cancelled": Word("Stopped", "calm", "A person stopped it"),
+    "error": Word("Failed", "bad", "A step failed"),
+}
+OVERRIDDEN = Word("set by a person", "busy", "A person has changed this grade")
+
+FIELD: dict[GradeField, Word] = {
+    "recommendation": Word("Recommendation", "calm", "Keep, discard, or ask for more"),
+    "relevance_score": Word("Relevance", "busy", "How far the abstract is about the question"),
+    "methodology_score": Word(
+        "Methodology", "good", "How the study was conducted and reported; never below its design's floor"
+    ),
+    "sample_size_adequate": Word("Sample size", "warn", "Whether the sample is as large as the design needs"),
+    "study_type": Word("Study type", "bad", "One of fourteen types"),
+    "design": Word("Design", "bad", "The place in the evidence hierarchy, on which the floor rests"),
+}
+"""In the order a person reads them; the tones are those of the marks in the text."""
+
+RULE_REASON: dict[Rule, str] = {
+    "strong": "relevant, and of a method that supports a conclusion",
+    "off_topic": "about something else",
+    "not_a_study": "a retraction, an erratum or a comment: no study",
+    "unknown_design": "of a design that was not recognised",
+    "weak_method": "method too weak",
+    "weak_design": "of a design that supports no conclusion by itself",
+    "underpowered": "too few studied",
+    "borderline_relevance": "only partly about the question",
+    "borderline_method": "method not reported well enough",
+    "borderline_quality": "quality between keeping and discarding",
+    "unmatched": "in a language that can't be matched with the question",
+    "unscored": "could not be graded",
+    "disagreement": "the graders don't agree",
+    "person": "a person's decision",
+}
+
+STUDY_TYPE: dict[StudyType, str] = {
+    "human_systematic_review": "systematic review (people)",
+    "human_rct_drug_intervention": "randomised trial of a drug",
+    "human_rct_non_drug_intervention": "randomised trial of another intervention",
+    "human_rct_non_intervention": "randomised study without an intervention",
+    "human_non_rct_drug_intervention": "non-randomised study of a drug",
+    "human_non_rct_non_drug_intervention": "non-randomised study of another intervention",
+    "human_case_report": "case report or series",
+    "non_systematic_review": "narrative review",
+    "clinical_study_protocol": "study protocol",
+    "animal_drug_intervention": "animal study of a drug",
+    "animal_non_drug_intervention": "animal study of another intervention",
+    "animal_other": "other animal study",
+    "in_vitro_study": "in vitro study",
+    "remaining": "another type",
+}
+
+DESIGN: dict[Design, str] = {
+    "meta_analysis": "meta-analysis",
+    "systematic_review": "systematic review",
+    "randomised_trial": "randomised controlled trial",
+    "cohort_study": "cohort study",
+    "non_randomised_study": "non-randomised study",
+    "case_control_study": "case-control study",
+    "cross_sectional_study": "cross-sectional study",
+    "diagnostic_accuracy_study": "diagnostic accuracy study",
+    "prognostic_study": "prognostic study",
+    "interrupted_time_series": "interrupted time series",
+    "target_trial_emulation": "target trial emulation",
+    "mendelian_randomisation": "Mendelian randomisation",
+    "economic_evaluation": "economic evaluation",
+    "qualitative_study": "qualitative study",
+    "case_series": "case series",
+    "narrative_review": "narrative review",
+    "case_report": "case report",
+    "animal_study": "animal study",
+    "in_vitro_study": "in vitro study",
+    "protocol": "study protocol",
+    "notice": "retraction, erratum or comment",
+    "other": "other or unclear",
+}
+"""Places in the evidence hierarchy (``screening/grading/rubric.py``)."""
+
+DIRECTION: dict[Direction, Word] = {
+    "effect": Word("effect as asked", "good"),
+    "no_clear_effect": Word("no clear effect", "warn"),
+    "opposite": Word("opposite effect", "bad"),
+    "unclear": Word("direction not recognised", "calm"),
+}
+
+
+def value_text(field: GradeField, value: object) -> str:
+    """Write a field's value as a person reads it; an unknown value is returned unchanged."""
+    if value is None:
+        return "unscored" if field.endswith("_score") else "not reported"
+    if isinstance(value, bool):
+        return "enough" if value else "too small"
+    if isinstance(value, int | float):
+        return score_text(value)
+    text = str(value)
+    return _NAMES.get(text, text)
+
+
+_NAMES: dict[str, str] = {
+    **{name: word.text for name, word in RECOMMENDATION.items()},
+    **{str(name): text for name, text in (*STUDY_TYPE.items(), *DESIGN.items())},
+}
+
+
+def size_text(grade: Grade) -> str:
+    """Return the size of the study: ``412 patients``, ``n = 12`` without a unit, empty where none is reported."""
+    size = grade.study_size
+    if size is None:
+        return ""
+    return f"{size.value:,} {size.unit}" if size.unit else f"n = {size.value:,}"

@@ -1,0 +1,76 @@
+"""What calls to models took, in words: tokens, how many of them from a cache, dollars. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from masis.schema.audit import Escalation
+from masis.schema.calls import Usage
+from masis.schema.run import Event, Run
+from masis.schema.wording import counted
+from masis.views.numbers import cost_text, dollars
+
+
+def spent(usage: Usage) -> str:
+    """Say what calls took, as in ``12 calls, 34,120 tokens (40% from a cache), $0.12``."""
+    words = [counted(usage.calls, "call"), _tokens(usage)]
+    if usage.tries > usage.calls:
+        words.insert(1, counted(usage.tries - usage.calls, "retry", "retries"))
+    if usage.repaired:
+        words.append(f"{counted(usage.repaired, 'reply', 'replies')} repaired")
+    words.append(cost_text(usage.cost_usd))
+    return ", ".join(words)
+
+
+def _tokens(usage: Usage) -> str:
+    tokens = usage.prompt_tokens + usage.completion_tokens
+    if not usage.cached_tokens:
+        return f"{tokens:,} tokens"
+    return f"{tokens:,} tokens ({usage.cached_tokens / usage.prompt_tokens:.0%} of those sent came from a cache)"
+
+
+def spent_so_far(events: Iterable[Event]) -> str:
+    """Return what the calls of a run under way have taken; "" where none has ended."""
+    calls = [event.data for event in events if event.kind == "call_finished"]
+    if not calls:
+        return ""
+    costs = [call["cost_usd"] for call in calls if call.get("cost_usd") is not None]
+    return spent(
+        Usage(
+            calls=len(calls),
+            tries=_sum(calls, "tries"),
+            prompt_tokens=_sum(calls, "prompt_tokens"),
+            cached_tokens=_sum(calls, "cached_tokens"),
+            completion_tokens=_sum(calls, "completion_tokens"),
+            cost_usd=sum(costs) if costs else None,
+            repaired=sum(bool(call.get("repaired")) for call in calls),
+        )
+    )
+
+
+def spent_by_role(run: Run) -> list[str]:
+    """Return what each role took, the whole run first; empty where no model was asked."""
+    if not run.calls:
+        return []
+    roles = [f"{role.capitalize()}: {spent(usage)}" for role, usage in run.usage_by_role().items()]
+    return [f"{spent(run.usage)}.", *roles]
+
+
+def escalated(found: Escalation) -> str:
+    """Say what two verifiers in a row did: ``Offline settled 5 of 8 claims; openai:gpt-4o decided 3 (1 call).``"""
+    whole = found.settled + found.escalated
+    words = f"The offline checks settled {found.settled:,} of {counted(whole, 'claim')}"
+    if not found.escalated:
+        words += f"; {found.second} was not asked."
+    else:
+        calls = f" ({counted(found.calls, 'call')})" if found.calls else ""
+        words += f"; {found.second} decided the other {found.escalated:,}{calls}."
+    if found.calls_saved:
+        cost = "" if found.cost_saved_usd is None else f", about {dollars(found.cost_saved_usd)}"
+        words += f" Saved: {counted(found.calls_saved, 'call')}{cost}."
+    return words
+
+
+def _sum(calls: Iterable[Mapping[str, Any]], name: str) -> int:
+    return sum(int(call.get(name) or 0) for call in calls)

@@ -1,0 +1,183 @@
+"""What a reader must know about a run as a whole: what was chosen and why, why it stopped, what went wrong. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from masis.audit.acceptance import RULE_VERSION
+from masis.schema.run import Iteration, Run
+from masis.schema.wording import counted
+from masis.settings import OFFLINE
+from masis.views.numbers import score_text
+from masis.views.spending import escalated, spent_by_role
+from masis.views.words import STOPPED
+
+OFFLINE_SAYS = "No language model was used: rules and measurements judged this answer. They support English."
+MOST_WARNINGS = 12
+
+
+class StoryRow(NamedTuple):
+    """One thing to say: what it is about, the lines, how it feels ("" or "warning")."""
+
+    title: str
+    lines: list[str]
+    tone: str = ""
+
+
+def story(run: Run, shown: int) -> list[StoryRow]:
+    """Return what happened in a run; the critic's words are those on iteration ``shown`` (from 0)."""
+    critique = run.iterations[shown].critique
+    reasoning = f"Unscored: {critique.unscored.reason}" if critique.unscored else critique.critique_reasoning
+    rows = [
+        StoryRow("Chosen", [chosen(run)]),
+        StoryRow("Ended", [ended(run)]),
+        StoryRow("Acceptance", [earlier_rule(run)]) if run.acceptance.rule != RULE_VERSION else None,
+        StoryRow("Checks passed", checks_passed(run)) if not run.needs_review else None,
+        StoryRow("Judged by", [judges(run)]),
+        StoryRow("Claims decided", [escalated(run.escalation)]) if run.escalation else None,
+        StoryRow("Verifier file", verifier_files(run)) if run.versions.local_models else None,
+        StoryRow("Spent", spent_by_role(run)) if run.calls else None,
+        StoryRow(f"The critic on iteration {shown + 1}", [reasoning, *critique.notes]) if reasoning else None,
+        StoryRow("Warnings", _warnings(run), "warning") if run.warnings else None,
+    ]
+    return [row for row in rows if row]
+
+
+def verifier_files(run: Run) -> list[str]:
+    """Say which model files judged on this machine, under which licence, and where they lie."""
+    return [
+        f"{model.file} ({model.licence or 'licence not stated'}, sha256 {model.sha256[:12]})"
+        for model in run.versions.local_models
+    ]
+
+
+def not_confirmed(run: Run) -> str:
+    """Say how many claims the offline checks could not confirm, and what would decide them; "" where there are none."""
+    if not (count := run.unconfirmed_offline):
+        return ""
+    best = run.best_iteration
+    assert best is not None
+    them = "it" if count == 1 else "them"
+    return (
+        f"{count:,} of {counted(len(best.claims), 'claim')} not confirmed by the offline checks. That is no "
+        f"accusation: a verifier model would decide {them}."
+    )
+
+
+def earlier_rule(run: Run) -> str:
+    """Say that an earlier rule judged this run, and how the current one is applied."""
+    judged = "said that it needs review" if run.needs_review else "accepted it"
+    return (
+        f"Acceptance rule {run.acceptance.rule} {judged}; the current rule is {RULE_VERSION}. Reassess on the page "
+        "Health, or by `masis reassess`, shows what the current rule says of all stored audits."
+    )
+
+
+CHECKS = {
+    "references": "References",
+    "hallucination": "Hallucination",
+    "claims": "Claims",
+    "serious_issues": "Serious issues",
+    "safety": "Safety",
+    "instructions": "Instructions in texts",
+    "screening": "Screening",
+    "original": "Answer chosen",
+    "confidence": "Confidence",
+    "quality": "Quality",
+    "disagreement": "Disagreement",
+    "scored": "Scores",
+    "checkable": "What was checked",
+    "cites": "Citations",
+    "ending": "End of the loop",
+}
+
+
+def checks_passed(run: Run) -> list[str]:
+    """List the checks behind an auto-acceptance, each with what it found: what was checked, and nothing beyond it."""
+    return [f"{CHECKS[check.name]}: {check.detail}" for check in run.acceptance.checks]
+
+
+def asks_for_a_person(run: Run) -> list[str]:
+    """List why a person should look: first what is wrong, then what could not be certified.
+
+    Where the audit ended with an error, what went wrong is added to it.
+    """
+    why = f" {run.warnings[-1].message}" if run.warnings else ""
+    ordered = sorted(run.review_reasons, key=lambda reason: reason.tier != "must_look")
+    return [reason.message + (why if reason.code == "error" else "") for reason in ordered]
+
+
+def nothing_found(iteration: Iteration) -> str:
+    """Say what it means that an iteration has no issues: only what was checked counts."""
+    if iteration.critique.unscored is not None and iteration.claims:
+        return "No issues were found, but the critique has no result: what it would have raised is not known."
+    if all(check.verdict in ("unverifiable", "unscored") and check.support is None for check in iteration.claims):
+        return "No issues were found, because no claim of the answer could be checked against the evidence."
+    checks = "offline checks" if iteration.critique.judged_by.model == OFFLINE else "checks"
+    if undecided := sum(check.verdict in ("unverifiable", "unscored") for check in iteration.claims):
+        claims = f"{undecided} of {counted(len(iteration.claims), 'claim')}"
+        return f"No issues found by the {checks}, which could not confirm {claims}."
+    return f"No issues found by the {checks}: every checked sentence is cited, and its evidence supports it."
+
+
+def chosen(run: Run) -> str:
+    """Say which iteration's answer is the final one, and why."""
+    best = run.best_iteration
+    if best is None:
+        return "No iteration was finished, so no answer was chosen."
+    number = best.iteration_number
+    if len(run.iterations) == 1:
+        return "Iteration 1, the only one."
+    if best.quality_score is None:
+        return f"Iteration {number}, the original answer: no iteration could be scored."
+    others = [
+        f"{score_text(it.quality_score)} in iteration {it.iteration_number}" for it in run.iterations if it is not best
+    ]
+    higher = [it for it in run.iterations if (it.quality_score or 0.0) > best.quality_score]
+    if higher:
+        return (
+            f"Iteration {number}, quality {score_text(best.quality_score)} against {' and '.join(others)}: "
+            "a revision of higher quality has more serious issues, or lost supported claims or their citations."
+        )
+    tied = [it for it in run.iterations if it is not best and it.quality_score == best.quality_score]
+    why = "the earliest of those with the highest quality" if tied else "it has the highest quality"
+    return f"Iteration {number}: {why}, {score_text(best.quality_score)} against {' and '.join(others)}."
+
+
+def ended(run: Run) -> str:
+    """Say why the loop went no further; after a single iteration, why nothing was revised."""
+    if len(run.iterations) == 1 and run.termination_reason == "no_issues":
+        return (
+            "After 1 iteration: the checks found no issue of severity high or critical, so nothing was revised. Lesser "
+            "issues and claims that are not confirmed cause no revision."
+        )
+    if len(run.iterations) == 1 and run.termination_reason == "max_iterations":
+        return "After 1 iteration: the settings of this audit allow no revision (max_iterations = 1)."
+    if len(run.iterations) == 1 and run.termination_reason == "convergence":
+        return "After 1 iteration: the reviser was asked for a revision and changed nothing."
+    return f"After {counted(len(run.iterations), 'iteration')}, because {STOPPED[run.termination_reason]}."
+
+
+def may_revise_anyway(run: Run) -> bool:
+    """Return whether no revision was asked for, so that one still can be."""
+    return len(run.iterations) == 1 and run.termination_reason in ("no_issues", "max_iterations")
+
+
+def judges(run: Run) -> str:
+    """Say which models judged, and in which roles."""
+    roles: dict[str, list[str]] = {}
+    for role, model in run.models.items():
+        roles.setdefault(model, []).append(role)
+    if set(roles) == {OFFLINE}:
+        return OFFLINE_SAYS
+    return "; ".join(f"{model} ({', '.join(filled)})" for model, filled in roles.items()) + "."
+
+
+def _warnings(run: Run) -> list[str]:
+    lines = []
+    for warning in run.warnings[:MOST_WARNINGS]:
+        where = [warning.step or "", f"iteration {warning.iteration}" if warning.iteration else "", warning.code or ""]
+        place = ", ".join(part for part in where if part)
+        lines.append(f"{warning.message} ({place})" if place else warning.message)
+    more = len(run.warnings) - MOST_WARNINGS
+    return [*lines, f"and {more} more"] if more > 0 else lines

@@ -1,0 +1,227 @@
+"""The words for states, verdicts, rules, decisions and scores: one place, so that they are the same everywhere."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypedDict, get_args
+
+from masis.schema.review import CaseState, EntryKind, EntrySource, Verdict
+from masis.schema.run import ReviewCode, ReviewTier, TerminationReason
+
+Tone = Literal["bad", "warn", "good", "calm", "busy"]
+"""How a label should feel; the style sheets give each tone its colour, in light and in dark."""
+
+STATES: tuple[CaseState, ...] = get_args(CaseState)
+
+
+class Word(NamedTuple):
+    """What a label says, how it feels, and the sentence that explains it."""
+
+    text: str
+    tone: Tone
+    meaning: str = ""
+
+
+class LabelData(TypedDict):
+    """A word as the components take it."""
+
+    text: str
+    tone: Tone
+    meaning: str
+
+
+def label(word: Word) -> LabelData:
+    """A word as the components take it."""
+    return {"text": word.text, "tone": word.tone, "meaning": word.meaning}
+
+
+DECIDE: dict[Verdict, Word] = {
+    "approve": Word("Approve", "good", "The answer shown is fit for use"),
+    "override": Word("Override", "busy", "Correct the answer yourself"),
+    "reject": Word("Reject", "bad", "The answer must not be used"),
+    "escalate": Word("Escalate", "warn", "It needs more evidence or another reviewer"),
+}
+"""What a person can decide."""
+
+DECIDED: dict[Verdict, Word] = {
+    "approve": Word("Approved", "good", "A person found the answer fit for use"),
+    "override": Word("Overridden", "good", "A person corrected the answer"),
+    "reject": Word("Rejected", "bad", "A person found the answer unfit for use"),
+    "escalate": Word("Escalated", "warn", "A person wants more evidence or another reviewer"),
+}
+
+STATE: dict[str, Word] = {
+    "new": Word("Not audited", "calm", "Imported, and not audited yet"),
+    "running": Word("Auditing", "busy", "An audit is running"),
+    "interrupted": Word("Interrupted", "warn", "An audit stopped in the middle and can be resumed"),
+    "needs_review": Word("Needs review", "bad", "The audit raised something that a person should look at"),
+    "needs_adjudication": Word(
+        "Needs adjudication", "warn", "Its reviewers differ: somebody has to decide between them"
+    ),
+    "accepted": Word("Auto-accepted", "good", "The acceptance rule found no reason for a review"),
+    "approved": DECIDED["approve"],
+    "overridden": DECIDED["override"],
+    "rejected": DECIDED["reject"],
+    "escalated": DECIDED["escalate"],
+    "superseded": Word("Superseded", "calm", "A new version of it, with more evidence, took its place"),
+    "redacted": Word("Redacted", "calm", "Its content was removed on request; its figures are stored"),
+}
+
+RUN_STATE: dict[str, Word] = {
+    "running": Word("Under way", "busy"),
+    "finished": Word("Finished", "good"),
+    "interrupted": Word("Interrupted", "warn", "It stopped in the middle; what was finished is stored"),
+    "removed": Word("Removed", "calm", "Retention has removed its content"),
+}
+"""States of an audit or a screening; ``removed`` is one of either that is over."""
+
+ENTRY: dict[EntryKind, Word] = {
+    "decision": Word("Decision", "calm", "A verdict on a case"),
+    "undo": Word("Undone", "calm", "Cancels an earlier entry"),
+    "policy_accept": STATE["accepted"],
+    "adjudication": Word("Adjudication", "calm", "The final verdict on a case whose reviewers differ"),
+    "assign": Word("Assigned", "calm", "Gives a case to a reviewer"),
+    "unassign": Word("Unassigned", "calm", "Takes a case from a reviewer"),
+    "tag": Word("Tagged", "calm", "Gives a case a tag"),
+    "untag": Word("Tag removed", "calm", "Takes a tag from a case"),
+    "skip": Word("Skipped", "calm", "Leaves a case undecided"),
+    "comment": Word("Comment", "calm", "What somebody wrote about a case"),
+    "new_version": Word("New version", "calm", "A case with more evidence takes the place of this one"),
+    "redaction": Word("Redaction", "warn", "Removes what was written in an earlier entry"),
+}
+"""Kinds of entries of the decision log."""
+
+REDACTED = Word("Redacted", "warn", "What was written in this entry was removed; a later entry records by whom and why")
+SOURCE: dict[EntrySource, Word] = {
+    "HUMAN": Word("person", "calm"),
+    "LLM_JUDGE": Word("model", "calm"),
+    "CODE": Word("rule", "calm"),
+}
+
+VERDICT: dict[str, Word] = {
+    "supported": Word("supported", "good", "The evidence supports it"),
+    "partial": Word("partly supported", "warn", "The evidence supports only part of it"),
+    "contradicted": Word("contradicted", "bad", "The evidence contradicts it"),
+    "unsupported": Word("unsupported", "bad", "No evidence supports it"),
+    "unverifiable": Word("not confirmed", "calm", "The checks could not decide it; this is no accusation"),
+    "unscored": Word("unscored", "calm", "No verdict could be reached"),
+}
+
+REFERENCE: dict[str, Word] = {
+    "fabricated": Word("fabricated", "bad", "Points at evidence that does not exist"),
+    "misattributed": Word("misattributed", "warn", "Another chunk of evidence supports it"),
+    "redundant": Word("redundant", "calm", "The other citations support the sentence without it"),
+    "unsupported": Word("does not support this", "bad", "The evidence it names does not support this"),
+    "contradicts": Word("contradicts this", "bad", "The evidence it names contradicts this"),
+    "valid": Word("valid", "good", "Names evidence of this case"),
+}
+
+SENTENCE: dict[str, Word] = {
+    "uncited": Word("uncited", "warn", "Asserts something and cites nothing"),
+    "exempt": Word("exempt", "calm", "Needs no citation: a hedge, a heading, a question, a transition"),
+}
+
+FLAG: dict[str, Word] = {
+    "invalid_reference": REFERENCE["fabricated"]._replace(text="fabricated citation"),
+    "contradicted": VERDICT["contradicted"],
+    "unsupported": VERDICT["unsupported"],
+    "misquoted": Word(
+        "misquoted", "bad", "A citation quotes words that its evidence does not hold, or not in one place"
+    ),
+    "misattributed": REFERENCE["misattributed"],
+    "uncited": SENTENCE["uncited"],
+    "conflicting_evidence": Word("sources conflict", "warn"),
+    "partial": VERDICT["partial"],
+    "unscored": VERDICT["unscored"]._replace(tone="warn"),
+    "error": Word("error", "bad"),
+    "cancelled": Word("cancelled", "calm"),
+    "redundant": REFERENCE["redundant"],
+    "drafted": Word("answer drafted by MASIS", "calm"),
+    "spot_check": Word("spot check", "calm"),
+}
+"""In the order of weight: a list shows the first few. ``hallucination`` is left out: what caused it is here."""
+
+TIER: dict[ReviewTier, Word] = {
+    "must_look": Word("Must look", "bad", "Something is wrong or unsafe."),
+    "not_certified": Word("Not certified", "calm", "Nothing was found wrong, but the answer could not be confirmed."),
+}
+
+_MUST_LOOK, _NOT_CERTIFIED = "Must look", "Not certified"
+REASON: dict[ReviewCode, Word] = {
+    "invalid_reference": Word("fabricated citation", "bad", f"{_MUST_LOOK}: a reference names no evidence"),
+    "hallucination": Word("hallucination", "bad", f"{_MUST_LOOK}: critic or citations report a hallucination"),
+    "contradicted_claim": Word("contradicted", "bad", f"{_MUST_LOOK}: the evidence contradicts a claim"),
+    "unsupported_claim": Word("unsupported", "bad", f"{_MUST_LOOK}: the evidence does not support a claim"),
+    "partial_claim": Word("partly supported", "bad", f"{_MUST_LOOK}: the evidence supports a claim only in part"),
+    "serious_issue": Word("serious issue", "bad", f"{_MUST_LOOK}: an issue of severity high or critical is open"),
+    "safety": Word("safety", "bad", f"{_MUST_LOOK}: a safety issue is open"),
+    "instruction": Word("instruction", "bad", f"{_MUST_LOOK}: text in answer or evidence instructs its reader"),
+    "insufficient_evidence": Word("too little evidence", "bad", f"{_MUST_LOOK}: the screening found too little"),
+    "conflicting_evidence": Word("studies conflict", "calm", f"{_NOT_CERTIFIED}: the screened studies conflict"),
+    "language": Word("language", "calm", f"{_NOT_CERTIFIED}: the verifier does not support the language"),
+    "unconfirmed_claim": Word("not confirmed", "calm", f"{_NOT_CERTIFIED}: the checks could not decide a claim"),
+    "revised": Word("revised", "calm", f"{_NOT_CERTIFIED}: the chosen answer is a revision that nobody has read"),
+    "low_confidence": Word("low confidence", "calm", f"{_NOT_CERTIFIED}: confidence is under the threshold"),
+    "low_quality": Word("low quality", "calm", f"{_NOT_CERTIFIED}: quality is under the threshold"),
+    "disagreement": Word("disagreement", "calm", f"{_NOT_CERTIFIED}: citation engine, critic and evaluator differ"),
+    "judges_disagree": Word("samples differ", "calm", f"{_NOT_CERTIFIED}: samples of the judge differ"),
+    "unscored": Word("unscored", "calm", f"{_NOT_CERTIFIED}: a step that was asked for has no score"),
+    "nothing_checked": Word("not checked", "calm", f"{_NOT_CERTIFIED}: there was nothing to check, or no citation"),
+    "error": Word("audit failed", "calm", f"{_NOT_CERTIFIED}: the audit ended with an error"),
+    "limit": Word("limit reached", "calm", f"{_NOT_CERTIFIED}: serious issues were left at the limit of iterations"),
+    "cancelled": Word("audit cancelled", "calm", f"{_NOT_CERTIFIED}: the audit was cancelled"),
+}
+"""Why a run needs review, the most pressing first."""
+
+RULE: dict[str, Word] = {
+    "fabricated_reference": REFERENCE["fabricated"],
+    "fabricated_quote": Word("fabricated quote", "bad", "A citation quotes words that no evidence holds"),
+    "spliced_quote": Word("spliced quote", "bad", "A citation quotes words put together from several places"),
+    "quote_from_another_document": Word("quoted elsewhere", "bad", "The quote stands in other evidence than it names"),
+    "misattributed_reference": REFERENCE["misattributed"],
+    "redundant_reference": REFERENCE["redundant"],
+    "uncited_sentence": SENTENCE["uncited"],
+    "contradicted_claim": VERDICT["contradicted"],
+    "unsupported_claim": VERDICT["unsupported"],
+    "partly_supported_claim": VERDICT["partial"],
+    "unverifiable_claim": VERDICT["unverifiable"],
+    "unscored_claim": VERDICT["unscored"],
+    "instruction_in_answer": Word("instructs", "bad", "Instructs a reader, a model or a tool"),
+    "instruction_in_evidence": Word("evidence instructs", "bad", "Evidence instructs a reader, a model or a tool"),
+    "missing_information": Word("missing", "warn", "Asked for and in the evidence, but not in the answer"),
+    "dropped_content": Word("lost", "warn", "An earlier version contained it, and the evidence supports it"),
+}
+
+COURSE: dict[str, Word] = {
+    "new": Word("new", "warn", "Not raised in the iteration before"),
+    "persisting": Word("persisting", "calm", "Raised in the iteration before as well"),
+    "fixed": Word("fixed", "good", "Raised in the iteration before, and not any more"),
+    "regressed": Word("regressed", "bad", "It had been fixed, and was raised again"),
+}
+"""The course of an issue from one iteration to the next."""
+
+STOPPED: dict[TerminationReason, str] = {
+    "no_issues": "no serious issue was left",
+    "convergence": "the last revision improved the answer by less than the threshold",
+    "max_iterations": "it reached the largest number of iterations",
+    "error": "a step failed",
+    "cancelled": "a person stopped it",
+}
+
+SCORE: dict[str, Word] = {
+    "faithfulness": Word("Faithfulness", "calm", "How far the answer says only what the evidence supports"),
+    "relevance": Word("Relevance", "calm", "How far it answers the question"),
+    "completeness": Word("Completeness", "calm", "How much of the relevant evidence it uses"),
+    "reasoning_quality": Word("Reasoning", "calm", "How well its steps hold together"),
+    "overall_score": Word("Overall", "calm", "Weighted mean of the four"),
+    "quality_score": Word("Quality", "calm", "The critic's score times the citation penalty; picks the best answer"),
+    "confidence": Word("Confidence", "calm", "The critic's confidence in the answer, lowered by citation errors"),
+}
+
+
+def rule_word(rule: str) -> Word:
+    """The word for a rule; rules this list does not know read as they are written, a model's by their type alone."""
+    return RULE.get(rule) or Word(rule.removeprefix("critic_").replace("_", " "), "warn", "Raised by the critic")
+
+
+MACHINE_HIDDEN = "What audits found is hidden from you while cases are left to decide: the queue's policy says so."
+"""Said where something is left out for a reviewer who is blind to the machine."""

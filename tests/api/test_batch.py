@@ -1,0 +1,251 @@
+"""Many audits at once: their order, a stop, and a limit on what they may cost."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import masis
+from masis.api import batch
+from masis.api.batch import Budget, Done, Job, NotAudited, audit_in_threads
+from masis.errors import InputError
+from masis.schema.calls import Usage
+from masis.settings import ROLES
+from tests.serving_models import ModelServer
+from tests.store.factories import a_run
+
+CASES = [masis.Case.model_validate({"id": str(n), "query": "Why?", "evidence": [{"id": "1"}]}) for n in range(12)]
+
+
+def cost(usd: float) -> masis.Run:
+    return a_run(CASES[0], "run").model_copy(update={"loose_calls": (), "usage": Usage(cost_usd=usd)})
+
+
+class Spent(Budget):
+    """A budget where each audit costs ten dollars, and is estimated at that."""
+
+    def __init__(self, limit: float) -> None:
+        super().__init__(masis.Settings(), limit)
+        self._spent, self._ended = 10.0, 1
+
+
+def done_of(**told: Any) -> list[Done]:
+    return list(audit_in_threads((Job(n, case) for n, case in enumerate(CASES)), **told))
+
+
+def test_results_come_in_the_order_of_the_cases_whichever_ends_first() -> None:
+    first_may_end = threading.Event()
+
+    def audit(job: Job, cancelled: Callable[[], bool]) -> masis.Run:
+        if job.number == 0:
+            assert first_may_end.wait(20)
+        elif job.number == 3:
+            first_may_end.set()
+        return cost(0)
+
+    assert [each.job.number for each in done_of(audit=audit, at_once=2)] == list(range(12))
+
+
+def test_no_further_audit_begins_after_a_stop() -> None:
+    begun: list[int] = []
+    stop, full = threading.Event(), threading.Barrier(4, timeout=20)
+
+    def audit(job: Job, cancelled: Callable[[], bool]) -> masis.Run:
+        begun.append(job.number)
+        full.wait()
+        stop.set()
+        return cost(0)
+
+    done = done_of(audit=audit, at_once=4, stopping=stop.is_set)
+    assert sorted(begun) == [each.job.number for each in done] == [0, 1, 2, 3]
+
+
+def test_what_is_broken_off_is_cancelled_and_no_more_cases_are_taken() -> None:
+    taken: list[int] = []
+    ended = threading.Event()
+
+    def jobs() -> Iterator[Job]:
+        for n, case in enumerate(CASES):
+            taken.append(n)
+            if n == 2:
+                raise KeyboardInterrupt
+            yield Job(n, case)
+
+    def audit(job: Job, cancelled: Callable[[], bool]) -> masis.Run:
+        try:
+            while not cancelled():
+                time.sleep(0.01)
+        finally:
+            ended.set()
+        return cost(0)
+
+    with pytest.raises(KeyboardInterrupt):
+        list(audit_in_threads(jobs(), audit, at_once=4))
+    assert ended.is_set()
+    assert taken == [0, 1, 2]
+
+
+def test_audits_that_could_pass_the_limit_wait_for_the_cost_of_those_under_way() -> None:
+    most, under_way, lock = 0, 0, threading.Lock()
+
+    def audit(job: Job, cancelled: Callable[[], bool]) -> masis.Run:
+        nonlocal most, under_way
+        with lock:
+            under_way += 1
+            most = max(most, under_way)
+        time.sleep(0.02)
+        with lock:
+            under_way -= 1
+        return cost(1.0)
+
+    done = done_of(audit=audit, at_once=4, budget=Spent(31.0))  # 10 are spent: 2 may begin at 10 dollars each
+    assert most == 4  # once the first have shown that they cost less
+    assert not any(isinstance(each.outcome, NotAudited) for each in done)
+
+
+def test_where_the_limit_is_reached_the_rest_is_not_audited_and_says_why() -> None:
+    begun: list[int] = []
+
+    def audit(job: Job, cancelled: Callable[[], bool]) -> masis.Run:
+        begun.append(job.number)
+        return cost(10.0)
+
+    budget = Spent(45.0)
+    done = done_of(audit=audit, at_once=4, budget=budget)
+    assert sorted(begun) == [0, 1, 2]
+    assert budget.exhausted
+    assert [each.outcome.why for each in done if isinstance(each.outcome, NotAudited)] == [
+        "Not audited: with $40.00 spent, one more audit could pass the limit of $45.00 (max_cost)."
+    ] * 9
+
+
+def priced(server: ModelServer) -> masis.Settings:
+    return masis.Settings.model_validate(
+        {
+            "providers": {"here": {"kind": "openai", "address": server.address}},
+            "prices": {"here:m": {"input": 1000.0, "output": 1000.0}},
+            "max_iterations": 1,
+            **dict.fromkeys(ROLES, "here:m"),
+        }
+    )
+
+
+def test_audit_many_keeps_a_limit_on_cost_and_a_run_for_each_case() -> None:
+    with ModelServer(keep=False) as server:
+        settings = priced(server)
+        one = masis.audit_many([case("a")], settings, progress=False)[0].usage.cost_usd
+        assert one
+        runs = masis.audit_many(map(case, "abcdefgh"), settings, concurrency=2, progress=False, max_cost=4.5 * one)
+        unlimited = masis.audit_many(map(case, "abc"), settings, progress=False, max_cost=1000 * one)
+    assert [run.case_id for run in runs] == list("abcdefgh")
+    assert all(run.iterations for run in unlimited)
+    audited = sum(bool(run.iterations) for run in runs)
+    spent = sum(run.usage.cost_usd or 0.0 for run in runs)
+    rest = runs[audited:]
+    assert 3 <= audited < 8
+    assert spent <= 4.5 * one
+    assert {(run.termination_reason, run.needs_review, run.usage.calls) for run in rest} == {("cancelled", True, 0)}
+    for run in rest:
+        assert run.warnings[0].message.startswith(f"Not audited: with ${spent:,.2f} spent, one more audit could pass")
+        assert run.warnings[0].message in [reason.message for reason in run.review_reasons]
+
+
+def case(name: str) -> masis.Case:
+    return masis.Case.model_validate(
+        {
+            "id": name,
+            "query": "How long is the bridge?",
+            "answer": "The bridge is 120 metres long [1].",
+            "evidence": [{"id": "1", "text": "The bridge is 120 metres long."}],
+        }
+    )
+
+
+def test_a_limit_needs_a_price_and_an_amount() -> None:
+    with ModelServer(keep=False) as server:
+        settings = priced(server).model_copy(update={"prices": {}})
+        with pytest.raises(InputError, match="max_cost: no price is known for here:m"):
+            masis.audit_many([case("a")], settings, progress=False, max_cost=1)
+    with pytest.raises(InputError, match="max_cost: is 0"):
+        masis.audit_many([case("a")], progress=False, max_cost=0)
+
+
+@pytest.fixture(scope="module")
+def runs() -> list[masis.Run]:
+    return masis.audit_many(cases(3), masis.Settings(max_iterations=2), concurrency=2, progress=False)
+
+
+def cases(count: int) -> list[masis.Case]:
+    evidence = [{"id": "1", "text": "The bridge is 120 metres long."}]
+    return [
+        masis.Case.model_validate(
+            {
+                "id": f"case-{number}",
+                "query": "How long is it?",
+                "answer": "The bridge is 120 metres long [1]. It is red [9].",
+                "evidence": evidence,
+            }
+        )
+        for number in range(count)
+    ]
+
+
+def test_runs_come_in_the_order_of_their_cases(runs: list[masis.Run]) -> None:
+    assert [run.case_id for run in runs] == ["case-0", "case-1", "case-2"]
+    assert all(run.iterations for run in runs)
+
+
+def test_ctrl_c_returns_what_is_finished_and_begins_no_further_audit(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun: list[str] = []
+    begin = batch._begun
+
+    def counted(case: masis.Case, *rest: Any) -> Any:
+        begun.append(case.id)
+        return begin(case, *rest)
+
+    def interrupted() -> Iterator[masis.Case]:
+        yield from cases(2)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(batch, "_begun", counted)
+    found = masis.audit_many(interrupted(), masis.Settings(max_iterations=1), concurrency=1)
+    assert [run.case_id for run in found] == ["case-0", "case-1"]
+    assert begun == ["case-0", "case-1"]
+    assert "Interrupted: 2 audits are finished" in capsys.readouterr().out
+
+
+def test_wrong_arguments_are_errors_of_ours() -> None:
+    with pytest.raises(InputError, match="Put it into a list"):
+        masis.audit_many(cases(1)[0])  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"cases\[0\]: is text, not a case"):
+        masis.audit_many(["text"], progress=False)  # type: ignore[list-item]
+
+
+def test_cases_of_a_file_are_a_list_and_every_wrong_line_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "cases.jsonl"
+    good = [case.to_json_dict() for case in cases(2)]
+    file.write_text("".join(json.dumps(each) + "\n" for each in good))
+    assert masis.read_cases(file) == cases(2)
+    file.write_text(json.dumps(good[0]) + "\n{}\nnot json\n")
+    with pytest.raises(InputError, match=r"problems: .*line 2.*line 3"):
+        masis.read_cases(str(file))
+
+
+def test_files_of_other_tools_are_read_by_a_profile(tmp_path: Path) -> None:
+    file = tmp_path / "samples.jsonl"
+    sample = {"user_input": "How long?", "response": "Ten metres.", "retrieved_contexts": ["It is ten metres long."]}
+    file.write_text(json.dumps(sample) + "\n")
+    for profile in ("ragas", None):
+        (case,) = masis.read_cases(file, profile)
+        assert (case.query, case.answer) == ("How long?", "Ten metres.")
+        assert [chunk.text for chunk in case.evidence] == ["It is ten metres long."]
+    with pytest.raises(InputError, match=r"'poems' is no profile.*ragas"):
+        masis.read_cases(file, "poems")

@@ -1,0 +1,330 @@
+"""Jobs beside the pages: found again, cancelled, cut short and resumed, one after the other in a batch.
+
+The queue is tried with a worker on a thread; one test goes through real processes, which are killed on the way.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from masis.errors import InputError, MasisError, UnknownRecord
+from masis.schema.case import Case
+from masis.schema.providers import Price
+from masis.screening.demo import CORPUS
+from masis.services import Workbench, demo_cases
+from masis.services.jobs import Job, Jobs, WorkerProcess, run_job
+from masis.settings import Settings
+from tests.reviewing import ADA
+from tests.serving_models import ModelServer
+from tests.waiting import until
+
+ASKED = "Does velotarine lower blood pressure?"
+SOURCE = f"corpus:{CORPUS}"
+
+
+class Pool:
+    """Workers on the queue's own threads; while ``held`` a job waits before its first step."""
+
+    def __init__(self, database: Path) -> None:
+        self.workbench = Workbench.open(database)
+        self.held = threading.Event()
+        self.begun: list[str] = []
+        self.cancelled: set[str] = set()
+
+    def hold(self) -> None:
+        self.held.clear()
+
+    def let_go(self) -> None:
+        self.held.set()
+
+    def __call__(self, database: Path) -> Pool:
+        assert database == self.workbench.database
+        return self
+
+    def run(self, job: Job) -> str | None:
+        self.begun.append(job.subject)
+        while not self.held.wait(0.01) and job.id not in self.cancelled:
+            pass
+        try:
+            run_job(self.workbench, job, lambda: job.id in self.cancelled)
+        except MasisError as error:
+            return str(error)
+        return None
+
+    def cancel(self, job: Job) -> None:
+        self.cancelled.add(job.id)
+
+    def close(self) -> None:
+        self.let_go()
+
+
+@pytest.fixture
+def workbench(tmp_path: Path) -> Iterator[Workbench]:
+    workbench = Workbench.open(tmp_path / "jobs.db")
+    workbench.cases.add(ADA, [case for case, _ in zip(demo_cases(), range(6), strict=False)])
+    yield workbench
+    workbench.close()
+
+
+@pytest.fixture
+def pool(workbench: Workbench) -> Iterator[Pool]:
+    pool = Pool(workbench.database)
+    pool.let_go()
+    yield pool
+    pool.workbench.close()
+
+
+@pytest.fixture
+def jobs(workbench: Workbench, pool: Pool) -> Iterator[Jobs]:
+    jobs = Jobs(workbench, pool, at_once=1)
+    yield jobs
+    jobs.close()
+
+
+def first_case(workbench: Workbench) -> str:
+    return next(iter(workbench.store.cases.iterate())).id
+
+
+def over(jobs: Jobs, *case_ids: str) -> None:
+    until(lambda: not any(jobs.auditing(case_id) for case_id in case_ids), "the audits")
+
+
+def batch_over(jobs: Jobs) -> None:
+    until(lambda: (batch := jobs.batch()) is not None and not batch.under_way, "the batch")
+
+
+def test_an_audit_runs_under_the_id_named_at_the_start_and_only_once(
+    workbench: Workbench, jobs: Jobs, pool: Pool
+) -> None:
+    case_id = first_case(workbench)
+    pool.hold()
+    run_id = jobs.audit(ADA, case_id, Settings(max_iterations=1, strictness="strict"))
+    assert jobs.audit(ADA, case_id) == run_id
+    assert jobs.auditing(case_id)
+    assert jobs.get(run_id) is not None
+    pool.let_go()
+    over(jobs, case_id)
+    assert jobs.failure("audit", case_id) is None
+    assert [run.id for run in workbench.runs.for_case(case_id)] == [run_id]
+    assert workbench.runs.get(run_id).settings["strictness"] == "strict"
+    assert workbench.runs.events(run_id)[-1].kind == "run_finished"
+
+
+def test_an_unknown_case_is_said_to_be_unknown(jobs: Jobs) -> None:
+    with pytest.raises(UnknownRecord):
+        jobs.audit(ADA, "nowhere")
+
+
+def test_what_the_worker_cannot_do_is_reported_until_it_is_tried_again(workbench: Workbench, jobs: Jobs) -> None:
+    case_id = first_case(workbench)
+    jobs.audit(ADA, case_id, Settings(critic="no-such-model"))
+    over(jobs, case_id)
+    assert "no-such-model" in (jobs.failure("audit", case_id) or "")
+    jobs.audit(ADA, case_id)
+    over(jobs, case_id)
+    assert jobs.failure("audit", case_id) is None
+
+
+def test_a_cancelled_audit_ends_before_its_next_step(workbench: Workbench, jobs: Jobs, pool: Pool) -> None:
+    case_id = first_case(workbench)
+    pool.hold()
+    run_id = jobs.audit(ADA, case_id)
+    until(lambda: pool.begun, "the worker")
+    assert not jobs.cancelling("audit", run_id)
+    jobs.cancel(ADA, "audit", case_id)
+    assert jobs.cancelling("audit", run_id)
+    over(jobs, case_id)
+    assert workbench.runs.get(run_id).termination_reason == "cancelled"
+
+
+def test_what_waits_is_removed_from_the_queue_and_never_begins(workbench: Workbench, jobs: Jobs, pool: Pool) -> None:
+    workbench.corpora.add_demo(ADA)
+    pool.hold()
+    ids = [case.id for case in workbench.store.cases.iterate()]
+    runs = [jobs.audit(ADA, case_id) for case_id in ids[:3]]
+    screenings = [jobs.screen(ADA, ASKED, (SOURCE,)) for _ in range(3)]
+    until(lambda: len(pool.begun) == 2, "both kinds")
+    assert [jobs.ahead(run) for run in runs] == [None, 0, 1]
+    assert [jobs.ahead(each) for each in screenings] == [None, 0, 1]
+    jobs.cancel(ADA, "audit", ids[1])
+    jobs.cancel(ADA, "screening", screenings[1])
+    assert jobs.get(runs[1]) is jobs.get(screenings[1]) is None
+    assert (jobs.ahead(runs[2]), jobs.ahead(screenings[2])) == (0, 0)
+    assert jobs.failure("audit", ids[1]) is None
+    assert "before it began" in (jobs.failure("screening", screenings[1]) or "")
+    pool.let_go()
+    over(jobs, *ids[:3])
+    until(lambda: not any(map(jobs.get, screenings)), "the screenings")
+    assert not workbench.runs.for_case(ids[1])
+    assert [workbench.screenings.summary(each).state for each in screenings[::2]] == ["finished"] * 2
+    with pytest.raises(UnknownRecord):
+        workbench.screenings.summary(screenings[1])
+
+
+def test_an_audit_by_another_process_is_found_and_asked_to_stop(workbench: Workbench, jobs: Jobs, pool: Pool) -> None:
+    case = workbench.store.cases.get(first_case(workbench))
+    workbench.store.runs.start(
+        "elsewhere", case_id=case.id, case_digest=case.digest(), models={}, settings=Settings().of_audit()
+    )
+    assert jobs.audit(ADA, case.id) == "elsewhere"
+    assert not jobs.auditing(case.id)
+    jobs.cancel(ADA, "audit", case.id)
+    assert jobs.cancelling("audit", "elsewhere")
+
+
+def test_whatever_a_person_starts_goes_before_the_batch(workbench: Workbench, jobs: Jobs, pool: Pool) -> None:
+    ids = [case.id for case in workbench.store.cases.iterate()]
+    pool.hold()
+    jobs.audit_all_new(ADA)
+    until(lambda: pool.begun, "the first of the batch")
+    jobs.audit(ADA, ids[-1])
+    pool.let_go()
+    batch_over(jobs)
+    over(jobs, *ids)
+    assert pool.begun[1] == ids[-1]
+    assert sorted(pool.begun) == sorted(ids)
+
+
+def test_all_that_was_not_audited_is_audited_and_counted(workbench: Workbench, jobs: Jobs, pool: Pool) -> None:
+    done = first_case(workbench)
+    jobs.audit(ADA, done)
+    over(jobs, done)
+    assert jobs.batch() is None
+    jobs.audit_all_new(ADA)
+    batch_over(jobs)
+    batch = jobs.batch()
+    assert batch is not None
+    assert (batch.total, batch.done, batch.failed, batch.limit_reached) == (5, 5, 0, False)
+    assert "new" not in {state for state, count in workbench.cases.facets().states.items() if count}
+    assert len(pool.begun) == 6
+    jobs.audit_all_new(ADA)
+    batch_over(jobs)
+    batch = jobs.batch()
+    assert batch is not None
+    assert batch.done == 0
+
+
+def test_a_batch_stops_when_asked_to_and_leaves_the_rest(workbench: Workbench, jobs: Jobs, pool: Pool) -> None:
+    pool.hold()
+    jobs.audit_all_new(ADA)
+    until(lambda: pool.begun, "the first of the batch")
+    jobs.cancel_batch(ADA)
+    batch = jobs.batch()
+    assert batch is not None
+    assert (batch.stopping, batch.under_way) == (True, True)
+    pool.let_go()
+    batch_over(jobs)
+    assert len(pool.begun) == 1
+    assert workbench.cases.facets().states["new"] == 5
+
+
+def test_a_batch_ends_where_the_next_audit_could_pass_the_limit_on_cost(tmp_path: Path) -> None:
+    with ModelServer(issues="always", keep=False) as server:
+        settings = Settings.model_validate(
+            {
+                "providers": {"here": {"kind": "openai", "address": server.address}},
+                "prices": {"here:m": Price(input=1000.0, output=1000.0)},
+                "max_iterations": 1,
+                **dict.fromkeys(("drafter", "verifier", "critic", "reviser", "evaluator"), "here:m"),
+            }
+        )
+        workbench = Workbench.open(tmp_path / "cost.db", settings)
+        workbench.cases.add(ADA, [case for case, _ in zip(demo_cases(), range(6), strict=False)])
+        pool = Pool(workbench.database)
+        pool.let_go()
+        jobs = Jobs(workbench, pool)
+        try:
+            with pytest.raises(InputError, match="above 0"):
+                jobs.audit_all_new(ADA, max_cost=0)
+            jobs.audit_all_new(ADA, max_cost=0.01)
+            batch_over(jobs)
+            assert not pool.begun
+            jobs.audit_all_new(ADA, max_cost=60)
+            batch_over(jobs)
+            batch = jobs.batch()
+            assert batch is not None
+            assert batch.limit_reached
+            assert batch.total == 6
+            assert 0 < batch.done < 6
+            assert not batch.failed
+            assert batch.done == len(pool.begun)
+            runs = [run for case_id in pool.begun for run in workbench.runs.for_case(case_id)]
+            assert sum(workbench.runs.get(run.id).usage.cost_usd or 0.0 for run in runs) <= 60
+        finally:
+            jobs.close()
+            pool.workbench.close()
+            workbench.close()
+
+
+def long_case(chunks: int = 200, sentences: int = 80) -> Case:
+    """A case whose audit takes seconds: many chunks, and an answer that names many of them."""
+    evidence = [
+        {"id": str(n), "text": f"Station {n} of the line was opened in {1800 + n % 200} and has {n} platforms."}
+        for n in range(1, chunks + 1)
+    ]
+    answer = " ".join(
+        f"Station {n} was opened in {1801 + n % 200} and has {n + 1} platforms [{n}]." for n in range(1, sentences + 1)
+    )
+    return Case.model_validate(
+        {"id": "long", "query": "When were the stations opened?", "answer": answer, "evidence": evidence}
+    )
+
+
+def begun(workbench: Workbench, run_id: str, events: int = 2) -> Callable[[], bool]:
+    def has_begun() -> bool:
+        try:
+            return len(workbench.runs.events(run_id)) >= events
+        except UnknownRecord:
+            return False
+
+    return has_begun
+
+
+@pytest.mark.slow
+def test_worker_processes_are_killed_resumed_cancelled_and_closed(workbench: Workbench) -> None:
+    workbench.cases.add(ADA, [long_case(), long_case(600, 249).model_copy(update={"id": "longer"})])
+    workbench.corpora.add_demo(ADA)
+    workers: list[WorkerProcess] = []
+
+    def start(database: Path) -> WorkerProcess:
+        workers.append(WorkerProcess(database))
+        return workers[-1]
+
+    jobs = Jobs(workbench, start)
+    try:
+        run_id = jobs.audit(ADA, "long")
+        until(begun(workbench, run_id), "the first step")
+        os.kill(workers[0].pid, signal.SIGKILL)
+        over(jobs, "long")
+        assert workbench.runs.summary(run_id).state == "interrupted"
+        assert "was killed by signal 9. What it had finished is stored: resume it." in (
+            jobs.failure("audit", "long") or ""
+        )
+        assert jobs.resume_audit(ADA, run_id) == run_id
+        screening = jobs.screen(ADA, ASKED, (SOURCE,))
+        over(jobs, "long")
+        assert workbench.runs.summary(run_id).state == "finished"
+        assert jobs.failure("audit", "long") is None
+        until(lambda: jobs.get(screening) is None, "the screening")
+        assert workbench.screenings.summary(screening).state == "finished"
+        case_id = first_case(workbench)
+        jobs.audit(ADA, case_id, Settings(critic="no-such-model"))
+        over(jobs, case_id)
+        assert "no-such-model" in (jobs.failure("audit", case_id) or "")
+        cancelled = jobs.audit(ADA, "longer")
+        until(begun(workbench, cancelled), "the first step")
+        jobs.cancel(ADA, "audit", "longer")
+        over(jobs, "longer")
+        assert workbench.runs.get(cancelled).termination_reason == "cancelled"
+        assert len(workers) <= 3
+        closed = jobs.audit(ADA, "longer")
+        until(begun(workbench, closed), "the first step")
+    finally:
+        jobs.close()
+    assert workbench.runs.summary(closed).state == "interrupted"

@@ -1,0 +1,520 @@
+"""Search, filters, orders, pages, counts and neighbours; what a person types is never read as syntax."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from masis.audit.acceptance import disagreement
+from masis.schema.actor import Actor
+from masis.schema.review import Verdict
+from masis.schema.run import ReviewCode, ReviewReason
+from masis.schema.team import QueuePolicy
+from masis.services import Workbench
+from masis.services.cases import WAITING, waiting_in
+from masis.services.records import CaseFilter, CaseSummary, QueueOrder
+from masis.services.reviews import OTHER, REASONS, reason_text, reasons_for, suggested
+from masis.store.audits.queue import match
+from masis.store.audits.runs import RunFigures, figures
+from masis.views.words import RULE
+from tests.audit.factories import check as a_check
+from tests.reviewing import ADA, submitted, undone
+from tests.store.factories import a_case, a_decision, a_run, accepted, an_iteration
+
+ORDERS = get_args(QueueOrder)
+EMPTY = [{"id": "1", "text": "."}]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Workbench]:
+    opened = Workbench.open(tmp_path / "queue.db")
+    yield opened
+    opened.close()
+
+
+def ids(bench: Workbench, **wanted: object) -> list[str]:
+    return [row.id for row in bench.cases.find(CaseFilter(**wanted)).rows]
+
+
+@pytest.fixture
+def filled(bench: Workbench) -> Workbench:
+    """Five cases: unsure, sure, unscored, not audited, decided."""
+    fields = ("Law", "Medicine", "Law", "History", None)
+    for name, field in zip(("unsure", "sure", "unscored", "new", "decided"), fields, strict=True):
+        case = a_case(name, metadata={"field": field, "dataset": f"set {name[0]}"}, query=f"About {name}?")
+        bench.store.cases.add(case)
+        confidence = {"unsure": 0.2, "sure": 0.95, "unscored": None, "decided": 0.6}.get(name)
+        if name != "new":
+            iteration = an_iteration(
+                invalid=() if name == "sure" else ("7",), confidence=confidence, quality=confidence, overall=0.9
+            )
+            models = {"critic": "openai:gpt-4o" if name == "sure" else "offline", "reviser": "offline"}
+            bench.store.runs.finish(a_run(case, f"run-{name}", iterations=(iteration,), models=models))
+    submitted(bench, a_decision(a_case("decided"), "run-decided", reviewer="Grace"))
+    return bench
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ({}, {"unsure", "sure", "unscored", "new", "decided"}),
+        ({"states": ("needs_review",)}, {"unsure", "sure", "unscored"}),
+        ({"states": ("new", "approved")}, {"new", "decided"}),
+        ({"fields": ("Law",)}, {"unsure", "unscored"}),
+        ({"fields": ("Law",), "quality_to": 0.5}, {"unsure"}),
+        ({"datasets": ("set u",)}, {"unsure", "unscored"}),
+        ({"flags": ("invalid_reference",)}, {"unsure", "unscored", "decided"}),
+        ({"flags": ("unscored", "drafted")}, {"unscored"}),
+        ({"flags": ("reference",)}, set()),
+        ({"reasons": ("invalid_reference",)}, {"unsure", "sure", "unscored", "decided"}),
+        ({"tiers": ("must_look",)}, {"unsure", "sure", "unscored", "decided"}),
+        ({"tiers": ("not_certified",)}, set()),
+        ({"models": ("openai:gpt-4o",)}, {"sure"}),
+        ({"models": ("gpt-4o",)}, set()),
+        ({"reviewers": ("Grace",)}, {"decided"}),
+        ({"quality_from": 0.5, "quality_to": 0.9}, {"decided"}),
+        ({"confidence_from": 0.9}, {"sure"}),
+        ({"text": "unsure"}, {"unsure"}),
+        ({"text": "about uns"}, {"unsure", "unscored"}),
+        ({"text": "ABOUT", "states": ("new",)}, {"new"}),
+        ({"text": "un"}, set()),
+        ({"text": "open", "states": ("new",)}, {"new"}),
+        ({"text": "bridge opened 1932"}, {"unsure", "sure", "unscored", "new", "decided"}),
+        ({"text": "?!"}, set()),
+        ({"text": "   "}, {"unsure", "sure", "unscored", "new", "decided"}),
+    ],
+)
+def test_filters_find_what_they_say_in_every_order(filled: Workbench, wanted: dict[str, Any], found: set[str]) -> None:
+    for order in ("risk", "disagreement", "least_confident", "oldest", "newest", "random"):
+        page = filled.cases.find(CaseFilter(**wanted, order=order))
+        assert {row.id for row in page.rows} == found
+        assert page.total == len(found)
+
+
+def test_the_orders(filled: Workbench) -> None:
+    assert ids(filled, order="oldest") == ["unsure", "sure", "unscored", "new", "decided"]
+    assert ids(filled, order="newest") == ["decided", "new", "unscored", "sure", "unsure"]
+    assert ids(filled, order="least_confident") == ["unscored", "unsure", "decided", "sure", "new"]
+    assert ids(filled, order="disagreement")[-1] == "new"
+
+
+def test_most_telling_is_where_citations_critic_and_judge_disagree_most() -> None:
+    agreed = an_iteration(invalid=(), confidence=0.5, overall=1.0)
+    torn = an_iteration(invalid=("7",), confidence=0.5, overall=0.9)
+    assert disagreement(agreed) == 0.0
+    assert disagreement(torn) == 0.5
+    alone = agreed.model_copy(update={"evaluation": None, "critique": an_iteration(confidence=None).critique})
+    assert disagreement(alone) == 1.0
+    assert figures(a_run(a_case(), iterations=(torn, agreed))).disagreement == 0.5
+
+
+def reviewed(*codes: ReviewCode, verdicts: tuple[str, ...] = ("supported",)) -> RunFigures:
+    claims = tuple(a_check(verdict) for verdict in verdicts)
+    sound = an_iteration(invalid=()).model_copy(update={"claims": claims})
+    reasons = tuple(ReviewReason(code=code, message="Look.") for code in codes)
+    return figures(a_run(a_case(), iterations=(sound,)).model_copy(update={"review_reasons": reasons}))
+
+
+def test_what_must_be_looked_at_comes_first_then_what_was_not_certified_then_the_likelier_to_be_faulty() -> None:
+    wrong, worse = reviewed("serious_issue"), reviewed("partial_claim", verdicts=("partial", "supported"))
+    unsure = reviewed("unconfirmed_claim", verdicts=("unverifiable",) * 40)
+    accepted, long = reviewed(), reviewed(verdicts=("supported",) * 9)
+    assert worse.risk > wrong.risk > unsure.risk > long.risk > accepted.risk >= 0
+    tiers = [each.tier for each in (wrong, worse, unsure, accepted)]
+    assert tiers == ["must_look", "must_look", "not_certified", None]
+    assert unsure.risk < 2
+
+
+def test_the_estimate_is_a_probability_that_grows_with_every_sign() -> None:
+    by_verdict = [
+        reviewed(verdicts=(verdict,)).risk for verdict in ("supported", "unscored", "partial", "contradicted")
+    ]
+    assert by_verdict == sorted(by_verdict)
+    assert by_verdict[0] < by_verdict[1] < by_verdict[2] < by_verdict[3] < 1
+    assert reviewed(verdicts=("contradicted",) * 500).risk <= 1
+    assert reviewed(verdicts=("supported", "contradicted")).risk > by_verdict[3]
+
+
+def test_a_row_says_what_a_list_shows(filled: Workbench) -> None:
+    (row,) = filled.cases.find(CaseFilter(text="decided")).rows
+    assert row.model_dump(exclude={"imported_at", "updated_at"}) == {
+        "id": "decided",
+        "query": "About decided?",
+        "state": "approved",
+        "field": None,
+        "dataset": "set d",
+        "run_id": "run-decided",
+        "quality": 0.6,
+        "original_quality": 0.6,
+        "confidence": 0.6,
+        "overall": 0.9,
+        "invalid": 1,
+        "uncited": 0,
+        "iterations": 1,
+        "models": ("offline",),
+        "flags": ("invalid_reference", "hallucination"),
+        "reasons": ("invalid_reference",),
+        "tier": "must_look",
+        "reviewer": "Grace",
+        "version": 4,
+    }
+
+
+def test_a_long_question_is_shortened(bench: Workbench) -> None:
+    bench.store.cases.add(a_case("short", query="q" * 200))
+    bench.store.cases.add(a_case("long", query="ä" * 100_000))
+    short, long = bench.cases.find(CaseFilter(order="oldest")).rows
+    assert short.query == "q" * 200
+    assert long.query == "ä" * 199 + "…"
+
+
+def test_counts_of_every_value(filled: Workbench) -> None:
+    facets = filled.cases.facets()
+    assert facets.states == {"approved": 1, "needs_review": 3, "new": 1}
+    assert facets.fields == {"History": 1, "Law": 2, "Medicine": 1}
+    assert facets.models == {"offline": 4, "openai:gpt-4o": 1}
+    assert facets.flags == {"hallucination": 3, "invalid_reference": 3, "unscored": 1}
+    assert facets.reviewers == {"Grace": 1}
+
+
+def test_counts_and_reviewer_follow_a_decision_and_its_undo(filled: Workbench) -> None:
+    undone(filled, "decided", "Grace")
+    assert filled.cases.facets().reviewers == {}
+    assert ids(filled, reviewers=("Grace",)) == []
+    assert filled.cases.facets().states == {"needs_review": 4, "new": 1}
+
+
+class Copy:
+    """A queue without SQL: what the service says of each case, and what is sorted by."""
+
+    def __init__(self, bench: Workbench) -> None:
+        everything = bench.cases.find(CaseFilter(order="oldest", size=1000)).rows
+        keys = bench.store.database.execute("SELECT risk, disagreement, doubt FROM cases ORDER BY seq")
+        self.rows = [(row, *key) for row, key in zip(everything, keys, strict=True)]
+        self.drawn = {
+            row.id: place
+            for place, row in enumerate(bench.cases.find(CaseFilter(order="random", seed=5, size=1000)).rows)
+        }
+
+    def ids(self, wanted: CaseFilter) -> list[str]:
+        numbered = [(number, *each) for number, each in enumerate(self.rows) if self.matches(each[0], wanted)]
+        keys: dict[QueueOrder, Callable[..., Any]] = {
+            "risk": lambda number, _row, risk, _disagreement, _doubt: (-risk, number),
+            "disagreement": lambda number, _row, _risk, disagreement, _doubt: (-disagreement, number),
+            "least_confident": lambda number, _row, _risk, _disagreement, doubt: (-doubt, number),
+            "oldest": lambda number, *_: number,
+            "newest": lambda number, *_: -number,
+            "random": lambda _number, row, *_: self.drawn[row.id],
+        }
+        return [each[1].id for each in sorted(numbered, key=lambda each: keys[wanted.order](*each))]
+
+    @staticmethod
+    def matches(row: CaseSummary, wanted: CaseFilter) -> bool:
+        def within(value: float | None, low: float | None, high: float | None) -> bool:
+            if low is None and high is None:
+                return True
+            return value is not None and (low or 0) <= value <= (1 if high is None else high)
+
+        lists = ((wanted.flags, row.flags), (wanted.reasons, row.reasons), (wanted.models, row.models))
+        single = (
+            *((wanted.states, row.state), (wanted.tiers, row.tier), (wanted.fields, row.field)),
+            *((wanted.datasets, row.dataset), (wanted.reviewers, row.reviewer)),
+        )
+        return (
+            all(value in chosen for chosen, value in single if chosen)
+            and all(set(chosen) & set(values) for chosen, values in lists if chosen)
+            and set(wanted.text.lower().split()) <= set(row.query.lower().strip("?").split())
+            and within(row.quality, wanted.quality_from, wanted.quality_to)
+            and within(row.confidence, wanted.confidence_from, wanted.confidence_to)
+        )
+
+
+def many(bench: Workbench, draw: random.Random, count: int) -> None:
+    for number in range(count):
+        words = draw.sample(("arch", "beam", "cable", "deck"), 2)
+        meta = {"field": draw.choice(("Law", "History", None)), "dataset": draw.choice(("one", 'a "two"'))}
+        case = a_case(f"case-{number}", query=f"About {' '.join(words)}?", answer=".", evidence=EMPTY, metadata=meta)
+        bench.store.cases.add(case)
+        if draw.random() < 0.2:
+            continue
+        score = draw.choice((None, draw.random(), 0.5))
+        iteration = an_iteration(
+            invalid=draw.choice(((), ("7",))), confidence=score, quality=score, overall=draw.random()
+        )
+        models = {"critic": draw.choice(("offline", 'the "odd" one, é'))}
+        run = a_run(case, f"run-{number}", iterations=(iteration,), models=models, needs_review=draw.random() < 0.7)
+        bench.store.runs.finish(run)
+        if not run.needs_review:
+            bench.store.decisions.append(accepted(run))
+        if draw.random() < 0.3:
+            verdict = draw.choice(("approve", "reject"))
+            submitted(
+                bench, a_decision(case, run.id, reviewer=draw.choice(("Ada", "Ben")), verdict=verdict, reason=".")
+            )
+    # far ends of an order: what matches need not be spread evenly
+    bench.store.database.execute(
+        "UPDATE cases SET risk = seq % 5 - (field IS 'Law') * 9, disagreement = seq % 4, doubt = -seq % 7"
+    )
+
+
+def a_filter(draw: random.Random, rows: list[CaseSummary]) -> dict[str, Any]:
+    """Up to three conditions, each of values that some case has or none."""
+    some = draw.choice(rows)
+    conditions: list[dict[str, Any]] = [
+        {"states": (some.state, draw.choice(rows).state)},
+        {"states": (some.state,)},
+        {"tiers": (some.tier or "must_look",)},
+        {"fields": (some.field or "None",)},
+        {"datasets": (some.dataset or "",)},
+        {"reviewers": (some.reviewer or "Nobody", "Ben")},
+        {"flags": some.flags[:2] or ("drafted",)},
+        {"reasons": some.reasons[:1] or ("safety",)},
+        {"models": some.models[:1] or ("odd",)},
+        {"quality_from": 0.3, "quality_to": draw.choice((None, 0.5))},
+        {"confidence_to": 0.5},
+        {"text": draw.choice(("arch", "beam deck", "ABOUT"))},
+    ]
+    return {name: value for each in draw.sample(conditions, draw.randrange(4)) for name, value in each.items()}
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_lists_pages_counts_and_neighbours_are_those_of_a_queue_without_sql(bench: Workbench, number: int) -> None:
+    draw = random.Random(number)
+    many(bench, draw, 40)
+    copy = Copy(bench)
+    for _ in range(60):
+        wanted = CaseFilter(
+            **a_filter(draw, [row for row, *_ in copy.rows]),
+            order=draw.choice(ORDERS),
+            seed=5,
+            size=draw.choice((3, 50)),
+        )
+        expected = copy.ids(wanted)
+        pages = range(1, -(-len(expected) // wanted.size) + 2)
+        paged = [bench.cases.find(wanted.model_copy(update={"page": page})) for page in pages]
+        assert [row.id for page in paged for row in page.rows] == expected
+        assert {page.total for page in paged} == {bench.cases.count(wanted)} == {len(expected)}
+        whole = copy.ids(CaseFilter(order=wanted.order))
+        case_id = draw.choice(whole)  # whether it matches or not
+        behind = [each for each in whole[whole.index(case_id) + 1 :] if each in expected]
+        before = [each for each in whole[: whole.index(case_id)] if each in expected]
+        assert bench.cases.beside(case_id, wanted, forward=True) == next(iter(behind), None)
+        assert bench.cases.beside(case_id, wanted, forward=False) == next(reversed(before), None)
+        without = draw.sample(expected, len(expected) // 3)
+        around = [each for each in (*behind, *before) if each not in without]
+        left = around or [each for each in expected if each == case_id and each not in without]
+        assert bench.store.cases.following(case_id, wanted, without=without) == next(iter(left), None)
+
+
+def test_a_case_that_has_left_the_queue_still_has_its_neighbours(filled: Workbench) -> None:
+    wanted = CaseFilter(states=("needs_review",), order="disagreement")
+    first, second, third = ids(filled, states=("needs_review",), order="disagreement")
+    submitted(filled, a_decision(a_case(second), None))
+    assert filled.cases.beside(second, wanted, forward=False) == first
+    assert filled.cases.beside(second, wanted, forward=True) == third
+    assert filled.cases.count(wanted) == 2
+
+
+def test_next_goes_round_past_what_is_left_out_until_nothing_is_left(filled: Workbench) -> None:
+    wanted = CaseFilter(order="oldest")
+    assert filled.team.next_open(ADA, wanted, "sure", without={"unscored"}) == "new"
+    assert filled.team.next_open(ADA, wanted, "new") == "unsure"
+    assert filled.team.next_open(ADA, wanted, "unsure", without={"sure", "unscored", "new"}) is None
+    assert filled.team.next_open(ADA, CaseFilter(text="zeppelin"), "sure") is None
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_random_order_is_the_same_for_the_same_seed_and_another_for_another(bench: Workbench, seed: int) -> None:
+    bench.store.cases.add_many(a_case(f"c-{number}") for number in range(200))
+    first, again, other = (ids(bench, order="random", seed=each, size=200) for each in (seed, seed, 3))
+    assert first == again != other
+    assert sorted(first) == sorted(other)
+    in_order = sum(a < b for a, b in itertools.pairwise(first))
+    assert 60 < in_order < 140
+    steps = Counter(int(b[2:]) - int(a[2:]) for a, b in itertools.pairwise(first[:60]))
+    assert len(steps) > 30, "neighbours stay at even steps from each other"
+    submitted(bench, a_decision(a_case("c-7"), None))
+    assert ids(bench, order="random", seed=seed, size=200) == first
+
+
+# counts are remembered, and dropped by whatever is written
+
+
+def test_counts_are_those_of_now_whoever_writes(filled: Workbench) -> None:
+    other = Workbench.open(filled.database)
+
+    def counted(bench: Workbench) -> tuple[object, ...]:
+        everything = bench.cases.count(CaseFilter()), bench.cases.find(CaseFilter(text="about")).total
+        return (
+            *everything,
+            bench.cases.facets(),
+            bench.store.team.counted("decided"),
+            bench.store.team.progress(CaseFilter()),
+        )
+
+    before = counted(filled)
+    assert counted(other) == before == counted(filled)
+    for writer in (filled, other):
+        case = a_case(f"by {id(writer)}", query="About time?", metadata={"field": "Music"})
+        writer.cases.add(ADA, [case])
+        submitted(writer, a_decision(case, None))
+        assert counted(filled) == counted(other) != before
+        before = counted(filled)
+    assert filled.cases.facets().fields["Music"] == 2
+    assert filled.store.team.counted("decided") == {"Ada": 2, "Grace": 1}
+    other.close()
+
+
+def test_counts_within_a_transaction_are_its_own_and_go_with_it(filled: Workbench) -> None:
+    before, music = filled.cases.facets(), CaseFilter(fields=("Music",))
+
+    def broken_off() -> None:
+        with filled.store.transaction():
+            filled.store.cases.add(a_case("gone", metadata={"field": "Music"}))
+            assert filled.cases.facets().fields["Music"] == filled.cases.count(music) == 1
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        broken_off()
+    assert filled.cases.facets() == before
+    assert filled.cases.count(music) == 0
+
+
+def test_counts_are_of_now_on_every_thread_of_a_process(bench: Workbench) -> None:
+    wrong: list[tuple[int, int]] = []
+
+    def write(name: int) -> None:
+        for number in range(20):
+            bench.cases.add(ADA, [a_case(f"{name}-{number}", metadata={"field": f"own {name}"})])
+            found = bench.cases.facets().fields[f"own {name}"], bench.cases.count(CaseFilter(fields=(f"own {name}",)))
+            if found != (number + 1, number + 1):
+                wrong.append(found)
+
+    threads = [threading.Thread(target=write, args=(name,)) for name in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert bench.cases.count(CaseFilter()) == 80
+
+
+def test_what_a_lease_hides_is_counted_again_once_the_lease_is_over(filled: Workbench) -> None:
+    ben, everything = Actor(name="Ben"), CaseFilter()
+    filled.team.claim(ADA, "new")
+    assert (filled.team.count_open(ADA, everything), filled.team.count_open(ben, everything)) == (4, 3)
+    filled.store.database.execute("UPDATE leases SET until = '2020-01-01T00:00:00.000Z'")
+    assert filled.team.count_open(ben, everything) == 4
+
+
+def test_a_blind_reviewer_gets_no_counts_filters_or_orders_by_what_audits_found(filled: Workbench) -> None:
+    facets = filled.cases.facets_for(ADA)
+    assert facets == filled.cases.facets()
+    accept = a_case("fine")
+    filled.store.cases.add(accept)
+    run = a_run(accept, "run-fine")
+    filled.store.runs.finish(run)
+    filled.store.decisions.append(accepted(run))
+    filled.team.set(ADA, QueuePolicy(machine="never"))
+    facets = filled.cases.facets_for(ADA)
+    assert (facets.tiers, facets.flags, facets.reasons, facets.models) == ({}, {}, {}, {})
+    assert facets.states == {"approved": 1, "needs_review": 4, "new": 1}
+    assert facets.reviewers == {"Grace": 1}
+    for wanted in ({"flags": ("invalid_reference",)}, {"tiers": ("must_look",)}, {"quality_from": 0.9}):
+        assert filled.cases.find_for(ADA, CaseFilter(**wanted)).total == 6
+    page = filled.cases.find_for(ADA, CaseFilter(states=("accepted",)))
+    assert {row.state for row in page.rows} == {"needs_review"}
+    assert page.total == 4
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(max_size=40))
+def test_whatever_is_typed_searches_and_never_breaks(filled: Workbench, text: str) -> None:
+    try:
+        wanted = CaseFilter(text=text)
+    except ValidationError:
+        return  # half of a surrogate pair is no text
+    assert filled.cases.find(wanted).total >= 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['"', "'", "a OR b", "NOT about", "about*", "NEAR(a b)", "query:about", "-about", "a AND", "(", "^about",
+     "{a b}: c", "'; DROP TABLE cases; --", "\x00", "“about”", "0.75", "a" * 100_000, "word " * 20_000, "*" * 100_000,
+     "日本"],
+)  # fmt: skip
+def test_the_syntax_of_search_is_only_text(filled: Workbench, text: str) -> None:
+    assert filled.cases.find(CaseFilter(text=text)).total in (0, 5)
+    assert filled.cases.count(CaseFilter()) == 5
+
+
+def test_each_word_is_quoted_and_only_a_last_word_of_three_letters_may_be_a_beginning() -> None:
+    assert match('say "hi" the') == '"say" AND """hi""" AND "the"'
+    assert match('say "hi" the', beginning=True) == '"say" AND """hi""" AND "the" *'
+    assert match("to be", beginning=True) == '"to" AND "be"'
+    assert match("日", beginning=True) == '"日" *'
+    assert match("- ! ?") == '""'
+
+
+def test_a_page_or_size_out_of_range_is_refused() -> None:
+    for wrong in ({"page": 0}, {"size": 0}, {"size": 1001}, {"order": "best"}, {"quality_from": 2.0}):
+        with pytest.raises(ValidationError):
+            CaseFilter(**wrong)
+
+
+def test_a_page_beyond_the_last_is_empty_and_still_counts(filled: Workbench) -> None:
+    page = filled.cases.find(CaseFilter(page=99))
+    assert (page.rows, page.total) == ((), 5)
+
+
+@pytest.mark.parametrize("letters", ["bri", "brid", "bridg"])
+@pytest.mark.parametrize("order", ["risk", "disagreement", "newest", "random"])
+def test_beginnings_of_any_length_find_the_same_in_every_order(
+    bench: Workbench, letters: str, order: QueueOrder
+) -> None:
+    bench.store.cases.add_many(a_case(f"case-{number}", query=f"Is the bridge {number} long?") for number in range(30))
+    bench.store.cases.add(
+        a_case("other", query="How deep?", answer="Deep.", evidence=[{"id": "1", "text": "It is deep."}])
+    )
+    page = bench.cases.find(CaseFilter(text=f"long {letters}", order=order, size=10, page=2))
+    assert page.total == 30
+    assert len({row.id for row in page.rows} - {"other"}) == 10
+
+
+@pytest.mark.parametrize("verdict", get_args(Verdict))
+def test_every_verdict_has_reasons_that_nine_keys_reach_and_other_comes_last(verdict: Verdict) -> None:
+    codes = [reason.code for reason in reasons_for(verdict)]
+    assert 2 <= len(codes) <= 9
+    assert codes[-1] == OTHER
+    assert len(set(codes)) == len(codes)
+
+
+def test_what_the_audit_found_suggests_its_reason() -> None:
+    assert suggested("reject", {"fabricated_reference", "missing_information"}) == ("fabricated_citation", "incomplete")
+    assert suggested("approve", {"fabricated_reference"}) == ()
+
+
+def test_the_rules_that_suggest_a_reason_are_rules_of_the_audit() -> None:
+    assert {rule for reason in REASONS for rule in reason.rules} <= set(RULE)
+
+
+def test_the_log_gets_words_not_codes() -> None:
+    assert reason_text("contradicted") == "The evidence contradicts it"
+    assert reason_text(OTHER, "  my own words ") == "my own words"
+    assert reason_text("no such code") == ""
+
+
+def test_a_filter_on_states_narrows_what_waits() -> None:
+    assert waiting_in(CaseFilter(states=("new", "approved"))).states == ("new",)
+    assert waiting_in(CaseFilter()).states == WAITING
+    assert waiting_in(CaseFilter(fields=("Law",))).fields == ("Law",)

@@ -1,0 +1,199 @@
+"""The printable report: whole, self-contained, and with nothing in it that came from outside as anything but text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from masis.schema.case import Case
+from masis.schema.review import Decision, TargetLabel
+from masis.services import Workbench, demo_cases
+from masis.services.reports import case_report
+from masis.views.report import report_name
+from tests.reviewing import ADA, submitted
+
+FABRICATED = "strategy-01-fabricated"
+HOSTILE = (
+    "<script>alert(1)</script><img src=http://evil.example/x onerror=alert(2)><iframe src=//evil.example></iframe>"
+    "<form action=//evil.example><input></form>[a](javascript:alert(3)) {{ 7*7 }} {% raw %} '\"; DROP TABLE cases; "
+    "\u202eright to left\u202c zero\u200bwidth"
+)
+
+
+@pytest.fixture
+def workbench(tmp_path: Path) -> Iterator[Workbench]:
+    workbench = Workbench.open(tmp_path / "report.db")
+    yield workbench
+    workbench.store.close()
+
+
+def demo_case(case_id: str) -> Case:
+    return next(case for case in demo_cases() if case.id == case_id)
+
+
+def report(workbench: Workbench, case_id: str) -> str:
+    return case_report(workbench.cases.open(case_id), workbench.store.decisions.head())
+
+
+class Reading(HTMLParser):
+    """The tags and attributes of a page, and its words."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.words = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+def test_the_report_holds_question_evidence_marks_issues_scores_decisions_and_versions(workbench: Workbench) -> None:
+    case = demo_case(FABRICATED)
+    workbench.cases.add(ADA, [case])
+    run = workbench.audits.audit(ADA, case)
+    answer = run.iterations[0].answer
+    submitted(
+        workbench,
+        Decision(
+            reviewer="Ana",
+            case_id=case.id,
+            run_id=run.id,
+            iteration=1,
+            verdict="override",
+            reason="wrong figure",
+            note="checked against the annual report",
+            corrected_answer="It grew by 14.2% [chunk_2].",
+            labels=(
+                TargetLabel(target="claim", start=0, end=4, text="Four", label="agree"),
+                TargetLabel(target="span", start=0, end=4, text=answer[:4], label="unsafe", severity="high", note="no"),
+                TargetLabel(target="answer", label="incomplete", severity="low"),
+            ),
+        ),
+    )
+    html = report(workbench, case.id)
+    words = Reading(html).words
+    for expected in (
+        case.query,
+        "chunk_99",
+        "fabricated citation",
+        "Overridden by Ana",
+        "wrong figure",
+        f"Reported: “{answer[:4]}”: unsafe, high (no)",
+        "Reported: the whole answer: incomplete, low",
+        "checked against the annual report",
+        "It grew by 14.2% [chunk_2].",
+        "Faithfulness",
+        "Rules that changed a score in iteration 1",
+        run.id,
+        run.versions.rubric,
+        case.digest(),
+        workbench.store.decisions.head().digest,
+        "claim “Four”: agree",
+    ):
+        assert expected in words
+    assert all(chunk.id in words for chunk in case.evidence)
+    assert "ref-fabricated" in html
+    assert "line-through" in html
+
+
+def test_the_report_needs_nothing_else_and_runs_nothing(workbench: Workbench) -> None:
+    case = demo_case(FABRICATED)
+    workbench.cases.add(ADA, [case])
+    workbench.audits.audit(ADA, case)
+    html = report(workbench, case.id)
+    reading = Reading(html)
+    assert not reading.tags & {"script", "img", "link", "iframe", "form", "object", "embed", "base", "a"}
+    assert not reading.attributes & {"src", "href", "srcset", "action", "background"}
+    assert "url(" not in html
+    assert "@import" not in html
+    assert "default-src 'none'" in html
+
+
+def test_hostile_text_stays_text_wherever_it_stands(workbench: Workbench) -> None:
+    case = Case.model_validate(
+        {
+            "id": HOSTILE,
+            "query": HOSTILE,
+            "answer": f"{HOSTILE} [c1] and [{HOSTILE}].",
+            "evidence": [{"id": "c1", "text": HOSTILE, "source": HOSTILE}],
+            "metadata": {"field": HOSTILE},
+        }
+    )
+    workbench.cases.add(ADA, [case])
+    run = workbench.audits.audit(ADA, case)
+    submitted(
+        workbench,
+        Decision(
+            reviewer=HOSTILE[:200],
+            case_id=case.id,
+            run_id=run.id,
+            verdict="override",
+            reason=HOSTILE,
+            note=HOSTILE,
+            corrected_answer=HOSTILE,
+            labels=(TargetLabel(target="span", start=0, end=1, text=HOSTILE, label=HOSTILE, note=HOSTILE),),
+        ),
+    )
+    html = report(workbench, case.id)
+    reading = Reading(html)
+    assert not reading.tags & {"script", "img", "iframe", "form", "input"}
+    assert not any(name.startswith("on") for name in reading.attributes)
+    assert "alert(1)" in reading.words
+    assert "{{ 7*7 }}" in reading.words
+
+
+def test_a_case_without_an_audit_has_a_report_that_says_so(workbench: Workbench) -> None:
+    case = demo_case(FABRICATED)
+    workbench.cases.add(ADA, [case])
+    words = Reading(report(workbench, case.id)).words
+    assert "No finished audit has checked it." in words
+    assert "None yet." in words
+    assert all(chunk.text in words for chunk in case.evidence)
+
+
+def test_what_was_redacted_is_gone_from_the_report_too(workbench: Workbench) -> None:
+    case = demo_case(FABRICATED)
+    workbench.cases.add(ADA, [case])
+    run = workbench.audits.audit(ADA, case)
+    entry = submitted(
+        workbench,
+        Decision(reviewer="Ana", case_id=case.id, run_id=run.id, verdict="reject", reason="names a private person"),
+    )
+    workbench.store.decisions.redact(entry.id, by="Ben", reason="personal data")
+    words = Reading(report(workbench, case.id)).words
+    assert "names a private person" not in words
+    assert f"Redacted entry {entry.id}" in words
+
+
+def test_the_same_store_gives_the_same_report(workbench: Workbench) -> None:
+    case = demo_case(FABRICATED)
+    workbench.cases.add(ADA, [case])
+    workbench.audits.audit(ADA, case)
+    assert report(workbench, case.id) == report(workbench, case.id)
+
+
+@pytest.mark.parametrize("case_id", ["../../etc/passwd", "a\nb", 'x"; rm -rf', "日本", "x" * 500, "CON"])
+def test_the_name_of_the_file_is_harmless(case_id: str) -> None:
+    name = report_name(case_id)
+    assert name.startswith("audit-")
+    assert name.endswith(".html")
+    assert set(name) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.")
+    assert len(name) < 100
+
+
+def test_the_conversation_before_the_question_is_in_the_report_as_text(workbench: Workbench) -> None:
+    data = demo_case(FABRICATED).to_json_dict() | {"messages": [{"role": "user", "content": HOSTILE}]}
+    workbench.cases.add(ADA, [Case.model_validate(data)])
+    page = Reading(report(workbench, FABRICATED))
+    assert "Earlier in the conversation" in page.words
+    assert HOSTILE in page.words
+    assert not page.tags & {"script", "img", "iframe", "form", "input"}

@@ -1,0 +1,348 @@
+"""What the answer view shows of a real offline audit: every mark with its reason, no character lost."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from masis import run_audit
+from masis.schema.base import Unscored
+from masis.schema.case import Case
+from masis.schema.run import ReviewCode, ReviewReason, Run, RunWarning
+from masis.views.answer import (
+    EVIDENCE_SHOWN,
+    ISSUES_SHOWN,
+    LONGEST_SENTENCE,
+    AnswerViewData,
+    answer_view,
+    for_browser,
+    unaudited_answer_view,
+)
+from masis.views.charts import course, course_chart
+from masis.views.scores import changing_rules, measured_frame, origin_frame, origins, score_cells, score_frame
+from masis.views.story import OFFLINE_SAYS, asks_for_a_person, ended, nothing_found, story
+from masis.views.words import SCORE
+
+
+def a_case(answer: str | None, **keys: object) -> Case:
+    return Case.model_validate(
+        {
+            "id": "bridge",
+            "query": "How long is the Lenne bridge, and when was it opened?",
+            "answer": answer,
+            "evidence": [
+                {"id": "c1", "text": "The Lenne bridge is 120 metres long. It carries two lanes."},
+                {"id": "c2", "text": "The Lenne bridge was opened on 4 May 1931 by the mayor."},
+            ],
+        }
+        | keys
+    )
+
+
+WRONG = "The Lenne bridge is 210 metres long [c1]. It was opened in 1931 [c9]. It is painted grey and rarely used."
+
+
+@pytest.fixture(scope="module")
+def case() -> Case:
+    return a_case(WRONG)
+
+
+@pytest.fixture(scope="module")
+def run(case: Case) -> Run:
+    return run_audit(case)
+
+
+@pytest.fixture(scope="module")
+def shown(case: Case, run: Run) -> AnswerViewData:
+    return answer_view(case, run, 0)
+
+
+def test_the_pieces_put_together_are_the_answer_and_the_evidence(case: Case, shown: AnswerViewData) -> None:
+    assert "".join(piece["text"] for piece in shown["pieces"]) == WRONG
+    texts = {card["id"]: "".join(piece["text"] for piece in card["pieces"]) for card in shown["evidence"]}
+    assert texts == {chunk.id: chunk.text for chunk in case.evidence}
+
+
+def test_what_travels_to_the_browser_is_json(shown: AnswerViewData) -> None:
+    assert json.loads(json.dumps(shown)) == shown
+
+
+def test_a_fabricated_reference_is_marked_where_it_stands(shown: AnswerViewData) -> None:
+    (piece,) = [piece for piece in shown["pieces"] if piece.get("reference") == "fabricated"]
+    assert piece["text"] == "[c9]"
+    (number,) = piece["ends"]
+    issue = shown["issues"][number - 1]
+    assert (issue["number"], issue["severity"]) == (number, "critical")
+    assert issue["reason"]
+
+
+def test_an_altered_number_is_marked_in_the_answer_and_in_the_evidence(shown: AnswerViewData) -> None:
+    facts = [piece["text"] for piece in shown["pieces"] if piece.get("fact")]
+    assert any("210" in fact for fact in facts)
+    against = [piece["text"] for card in shown["evidence"] for piece in card["pieces"] if piece.get("against")]
+    assert any("120" in text for text in against)
+
+
+def test_uncited_sentences_are_marked_with_their_reason(shown: AnswerViewData) -> None:
+    uncited = [piece for piece in shown["pieces"] if piece.get("status") == "uncited"]
+    assert "".join(piece["text"] for piece in uncited) == "It is painted grey and rarely used."
+    assert all(piece["why"] for piece in uncited)
+
+
+def test_issues_are_numbered_in_the_order_their_numbers_stand_in_the_answer(shown: AnswerViewData) -> None:
+    in_answer = [number for piece in shown["pieces"] for number in piece.get("ends", [])]
+    assert in_answer == sorted(in_answer)
+    assert in_answer == [issue["number"] for issue in shown["issues"] if issue["placed"]]
+
+
+def test_every_issue_says_why_in_words_and_each_thing_once(shown: AnswerViewData) -> None:
+    assert shown["issues"]
+    why = {issue["label"]["text"]: issue["reason"] for issue in shown["issues"]}
+    assert all(issue["description"] for issue in shown["issues"])
+    assert why.pop("uncited") == "", "the description has said it"
+    assert all(why.values())
+
+
+def test_the_legend_names_each_kind_of_mark_that_occurs_and_no_other(shown: AnswerViewData) -> None:
+    marks = {entry["mark"]: entry["count"] for entry in shown["legend"]}
+    assert marks["ref-fabricated"] == 1
+    assert marks["sentence-uncited"] == 1
+    assert "ref-misattributed" not in marks
+    assert all(marks.values())
+
+
+def test_references_of_one_marker_are_marked_one_by_one() -> None:
+    case = a_case("The Lenne bridge is 120 metres long [c1, c9].")
+    shown = answer_view(case, run_audit(case), 0)
+    references = [(piece["text"], piece["reference"]) for piece in shown["pieces"] if "reference" in piece]
+    assert references == [("c1", "valid"), ("c9", "fabricated")]
+
+
+def test_a_later_iteration_says_what_changed(case: Case, run: Run) -> None:
+    assert len(run.iterations) > 1
+    shown = answer_view(case, run, 1)
+    assert "".join(piece["text"] for piece in shown["pieces"]) == run.iterations[1].answer
+    assert shown["changes"]
+    assert all(change["why"] for change in shown["changes"])
+
+
+def test_a_case_without_an_audit_shows_answer_and_evidence_plain(case: Case) -> None:
+    shown = unaudited_answer_view(case, "v")
+    assert [piece["text"] for piece in shown["pieces"]] == [WRONG]
+    assert not shown["issues"]
+    assert not shown["audited"]
+    assert unaudited_answer_view(a_case(None), "v")["pieces"] == []
+
+
+def test_of_thousands_of_chunks_the_cited_ones_are_drawn() -> None:
+    evidence = [
+        {"id": f"chunk_{number}", "text": f"Tower {number} is {number} metres high."} for number in range(1_000)
+    ]
+    case = a_case("Tower 900 is 900 metres high [chunk_900].", evidence=evidence)
+    shown = answer_view(case, run_audit(case), 0)
+    assert len(shown["evidence"]) == EVIDENCE_SHOWN
+    assert shown["evidence_total"] == 1_000
+    assert shown["evidence"][0]["id"] == "chunk_900"
+
+
+@pytest.mark.slow
+def test_an_issue_about_an_endless_sentence_stays_readable() -> None:
+    case = a_case("The bridge is " + "very " * 20_000 + "long.")
+    shown = answer_view(case, run_audit(case), 0)
+    assert all(len(issue["description"]) <= LONGEST_SENTENCE + 2 for issue in shown["issues"])
+
+
+def test_characters_beyond_the_basic_plane_do_not_shift_the_marks() -> None:
+    answer = "\U0001f309\U0001f309 The Lenne bridge is 120 metres long [c9]."
+    case = a_case(answer)
+    shown = answer_view(case, run_audit(case), 0)
+    assert [piece["text"] for piece in shown["pieces"] if piece.get("reference") == "fabricated"] == ["[c9]"]
+
+
+def test_scores_are_reported_for_every_iteration_with_what_changed(run: Run) -> None:
+    table = score_frame(run)
+    assert list(table["Score"]) == [word.text for word in SCORE.values()]
+    assert len(table.columns) == 1 + len(run.iterations)
+    assert sum("chosen" in title for title in table.columns) == 1
+    assert (score_cells(run)["quality_score"][1].delta or 0) > 0
+    assert "▲" in score_frame(run, "text").set_index("Score").loc["Quality", "Iteration 2, chosen"]
+    assert any("fabricated" in rule for rule in changing_rules(run.iterations[0]))
+
+
+def test_the_chart_draws_every_scored_value(run: Run) -> None:
+    rows = course(run)
+    assert {row["iteration"] for row in rows} == {iteration.iteration_number for iteration in run.iterations}
+    assert {row["score"] for row in rows} == {word.text for word in SCORE.values()}
+    described: Any = course_chart().to_dict()
+    assert {layer["mark"]["type"] for layer in described["layer"]} == {"rule", "line", "point"}
+
+
+def test_tables_of_scores_show_what_the_scores_rest_on(run: Run) -> None:
+    shown = score_frame(run).set_index("Score")
+    assert ":orange-badge" in shown.loc["Quality", "Iteration 1"]
+    assert ":green[▲" in shown.loc["Quality", "Iteration 2, chosen"]
+    table = origin_frame(origins(run, 0))
+    assert len(table) == len(SCORE)
+    assert table["How it came about"].str.contains("fabricated").any()
+    assert set(measured_frame(origins(run, 0))["Score"]) <= {word.text for word in SCORE.values()}
+
+
+def test_penalties_and_caps_are_spelled_out_as_sums(run: Run) -> None:
+    found = {origin.word.text: origin for origin in origins(run, 0)}
+    penalty = run.iterations[0].citation_audit.penalty_factor
+    (quality,) = found["Quality"].steps
+    assert f"× {penalty:g} for 1 fabricated reference and 1 uncited sentence = " in quality
+    assert f"× {penalty:g}" in found["Confidence"].steps[0]
+    assert re.match(r"0\.35 × [\d.]+ \+ 0\.25 × [\d.]+ \+ 0\.25 × [\d.]+ \+ 0\.15 × ", found["Overall"].steps[0])
+    assert found["Relevance"].steps == ["As measured; no rule changed it."]
+    assert all(origin.measurements for name, origin in found.items() if name != "Overall")
+
+
+def test_a_cap_is_named_where_it_holds_and_spelled_out() -> None:
+    run = run_audit(a_case("The Lenne bridge is 120 metres long [c1]. It carries two lanes [c9]."))
+    cells = score_cells(run)
+    assert cells["faithfulness"][0].bent == ["at most 0.4"]
+    assert cells["quality_score"][0].bent == cells["confidence"][0].bent == ["× 0.5"]
+    found = {origin.word.text: origin for origin in origins(run, 0)}
+    assert "but at most 0.40: fabricated reference" in found["Faithfulness"].steps[0]
+
+
+def test_every_reference_and_claim_says_why_in_words(run: Run, shown: AnswerViewData) -> None:
+    assert len(shown["references"]) == len(run.iterations[0].citation_audit.citations)
+    assert len(shown["claims"]) == len(run.iterations[0].claims)
+    assert all(each["says"] for each in (*shown["references"], *shown["claims"]))
+    fabricated = next(each for each in shown["references"] if each["label"]["text"] == "fabricated")
+    assert "c9" in fabricated["says"][0]
+    for piece in shown["pieces"]:
+        if "citation" in piece:
+            assert shown["references"][piece["citation"]]["text"] in piece["text"]
+
+
+def test_a_claim_says_how_it_was_read_and_what_is_odd_about_its_support() -> None:
+    case = a_case("The Lenne bridge is 120 metres long [c1].")
+    run = run_audit(case)
+    (check,) = run.iterations[0].claims
+    read = check.claim.model_copy(update={"statement": "The bridge over the Lenne is 120 metres long."})
+    odd = check.model_copy(update={"claim": read, "issue": "The words quoted from c1 are not there."})
+    iteration = run.iterations[0].model_copy(update={"claims": (odd,)})
+    shown = answer_view(case, run.model_copy(update={"iterations": (iteration, *run.iterations[1:])}), 0)
+    assert shown["claims"][0]["says"] == [
+        "Read as “The bridge over the Lenne is 120 metres long.”",
+        "The evidence supports it.",
+        "The words quoted from c1 are not there.",
+    ]
+
+
+def test_a_claim_is_closed_once_with_its_verdict() -> None:
+    case = a_case("The Lenne bridge is 120 metres long [c1]. The Lenne bridge was opened on 4 May 1931 [c2].")
+    shown = answer_view(case, run_audit(case), 0)
+    closing = [piece["closes"] for piece in shown["pieces"] if "closes" in piece]
+    assert closing == [check["label"]["text"] for check in shown["claims"]] == ["supported", "supported"]
+
+
+def test_two_iterations_are_compared_the_earlier_one_first(case: Case, run: Run) -> None:
+    for index, against in ((0, 1), (1, 0)):
+        shown = answer_view(case, run, index, against=against)["difference"]
+        assert shown is not None
+        assert (shown["left"], shown["right"]) == (1, 2)
+        assert "".join(text for kind, text in shown["changes"] if kind != "in") == run.iterations[0].answer
+        assert "".join(text for kind, text in shown["changes"] if kind != "out") == run.iterations[1].answer
+        assert shown["words_out"] > 0
+    assert answer_view(case, run, 0)["difference"] is None
+
+
+def test_what_a_revision_fixed_is_said_in_the_next_iteration(case: Case, run: Run) -> None:
+    first, second = answer_view(case, run, 0), answer_view(case, run, 1)
+    assert not first["fixed"]
+    assert "fabricated" in {each["label"]["text"] for each in second["fixed"]}
+    assert all("course" not in issue for issue in first["issues"])
+    assert all(issue["course"]["text"] in ("new", "persisting") for issue in second["issues"])
+
+
+@pytest.mark.slow
+def test_of_very_many_issues_the_browser_gets_the_most_severe() -> None:
+    case = a_case(" ".join(f"Arch {number} is painted grey and rarely used." for number in range(400)) + " Old [c9].")
+    whole = answer_view(case, run_audit(case), 0)
+    kept = for_browser(whole)
+    assert whole["issues_total"] == kept["issues_total"] == len(whole["issues"]) > ISSUES_SHOWN
+    assert len(kept["issues"]) == ISSUES_SHOWN
+    assert "critical" in {issue["severity"] for issue in kept["issues"]}
+    numbers = [issue["number"] for issue in kept["issues"]]
+    assert numbers == sorted(numbers)
+
+
+def test_more_evidence_is_drawn_on_request() -> None:
+    evidence = [{"id": f"chunk_{number}", "text": f"Tower {number}."} for number in range(500)]
+    case = a_case("Tower 3.", evidence=evidence)
+    assert len(unaudited_answer_view(case, "v", shown=400)["evidence"]) == 400
+    assert unaudited_answer_view(case, "v")["version"] != unaudited_answer_view(case, "v", shown=400)["version"]
+
+
+def test_the_story_says_what_was_chosen_and_why_it_ended(run: Run) -> None:
+    told = {row.title: row.lines for row in story(run, 0)}
+    best = run.best_iteration
+    assert best is not None
+    assert told["Chosen"][0].startswith(f"Iteration {best.iteration_number}: it has the highest quality, ")
+    assert "because" in told["Ended"][0]
+    assert told["Judged by"] == [OFFLINE_SAYS]
+    assert "Warnings" not in told
+
+
+def test_warnings_are_reported_with_their_place(run: Run) -> None:
+    warning = RunWarning(code="CRITIC-ERR-003", step="critique", iteration=2, message="The critic failed.")
+    told = {row.title: row for row in story(run.model_copy(update={"warnings": (warning,) * 20}), 0)}
+    lines = told["Warnings"].lines
+    assert lines[0] == "The critic failed. (critique, iteration 2, CRITIC-ERR-003)"
+    assert lines[-1] == "and 8 more"
+
+
+def test_an_audit_that_ended_with_an_error_says_at_once_what_went_wrong(run: Run) -> None:
+    warning = RunWarning(code="CRITIC-ERR-003", step="critique", iteration=1, message="The server can't be reached.")
+    reasons = tuple(ReviewReason(code=code, message=f"{code}.") for code in ("unscored", "error"))
+    failed = run.model_copy(update={"review_reasons": reasons, "warnings": (warning,)})
+    assert asks_for_a_person(failed) == ["unscored.", "error. The server can't be reached."]
+
+
+def test_what_is_wrong_is_named_before_what_could_not_be_certified(run: Run) -> None:
+    codes: tuple[ReviewCode, ...] = ("revised", "unconfirmed_claim", "serious_issue")
+    reasons = tuple(ReviewReason(code=code, message=f"{code}.") for code in codes)
+    assert asks_for_a_person(run.model_copy(update={"review_reasons": reasons}))[0] == "serious_issue."
+
+
+def test_an_accepted_answer_shows_the_checks_it_passed_and_no_other_run_does() -> None:
+    accepted = run_audit(a_case("The Lenne bridge is 120 metres long [c1]."))
+    assert not accepted.needs_review
+    lines = {row.title: row.lines for row in story(accepted, 0)}["Checks passed"]
+    assert "Claims: 1 of 1 claim supported" in lines
+    faulty = run_audit(a_case(WRONG))
+    assert "Checks passed" not in {row.title for row in story(faulty, 0)}
+
+
+def test_an_answer_of_which_nothing_could_be_checked_is_not_called_supported(run: Run) -> None:
+    decided = tuple(check.model_copy(update={"verdict": "supported"}) for check in run.iterations[-1].claims)
+    sound = run.iterations[-1].model_copy(update={"claims": decided})
+    assert nothing_found(sound).endswith("its evidence supports it.")
+    assert "could be checked against the evidence" in nothing_found(sound.model_copy(update={"claims": ()}))
+    unread = {"verdict": "unverifiable", "support": None}  # the evidence has no text
+    unverifiable = tuple(check.model_copy(update=unread) for check in sound.claims)
+    assert "could be checked against the evidence" in nothing_found(sound.model_copy(update={"claims": unverifiable}))
+    left_open = tuple(check.model_copy(update={"verdict": "unverifiable", "support": 0.5}) for check in sound.claims)
+    said = nothing_found(sound.model_copy(update={"claims": left_open}))
+    assert said == "No issues found by the offline checks, which could not confirm 2 of 2 claims."
+    silent = sound.critique.model_copy(update={"unscored": Unscored(reason="no reply", code="CRITIC-ERR-001")})
+    assert "has no result" in nothing_found(sound.model_copy(update={"critique": silent}))
+
+
+def test_an_audit_of_one_iteration_says_why_nothing_was_revised(run: Run) -> None:
+    one = run.model_copy(update={"iterations": run.iterations[:1]})
+    settled = one.model_copy(update={"termination_reason": "no_issues"})
+    limited = one.model_copy(update={"termination_reason": "max_iterations"})
+    failed = one.model_copy(update={"termination_reason": "error"})
+    assert "no issue of severity high or critical, so nothing was revised" in ended(settled)
+    assert "allow no revision (max_iterations = 1)" in ended(limited)
+    assert ended(failed) == "After 1 iteration, because a step failed."
+    assert len(run.iterations) > 1
+    assert ended(run).startswith(f"After {len(run.iterations)} iterations, because")

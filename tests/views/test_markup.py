@@ -1,0 +1,218 @@
+"""Markdown as ranges of a text: every character stays where it is, only markup is hidden, hostile text is only text."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from masis import run_audit
+from masis.schema.case import Case
+from masis.views.answer import answer_view, unaudited_answer_view
+from masis.views.markup import Markup, find_markup, with_markup
+
+HIDEABLE = re.compile(r"(?:[\s>#*+\-_~`|:\\\[\]]|\d{1,9}[.)](?=\s))*")
+"""What may be hidden: marks of Markdown and blanks, never a word; of digits only the number of a list's item."""
+
+PARTS = st.sampled_from(
+    [
+        *("# ", "- ", "1. ", "2) ", "> ", "```", "~~~", "| a | b |", "|---|---|", "---", "**", "*", "_", "`", "[c1]"),
+        *(
+            "[",
+            "]",
+            "(http://e.org/x)",
+            "\\*",
+            "\n",
+            "\n\n",
+            "    ",
+            "\t",
+            "word",
+            "an\u00e9e",
+            "5*3*2",
+            "<b>",
+            " ",
+            ".",
+        ),
+    ]
+)
+TEXTS = st.lists(PARTS, max_size=40).map("".join)
+
+
+def pieces_of(text: str) -> list[dict[str, Any]]:
+    markup = find_markup(text)
+    return [{"text": text}] if markup is None else with_markup([{"text": text}], markup)
+
+
+def found(text: str) -> Markup:
+    markup = find_markup(text)
+    assert markup is not None
+    return markup
+
+
+def tags(text: str) -> list[str]:
+    return [block["tag"] for block in found(text).blocks]
+
+
+def seen(text: str) -> str:
+    """What a reader sees."""
+    return "".join(piece["text"] for piece in pieces_of(text) if not piece.get("hidden"))
+
+
+@given(TEXTS)
+def test_no_character_moves_and_no_word_is_hidden(text: str) -> None:
+    pieces = pieces_of(text)
+    assert "".join(piece["text"] for piece in pieces) == text
+    hidden = "\0".join(piece["text"] for piece in pieces if piece.get("hidden"))
+    for each in hidden.split("\0"):
+        assert HIDEABLE.fullmatch(each) or each.strip().rstrip(".)").isdigit(), each
+
+
+@given(TEXTS)
+def test_blocks_are_a_tree_in_the_order_of_the_text(text: str) -> None:
+    markup = find_markup(text)
+    if markup is None:
+        return
+    assert all(block["parent"] < place for place, block in enumerate(markup.blocks))
+    assert [place for _, place in markup.leaves] == sorted(place for _, place in markup.leaves)
+    edges = [edge for each, _ in markup.leaves for edge in each]
+    assert edges == sorted(edges)
+    assert all(0 <= each.start < each.end <= len(text) for each in (*markup.hidden, *(one for one, _ in markup.styles)))
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        "",
+        "The bridge is 120 metres long [c1]. It was opened in 1931 [c9].",
+        "First.\n\nSecond, indented:\n   so.\nThird [chunk_1] and [chunk_2].",
+        "5*3*2 is 30, p < 0.05 * 2, snake_case_name, [1](2), a ~ b.",
+        "It was opened in\n1990. Then it was closed.",
+        "[ref]: http://example.org/defined",
+    ],
+)
+def test_a_text_without_markdown_is_shown_as_typed(plain: str) -> None:
+    assert find_markup(plain) is None
+
+
+def test_every_kind_of_block_is_found() -> None:
+    text = (
+        "# Title\n\nWords.\n\n- one\n- two\n  - nested\n\n3. three\n4. four\n\n> quoted\n\n"
+        "```python\nx = 1\n```\n\n| a | b |\n|---|---|\n| c | d |\n\n---\n\n### End"
+    )
+    assert tags(text) == [
+        *("h3", "p", "ul", "li", "p", "li", "p", "ul", "li", "p", "ol", "li", "p", "li", "p", "quote", "p"),
+        *("pre", "table", "tr", "th", "th", "tr", "td", "td", "hr", "h4"),
+    ]
+    assert [block["number"] for block in found(text).blocks if "number" in block] == [3, 4]
+
+
+def test_headings_leave_out_no_level() -> None:
+    assert tags("### a\n\n###### b\n\n# c\n\n## d\n\n#### e\n\n##### f\n\n###### g") == [
+        *("h3", "h4", "h3", "h4", "h5", "h6", "h6")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("**bold** and *thin* and ***both***", "bold and thin and both"),
+        ("_thin_ and __bold__", "thin and bold"),
+        ("a `code *a*` b", "a code *a* b"),
+        ("an unclosed **star and `tick", "an unclosed **star and `tick"),
+        (r"\*no emphasis\*", "*no emphasis*"),
+        ("[the survey](https://e.org/a_(b)) says", "the survey(https://e.org/a_(b)) says"),
+        ("**chunk_1_a** [c1][c2]", "chunk_1_a [c1][c2]"),
+        ("这是**重点**内容", "这是重点内容"),
+        ("- a\n  b\n\n  c", "a\nbc"),
+        ("| a | b |\n|--|--|\n| 1 | 2 | 3 |", "ab123"),
+        ("```\n**as typed**\n```", "**as typed**"),
+    ],
+)
+def test_only_markup_is_hidden(text: str, shown: str) -> None:
+    assert seen(text) == shown
+
+
+@pytest.mark.parametrize(
+    "hostile", ["<img src=x onerror=a()>", "![x](http://192.0.2.1/a.png)", "&lt;b&gt;", "<!-- a -->"]
+)
+def test_html_images_and_entities_stay_as_typed(hostile: str) -> None:
+    assert seen(f"**a** {hostile}").replace("[", "").replace("]", "") == f"a {hostile}".replace("[", "").replace(
+        "]", ""
+    )
+
+
+@pytest.mark.parametrize(
+    "long",
+    [
+        *("*a " * 9_000, "[a](b.c) " * 4_000, "`" * 30_000, "> " * 10_000, "- " * 10_000 + "a", "[" * 20_000),
+        *(
+            "_a*" * 9_000,
+            "[a](x:" + "(" * 30_000,
+            "| a " * 5_000 + "\n|-|",
+            "\n".join(" " * n + "- a" for n in range(300)),
+        ),
+    ],
+)
+@pytest.mark.timeout(30)
+def test_long_hostile_texts_are_read_to_their_end(long: str) -> None:
+    markup = find_markup(long)
+    assert markup is None or all(0 <= start <= end <= len(long) for start, end in markup.hidden)
+
+
+ANSWER = (
+    "# Length\n\nThe Lenne bridge is **120 metres** long [c1].\n\n- It was opened in **1931 [c9]**.\n"
+    "- See [the survey](https://example.org/s).\n"
+)
+
+
+@pytest.fixture(scope="module")
+def case() -> Case:
+    return Case.model_validate(
+        {
+            "id": "bridge",
+            "query": "How long is the Lenne bridge?",
+            "answer": ANSWER,
+            "evidence": [{"id": "c1", "text": "## Survey\n\nThe Lenne bridge is **120 metres** long."}],
+        }
+    )
+
+
+def test_marks_and_chips_stand_at_the_words_they_are_about(case: Case) -> None:
+    run = run_audit(case)
+    shown = answer_view(case, run, 0)
+    assert "".join(piece["text"] for piece in shown["pieces"]) == ANSWER
+    (fabricated,) = [piece for piece in shown["pieces"] if piece.get("reference") == "fabricated"]
+    assert (fabricated["text"], fabricated.get("styles"), fabricated.get("hidden")) == ("[c9]", ["strong"], None)
+    assert shown["blocks"][fabricated["block"]]["tag"] == "p"
+    ends = [number for piece in shown["pieces"] for number in piece.get("ends", [])]
+    placed = [issue["number"] for issue in shown["issues"] if issue["placed"]]
+    assert sorted(ends) == placed
+    assert not [piece for piece in shown["pieces"] if piece.get("reference") and piece.get("hidden")]
+    evidence = shown["evidence"][0]
+    assert [block["tag"] for block in evidence["blocks"]] == ["h3", "p"]
+    assert "".join(piece["text"] for piece in evidence["pieces"]) == case.evidence[0].text
+
+
+def test_an_answer_that_was_not_audited_is_rendered_too(case: Case) -> None:
+    shown = unaudited_answer_view(case, "v")
+    assert [block["tag"] for block in shown["blocks"]][:2] == ["h3", "p"]
+    assert "".join(piece["text"] for piece in shown["pieces"]) == ANSWER
+
+
+def test_a_marker_is_never_cut_or_hidden() -> None:
+    text = "See [*a*] and **[c1]**."
+    cut = with_markup(
+        [{"text": "See "}, {"text": "[*a*]", "reference": "valid"}, {"text": " and **[c1]**."}], found(text)
+    )
+    assert [piece["text"] for piece in cut if "reference" in piece] == ["[*a*]"]
+    assert not any(piece.get("hidden") for piece in cut if "reference" in piece)
+
+
+def test_a_citation_beside_the_answer_ends_once_where_its_words_end() -> None:
+    text = "It is **120 metres** long."
+    cut = with_markup([{"text": text, "reference": "valid", "beside": ["c1"]}], found(text))
+    assert [(piece["text"], piece["beside"]) for piece in cut if piece["beside"]] == [(" long.", ["c1"])]
+    assert [piece["text"] for piece in cut if piece.get("hidden")] == ["**", "**"]

@@ -1,0 +1,108 @@
+"""Runs and screenings in a notebook: as tables, as HTML, as a chart."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import masis
+from masis.errors import InputError
+from masis.schema.audit import Issue
+from masis.schema.case import Case
+from tests.store.factories import a_case, a_run, an_iteration
+
+HOSTILE = "<script>alert('x')</script><img src=x onerror=alert(1)> \"&"
+
+
+@pytest.fixture(scope="module")
+def runs() -> list[masis.Run]:
+    evidence = (masis.Evidence(id="1", text="The bridge is 120 metres long."),)
+    answer = "The bridge is 120 metres long [1]. It is red [9]."
+    cases = [Case(id=f"case-{at}", query="How long is it?", answer=answer, evidence=evidence) for at in range(2)]
+    return [masis.run_audit(case, masis.Settings(max_iterations=2)) for case in cases]
+
+
+def test_a_table_that_there_is_not_is_refused() -> None:
+    with pytest.raises(InputError, match="There are: runs, iterations"):
+        masis.runs_to_pandas([], of="poems")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("of", ["runs", "iterations", "claims", "citations", "issues"])
+def test_tables_have_the_same_columns_with_and_without_rows(runs: list[masis.Run], of: Any) -> None:
+    table = masis.runs_to_pandas(runs, of=of)
+    assert len(table)
+    assert list(table.columns) == list(masis.runs_to_pandas([], of=of).columns)
+    assert not table.isna().all(axis=None)
+
+
+def test_offsets_of_claims_cut_them_out_of_the_answer_of_their_iteration(runs: list[masis.Run]) -> None:
+    answers = masis.runs_to_pandas(runs, of="iterations").set_index(["run_id", "iteration"])["answer"]
+    for claim in masis.runs_to_pandas(runs, of="claims").to_dict("records"):
+        assert answers[claim["run_id"], claim["iteration"]][claim["start"] : claim["end"]] == claim["text"]
+
+
+def test_a_run_is_one_line_where_it_is_printed_and_html_in_a_notebook(runs: list[masis.Run]) -> None:
+    assert repr(runs[0]).startswith("<Run of 'case-0': quality ")
+    assert "\n" not in repr(runs[0])
+    view = runs[0]._repr_html_()
+    assert view == masis.html(runs[0])
+    assert "120 metres long" in view
+    assert 'title="fabricated: Points at evidence that does not exist"' in masis.html(
+        runs[0].model_copy(update={"best": 0})
+    )
+
+
+def test_a_view_escapes_everything_and_stays_under_its_limit() -> None:
+    long = HOSTILE * 2000
+    issue = Issue(
+        id="i",
+        key="k",
+        source="critic",
+        type="factual",
+        rule="r",
+        severity="high",
+        description=long,
+        reason=long,
+        suggestion=long,
+    )
+    iteration = an_iteration(1, long).model_copy(update={"issues": (issue,) * 500})
+    run = a_run(a_case(HOSTILE), iterations=(iteration,))
+    view = masis.html(run)
+    assert len(view.encode()) < 200_000
+    assert "<script" not in view
+    assert "<img" not in view
+    assert "&lt;script&gt;" in view
+    assert "more characters" in view
+    assert "more issues" in view
+
+
+def test_a_record_finds_its_view_by_itself_and_the_view_is_imported_only_then() -> None:
+    program = (
+        "import sys; from masis.schema.run import Run; before = 'masis.views.notebook' in sys.modules\n"
+        "from masis.schema.screening import Screening; from masis.views.notebook import html\n"
+        "from tests.store.factories import a_case, a_run; run = a_run(a_case())\n"
+        "print(before, run._repr_html_() == html(run), Screening._repr_html_ is Run._repr_html_)"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["False", "True", "True"]
+
+
+@pytest.mark.slow
+def test_a_screening_has_a_line_and_a_view() -> None:
+    abstract = masis.Abstract(id=HOSTILE, title="A trial", text="It worked in 40 of 80 patients.")
+    screening = masis.screen_abstracts("Does <b>it</b> work?", [abstract])
+    assert repr(screening).startswith("<Screening of 'Does <b>it</b> work?'")
+    assert "Does &lt;b&gt;it&lt;/b&gt; work?" in screening._repr_html_()
+    assert "<script" not in masis.html(screening)
+
+
+def test_a_chart_has_every_score_of_every_iteration(runs: list[masis.Run]) -> None:
+    chart = masis.plot(runs[0]).to_dict()
+    (rows,) = chart["datasets"].values()
+    assert {row["score"] for row in rows} >= {"Quality", "Confidence", "Faithfulness"}
+    assert {row["iteration"] for row in rows} == set(range(1, runs[0].total_iterations + 1))
+    with pytest.raises(InputError, match="has no iteration"):
+        masis.plot(a_run(a_case(), iterations=()))
