@@ -24,7 +24,7 @@ from masis.services import Workbench
 from masis.store.records import DecisionFilter
 from tests.browser.conftest import FLAGS, ROOT, Tab, _wait_for, free_port
 from tests.reviewing import ADA, submitted
-from tools.browser import installed_browser
+from tools.browser import installed_browser, settle
 
 OpenTab = Callable[..., Tab]
 NOTE = "The plan is from the 2023 report; the sum is not."
@@ -133,6 +133,7 @@ def named(found: Locator, *, heard: bool = True) -> None:
         if heard:
             name.blur()
             expect(found.page.get_by_text("Who reviews?")).to_have_count(0)
+            settle(found.page)  # what the page draws for this person moves what a click would aim at
 
 
 def ask(found: Locator) -> None:
