@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import os
 import shutil
@@ -74,6 +75,13 @@ def pytest_configure() -> None:
     socket.socket.connect_ex = _guarded(socket.socket.connect_ex)  # type: ignore[method-assign]
     for variable in [name for name in os.environ if name.endswith("_API_KEY")]:
         del os.environ[variable]
+    gc.disable()  # until everything is imported and collected
+
+
+def pytest_collection_finish() -> None:
+    """Keep the thousands of tests and modules out of garbage collections, which Streamlit makes after each page run."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

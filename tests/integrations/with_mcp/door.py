@@ -55,9 +55,9 @@ class Door:
         return ["-m", "masis.cli", "mcp", "--db", str(self.database), *self.arguments]
 
     def __enter__(self) -> Door:
-        self._thread.start()
         if self.transport == "http":
             self.process, self.url = started_http(self.command, self.environment, self.log)
+        self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -142,10 +142,15 @@ def started_http(command: list[str], environment: dict[str, str], log: Path) -> 
             stderr=stderr,
             text=True,
         )
-    eventually(lambda: "Serving at" in log.read_text() or process.poll() is not None)
-    found = re.search(r"Serving at (\S+)", log.read_text())
-    assert found, f"the server did not start: {log.read_text()}"
-    return process, found.group(1)
+    address: re.Match[str] | None = None
+    try:
+        eventually(lambda: "Serving at" in log.read_text() or process.poll() is not None)
+        address = re.search(r"Serving at (\S+)", log.read_text())
+        assert address, f"the server did not start: {log.read_text()}"
+    finally:
+        if address is None:
+            ended(process, signal.SIGKILL)
+    return process, address.group(1)
 
 
 def ended(process: subprocess.Popen[str], with_signal: int = signal.SIGTERM) -> int:
