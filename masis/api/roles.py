@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -14,11 +15,12 @@ from masis.audit.sampling import SampledCritic, SampledEvaluator
 from masis.errors import MissingExtra, SettingsError
 from masis.llm import available_models, estimates, registry, role_plugins
 from masis.llm.client.model import Model
+from masis.llm.recordings import Replies
 from masis.llm.roles.critic import ModelCritic
 from masis.llm.roles.drafter import ModelDrafter
 from masis.llm.roles.evaluator import ModelEvaluator
 from masis.llm.roles.reviser import ModelReviser
-from masis.llm.roles.verifier import ModelVerifier
+from masis.llm.roles.verifier import EXTRACTIONS, Extractions, ModelVerifier
 from masis.offline.inference.support_classifier import load_classifier as load_weights
 from masis.offline.roles.critic import OfflineCritic
 from masis.offline.roles.drafter import OfflineDrafter
@@ -26,34 +28,36 @@ from masis.offline.roles.evaluator import OfflineEvaluator
 from masis.offline.roles.reviser import OfflineReviser
 from masis.offline.roles.verifier import OfflineVerifier
 from masis.schema.audit import Claim
+from masis.schema.calls import Replayed
 from masis.schema.case import Case, Evidence
 from masis.schema.providers import ProviderSettings
 from masis.settings import OFFLINE, ROLES, Settings
 
 
-def build_roles(settings: Settings) -> loop.Roles:
-    """The five roles as the settings name them, for one run.
+def build_roles(settings: Settings, replies: Replies | None = None) -> loop.Roles:
+    """The five roles as the settings name them, for one run; ``replies`` is where one is looked for before a model.
 
     Raises SettingsError for a model that can't be asked (unknown, no key) and MissingExtra for an SDK that is not here;
     the same for the output validator.
     """
     control = RunControl()
+    ask = partial(registry.asker, control=control, settings=settings, replies=replies)
     models = {role: registry.resolve(string, role, settings) for role, string in settings.models().items()}
 
     def asked(role: str) -> Model | None:
         if models[role] == OFFLINE or role_plugins.brought(models[role], role, settings):
             return None
-        return registry.asker(models[role], role, control, settings)
+        return ask(models[role], role)
 
     def own(role: str) -> Any:
         """Who fills the role where somebody else brings it, else None."""
         found = role_plugins.brought(models[role], role, settings)
         if found is None:
             return None
-        return found.filled(registry.asker(found.asks, role, control, settings) if found.asks else None, settings)
+        return found.filled(ask(found.asks, role) if found.asks else None, settings)
 
     drafter = ModelDrafter(model) if (model := asked("drafter")) else OfflineDrafter()
-    verifier = _verifier(models["verifier"], control, settings)
+    verifier = _verifier(models["verifier"], control, settings, ask)
     reviser = own("reviser") or (ModelReviser(model) if (model := asked("reviser")) else OfflineReviser())
     heat = settings.sample_temperature if settings.judge_samples > 1 else 0.0
     critic = own("critic") or (ModelCritic(model, heat) if (model := asked("critic")) else OfflineCritic())
@@ -75,7 +79,7 @@ def build_roles(settings: Settings) -> loop.Roles:
         if OFFLINE in models.values() or registry.stages(models["verifier"], "verifier")
         else None,
         control=control,
-        waits=uses_models(settings),
+        waits=uses_models(settings) or any(map(_replayed, models.values())),
         validator=output_validation.chosen(settings.output_validator),
         local_models=tuple(filler.local_model for filler in by_role if isinstance(filler, RunsLocally)),
         prompts={
@@ -88,10 +92,15 @@ def build_roles(settings: Settings) -> loop.Roles:
     )
 
 
-def _verifier(string: str, control: RunControl, settings: Settings) -> Any:
+def _replayed(string: str) -> bool:
+    """Whether recorded replies fill a role, be it as the second stage of a verifier."""
+    return Replayed.of(string.removeprefix(f"{OFFLINE}{registry.STAGES}")) is not None
+
+
+def _verifier(string: str, control: RunControl, settings: Settings, ask: Callable[[str, str], Model]) -> Any:
     """The verifier of a resolved model string: one, or two in a row."""
     if staged := registry.stages(string, "verifier"):
-        first, second = (_verifier(stage, control, settings) for stage in staged)
+        first, second = (_verifier(stage, control, settings, ask) for stage in staged)
         if isinstance(second, RunsLocally):
             return LocalEscalation(first, second, staged)
         return EscalatingVerifier(first, second, staged, partial(estimates.spared, settings=settings))
@@ -99,10 +108,11 @@ def _verifier(string: str, control: RunControl, settings: Settings) -> Any:
         return within_languages(OfflineVerifier(control.cancellation))
     found = role_plugins.brought(string, "verifier", settings)
     if found is None:
-        return ModelVerifier(registry.asker(string, "verifier", control, settings), settings)
-    return within_languages(
-        found.filled(registry.asker(found.asks, "verifier", control, settings) if found.asks else None, settings)
-    )
+        model = ask(string, "verifier")
+        # What this process extracted before would be in no record, and not what a file says.
+        remembered = EXTRACTIONS if model.replies is None and model.record is None else Extractions()
+        return ModelVerifier(model, settings, remembered)
+    return within_languages(found.filled(ask(found.asks, "verifier") if found.asks else None, settings))
 
 
 def resolve_model(string: str, role: str, settings: Settings) -> str:
@@ -174,6 +184,9 @@ def pin_versions(settings: Settings) -> Settings:
         lead, string = (f"{staged[0]}{registry.STAGES}", staged[1]) if staged else ("", getattr(settings, role))
         if (found := role_plugins.brought(string, role, settings)) is not None:
             named[role] = f"{lead}{found.string}"
+    for role, string in settings.models().items():
+        if _replayed(string):
+            named[role] = registry.resolve(string, role, settings)
     return settings.model_copy(update=named)
 
 

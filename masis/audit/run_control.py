@@ -144,10 +144,11 @@ class CallLog:
         """Put a notice where the loop picks it up."""
         self.notices.put(Notice(kind, self.place.step, self.place.iteration, message, data))
 
-    def warn(self, what: str, message: str) -> None:
-        """Warn whoever reads the run of ``what``, once a step: several calls of it may meet the same."""
-        if (self.place, what) not in self._warned:
-            self._warned.add((self.place, what))
+    def warn(self, what: str, message: str, *, once: bool = False) -> None:
+        """Warn whoever reads the run of ``what``, once a step (or a run): several calls of it may meet the same."""
+        place = Place() if once else self.place
+        if (place, what) not in self._warned:
+            self._warned.add((place, what))
             self.emit("warning", message, what=what)
 
     def record(self, call: ModelCall) -> None:

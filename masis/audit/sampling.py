@@ -9,7 +9,9 @@ score.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from functools import partial
 from statistics import fmean
 from typing import Any, NamedTuple, TypeVar
 
@@ -25,6 +27,30 @@ from masis.schema.base import Unscored
 CRITIC_SCORES = ("confidence", "overall_quality_score", "critique_confidence")
 
 J = TypeVar("J", CritiqueJudgement, EvaluationJudgement)
+T = TypeVar("T")
+
+
+class Sample(NamedTuple):
+    """Which of how many times the same judge is being asked the same, from 1."""
+
+    number: int = 1
+    of: int = 1
+
+
+SAMPLE: ContextVar[Sample] = ContextVar("sample", default=Sample())  # noqa: B039 (frozen)
+"""Of the question that is being asked: what tells the recorded replies to it apart."""
+
+
+def _samples(judge: Callable[[], T], times: int) -> list[Callable[[], T]]:
+    return [partial(_as_sample, Sample(number, times), judge) for number in range(1, times + 1)]
+
+
+def _as_sample(sample: Sample, judge: Callable[[], T]) -> T:
+    before = SAMPLE.set(sample)
+    try:
+        return judge()
+    finally:
+        SAMPLE.reset(before)
 
 
 class SampledCritic(NamedTuple):
@@ -40,7 +66,7 @@ class SampledCritic(NamedTuple):
 
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
         """The mean of the samples; objections of all of them, each once."""
-        found, failed = _scored(run_concurrently([lambda: self.critic.critique(context)] * self.times))
+        found, failed = _scored(run_concurrently(_samples(lambda: self.critic.critique(context), self.times)))
         if not found:
             return failed[0]
         return _merged_critique(found, failed)
@@ -59,7 +85,9 @@ class SampledEvaluator(NamedTuple):
 
     def evaluate(self, context: AuditContext, critique: Critique) -> EvaluationJudgement | Unscored:
         """The mean of the samples, score by score."""
-        found, failed = _scored(run_concurrently([lambda: self.evaluator.evaluate(context, critique)] * self.times))
+        found, failed = _scored(
+            run_concurrently(_samples(lambda: self.evaluator.evaluate(context, critique), self.times))
+        )
         if not found:
             return failed[0]
         suggestions = dict.fromkeys(text for judgement in found for text in judgement.improvement_suggestions)

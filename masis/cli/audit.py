@@ -47,7 +47,7 @@ from masis.datasets.writers import write_run
 from masis.errors import MAX_ITERATIONS_WARNING, InputError, MasisError
 from masis.llm.estimates import Estimate
 from masis.schema.audit import Escalation
-from masis.schema.calls import Usage
+from masis.schema.calls import REPLAY, Usage
 from masis.schema.case import Case
 from masis.schema.run import Run
 from masis.schema.wording import counted
@@ -55,6 +55,8 @@ from masis.services import Workbench
 from masis.services.health import models_asked
 from masis.settings import Settings, database_path
 from masis.views.numbers import dollars
+from masis.views.spending import unpaid
+from masis.views.words import model_words
 
 
 def _cases(context: click.Context, parameter: click.Parameter, value: str) -> Path | str:
@@ -125,6 +127,18 @@ def _out(context: click.Context, parameter: click.Parameter, value: str | None) 
     help="Ask each model for a word before the first audit, so that a wrong key stops the job and not each case. "
     "Default: --ask.",
 )
+@click.option(
+    "--record",
+    metavar="FILE",
+    help="Append every reply of a model to FILE (JSON Lines), to be replayed without the model. The file is yours: "
+    "redaction, purge and retention don't reach it.",
+)
+@click.option(
+    "--replay",
+    metavar="FILE",
+    help="Answer from the replies that --record wrote to FILE, in all roles; no model is called. For one role: "
+    "--model ROLE=replay:FILE.",
+)
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N cases of the file.")
 @log_option
 @click.pass_context
@@ -144,6 +158,8 @@ def audit(
     again: bool,
     retry_errors: bool,
     ask: bool,
+    record: str | None,
+    replay: str | None,
     limit: int | None,
 ) -> None:
     """Audit every case of CASES, a file of JSON Lines ('-' for stdin), and keep the runs in the database.
@@ -164,6 +180,8 @@ def audit(
       masis audit cases.jsonl --model critic=dspy:careful
       masis audit cases.jsonl --model verifier=local:ORG/NAME
       masis audit cases.jsonl --model verifier=offline,openai:gpt-4o-mini
+      masis audit cases.jsonl --model openai --record replies.jsonl
+      masis audit cases.jsonl --replay replies.jsonl
       cat cases.jsonl | masis audit - --out - | jq .final_quality_score
       masis audit s3://bucket/answers/ --engine ray --address auto --out s3://bucket/audited/ --max-cost 500
 
@@ -172,19 +190,28 @@ def audit(
     Exit code 0: every line was read and audited. 1: some were not. 2: wrong use. 130: interrupted.
     """  # noqa: D301 (click reads the backspace)
     wanted = concurrency
+    if replay is not None:
+        models = (f"{REPLAY}{replay}", *models)
+    if record is not None:
+        assignments = (*assignments, f"record={record}")
     loaded = chosen(models, assignments)
     download_missing(loaded.settings)
     check_named(loaded)
     settings = loaded.settings
     check_models(settings)  # a model that nothing answers to is wrong use, not a failure of each case
     settings = pin_versions(settings)
+    if settings.record:
+        say(
+            f"Replies are recorded in {settings.record}. The file is yours: redaction, purge and retention don't "
+            "reach it."
+        )
     if uses_models(settings):
         settings = with_concurrency(settings, concurrency)
         concurrency = calls_at_once(settings)
         if ask:
             _ask(settings)
     if engine == "ray":
-        _refuse(context, "db", "again", "retry_errors", "limit")
+        _refuse(context, "db", "again", "retry_errors", "record", "limit")
         from masis.cli import audit_ray
 
         profile = chosen_profile(profile_name, own)
@@ -399,7 +426,7 @@ def show_estimate(cases: Path, settings: Settings, limit: int | None, needed: Ca
 
 FAILURES_SHOWN = 3
 """Kinds of failed calls, and of warnings, that are named after a batch, the commonest."""
-_FIGURES = re.compile(r"\d[\d,.]*")
+_FIGURES = re.compile(r"\b[0-9a-f]{12}\b|\d[\d,.]*")
 
 
 @dataclass
@@ -422,6 +449,8 @@ class BatchSummary:
     cached: int = 0
     cost_usd: float | None = None
     unpriced: int = 0
+    unpaid: Usage = field(default_factory=Usage)
+    recorded: set[str] = field(default_factory=set)
     unconfirmed: int = 0
     unconfirmed_answers: int = 0
     escalation: Escalation | None = None
@@ -450,6 +479,7 @@ class BatchSummary:
         if run.escalation is not None:
             self.escalation = run.escalation if self.escalation is None else self.escalation.plus(run.escalation)
         self._count_usage(run.usage)
+        self.recorded |= {call.model for call in run.calls if call.source == "replay"}
         self.unpriced += sum(call.cost_usd is None for call in run.calls)
         for name, milliseconds in step_times(run):
             self.times[name].append(milliseconds)
@@ -458,6 +488,10 @@ class BatchSummary:
         self.calls += usage.calls
         self.tokens += usage.prompt_tokens + usage.completion_tokens
         self.cached += usage.cached_tokens
+        self.unpaid = Usage(
+            cached_calls=self.unpaid.cached_calls + usage.cached_calls,
+            replayed_calls=self.unpaid.replayed_calls + usage.replayed_calls,
+        )
         if usage.cost_usd is not None:
             self.cost_usd = (self.cost_usd or 0.0) + usage.cost_usd
 
@@ -494,6 +528,12 @@ class BatchSummary:
         if self.calls:
             yield self._spent()
             yield from self._latencies(settings)
+        if answered := unpaid(self.unpaid):
+            yield f"{', '.join(answered)}."
+        for words in sorted(map(model_words, self.recorded)):
+            yield f"{words[:1].upper()}{words[1:]}."
+        if settings.record and self.skipped:
+            yield f"Of skipped cases no replies are recorded in {settings.record}: --again audits them too."
 
     def _verified(self) -> Iterator[str]:
         """What was decided by whom, and what the offline checks left open."""
@@ -504,8 +544,8 @@ class BatchSummary:
                 f" ({counted(found.calls, 'call')}, {found.calls_saved:,} saved{saved})" if found.calls_saved else ""
             )
             yield (
-                f"The offline checks settled {found.settled:,} of {counted(whole, 'claim')}; {found.second} was asked "
-                f"for {found.escalated:,}{calls}."
+                f"The offline checks settled {found.settled:,} of {counted(whole, 'claim')}; "
+                f"{model_words(found.second)} was asked for {found.escalated:,}{calls}."
             )
         if self.unconfirmed:
             them = "it" if self.unconfirmed == 1 else "them"

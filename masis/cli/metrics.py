@@ -18,6 +18,7 @@ from masis.services.records import Distribution, MeasureFilter, MetricsReport, P
 from masis.settings import ROLES, Role
 from masis.views.metrics import RATES, SPREADS, Spread, period_name, share_of
 from masis.views.numbers import dollars, duration, in_unit
+from masis.views.words import model_words
 
 
 class Day(click.ParamType[date]):
@@ -161,7 +162,10 @@ def lines(found: MetricsReport) -> Iterable[str]:
         [
             _rates_row("all", total),
             *(_rates_row(period_name(found.period, each.name or ""), each) for each in found.periods),
-            *(_rates_row(f"{found.wanted.role} {each.name or '(unknown)'}", each) for each in found.models),
+            *(
+                _rates_row(f"{found.wanted.role} {model_words(each.name or '(unknown)')}", each)
+                for each in found.models
+            ),
         ],
     )
     yield ""

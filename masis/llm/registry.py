@@ -8,7 +8,8 @@ from __future__ import annotations
 import importlib
 import os
 import threading
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, NoReturn
 
 from pydantic import BaseModel
 
@@ -16,15 +17,16 @@ from masis.audit.output_validation import chosen
 from masis.audit.run_control import RunBudget, RunControl
 from masis.errors import BadReply, MissingExtra, ProviderFailed, SettingsError
 from masis.llm import prices
-from masis.llm.client.limits import limiter
+from masis.llm.client.limits import Limiter, limiter
 from masis.llm.client.model import Model
 from masis.llm.client.retry import RetryPolicy
-from masis.llm.client.server_capabilities import MODES_IN_WORDS, capabilities_of
+from masis.llm.client.server_capabilities import MODES_IN_WORDS, ServerCapabilities, capabilities_of
 from masis.llm.endpoints import Endpoint, endpoint, model_name
-from masis.llm.providers.base import Provider, TryFailed
+from masis.llm.providers.base import Call, Provider, TryFailed
+from masis.llm.recordings import Replies, check_record, record, replay_file
 from masis.llm.role_plugins import brought, fillable
 from masis.llm.roles.prompting import Prompt
-from masis.schema.calls import ReplyMode
+from masis.schema.calls import Replayed, ReplyMode
 from masis.settings import OFFLINE, Settings
 
 PROBE = Prompt(
@@ -58,12 +60,12 @@ STAGES = ","
 
 def stages(string: str, role: str) -> tuple[str, str] | None:
     """The two stages of a verifier; None for a plain model string. Raises SettingsError for stages that can't be."""
-    if STAGES not in string or fillable(string):  # a folder's name may hold a comma
+    if STAGES not in string or fillable(string) or Replayed.of(string):  # the name of a folder or file may hold a comma
         return None
     first, _, second = (part.strip() for part in string.partition(STAGES))
     if role != "verifier":
         raise SettingsError(f"{role}: {string[:200]!r}: only the verifier has two stages. Name one model.")
-    if first != OFFLINE or second in ("", OFFLINE) or STAGES in second:
+    if first != OFFLINE or second in ("", OFFLINE) or (STAGES in second and not Replayed.of(second)):
         raise SettingsError(
             f"{role}: {string[:200]!r}: two stages are written offline,MODEL: the offline checks first, then the model "
             "for what they leave open."
@@ -82,6 +84,8 @@ def resolve(string: str, role: str, settings: Settings | None = None) -> str:
     settings = settings or Settings()
     if staged := stages(string, role):
         return f"{staged[0]}{STAGES}{resolve(staged[1], role, settings)}"
+    if recorded := Replayed.of(string):
+        return str(replay_file(recorded.file, role).named(role))
     if found := brought(string, role, settings):
         found.check()
         if not found.asks:
@@ -102,6 +106,8 @@ def asked_model(string: str, role: str, settings: Settings) -> str:
         return OFFLINE
     if staged := stages(string, role):
         return asked_model(staged[1], role, settings)
+    if Replayed.of(string):
+        return OFFLINE
     if found := brought(string, role, settings):
         found.check()
         if not found.asks:
@@ -113,14 +119,49 @@ def asks_a_model(string: str, role: str, settings: Settings) -> bool:
     """Whether a language model is asked in the end; nothing is checked but whose the name is."""
     if staged := stages(string, role):
         return asks_a_model(staged[1], role, settings)
-    found = None if string == OFFLINE else brought(string, role, settings)
-    return string != OFFLINE and (found is None or bool(found.asks))
+    if string == OFFLINE or Replayed.of(string):
+        return False
+    found = brought(string, role, settings)
+    return found is None or bool(found.asks)
 
 
-def asker(string: str, role: str, control: RunControl, settings: Settings) -> Model:
-    """The model in this role, for one run. Raises as ``resolve`` does, and as the choice of an output validator."""
+class _Nobody:
+    """Stands where a model would be asked: every reply comes from a file."""
+
+    modes: tuple[ReplyMode, ...] = ("json_schema",)
+    schema_in_cache = True
+
+    def answer(self, call: Call) -> NoReturn:
+        """Fail: a file that lacks a reply says so before anybody is asked."""
+        raise TryFailed("unrecorded", "no model is asked where replies are recorded")
+
+
+def asker(string: str, role: str, control: RunControl, settings: Settings, replies: Replies | None = None) -> Model:
+    """The model in this role, for one run; ``replies`` is where one is looked for before the model is asked.
+
+    Raises as ``resolve`` does, and as the choice of an output validator; SettingsError where replies can't be recorded.
+    """
     if string == OFFLINE:
         raise SettingsError(f"{role}: {OFFLINE!r} is no language model")
+    if settings.record:
+        check_record(settings.record)
+    written = partial(record, settings.record) if settings.record else None
+    rescue = chosen(settings.output_validator).rescued
+    if recorded := Replayed.of(string):
+        file = replay_file(recorded.file, role)
+        return Model(
+            name=str(file.named(role)),
+            model=recorded.file,
+            role=role,
+            control=control,
+            provider=_Nobody(),
+            limiter=Limiter(1),
+            capabilities=ServerCapabilities(_Nobody.modes),
+            rescue=rescue,
+            replies=file,
+            record=written,
+            log_texts=settings.log_texts,
+        )
     found = brought(string, role, settings)
     named = model_name(found.asks if found else string, role, settings)
     reached = endpoint(named.provider, settings)
@@ -135,7 +176,9 @@ def asker(string: str, role: str, control: RunControl, settings: Settings) -> Mo
         capabilities=capabilities_of(reached.address, named.model, provider.modes, reached.mode),
         retry=RetryPolicy(settings.max_retries, settings.retry_base_s, settings.retry_cap_s),
         price=prices.price(str(named), settings.prices),
-        rescue=chosen(settings.output_validator).rescued,
+        rescue=rescue,
+        replies=replies,
+        record=written,
         log_texts=settings.log_texts,
     )
 
@@ -144,9 +187,11 @@ def probe(string: str, settings: Settings | None = None, role: str = "critic") -
     """Ask the model for a word; what came of it and what to do. Never raises for what a person can put right."""
     if string == OFFLINE:
         return Probed(True, "No language model, so there is no connection to test.")
-    settings = (settings or Settings()).model_copy(update={"max_retries": 1})
+    settings = (settings or Settings()).model_copy(update={"max_retries": 1, "record": ""})
     control = RunControl(RunBudget(call_s=settings.call_deadline_s))
     try:
+        if recorded := Replayed.of(string):
+            return Probed(True, f"{replay_file(recorded.file, role).described()}; no model is called.")
         model = asker(string, role, control, settings)
         model.ask(PROBE, Ready, max_tokens=PROBE_TOKENS)
     except (SettingsError, MissingExtra) as error:

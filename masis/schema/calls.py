@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from masis.schema.base import Record
 
@@ -15,6 +16,34 @@ ReplyMode = Literal["json_schema", "json_object_schema", "json_object", "prompt"
 in the prompt; or plain text."""
 
 
+ReplySource = Literal["model", "cache", "replay"]
+"""Who gave a reply: a model, the cache of the database, or a file of recorded replies."""
+
+REPLAY = "replay:"
+"""What the model string of recorded replies begins with: ``replay:FILE``."""
+_REPLAYED = re.compile(r"replay:(?P<file>.+?)(?: \((?P<model>.+), (?P<date>\d{4}-\d\d-\d\d)\))?", re.DOTALL)
+
+
+class Replayed(NamedTuple):
+    """Recorded replies that fill a role, as a run names them: ``replay:FILE (MODEL, DATE)``.
+
+    ``model`` and ``date`` are empty where the file holds no replies of the role, or was not read yet.
+    """
+
+    file: str
+    model: str = ""
+    date: str = ""
+
+    def __str__(self) -> str:
+        return f"{REPLAY}{self.file} ({self.model}, {self.date})" if self.model else f"{REPLAY}{self.file}"
+
+    @classmethod
+    def of(cls, string: str) -> Replayed | None:
+        """Read a model string; None for any other model."""
+        found = _REPLAYED.fullmatch(string.strip())
+        return cls(**found.groupdict(default="")) if found else None
+
+
 class ModelCall(Record):
     """One question put to a language model, with all tries it took.
 
@@ -22,7 +51,8 @@ class ModelCall(Record):
     prompt file and its version. Tokens are summed over the tries; ``cached_tokens`` are those of ``prompt_tokens`` that
     the provider had in its cache. ``cost_usd`` is None where no price is known. ``ms`` includes the waits. ``repaired``
     names what had to be repaired before the reply could be read; empty where it came in form. ``error`` says why there
-    is no reply, or of one that came what a reader must know.
+    is no reply, or of one that came what a reader must know. Where ``source`` is the cache or a file, no model was
+    asked: tokens and cost are 0, and ``answered_by`` is the model that had given the reply.
     """
 
     role: str
@@ -41,16 +71,20 @@ class ModelCall(Record):
     cost_usd: float | None = None
     error: str = ""
     repaired: tuple[str, ...] = ()
+    source: ReplySource = "model"
 
 
 class Usage(Record):
     """Calls and tokens spent; all zero where no language model was involved.
 
     ``cost_usd`` is the sum of what is known; None where no call has a known price. ``repaired`` counts the calls whose
-    reply had to be repaired before it could be read.
+    reply had to be repaired before it could be read. ``calls`` are those to models; those that the cache or a file of
+    recorded replies answered are counted apart, and took nothing.
     """
 
     calls: int = 0
+    cached_calls: int = 0
+    replayed_calls: int = 0
     tries: int = 0
     prompt_tokens: int = 0
     cached_tokens: int = 0
@@ -61,14 +95,17 @@ class Usage(Record):
     @classmethod
     def of(cls, calls: Iterable[ModelCall]) -> Usage:
         """The sum of these calls (REQ-CRITIC-NFR-012)."""
-        counted = tuple(calls)
+        every = tuple(calls)
+        counted = tuple(call for call in every if call.source == "model")
         costs = [call.cost_usd for call in counted if call.cost_usd is not None]
         return cls(
             calls=len(counted),
+            cached_calls=sum(call.source == "cache" for call in every),
+            replayed_calls=sum(call.source == "replay" and call.tries > 0 for call in every),
             tries=sum(call.tries for call in counted),
             prompt_tokens=sum(call.prompt_tokens for call in counted),
             cached_tokens=sum(call.cached_tokens for call in counted),
             completion_tokens=sum(call.completion_tokens for call in counted),
-            cost_usd=sum(costs) if costs else None,
-            repaired=sum(bool(call.repaired) for call in counted),
+            cost_usd=sum(costs) if costs or (every and not counted) else None,
+            repaired=sum(bool(call.repaired) for call in every),
         )

@@ -177,7 +177,7 @@ class AuditService:
         """
         self._access.require(actor, "audit")
         settings = pin_versions(settings or self._settings)
-        roles = build_roles(settings)
+        roles = build_roles(settings, self._store.replies_of(case.id) if settings.cache else None)
         progress = self._interrupted(case, settings)
         if progress is not None:
             return self._run(case, settings, roles, progress.run_id, progress, on_event, cancelled)
@@ -186,6 +186,11 @@ class AuditService:
             run_id, case_id=case.id, case_digest=case.digest(), models=roles.models, settings=settings.of_audit()
         )
         return self._run(case, settings, roles, run_id, None, on_event, cancelled)
+
+    def forget_replies(self, actor: Actor, case_id: str) -> int:
+        """Remove the cached replies about a case, so that its next audit asks the models anew; returns how many."""
+        self._access.require(actor, "audit")
+        return self._store.replies_of(case_id).forget()
 
     def store_run(self, actor: Actor, run: Run) -> None:
         """Store a run that was made elsewhere, such as in a worker process; one that needs no person is accepted."""

@@ -172,6 +172,17 @@ class Settings(Record):
         "a cost is reported only where prices are known",
         "Prices of your own in US dollars a million tokens: tables of the configuration file.",
     )
+    record: str = CALLS(
+        "",
+        "an audit by a model can be repeated without it",
+        "A file that every reply of a model is appended to, to be replayed as replay:FILE. Redaction, purge and "
+        "retention don't reach it.",
+    )
+    cache: bool = CALLS(
+        False,
+        "replies are texts of cases: they are kept a second time only where somebody asked for it",
+        "Whether replies are kept in the database, so that the same call for a case is not paid twice.",
+    )
     programs_folder: str = CALLS(
         "", "REQ-CRITIC-007", "The folder of compiled critics; empty: programs in your data folder."
     )
@@ -473,7 +484,17 @@ class Settings(Record):
 
 NOT_OF_SCREENING = {"screening_pubmed_email", "screening_pubmed_address"}
 NOT_OF_AUDIT = {
-    *("providers", "prices", "programs_folder", "max_retries", "retry_base_s", "retry_cap_s", "local_threads"),
+    *(
+        "providers",
+        "prices",
+        "record",
+        "cache",
+        "programs_folder",
+        "max_retries",
+        "retry_base_s",
+        "retry_cap_s",
+        "local_threads",
+    ),
     *("log_texts", "log_format", "telemetry", "telemetry_texts"),
     *("retention_days", "retention_auto", "backup_folder", "backup_hours", "backup_keep"),
 }

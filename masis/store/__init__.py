@@ -25,6 +25,7 @@ from masis.store.audits.cases import Cases, EvidenceOfCases
 from masis.store.audits.executions import Executions
 from masis.store.audits.inbox import Inbox
 from masis.store.audits.metrics import MeasureFilter, Measures, Pick
+from masis.store.audits.replies import CachedReplies
 from masis.store.audits.runs import Runs
 from masis.store.core import signatures
 from masis.store.core.connections import Database, Unguarded, explained_errors, open_database
@@ -101,6 +102,10 @@ class Store:
             store.runs.mark_lost()
             store.screenings.mark_lost()
         return store
+
+    def replies_of(self, case_id: str) -> CachedReplies:
+        """The cache of models' replies about a case."""
+        return CachedReplies(self.database, case_id)
 
     @property
     def path(self) -> Path:

@@ -155,6 +155,15 @@ CREATE TABLE job_parts (
     PRIMARY KEY (job_seq, kind, number)
 ) STRICT;
 
+-- the cache of models' replies (setting cache); what key digests and payload holds: llm/recordings.py. They go with the
+-- content of any run of their case.
+CREATE TABLE replies (
+    case_seq INTEGER NOT NULL REFERENCES cases (seq),
+    key TEXT NOT NULL,
+    payload BLOB NOT NULL,
+    PRIMARY KEY (case_seq, key)
+) STRICT, WITHOUT ROWID;
+
 -- only grows (guards.py) and names no row of runs: it outlasts them. One row for each start that has ended.
 CREATE TABLE executions (
     seq INTEGER PRIMARY KEY,

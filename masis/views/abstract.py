@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, TypedDict
 
 from masis.schema.screening import Abstract, Grade, GradeField, Opinion, Override, OverrideField
 from masis.views.screening import DESIGN, FIELD, RECOMMENDATION, RULE_REASON, STUDY_TYPE, value_text
-from masis.views.words import LabelData, label
+from masis.views.words import LabelData, label, model_words
 
 MOST_AUTHORS = 3
 
@@ -104,7 +104,7 @@ def abstract_data(
         "scores": _scores(grade),
         "opinions": [_opinion(each) for each in grade.opinions],
         "agreement": grade.agreement,
-        "by": " ".join(part for part in (grade.judged_by.model, grade.judged_by.version) if part),
+        "by": " ".join(part for part in (model_words(grade.judged_by.model), grade.judged_by.version) if part),
         "unscored": grade.unscored.reason if grade.unscored else "",
     }
 
@@ -173,7 +173,7 @@ def _scores(grade: Grade) -> list[Figure]:
 
 def _opinion(opinion: Opinion) -> OpinionRow:
     return {
-        "by": opinion.judged_by.model,
+        "by": model_words(opinion.judged_by.model),
         "relevance": opinion.relevance_score,
         "methodology": opinion.methodology_score,
         "study_type": STUDY_TYPE[opinion.study_type] if opinion.study_type else "",

@@ -12,7 +12,7 @@ from masis.settings import Settings
 from masis.views import scores
 from masis.views.markdown import escaped
 from masis.views.numbers import NOTHING, score_text
-from masis.views.words import SCORE, Word
+from masis.views.words import SCORE, Word, model_words
 
 Side = Literal["left", "both", "right"]
 Of = Literal["first", "chosen"]
@@ -29,7 +29,7 @@ def models_words(models: dict[str, str]) -> str:
     """Say which models judged, in a few words."""
     by_model: dict[str, list[str]] = {}
     for role, model in models.items():
-        by_model.setdefault(model, []).append(role)
+        by_model.setdefault(model_words(model), []).append(role)
     if len(by_model) == 1:
         return next(iter(by_model))
     return "; ".join(f"{model}: {', '.join(roles)}" for model, roles in by_model.items())
@@ -53,7 +53,7 @@ def changed_settings(settings: dict[str, Any]) -> list[tuple[str, Any, Any]]:
 def differing(left: Run, right: Run) -> pd.DataFrame:
     """Return models, settings and versions that are not the same in both runs, as Markdown cells."""
     pairs: list[tuple[str, Any, Any]] = [
-        (f"Model of the {role}", left.models.get(role), right.models.get(role))
+        (f"Model of the {role}", model_words(left.models.get(role, "")), model_words(right.models.get(role, "")))
         for role in dict.fromkeys([*left.models, *right.models])
     ]
     roles = Settings().models()

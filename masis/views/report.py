@@ -21,7 +21,7 @@ from masis.views.answer import EVIDENCE_SHOWN, answer_view, unaudited_answer_vie
 from masis.views.comparison import changed_settings
 from masis.views.log_entries import entry_texts, entry_word
 from masis.views.numbers import moment, score_text
-from masis.views.words import FLAG, STATE, STOPPED
+from masis.views.words import FLAG, STATE, STOPPED, model_words
 
 _TEMPLATES = Environment(
     loader=PackageLoader("masis.views", "."),
@@ -30,7 +30,13 @@ _TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_TEMPLATES.globals |= {"counted": counted, "entry_word": entry_word, "moment": moment, "score_text": score_text}
+_TEMPLATES.globals |= {
+    "model_words": model_words,
+    "counted": counted,
+    "entry_word": entry_word,
+    "moment": moment,
+    "score_text": score_text,
+}
 
 
 class Reported(NamedTuple):

@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from masis.schema.audit import Escalation
-from masis.schema.calls import Usage
+from masis.schema.calls import ModelCall, Usage
 from masis.schema.run import Event, Run
 from masis.schema.wording import counted
 from masis.views.numbers import cost_text, dollars
+from masis.views.words import model_words
 
 
 def spent(usage: Usage) -> str:
     """Say what calls took, as in ``12 calls, 34,120 tokens (40% from a cache), $0.12``."""
-    words = [counted(usage.calls, "call"), _tokens(usage)]
-    if usage.tries > usage.calls:
-        words.insert(1, counted(usage.tries - usage.calls, "retry", "retries"))
+    words = []
+    if usage.calls or not (usage.cached_calls or usage.replayed_calls):
+        words += [counted(usage.calls, "call"), _tokens(usage)]
+        if usage.tries > usage.calls:
+            words.insert(1, counted(usage.tries - usage.calls, "retry", "retries"))
+    words += unpaid(usage)
     if usage.repaired:
         words.append(f"{counted(usage.repaired, 'reply', 'replies')} repaired")
-    words.append(cost_text(usage.cost_usd))
+    if usage.calls or not words:
+        words.append(cost_text(usage.cost_usd))
     return ", ".join(words)
+
+
+def unpaid(usage: Usage) -> list[str]:
+    """Say what was answered without a model, which took no tokens: from the cache, from recorded replies."""
+    from_cache = f"{counted(usage.cached_calls, 'reply', 'replies')} from the cache, unpaid"
+    return [
+        *([from_cache] if usage.cached_calls else []),
+        *([counted(usage.replayed_calls, "recorded reply", "recorded replies")] if usage.replayed_calls else []),
+    ]
 
 
 def _tokens(usage: Usage) -> str:
@@ -35,18 +48,7 @@ def spent_so_far(events: Iterable[Event]) -> str:
     calls = [event.data for event in events if event.kind == "call_finished"]
     if not calls:
         return ""
-    costs = [call["cost_usd"] for call in calls if call.get("cost_usd") is not None]
-    return spent(
-        Usage(
-            calls=len(calls),
-            tries=_sum(calls, "tries"),
-            prompt_tokens=_sum(calls, "prompt_tokens"),
-            cached_tokens=_sum(calls, "cached_tokens"),
-            completion_tokens=_sum(calls, "completion_tokens"),
-            cost_usd=sum(costs) if costs else None,
-            repaired=sum(bool(call.get("repaired")) for call in calls),
-        )
-    )
+    return spent(Usage.of(ModelCall.model_construct(**call) for call in calls))
 
 
 def spent_by_role(run: Run) -> list[str]:
@@ -62,15 +64,11 @@ def escalated(found: Escalation) -> str:
     whole = found.settled + found.escalated
     words = f"The offline checks settled {found.settled:,} of {counted(whole, 'claim')}"
     if not found.escalated:
-        words += f"; {found.second} was not asked."
+        words += f"; {model_words(found.second)} was not asked."
     else:
         calls = f" ({counted(found.calls, 'call')})" if found.calls else ""
-        words += f"; {found.second} decided the other {found.escalated:,}{calls}."
+        words += f"; {model_words(found.second)} decided the other {found.escalated:,}{calls}."
     if found.calls_saved:
         cost = "" if found.cost_saved_usd is None else f", about {dollars(found.cost_saved_usd)}"
         words += f" Saved: {counted(found.calls_saved, 'call')}{cost}."
     return words
-
-
-def _sum(calls: Iterable[Mapping[str, Any]], name: str) -> int:
-    return sum(int(call.get(name) or 0) for call in calls)

@@ -10,7 +10,7 @@ from masis.schema.wording import counted
 from masis.settings import OFFLINE
 from masis.views.numbers import score_text
 from masis.views.spending import escalated, spent_by_role
-from masis.views.words import STOPPED
+from masis.views.words import STOPPED, model_words
 
 OFFLINE_SAYS = "No language model was used: rules and measurements judged this answer. They support English."
 MOST_WARNINGS = 12
@@ -167,7 +167,7 @@ def judges(run: Run) -> str:
     """Say which models judged, and in which roles."""
     roles: dict[str, list[str]] = {}
     for role, model in run.models.items():
-        roles.setdefault(model, []).append(role)
+        roles.setdefault(model_words(model), []).append(role)
     if set(roles) == {OFFLINE}:
         return OFFLINE_SAYS
     return "; ".join(f"{model} ({', '.join(filled)})" for model, filled in roles.items()) + "."

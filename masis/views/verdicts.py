@@ -8,7 +8,7 @@ from masis.schema.audit import Citation, ClaimCheck, ReferenceCheck, ResolvedBy
 from masis.schema.run import Iteration
 from masis.schema.wording import shortened
 from masis.settings import OFFLINE
-from masis.views.words import REFERENCE, VERDICT, LabelData, label
+from masis.views.words import REFERENCE, VERDICT, LabelData, label, model_words
 
 LONGEST_CLAIM = 300
 
@@ -105,7 +105,7 @@ def _claim(check: ClaimCheck) -> ClaimData:
         "text": shortened(check.claim.text, LONGEST_CLAIM),
         "label": label(VERDICT[check.verdict]),
         "says": list(_claim_says(check)),
-        "by": "" if check.judged_by == OFFLINE else check.judged_by,
+        "by": "" if check.judged_by == OFFLINE else model_words(check.judged_by),
     }
     if check.support is not None:
         data["support"] = check.support

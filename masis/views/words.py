@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypedDict, get_args
 
+from masis.schema.calls import Replayed
 from masis.schema.review import CaseState, EntryKind, EntrySource, Verdict
 from masis.schema.run import ReviewCode, ReviewTier, TerminationReason
+from masis.settings import OFFLINE
 
 Tone = Literal["bad", "warn", "good", "calm", "busy"]
 """How a label should feel; the style sheets give each tone its colour, in light and in dark."""
@@ -32,6 +34,18 @@ class LabelData(TypedDict):
 def label(word: Word) -> LabelData:
     """A word as the components take it."""
     return {"text": word.text, "tone": word.tone, "meaning": word.meaning}
+
+
+def model_words(model: str) -> str:
+    """Say who judged by a model string: itself, or that its replies were recorded and no model was called."""
+    first, comma, second = model.partition(",")
+    if comma and first == OFFLINE and Replayed.of(second):
+        return f"{OFFLINE}, then {model_words(second)}"
+    recorded = Replayed.of(model)
+    if recorded is None:
+        return model
+    of = f"of {recorded.model}, {recorded.date}" if recorded.model else f"in {recorded.file}"
+    return f"recorded replies {of}; no model was called"
 
 
 DECIDE: dict[Verdict, Word] = {

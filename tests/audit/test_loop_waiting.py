@@ -338,7 +338,7 @@ class CountingVerifier(ContentVerifier):
 
 
 def cut_short(bench: Workbench, monkeypatch: pytest.MonkeyPatch, **chosen: Any) -> None:
-    monkeypatch.setattr(audit_service, "build_roles", lambda settings: waiting(**chosen))
+    monkeypatch.setattr(audit_service, "build_roles", lambda settings, _replies: waiting(**chosen))
     with pytest.raises(Killed):
         bench.audits.audit(ADA, CASE)
     assert [bench.runs.summary(each).case_id for each in bench.store.runs.in_state("interrupted")] == [CASE.id]
@@ -360,7 +360,9 @@ def test_a_run_cut_short_goes_on_after_its_last_finished_step(tmp_path: Path, mo
     verifier, critic = CountingVerifier(), TellingCritic()
     cut_short(bench, monkeypatch, critic=critic, verifier=verifier, evaluator=DyingEvaluator())
     assert (verifier.asked, len(critic.seen)) == (1, 1)
-    monkeypatch.setattr(audit_service, "build_roles", lambda settings: waiting(critic=critic, verifier=verifier))
+    monkeypatch.setattr(
+        audit_service, "build_roles", lambda settings, _replies: waiting(critic=critic, verifier=verifier)
+    )
     run = bench.audits.audit(ADA, CASE)
     assert (verifier.asked, len(critic.seen)) == (1, 1), "neither claims nor critique are asked for again"
     assert run.termination_reason == "no_issues"
@@ -379,7 +381,7 @@ def test_a_run_cut_short_in_its_revision_judges_the_answer_no_second_time(
     cut_short(bench, monkeypatch, critic=critic, verifier=verifier, evaluator=evaluator, reviser=DyingReviser())
     assert evaluator.calls == 1
     chosen = {"critic": critic, "verifier": verifier, "evaluator": evaluator}
-    monkeypatch.setattr(audit_service, "build_roles", lambda settings: waiting(**chosen))
+    monkeypatch.setattr(audit_service, "build_roles", lambda settings, _replies: waiting(**chosen))
     run = bench.audits.audit(ADA, CASE)
     assert run.total_iterations == 2
     assert (verifier.asked, len(critic.seen), evaluator.calls) == (2, 2, 2), "once for each iteration"
@@ -393,7 +395,7 @@ def test_a_step_that_failed_is_tried_again_when_its_run_is_taken_up(
     bench.cases.add(ADA, [CASE])
     critic = TellingCritic((ProviderFailed("no answer"), said(0.9)))
     cut_short(bench, monkeypatch, critic=critic, evaluator=DyingEvaluator())
-    monkeypatch.setattr(audit_service, "build_roles", lambda settings: waiting(critic=critic))
+    monkeypatch.setattr(audit_service, "build_roles", lambda settings, _replies: waiting(critic=critic))
     run = bench.audits.audit(ADA, CASE)
     assert run.iterations[0].critique.unscored is None
     assert run.termination_reason == "no_issues"

@@ -276,3 +276,60 @@ def test_where_every_audit_fails_the_commonest_reasons_are_named_with_their_cure
         again = masis(*arguments)
     assert again.exit_code == 0
     assert "3 skipped cases had something left unscored by a failure. --retry-errors" in again.stderr
+
+
+@pytest.mark.usefixtures("configured")
+def test_what_one_audit_recorded_another_replays_without_a_key_or_a_call_and_says_so(
+    masis: Masis, tmp_path: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, replies = cases(tmp_path, 2), tmp_path / "replies.jsonl"
+    first = masis("audit", file, "--db", tmp_path / "a.db", "--model", "here:m", "--record", replies)
+    assert first.exit_code == 0, first.stderr
+    assert first.stderr.count("redaction, purge and retention don't reach it") == 1
+    recorded = len(replies.read_bytes().splitlines())
+    asked = len(server.requests)
+    monkeypatch.delenv("HERE_KEY")
+    again = masis(
+        "audit", file, "--db", tmp_path / "b.db", "--replay", replies, "--max-cost", 1, "--out", tmp_path / "runs.jsonl"
+    )
+    assert again.exit_code == 0, again.stderr
+    assert len(server.requests) == asked
+    today = json.loads(replies.read_bytes().splitlines()[0])["date"][:10]
+    assert f"Recorded replies of here:m, {today}; no model was called." in again.stderr
+    assert f"{recorded} recorded replies." in again.stderr
+    assert "calls to models" not in again.stderr
+    for line in (tmp_path / "runs.jsonl").read_bytes().splitlines():
+        assert json.loads(line)["models"]["critic"] == f"replay:{replies} (here:m, {today})"
+        assert json.loads(line)["unscored"] is None
+    skipped = masis("audit", file, "--db", tmp_path / "b.db", "--replay", replies)
+    assert "2 cases skipped" in skipped.stderr, "the same file is the same audit"
+
+
+@pytest.mark.usefixtures("configured")
+def test_a_replay_that_lacks_replies_leaves_the_step_unscored_and_a_broken_file_is_wrong_use(
+    masis: Masis, tmp_path: Path
+) -> None:
+    replies = tmp_path / "replies.jsonl"
+    first = masis("audit", cases(tmp_path, 1), "--db", tmp_path / "a.db", "--model", "here:m", "--record", replies)
+    assert first.exit_code == 0, first.stderr
+    other = masis("audit", cases(tmp_path, 3), "--db", tmp_path / "b.db", "--replay", replies)
+    assert f"there is no recorded reply to this in {replies}: critic" in other.stderr
+    assert "2 audits left something unscored" in other.stderr
+    replies.write_bytes(replies.read_bytes()[:-30])
+    broken = masis("audit", cases(tmp_path, 1), "--db", tmp_path / "c.db", "--replay", replies)
+    assert broken.exit_code == 2
+    assert "is no JSON. Remove the line, or record the audit again" in broken.stderr
+
+
+@pytest.mark.usefixtures("configured")
+def test_with_the_cache_on_cases_that_are_audited_again_cost_nothing(
+    masis: Masis, tmp_path: Path, server: ModelServer
+) -> None:
+    command = ("audit", cases(tmp_path, 2), "--db", tmp_path / "a.db", "--model", "here:m", "--no-ask")
+    first = masis(*command, "--set", "cache=true")
+    assert first.exit_code == 0, first.stderr
+    asked = len(server.requests)
+    again = masis(*command, "--set", "cache=true", "--again")
+    assert again.exit_code == 0, again.stderr
+    assert len(server.requests) == asked
+    assert f"{asked} replies from the cache, unpaid." in again.stderr

@@ -99,6 +99,7 @@ CALLS: dict[str, tuple[Permission, Call]] = {
     "runs.cancel": ("audit", lambda desk, who: desk.runs.cancel(who, "run-1")),
     "audits.audit": ("audit", lambda desk, who: desk.audits.audit(who, desk.store.cases.get("case-1"))),
     "audits.store_run": ("audit", lambda desk, who: desk.audits.store_run(who, made_elsewhere())),
+    "audits.forget_replies": ("audit", lambda desk, who: desk.audits.forget_replies(who, "case-1")),
     "drafts.save": ("decide", lambda desk, who: desk.drafts.save(who, "case:case-1", {"note": "n"})),
     "drafts.clear": ("decide", lambda desk, who: desk.drafts.clear(who, "case:case-1")),
     "drafts.adopt": ("decide", lambda desk, who: desk.drafts.adopt(who)),

@@ -93,7 +93,7 @@ def test_an_interrupted_run_is_taken_up_where_it_stopped(bench: Workbench, monke
 
     real = build_roles
     monkeypatch.setattr(
-        audit_service, "build_roles", lambda settings: dataclasses.replace(real(settings), reviser=Failing())
+        audit_service, "build_roles", lambda settings, _replies: dataclasses.replace(real(settings), reviser=Failing())
     )
     with pytest.raises(KeyboardInterrupt):
         bench.audits.audit(ADA, FAULTY)

@@ -9,6 +9,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from masis.llm.recordings import RecordedReply
 from masis.schema.actor import Actor
 from masis.schema.case import Case
 from masis.schema.run import Run
@@ -198,3 +199,31 @@ def test_a_revision_that_was_asked_for_is_made_of_an_answer_without_serious_issu
     again = workbench.audits.audit(ADA, case, settings=Settings(min_iterations=2))
     assert again.total_iterations == 2
     assert again.iterations[1].answer == "The bridge is 120 metres long [1]."
+
+
+def test_where_replies_are_cached_audit_again_offers_to_ask_the_models_anew(
+    workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Settings] = []
+
+    class Jobs(NothingUnderWay):
+        def audit(self, _actor: Actor, _case_id: str, settings: Settings) -> str:
+            asked.append(settings)
+            return "run"
+
+    reply = RecordedReply(
+        role="critic", prompt="critic/1", model="m", asked="0" * 64, date="2026-11-24T10:00:00Z", reply="said"
+    )
+    monkeypatch.setattr(case_page, "served_jobs", Jobs)
+    assert "Ask the models anew" not in labels(page())
+    monkeypatch.setenv("MASIS_CACHE", "true")
+    st.cache_resource.clear()
+    cache = workbench.store.replies_of(CASE)
+    for label, left in (("With the cached replies", reply), ("Ask the models anew", None)):
+        cache.keep([reply])
+        app = page()
+        assert "Audit again" not in labels(app), "it is what the choice opens under"
+        next(button for button in app.button if button.label == label).click().run()
+        assert not app.exception
+        assert cache.find(reply) == left
+    assert [settings.cache for settings in asked] == [True, True]

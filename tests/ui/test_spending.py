@@ -58,3 +58,11 @@ def test_the_overview_says_how_long_a_batch_takes_at_the_pace_of_audits_by_the_s
     assert batch_time(workbench, 1) == "About 2 seconds at the pace of the last 2 audits with these models."
     workbench.settings = Settings(critic="openai")
     assert batch_time(workbench, 60) == ""
+
+
+def test_replies_that_no_model_gave_are_counted_apart_and_show_no_tokens_or_cost() -> None:
+    cached, replayed = Usage(cached_calls=2, cost_usd=0.0), Usage(replayed_calls=1, cost_usd=0.0)
+    assert spent(cached) == "2 replies from the cache, unpaid"
+    assert spent(replayed) == "1 recorded reply"
+    both = Usage(calls=1, tries=1, prompt_tokens=10, cost_usd=0.01, cached_calls=1)
+    assert spent(both) == "1 call, 10 tokens, 1 reply from the cache, unpaid, $0.0100"

@@ -6,8 +6,11 @@ The only place that waits for a turn, tries again, asks in another form, keeps t
 
 from __future__ import annotations
 
+import hashlib
 import logging
-from collections.abc import Callable
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -15,6 +18,7 @@ from pydantic import BaseModel
 
 from masis.audit.output_validation import Rescued
 from masis.audit.run_control import RunControl
+from masis.audit.sampling import SAMPLE
 from masis.errors import BadReply, ContextFull, ProviderFailed, StepError
 from masis.llm.client import schemas, shared_schema
 from masis.llm.client.limits import Limiter
@@ -24,9 +28,12 @@ from masis.llm.client.server_capabilities import ServerCapabilities
 from masis.llm.prices import cost
 from masis.llm.providers.base import Call, Provider, Reply, Tokens, Trouble, TryFailed, whole_characters
 from masis.llm.providers.provider_errors import LARGER_CONTEXT
+from masis.llm.recordings import OUTCOMES as RECORDED_OUTCOMES
+from masis.llm.recordings import Asked, Outcome, RecordedReply, Replies, shown_name
 from masis.llm.roles.prompting import Prompt
 from masis.observers import observation
-from masis.schema.calls import CallOutcome, ModelCall, ReplyMode
+from masis.schema.base import utc_now
+from masis.schema.calls import CallOutcome, ModelCall, ReplyMode, ReplySource
 from masis.schema.providers import Price
 from masis.schema.wording import counted
 
@@ -67,8 +74,38 @@ class Model:
     """Reads a reply that strict reading refused,
     where what it says is certain (``masis/audit/output_validation.py``).
     """
+    replies: Replies | None = None
+    """Where a reply is looked for before the model is asked."""
+    record: Callable[[Sequence[RecordedReply]], None] | None = None
+    """Writes down the replies to a question. Raises OSError where they can't be."""
     log_texts: bool = False
     """Whether what is asked and replied goes to the log at DEBUG; at INFO it never does (REQ-CRITIC-SEC-003)."""
+
+    _times_asked: Counter[tuple[str, int]] = field(default_factory=Counter)
+    _counting: threading.Lock = field(default_factory=threading.Lock)
+
+    def asked(self, prompt: Prompt, temperature: float | None) -> Asked:
+        """What identifies the reply to a prompt that is put now.
+
+        A judge's samples have numbers of their own; where a run asks the same once more, as for an answer that came
+        back, counting goes on.
+        """
+        # A prompt that was made elsewhere, as by DSPy, is its text without the run's mark, which is always another.
+        digest = (
+            prompt.asked or hashlib.sha256("\0".join(prompt[:3]).replace(self.control.fence, "").encode()).hexdigest()
+        )
+        sample = SAMPLE.get()
+        with self._counting:
+            before = self._times_asked[digest, sample.number]
+            self._times_asked[digest, sample.number] += 1
+        return Asked(
+            role=self.role,
+            prompt=prompt.version,
+            model=self.name,
+            asked=digest,
+            sample=sample.number + before * sample.of,
+            temperature=temperature,
+        )
 
     def ask(self, prompt: Prompt, shape: type[R], *, max_tokens: int, temperature: float | None = None) -> R:
         """The model's reply in the form of ``shape``.
@@ -87,6 +124,9 @@ class Words(BaseModel):
     """A reply in words: the form of what is asked for in no form."""
 
     text: str
+
+
+_WHENCE: dict[ReplySource, str] = {"model": "", "cache": "from the cache", "replay": "from recorded replies"}
 
 
 class _Stop(Exception):
@@ -120,6 +160,10 @@ class _Asking(Generic[R]):
         self.asked_once_more = False
         self.repaired: tuple[str, ...] = ()
         self.under_way = observation.Observation()
+        self.asked = model.asked(self.prompt, temperature)
+        self.got: list[RecordedReply] = []
+        """The replies so far, wherever they came from."""
+        self.source: ReplySource = model.replies.source if model.replies else "model"
 
     def run(self) -> R:
         """Try until there is a reply that can be read, or a reason to stop."""
@@ -175,15 +219,69 @@ class _Asking(Generic[R]):
         while True:
             call = self._next_call()
             try:
-                return self._read(self._try(call), call)
+                return self._read(self._found() or self._try(call), call)
             except TryFailed as failed:
                 self.failed = failed
                 self._spend(failed.answered_by, failed.tokens)
                 learned = self.model.capabilities.learn(failed, call)
                 if learned is None:
+                    if self.source == "model" and (outcome := RECORDED_OUTCOMES.get(failed.trouble)):
+                        self._note(outcome, failed.raw or "")
                     raise
                 if learned:
                     self._report_retry(learned, failed.trouble, 0.0)
+
+    def _found(self) -> Reply | None:
+        """Return the recorded reply to this attempt; None where the model is asked, from then on for good.
+
+        Raises TryFailed where none was recorded and nobody may be asked, and where the recorded one was a refusal.
+        """
+        replies, attempt = self.model.replies, len(self.got) + 1
+        if replies is None or self.source == "model":
+            return None
+        found = replies.find(self.asked.model_copy(update={"attempt": attempt}))
+        if found is None:
+            self.source = "model"
+            return None
+        self.tries += 1
+        self.got.append(found)
+        self.answered_by = shown_name(found.model)
+        if found.prompt != self.prompt.version:
+            self.control.calls.warn(
+                f"older_prompt {self.prompt.version}",
+                f"{self.model.role}: the recorded reply is to the prompt {shown_name(found.prompt)}; today's is "
+                f"{self.prompt.version}, to which the model might have replied otherwise.",
+                once=True,
+            )
+        if found.outcome != "replied":
+            raise TryFailed(found.outcome, f"recorded as {found.outcome.replace('_', ' ')}", raw=found.reply)
+        return Reply(found.reply, self.answered_by, Tokens())
+
+    def _note(self, outcome: Outcome, text: str) -> None:
+        """Add a reply that the model has just given."""
+        if self.model.replies is None and self.model.record is None:
+            return
+        self.got.append(
+            RecordedReply(
+                **self.asked.model_dump(exclude={"attempt"}),
+                attempt=len(self.got) + 1,
+                date=utc_now(),
+                outcome=outcome,
+                reply=text,
+            )
+        )
+
+    def _keep(self, *, answered: bool) -> None:
+        """Store the replies: all where they are recorded, in the cache those to a question that was answered."""
+        if answered and self.model.replies is not None and self.source == "model":
+            self.model.replies.keep(self.got)
+        if self.model.record is not None and self.got:
+            try:
+                self.model.record(self.got)
+            except OSError as error:
+                self.control.calls.warn(
+                    "record", f"Replies could not be recorded: {error.strerror or error}.", once=True
+                )
 
     def _again(self, error: BaseException) -> Again | None:
         """Return whether a failure may be over at the next try."""
@@ -253,6 +351,7 @@ class _Asking(Generic[R]):
             self.model.limiter.give()
         self._spend(reply.answered_by, reply.tokens)
         self._check_prompt(call, reply.tokens)
+        self._note("replied", reply.text)
         self.under_way.emit(observation.Replied(reply.text))
         if self.model.log_texts:
             log.debug("%s replies: %s", self.model.name, reply.text[:RAW_KEPT])
@@ -362,6 +461,7 @@ class _Asking(Generic[R]):
 
     def _record(self, outcome: CallOutcome, error: str) -> None:
         model, place = self.model, self.control.calls.place
+        self._keep(answered=outcome == "answered")
         call = ModelCall(
             role=model.role,
             step=place.step,
@@ -376,9 +476,10 @@ class _Asking(Generic[R]):
             prompt_tokens=self.tokens.prompt,
             cached_tokens=self.tokens.cached,
             completion_tokens=self.tokens.completion,
-            cost_usd=cost(self.tokens, model.price),
+            cost_usd=cost(self.tokens, model.price) if self.source == "model" else 0.0,
             error=error,
             repaired=self.repaired,
+            source=self.source,
         )
         self.control.calls.record(call)
         self.under_way.result = call
@@ -390,7 +491,7 @@ class _Asking(Generic[R]):
         )
         self.control.calls.emit(
             "call_finished",
-            f"{model.role}: {outcome.replace('_', ' ')} in {call.ms / 1000:.1f} s",
+            f"{model.role}: {outcome.replace('_', ' ')} {_WHENCE[self.source] or f'in {call.ms / 1000:.1f} s'}",
             **call.model_dump(mode="json", exclude={"step", "iteration", "error"}),
         )
 

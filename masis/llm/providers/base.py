@@ -41,6 +41,7 @@ Trouble = Literal[
     "cut_off",  # the reply reached the limit of tokens
     "empty",  # a reply without text
     "malformed",  # a reply that is not what was asked for
+    "unrecorded",  # a file of recorded replies holds none to this
 ]
 
 

@@ -49,12 +49,17 @@ _LINE_BREAKS = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": 
 
 
 class Prompt(NamedTuple):
-    """What a model is sent; ``version`` names the prompt file, its version and a digest of its text."""
+    """What a model is sent; ``version`` names the prompt file, its version and a digest of its text.
+
+    ``asked`` is the digest of what the prompt is about, whatever words of ours and fences stand around it: the texts
+    from outside and the constants. Empty where nobody took them apart.
+    """
 
     frame: str
     shared: str
     task: str
     version: str
+    asked: str = ""
 
 
 class Asker(Protocol):
@@ -121,6 +126,7 @@ def compose(
     the file: values of ours, never a text from outside.
     """
     file = load(name)
+    asked = json.dumps([name, shared, judged, constants or {}], sort_keys=True)
     mark = unforgeable(mark, [section.text for section in (*shared, *judged)])
     before = Template(file.before).substitute(constants) if constants else file.before
     opening = f"The mark of all fences below: {mark}"
@@ -129,6 +135,7 @@ def compose(
         shared="\n\n".join([opening, *(fenced(section, mark) for section in shared)]),
         task="\n\n".join([before, *(fenced(section, mark) for section in judged), file.after]),
         version=file.version,
+        asked=hashlib.sha256(asked.encode()).hexdigest(),
     )
 
 

@@ -1,10 +1,10 @@
 """Redaction: removing what a case or an entry of a log says, on demand, with a record of who did it, when and why.
 
 Of a case goes every text: question, answer, evidence and labels, the words to search it by, the results, drafts and
-events of its runs, what reviewers have typed about it, and what they wrote in its entries of the decision log. What
-stays: its id, the digest of what it was (a copy kept elsewhere can be recognised by it), its field and data set,
-verdicts, figures, and both chains. Backups and copies made before, and abstracts of a screening it came from, are
-left alone: redact entries of the screening log by their own ids.
+events of its runs, the cached replies of models, what reviewers have typed about it, and what they wrote in its entries
+of the decision log. What stays: its id, the digest of what it was (a copy kept elsewhere can be recognised by it), its
+field and data set, verdicts, figures, and both chains. Backups and copies made before, and abstracts of a screening it
+came from, are left alone: redact entries of the screening log by their own ids.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from masis.schema.retention import RetentionRule
 from masis.schema.review import Decision, LogEntry
 from masis.schema.screening import ScreeningEntry
 from masis.store.audits.cases import index_words, unindex_words
+from masis.store.audits.replies import remove_replies
 from masis.store.core.connections import Database
 from masis.store.retention.removal import begin_purge, empty_runs
 from masis.store.retention.shrinking import settle
@@ -78,6 +79,7 @@ class Redactions:
             if runs:
                 purge = begin_purge(connection, _rule(at), by, "redaction", at)
                 empty_runs(connection, purge, runs)
+            remove_replies(connection, row["seq"])  # also those of runs that retention had removed before
             subjects = [f"case:{case_id}", f"evidence:{case_id}"]
             drafts = connection.execute("DELETE FROM drafts WHERE subject IN (?, ?)", subjects).rowcount
             entry = LOG.append(

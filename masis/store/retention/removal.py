@@ -1,9 +1,10 @@
 """Retention: what is old enough to go, what is kept all the same, and removing it.
 
 What goes is the content of runs and screenings (results, iterations, drafts, events, steps; rounds, grades and the
-copies of abstracts they are about) and grades remembered. What stays is the row with its figures, so that whatever
-refers to it still finds it; cases and corpora, which are input; both logs; the log of executions. Removal and the
-record of it share a transaction, and are done in batches, between which others write.
+copies of abstracts they are about), with a run all replies cached for its case, and grades remembered. What stays is
+the row with its figures, so that whatever refers to it still finds it; cases and corpora, which are input; both logs;
+the log of executions. Removal and the record of it share a transaction, and are done in batches, between which others
+write.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from masis.schema.retention import (
     RetentionRule,
     Trigger,
 )
+from masis.store.audits.replies import remove_replies
 from masis.store.core.connections import Database, explained_errors
 from masis.store.jobs import unpack, update_job
 from masis.store.retention.shrinking import settle
@@ -334,7 +336,9 @@ def _empty(connection: sqlite3.Connection, found: _Found, purge: int) -> None:
     """Leave of the row what the rest of the store refers to, and its figures."""
     update_job(connection, found.seq, payload=None, draft=None, settings="{}", why="", removed_by=purge)
     if found.kind == "run":
-        refresh(connection, connection.execute("SELECT case_seq FROM jobs WHERE seq = ?", [found.seq]).fetchone()[0])
+        case_seq = connection.execute("SELECT case_seq FROM jobs WHERE seq = ?", [found.seq]).fetchone()[0]
+        remove_replies(connection, case_seq)
+        refresh(connection, case_seq)
 
 
 def run_texts(connection: sqlite3.Connection, seq: int) -> list[str]:

@@ -20,6 +20,7 @@ from masis.ui.shell.inputs import show_value
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
 from masis.ui.shell.served_database import command_markdown
+from masis.views.comparison import models_words
 from masis.views.markdown import escaped
 from masis.views.numbers import day, file_size, moment, score_text
 from masis.views.words import STOPPED
@@ -354,6 +355,6 @@ def execution_row(each: Execution) -> Row:
         each.iterations,
         score_text(each.final_quality),
         improvement,
-        {"text": ", ".join(dict.fromkeys(each.models.values())), "below": [f"version {each.app}"]},
+        {"text": models_words(each.models), "below": [f"version {each.app}"]},
         open=each.case_id,
     )

@@ -11,7 +11,7 @@ from masis.ui.shell.address import link
 from masis.views.comparison import models_words
 from masis.views.metrics import RATES, SPREADS, between, period_name, share_of
 from masis.views.numbers import dollars, duration, in_unit, moment, number
-from masis.views.words import STOPPED, Word, label
+from masis.views.words import STOPPED, Word, label, model_words
 
 PERIODS_LISTED = 60
 """Periods that the table lists, the newest; the charts above it have all."""
@@ -50,7 +50,9 @@ def _rates_row(rates: Rates, name: str, way: Way, **group: str) -> Row:
 
 def model_rows(report: MetricsReport, way: Way) -> list[Row]:
     """Return the rates by model of the role that the filter names."""
-    return [_rates_row(each, each.name or "not reported", way, of=each.name or "") for each in report.models]
+    return [
+        _rates_row(each, model_words(each.name or "not reported"), way, of=each.name or "") for each in report.models
+    ]
 
 
 def period_rows(report: MetricsReport, way: Way) -> list[Row]:

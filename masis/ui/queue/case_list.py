@@ -21,7 +21,7 @@ from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command
 from masis.ui.team.views import show_views
 from masis.views.markdown import escaped
-from masis.views.words import FLAG, MACHINE_HIDDEN, REASON, STATE, STATES, TIER, LabelData, label
+from masis.views.words import FLAG, MACHINE_HIDDEN, REASON, STATE, STATES, TIER, LabelData, label, model_words
 
 PRODUCT = (
     "MASIS checks the citations and claims of AI answers against their evidence, and a person decides: a fluent answer "
@@ -158,7 +158,7 @@ def _more_filters(facets: Facets, assigned: dict[str, int], tags: dict[str, int]
     if len(facets.datasets) > 1 or address.value("dataset"):
         _choice("Data set", "dataset", facets.datasets)
     if not blind:
-        _choice("Model", "model", facets.models)
+        _choice("Model", "model", facets.models, {name: model_words(name) for name in facets.models})
     _choice("Reviewer", "reviewer", facets.reviewers)
     if assigned:
         _choice("Assigned to", "assignee", assigned)

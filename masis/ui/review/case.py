@@ -236,14 +236,21 @@ def _bar(workbench: Workbench, view: CaseView, run: Run | None, *, busy: bool) -
         if run and len(finished) > 1:
             _run_choice(finished, run, case_id)
         _report_button(view, run)
-        st.button(
-            "Audit again" if view.runs else "Audit now",
-            icon=":material/fact_check:",
-            type="secondary" if view.run else "primary",
-            on_click=_audit,
-            args=(case_id,),
-            **needs("audit", disabled=busy or view.machine_hidden),
-        )
+        allowed = needs("audit", disabled=busy or view.machine_hidden)
+        if view.runs and workbench.settings.cache:
+            with st.popover("Audit again", icon=":material/fact_check:", key="audit-again"):
+                st.caption("The cache is on: what was asked about this case before is answered from it, unpaid.")
+                st.button("With the cached replies", on_click=_audit, args=(case_id,), **allowed)
+                st.button("Ask the models anew", on_click=_audit, args=(case_id,), kwargs={"anew": True}, **allowed)
+        else:
+            st.button(
+                "Audit again" if view.runs else "Audit now",
+                icon=":material/fact_check:",
+                type="secondary" if view.run else "primary",
+                on_click=_audit,
+                args=(case_id,),
+                **allowed,
+            )
         return st.popover("More", icon=":material/more_horiz:", key="case-more")
 
 
@@ -289,8 +296,11 @@ def _choose_run(newest: str) -> None:
     address.put("against", "")
 
 
-def _audit(case_id: str, *, revise: bool = False) -> None:
-    settings = served_workbench().settings
+def _audit(case_id: str, *, revise: bool = False, anew: bool = False) -> None:
+    workbench = served_workbench()
+    settings = workbench.settings
+    if anew:
+        workbench.audits.forget_replies(actor(), case_id)
     if revise:
         settings = settings.model_copy(update={"min_iterations": 2, "max_iterations": max(2, settings.max_iterations)})
     served_jobs().audit(actor(), case_id, settings)

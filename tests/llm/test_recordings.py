@@ -1,0 +1,315 @@
+"""Replies of models: recorded at a scripted server, replayed with the server gone, kept so that none is paid twice."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from masis.api.audits import run_audit
+from masis.api.batch import Budget
+from masis.api.roles import addresses, build_roles, check_models, estimate, pin_versions, probe_model, uses_models
+from masis.audit.run_control import RunControl
+from masis.errors import BadReply, SettingsError
+from masis.llm import recordings, registry
+from masis.llm.recordings import RecordedReply
+from masis.llm.roles.prompting import answer, compose, question
+from masis.schema.case import Case
+from masis.schema.run import Run
+from masis.settings import ROLES, Settings
+from tests.llm.asking import CASE, Judged, settings_for
+from tests.served_replies import Behaviour, Request, says, status
+from tests.serving_models import ModelServer
+
+DRAFTED = Case.model_validate({**CASE.to_json_dict(), "id": "drafted", "answer": None})
+LINE = {
+    "role": "critic",
+    "prompt": "critic/1+00000000",
+    "model": "openai:gpt-4o",
+    "asked": "0" * 64,
+    "date": "2026-11-24T10:00:00.000Z",
+    "reply": "{}",
+}
+
+
+def recorded(file: Path, *cases: Case, script: Any = lambda request: None, **changes: Any) -> list[Run]:
+    """Audits by a scripted server, whose replies are in the file; the server is gone when they come back."""
+    with ModelServer(script, issues="always") as server:
+        return [
+            run_audit(case, settings_for(server, "openai").updated({"record": str(file), **changes})) for case in cases
+        ]
+
+
+def replayed(file: Path, case: Case = CASE, **changes: Any) -> Run:
+    settings = Settings.model_validate(dict.fromkeys(ROLES, f"replay:{file}") | changes)
+    return run_audit(case, settings)
+
+
+def judged(run: Run) -> Any:
+    """What a run says of the answer: all but ids, times, calls and who judged."""
+    whole = run.model_dump(mode="json", include={"iterations", "best", "final_answer", "termination_reason", "draft"})
+    gone = {"step_ms", "calls", "judged_by", "ms"}
+
+    def kept(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: kept(each) for name, each in value.items() if name not in gone}
+        return [kept(each) for each in value] if isinstance(value, list) else value
+
+    return kept(whole)
+
+
+def lines(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def rewrite(file: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    file.write_text("".join(json.dumps(change(line)) + "\n" for line in lines(file)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("samples", [1, 3])
+def test_what_was_recorded_is_replayed_without_the_server_to_the_same_verdicts_issues_and_scores(
+    tmp_path: Path, samples: int
+) -> None:
+    file = tmp_path / "replies.jsonl"
+
+    def varied(request: Request) -> Behaviour | None:
+        """Samples of a judge differ: by their number at the server."""
+        if samples == 1 or request.schema_name != "evaluation_reply":
+            return None
+        names = ("faithfulness", "relevance", "completeness", "reasoning_quality")
+        score = 0.5 + request.number % 7 / 100
+        reasons = {f"{name}_reason": f"Request {request.number}." for name in names}
+        return says(reasons | dict.fromkeys(names, score) | {"overall_score": score, "improvement_suggestions": []})
+
+    was = recorded(file, CASE, DRAFTED, script=varied, judge_samples=samples)
+    for before, case in zip(was, (CASE, DRAFTED), strict=True):
+        after = replayed(file, case, judge_samples=samples)
+        assert judged(after) == judged(before)
+        assert {call.source for call in after.calls} == {"replay"}
+        assert after.usage.calls == after.usage.prompt_tokens == after.usage.completion_tokens == 0
+        assert after.usage.replayed_calls == before.usage.calls
+        assert after.usage.cost_usd == 0
+    assert {line["role"] for line in lines(file)} == set(ROLES)
+    assert {line["sample"] for line in lines(file) if line["role"] == "evaluator"} == set(range(1, samples + 1))
+
+
+def test_a_reply_that_was_malformed_refused_or_too_long_for_the_model_is_replayed_as_it_came(tmp_path: Path) -> None:
+    def script(request: Request) -> Behaviour | None:
+        correcting = "could not be read" in request.text
+        match request.schema_name:
+            case "critique_reply" if not correcting:
+                return says("no JSON at all")
+            case "evaluation_reply":
+                return Behaviour(refusal="I will not.", finish="refusal")
+            case "verdicts_reply" if len("".join(request.fences("EVIDENCE"))) > 3_000:
+                return status(400, "maximum context length is 500 tokens", code_name="context_length_exceeded")
+        return None
+
+    long = {"id": "3", "text": "The river flows below the bridge in a wide valley. " * 80}
+    case = Case.model_validate({**CASE.to_json_dict(), "evidence": [*CASE.to_json_dict()["evidence"], long]})
+    (before,) = recorded(tmp_path / "r.jsonl", case, script=script, max_iterations=1)
+    after = replayed(tmp_path / "r.jsonl", case, max_iterations=1)
+    assert judged(after)["iterations"][0]["critique"] == judged(before)["iterations"][0]["critique"]
+    assert after.iterations[0].critique.unscored is None
+    assert [check.verdict for check in after.iterations[0].claims] == [c.verdict for c in before.iterations[0].claims]
+    assert any("does not fit the context" in warning.message for warning in after.warnings)
+    evaluation = after.iterations[0].evaluation
+    assert evaluation is not None
+    assert evaluation.unscored is not None
+    assert evaluation.unscored.raw == "I will not."
+
+
+def test_what_was_not_asked_before_stays_unscored_and_says_which_file_has_no_reply_to_what(tmp_path: Path) -> None:
+    file = tmp_path / "replies.jsonl"
+    recorded(file, CASE, max_iterations=1)
+    content = CASE.to_json_dict()
+    altered = {
+        "evidence": {"evidence": [{**content["evidence"][0], "text": "The bridge is 12 metres long."}]},
+        "question": {"query": "How long is the bridge?"},
+        "answer": {"answer": "The bridge is 120 metres long [1]."},
+        "evidence's source": {"evidence": [{**content["evidence"][0], "source": "a"}, content["evidence"][1]]},
+    }
+
+    for name, changed in altered.items():
+        run = replayed(file, Case.model_validate({**content, **changed}), max_iterations=1)
+        critique = run.iterations[0].critique
+        assert critique.unscored is not None, name
+        assert run.iterations[0].quality_score is None
+        assert f"no recorded reply to this in {file}: critic, critic, sample 1" in critique.unscored.reason
+        assert run.needs_review
+        assert run.usage.replayed_calls < 4
+
+    run = replayed(file, DRAFTED)
+    assert "none of them of the drafter (only: " in run.warnings[0].message
+
+
+def test_a_reply_to_an_older_prompt_is_used_with_a_warning_and_todays_comes_first(tmp_path: Path) -> None:
+    file = tmp_path / "replies.jsonl"
+    (before,) = recorded(file, CASE, max_iterations=1)
+    now = file.read_text()
+    rewrite(file, lambda line: line | {"prompt": line["prompt"].partition("+")[0] + "+0ld"})
+    after = replayed(file, max_iterations=1)
+    assert judged(after) == judged(before)
+    about = [warning.message for warning in after.warnings if "the recorded reply is to the prompt" in warning.message]
+    assert len(about) == len({line["prompt"] for line in lines(file)})
+    assert any(message.startswith("critic: the recorded reply is to the prompt critic/2+0ld") for message in about)
+    rewrite(file, lambda line: line | {"reply": "an old one"})
+    file.write_text(now + file.read_text())
+    assert not any("recorded reply is to" in each.message for each in replayed(file, max_iterations=1).warnings)
+
+
+def test_a_prompt_whose_own_words_changed_finds_its_reply_and_another_task_does_not() -> None:
+    texts = [question("How long?")], [answer("Ten metres.")]
+    one, same = compose("critic", "a" * 32, *texts), compose("critic", "b" * 32, *texts)
+    assert one.task != same.task
+    assert one.asked == same.asked
+    others = (
+        compose("completeness", "a" * 32, *texts),
+        compose("critic", "a" * 32, [question("How wide?")], texts[1]),
+        compose("critic", "a" * 32, texts[0], [answer("Ten  metres.")]),
+        compose("critic", "a" * 32, texts[0], texts[1], {"cap": 0.4}),
+    )
+    assert len({one.asked, *(other.asked for other in others)}) == 1 + len(others)
+
+
+def test_a_damaged_file_is_refused_with_line_field_and_cure_and_without_what_it_holds(tmp_path: Path) -> None:
+    secret = "what-the-case-says"
+    damaged: dict[str, tuple[str | bytes, str]] = {
+        "cut short": (json.dumps(LINE)[:-20], "line 2: is no JSON"),
+        "no UTF-8": (b'{"role": "\xff"}', "line 2: is no JSON"),
+        "a list": ("[1]", "line 2: "),
+        "nested too deep": ("[" * 100_000, "line 2: is no JSON"),
+        "a field too many": (json.dumps(LINE | {"note": secret}), "line 2, note: extra inputs are not permitted"),
+        "a field missing": (
+            json.dumps({k: v for k, v in LINE.items() if k != "reply"}),
+            "line 2, reply: field required",
+        ),
+        "attempt 0": (json.dumps(LINE | {"attempt": 0}), "line 2, attempt: input should be greater than or equal to 1"),
+        "no digest": (json.dumps(LINE | {"asked": secret}), "line 2, asked: "),
+        "no date": (json.dumps(LINE | {"date": secret}), "line 2, date: "),
+        "a role with markup": (json.dumps(LINE | {"role": f"<b>{secret}"}), "line 2, role: "),
+        "a reply that is no text": (json.dumps(LINE | {"reply": {"says": secret}}), "line 2, reply: input should be"),
+        "an unknown outcome": (json.dumps(LINE | {"outcome": secret}), "line 2, outcome: "),
+    }
+
+    for name, (line, said) in damaged.items():
+        file = tmp_path / f"{name}.jsonl"
+        whole = line if isinstance(line, bytes) else line.encode()
+        file.write_bytes(json.dumps(LINE).encode() + b"\n" + whole)
+        with pytest.raises(SettingsError) as error:
+            check_models(Settings(critic=f"replay:{file}"))
+        assert f"critic: {file}, {said}" in str(error.value)
+        assert "Remove the line, or record the audit again" in str(error.value)
+        assert secret not in str(error.value)
+        assert not probe_model(f"replay:{file}", Settings()).ok
+
+
+def test_a_file_that_is_none_is_refused_and_a_device_is_not_read(tmp_path: Path) -> None:
+    for name in (tmp_path / "nowhere.jsonl", tmp_path, "/dev/zero", "a\0b"):
+        with pytest.raises(SettingsError, match=r"critic: .*(no such file|can't be read)"):
+            check_models(Settings(critic=f"replay:{name}"))
+    with pytest.raises(SettingsError, match=r"record: .*No such file or directory. Name a file in a folder"):
+        build_roles(Settings(critic="ollama:m", record=str(tmp_path / "no folder" / "r.jsonl")))
+
+
+def test_a_run_names_file_model_and_date_and_nothing_leaves_the_machine_or_costs(tmp_path: Path) -> None:
+    file = tmp_path / "replies.jsonl"
+    hostile = json.dumps(LINE | {"role": "reviser", "model": "<script>*x*"})
+    file.write_text(f"{json.dumps(LINE | {'date': '2025-01-01T00:00:00Z'})}\n\n{json.dumps(LINE)}\n{hostile}\n")
+    settings = Settings.model_validate(dict.fromkeys(ROLES, f"replay:{file}") | {"verifier": f"offline,replay:{file}"})
+    named = build_roles(settings).models
+    assert named["critic"] == f"replay:{file} (openai:gpt-4o, 2026-11-24)"
+    assert named["verifier"] == f"offline,replay:{file}"
+    assert named["reviser"] == f"replay:{file} (?script??x?, 2026-11-24)"
+    assert pin_versions(settings).critic == named["critic"]
+    assert build_roles(pin_versions(settings)).models == named
+    assert not uses_models(settings)
+    assert addresses(settings) == ()
+    assert estimate(CASE, settings).cost_usd == 0
+    assert Budget(settings, 0.01).begin(CASE)
+    probed = probe_model(named["critic"], settings)
+    assert probed.ok
+    assert f"{file} holds 3 recorded replies (critic: openai:gpt-4o, 2026-11-24; " in probed.message
+    assert "no model is called" in probed.message
+
+
+def test_replies_are_never_logged_at_info_and_a_recording_that_fails_is_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.INFO)
+    file = tmp_path / "replies.jsonl"
+    recorded(file, CASE, max_iterations=1)
+    replayed(file, max_iterations=1)
+    assert "Each sentence was looked for" in file.read_text()
+    assert "Each sentence was looked for" not in caplog.text
+
+    def full(path: str, replies: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(registry, "record", full)
+    (run,) = recorded(file, CASE, max_iterations=1)
+    assert [each.message for each in run.warnings if "recorded" in each.message] == [
+        "Replies could not be recorded: No space left on device."
+    ]
+    assert run.iterations[0].quality_score is not None
+
+
+class Kept:
+    """A cache in memory."""
+
+    source: Any = "cache"
+
+    def __init__(self) -> None:
+        self.held: dict[str, RecordedReply] = {}
+
+    def find(self, asked: recordings.Asked) -> RecordedReply | None:
+        return self.held.get(asked.key)
+
+    def keep(self, replies: Any) -> None:
+        self.held |= {reply.key: reply for reply in replies}
+
+
+def test_a_cache_goes_by_model_prompt_what_was_asked_sample_and_temperature() -> None:
+    prompt = compose("critic", "a" * 32, [question("How long?")], [answer("Ten metres.")])
+    reply = {"reasons": ["x"], "sound": True, "confidence": 0.5}
+    cache = Kept()
+
+    def ask(string: str = "here:m", role: str = "critic", times: int = 1, heat: float = 0.0, **new: Any) -> int:
+        with ModelServer(lambda request: says(reply)) as server:
+            model = registry.asker(string, role, RunControl(), settings_for(server, "openai"), cache)
+            for _ in range(times):
+                model.ask(prompt._replace(**new), Judged, max_tokens=100, temperature=heat)
+            return len(server.requests)
+
+    assert ask() == 1
+    assert ask() == 0
+    assert ask(times=2) == 1, "the same asked again in one run is another sample"
+    assert ask(times=2) == 0
+    assert ask("here:other") == 1
+    assert ask(heat=0.7) == 1
+    assert ask(version="critic/2+00000000") == 1
+    assert ask(asked="f" * 64) == 1
+    assert ask(role="evaluator") == 1
+
+
+def test_a_question_that_was_not_answered_is_asked_again_and_one_answered_at_the_second_attempt_is_not() -> None:
+    prompt = compose("critic", "a" * 32, [question("How long?")], [answer("Ten metres.")])
+    cache = Kept()
+
+    def ask(*replies: str) -> int:
+        with ModelServer(lambda request: says(replies[request.number])) as server:
+            model = registry.asker("here:m", "critic", RunControl(), settings_for(server, "openai"), cache)
+            with contextlib.suppress(BadReply):
+                model.ask(prompt, Judged, max_tokens=100)
+            return len(server.requests)
+
+    good = json.dumps({"reasons": ["x"], "sound": True, "confidence": 0.5})
+    assert ask("no JSON", "nor this") == 2
+    assert ask("no JSON", good) == 2
+    assert ask() == 0

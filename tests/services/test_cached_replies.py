@@ -1,0 +1,116 @@
+"""The cache of models' replies: no call for a case is paid twice, and the replies go when the case's texts go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from masis.llm.recordings import RecordedReply
+from masis.schema.run import Run
+from masis.services import Workbench
+from masis.services.retention import rule_of
+from masis.settings import Settings
+from tests.llm.asking import CASE, KEY, settings_for
+from tests.reviewing import ADA
+from tests.serving_models import ModelServer
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    monkeypatch.setenv("SCRIPTED_KEY", KEY)
+    with ModelServer(issues="always") as serving:
+        yield serving
+
+
+@pytest.fixture
+def bench(tmp_path: Path, server: ModelServer) -> Iterator[Workbench]:
+    settings = settings_for(server, "openai").updated({"cache": True, "spot_check_share": 0})
+    opened = Workbench.open(tmp_path / "masis.db", settings)
+    opened.cases.add(ADA, [CASE, CASE.model_copy(update={"id": "another"})])
+    yield opened
+    opened.store.close()
+
+
+def cached(bench: Workbench) -> int:
+    return int(bench.store.database.execute("SELECT count(*) FROM replies")[0][0])
+
+
+def audited(bench: Workbench, settings: Settings | None = None) -> Run:
+    return bench.audits.audit(ADA, CASE, settings=settings)
+
+
+def test_the_same_audit_asks_the_models_once_and_counts_what_it_did_not_pay(
+    bench: Workbench, server: ModelServer
+) -> None:
+    first = audited(bench)
+    asked = len(server.requests)
+    assert asked == first.usage.calls == cached(bench)
+    assert first.usage.cached_calls == 0
+    again = audited(bench)
+    assert len(server.requests) == asked
+    assert again.usage.cached_calls == asked
+    assert again.usage.calls == again.usage.prompt_tokens == again.usage.tries == 0
+    assert again.usage.cost_usd == 0
+    assert again.models == first.models
+    assert {call.source for call in again.calls} == {"cache"}
+    assert again.final_quality_score == first.final_quality_score
+    audited(bench, bench.settings.updated({"cache": False}))
+    assert len(server.requests) > asked
+
+
+def test_replies_are_kept_for_one_case_and_forgotten_where_the_models_are_to_be_asked_anew(
+    bench: Workbench, server: ModelServer
+) -> None:
+    audited(bench)
+    asked, kept = len(server.requests), cached(bench)
+    bench.audits.audit(ADA, bench.store.cases.get("another"))
+    assert len(server.requests) == 2 * asked
+    assert bench.audits.forget_replies(ADA, CASE.id) == kept
+    assert cached(bench) == kept
+    audited(bench)
+    assert len(server.requests) == 3 * asked
+
+
+def test_nothing_is_kept_unless_the_setting_says_so(bench: Workbench) -> None:
+    audited(bench, bench.settings.updated({"cache": False}))
+    assert cached(bench) == 0
+
+
+def test_redaction_takes_the_replies_of_a_case_and_those_of_another_stay(bench: Workbench) -> None:
+    audited(bench)
+    kept = cached(bench)
+    bench.audits.audit(ADA, bench.store.cases.get("another"))
+    reply = RecordedReply(
+        role="critic", prompt="critic/1", model="m", asked="0" * 64, date="2026-11-24T10:00:00Z", reply="late"
+    )
+    bench.store.redactions.redact_case(CASE.id, by="Ada", reason="asked for")
+    assert cached(bench) == kept
+    bench.store.replies_of(CASE.id).keep([reply])
+    assert cached(bench) == kept, "a call that was under way brings nothing back"
+
+
+def test_redaction_takes_replies_that_outlived_the_runs_of_their_case(bench: Workbench) -> None:
+    cache = bench.store.replies_of(CASE.id)
+    reply = RecordedReply(
+        role="critic", prompt="critic/1", model="m", asked="0" * 64, date="2026-11-24T10:00:00Z", reply="said"
+    )
+    cache.keep([reply])
+    assert cache.find(reply) == reply
+    bench.store.redactions.redact_case(CASE.id, by="Ada", reason="asked for")
+    assert cached(bench) == 0
+
+
+def test_what_retention_removes_of_a_case_takes_its_replies_along(bench: Workbench) -> None:
+    audited(bench)
+    bench.audits.audit(ADA, bench.store.cases.get("another"))
+    kept = cached(bench)
+    bench.store.database.execute(
+        "UPDATE jobs SET ended_at = '2020-01-01T00:00:00.000Z' WHERE case_seq = (SELECT seq FROM cases WHERE id = ?)",
+        [CASE.id],
+    )
+    assert bench.store.retention.remove(rule_of(30), by="Ada", how="command") is not None
+    assert cached(bench) == kept // 2
