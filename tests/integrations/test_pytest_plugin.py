@@ -8,6 +8,9 @@ import sys
 
 import pytest
 
+import masis.api.roles
+import masis.pipeline  # noqa: F401  (what is imported within a run of pytester is imported again in the next one)
+
 pytestmark = pytest.mark.slow
 
 pytest_plugins = ("pytester",)
@@ -46,9 +49,14 @@ def test_called_with_more(assert_grounded):
 """
 
 
+def run(pytester: pytest.Pytester, *flags: str) -> pytest.RunResult:
+    """Run pytest in this process, without a plugin that another package brings and that takes a second to import."""
+    return pytester.runpytest_inprocess("-p", "no:langsmith_plugin", *flags)
+
+
 def test_a_test_fails_where_an_answer_is_not_grounded_and_says_why(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(TESTS)
-    result = pytester.runpytest_subprocess("--strict-markers")
+    result = run(pytester, "--strict-markers")
     result.assert_outcomes(passed=4, failed=2)
     result.stdout.fnmatch_lines(
         [
@@ -67,7 +75,7 @@ def test_every_check_is_a_line_of_the_report(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(TESTS)
     report = pytester.path / "out.jsonl"
     report.write_text("from the last time\n", encoding="utf-8")
-    result = pytester.runpytest_subprocess("--masis-report", str(report))
+    result = run(pytester, "--masis-report", str(report))
     result.stdout.fnmatch_lines([f"masis: 6 answers checked, 3 not grounded: {report}"])
     lines = [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()]
     assert len(lines) == 6
@@ -79,7 +87,7 @@ def test_every_check_is_a_line_of_the_report(pytester: pytest.Pytester) -> None:
 def test_the_configuration_file_sets_what_is_let_pass(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(TESTS)
     pytester.makeini("[pytest]\nmasis_allow_uncited = false\nmasis_min_support = 0.5\n")
-    pytester.runpytest_subprocess("-k", "uncited or right or more").assert_outcomes(passed=2, failed=1, deselected=3)
+    run(pytester, "-k", "uncited or right or more").assert_outcomes(passed=2, failed=1, deselected=3)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +107,7 @@ def test_the_configuration_file_sets_what_is_let_pass(pytester: pytest.Pytester)
 def test_what_is_wrong_is_reported_in_words(pytester: pytest.Pytester, flags: list[str], ini: str, why: str) -> None:
     pytester.makepyfile(TESTS)
     pytester.makeini(f"[pytest]\n{ini}\n")
-    result = pytester.runpytest_subprocess("-k", "test_right", *flags)
+    result = run(pytester, "-k", "test_right", *flags)
     assert result.ret != 0
     assert why in result.stdout.str() + result.stderr.str()
 
@@ -108,7 +116,7 @@ def test_a_bound_without_its_name_is_no_bound(pytester: pytest.Pytester) -> None
     pytester.makepyfile(
         "import pytest\n@pytest.mark.grounded(0.9)\ndef test_it(assert_grounded):\n    assert_grounded('a', ['a'])\n"
     )
-    result = pytester.runpytest_subprocess()
+    result = run(pytester)
     assert "grounded(0.9): name the bound, as in grounded(min_support=0.7)" in result.stdout.str()
 
 
@@ -117,7 +125,7 @@ def test_a_bound_that_is_none_is_named(pytester: pytest.Pytester) -> None:
         "import pytest\n@pytest.mark.grounded(min_suport=1)\n"
         "def test_it(assert_grounded):\n    assert_grounded('a', ['a'])\n"
     )
-    result = pytester.runpytest_subprocess()
+    result = run(pytester)
     assert "there is no bound 'min_suport'. There are: min_support, allow_uncited" in result.stdout.str()
 
 
@@ -138,7 +146,7 @@ def test_a_start_of_pytest_imports_nothing_of_ours_but_the_plugin(pytester: pyte
 
 def test_the_plugin_can_be_left_out(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_it(assert_grounded):\n    pass\n")
-    result = pytester.runpytest_subprocess("-p", "no:masis")
+    result = run(pytester, "-p", "no:masis")
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*fixture 'assert_grounded' not found"])
 
