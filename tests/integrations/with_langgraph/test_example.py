@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from masis.schema.review import Decision
 from masis.services import Workbench
@@ -16,6 +18,7 @@ from tests.reviewing import ADA
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "langgraph"
+MAIN = runpy.run_path(str(EXAMPLE / "graph.py"))["main"]
 
 
 def documented(number: int, db: Path) -> list[str]:
@@ -27,11 +30,18 @@ def documented(number: int, db: Path) -> list[str]:
     return [str(db) if word == "ferry.db" else word for word in commands[number][2:]]
 
 
-def ran(*arguments: str, expect: int = 0) -> dict[str, Any]:
+def in_process(*arguments: str) -> dict[str, Any]:
     """What a process of its own says on stdout."""
     command = [sys.executable, str(EXAMPLE / "graph.py"), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120, check=False)
-    assert done.returncode == expect, done.stderr
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120, check=True)
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+def ran(*arguments: str, expect: int = 0) -> dict[str, Any]:
+    """What the command says on stdout, on files opened anew; run in this process, which has imported all."""
+    done = CliRunner().invoke(MAIN, list(arguments))
+    assert done.exit_code == expect, done.stderr
     told: dict[str, Any] = json.loads(done.stdout) if done.stdout else {"stderr": done.stderr}
     return told
 
@@ -60,7 +70,7 @@ def db(tmp_path: Path) -> Path:
 
 @pytest.mark.spec("MASIS-CRITIC-STATE", "MASIS-EVAL-STATE")
 def test_a_new_process_goes_on_after_a_decision_and_the_state_is_whole(db: Path) -> None:
-    stopped = ran(*documented(0, db))
+    stopped = in_process(*documented(0, db))
     assert stopped["next"] == ["person"]
     assert ran(*documented(1, db), expect=1)["next"] == ["person"]  # nobody has decided yet
 
@@ -73,7 +83,7 @@ def test_a_new_process_goes_on_after_a_decision_and_the_state_is_whole(db: Path)
     bench.store.close()
 
     decided(db, stopped, "approve", note="Checked against the minutes.")
-    ended = ran(*documented(1, db))
+    ended = in_process(*documented(1, db))
     assert ended["next"] == []
     assert ended["review"]["verdict"] == "approve"
     assert ended["review"]["note"] == "Checked against the minutes."
@@ -96,7 +106,7 @@ def test_an_override_replaces_the_answer_of_a_thread_with_a_name_of_its_own(db: 
     assert ran("resume", "harbour", "--db", str(db))["final_answer"] == "2.8 million a year."
 
 
-def test_after_an_escalation_a_third_process_goes_on_with_the_next_decision(db: Path) -> None:
+def test_after_an_escalation_the_thread_goes_on_with_the_next_decision(db: Path) -> None:
     stopped = ran("start", str(EXAMPLE / "ferry.json"), "--db", str(db))
     decided(db, stopped, "escalate", reason="Who knows the accounts?")
     escalated = ran("resume", "ferry", "--db", str(db))
