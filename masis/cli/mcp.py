@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import sys
 from pathlib import Path
 
@@ -103,20 +104,26 @@ def mcp(
     workbench = Workbench.open(database_path(db), settings)
     _log_of_the_sdk()
     context.with_resource(measured(settings))
+    listener = _listening(host, port) if transport == "http" else None
     server = MasisServer(workbench, concurrency or audits_at_once(workbench), max_cost)
     judges = ", ".join(sorted(set(settings.models().values())))
     say(f"Database: {workbench.database}. Judges: {judges}.")
-    if transport == "stdio":
+    if listener is None:
         if sys.stdin.isatty():
             say("Waiting for a client on stdin, which is a terminal: docs/mcp.md says how clients start this. Ctrl-C.")
         context.exit(transports.serve_stdio(server))
+    say(f"Serving at {transports.address(listener)}")
+    context.exit(transports.serve_http(server, listener, allowed, token))
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    from masis.integrations.mcp import transports
+
     try:
-        listener = transports.listening(host, port)
+        return transports.listening(host, port)
     except OSError as error:
         cure = "Is the port taken? --port 0 takes a free one."
         raise JobFailed(f"{host}:{port}: can't listen there ({error.strerror}). {cure}") from error
-    say(f"Serving at {transports.address(listener)}")
-    context.exit(transports.serve_http(server, listener, allowed, token))
 
 
 def _log_of_the_sdk() -> None:

@@ -167,6 +167,8 @@ CASES = [
     if fault != "refused connection" or step in ROLE
 ]
 """Every fault at every step, over one wire: each fault and each step meets both, which share all but their parsing."""
+PASSING = ("429", "429 with Retry-After", "500", "503", "reset in the middle", "reset at once")
+"""Faults that are tried again. No step has a part in that, so each meets one of them."""
 
 
 @pytest.mark.spec(
@@ -195,8 +197,7 @@ def test_a_fault_that_no_retry_mends_ends_in_its_documented_state(
 
 
 @pytest.mark.spec("REQ-CRITIC-032")
-@pytest.mark.parametrize("fault", ["429", "429 with Retry-After", "500", "503", "reset in the middle", "reset at once"])
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(("step", "fault"), list(zip(STEPS, itertools.cycle(PASSING), strict=False)))
 def test_a_fault_that_is_over_at_the_third_try_leaves_no_trace_but_the_record(
     tmp_path: Path, step: str, fault: str
 ) -> None:

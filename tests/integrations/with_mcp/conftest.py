@@ -1,4 +1,4 @@
-"""Both ways to the server, kept open for all tests that ask for ``door``; each test has cases of its own in it."""
+"""A server over HTTP, kept open for all tests that ask for ``door``; each test has cases of its own in it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tests.reviewing import ADA
 _numbers = itertools.count()
 
 
-@pytest.fixture(scope="session", params=["stdio", "http"])
-def door(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
-    """The server on a database, over one transport and then the other."""
-    with Door(request.param, tmp_path_factory.mktemp("mcp") / "door.db") as opened:
+@pytest.fixture(scope="session")
+def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
+    """The server on a database, in a process of its own."""
+    with Door("http", tmp_path_factory.mktemp("mcp") / "door.db") as opened:
         yield opened
 
 

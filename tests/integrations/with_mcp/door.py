@@ -1,4 +1,6 @@
-"""``masis mcp`` as a process of its own, and the SDK's client that talks to it, over stdio or over HTTP."""
+"""The SDK's client, and the server it talks to: ``masis mcp`` as a process of its own, over stdio or over HTTP, or the
+same server in this process, where how it is reached makes no difference.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from typing import Any, TypeVar
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.types import CallToolResult
 
+from masis.integrations.mcp.server import MasisServer, audits_at_once
 from masis.services import Workbench
+from masis.settings import Settings
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[3]
@@ -45,6 +49,8 @@ class Door:
         self.log = database.with_name(f"{database.stem}-{transport}.log")
         self.process: subprocess.Popen[str] | None = None
         self.url = ""
+        self.inside: Any = None
+        self.closing = contextlib.ExitStack()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._kept: tuple[Client, asyncio.Event, Future[None]] | None = None
@@ -67,6 +73,7 @@ class Door:
             ended_with.result(PATIENCE_S)
         if self.process is not None:
             ended(self.process)
+        self.closing.close()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(PATIENCE_S)
         self._loop.close()
@@ -74,7 +81,7 @@ class Door:
     @contextlib.asynccontextmanager
     async def client(self, **options: Any) -> AsyncIterator[Client]:
         """A new client; over stdio each starts a server of its own."""
-        server: Any = self.url
+        server: Any = self.url or self.inside
         if self.transport == "stdio":
             server = StdioServerParameters(command=sys.executable, args=self.command, env=self.environment, cwd=ROOT)
             with self.log.open("a") as log:
@@ -119,6 +126,18 @@ class Door:
 
         ended_with = asyncio.run_coroutine_threadsafe(keep(), self._loop)
         return (*ready.result(PATIENCE_S), ended_with)
+
+
+def inside(
+    database: Path, settings: Settings | None = None, *, concurrency: int | None = None, max_cost: float | None = None
+) -> Door:
+    """The server on a database, in this process."""
+    door, workbench = Door("memory", database), Workbench.open(database, settings)
+    server = MasisServer(workbench, concurrency or audits_at_once(workbench), max_cost)
+    door.inside = server.server
+    door.closing.callback(workbench.store.close)
+    door.closing.callback(server.close)
+    return door
 
 
 def developers() -> dict[str, str]:

@@ -18,18 +18,17 @@ PAGE = ROOT / "docs" / "mcp.md"
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
-def test_the_example_runs_as_written_and_prints_what_the_page_shows(transport: str, tmp_path: Path) -> None:
-    with Door(transport, tmp_path / "example.db") as door:  # over stdio the example starts a server itself
-        arguments = [door.url] if transport == "http" else []
-        done = subprocess.run(
-            [sys.executable, str(EXAMPLE), *arguments],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+def test_the_example_runs_as_written_and_prints_what_the_page_shows(transport: str, tmp_path: Path, door: Door) -> None:
+    arguments = [door.url] if transport == "http" else []  # over stdio the example starts a server itself
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLE), *arguments],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     shown = re.search(r"```text\n(run finished.*?)```", PAGE.read_text(), re.DOTALL)
     assert shown is not None

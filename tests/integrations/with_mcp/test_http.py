@@ -5,20 +5,20 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
 import pytest
+from click.testing import CliRunner
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from masis.cli import main
 from masis.errors import SettingsError
 from masis.integrations.mcp.transports import MOST_MESSAGE, check_address
-from tests.integrations.with_mcp.door import BRIDGE, ROOT, Door, found
+from tests.integrations.with_mcp.door import BRIDGE, Door, found
 
 HELLO = {
     "jsonrpc": "2.0",
@@ -40,32 +40,23 @@ def status(door: Door, body: bytes = json.dumps(HELLO).encode(), **headers: str)
     return response.status
 
 
-def refused(*arguments: str, database: Path, **environment: str) -> str:
+def refused(*arguments: str, database: Path) -> str:
     """What ``masis mcp`` says as it refuses to serve."""
-    process = subprocess.run(
-        [sys.executable, "-m", "masis.cli", "mcp", "--transport", "http", "--db", str(database), *arguments],
-        cwd=ROOT,
-        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "HOME": str(database.parent), **environment},
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert process.stdout == ""
-    return f"{process.returncode}: {process.stderr}"
+    refusal = CliRunner().invoke(main, ["mcp", "--transport", "http", "--db", str(database), *arguments])
+    assert refusal.stdout == ""
+    return f"{refusal.exit_code}: {refusal.stderr}"
 
 
-def test_a_page_that_rebinds_its_name_or_comes_from_elsewhere_is_refused(database: Path) -> None:
-    with Door("http", database) as door:
-        port = urlsplit(door.url).port
-        assert status(door) == 200
-        assert status(door, Host=f"localhost:{port}") == 200
-        assert status(door, Origin=f"http://127.0.0.1:{port}") == 200
-        assert status(door, Host="evil.example.org") == 421
-        assert status(door, Host=f"127.0.0.1.evil.example.org:{port}") == 421
-        assert status(door, Origin="http://evil.example.org") == 403
-        assert status(door, Origin="null") == 403
-        assert status(door, b" " * (MOST_MESSAGE + 1)) == 413
+def test_a_page_that_rebinds_its_name_or_comes_from_elsewhere_is_refused(door: Door) -> None:
+    port = urlsplit(door.url).port
+    assert status(door) == 200
+    assert status(door, Host=f"localhost:{port}") == 200
+    assert status(door, Origin=f"http://127.0.0.1:{port}") == 200
+    assert status(door, Host="evil.example.org") == 421
+    assert status(door, Host=f"127.0.0.1.evil.example.org:{port}") == 421
+    assert status(door, Origin="http://evil.example.org") == 403
+    assert status(door, Origin="null") == 403
+    assert status(door, b" " * (MOST_MESSAGE + 1)) == 413
 
 
 def test_others_come_in_only_by_a_name_that_was_allowed_and_with_the_secret(database: Path) -> None:
@@ -152,9 +143,8 @@ def test_a_model_that_nothing_answers_to_is_wrong_use(tmp_path: Path) -> None:
     assert "nosuch" in told
 
 
-def test_bodies_that_a_page_may_send_without_asking_are_refused(database: Path) -> None:
-    with Door("http", database) as door:
-        for kind in ("text/plain", "text/plain;charset=UTF-8", "application/x-www-form-urlencoded", ""):
-            assert status(door, Content_Type=kind) == 415
-        assert status(door) == 200
-        assert status(door, Content_Type="application/json; charset=utf-8") == 200
+def test_bodies_that_a_page_may_send_without_asking_are_refused(door: Door) -> None:
+    for kind in ("text/plain", "text/plain;charset=UTF-8", "application/x-www-form-urlencoded", ""):
+        assert status(door, Content_Type=kind) == 415
+    assert status(door) == 200
+    assert status(door, Content_Type="application/json; charset=utf-8") == 200

@@ -9,7 +9,8 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult, ListToolsResult
 
-from tests.integrations.with_mcp.door import BRIDGE, Door, found
+from masis.settings import ROLES, Settings
+from tests.integrations.with_mcp.door import BRIDGE, Door, found, inside
 from tests.served_replies import Behaviour, Request
 from tests.serving_models import ModelServer
 
@@ -23,18 +24,28 @@ def served() -> Iterator[ModelServer]:
         yield server
 
 
-def opened(transport: str, database: Path, server: ModelServer) -> Door:
-    config = database.with_name("masis.toml")
-    provider = f'[providers.here]\nkind = "openai"\naddress = "{server.address}"\nkey_env = "HERE_KEY"\n'
-    config.write_text(f"retry_base_s = 0.01\nmax_retries = 0\n{provider}")
-    return Door(transport, database, "--model", "here:m", MASIS_CONFIG=str(config), HERE_KEY=KEY)
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HERE_KEY", KEY)
 
 
-@pytest.mark.parametrize("transport", ["stdio", "http"])
+def opened(database: Path, server: ModelServer, *, price: bool = False, max_cost: float | None = None) -> Door:
+    settings = {
+        **dict.fromkeys(ROLES, "here:m"),
+        "providers": {"here": {"kind": "openai", "address": server.address, "key_env": "HERE_KEY"}},
+        "prices": {"here:m": {"input": 100.0, "output": 1000.0}} if price else {},
+        "retry_base_s": 0.01,
+        "max_retries": 0,
+    }
+    return inside(database, Settings.model_validate(settings), max_cost=max_cost)
+
+
 def test_whoever_starts_the_server_chooses_the_models_and_clients_read_that_data_leave(
-    transport: str, database: Path, served: ModelServer
+    database: Path, served: ModelServer
 ) -> None:
-    with opened(transport, database, served) as door:
+    config = database.with_name("masis.toml")
+    config.write_text(f'[providers.here]\nkind = "openai"\naddress = "{served.address}"\nkey_env = "HERE_KEY"\n')
+    with Door("stdio", database, "--model", "here:m", MASIS_CONFIG=str(config), HERE_KEY=KEY) as door:
 
         async def everything(client: Client) -> tuple[ListToolsResult, CallToolResult, CallToolResult, CallToolResult]:
             asked = {"query": BRIDGE["query"], "draft": DRAFT, "sourceIds": ["bridge/1"], "autoRevise": True}
@@ -64,7 +75,7 @@ def test_a_model_that_fails_is_reported_as_unscored_and_never_as_valid_and_the_a
     def script(request: Request) -> Behaviour | None:
         return Behaviour(status=500, error={"message": "out of order"}) if broken[0] else None
 
-    with ModelServer(script, issues="none", keys=[KEY]) as server, opened("stdio", database, server) as door:
+    with ModelServer(script, issues="none", keys=[KEY]) as server, opened(database, server) as door:
         draft = {"query": BRIDGE["query"], "draft": DRAFT, "sourceIds": ["bridge/1"]}
         critique = found(door.call("critique_answer", draft))
         first = found(door.call("run_audit", {"caseId": "bridge"}))
@@ -79,7 +90,10 @@ def test_a_model_that_fails_is_reported_as_unscored_and_never_as_valid_and_the_a
     assert second["final_quality_score"] is not None
 
 
-def test_a_check_that_takes_long_tells_that_it_is_still_at_work(database: Path) -> None:
+def test_a_check_that_takes_long_tells_that_it_is_still_at_work(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("masis.integrations.mcp.server.ALIVE_S", 0.25)
     told: list[tuple[float, float | None, str | None]] = []
 
     async def progress(done: float, total: float | None, message: str | None) -> None:
@@ -90,26 +104,18 @@ def test_a_check_that_takes_long_tells_that_it_is_still_at_work(database: Path) 
         return await client.call_tool("verify_claims", claims, progress_callback=progress)
 
     def script(request: Request) -> Behaviour:
-        return Behaviour(hang_s=6.0)
+        return Behaviour(hang_s=1.0)
 
-    with ModelServer(script, keys=[KEY]) as server, opened("http", database, server) as door:
+    with ModelServer(script, keys=[KEY]) as server, opened(database, server) as door:
         assert found(door.use(slow))["checks"]
-    assert told[0] == (5.0, None, "seconds, still at work")
-
-
-def priced(database: Path, server: ModelServer, *arguments: str, price: bool = True) -> Door:
-    config = database.with_name("masis.toml")
-    table = '[prices."here:m"]\ninput = 100.0\noutput = 1000.0\n' if price else ""
-    provider = f'[providers.here]\nkind = "openai"\naddress = "{server.address}"\nkey_env = "HERE_KEY"\n'
-    config.write_text(f"retry_base_s = 0.01\nmax_retries = 0\n{provider}{table}")
-    return Door("http", database, "--model", "here:m", *arguments, MASIS_CONFIG=str(config), HERE_KEY=KEY)
+    assert told[0][1:] == (None, "seconds, still at work")
 
 
 CLAIMS = {"claims": ["The bridge is 120 metres long."], "sourceIds": ["bridge/1"]}
 
 
 def test_a_result_shows_which_models_were_asked_and_what_that_cost(database: Path, served: ModelServer) -> None:
-    with priced(database, served) as door:
+    with opened(database, served, price=True) as door:
         checked = door.call("verify_claims", CLAIMS)
         audited = door.call("run_audit", {"caseId": "bridge"})
         again = door.call("run_audit", {"caseId": "bridge"})
@@ -126,7 +132,7 @@ def test_a_result_shows_which_models_were_asked_and_what_that_cost(database: Pat
 
 
 def test_the_limit_of_costs_ends_what_asks_models_and_nothing_else(database: Path, served: ModelServer) -> None:
-    with priced(database, served, "--max-cost", "0.0001") as door:
+    with opened(database, served, price=True, max_cost=0.0001) as door:
         cut = door.call("run_audit", {"caseId": "bridge"})
         asked = len(served.requests)
         refused = [
@@ -144,7 +150,7 @@ def test_the_limit_of_costs_ends_what_asks_models_and_nothing_else(database: Pat
 
 
 def test_with_a_limit_a_model_of_unknown_price_is_asked_once(database: Path, served: ModelServer) -> None:
-    with priced(database, served, "--max-cost", "5", price=False) as door:
+    with opened(database, served, max_cost=5.0) as door:
         assert not door.call("verify_claims", CLAIMS).is_error
         refused = door.call("verify_claims", CLAIMS)
     assert refused.is_error

@@ -10,7 +10,8 @@ from mcp import Client
 
 from masis.schema.case import Case
 from masis.services import Workbench
-from tests.integrations.with_mcp.door import Door, found
+from masis.settings import Settings
+from tests.integrations.with_mcp.door import found, inside
 from tests.reviewing import ADA
 
 UPLOADS = {
@@ -38,7 +39,7 @@ def test_the_examples_of_the_spec_come_out_as_it_says(tmp_path: Path) -> None:
             asked.append({"query": TIMEOUT["query"], "draft": draft, "sourceIds": ["t"]})
         return [found(await client.call_tool("critique_answer", each)) for each in asked]
 
-    with Door("stdio", database, "--set", "draft_min_length=0") as door:
+    with inside(database, Settings(draft_min_length=0)) as door:
         limit, wrong, right = door.use(ask)
     assert limit["isValid"] is False
     assert [(issue["type"], issue["severity"]) for issue in limit["issues"]] == [("incomplete", "high")]

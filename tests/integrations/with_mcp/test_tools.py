@@ -1,4 +1,4 @@
-"""Every tool, driven by the SDK's own client over stdio and over HTTP."""
+"""Every tool, driven by the SDK's own client over HTTP; test_life.py has what differs over stdio."""
 
 from __future__ import annotations
 
