@@ -139,14 +139,18 @@ class ReplayFile:
         """Store nothing: the file is somebody else's."""
 
     def named(self, role: str) -> Replayed:
-        """Return how a run names them: with the models that gave the replies of the role, and the last date."""
-        found = self._models.get(role, {})
+        """Return how a run names them: with the models that gave the replies of the role, and the last date.
+
+        Of a role that has none, as of a drafter whose cases had answers, with those of all.
+        """
+        every = {model: date for of_role in self._models.values() for model, date in of_role.items()}
+        found = self._models.get(role, every)
         return Replayed(self.path, shown_name(" + ".join(found)), max(found.values(), default=""))
 
     def described(self) -> str:
-        """Say what the file holds, by role and model."""
-        held = (f"{role}: {self.named(role).model}, {self.named(role).date}" for role in self._models)
-        return f"{self.path} holds {counted(self.count, 'recorded reply', 'recorded replies')} ({'; '.join(held)})"
+        """Say what the file holds: how many replies, of which models, in which roles."""
+        held, of = counted(self.count, "recorded reply", "recorded replies"), self.named("")
+        return f"{self.path} holds {held} of {of.model or 'nobody'}, {of.date or 'ever'} ({', '.join(self._models)})"
 
 
 def replay_file(path: str, role: str) -> ReplayFile:

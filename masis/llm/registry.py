@@ -149,9 +149,10 @@ def asker(string: str, role: str, control: RunControl, settings: Settings, repli
     rescue = chosen(settings.output_validator).rescued
     if recorded := Replayed.of(string):
         file = replay_file(recorded.file, role)
+        name = file.named(role)
         return Model(
-            name=str(file.named(role)),
-            model=recorded.file,
+            name=str(name),
+            model=name.model,
             role=role,
             control=control,
             provider=_Nobody(),

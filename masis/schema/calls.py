@@ -27,7 +27,7 @@ _REPLAYED = re.compile(r"replay:(?P<file>.+?)(?: \((?P<model>.+), (?P<date>\d{4}
 class Replayed(NamedTuple):
     """Recorded replies that fill a role, as a run names them: ``replay:FILE (MODEL, DATE)``.
 
-    ``model`` and ``date`` are empty where the file holds no replies of the role, or was not read yet.
+    ``model`` and ``date`` are empty where the file was not read yet, or is empty.
     """
 
     file: str

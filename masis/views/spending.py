@@ -48,7 +48,8 @@ def spent_so_far(events: Iterable[Event]) -> str:
     calls = [event.data for event in events if event.kind == "call_finished"]
     if not calls:
         return ""
-    return spent(Usage.of(ModelCall.model_construct(**call) for call in calls))
+    usage = Usage.of(ModelCall.model_construct(**call) for call in calls)
+    return f"{spent(usage)}; no model was called" if usage.replayed_calls and not usage.calls else spent(usage)
 
 
 def spent_by_role(run: Run) -> list[str]:

@@ -20,9 +20,11 @@ from masis.integrations.mcp.arguments import cursor, page_of
 from masis.integrations.mcp.prompts import MOST, completed
 from masis.integrations.mcp.quoting import quoted_json, visible
 from masis.integrations.mcp.sources import address, gathered
+from masis.integrations.mcp.spending import Spending
 from masis.integrations.mcp.tool_handlers import Progress, Stopped, ToolHandlers, Watch
 from masis.integrations.mcp.tools import TOOLS
 from masis.integrations.mcp.worker_pool import Busy, Pool
+from masis.schema.calls import ModelCall
 from masis.schema.case import Case, Evidence
 from masis.services import Workbench
 from masis.settings import Settings
@@ -309,3 +311,15 @@ def test_a_prompt_quotes_what_was_given_and_names_tools_that_are_there() -> None
 def test_the_error_for_a_wrong_prompt_says_what_is_wrong(name: str, given: dict[str, str] | None, told: str) -> None:
     with pytest.raises(InputError, match=told):
         prompts.prompt_named(name).message(given)
+
+
+def test_calls_that_the_cache_or_recorded_replies_answered_are_on_no_receipt() -> None:
+    spending = Spending()
+    call = ModelCall(
+        role="critic", step=None, iteration=None, model="m", prompt="p/1", mode="text", outcome="answered", ms=1
+    )
+    for source in ("cache", "replay"):
+        spending.add(call.model_copy(update={"source": source, "cost_usd": 0.0}), "m", None)
+    assert spending.total.in_words() == "No model was asked; this cost nothing."
+    spending.add(call, "m", None)
+    assert spending.total.unpriced == 1

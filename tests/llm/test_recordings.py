@@ -225,7 +225,7 @@ def test_a_run_names_file_model_and_date_and_nothing_leaves_the_machine_or_costs
     settings = Settings.model_validate(dict.fromkeys(ROLES, f"replay:{file}") | {"verifier": f"offline,replay:{file}"})
     named = build_roles(settings).models
     assert named["critic"] == f"replay:{file} (openai:gpt-4o, 2026-11-24)"
-    assert named["verifier"] == f"offline,replay:{file}"
+    assert named["verifier"] == f"offline,replay:{file} (openai:gpt-4o + ?script??x?, 2026-11-24)"
     assert named["reviser"] == f"replay:{file} (?script??x?, 2026-11-24)"
     assert pin_versions(settings).critic == named["critic"]
     assert build_roles(pin_versions(settings)).models == named
@@ -235,7 +235,10 @@ def test_a_run_names_file_model_and_date_and_nothing_leaves_the_machine_or_costs
     assert Budget(settings, 0.01).begin(CASE)
     probed = probe_model(named["critic"], settings)
     assert probed.ok
-    assert f"{file} holds 3 recorded replies (critic: openai:gpt-4o, 2026-11-24; " in probed.message
+    assert (
+        f"{file} holds 3 recorded replies of openai:gpt-4o + ?script??x?, 2026-11-24 (critic, reviser)"
+        in probed.message
+    )
     assert "no model is called" in probed.message
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from masis import run_audit
@@ -56,11 +58,15 @@ def test_settings_that_make_no_sense_are_left_out() -> None:
     assert changed(base, {"max_iterations": base.max_iterations}) == 0
 
 
-def test_a_model_is_taken_as_it_is_typed_and_said_where_it_is_reached() -> None:
+def test_a_model_is_taken_as_it_is_typed_and_said_where_it_is_reached(tmp_path: Path) -> None:
     local = settings_of(Settings(), {"critic": "ollama:llama3.3", "verifier": " "})
     assert local.models() == {**Settings().models(), "critic": "ollama:llama3.3"}
     assert where_it_runs(local) == "Question, evidence and answer are sent to 127.0.0.1:11434."
     assert "nothing is sent anywhere" in where_it_runs(Settings())
+    replies = tmp_path / "replies.jsonl"
+    replies.touch()
+    replayed = settings_of(Settings(), {"critic": f"replay:{replies}"})
+    assert where_it_runs(replayed).startswith("It runs on this machine with recorded replies; no model is called")
     with pytest.raises(SettingsError, match="OPENAI_API_KEY"):
         where_it_runs(settings_of(Settings(), {"critic": "openai"}))
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from masis.schema.calls import Usage
+from masis.schema.run import Event
 from masis.services import Workbench
 from masis.services.records import CaseFilter
 from masis.settings import ROLES, Settings
@@ -64,5 +65,8 @@ def test_replies_that_no_model_gave_are_counted_apart_and_show_no_tokens_or_cost
     cached, replayed = Usage(cached_calls=2, cost_usd=0.0), Usage(replayed_calls=1, cost_usd=0.0)
     assert spent(cached) == "2 replies from the cache, unpaid"
     assert spent(replayed) == "1 recorded reply"
+    answered = {"source": "replay", "tries": 1, "cost_usd": 0.0}
+    event = Event(run_id="r", case_id="c", seq=1, at="", kind="call_finished", data=answered)
+    assert spent_so_far([event, event]) == "2 recorded replies; no model was called"
     both = Usage(calls=1, tries=1, prompt_tokens=10, cost_usd=0.01, cached_calls=1)
     assert spent(both) == "1 call, 10 tokens, 1 reply from the cache, unpaid, $0.0100"

@@ -57,7 +57,9 @@ class Spending:
         return _Call(self, model, _receipt.get())
 
     def add(self, call: ModelCall, model: str, receipt: Receipt | None) -> None:
-        """Count one call."""
+        """Count one call, unless the cache or recorded replies answered it: then no model was asked."""
+        if call.source != "model":
+            return
         with self._lock:
             for each in (self.total, receipt):
                 if each is None:

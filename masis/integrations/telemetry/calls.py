@@ -127,6 +127,7 @@ class CallSpan:
                 names.CACHED_TOKENS: call.cached_tokens or None,
                 names.OUTPUT_TYPE: "text" if call.mode == "text" else "json",
                 "masis.outcome": call.outcome,
+                "masis.source": call.source,
                 "masis.tries": call.tries,
                 "masis.mode": call.mode,
                 "masis.cost_usd": call.cost_usd,
@@ -136,7 +137,8 @@ class CallSpan:
             self.call.put({names.OUTPUT_MESSAGES: _messages("assistant", self.replies[-1])})
         if call.outcome != "answered":
             self.call.failed(call.outcome)
-        self.instruments.call(call, self.conventional)
+        if call.source == "model":
+            self.instruments.call(call, self.conventional)
 
 
 def _messages(role: str, text: str) -> str:

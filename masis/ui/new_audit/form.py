@@ -23,6 +23,7 @@ from masis.schema.case import Case, Evidence
 from masis.schema.explain import explain
 from masis.schema.wording import counted
 from masis.settings import ROLES, Settings
+from masis.views.words import model_words
 
 LONGEST: dict[str, int] = {"question": 20_000, "evidence": 200_000, "answer": 150_000}
 """Characters a field takes; an upload of evidence may be longer. A text area gets slow past 200,000."""
@@ -182,6 +183,8 @@ def settings_of(base: Settings, changes: Mapping[str, Any]) -> Settings:
 def where_it_runs(settings: Settings) -> str:
     """Say what an audit with these settings sends, and where. Raises SettingsError for a model that can't be called."""
     found = addresses(settings)
+    if not found and any(model_words(model) != model for model in settings.models().values()):
+        return "It runs on this machine with recorded replies; no model is called, and nothing is sent anywhere."
     if not found:
         return "It runs on this machine, without a language model; nothing is sent anywhere."
     hosts = " and ".join(urlsplit(address).netloc for address in found)

@@ -348,7 +348,8 @@ def _models(workbench: Workbench, form: AuditForm, settings: Settings) -> None:
             "Offline means rules and measurements on this machine, for English texts, no language model. "
             f"“{OTHER_MODEL}” is named as PROVIDER:MODEL, such as openai:gpt-4o, anthropic:claude-sonnet-5-5 or "
             "ollama:llama3.3. The verifier can also be a model on this machine, local:FOLDER or local:ORG/NAME, which "
-            "Settings downloads. Keys come from the environment or a secrets file, never from this page."
+            "Settings downloads. replay:FILE answers from recorded replies, without a model. Keys come from the "
+            "environment or a secrets file, never from this page."
         )
     for start in range(0, len(ROLES), 2):
         for column, role in zip(st.columns(2, gap="medium"), ROLES[start : start + 2], strict=False):

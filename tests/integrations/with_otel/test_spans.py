@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -93,6 +94,20 @@ def test_a_model_call_has_the_attributes_of_the_conventions(seen: Seen) -> None:
     assert agent.attributes is not None
     assert agent.attributes["gen_ai.operation.name"] == "invoke_agent"
     assert agent.attributes["gen_ai.agent.name"] == "critic"
+
+
+def test_a_call_that_recorded_replies_answered_says_so_and_is_in_no_metric_of_calls(seen: Seen, tmp_path: Path) -> None:
+    file = tmp_path / "replies.jsonl"
+    with ModelServer(issues="none") as server:
+        recorded = run_audit(CASE, served(server, max_iterations=1, record=str(file)))
+    seen.spans.clear()
+    before = sum(point.count for point in seen.metrics()["gen_ai.client.operation.duration"].points)
+    models = dict.fromkeys(("drafter", "verifier", "critic", "reviser", "evaluator"), f"replay:{file}")
+    run_audit(CASE, Settings.model_validate({**models, "max_iterations": 1}))
+    spans = [dict(span.attributes or {}) for span in seen.named("chat here:m")]
+    assert len(spans) == recorded.usage.calls
+    assert {(each["masis.source"], each["gen_ai.provider.name"]) for each in spans} == {("replay", "replay")}
+    assert sum(point.count for point in seen.metrics()["gen_ai.client.operation.duration"].points) == before
 
 
 def test_the_names_are_those_of_the_conventions() -> None:
