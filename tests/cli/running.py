@@ -32,7 +32,7 @@ def lines(*cases: dict[str, Any]) -> bytes:
     return b"".join(json.dumps(each).encode() + b"\n" for each in cases)
 
 
-def start(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
+def start(*arguments: str | Path | int, **options: Any) -> subprocess.Popen[str]:
     """``masis`` as a process of its own."""
     root = Path(__file__).resolve().parents[2]
     return subprocess.Popen(

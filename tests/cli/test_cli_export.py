@@ -81,19 +81,21 @@ def test_exported_cases_go_through_a_pipe_into_an_audit(masis: Masis, tmp_path: 
     given = [case("a"), case("b", query="Wie lang ist die Brücke?", metadata={"a": [1]})]
     (tmp_path / "cases.jsonl").write_bytes(lines(*given))
     assert masis("import", tmp_path / "cases.jsonl", "--db", tmp_path / "one.db").exit_code == 0
-    for database in ("one.db", "other.db"):  # the one that is being exported, and a new one
-        with (
-            start("export", "--format", "cases", "--db", tmp_path / "one.db") as exporting,
-            start("audit", "-", "--out", "-", "--db", tmp_path / database, stdin=exporting.stdout) as auditing,
-        ):
-            out, said = auditing.communicate(timeout=100)
-            assert (exporting.wait(timeout=10), auditing.returncode) == (0, 0), said
-            assert exporting.stderr is not None
-            assert exporting.stderr.read() == "2 lines written.\n"
-        assert [json.loads(line)["case_id"] for line in out.splitlines()] == ["a", "b"]
-        assert "2 cases audited" in said
-        with Workbench.open(tmp_path / database).store as store:
-            assert [store.cases.get(each["id"]).to_json_dict() for each in given] == given
+    # into the database that is being exported, while it is
+    with (
+        start("export", "--format", "cases", "--db", tmp_path / "one.db") as exporting,
+        start("audit", "-", "--out", "-", "--db", tmp_path / "one.db", stdin=exporting.stdout) as auditing,
+    ):
+        out, said = auditing.communicate(timeout=100)
+        assert (exporting.wait(timeout=10), auditing.returncode) == (0, 0), said
+        assert exporting.stderr is not None
+        assert exporting.stderr.read() == "2 lines written.\n"
+    assert [json.loads(line)["case_id"] for line in out.splitlines()] == ["a", "b"]
+    assert "2 cases audited" in said
+    exported = masis("export", "--format", "cases", "--db", tmp_path / "one.db").stdout_bytes
+    assert masis("audit", "-", "--db", tmp_path / "other.db", stdin=exported).exit_code == 0
+    with Workbench.open(tmp_path / "other.db").store as store:
+        assert [store.cases.get(each["id"]).to_json_dict() for each in given] == given
 
 
 def test_a_file_that_shows_what_a_blind_policy_hides_is_written_with_a_warning(

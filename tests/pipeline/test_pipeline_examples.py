@@ -28,7 +28,7 @@ def test_a_question_is_asked_and_a_wrong_answer_is_rejected() -> None:
 
 def test_a_gate_of_ones_own_answers(tmp_path: Path) -> None:
     report = tmp_path / "answers.jsonl"
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:langsmith_plugin", "--rootdir", str(tmp_path)]
     command += ["-c", "/dev/null", str(EXAMPLES / "test_answers.py"), "--masis-report", str(report)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stdout

@@ -11,7 +11,6 @@ import masis
 from masis.errors import InputError, SettingsError
 from masis.schema.screening import Abstract, Screening, ScreeningEvent
 from masis.screening.critic import evaluate, evaluate_async, grader_for, grader_names
-from masis.screening.demo import DemoQuestion, demo_abstracts, demo_questions, simulate
 from masis.screening.grading.offline_grader import offline_grader
 from masis.settings import Settings
 
@@ -150,18 +149,6 @@ def test_graders_that_make_no_sense_are_refused(text: str) -> None:
 
 def test_several_graders_are_named_with_commas() -> None:
     assert grader_names(Settings(screening_graders="offline, openai:gpt-4o")) == ("offline", "openai:gpt-4o")
-
-
-SURE = {"strong": "sufficient", "weak": "evidence_insufficient", "insufficient": "evidence_insufficient"}
-
-
-@pytest.mark.spec("AESOP-CONVERGES", "AESOP-WEAK-REJECTED", "AESOP-SERIES")
-@pytest.mark.parametrize("asked", [each for each in demo_questions() if each.kind in SURE], ids=lambda each: each.id)
-def test_strong_evidence_converges_and_weak_evidence_never_does(asked: DemoQuestion) -> None:
-    found = simulate(asked, demo_abstracts(), offline_grader())
-    assert found.outcome == SURE[asked.kind], [each.ruling.why for each in found.rounds]
-    designs = {grade.design for grade in found.grades if grade.recommendation == "keep"}
-    assert not designs & {"case_series", "case_report", "animal_study", "in_vitro_study", "narrative_review"}
 
 
 @pytest.mark.parametrize("given", ["one text", [TRIAL, 7], [None]])
