@@ -10,8 +10,10 @@ in it is trusted: its replies are read as a model's are, and a line that is none
 
 from __future__ import annotations
 
+import errno
 import functools
 import hashlib
+import os
 import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -131,8 +133,9 @@ class ReplayFile:
         number = f"sample {asked.sample}, attempt {asked.attempt}, asked {asked.asked[:12]}"
         raise TryFailed(
             "unrecorded",
-            f"there is no recorded reply to this in {self.path}: {asked.role}, {asked.prompt.partition('/')[0]}, "
-            f"{number}. {held}. Replay the case as it was recorded, or record it again (masis audit --record)",
+            f"there is no recorded reply to this in {self.path}: {asked.role} (prompt "
+            f"{asked.prompt.partition('/')[0]}), {number}. {held}. Replay the case as it was recorded, or record it "
+            "again (masis audit --record)",
         )
 
     def keep(self, replies: Sequence[RecordedReply]) -> None:
@@ -214,5 +217,6 @@ def record(path: str, replies: Sequence[RecordedReply]) -> None:
 
 
 def _append(path: str, lines: bytes) -> None:
-    with _appending, Path(path).expanduser().open("ab", buffering=0) as file:
-        file.write(lines)
+    with _appending, Path(path).expanduser().open("ab", buffering=0) as file:  # unbuffered: whole lines at once
+        if file.write(lines) != len(lines):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

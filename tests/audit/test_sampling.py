@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 import pytest
@@ -10,7 +11,7 @@ from masis.audit import loop
 from masis.audit.context import AuditContext
 from masis.audit.critique import Objection
 from masis.audit.evaluation import EvaluationJudgement
-from masis.audit.sampling import SampledCritic, SampledEvaluator
+from masis.audit.sampling import SAMPLE, Sample, SampledCritic, SampledEvaluator
 from masis.errors import CriticFailed
 from masis.observers.observation import run_to_completion
 from masis.schema.audit import Critique, Measurement
@@ -19,6 +20,7 @@ from masis.schema.case import Case
 from masis.schema.run import Run
 from masis.settings import Settings
 from tests.scripted import MAJOR, ScriptedCritic, ScriptedEvaluator, roles, said
+from tests.waiting import PATIENCE_S
 
 CASE = Case.model_validate(
     {
@@ -44,6 +46,26 @@ def audited(critic: ScriptedCritic, times: int, evaluator: ScriptedEvaluator | N
 
 def reasons(run: Run) -> list[str]:
     return [reason.code for reason in run.review_reasons]
+
+
+def test_each_sample_is_numbered_in_the_order_of_the_results_however_threads_run() -> None:
+    """So that the recorded replies to the same question go to the samples that they were given to."""
+    numbered: list[Sample] = []
+    begin = threading.Barrier(3)
+
+    class Numbered(ScriptedEvaluator):
+        def evaluate(self, context: AuditContext, critique: Critique) -> EvaluationJudgement | Unscored:
+            begin.wait(PATIENCE_S)
+            numbered.append(sample := SAMPLE.get())
+            score = sample.number / 10
+            return EvaluationJudgement(score, score, score, score)
+
+    run = audited(ScriptedCritic(), 3, Numbered(), evaluate="final")
+    evaluation = run.iterations[0].evaluation
+    assert evaluation is not None
+    assert next(score.samples for score in evaluation.scores if score.name == "relevance") == (0.1, 0.2, 0.3)
+    assert sorted(numbered) == [Sample(1, 3), Sample(2, 3), Sample(3, 3)]
+    assert SAMPLE.get() == Sample()
 
 
 def test_the_mean_counts_and_the_spread_is_kept() -> None:

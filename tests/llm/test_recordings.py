@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import masis
 from masis.api.audits import run_audit
 from masis.api.batch import Budget
 from masis.api.roles import addresses, build_roles, check_models, estimate, pin_versions, probe_model, uses_models
@@ -18,9 +19,10 @@ from masis.audit.run_control import RunControl
 from masis.errors import BadReply, SettingsError
 from masis.llm import recordings, registry
 from masis.llm.recordings import RecordedReply
-from masis.llm.roles.prompting import answer, compose, question
+from masis.llm.roles.prompting import Prompt, answer, compose, question
 from masis.schema.case import Case
 from masis.schema.run import Run
+from masis.schema.screening import Screening
 from masis.settings import ROLES, Settings
 from tests.llm.asking import CASE, Judged, settings_for
 from tests.served_replies import Behaviour, Request, says, status
@@ -141,7 +143,7 @@ def test_what_was_not_asked_before_stays_unscored_and_says_which_file_has_no_rep
         critique = run.iterations[0].critique
         assert critique.unscored is not None, name
         assert run.iterations[0].quality_score is None
-        assert f"no recorded reply to this in {file}: critic, critic, sample 1" in critique.unscored.reason
+        assert f"no recorded reply to this in {file}: critic (prompt critic), sample 1" in critique.unscored.reason
         assert run.needs_review
         assert run.usage.replayed_calls < 4
 
@@ -316,3 +318,42 @@ def test_a_question_that_was_not_answered_is_asked_again_and_one_answered_at_the
     assert ask("no JSON", "nor this") == 2
     assert ask("no JSON", good) == 2
     assert ask() == 0
+
+
+def test_a_grader_of_abstracts_is_recorded_and_replayed_like_the_roles_of_an_audit(tmp_path: Path) -> None:
+    file = tmp_path / "replies.jsonl"
+    abstracts = [{"id": "a", "title": "Aspirin for migraine: a randomised trial", "text": "Adults were randomised."}]
+
+    def screened(settings: Settings) -> Screening:
+        return masis.screen_abstracts("Does aspirin relieve migraine?", abstracts, settings)
+
+    with ModelServer() as server:
+        graders = {"screening_graders": "here:m", "record": str(file)}
+        before = screened(settings_for(server, "openai").updated(graders))
+    after = screened(Settings(screening_graders=f"replay:{file}"))
+    (was,), (grade,) = before.grades, after.grades
+    assert grade.unscored is None
+    assert grade.judged_by.model.startswith(f"replay:{file} (here:m, ")
+    assert grade.model_copy(update={"judged_by": was.judged_by}) == was
+    assert (before.usage.calls, after.usage.calls, after.usage.replayed_calls) == (1, 0, 1)
+
+
+def test_a_recording_is_whole_though_this_process_has_extracted_the_claims_before(tmp_path: Path) -> None:
+    file = tmp_path / "replies.jsonl"
+    with ModelServer() as server:
+        settings = settings_for(server, "openai")
+        run_audit(CASE, settings)
+        run_audit(CASE, settings.updated({"record": str(file)}))
+    assert [line for line in lines(file) if line["prompt"].startswith("claims_extract/")]
+
+
+def test_a_prompt_that_was_made_elsewhere_is_known_by_its_text_without_the_mark_of_the_run() -> None:
+    """DSPy writes prompts of its own, around the fences of ours."""
+
+    def digest(task: str) -> str:
+        with ModelServer() as server:
+            model = registry.asker("here:m", "critic", RunControl(), settings_for(server, "openai"))
+        return model.asked(Prompt("You judge.", f"<<<ANSWER {model.control.fence}>>>", task, "mine/1"), None).asked
+
+    assert digest("Judge it.") == digest("Judge it.")
+    assert digest("Judge it.") != digest("Praise it.")
