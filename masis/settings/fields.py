@@ -401,12 +401,12 @@ class Settings(Record):
     review_threshold: Share = REVIEW(
         0.7,
         "a run of low confidence needs review",
-        "A run needs review where confidence in the chosen answer is under this.",
+        "A run needs review where confidence in the answer is under this.",
     )
     review_quality: Share = REVIEW(
         0.7,
         "docs/acceptance.md says what needs review",
-        "A run needs review where the quality score of the chosen answer is under this.",
+        "A run needs review where the quality of the answer is under this.",
     )
     review_disagreement: Share = REVIEW(
         0.5,

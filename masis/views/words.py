@@ -176,7 +176,7 @@ REASON: dict[ReviewCode, Word] = {
     ),
     "language": Word("language", "calm", f"{_NOT_CERTIFIED}: the verifier does not support the language"),
     "unconfirmed_claim": Word("not confirmed", "calm", f"{_NOT_CERTIFIED}: the checks could not decide a claim"),
-    "revised": Word("revised", "calm", f"{_NOT_CERTIFIED}: the chosen answer is a revision that nobody has read"),
+    "revised": Word("revised", "calm", f"{_NOT_CERTIFIED}: the audit suggests a revision that nobody has read"),
     "low_confidence": Word("low confidence", "calm", f"{_NOT_CERTIFIED}: confidence is under the threshold"),
     "low_quality": Word("low quality", "calm", f"{_NOT_CERTIFIED}: quality is under the threshold"),
     "disagreement": Word("disagreement", "calm", f"{_NOT_CERTIFIED}: citation engine, critic and evaluator differ"),
