@@ -62,6 +62,35 @@ class Verifier(Protocol):
 
 
 @runtime_checkable
+class ChecksAnswers(Protocol):
+    """A verifier that finds the claims of an answer and judges them in one go, where that costs less than in steps."""
+
+    def check_answer(
+        self, answer: str, audit: CitationAudit, query: str, evidence: Sequence[Evidence], *, completeness: bool
+    ) -> tuple[tuple[Claim, ...], Checked]:
+        """The claims, as ``Verifier.extract`` finds them, and what ``Verifier.check`` says of them."""
+        ...
+
+
+def check_answer(
+    verifier: Verifier,
+    answer: str,
+    audit: CitationAudit,
+    query: str,
+    evidence: Sequence[Evidence],
+    *,
+    completeness: bool,
+) -> Checked:
+    """One check for each claim of the answer and, if asked for, what is left out. Raises StepError."""
+    if isinstance(verifier, ChecksAnswers):
+        found, whole = verifier.check_answer(answer, audit, query, evidence, completeness=completeness)
+    else:
+        found = verifier.extract(answer, audit, query)
+        whole = verifier.check(found, query, answer, evidence, completeness=completeness)
+    return whole._replace(checks=one_check_each(found, whole.checks))
+
+
+@runtime_checkable
 class RunsLocally(Protocol):
     """A role that a model file on this machine fills; runs record which."""
 

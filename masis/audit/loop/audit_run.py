@@ -323,12 +323,10 @@ class AuditRun:
         checked, unscored = Checked(()), None
 
         def check() -> Checked:
-            found = verifier.extract(answer, cited, case.query)
-            whole = verifier.check(
-                found, case.query, answer, case.evidence, completeness=self.settings.check_completeness
+            whole = claims.check_answer(
+                verifier, answer, cited, case.query, case.evidence, completeness=self.settings.check_completeness
             )
-            checks = claims.one_check_each(found, whole.checks)
-            return whole._replace(checks=uncertified(checks, answer, case.evidence))
+            return whole._replace(checks=uncertified(whole.checks, answer, case.evidence))
 
         try:
             checked = yield from self._doing("claims", check)
