@@ -44,11 +44,9 @@ class Request:
     @property
     def messages(self) -> list[str]:
         """The texts of the request in the order in which a model reads them."""
-        texts = [self.body["system"]] if "system" in self.body else []
-        for message in self.body.get("messages", ()):
-            content = message["content"]
-            texts += [content] if isinstance(content, str) else [part["text"] for part in content]
-        return texts
+        contents = [self.body["system"]] if "system" in self.body else []
+        contents += [message["content"] for message in self.body.get("messages", ())]
+        return [text for each in contents for text in ([each] if isinstance(each, str) else _texts(each))]
 
     @property
     def text(self) -> str:
@@ -81,10 +79,15 @@ class Request:
         return [text for kind, _, text in FENCE.findall(self.text) if kind == name]
 
 
+def _texts(parts: list[Json]) -> list[str]:
+    return [part["text"] for part in parts]
+
+
 TELLING = {
     "common_reply": {"critic", "evaluator"},
     "critique_reply": {"critique_reasoning"},
     "evaluation_reply": {"faithfulness"},
+    "checked_claims_reply": {"claims", "verdicts"},
     "claims_reply": {"claims"},
     "verdicts_reply": {"verdicts"},
     "completeness_reply": {"missing"},
@@ -126,6 +129,7 @@ def status(code: int, message: str = "scripted", *, code_name: str = "scripted",
 
 
 COMMON = {
+    "claims": "checked_claims_reply",
     "claims_verify": "verdicts_reply",
     "completeness": "completeness_reply",
     "critic": "critique_reply",
@@ -151,7 +155,12 @@ def sensible(
         case "evaluation_reply":
             return _evaluation(answer, chunks)
         case "claims_reply":
-            return {"claims": [{"quote": s, "claim": MARKERS.sub("", s).strip()} for s in _sentences(answer)[:12]]}
+            return {"claims": _claims(answer)}
+        case "checked_claims_reply":
+            claims = _claims(answer)
+            texts = {row["sentence"]: row for row in map(json.loads, answer.splitlines())}
+            verdicts = [_verdict(texts[each["sentence"]] | {"number": each["number"]}, chunks) for each in claims]
+            return {"claims": claims, "verdicts": verdicts, "missing": []}
         case "verdicts_reply":
             rows = [json.loads(line) for line in "".join(request.fences("CLAIMS")).splitlines()]
             return {"verdicts": [_verdict(row, chunks) for row in rows]}
@@ -195,6 +204,12 @@ def _chunk(text: str) -> tuple[str, str]:
     return str(json.loads(head)["id"]), body
 
 
+def _claims(rows: str) -> list[Json]:
+    """A claim for each sentence that asserts something."""
+    numbers = [row["sentence"] for row in map(json.loads, rows.splitlines()) if row.get("asserts", True)]
+    return [{"number": n, "sentence": at, "words": "", "meaning": ""} for n, at in enumerate(numbers[:12], 1)]
+
+
 def _sentences(text: str) -> list[str]:
     return [found.group().strip() for found in SENTENCE.finditer(text) if re.search(r"\w", found.group())] or [text]
 
@@ -219,8 +234,6 @@ def _critique(answer: str, chunks: list[tuple[str, str]], issues: str) -> Json:
     return {
         "critique_reasoning": "Each sentence was looked for in the evidence.",
         "issues": [issue] if faulty else [],
-        "unsupported_claims": [_sentences(answer)[0]] if faulty else [],
-        "logical_gaps": [],
         "conflicting_evidence": [],
         "hallucination_detected": False,
         "needs_retry": faulty,
@@ -234,22 +247,20 @@ def _evaluation(answer: str, chunks: list[tuple[str, str]]) -> Json:
     score = 0.9 if _borne(answer, chunks) else 0.7
     names = ("faithfulness", "relevance", "completeness", "reasoning_quality")
     scores = {key: value for name in names for key, value in ((f"{name}_reason", "As it reads."), (name, score))}
-    return scores | {"overall_score": score, "improvement_suggestions": []}
+    return scores | {"improvement_suggestions": []}
 
 
 def _verdict(row: Json, chunks: list[tuple[str, str]]) -> Json:
-    cited = [id_ for id_ in row.get("cited", ()) if id_ in dict(chunks)] or [id_ for id_, _ in chunks[:1]]
+    cited = [id_ for id_ in row.get("cites", ()) if id_ in dict(chunks)] or [id_ for id_, _ in chunks[:1]]
     texts = dict(chunks)
     bearing = [{"evidence_id": id_, "stance": "supports", "quote": _sentences(texts[id_])[0]} for id_ in cited]
     return {
         "number": row["number"],
-        "reasoning": "The chunk says it.",
-        "evidence": bearing,
-        "contradictions": [],
+        "evidence": [each | {"claim_words": ""} for each in bearing],
+        "reasoning": "" if bearing else "Nothing supports it.",
         "verdict": "supported" if bearing else "unsupported",
         "support": 0.95 if bearing else 0.0,
         "confidence": 0.9,
-        "issue": None if bearing else "Nothing supports it.",
     }
 
 
@@ -257,15 +268,13 @@ def _revision(answer: str, chunks: list[tuple[str, str]], issues: str) -> Json:
     first = _sentences(answer)[0]
     id_, text = chunks[0] if chunks else ("1", first)
     better = f"{_sentences(text)[0].rstrip('.')} [{id_}]."
-    ids = [json.loads(line)["id"] for line in issues.splitlines() if line]
+    ids = [id_ for line in issues.splitlines() if line for id_ in json.loads(line)["ids"]]
     change = {"issue_ids": ids, "kind": "rewritten", "before": first, "after": better, "why": "The chunk says this."}
     return {
+        "rejected": [],
         "changes": [change],
         "revised_answer": answer.replace(first, better, 1),
-        "changes_explanation": "The first sentence says what the chunk says.",
         "updated_confidence": 0.9,
-        "issues_addressed": ids,
-        "preserved_content": [],
     }
 
 
@@ -312,7 +321,8 @@ def _miscounted(made: Json, more: bool) -> Json:
     if "verdicts" not in made or not made["verdicts"]:
         return made
     last = made["verdicts"][-1]
-    return {"verdicts": [*made["verdicts"], last | {"number": last["number"] + 90}] if more else made["verdicts"][:-1]}
+    verdicts = [*made["verdicts"], last | {"number": last["number"] + 90}] if more else made["verdicts"][:-1]
+    return made | {"verdicts": verdicts}
 
 
 WIRE_FAULTS: dict[str, Behaviour] = {

@@ -266,14 +266,15 @@ class ModelServer:
 
     def _anthropic(self, request: Request, behaviour: Behaviour, text: str) -> Json:
         read = written = 0
-        marked = [part for part in request.body["messages"][0]["content"] if "cache_control" in part]
-        if marked:
-            size = (len(request.body["system"]) + len(marked[0]["text"])) // 4
-            key = json.dumps([request.model, request.body.get("tools"), request.body.get("output_config")])
-            key += request.body["system"] + marked[0]["text"]
-            digest = hashlib.sha256(key.encode()).digest()
-            read, written = (size, 0) if digest in self._cached else (0, size)
-            self._cached.add(digest)
+        start = json.dumps([request.model, request.body.get("tools"), request.body.get("output_config")])
+        before = ""
+        for part in (*request.body.get("system", ()), *request.body["messages"][0]["content"]):
+            before += part["text"]
+            if "cache_control" in part:
+                digest = hashlib.sha256(f"{start}{before}".encode()).digest()
+                size = len(before) // 4
+                read, written = (size, 0) if digest in self._cached else (read, size - read)
+                self._cached.add(digest)
         prompt, completion = _tokens(request, behaviour, text)
         self._count(prompt, read, completion)
         content: list[Json] = [{"type": "text", "text": text}] if text else []

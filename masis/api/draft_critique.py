@@ -140,7 +140,7 @@ def critique_draft(
     with observation.observe(observation.DraftStart(query, draft, len(case.evidence))) as under_way:
         began = clock.seconds()
         loop_settings = settings.model_copy(update=_loop_settings(chosen))
-        judges = roles or build_roles(loop_settings)
+        judges = roles or build_roles(loop_settings, in_steps=True)
         judges = replace(judges, critic=_Asking(judges.critic, chosen))
         work = loop.audit(case, judges, loop_settings, run_id=loop.new_run_id(), clock=clock, cancelled=cancelled)
         run = observation.run_to_completion(work, start=observation.AuditStart(case, "critique_draft"))

@@ -34,8 +34,10 @@ from masis.schema.providers import ProviderSettings
 from masis.settings import OFFLINE, ROLES, Settings
 
 
-def build_roles(settings: Settings, replies: Replies | None = None) -> loop.Roles:
+def build_roles(settings: Settings, replies: Replies | None = None, *, in_steps: bool = False) -> loop.Roles:
     """The five roles as the settings name them, for one run; ``replies`` is where one is looked for before a model.
+
+    With ``in_steps`` a model is asked for claims, verdicts and what is missing in calls of their own.
 
     Raises SettingsError for a model that can't be asked (unknown, no key) and MissingExtra for an SDK that is not here;
     the same for the output validator.
@@ -57,7 +59,7 @@ def build_roles(settings: Settings, replies: Replies | None = None) -> loop.Role
         return found.filled(ask(found.asks, role) if found.asks else None, settings)
 
     drafter = ModelDrafter(model) if (model := asked("drafter")) else OfflineDrafter()
-    verifier = _verifier(models["verifier"], control, settings, ask)
+    verifier = _verifier(models["verifier"], control, settings, ask, in_steps)
     reviser = own("reviser") or (ModelReviser(model) if (model := asked("reviser")) else OfflineReviser())
     heat = settings.sample_temperature if settings.judge_samples > 1 else 0.0
     critic = own("critic") or (ModelCritic(model, heat) if (model := asked("critic")) else OfflineCritic())
@@ -97,10 +99,12 @@ def _replayed(string: str) -> bool:
     return Replayed.of(string.removeprefix(f"{OFFLINE}{registry.STAGES}")) is not None
 
 
-def _verifier(string: str, control: RunControl, settings: Settings, ask: Callable[[str, str], Model]) -> Any:
+def _verifier(
+    string: str, control: RunControl, settings: Settings, ask: Callable[[str, str], Model], in_steps: bool
+) -> Any:
     """The verifier of a resolved model string: one, or two in a row."""
     if staged := registry.stages(string, "verifier"):
-        first, second = (_verifier(stage, control, settings, ask) for stage in staged)
+        first, second = (_verifier(stage, control, settings, ask, in_steps) for stage in staged)
         if isinstance(second, RunsLocally):
             return LocalEscalation(first, second, staged)
         return EscalatingVerifier(first, second, staged, partial(estimates.spared, settings=settings))
@@ -111,7 +115,7 @@ def _verifier(string: str, control: RunControl, settings: Settings, ask: Callabl
         model = ask(string, "verifier")
         # What this process extracted before would be in no record, and not what a file says.
         remembered = EXTRACTIONS if model.replies is None and model.record is None else Extractions()
-        return ModelVerifier(model, settings, remembered)
+        return ModelVerifier(model, settings, remembered, in_steps)
     return within_languages(found.filled(ask(found.asks, "verifier") if found.asks else None, settings))
 
 

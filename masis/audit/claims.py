@@ -6,7 +6,7 @@ strictness filter (compileIssues).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -59,6 +59,41 @@ class Verifier(Protocol):
         where nothing could be done at all is StepError raised.
         """
         ...
+
+
+@runtime_checkable
+class ChecksAnswers(Protocol):
+    """A verifier that finds the claims of an answer and judges them in one go, where that costs less than in steps."""
+
+    def check_answer(
+        self, answer: str, audit: CitationAudit, query: str, evidence: Sequence[Evidence], *, completeness: bool
+    ) -> tuple[tuple[Claim, ...], Checked]:
+        """The claims, as ``Verifier.extract`` finds them, and what ``Verifier.check`` says of them."""
+        ...
+
+
+def check_answer(
+    verifier: Verifier,
+    answer: str,
+    audit: CitationAudit,
+    query: str,
+    evidence: Sequence[Evidence],
+    *,
+    completeness: bool,
+    within: Callable[[Sequence[Claim]], tuple[Claim, ...]] = tuple,
+) -> tuple[int, Checked]:
+    """How many claims the answer makes, one check for each that ``within`` keeps and, if asked for, what is left out.
+
+    Raises StepError.
+    """
+    if isinstance(verifier, ChecksAnswers):
+        every, whole = verifier.check_answer(answer, audit, query, evidence, completeness=completeness)
+        found = within(every)
+    else:
+        every = verifier.extract(answer, audit, query)
+        found = within(every)
+        whole = verifier.check(found, query, answer, evidence, completeness=completeness)
+    return len(every), whole._replace(checks=one_check_each(found, whole.checks))
 
 
 @runtime_checkable

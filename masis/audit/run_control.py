@@ -222,5 +222,5 @@ class RunControl:
     budget: RunBudget = field(default_factory=RunBudget)
     calls: CallLog = field(default_factory=CallLog)
     cancellation: CancelToken = field(default_factory=CancelToken)
-    fence: str = field(default_factory=lambda: secrets.token_hex(16))
+    fence: str = field(default_factory=lambda: secrets.token_hex(8))
     evidence_room: dict[str, int] = field(default_factory=dict)

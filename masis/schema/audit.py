@@ -367,6 +367,13 @@ class Change(Record):
     issue_ids: tuple[str, ...] = ()
 
 
+class RejectedIssue(Record):
+    """An issue that a reviser left as it is, since the evidence shows it to be wrong or allows no change."""
+
+    issue_id: str
+    reason: str
+
+
 class Revision(Record):
     """A better answer and what was changed to get it (CRITIC-LOOP-REVISER-OUTPUT)."""
 
@@ -376,6 +383,7 @@ class Revision(Record):
     issues_addressed: tuple[str, ...] = ()
     preserved_content: tuple[str, ...] = ()
     changes: tuple[Change, ...] = ()
+    rejected: tuple[RejectedIssue, ...] = ()
     judged_by: JudgedBy
 
 

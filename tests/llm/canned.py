@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from masis.llm.roles import replies
 
 PROMPT_OF: dict[type[BaseModel], str] = {
+    replies.CheckedClaimsReply: "claims",
     replies.ClaimsReply: "claims_extract",
     replies.VerdictsReply: "claims_verify",
     replies.CompletenessReply: "completeness",
@@ -22,10 +23,8 @@ PROMPT_OF: dict[type[BaseModel], str] = {
 def critique(**changes: Any) -> dict[str, Any]:
     """A content critic's reply."""
     return {
-        "critique_reasoning": "Every sentence is borne by a chunk.",
+        "critique_reasoning": "Every sentence is supported by a chunk.",
         "issues": [],
-        "unsupported_claims": [],
-        "logical_gaps": [],
         "conflicting_evidence": [],
         "hallucination_detected": False,
         "needs_retry": False,
@@ -51,7 +50,7 @@ def raised(**changes: Any) -> dict[str, Any]:
 def evaluation(**changes: Any) -> dict[str, Any]:
     """A judge's reply."""
     return {
-        "faithfulness_reason": "One claim is not borne.",
+        "faithfulness_reason": "One claim is not supported.",
         "faithfulness": 0.8,
         "relevance_reason": "It answers.",
         "relevance": 0.9,
@@ -59,7 +58,6 @@ def evaluation(**changes: Any) -> dict[str, Any]:
         "completeness": 0.7,
         "reasoning_quality_reason": "",
         "reasoning_quality": 1.0,
-        "overall_score": 0.5,
         "improvement_suggestions": ["Name the year."],
     } | changes
 
@@ -68,34 +66,38 @@ def verdict(number: Any = 1, **changes: Any) -> dict[str, Any]:
     """A verdict on the claim of this number."""
     return {
         "number": number,
-        "reasoning": "It says so.",
-        "evidence": [{"evidence_id": "chunk_1", "stance": "supports", "quote": "120 metres long"}],
-        "contradictions": [],
+        "evidence": [supporting(quote="120 metres long")],
+        "reasoning": "",
         "verdict": "supported",
         "support": 1.0,
         "confidence": 0.9,
-        "issue": None,
     } | changes
 
 
-def supporting(evidence_id: str = "chunk_1", stance: str = "supports", quote: str = "") -> dict[str, Any]:
+def supporting(
+    evidence_id: str = "chunk_1", stance: str = "supports", quote: str = "", claim_words: str = ""
+) -> dict[str, Any]:
     """What a verdict says of one chunk."""
-    return {"evidence_id": evidence_id, "stance": stance, "quote": quote}
+    return {"evidence_id": evidence_id, "stance": stance, "quote": quote, "claim_words": claim_words}
+
+
+def listed(number: int = 1, sentence: int = 1, words: str = "", meaning: str = "") -> dict[str, Any]:
+    """A claim in a list."""
+    return {"number": number, "sentence": sentence, "words": words, "meaning": meaning}
 
 
 def revision(answer: str, **changes: Any) -> dict[str, Any]:
     """A reviser's reply."""
     return {
+        "rejected": [],
         "changes": [],
         "revised_answer": answer,
-        "changes_explanation": "The length is right now.",
         "updated_confidence": 0.9,
-        "issues_addressed": [],
-        "preserved_content": [],
     } | changes
 
 
 ALL: dict[str, Any] = {
+    "claims": {"claims": [listed(1), listed(2, 2)], "verdicts": [verdict(1), verdict(2)], "missing": []},
     "claims_extract": {"claims": []},
     "claims_verify": {"verdicts": [verdict(1), verdict(2)]},
     "completeness": {"missing": []},

@@ -15,13 +15,14 @@ from masis.llm.roles.verifier import Extracted, Extractions, ModelVerifier, loca
 from masis.schema.audit import Claim
 from masis.settings import Settings
 from tests.audit.factories import EVIDENCE
+from tests.llm.canned import listed
 from tests.llm.scripted_asker import ScriptedAsker
 
 ANSWER = "The bridge is 120 metres long [chunk_1] and it opened in 1931 [chunk_2]. How wide is it? It is **red**."
 
 
 def found(*pairs: tuple[str, str], answer: str = ANSWER) -> tuple[Claim, ...]:
-    return located_claims([Extracted(*pair) for pair in pairs], answer, audit_citations(answer, EVIDENCE))
+    return located_claims([Extracted(None, *pair) for pair in pairs], answer, audit_citations(answer, EVIDENCE))
 
 
 def extracted(
@@ -87,7 +88,7 @@ def test_every_claim_stands_where_it_says_and_every_assertion_is_claimed(
     answer: str, pairs: list[tuple[str, str]]
 ) -> None:
     audit = audit_citations(answer, EVIDENCE)
-    made = located_claims([Extracted(*pair) for pair in pairs], answer, audit)
+    made = located_claims([Extracted(None, *pair) for pair in pairs], answer, audit)
     for claim in made:
         assert answer[claim.start : claim.end] == claim.text
         assert all(0 <= start < end <= len(claim.text) for start, end in claim.markers)
@@ -99,7 +100,7 @@ def test_every_claim_stands_where_it_says_and_every_assertion_is_claimed(
 @pytest.mark.spec("DRAFT-CRITIQUE-CACHE")
 def test_an_answer_that_comes_again_is_not_asked_about_again() -> None:
     asker, kept = (
-        ScriptedAsker({"claims_extract": {"claims": [{"quote": "It is red", "claim": "It is red."}]}}),
+        ScriptedAsker({"claims_extract": {"claims": [listed(sentence=3)]}}),
         Extractions(),
     )
     assert extracted(asker, kept=kept) == extracted(asker, kept=kept)
@@ -131,8 +132,8 @@ def test_extractions_are_kept_from_many_threads() -> None:
     def work(number: int) -> None:
         for turn in range(300):
             key = str((number + turn) % 20)
-            kept.keep(key, (Extracted(key, key),))
-            assert (kept.get(key) or (Extracted(key, key),))[0].quote == key
+            kept.keep(key, (Extracted(1, key, key),))
+            assert (kept.get(key) or (Extracted(1, key, key),))[0].words == key
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
     for thread in threads:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from masis.audit.citations import audit_citations
 from masis.audit.context import AuditContext
 from masis.llm.roles import critic, drafter, evaluator, reviser, verifier
 from masis.llm.roles.prompting import Prompt, disarmed, question_and_evidence, rearmed, unforgeable, without_fences
@@ -109,19 +110,21 @@ def prompts(texts: Texts) -> list[Prompt]:
         Claim(text="A plain claim."),
     ]
     shared = question_and_evidence(texts.query, evidence)
+    sentences = audit_citations(texts.answer, evidence)
     return [
         critic.prompt(context, MARK),
         evaluator.prompt(context, view, Settings(), MARK),
         reviser.prompt(context, view, [found], MARK),
         drafter.prompt(texts.query, evidence, MARK),
-        verifier.extract_prompt(texts.answer, texts.query, MARK),
+        verifier.extract_prompt(sentences, texts.query, MARK),
+        verifier.claims_prompt(sentences, shared, MARK),
         verifier.verify_prompt(claims, shared, MARK),
         verifier.completeness_prompt(texts.answer, shared, MARK),
     ]
 
 
 def mark_of(prompt: Prompt) -> str:
-    found = re.match(r"The mark of all fences below: ([0-9a-f]{32})\n\n", prompt.shared)
+    found = re.match(r"The mark of all fences below: ([0-9a-f]{16,32})\n\n", prompt.shared)
     assert found
     return found.group(1)
 
@@ -138,7 +141,7 @@ def ours(prompt: Prompt) -> tuple[str, str, str]:
         re.sub(rf"<<<([A-Z_]+) {mark}>>>\n.*?\n<<<END \1 {mark}>>>", r"<\1>", part, flags=re.DOTALL).replace(
             mark, "MARK"
         )
-        for part in prompt[:3]
+        for part in (prompt.system, *prompt[1:3])
     ]
     return bare[0], bare[1], bare[2]
 
@@ -172,7 +175,7 @@ def test_no_fence_can_be_closed_or_opened_from_inside(texts: Texts) -> None:
 @given(hostile_texts)
 @settings(max_examples=30)
 def test_every_text_arrives_whole_in_the_fence_where_it_belongs(texts: Texts) -> None:
-    critic_, evaluator_, reviser_, _, _, verify, _ = prompts(texts)
+    critic_, evaluator_, reviser_, _, _, claims_, verify, _ = prompts(texts)
     texts = Texts(*map(disarmed, vars(texts).values()))
     head, _, body = dict(_first(critic_.shared, mark_of(critic_)))["EVIDENCE"].partition("\n")
     origin = {"id": texts.chunk_id, "source": texts.source, "title": f"On {texts.source}"[:300]}
@@ -183,7 +186,8 @@ def test_every_text_arrives_whole_in_the_fence_where_it_belongs(texts: Texts) ->
     assert [step["text"] for step in steps] == [texts.step, "a plain step"]
     assert _rows(evaluator_, "CITATION_AUDIT")[0]["invalid_citations"] == [texts.reference]
     (found,) = _rows(reviser_, "ISSUES")
-    assert (found["description"], found["quote"]) == (texts.objection, texts.claim)
+    assert (found["descriptions"], found["quote"]) == ([texts.objection], texts.claim)
+    assert all(str(row["text"]) in texts.answer for row in _rows(claims_, "ANSWER"))
     first, second = _rows(verify, "CLAIMS")
     assert first["claim"] == texts.claim.strip()
     assert second["claim"] == "A plain claim."

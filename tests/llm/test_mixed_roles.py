@@ -37,25 +37,32 @@ WRONG = "The Halden bridge is 90 metres long and was opened in 1931 [chunk_1][ch
 RIGHT = "The Halden bridge is 120 metres long and was opened in 1931 [chunk_1][chunk_2]. It is made of steel [chunk_1]."
 
 
-def verdicts(prompt: Prompt) -> dict[str, Any]:
-    """A verdict for each claim that was sent, by what it says."""
-    rows = prompt.task.partition("<<<CLAIMS ")[2].splitlines()[1:]
-    found = [json.loads(row) for row in itertools.takewhile(lambda row: row.startswith("{"), rows)]
-    return {"verdicts": [verdict(row["number"], row["claim"], row["cited"]) for row in found]}
+def claims(prompt: Prompt) -> dict[str, Any]:
+    """The clauses of each sentence that was sent, and a verdict on each, by what it says."""
+    lines = prompt.task.partition("<<<ANSWER ")[2].splitlines()[1:]
+    rows = [json.loads(line) for line in itertools.takewhile(lambda line: line.startswith("{"), lines)]
+    clauses = [
+        (row, words) for row in rows for words in (row["text"].split(" and ") if "1931" in row["text"] else [""])
+    ]
+    return {
+        "claims": [canned.listed(n, row["sentence"], words) for n, (row, words) in enumerate(clauses, 1)],
+        "verdicts": [
+            verdict(n, words or row["text"], row.get("cites", [])) for n, (row, words) in enumerate(clauses, 1)
+        ],
+        "missing": [],
+    }
 
 
 def verdict(number: int, claim: str, cited: list[str]) -> dict[str, Any]:
     silent = [canned.supporting(chunk, "silent") for chunk in cited]
     if "90 metres" in claim:
-        conflict = {"evidence_id": "chunk_1", "claim_words": "90", "evidence_words": "120", "explanation": "Another."}
-        denied = canned.supporting("chunk_1", "contradicts", "120 metres long")
+        denied = canned.supporting("chunk_1", "contradicts", "120", "90")
         return canned.verdict(
             number,
             verdict="contradicted",
             support=0.1,
-            issue="It is 120 metres.",
+            reasoning="It is 120 metres.",
             evidence=[*silent, denied],
-            contradictions=[conflict],
         )
     says = canned.supporting("chunk_2") if "1931" in claim else canned.supporting("chunk_1")
     return canned.verdict(number, evidence=[*silent, says])
@@ -66,16 +73,9 @@ def replies() -> dict[str, Any]:
     objection = canned.raised(location="90 metres long", severity="high")
     return {
         "drafter": {"reasoning_steps": ["chunk_1 gives the length."], "answer": WRONG},
-        "claims_extract": {
-            "claims": [
-                {"quote": "The Halden bridge is 90 metres long", "claim": "The Halden bridge is 90 metres long."},
-                {"quote": "was opened in 1931", "claim": "The Halden bridge was opened in 1931."},
-            ]
-        },
-        "claims_verify": verdicts,
-        "completeness": {"missing": []},
+        "claims": claims,
         "critic": [canned.critique(issues=[objection], overall_quality_score=0.4), canned.critique()],
-        "reviser": canned.revision(RIGHT, issues_addressed=["i1"]),
+        "reviser": canned.revision(RIGHT),
         "evaluator": canned.evaluation(),
     }
 

@@ -27,15 +27,16 @@ from tests.llm import canned
 from tests.llm.scripted_asker import MARK, ScriptedAsker
 
 VERSIONS = {
-    "claims_extract": "claims_extract/2+2412d9d6",
-    "claims_verify": "claims_verify/2+227c0515",
-    "completeness": "completeness/1+7f6cd84d",
-    "critic": "critic/2+700095ce",
-    "drafter": "drafter/3+80784507",
-    "evaluator": "evaluator/2+439ec640",
-    "grader": "grader/3+6db5f534",
-    "frame": "frame/2+1f07184b",
-    "reviser": "reviser/3+f2f9843d",
+    "claims": "claims/1+d8437348",
+    "claims_extract": "claims_extract/3+2aed9f22",
+    "claims_verify": "claims_verify/3+0a48ac62",
+    "completeness": "completeness/2+f0e4d34f",
+    "critic": "critic/3+d1796ccb",
+    "drafter": "drafter/3+e5b58ef0",
+    "evaluator": "evaluator/3+669f8ddf",
+    "frame": "frame/3+49d03c02",
+    "grader": "grader/3+c4f9a660",
+    "reviser": "reviser/4+33ea913d",
 }
 """A prompt that changes gets a higher number: results keep the version that made them."""
 
@@ -73,7 +74,7 @@ def test_the_critic_is_not_shown_what_code_and_verifier_found() -> None:
 
 @pytest.mark.spec("REQ-CRITIC-003")
 def test_the_critic_is_given_every_type_of_issue() -> None:
-    told = set(re.findall(r"^- (\w+): ", load("critic").before.partition("Severity:")[0], re.MULTILINE))
+    told = set(re.findall(r"^- (\w+): ", load("critic").before.partition("Severity,")[0], re.MULTILINE))
     assert told == set(IssueType.__args__)  # type: ignore[attr-defined]
 
 
@@ -100,7 +101,8 @@ def test_the_rubric_has_three_anchors_a_dimension_and_is_strict() -> None:
 
 @pytest.mark.spec("MASIS-EVAL-P4")
 def test_the_judge_gets_the_citation_audit_as_hard_constraints() -> None:
-    sent = evaluator_prompt(context(citation_audit=citations(1, 6)), verdict(), Settings(), MARK).task
+    sent = evaluator_prompt(context(citation_audit=citations(1, 6)), verdict(), Settings(), MARK)
+    sent = sent.system + sent.task
     assert '{"invalid_citations": ["chunk_90"], "uncited_sentences": 6, "hallucination_detected": true}' in sent
     for rule in (
         "If uncited_sentences >= 5, Faithfulness MUST be <= 0.5",
@@ -115,7 +117,7 @@ def test_the_judge_gets_the_citation_audit_as_hard_constraints() -> None:
 @pytest.mark.spec("MASIS-EVAL-P4")
 def test_the_constraints_are_those_that_the_clamps_go_by() -> None:
     settings = Settings(hallucination_faithfulness_cap=0.2, uncited_cap_from=3, uncited_faithfulness_cap=0.45)
-    sent = evaluator_prompt(context(), verdict(), settings, MARK).task
+    sent = evaluator_prompt(context(), verdict(), settings, MARK).system
     assert "hallucination_detected is true, Faithfulness MUST be <= 0.2" in sent
     assert "uncited_sentences >= 3, Faithfulness MUST be <= 0.45" in sent
 
@@ -178,7 +180,12 @@ def test_the_frame_is_the_same_in_every_run() -> None:
 
 def objects(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The objects in a schema, the outermost first."""
-    return (each for each in (schema, *schema.get("$defs", {}).values()) if "properties" in each)
+    if "properties" in schema:
+        yield schema
+    for part in schema.values():
+        for each in part if isinstance(part, list) else [part]:
+            if isinstance(each, dict):
+                yield from objects(each)
 
 
 @pytest.mark.parametrize("shape", canned.PROMPT_OF)

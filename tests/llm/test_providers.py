@@ -55,7 +55,7 @@ def test_a_question_in_anthropics_form() -> None:
     with ModelServer() as server:
         model_at(server, "anthropic").ask(long, Judged, max_tokens=123, temperature=0.0)
         (request,) = server.requests
-    assert request.body["system"] == long.frame
+    assert request.body["system"] == [{"type": "text", "text": long.frame}]
     shared, task = request.body["messages"][0]["content"]
     assert shared == {"type": "text", "text": long.shared, "cache_control": {"type": "ephemeral"}}
     assert task == {"type": "text", "text": long.task}

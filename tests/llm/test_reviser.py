@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from masis.audit.citations import audit_citations
 from masis.errors import BadReply, InvalidRevision, ProviderFailed, ReviserFailed, StepError
 from masis.llm.roles.drafter import ModelDrafter
-from masis.llm.roles.reviser import ISSUES_MOST, ModelReviser
-from masis.schema.audit import Draft, Issue, Revision
-from tests.audit.factories import EVIDENCE, context, issue, verdict
+from masis.llm.roles.reviser import ISSUES_MOST, ModelReviser, briefing
+from masis.schema.audit import Claim, Contradiction, Draft, Issue, Revision
+from tests.audit.factories import EVIDENCE, check, context, issue, verdict
 from tests.llm.canned import revision as reply
 from tests.llm.scripted_asker import MARK, ScriptedAsker
 
@@ -35,20 +36,22 @@ def revised(given: Any, issues: tuple[Issue, ...] = ISSUES) -> Revision:
 
 @pytest.mark.spec("REQ-CRITIC-008", "REQ-CRITIC-010", "REQ-CRITIC-011")
 def test_a_revision_says_what_it_changed_and_which_issues_are_gone() -> None:
-    found = revised(reply(NEW, changes=[changed()], issues_addressed=["i1"], updated_confidence=90))
+    found = revised(reply(NEW, changes=[changed()], updated_confidence=90))
     assert found.revised_answer == NEW
     assert [(c.kind, c.before, c.after, c.issue_ids) for c in found.changes] == [
         ("corrected", "90 metres", "120 metres", ("i1",))
     ]
     assert found.issues_addressed == ("i1",)
     assert found.updated_confidence == 0.9
-    assert found.changes_explanation == "The length is right now."
+    assert found.changes_explanation == "chunk_1."
 
 
 @pytest.mark.spec("REQ-CRITIC-012")
 def test_only_what_both_answers_say_counts_as_preserved() -> None:
-    kept = ["It opened in 1931 [chunk_2].", "It is red.", "120 metres", "90 metres"]
-    assert revised(reply(NEW, preserved_content=kept)).preserved_content == ("It opened in 1931 [chunk_2].",)
+    audit = audit_citations(OLD, EVIDENCE)
+    asker = ScriptedAsker({"reviser": reply(NEW)})
+    found = ModelReviser(asker).revise(context(answer=OLD, citation_audit=audit), verdict(), ISSUES)
+    assert found.preserved_content == ("It opened in 1931 [chunk_2].",)
 
 
 def test_a_change_that_the_texts_do_not_show_is_left_out_and_reported() -> None:
@@ -70,9 +73,35 @@ def test_a_change_that_the_texts_do_not_show_is_left_out_and_reported() -> None:
 
 
 def test_issues_that_nobody_raised_are_not_addressed() -> None:
-    found = revised(reply(NEW, changes=[changed(issue_ids=["i1", "i9"])], issues_addressed=["i9", "i2", "i2"]))
-    assert found.issues_addressed == ("i2",)
+    invisible = changed(issue_ids=["i2"], after="130 metres")
+    found = revised(reply(NEW, changes=[changed(issue_ids=["i1", "i9", "i1"]), invisible]))
+    assert found.issues_addressed == ("i1",)
     assert found.changes[0].issue_ids == ("i1",)
+
+
+def test_an_issue_that_is_rejected_is_recorded_with_its_reason_and_not_addressed() -> None:
+    rejected = [{"issue_ids": ["i2", "i9"], "reason": "chunk_1 says so."}, {"issue_ids": ["i1"], "reason": " "}]
+    found = revised(reply(NEW, changes=[changed(issue_ids=["i1", "i2"])], rejected=rejected))
+    assert [(each.issue_id, each.reason) for each in found.rejected] == [("i2", "chunk_1 says so.")]
+    assert found.issues_addressed == ("i1",)
+
+
+def test_issues_of_one_place_and_cause_are_one_row_and_a_denied_claim_goes_with_the_words_of_both_sides() -> None:
+    place: dict[str, Any] = {"start": 0, "end": 39, "quote": OLD[:39]}
+    of_claim = issue("high", id="i1", type="contradiction", rule="contradicted_claim", suggestion="No.", **place)
+    of_critic = issue("critical", id="i2", type="contradiction", **place | {"start": 14, "end": 23})
+    unclear = issue("low", id="i3", type="ambiguity", **place)
+    elsewhere = issue("high", id="i4", type="contradiction", start=40, end=60)
+    words: dict[str, Any] = {"kind": "stated", "evidence_id": "chunk_1", "reason": "", "claim_text": "90 metres"}
+    at = {"claim_start": 14, "claim_end": 23, "evidence_start": 0, "evidence_end": 10, "evidence_text": "120 metres"}
+    denied = check("contradicted", 0.0).model_copy(
+        update={"claim": Claim(text=OLD[:39], start=0, end=39), "contradictions": (Contradiction(**words, **at),)}
+    )
+    rows, _ = briefing(context(answer=OLD, claims=(denied,)), verdict(), [of_claim, of_critic, unclear, elsewhere])
+    assert [row["ids"] for row in rows] == [["i2", "i1"], ["i4"], ["i3"]]
+    assert (rows[0]["answer_words"], rows[0]["evidence_words"]) == ("90 metres", "120 metres")
+    assert "No." not in rows[0]["suggestions"]
+    assert "answer_words" not in rows[1]
 
 
 def test_an_answer_that_was_left_alone_is_the_same_to_the_letter() -> None:
@@ -119,7 +148,7 @@ def test_the_reviser_sees_answer_critique_issues_question_and_evidence() -> None
     view = verdict(critique_reasoning="The length is wrong.", logical_gaps=("A gap.",))
     ModelReviser(asker).revise(context(answer=OLD), view, ISSUES)
     sent = asker.asked[0]
-    for text in (OLD, "The length is wrong.", "A gap.", '"id": "i1"', '"id": "i2"', "How long is the bridge?", "1931."):
+    for text in (OLD, "The length is wrong.", "A gap.", '"i1"', '"i2"', "How long is the bridge?", "1931."):
         assert text in sent.text
 
 

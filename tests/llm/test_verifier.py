@@ -68,7 +68,7 @@ def test_a_verdict_too_many_is_left_out() -> None:
 
 
 def test_the_last_verdict_on_a_number_binds() -> None:
-    (check,) = checks([verdict(1), verdict(1, verdict="unsupported", support=0.0, issue="No chunk says it.")])
+    (check,) = checks([verdict(1), verdict(1, verdict="unsupported", support=0.0, reasoning="No chunk says it.")])
     assert (check.verdict, check.issue) == ("unsupported", "No chunk says it.")
 
 
@@ -134,30 +134,37 @@ def test_an_unsupported_claim_is_never_filtered_out_as_minor() -> None:
 
 
 def test_a_contradiction_names_both_places() -> None:
-    conflict = {
-        "evidence_id": "chunk_2",
-        "claim_words": "1932",
-        "evidence_words": "1931",
-        "explanation": "Another year.",
-    }
+    denied = supporting("chunk_2", "contradicts", "opened in 1931", "1932")
     given = verdict(
         verdict="contradicted",
         support=0,
-        evidence=[supporting("chunk_2", "contradicts", "It opened in 1931")],
-        contradictions=[conflict, conflict | {"claim_words": "1999"}, conflict | {"evidence_id": "chunk_9"}],
+        reasoning="Another year.",
+        evidence=[denied, denied | {"claim_words": "1999"}, denied | {"evidence_id": "chunk_9"}],
     )
     (check,) = checks([given], YEAR)
     (found,) = check.contradictions
     assert YEAR.text[found.claim_start : found.claim_end] == found.claim_text == "1932"
-    assert EVIDENCE[1].text[found.evidence_start : found.evidence_end] == found.evidence_text == "1931"
+    assert EVIDENCE[1].text[found.evidence_start : found.evidence_end] == found.evidence_text == "opened in 1931"
     assert (check.sources, found.reason) == (("chunk_2",), "Another year.")
 
 
 def test_only_a_contradicted_claim_has_contradictions_and_a_silent_chunk_no_quote() -> None:
-    conflict = {"evidence_id": "chunk_1", "claim_words": "120", "evidence_words": "120", "explanation": "The same."}
+    denied = supporting("chunk_2", "contradicts", "1931", "120")
     silent = supporting("chunk_2", "silent", "It opened in 1931")
-    (check,) = checks([verdict(contradictions=[conflict], evidence=[supporting(), silent])])
+    (check,) = checks([verdict(evidence=[supporting(), denied, silent])])
     assert (check.verdict, check.contradictions, check.quotes) == ("supported", (), ())
+
+
+def test_a_claim_that_the_sources_say_nothing_is_supported_where_every_chunk_is_silent() -> None:
+    silent, none = supporting("all", "silent"), Claim(text="The sources don't give a width.")
+    assert [check.verdict for check in checks([verdict(evidence=[silent])], none)] == ["supported"]
+    for word, evidence in (
+        ("partial", [silent]),
+        ("supported", [supporting("all")]),
+        ("supported", [supporting("chunk_1", "silent")]),
+        ("supported", [silent, supporting("chunk_1", "contradicts")]),
+    ):
+        assert [check.verdict for check in checks([verdict(verdict=word, evidence=evidence)], none)] == ["unscored"]
 
 
 def test_where_no_chunk_has_text_no_model_is_asked_and_nothing_can_be_verified() -> None:
@@ -252,7 +259,7 @@ def test_the_verifier_sees_the_claim_without_its_markers_and_what_it_cites_besid
         "number": 1,
         "claim": "It is 120 metres long .",
         "meaning": "The bridge is 120 metres long.",
-        "cited": ["chunk_1"],
+        "cites": ["chunk_1"],
     }
 
 
@@ -263,12 +270,11 @@ def test_no_claim_asks_for_no_verdict() -> None:
 
 
 def test_the_checks_say_which_prompts_judged() -> None:
-    judge, _ = verifier([])
-    assert [name.partition("/")[0] for name in judge.judged_by.version.split(", ")] == [
-        "claims_extract",
-        "claims_verify",
-        "completeness",
-    ]
+    judge, asker = verifier([])
+    steps = ["claims_extract", "claims_verify", "completeness"]
+    for in_steps, names in ((False, ["claims", *steps]), (True, steps)):
+        judge = ModelVerifier(asker, judge.settings, in_steps=in_steps)
+        assert [name.partition("/")[0] for name in judge.judged_by.version.split(", ")] == names
 
 
 def rows_of(prompt: Prompt) -> list[dict[str, Any]]:

@@ -340,12 +340,16 @@ class AuditRun:
 
         def check() -> Checked:
             nonlocal extracted
-            every = verifier.extract(answer, cited, case.query)
-            extracted, found = len(every), limits.claims_within(every, evidence, self.settings)
-            judged = verifier.check(found, case.query, answer, evidence, completeness=self.settings.check_completeness)
-            checks = claims.one_check_each(found, judged.checks)
-            if evidence != case.evidence:
-                checks = limits.without_absence(checks)
+            extracted, judged = claims.check_answer(
+                verifier,
+                answer,
+                cited,
+                case.query,
+                evidence,
+                completeness=self.settings.check_completeness,
+                within=lambda every: limits.claims_within(every, evidence, self.settings),
+            )
+            checks = judged.checks if evidence == case.evidence else limits.without_absence(judged.checks)
             return judged._replace(checks=uncertified(checks, answer, evidence))
 
         try:

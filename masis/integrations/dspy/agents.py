@@ -257,7 +257,7 @@ class RevisionAgent(Agent):
     ) -> Revision:
         """Return a revision, as any reviser of an audit does. Raises as ``forward`` does."""
         found = tuple(found)
-        rows, view = briefing(critique, found)
+        rows, view = briefing(context, critique, found)
         inputs = _of_reviser(context, rows, view)
         return self._revised(context, found, inputs, control or self._control(), lm)
 
@@ -279,11 +279,11 @@ class RevisionAgent(Agent):
         context = AuditContext(query, answer, evidence, cited, (), (), (), number)
         if (verdict := _given(critique, "verdict")) is not None:
             found = tuple(_given(critique, "found") or ())
-            return context, found, _of_reviser(context, *briefing(verdict, found))
+            return context, found, _of_reviser(context, *briefing(context, verdict, found))
         raised = [_as_mapping(each) for each in _given(critique, "issues") or ()]
-        rows = [{"id": f"i{number}", **each} for number, each in enumerate(raised, 1)]
+        rows = [{"ids": [str(each.pop("id", f"i{number}"))], **each} for number, each in enumerate(raised, 1)]
         view = {"reasoning": _given(critique, "critique_reasoning") or ""}
-        return context, tuple(_named(str(row["id"])) for row in rows), _of_reviser(context, rows, view)
+        return context, tuple(_named(row["ids"][0]) for row in rows), _of_reviser(context, rows, view)
 
     def _prediction(self, made: Revision) -> Any:
         output = revision_of(made)

@@ -12,7 +12,7 @@ import dspy
 
 from masis.integrations.dspy.contracts import EvidenceChunk
 from masis.llm.roles.prompting import load
-from masis.llm.roles.replies import ChangeMade, CritiqueReply, RaisedIssue, Reply, RevisionReply
+from masis.llm.roles.replies import ChangeMade, CritiqueReply, RaisedIssue, Rejected, Reply, RevisionReply
 
 CRITIC_PROMPT, REVISER_PROMPT = "critic", "reviser"
 
@@ -27,8 +27,6 @@ class Critique(dspy.Signature):
 
     critique_reasoning: str = dspy.OutputField()
     issues: list[RaisedIssue] = dspy.OutputField()
-    unsupported_claims: list[str] = dspy.OutputField()
-    logical_gaps: list[str] = dspy.OutputField()
     conflicting_evidence: list[str] = dspy.OutputField()
     hallucination_detected: bool = dspy.OutputField()
     needs_retry: bool = dspy.OutputField()
@@ -46,12 +44,10 @@ class Revise(dspy.Signature):
     issues: list[dict[str, Any]] = dspy.InputField()
     critique: dict[str, Any] = dspy.InputField()
 
+    rejected: list[Rejected] = dspy.OutputField()
     changes: list[ChangeMade] = dspy.OutputField()
     revised_answer: str = dspy.OutputField()
-    changes_explanation: str = dspy.OutputField()
     updated_confidence: Any = dspy.OutputField()
-    issues_addressed: list[str] = dspy.OutputField()
-    preserved_content: list[str] = dspy.OutputField()
 
 
 def shape_of(signature: Any) -> type[Reply]:

@@ -182,7 +182,7 @@ class _Asking(Generic[R]):
             prompt=self.prompt.version,
             max_tokens=self.max_tokens,
             temperature=self.temperature,
-            system=self.prompt.frame,
+            system=self.prompt.system,
             question="\n\n".join((self.prompt.shared, self.prompt.task)),
         )
 
@@ -359,7 +359,7 @@ class _Asking(Generic[R]):
 
     def _check_prompt(self, call: Call, tokens: Tokens) -> None:
         """Warn where the server counted far fewer tokens than were sent: some cut a long prompt and say nothing."""
-        sent = len(call.prompt.frame) + len(call.prompt.shared) + len(call.task())
+        sent = len(call.prompt.system) + len(call.prompt.shared) + len(call.task())
         if not self.model.capabilities.cut_the_prompt(sent, tokens.prompt):
             return
         self.note = (

@@ -39,8 +39,25 @@ def strict(schema: dict[str, Any], where: str = "reply") -> dict[str, Any]:
     """The same schema under the strict rules; ``where`` names the place in errors."""
     made = _strict(schema, where)
     if definitions := schema.get("$defs"):
-        made["$defs"] = {name: _strict(each, f"{where}.{name}") for name, each in definitions.items()}
+        defined = {name: _strict(each, f"{where}.{name}") for name, each in definitions.items()}
+        made, left = _inlined(made, defined)
+        if left:
+            made["$defs"] = left
     return made
+
+
+def _inlined(made: dict[str, Any], defined: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The schema with each definition in the place that refers to it, if there is only one: every call pays for it."""
+    whole = json.dumps([made, defined])
+    once = {name for name in defined if whole.count(f'"#/$defs/{name}"') == 1}
+
+    def put(part: Any) -> Any:
+        if isinstance(part, dict):
+            name = str(part.get("$ref", "")).removeprefix("#/$defs/")
+            return put(defined[name]) if name in once else {key: put(each) for key, each in part.items()}
+        return [put(each) for each in part] if isinstance(part, list) else part
+
+    return put(made), {name: put(each) for name, each in defined.items() if name not in once}
 
 
 def _strict(schema: dict[str, Any], where: str) -> dict[str, Any]:

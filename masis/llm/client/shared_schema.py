@@ -20,6 +20,7 @@ from pydantic import BaseModel, create_model
 from masis.llm.client.reply_parsing import Unreadable, read
 from masis.llm.roles.prompting import Prompt
 from masis.llm.roles.replies import (
+    CheckedClaimsReply,
     CompletenessReply,
     CritiqueReply,
     EvaluationReply,
@@ -37,6 +38,7 @@ COMMON_FROM = 32_000
 class CommonReply(Reply):
     """A reply to one of the prompts that share question and evidence; the fields of the others are null."""
 
+    claims: CheckedClaimsReply | None
     claims_verify: VerdictsReply | None
     completeness: CompletenessReply | None
     critic: CritiqueReply | None
@@ -45,6 +47,7 @@ class CommonReply(Reply):
 
 
 _FIELD: dict[type[BaseModel], str] = {
+    CheckedClaimsReply: "claims",
     VerdictsReply: "claims_verify",
     CompletenessReply: "completeness",
     CritiqueReply: "critic",
@@ -59,11 +62,10 @@ def worthwhile(prompt: Prompt, shape: type[BaseModel]) -> bool:
 
 
 def asked_in(prompt: Prompt, shape: type[BaseModel]) -> Prompt:
-    """The prompt, saying which field to fill."""
+    """The prompt, saying which field to fill; its instructions stand behind question and evidence, which are shared."""
     field = _FIELD[shape]
-    return prompt._replace(
-        task=f"{prompt.task}\n\nThe form has a field for each kind of task. Fill {field!r}; all others are null."
-    )
+    form = f"The form has a field for each kind of task. Fill {field!r}; all others are null."
+    return prompt._replace(instructions="", task="\n\n".join(filter(None, (prompt.instructions, prompt.task, form))))
 
 
 def read_from(text: str, shape: type[R]) -> R:

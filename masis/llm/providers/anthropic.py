@@ -1,8 +1,8 @@
 """Anthropic's Messages API, through its SDK (the extra ``anthropic``).
 
 A typed reply is asked for by ``output_config``; where that is not taken, by a tool that must be called (kept as the
-mode ``json_object``), then by the schema in the prompt. Question and evidence are marked to be cached. There is no
-temperature in the SDK any more, and current models refuse one: none is sent.
+mode ``json_object``), then by the schema in the prompt. What the calls of a role share, and question and evidence, are
+marked to be cached. There is no temperature in the SDK any more, and current models refuse one: none is sent.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from masis.llm.providers.base import Call, Tokens, count
 from masis.llm.providers.sdk_provider import End, Said, SdkProvider
 
 WORTH_CACHING = 2_000
-"""Characters from which the shared part is marked: Anthropic caches from 512 tokens on, by model."""
+"""Characters from which a part is marked: Anthropic caches from 512 tokens on, by model."""
 EFFORT = "low"
 """How long models think that do so before they reply: calls end after 15 s (REQ-CRITIC-NFR-001), thinking included."""
 
@@ -41,9 +41,12 @@ class Anthropic(SdkProvider):
 
     def _request(self, call: Call) -> dict[str, Any]:
         prompt = call.prompt
-        shared: dict[str, Any] = {"type": "text", "text": prompt.shared}
-        if len(prompt.frame) + len(prompt.shared) >= WORTH_CACHING and "cache_control" not in call.without:
-            shared["cache_control"] = {"type": "ephemeral"}
+        parts: list[dict[str, Any]] = [{"type": "text", "text": text} for text in (prompt.system, prompt.shared)]
+        if "cache_control" not in call.without:
+            for part, size in zip(parts, (len(prompt.system), len(prompt.system) + len(prompt.shared)), strict=True):
+                if size >= WORTH_CACHING:
+                    part["cache_control"] = {"type": "ephemeral"}
+        system, shared = parts
         task = call.task_with_schema() if call.mode == "prompt" else call.task()
         output: dict[str, Any] = {}
         if "effort" not in call.without:
@@ -58,7 +61,7 @@ class Anthropic(SdkProvider):
         return {
             "model": call.model,
             "max_tokens": call.max_tokens * call.room,
-            "system": prompt.frame,
+            "system": [system],
             "messages": [{"role": "user", "content": [shared, {"type": "text", "text": task}]}],
             "extra_body": more,
         }

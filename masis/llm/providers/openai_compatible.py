@@ -46,10 +46,10 @@ class OpenAICompatible(SdkProvider):
         if call.mode in ("json_object_schema", "json_object", "prompt"):
             task = call.task_with_schema()
         if "system" in call.without:
-            messages = [{"role": "user", "content": f"{prompt.frame}\n\n{prompt.shared}\n\n{task}"}]
+            messages = [{"role": "user", "content": f"{prompt.system}\n\n{prompt.shared}\n\n{task}"}]
         else:
             messages = [
-                {"role": "system", "content": prompt.frame},
+                {"role": "system", "content": prompt.system},
                 {"role": "user", "content": f"{prompt.shared}\n\n{task}"},
             ]
         # Beside the core all goes as ``extra_body``: the SDK walks through typed parameters, a schema above all, for a
@@ -70,7 +70,7 @@ class OpenAICompatible(SdkProvider):
         elif call.mode == "json_object":
             more["response_format"] = {"type": "json_object"}
         if self._is_openai and "prompt_cache_key" not in call.without:
-            digest = hashlib.sha256(f"{prompt.frame}\0{prompt.shared}".encode()).hexdigest()
+            digest = hashlib.sha256(prompt.cached.encode()).hexdigest()
             more["prompt_cache_key"] = digest[:32]
         return {"model": call.model, "messages": messages, "extra_body": more}
 

@@ -6,7 +6,7 @@ reading is its own, and the penalties are laid on afterwards (MASIS-CRITIC-P1, M
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from masis.audit.context import AuditContext
@@ -16,11 +16,13 @@ from masis.errors import BadReply, CriticFailed, InvalidCritique, StepError
 from masis.llm.roles.prompting import Asker, Prompt, answer, compose, load, question_and_evidence, rows
 from masis.llm.roles.quotes import Chunks
 from masis.llm.roles.replies import CritiqueReply, RaisedIssue
-from masis.schema.audit import JudgedBy
+from masis.schema.audit import IssueType, JudgedBy
 from masis.schema.base import Unscored
 
 PROMPT = "critic"
 TOKENS_LEAST, TOKENS_MOST = 3_000, 8_000
+UNSUPPORTED: frozenset[IssueType] = frozenset({"hallucination", "unsupported"})
+GAPS: frozenset[IssueType] = frozenset({"logical", "incomplete_reasoning"})
 
 
 @dataclass(frozen=True)
@@ -78,11 +80,16 @@ def judgement(reply: CritiqueReply, context: AuditContext) -> CritiqueJudgement:
         critique_confidence=reply.critique_confidence,
         critique_reasoning=reply.critique_reasoning,
         objections=tuple(dict.fromkeys(_objection(raised, context.answer, markers, chunks) for raised in reply.issues)),
-        unsupported_claims=tuple(reply.unsupported_claims),
-        logical_gaps=tuple(reply.logical_gaps),
+        unsupported_claims=_of(reply, UNSUPPORTED, lambda issue: issue.location or issue.description),
+        logical_gaps=_of(reply, GAPS, lambda issue: issue.description),
         conflicting_evidence=tuple(reply.conflicting_evidence),
         notes=tuple(_unknown(reply, chunks)),
     )
+
+
+def _of(reply: CritiqueReply, types: frozenset[IssueType], words: Callable[[RaisedIssue], str]) -> tuple[str, ...]:
+    """What the issues of these types say: fields of MASIS-CRITIC-P2 that a model need not write a second time."""
+    return tuple(dict.fromkeys(words(issue) for issue in reply.issues if issue.type in types))
 
 
 def _objection(raised: RaisedIssue, text: str, markers: list[tuple[int, int]], chunks: Chunks) -> Objection:

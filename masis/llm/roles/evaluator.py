@@ -93,7 +93,6 @@ def judgement(reply: EvaluationReply) -> EvaluationJudgement:
         relevance=reply.relevance,
         completeness=reply.completeness,
         reasoning_quality=reply.reasoning_quality,
-        overall_score=reply.overall_score,
         improvement_suggestions=tuple(dict.fromkeys(reply.improvement_suggestions)),
         measurements={name: _reason(reply, name) for name in DIMENSIONS},
     )

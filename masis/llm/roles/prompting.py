@@ -1,10 +1,12 @@
 """Prompts: versioned files, and fences around every text from outside.
 
-A prompt has three parts, so that providers can cache what calls of one run share: ``frame`` (the same for all roles),
-``shared`` (question and evidence) and ``task`` (the role's instructions, then the answer and what else it is to judge).
+A prompt has four parts, what changes least first, so that providers serve it from their caches: ``frame`` (the same
+for all roles), ``instructions`` (the same for all cases of a role), ``shared`` (question and evidence) and ``task``
+(the answer and what else is to be judged, then a reminder).
 
-A prompt file in ``prompts/`` opens with ``version: N``; a line ``{{sections}}`` says where the fenced texts stand. Our
-words never hold a text from outside, so that they are the same, byte for byte, whatever such texts say.
+A prompt file in ``prompts/`` opens with ``version: N``; a line ``{{sections}}`` says where the fenced texts stand, a
+line ``{{include NAME}}`` stands for rules that several prompts have (``prompts/parts/``). Our words never hold a text
+from outside, so that they are the same, byte for byte, whatever such texts say.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ ORIGIN_MOST = 300
 """Characters of each that are sent."""
 _VERSION = re.compile(r"version: (\d+)\n\n")
 _SECTIONS = "\n{{sections}}\n"
+_INCLUDE = re.compile(r"^\{\{include (\w+)\}\}$", re.MULTILINE)
 _JOINER = "\u2060"
 _CONTROL_WORD = re.compile(
     r"""[<\[](?=
@@ -60,6 +63,17 @@ class Prompt(NamedTuple):
     task: str
     version: str
     asked: str = ""
+    instructions: str = ""
+
+    @property
+    def system(self) -> str:
+        """What is the same, byte for byte, in every call of a role: what a cache of prompts can serve in a batch."""
+        return f"{self.frame}\n\n{self.instructions}" if self.instructions else self.frame
+
+    @property
+    def cached(self) -> str:
+        """The beginning that calls to come have as well: of the role's, or of the run's where roles share a form."""
+        return self.system if self.instructions else f"{self.frame}\0{self.shared}"
 
 
 class Asker(Protocol):
@@ -114,7 +128,11 @@ def _read(name: str) -> tuple[str, str]:
     found = _VERSION.match(text)
     if found is None:
         raise ValueError(f"prompts/{name}.md does not open with a line 'version: N' and an empty one")
-    return found.group(1), text[found.end() :]
+    return found.group(1), _INCLUDE.sub(lambda include: _part(include[1]), text[found.end() :])
+
+
+def _part(name: str) -> str:
+    return (FOLDER / "parts" / f"{name}.md").read_text(encoding="utf-8").strip()
 
 
 def compose(
@@ -128,14 +146,14 @@ def compose(
     file = load(name)
     asked = json.dumps([name, shared, judged, constants or {}], sort_keys=True)
     mark = unforgeable(mark, [section.text for section in (*shared, *judged)])
-    before = Template(file.before).substitute(constants) if constants else file.before
     opening = f"The mark of all fences below: {mark}"
     return Prompt(
         frame=load(FRAME).before,
         shared="\n\n".join([opening, *(fenced(section, mark) for section in shared)]),
-        task="\n\n".join([before, *(fenced(section, mark) for section in judged), file.after]),
+        task="\n\n".join([*(fenced(section, mark) for section in judged), file.after]),
         version=file.version,
         asked=hashlib.sha256(asked.encode()).hexdigest(),
+        instructions=Template(file.before).substitute(constants) if constants else file.before,
     )
 
 
@@ -148,7 +166,7 @@ def unforgeable(mark: str, texts: Sequence[str]) -> str:
     chosen = mark
     while any(chosen.casefold() in text for text in folded):
         tries += 1
-        chosen = hashlib.sha256(f"{mark}\0{tries}".encode()).hexdigest()[:32]
+        chosen = hashlib.sha256(f"{mark}\0{tries}".encode()).hexdigest()[:16]
     return chosen
 
 

@@ -42,6 +42,8 @@ Count = Annotated[Any, BeforeValidator(_storable), WithJsonSchema({"type": "inte
 """The number of a row, as the model gave it."""
 Text = Annotated[str, BeforeValidator(_storable)]
 """Text that a database and a file can keep."""
+TextOrEmpty = Annotated[str, BeforeValidator(lambda value: "" if value is None else _storable(value))]
+"""Text that may be empty; null means the same."""
 
 Stance = Literal["supports", "partly", "contradicts", "silent"]
 """What one chunk says on a claim."""
@@ -68,18 +70,16 @@ class RaisedIssue(Reply):
     severity: Annotated[Severity, BeforeValidator(_word)]
     description: Text
     reasoning: Text
-    location: Text | None
+    location: TextOrEmpty
     suggestion: Text
     evidence_ids: list[Text]
 
 
 class CritiqueReply(Reply):
-    """The fields of both critic specs (MASIS-CRITIC-P2, CRITIC-LOOP-CRITIC-OUTPUT)."""
+    """What the critic is asked for; the rest of both critic specs' fields follows from it (``roles/critic.py``)."""
 
     critique_reasoning: Text
     issues: list[RaisedIssue]
-    unsupported_claims: list[Text]
-    logical_gaps: list[Text]
     conflicting_evidence: list[Text]
     hallucination_detected: bool
     needs_retry: bool
@@ -89,7 +89,7 @@ class CritiqueReply(Reply):
 
 
 class EvaluationReply(Reply):
-    """Four scores with their reasons (MASIS-EVAL-FIELDS)."""
+    """Four scores with their reasons (MASIS-EVAL-FIELDS); the overall score is computed in code."""
 
     faithfulness_reason: Text
     faithfulness: Number
@@ -99,51 +99,42 @@ class EvaluationReply(Reply):
     completeness: Number
     reasoning_quality_reason: Text
     reasoning_quality: Number
-    overall_score: Number
     improvement_suggestions: list[Text]
 
 
-class ExtractedClaim(Reply):
-    """One assertion: the answer's words, and the same to be understood alone."""
+class ListedClaim(Reply):
+    """One assertion: a sentence of the answer by its number, or ``words`` of it; ``meaning`` stands alone."""
 
-    quote: Text
-    claim: Text
+    number: Count
+    sentence: Count
+    words: TextOrEmpty
+    meaning: TextOrEmpty
 
 
 class ClaimsReply(Reply):
     """What an answer asserts."""
 
-    claims: list[ExtractedClaim]
+    claims: list[ListedClaim]
 
 
-class Bearing(Reply):
-    """What one chunk says on a claim, with its words."""
+class Passage(Reply):
+    """What one chunk says on a claim, with its words; ``claim_words`` are those of the claim that it denies."""
 
     evidence_id: Text
     stance: StanceWord
-    quote: Text
-
-
-class Conflict(Reply):
-    """Words of the claim, and those of a chunk that stand against them."""
-
-    evidence_id: Text
-    claim_words: Text
-    evidence_words: Text
-    explanation: Text
+    quote: TextOrEmpty
+    claim_words: TextOrEmpty
 
 
 class Verdict(Reply):
     """The verdict on the claim of this number."""
 
     number: Count
-    reasoning: Text
-    evidence: list[Bearing]
-    contradictions: list[Conflict]
+    evidence: list[Passage]
+    reasoning: TextOrEmpty
     verdict: VerdictWord
     support: Number
     confidence: Number
-    issue: Text | None
 
 
 class VerdictsReply(Reply):
@@ -156,8 +147,8 @@ class LeftOut(Reply):
     """Something the question asks for and a chunk says."""
 
     description: Text
-    evidence_id: Text | None
-    quote: Text | None
+    evidence_id: TextOrEmpty
+    quote: TextOrEmpty
     importance: Number
 
 
@@ -167,8 +158,23 @@ class CompletenessReply(Reply):
     missing: list[LeftOut]
 
 
+class CheckedClaimsReply(Reply):
+    """What an answer asserts, a verdict on each claim, and what it leaves out: listed first, judged second."""
+
+    claims: list[ListedClaim]
+    verdicts: list[Verdict]
+    missing: list[LeftOut]
+
+
+class Rejected(Reply):
+    """Issues that the reviser leaves as they are, and why."""
+
+    issue_ids: list[Text]
+    reason: Text
+
+
 class ChangeMade(Reply):
-    """One edit, as the reviser tells it."""
+    """One edit, as the reviser describes it."""
 
     issue_ids: list[Text]
     kind: Annotated[ChangeKind, BeforeValidator(_word)]
@@ -178,14 +184,12 @@ class ChangeMade(Reply):
 
 
 class RevisionReply(Reply):
-    """A better answer and what was changed (CRITIC-LOOP-REVISER-OUTPUT)."""
+    """A better answer and what was changed (CRITIC-LOOP-REVISER-OUTPUT); code derives what was kept and addressed."""
 
+    rejected: list[Rejected]
     changes: list[ChangeMade]
     revised_answer: Text
-    changes_explanation: Text
     updated_confidence: Number
-    issues_addressed: list[Text]
-    preserved_content: list[Text]
 
 
 class DraftReply(Reply):

@@ -10,19 +10,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from masis.audit.assertions import asserts
 from masis.audit.context import AuditContext
 from masis.audit.quotes import located
 from masis.audit.scores import normalised
 from masis.errors import BadReply, InvalidRevision, ReviserFailed
 from masis.llm.roles.prompting import Asker, Prompt, answer, compose, load, question_and_evidence, rows, without_fences
 from masis.llm.roles.replies import ChangeMade, RevisionReply
-from masis.schema.audit import Change, Critique, Issue, JudgedBy, Revision
+from masis.schema.audit import Change, ClaimCheck, Critique, Issue, IssueType, JudgedBy, RejectedIssue, Revision
 from masis.schema.case import Severity
 
 PROMPT = "reviser"
 TOKENS_LEAST, TOKENS_MOST = 2_000, 12_000
 ISSUES_MOST = 60
 """Issues that one revision is asked to take up, the most serious; the re-audit finds what is left."""
+PRESERVED_MOST = 10
+GROUND: frozenset[IssueType] = frozenset({"hallucination", "contradiction", "unsupported", "factual", "outdated"})
+"""Types of issues that say of the same words that the evidence does not support them: one fault under several names."""
 _GRAVITY: tuple[Severity, ...] = ("critical", "high", "medium", "low")
 
 
@@ -59,7 +63,7 @@ class ModelReviser:
 
 def prompt(context: AuditContext, critique: Critique, issues: Sequence[Issue], mark: str) -> Prompt:
     """What the reviser is sent."""
-    found, view = briefing(critique, issues)
+    found, view = briefing(context, critique, issues)
     return compose(
         PROMPT,
         mark,
@@ -68,29 +72,71 @@ def prompt(context: AuditContext, critique: Critique, issues: Sequence[Issue], m
     )
 
 
-def briefing(critique: Critique, issues: Sequence[Issue]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the most serious issues, a row each, and the critic's view of the whole, as the reviser gets them."""
+def briefing(
+    context: AuditContext, critique: Critique, issues: Sequence[Issue]
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return the most serious issues, a row for each place and cause, and the critic's view of the whole."""
     most_serious = sorted(issues, key=lambda issue: _GRAVITY.index(issue.severity))[:ISSUES_MOST]
-    found = [
-        {
-            "id": issue.id,
-            "severity": issue.severity,
-            "type": issue.type,
-            "description": issue.description,
-            "reason": issue.reason,
-            "suggestion": issue.suggestion,
-            "quote": issue.quote,
-            "evidence_ids": issue.evidence_ids,
-        }
-        for issue in most_serious
-    ]
+    found = [_row(group, context.claims) for group in _by_place_and_cause(most_serious)]
+    raised = {text for issue in issues for text in (issue.quote, issue.description)}
     view = {
         "reasoning": critique.critique_reasoning,
-        "unsupported_claims": critique.unsupported_claims,
-        "logical_gaps": critique.logical_gaps,
+        "unsupported_claims": [text for text in critique.unsupported_claims if text not in raised],
+        "logical_gaps": [text for text in critique.logical_gaps if text not in raised],
         "conflicting_evidence": critique.conflicting_evidence,
     }
     return found, view
+
+
+def _by_place_and_cause(issues: Sequence[Issue]) -> list[list[Issue]]:
+    """The issues in groups: citations, claims and critic often find the same fault in the same words."""
+    groups: list[list[Issue]] = []
+    for issue in issues:
+        alike = next((group for group in groups if any(_same(issue, other) for other in group)), None)
+        if alike is None:
+            groups.append([issue])
+        else:
+            alike.append(issue)
+    return groups
+
+
+def _same(one: Issue, other: Issue) -> bool:
+    """Whether both say that the same words lack ground, or both that the same thing is missing."""
+    if None in (one.start, one.end, other.start, other.end):
+        return one.start == other.start and one.type == other.type and one.description == other.description
+    overlap = (one.start or 0) < (other.end or 0) and (other.start or 0) < (one.end or 0)
+    return overlap and (one.type in GROUND) == (other.type in GROUND) and (one.type in GROUND or one.type == other.type)
+
+
+def _row(group: Sequence[Issue], claims: Sequence[ClaimCheck]) -> dict[str, Any]:
+    """One fault: the most serious of the issues first, and the words of both sides where a claim is denied."""
+    first = group[0]
+    row: dict[str, Any] = {
+        "ids": [issue.id for issue in group],
+        "severity": first.severity,
+        "types": list(dict.fromkeys(issue.type for issue in group)),
+        "descriptions": list(dict.fromkeys(issue.description for issue in group)),
+        "reasons": list(dict.fromkeys(issue.reason for issue in group if issue.reason)),
+        # A claim's own suggestion is made from words that were matched, not understood: the words go instead.
+        "suggestions": list(
+            dict.fromkeys(
+                issue.suggestion for issue in group if issue.suggestion and issue.rule != "contradicted_claim"
+            )
+        ),
+        "quote": first.quote,
+        "evidence_ids": list(dict.fromkeys(name for issue in group for name in issue.evidence_ids)),
+    }
+    denied = [
+        conflict
+        for issue in group
+        if issue.rule == "contradicted_claim"
+        for check in claims
+        if (check.claim.start, check.claim.end) == (issue.start, issue.end)
+        for conflict in check.contradictions
+    ]
+    if denied:
+        row |= {"answer_words": denied[0].claim_text, "evidence_words": denied[0].evidence_text}
+    return row
 
 
 def revision(reply: RevisionReply, context: AuditContext, issues: Sequence[Issue], judged_by: JudgedBy) -> Revision:
@@ -101,25 +147,31 @@ def revision(reply: RevisionReply, context: AuditContext, issues: Sequence[Issue
     if new == old.strip():
         new = old
     ids = {issue.id for issue in issues}
-    changes = tuple(_change(made, ids) for made in reply.changes if _borne_out(made, old, new))
+    changes = tuple(_change(made, ids) for made in reply.changes if _visible(made, old, new))
     lost = len(reply.changes) - len(changes)
     note = f" ({lost} of the changes it named are not in the texts.)" if lost else ""
+    reasons = [(name, each.reason.strip()) for each in reply.rejected for name in each.issue_ids]
+    rejected = {name: reason for name, reason in reasons if name in ids and reason}
+    addressed = dict.fromkeys(name for change in changes for name in change.issue_ids if name not in rejected)
     return Revision(
         revised_answer=new,
-        changes_explanation=reply.changes_explanation.strip() + note,
+        changes_explanation=" ".join(filter(None, (change.why.strip() for change in changes))) + note,
         updated_confidence=normalised("updated_confidence", reply.updated_confidence).value,
-        issues_addressed=tuple(dict.fromkeys(name for name in reply.issues_addressed if name in ids)),
-        preserved_content=tuple(
-            dict.fromkeys(
-                kept for kept in reply.preserved_content if located(kept, old) is not None and located(kept, new)
-            )
-        ),
+        issues_addressed=tuple(addressed),
+        preserved_content=_preserved(context, new),
         changes=changes,
+        rejected=tuple(RejectedIssue(issue_id=name, reason=reason) for name, reason in rejected.items()),
         judged_by=judged_by,
     )
 
 
-def _borne_out(made: ChangeMade, old: str, new: str) -> bool:
+def _preserved(context: AuditContext, new: str) -> tuple[str, ...]:
+    """The sentences of the old answer that say something and stand in the new one, word for word."""
+    kept = (each.text.strip() for each in context.citation_audit.sentences if asserts(each))
+    return tuple(dict.fromkeys(text for text in kept if text in new))[:PRESERVED_MOST]
+
+
+def _visible(made: ChangeMade, old: str, new: str) -> bool:
     """Whether the change can be seen: what it replaced stood in the old answer, what it put in stands in the new."""
     before, after = made.before.strip(), made.after.strip()
     if before == after:

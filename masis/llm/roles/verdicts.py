@@ -16,7 +16,7 @@ from masis.audit.quotes import located
 from masis.audit.scores import normalised
 from masis.errors import StepError
 from masis.llm.roles.quotes import Chunks
-from masis.llm.roles.replies import Conflict, Stance, Verdict
+from masis.llm.roles.replies import Passage, Stance, Verdict
 from masis.schema.audit import Claim, ClaimCheck, Contradiction, Quote, ReferenceCheck, ReferenceFinding
 from masis.schema.base import Unscored
 from masis.schema.case import ClaimVerdict
@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 UNSUPPORTED_MOST = 0.5
 """The support that an unsupported or contradicted claim can have, whatever number came with the verdict."""
 RAW_MOST = 4_000
+ALL = "all"
+"""What a verdict calls the chunks together."""
 _NONE = Unscored(reason="the verifier gave no verdict on this claim", code=StepError.code)
 _SCORE: dict[Stance, float] = {"supports": 1.0, "partly": 0.5, "contradicts": 1.0}
 _STANCES: dict[str, Stance] = {word: word for word in get_args(Stance)}
@@ -39,21 +41,23 @@ class Judged(NamedTuple):
     stances: Mapping[str, Stance] = {}
 
 
-def judged(batch: Sequence[Claim], verdicts: Sequence[Verdict], chunks: Chunks, judged_by: str) -> tuple[Judged, ...]:
-    """One for each claim of the batch, in its order; claims are numbered from 1."""
+def judged(
+    claims: Mapping[int, Claim], verdicts: Sequence[Verdict], chunks: Chunks, judged_by: str
+) -> tuple[Judged, ...]:
+    """One for each claim, in their order; ``claims`` are by the numbers that the verdicts name them by."""
     by_number: dict[int, Verdict] = {}
     for verdict in verdicts:
-        number = _number(verdict.number)
+        number = number_of(verdict.number)
         if number is not None:
             by_number[number] = verdict
-    surplus = len(verdicts) - len(by_number.keys() & set(range(1, len(batch) + 1)))
+    surplus = len(verdicts) - len(by_number.keys() & claims.keys())
     if surplus:
-        log.info("%d verdicts for %d claims: %d are left out", len(verdicts), len(batch), surplus)
+        log.info("%d verdicts for %d claims: %d are left out", len(verdicts), len(claims), surplus)
     return tuple(
         _judged(claim, by_number[number], chunks, judged_by)
         if number in by_number
         else unscored(claim, _NONE, judged_by)
-        for number, claim in enumerate(batch, 1)
+        for number, claim in claims.items()
     )
 
 
@@ -107,8 +111,8 @@ def unscored(claim: Claim, why: Unscored, judged_by: str) -> Judged:
     )
 
 
-def _number(given: object) -> int | None:
-    """The claim's number as a model may write it: 2, 2.0, "2"."""
+def number_of(given: object) -> int | None:
+    """A number as a model may write it: 2, 2.0, "2"; None for what is none."""
     if isinstance(given, str) and given.strip().isdecimal() and len(given) < 10:
         return int(given)
     if isinstance(given, bool) or not isinstance(given, int | float) or given != given // 1:
@@ -118,15 +122,16 @@ def _number(given: object) -> int | None:
 
 def _judged(claim: Claim, given: Verdict, chunks: Chunks, judged_by: str) -> Judged:
     word = _VERDICTS.get(str(given.verdict))
-    stances = _stances(given, chunks)
+    stances = _stances(word, given, chunks)
     if word is None:
         return unscored(claim, _without(given, "the verifier's word is no verdict"), judged_by)
-    if word in ("supported", "partial") and not {"supports", "partly"} & set(stances.values()):
+    credited = {"supports", "partly"} & set(stances.values())
+    if word in ("supported", "partial") and not credited and not (word == "supported" and _all_silent(given, stances)):
         why = "the verifier credits the evidence but names no chunk that supports the claim"
         return unscored(claim, _without(given, why), judged_by)
     quotes, unquoted = _quotes(given, stances, chunks)
     contradictions = tuple(
-        found for conflict in given.contradictions if (found := _contradiction(claim, conflict, chunks, given))
+        found for passage in given.evidence if (found := _contradiction(claim, passage, chunks, given))
     )
     return Judged(
         ClaimCheck(
@@ -144,17 +149,29 @@ def _judged(claim: Claim, given: Verdict, chunks: Chunks, judged_by: str) -> Jud
     )
 
 
+def _all_silent(given: Verdict, stances: Mapping[str, Stance]) -> bool:
+    """Whether the verdict says of all chunks that they are silent: what supports "The sources give no price"."""
+    silent = (each.evidence_id for each in given.evidence if each.stance == "silent")
+    return any(name.strip().casefold() == ALL for name in silent) and set(stances.values()) <= {"silent"}
+
+
 def _without(given: Verdict, reason: str) -> Unscored:
     return Unscored(reason=reason, code=StepError.code, raw=given.model_dump_json()[:RAW_MOST])
 
 
-def _stances(given: Verdict, chunks: Chunks) -> dict[str, Stance]:
-    """What the verdict says of each chunk; where it speaks of one twice, the later word binds."""
+def _stances(word: ClaimVerdict | None, given: Verdict, chunks: Chunks) -> dict[str, Stance]:
+    """What the verdict says of each chunk; where it speaks of one twice, the later word binds.
+
+    A chunk whose passages each support a part supports the claim, if no other is needed for a claim that is supported.
+    """
     found: dict[str, Stance] = {}
-    for bearing in given.evidence:
-        chunk, stance = chunks.id_of(bearing.evidence_id), _STANCES.get(str(bearing.stance))
+    for passage in given.evidence:
+        chunk, stance = chunks.id_of(passage.evidence_id), _STANCES.get(str(passage.stance))
         if chunk is not None and stance is not None:
             found[chunk] = stance
+    crediting = [chunk for chunk, stance in found.items() if stance in ("supports", "partly")]
+    if word == "supported" and len(crediting) == 1:
+        found[crediting[0]] = "supports"
     return found
 
 
@@ -169,25 +186,25 @@ def _quotes(given: Verdict, stances: Mapping[str, Stance], chunks: Chunks) -> tu
     """The quotes that stand in their chunks, and the chunks that don't say what is quoted from them."""
     found: dict[tuple[str, int, int], Quote] = {}
     unquoted = []
-    for bearing in given.evidence:
-        chunk = chunks.id_of(bearing.evidence_id)
+    for passage in given.evidence:
+        chunk = chunks.id_of(passage.evidence_id)
         stance = stances.get(chunk) if chunk else None
         if chunk is None or stance is None or stance == "silent":
             continue
-        quotes = chunks.quotes(chunk, bearing.quote, _SCORE[stance])
+        quotes = chunks.quotes(chunk, passage.quote, _SCORE[stance])
         found.update({(quote.evidence_id, quote.start, quote.end): quote for quote in quotes})
-        if bearing.quote.strip() and not quotes:
+        if passage.quote.strip() and not quotes:
             unquoted.append(chunk)
     return tuple(found.values()), unquoted
 
 
-def _contradiction(claim: Claim, conflict: Conflict, chunks: Chunks, given: Verdict) -> Contradiction | None:
+def _contradiction(claim: Claim, passage: Passage, chunks: Chunks, given: Verdict) -> Contradiction | None:
     """The two places that contradict each other; None unless claim and chunk both have the words."""
-    chunk = chunks.id_of(conflict.evidence_id)
-    if chunk is None:
+    chunk = chunks.id_of(passage.evidence_id)
+    if chunk is None or _STANCES.get(str(passage.stance)) != "contradicts":
         return None
-    mine = located(conflict.claim_words, claim.text, claim.markers)
-    theirs = located(conflict.evidence_words, chunks.texts[chunk])
+    mine = located(passage.claim_words, claim.text, claim.markers)
+    theirs = located(passage.quote, chunks.texts[chunk])
     if mine is None or theirs is None:
         return None
     sure = normalised("confidence", given.confidence).value
@@ -200,7 +217,7 @@ def _contradiction(claim: Claim, conflict: Conflict, chunks: Chunks, given: Verd
         evidence_start=theirs.start,
         evidence_end=theirs.end,
         evidence_text=chunks.texts[chunk][theirs.start : theirs.end],
-        reason=conflict.explanation.strip(),
+        reason=given.reasoning.strip(),
         strength=1.0 if sure is None else sure,
     )
 
@@ -209,16 +226,14 @@ def _sources(word: ClaimVerdict, given: Verdict, stances: Mapping[str, Stance], 
     if word in ("supported", "partial"):
         return tuple(chunk for chunk, stance in stances.items() if stance in ("supports", "partly"))
     if word == "contradicted":
-        named = chunks.ids_of(conflict.evidence_id for conflict in given.contradictions)
-        denying = (chunk for chunk, stance in stances.items() if stance == "contradicts")
-        return tuple(dict.fromkeys([*denying, *named]))
+        return tuple(chunk for chunk, stance in stances.items() if stance == "contradicts")
     return ()
 
 
 def _issue(word: ClaimVerdict, given: Verdict, unquoted: Sequence[str]) -> str | None:
     parts = []
     if word != "supported":
-        parts.append((given.issue or given.reasoning).strip())
+        parts.append(given.reasoning.strip())
     if unquoted:
         parts.append(f"The words quoted from {', '.join(dict.fromkeys(unquoted))} are not there.")
     return " ".join(filter(None, parts)) or None
@@ -284,7 +299,7 @@ def _finding(cited: str, group: Sequence[Judged], chunks: Chunks) -> _Finding:
         return _Finding("redundant", 0.0, f"{' and '.join(others)} support this without it.")
     if "partly" in stances:
         return _Finding("partly_supports", owner.check.support, "It supports part of this.")
-    if None in stances:
+    if stances == {None} or any(each.check.verdict == "unscored" for each in group):
         return _Finding("unchecked", None, "The verifier did not say whether it supports this.")
     if better := _better(group):
         return _Finding("misattributed", 0.0, f"{cited} does not support this; {better} does.", better)

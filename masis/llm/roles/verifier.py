@@ -1,7 +1,10 @@
-"""The verifier with a model: claims extracted, then verified in batches side by side, with what is missing beside them.
+"""The verifier with a model: what an answer asserts, a verdict on each claim, and what is missing.
 
-DRAFT-CRITIQUE-EXTRACT, DRAFT-CRITIQUE-VERIFY and DRAFT-CRITIQUE-COMPLETENESS; claims are verified together where
-possible and extractions cached (DRAFT-CRITIQUE-CACHE). Temperatures: DRAFT-CRITIQUE-TEMPERATURES.
+One call does all three where the answer is short enough: the reply lists the claims first and judges them second.
+In steps, it is a call for the claims, one for each batch of verdicts and one for what is missing, side by side: that
+is how draft critique asks (DRAFT-CRITIQUE-EXTRACT, DRAFT-CRITIQUE-VERIFY, DRAFT-CRITIQUE-COMPLETENESS; extractions are
+cached, DRAFT-CRITIQUE-CACHE; DRAFT-CRITIQUE-TEMPERATURES), and how long answers and evidence beyond a model's context
+are judged.
 """
 
 from __future__ import annotations
@@ -11,17 +14,18 @@ import logging
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from masis.audit.assertions import asserts, citations_by_sentence, claim_within, sentence_claim
 from masis.audit.claims import Checked
 from masis.audit.concurrency import run_concurrently
 from masis.audit.quotes import Located, located
 from masis.audit.scores import normalised
-from masis.errors import StepError
+from masis.errors import ContextFull, StepError
 from masis.llm.providers.provider_errors import LARGER_CONTEXT
 from masis.llm.roles.prompting import (
     Asker,
@@ -36,8 +40,15 @@ from masis.llm.roles.prompting import (
     rows,
 )
 from masis.llm.roles.quotes import Chunks
-from masis.llm.roles.replies import ClaimsReply, CompletenessReply, LeftOut, VerdictsReply
-from masis.llm.roles.verdicts import Judged, failed, judged, of_passages, unverifiable, with_references
+from masis.llm.roles.replies import (
+    CheckedClaimsReply,
+    ClaimsReply,
+    CompletenessReply,
+    LeftOut,
+    ListedClaim,
+    VerdictsReply,
+)
+from masis.llm.roles.verdicts import Judged, failed, judged, number_of, of_passages, unverifiable, with_references
 from masis.llm.roles.windows import Fitted, ask_within_context
 from masis.schema.audit import CitationAudit, Claim, ClaimCheck, JudgedBy, MissingPoint, Sentence
 from masis.schema.base import Unscored
@@ -57,9 +68,10 @@ _LEAD = re.compile(r"\W*\d{0,3}\W*")
 
 
 class Extracted(NamedTuple):
-    """One assertion as the model gave it: words of the answer, and the same to be understood alone."""
+    """One assertion as the model gave it: a sentence by its number, or words of it, and a statement of its own."""
 
-    quote: str
+    sentence: int | None
+    words: str
     statement: str
 
 
@@ -97,39 +109,65 @@ class Extractions:
 
 def located_claims(found: Sequence[Extracted], answer: str, audit: CitationAudit) -> tuple[Claim, ...]:
     """The claims in the order of the answer, each with its place, sentence, markers and citations."""
-    inside = citations_by_sentence(audit)
-    placed, unmarked = list(_placed(found, answer, audit)), _unmarked(answer, audit)
-    if len(placed) < len(found):
-        log.info("%d of %d claims are not in the answer and were left out", len(found) - len(placed), len(found))
-    made: dict[tuple[int, int, str], Claim] = {}
-    covered: set[int] = set()
-    for place, numbers, statement in placed:
-        covered.update(numbers)
+    placed = _placed(found, answer, audit)
+    return in_order([*placed.values(), *_unlisted(placed.values(), audit)])
+
+
+def in_order(claims: Iterable[Claim]) -> tuple[Claim, ...]:
+    """The claims as they stand in the answer, each once."""
+    return tuple(sorted(dict.fromkeys(claims), key=lambda claim: (claim.start or 0, claim.end or 0)))
+
+
+def _placed(found: Sequence[Extracted], answer: str, audit: CitationAudit) -> dict[int, Claim]:
+    """Each claim that stands in the answer, by its place in the list."""
+    inside, unmarked = citations_by_sentence(audit), _unmarked(answer, audit)
+    markers = [(citation.marker_start, citation.marker_end) for citation in audit.citations]
+    placed: dict[int, Claim] = {}
+    for at, each in enumerate(found):
+        place = _place_of(each, answer, audit, markers)
+        numbers = [] if place is None else _sentences_at(place, audit)
+        if place is None or not numbers:
+            continue
         place = _widened(place, [audit.sentences[number] for number in numbers], unmarked)
         text = answer[place.start : place.end]
-        said = "" if _plain(statement) == _plain(text) else statement
+        statement = each.statement.strip()
+        alone = "" if _plain(statement) == _plain(text) else statement
         cited = [citation for number in numbers for citation in inside[number]]
-        made.setdefault((place.start, place.end, said), claim_within(numbers[0], text, place.start, cited, said))
-    for number, sentence in enumerate(audit.sentences):
-        if asserts(sentence) and number not in covered:
-            made[sentence.start, sentence.end, ""] = sentence_claim(number, sentence, inside[number])
-    return tuple(sorted(made.values(), key=lambda claim: (claim.start or 0, claim.end or 0)))
+        placed[at] = claim_within(numbers[0], text, place.start, cited, alone)
+    if len(placed) < len(found):
+        log.info("%d of %d claims are not in the answer and were left out", len(found) - len(placed), len(found))
+    return placed
 
 
-def _placed(found: Sequence[Extracted], answer: str, audit: CitationAudit) -> Iterator[tuple[Located, list[int], str]]:
-    """Each claim that stands in the answer, with the numbers of the sentences it stands in."""
-    markers = [(citation.marker_start, citation.marker_end) for citation in audit.citations]
-    for quote, statement in found:
-        place = located(quote, answer, markers)
-        if place is None:
-            continue
-        numbers = [
-            number
-            for number, sentence in enumerate(audit.sentences)
-            if sentence.start < place.end and sentence.end > place.start
-        ]
-        if numbers:
-            yield place, numbers, statement.strip()
+def _place_of(
+    found: Extracted, answer: str, audit: CitationAudit, markers: Sequence[tuple[int, int]]
+) -> Located | None:
+    """Where a claim stands: the words in their sentence, else anywhere; without words, the sentence."""
+    sentence = None
+    if found.sentence is not None and 1 <= found.sentence <= len(audit.sentences):
+        sentence = audit.sentences[found.sentence - 1]
+    if not found.words.strip():
+        return Located(sentence.start, sentence.end) if sentence else None
+    if sentence is not None:
+        shifted = [(start - sentence.start, end - sentence.start) for start, end in markers if start >= sentence.start]
+        if place := located(found.words, answer[sentence.start : sentence.end], shifted):
+            return Located(sentence.start + place.start, sentence.start + place.end)
+    return located(found.words, answer, markers)
+
+
+def _sentences_at(place: Located, audit: CitationAudit) -> list[int]:
+    return [n for n, each in enumerate(audit.sentences) if each.start < place.end and each.end > place.start]
+
+
+def _unlisted(claims: Iterable[Claim], audit: CitationAudit) -> list[Claim]:
+    """Each sentence that asserts something and that no claim stands in, as a claim: no list cut short hides one."""
+    spans = [(claim.start or 0, claim.end or 0) for claim in claims]
+    inside = citations_by_sentence(audit)
+    return [
+        sentence_claim(number, sentence, inside[number])
+        for number, sentence in enumerate(audit.sentences)
+        if asserts(sentence) and not any(sentence.start < end and sentence.end > start for start, end in spans)
+    ]
 
 
 def _widened(place: Located, sentences: Sequence[Sentence], unmarked: str) -> Located:
@@ -154,12 +192,13 @@ def _plain(text: str) -> str:
     return " ".join(text.split()).rstrip(".").casefold()
 
 
-EXTRACT, VERIFY, COMPLETENESS = "claims_extract", "claims_verify", "completeness"
+CLAIMS, EXTRACT, VERIFY, COMPLETENESS = "claims", "claims_extract", "claims_verify", "completeness"
 MISSING_MOST = 8
+CLAIMS_TOKENS, CLAIMS_TOKENS_A_SENTENCE = 1_500, 700
 EXTRACT_TOKENS_LEAST, EXTRACT_TOKENS_MOST = 1_000, 8_000
 VERIFY_TOKENS, VERIFY_TOKENS_A_CLAIM = 300, 450
 COMPLETENESS_TOKENS = 1_500
-EXTRACT_TEMPERATURE = VERIFY_TEMPERATURE = 0.1
+CLAIMS_TEMPERATURE = EXTRACT_TEMPERATURE = VERIFY_TEMPERATURE = 0.1
 COMPLETENESS_TEMPERATURE = 0.2
 
 EXTRACTIONS = Extractions()
@@ -177,18 +216,66 @@ class _Part(NamedTuple):
 class ModelVerifier:
     """Finds what an answer asserts and judges each assertion by the evidence.
 
-    ``claims_batch`` of the settings go into one call; without ``check_factual`` no claim is looked for.
+    ``claims_batch`` of the settings go into one call; without ``check_factual`` no claim is looked for. With
+    ``in_steps`` claims, verdicts and what is missing are always asked for in calls of their own.
     """
 
     asker: Asker
     settings: Settings
     extractions: Extractions = field(default=EXTRACTIONS, repr=False)
+    in_steps: bool = False
 
     @property
     def judged_by(self) -> JudgedBy:
-        """The model, and the versions of the three prompts."""
-        versions = ", ".join(load(name).version for name in (EXTRACT, VERIFY, COMPLETENESS))
-        return JudgedBy(model=self.asker.name, version=versions)
+        """The model, and the versions of the prompts."""
+        names = (EXTRACT, VERIFY, COMPLETENESS) if self.in_steps else (CLAIMS, EXTRACT, VERIFY, COMPLETENESS)
+        return JudgedBy(model=self.asker.name, version=", ".join(load(name).version for name in names))
+
+    def check_answer(
+        self, answer: str, audit: CitationAudit, query: str, evidence: Sequence[Evidence], *, completeness: bool
+    ) -> tuple[tuple[Claim, ...], Checked]:
+        """The claims of the answer, each judged, and if asked for what is left out: in one call where that is enough.
+
+        Raises ProviderFailed where the provider failed, BadReply (CRITIC-ERR-001) where no list of claims came.
+        """
+        known = Chunks(evidence)
+        sentences = sum(map(asserts, audit.sentences))
+        fits = 0 < sentences <= self.settings.claims_batch
+        if fits and known.readable and self.settings.check_factual and not self.in_steps:
+            with suppress(ContextFull):  # in steps, each claim goes with as much of the evidence as fits
+                return self._at_once(answer, audit, query, evidence, known, completeness)
+        found = self.extract(answer, audit, query)
+        return found, self.check(found, query, answer, evidence, completeness=completeness)
+
+    def _at_once(
+        self,
+        text: str,
+        audit: CitationAudit,
+        query: str,
+        evidence: Sequence[Evidence],
+        known: Chunks,
+        completeness: bool,
+    ) -> tuple[tuple[Claim, ...], Checked]:
+        reply = self.asker.ask(
+            claims_prompt(audit, question_and_evidence(query, evidence), self.asker.control.fence),
+            CheckedClaimsReply,
+            max_tokens=CLAIMS_TOKENS + CLAIMS_TOKENS_A_SENTENCE * len(audit.sentences),
+            temperature=CLAIMS_TEMPERATURE,
+        )
+        placed = _placed([_extracted(each) for each in reply.claims], text, audit)
+        numbers = claim_numbers(reply.claims)
+        listed = {numbers[at]: claim for at, claim in placed.items()}
+        found = in_order([*listed.values(), *_unlisted(listed.values(), audit)])
+        given = {each.check.claim: each for each in judged(listed, reply.verdicts, known, self.asker.name)}
+        # A sentence that the list passed over, or a claim without a verdict, is asked about on its own: neither a
+        # careless reply nor an answer that tells the model what to skip keeps it from being judged.
+        left = [claim for claim in found if claim not in given or given[claim].check.verdict == "unscored"]
+        parts = run_concurrently(self._batches(left, query, evidence, known))
+        for part in parts:
+            if isinstance(part, _Part):
+                given.update({each.check.claim: each for each in part.judged})
+        missing = self._points(reply.missing, known) if completeness else ()
+        return found, Checked(with_references([given[claim] for claim in found], known), missing)
 
     def extract(self, answer: str, audit: CitationAudit, query: str) -> tuple[Claim, ...]:
         """What the answer asserts, in its order.
@@ -200,7 +287,7 @@ class ModelVerifier:
         key = Extractions.key(self.asker.name, load(EXTRACT).version, query, answer)
         found = self.extractions.get(key)
         if found is None:
-            found = self._ask_for_claims(answer, query)
+            found = self._ask_for_claims(answer, audit, query)
             self.extractions.keep(key, found)
         return located_claims(found, answer, audit)
 
@@ -231,14 +318,14 @@ class ModelVerifier:
             return Checked(checks, (), Unscored(reason=str(last), code=last.code, raw=last.raw))
         return Checked(checks, last.missing)
 
-    def _ask_for_claims(self, text: str, query: str) -> tuple[Extracted, ...]:
+    def _ask_for_claims(self, text: str, audit: CitationAudit, query: str) -> tuple[Extracted, ...]:
         reply = self.asker.ask(
-            extract_prompt(text, query, self.asker.control.fence),
+            extract_prompt(audit, query, self.asker.control.fence),
             ClaimsReply,
             max_tokens=min(EXTRACT_TOKENS_MOST, EXTRACT_TOKENS_LEAST + len(text)),
             temperature=EXTRACT_TEMPERATURE,
         )
-        return tuple(Extracted(each.quote, each.claim) for each in reply.claims)
+        return tuple(map(_extracted, reply.claims))
 
     def _batches(
         self, claims: Sequence[Claim], query: str | None, evidence: Sequence[Evidence], known: Chunks
@@ -267,7 +354,7 @@ class ModelVerifier:
             reply, fitted = ask_within_context(self.asker, evidence, about, ask)
         except StepError as error:
             return _Part(failed(batch, error, self.asker.name))
-        found = judged(batch, reply.verdicts, known, self.asker.name)
+        found = judged(dict(enumerate(batch, 1)), reply.verdicts, known, self.asker.name)
         if fitted.whole:
             return _Part(found)
         self.asker.control.calls.warn(
@@ -291,19 +378,49 @@ class ModelVerifier:
             max_tokens=COMPLETENESS_TOKENS,
             temperature=COMPLETENESS_TEMPERATURE,
         )
-        points = (missing_point(each, known) for each in reply.missing if each.description.strip())
-        return _Part(missing=tuple(dict.fromkeys(points))[:MISSING_MOST])
+        return _Part(missing=self._points(reply.missing, known))
+
+    def _points(self, missing: Sequence[LeftOut], known: Chunks) -> tuple[MissingPoint, ...]:
+        points = (missing_point(each, known) for each in missing if each.description.strip())
+        return tuple(dict.fromkeys(points))[:MISSING_MOST]
 
 
-def extract_prompt(text: str, query: str, mark: str) -> Prompt:
+def claims_prompt(audit: CitationAudit, shared: Sequence[Section], mark: str) -> Prompt:
+    """What is sent to have an answer's claims found and judged, and what it leaves out, in one reply."""
+    return compose(CLAIMS, mark, shared, [sentence_rows(audit, cites=True)])
+
+
+def extract_prompt(audit: CitationAudit, query: str, mark: str) -> Prompt:
     """What is sent to find the claims: question and answer; what the evidence says must not colour them."""
-    return compose(EXTRACT, mark, [question(query)], [answer(text)])
+    return compose(EXTRACT, mark, [question(query)], [sentence_rows(audit, cites=False)])
+
+
+def sentence_rows(audit: CitationAudit, *, cites: bool) -> Section:
+    """The sentences of an answer, numbered, so that a reply can name one without copying it."""
+    listed = []
+    for number, sentence in enumerate(audit.sentences, 1):
+        row: dict[str, Any] = {"sentence": number, "text": sentence.text}
+        if cites and sentence.citation_ids:
+            row["cites"] = sentence.citation_ids
+        listed.append(row if asserts(sentence) else row | {"asserts": False})
+    return rows("ANSWER", listed)
+
+
+def _extracted(listed: ListedClaim) -> Extracted:
+    return Extracted(number_of(listed.sentence), listed.words, listed.meaning)
+
+
+def claim_numbers(claims: Sequence[ListedClaim]) -> tuple[int, ...]:
+    """The numbers that the verdicts go by: as the model gave them, or by place where it gave one twice or none."""
+    given = [number_of(each.number) for each in claims]
+    known = [number for number in given if number is not None]
+    return tuple(known) if len(set(known)) == len(claims) else tuple(range(1, len(claims) + 1))
 
 
 def verify_prompt(batch: Sequence[Claim], shared: Sequence[Section], mark: str) -> Prompt:
     """What is sent to verify claims, numbered from 1, their markers left out."""
     listed = [
-        {"number": number, "claim": unmarked(claim), "meaning": claim.statement or None, "cited": claim.cited}
+        {"number": number, "claim": unmarked(claim), "meaning": claim.statement or None, "cites": claim.cited}
         for number, claim in enumerate(batch, 1)
     ]
     return compose(VERIFY, mark, shared, [rows("CLAIMS", listed)])
