@@ -10,15 +10,19 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
 from masis.audit.assertions import asserts, citations_by_sentence
 from masis.audit.citations import CITATION_NEEDED
 from masis.audit.revision import content_keys
-from masis.schema.audit import Citation, CitationAudit, ClaimCheck, Issue, Sentence
+from masis.schema.audit import Citation, CitationAudit, ClaimCheck, Issue
 from masis.schema.run import Iteration
 
 STANDS_FROM = 0.7
 """The share of an accused sentence's content words from which a sentence still says it: rewording is not mending."""
+CARRIED_MOST = 500
+"""Issues that are looked for in the next answer, serious ones first: with more it is no less wrong."""
 _WORDS_LEAST = 3
 """Content words that a quote needs to be recognised by itself; a shorter one is looked for within its sentence."""
 NO_SOURCE = frozenset({"fabricated_reference", "fabricated_quote", "spliced_quote", "quote_from_another_document"})
@@ -46,16 +50,26 @@ def carried(
     """
     inside = citations_by_sentence(audit)
     new = [
-        (sentence, frozenset(content_keys(_bare(sentence.text, sentence.start, inside[number]))))
-        for number, sentence in enumerate(audit.sentences)
-        if asserts(sentence)
+        Stretch(each.start, each.end, each.text, frozenset(content_keys(_bare(each.text, each.start, inside[number]))))
+        for number, each in enumerate(audit.sentences)
+        if asserts(each)
     ]
+    accusing = sorted(filter(_accuses, before.issues), key=lambda issue: not issue.major)[:CARRIED_MOST]
     return tuple(
         _placed(issue, standing, before.iteration_number)
-        for issue in before.issues
+        for issue in accusing
         for standing in _standing(issue, before, new)
         if not _confirmed(standing, checks) and not raised_again(issue, standing.start, standing.end, found)
     )
+
+
+class Stretch(NamedTuple):
+    """A sentence of an answer, or two that follow one another, with what it says (``content_keys``)."""
+
+    start: int
+    end: int
+    text: str
+    keys: frozenset[str]
 
 
 def with_carried(audit: CitationAudit, issues: Sequence[Issue], invalid_penalty: float) -> CitationAudit:
@@ -107,36 +121,53 @@ def raised_again(issue: Issue, start: int, end: int, found: Sequence[Issue]) -> 
     )
 
 
-def _standing(issue: Issue, before: Iteration, new: Sequence[tuple[Sentence, frozenset[str]]]) -> Iterator[Sentence]:
-    """Yield the sentence of the new answer that says most of what an issue accused, if one still says it."""
-    if issue.start is None or issue.end is None or not _accuses(issue):
-        return
+def _standing(issue: Issue, before: Iteration, new: Sequence[Stretch]) -> Iterator[Stretch]:
+    """Yield the sentence of the new answer that says most of what an issue accused, if one still says it.
+
+    Where none does, two neighbours may: dividing a sentence is not mending it.
+    """
     audit = before.citation_audit
+    assert issue.start is not None
+    assert issue.end is not None
     at = bisect_right(audit.sentences, issue.start, key=lambda sentence: sentence.end)
     if at >= len(audit.sentences) or not asserts(audit.sentences[at]):
         return  # a fabricated entry in a list of sources accuses no statement
     sentence, inside = audit.sentences[at], [citation for citation in audit.citations if citation.sentence == at]
     whole = frozenset(content_keys(_bare(sentence.text, sentence.start, inside)))
-    accused, required = whole, frozenset[str]()
+    accused, required, negated = whole, frozenset[str](), None
     if issue.rule not in NO_SOURCE:
         stated = frozenset(content_keys(_bare(before.answer[issue.start : issue.end], issue.start, inside)))
         accused, required = (whole, stated) if len(stated) < _WORDS_LEAST else (stated, required)
         required |= {key for key in accused if key[0].isdecimal()}
-    negated = bool(_NEGATION.search(sentence.text))
-    standing = [
-        (len(accused & keys), -number)
-        for number, (other, keys) in enumerate(new)
-        if accused
-        and required <= keys
-        and len(accused & keys) >= STANDS_FROM * len(accused)
-        and (issue.rule in NO_SOURCE or bool(_NEGATION.search(other.text)) == negated)
+        negated = bool(_NEGATION.search(sentence.text))
+    if not accused:
+        return
+    found = _most_alike(accused, required, negated, new)
+    yield from found or _most_alike(accused, required, negated, [_joined(*pair) for pair in pairwise(new)])
+
+
+def _most_alike(
+    accused: frozenset[str], required: frozenset[str], negated: bool | None, among: Sequence[Stretch]
+) -> list[Stretch]:
+    """Return the first of those that share most of the accused words, where any shares enough."""
+    found = [
+        each
+        for each in among
+        if required <= each.keys
+        and len(accused & each.keys) >= STANDS_FROM * len(accused)
+        and (negated is None or bool(_NEGATION.search(each.text)) == negated)
     ]
-    if standing:
-        yield new[-max(standing)[1]][0]
+    return [max(found, key=lambda each: len(accused & each.keys))] if found else []
+
+
+def _joined(first: Stretch, second: Stretch) -> Stretch:
+    return Stretch(first.start, second.end, f"{first.text} {second.text}", first.keys | second.keys)
 
 
 def _accuses(issue: Issue) -> bool:
     """Return whether an issue objects to what a sentence says; what is left out is judged in each answer by itself."""
+    if issue.start is None or issue.end is None:
+        return False
     return issue.rule in _ACCUSING or (issue.source == "critic" and issue.type not in _OMISSIONS)
 
 
@@ -149,23 +180,23 @@ def _bare(text: str, start: int, inside: Sequence[Citation]) -> str:
     return re.sub(re.escape(CITATION_NEEDED), " ", text, flags=re.IGNORECASE)
 
 
-def _confirmed(sentence: Sentence, checks: Sequence[ClaimCheck]) -> bool:
-    """Return whether the verifier supports every claim of the sentence, and it makes one."""
+def _confirmed(standing: Stretch, checks: Sequence[ClaimCheck]) -> bool:
+    """Return whether the verifier supports every claim of the stretch, and it makes one."""
     verdicts = [
         check.verdict
         for check in checks
         if check.claim.start is not None
         and check.claim.end is not None
-        and check.claim.start < sentence.end
-        and sentence.start < check.claim.end
+        and check.claim.start < standing.end
+        and standing.start < check.claim.end
     ]
     return bool(verdicts) and all(verdict == "supported" for verdict in verdicts)
 
 
-def _placed(issue: Issue, sentence: Sentence, number: int) -> Issue:
+def _placed(issue: Issue, standing: Stretch, number: int) -> Issue:
     since = issue.carried_from or number
     still = f"Raised in iteration {since}: the sentence still stands, and nothing confirms it."
     reason = issue.reason if issue.carried_from else f"{issue.reason} {still}".strip()
-    quote = issue.quote if issue.rule == "fabricated_reference" else sentence.text
-    update = {"start": sentence.start, "end": sentence.end, "quote": quote, "carried_from": since, "reason": reason}
+    quote = issue.quote if issue.rule == "fabricated_reference" else standing.text
+    update = {"start": standing.start, "end": standing.end, "quote": quote, "carried_from": since, "reason": reason}
     return issue.model_copy(update=update)
