@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -48,18 +48,14 @@ def carried(
         The issues as they were, placed in the new answer, with ``carried_from`` set; their ids are still to be given.
 
     """
-    inside = citations_by_sentence(audit)
-    new = [
-        Stretch(each.start, each.end, each.text, frozenset(content_keys(_bare(each.text, each.start, inside[number]))))
-        for number, each in enumerate(audit.sentences)
-        if asserts(each)
-    ]
+    revised = _Revised(before, audit)
     accusing = sorted(filter(_accuses, before.issues), key=lambda issue: not issue.major)[:CARRIED_MOST]
     return tuple(
         _placed(issue, standing, before.iteration_number)
         for issue in accusing
-        for standing in _standing(issue, before, new)
-        if not _confirmed(standing, checks) and not raised_again(issue, standing.start, standing.end, found)
+        if (standing := revised.standing(issue)) is not None
+        and not _confirmed(standing, checks)
+        and not raised_again(issue, standing.start, standing.end, found)
     )
 
 
@@ -121,34 +117,61 @@ def raised_again(issue: Issue, start: int, end: int, found: Sequence[Issue]) -> 
     )
 
 
-def _standing(issue: Issue, before: Iteration, new: Sequence[Stretch]) -> Iterator[Stretch]:
-    """Yield the sentence of the new answer that says most of what an issue accused, if one still says it.
+class _Revised:
+    """A new answer in which what an earlier iteration accused is looked for, each accused sentence once."""
 
-    Where none does, two neighbours may: dividing a sentence is not mending it.
-    """
-    audit = before.citation_audit
-    assert issue.start is not None
-    assert issue.end is not None
-    at = bisect_right(audit.sentences, issue.start, key=lambda sentence: sentence.end)
-    if at >= len(audit.sentences) or not asserts(audit.sentences[at]):
-        return  # a fabricated entry in a list of sources accuses no statement
-    sentence, inside = audit.sentences[at], [citation for citation in audit.citations if citation.sentence == at]
-    whole = frozenset(content_keys(_bare(sentence.text, sentence.start, inside)))
-    accused, required, negated = whole, frozenset[str](), None
-    if issue.rule not in NO_SOURCE:
-        stated = frozenset(content_keys(_bare(before.answer[issue.start : issue.end], issue.start, inside)))
-        accused, required = (whole, stated) if len(stated) < _WORDS_LEAST else (stated, required)
+    def __init__(self, before: Iteration, audit: CitationAudit) -> None:
+        self._answer, self._audit = before.answer, before.citation_audit
+        self._ends = [sentence.end for sentence in self._audit.sentences]
+        self._inside = citations_by_sentence(self._audit)
+        self._sources: dict[int, Stretch | None] = {}
+        inside = citations_by_sentence(audit)
+        self._new = [
+            Stretch(each.start, each.end, each.text, _keys(each.text, each.start, inside[number]))
+            for number, each in enumerate(audit.sentences)
+            if asserts(each)
+        ]
+        self._pairs = [Stretch(a.start, b.end, f"{a.text} {b.text}", a.keys | b.keys) for a, b in pairwise(self._new)]
+
+    def standing(self, issue: Issue) -> Stretch | None:
+        """Return the sentence that says most of what an issue accused, if one still says it.
+
+        Where none does, two neighbours may: dividing a sentence is not mending it.
+        """
+        assert issue.start is not None
+        assert issue.end is not None
+        at = bisect_right(self._ends, issue.start)
+        if at >= len(self._ends) or not asserts(self._audit.sentences[at]):
+            return None  # a fabricated entry in a list of sources accuses no statement
+        sentence = self._audit.sentences[at]
+        if issue.rule in NO_SOURCE:
+            if at not in self._sources:
+                self._sources[at] = self._found(_keys(sentence.text, sentence.start, self._inside[at]))
+            return self._sources[at]
+        accused = _keys(self._answer[issue.start : issue.end], issue.start, self._inside[at])
+        required = frozenset[str]()
+        if len(accused) < _WORDS_LEAST:
+            accused, required = _keys(sentence.text, sentence.start, self._inside[at]), accused
         required |= {key for key in accused if key[0].isdecimal()}
-        negated = bool(_NEGATION.search(sentence.text))
-    if not accused:
-        return
-    found = _most_alike(accused, required, negated, new)
-    yield from found or _most_alike(accused, required, negated, [_joined(*pair) for pair in pairwise(new)])
+        return self._found(accused, required, bool(_NEGATION.search(sentence.text)))
+
+    def _found(
+        self, accused: frozenset[str], required: frozenset[str] = frozenset(), negated: bool | None = None
+    ) -> Stretch | None:
+        if not accused:
+            return None
+        return _most_alike(accused, required, negated, self._new) or _most_alike(
+            accused, required, negated, self._pairs
+        )
+
+
+def _keys(text: str, start: int, inside: Sequence[Citation]) -> frozenset[str]:
+    return frozenset(content_keys(_bare(text, start, inside)))
 
 
 def _most_alike(
     accused: frozenset[str], required: frozenset[str], negated: bool | None, among: Sequence[Stretch]
-) -> list[Stretch]:
+) -> Stretch | None:
     """Return the first of those that share most of the accused words, where any shares enough."""
     found = [
         each
@@ -157,11 +180,7 @@ def _most_alike(
         and len(accused & each.keys) >= STANDS_FROM * len(accused)
         and (negated is None or bool(_NEGATION.search(each.text)) == negated)
     ]
-    return [max(found, key=lambda each: len(accused & each.keys))] if found else []
-
-
-def _joined(first: Stretch, second: Stretch) -> Stretch:
-    return Stretch(first.start, second.end, f"{first.text} {second.text}", first.keys | second.keys)
+    return max(found, key=lambda each: len(accused & each.keys), default=None)
 
 
 def _accuses(issue: Issue) -> bool:
