@@ -34,13 +34,14 @@ _NEGATION = re.compile(r"\b(?:not|no|never|none|nor|neither|without|cannot)\b|n[
 
 
 def carried(
-    before: Iteration, audit: CitationAudit, checks: Sequence[ClaimCheck], found: Sequence[Issue]
+    before: Iteration, answer: str, audit: CitationAudit, checks: Sequence[ClaimCheck], found: Sequence[Issue]
 ) -> tuple[Issue, ...]:
     """Return the issues of the iteration before that are still open in an answer and that nobody raised again.
 
     Args:
         before: The iteration whose answer was revised.
-        audit: The sentences of the new answer.
+        answer: The new answer.
+        audit: Its sentences.
         checks: The verdicts on its claims.
         found: The issues that citations and claims raise in it.
 
@@ -48,7 +49,7 @@ def carried(
         The issues as they were, placed in the new answer, with ``carried_from`` set; their ids are still to be given.
 
     """
-    revised = _Revised(before, audit)
+    revised = _Revised(before, answer, audit)
     accusing = sorted(filter(_accuses, before.issues), key=lambda issue: not issue.major)[:CARRIED_MOST]
     return tuple(
         _placed(issue, standing, before.iteration_number)
@@ -120,7 +121,7 @@ def raised_again(issue: Issue, start: int, end: int, found: Sequence[Issue]) -> 
 class _Revised:
     """A new answer in which what an earlier iteration accused is looked for, each accused sentence once."""
 
-    def __init__(self, before: Iteration, audit: CitationAudit) -> None:
+    def __init__(self, before: Iteration, answer: str, audit: CitationAudit) -> None:
         self._answer, self._audit = before.answer, before.citation_audit
         self._ends = [sentence.end for sentence in self._audit.sentences]
         self._inside = citations_by_sentence(self._audit)
@@ -131,7 +132,9 @@ class _Revised:
             for number, each in enumerate(audit.sentences)
             if asserts(each)
         ]
-        self._pairs = [Stretch(a.start, b.end, f"{a.text} {b.text}", a.keys | b.keys) for a, b in pairwise(self._new)]
+        self._pairs = [
+            Stretch(a.start, b.end, answer[a.start : b.end], a.keys | b.keys) for a, b in pairwise(self._new)
+        ]
 
     def standing(self, issue: Issue) -> Stretch | None:
         """Return the sentence that says most of what an issue accused, if one still says it.

@@ -144,5 +144,5 @@ def test_a_contradicted_claim_is_gone_where_the_figure_or_the_negation_changed(
     before = claimed(WRONG, "contradicted", issues=(accused,))
     after = claimed(revised, verdict)
     raised: tuple[Issue, ...] = (accused,) if verdict == "contradicted" else ()
-    found = carried(before, audit_citations(revised, EVIDENCE), after.claims, raised)
+    found = carried(before, revised, audit_citations(revised, EVIDENCE), after.claims, raised)
     assert [(each.severity, each.quote) for each in found] == ([("high", revised)] if open_still else [])

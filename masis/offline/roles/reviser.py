@@ -121,7 +121,7 @@ class _SentenceReviser:
             return
         candidates: dict[tuple[int, int], list[Contradiction]] = {}
         for found in check.contradictions:
-            if found.kind in FIGURES and found.evidence_text:
+            if found.evidence_text and _about_figures(found):
                 candidates.setdefault((found.claim_start, found.claim_end), []).append(found)
         for (start, end), values in candidates.items():
             first, last = check.claim.start + start, check.claim.start + end
@@ -206,6 +206,12 @@ class _SentenceReviser:
             text = f" {text}"
         # what asks for a citation settles nothing: its issue stays open
         return Edit(start, end, text, kind, why, () if kind == "uncited_marker_removed" else _REFERENCES)
+
+
+def _about_figures(found: Contradiction) -> bool:
+    """Return whether both sides are figures: by kind, or by their digits where a model states a contradiction."""
+    stated = found.kind == "stated" and all(any(map(str.isdigit, t)) for t in (found.claim_text, found.evidence_text))
+    return stated or found.kind in FIGURES
 
 
 def _issues_by_sentence(issues: Sequence[Issue], sentences: Sequence[Sentence]) -> Mapping[int, list[Issue]]:
