@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 MOST_BYTES = 200_000
 """A view is never larger: a notebook keeps every one of them."""
 
-_ANSWER_SHOWN, _TEXT_SHOWN, _ISSUES_SHOWN, _GRADES_SHOWN, _MARKS_SHOWN = 10_000, 200, 25, 40, 300
+_ANSWER_SHOWN, _TEXT_SHOWN, _ISSUES_SHOWN, _GRADES_SHOWN, _MARKS_SHOWN = 8_000, 200, 25, 40, 300
 """Characters, rows and marks; escaped, a character takes up to six bytes."""
+_OF_REVISION = 5
+"""Of a revision, a fifth of what is shown of the original answer."""
 
 _BACKGROUND: dict[Tone, str] = {"bad": "#cf222e55", "warn": "#9a670033", "good": "#1a7f3726", "calm": "#6e778126"}
 """Backgrounds that are readable on light and dark pages."""
@@ -87,7 +89,7 @@ def _run(run: Run) -> str:
     if revised is not None:
         suggested = "suggested by the audit" if run.best else "not better than the original"
         title = f"Revision {revised.iteration_number}, {suggested}, {counted(len(revised.issues), 'issue')}"
-        parts.append(f"<details><summary>{title}</summary>{_answer(revised)}</details>")
+        parts.append(f"<details><summary>{title}</summary>{_answer(revised, _OF_REVISION)}</details>")
     return _framed(parts)
 
 
@@ -101,8 +103,8 @@ def _score_table(original: Iteration, revised: Iteration | None) -> str:
     return f"<table><tr><th></th>{names}</tr>{cells}</table>"
 
 
-def _answer(iteration: Iteration) -> str:
-    answer = iteration.answer
+def _answer(iteration: Iteration, part: int = 1) -> str:
+    answer, most = iteration.answer, _ANSWER_SHOWN // part
     marks = [
         _Mark(check.claim.start, check.claim.end, VERDICT[check.verdict])
         for check in iteration.claims
@@ -110,12 +112,12 @@ def _answer(iteration: Iteration) -> str:
     ]
     references = iteration.citation_audit.citations
     marks += [_Mark(each.start, each.end, REFERENCE["fabricated"]) for each in references if each.status == "invalid"]
-    shown = _marked(answer[:_ANSWER_SHOWN], marks)
-    cut = f"<i>… {len(answer) - _ANSWER_SHOWN:,} more characters</i>" if len(answer) > _ANSWER_SHOWN else ""
+    shown = _marked(answer[:most], marks, _MARKS_SHOWN // part)
+    cut = f"<i>… {len(answer) - most:,} more characters</i>" if len(answer) > most else ""
     return f'<div style="white-space:pre-wrap;margin:.6em 0;line-height:1.5">{shown}{cut}</div>'
 
 
-def _marked(text: str, marks: Iterable[_Mark]) -> str:
+def _marked(text: str, marks: Iterable[_Mark], most: int) -> str:
     """The text with marks; of marks that overlap the innermost (the one that begins last) shows."""
     words: list[Word | None] = [None] * len(text)
     for mark in sorted(marks, key=lambda each: (each.start, -each.end)):
@@ -123,7 +125,7 @@ def _marked(text: str, marks: Iterable[_Mark]) -> str:
     parts, written, begin = [], 0, 0
     for word, stretch in groupby(words):
         end = begin + sum(1 for _ in stretch)
-        parts.append(_mark(text[begin:end], word if written < _MARKS_SHOWN else None))
+        parts.append(_mark(text[begin:end], word if written < most else None))
         written += word is not None
         begin = end
     return "".join(parts)

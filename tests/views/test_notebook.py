@@ -12,6 +12,7 @@ import masis
 from masis.errors import InputError
 from masis.schema.audit import Issue
 from masis.schema.case import Case
+from masis.schema.run import ReviewReason
 from tests.store.factories import a_case, a_run, an_iteration
 
 HOSTILE = "<script>alert('x')</script><img src=x onerror=alert(1)> \"&"
@@ -55,6 +56,32 @@ def test_a_run_is_one_line_where_it_is_printed_and_html_in_a_notebook(runs: list
     )
 
 
+def test_the_original_answer_comes_first_and_a_revision_stands_beside_it_under_its_name() -> None:
+    answer = "The Lenne bridge is 210 metres long [c1]."
+    case = masis.Case.model_validate(
+        {
+            "id": "lenne",
+            "query": "How long is the bridge?",
+            "answer": answer,
+            "evidence": [{"id": "c1", "text": "The Lenne bridge is 120 metres long."}],
+        }
+    )
+    run = masis.run_audit(case)
+    first, second = run.iterations
+    assert run.best == 1
+    assert run.final_quality_score == run.revised_quality == second.quality_score != run.quality == first.quality_score
+    assert f"quality {first.quality_score:.2f}, revised {second.quality_score:.2f}, 2 iterations" in repr(run)
+    [row] = masis.runs_to_pandas(run).to_dict("records")
+    assert (row["quality"], row["revised_quality"]) == (first.quality_score, second.quality_score)
+    assert (row["confidence"], row["issues"]) == (first.critique.confidence, len(first.issues))
+    shown = masis.html(run)
+    original, _, revision = shown.partition("<details>")
+    assert "210 metres" in original
+    assert "120 metres long [" not in original
+    assert "Revision 2, suggested by the audit" in revision
+    assert "contradicted_claim" in {reason.code for reason in run.review_reasons}  # of the original, too
+
+
 def test_a_view_escapes_everything_and_stays_under_its_limit() -> None:
     long = HOSTILE * 2000
     issue = Issue(
@@ -69,7 +96,8 @@ def test_a_view_escapes_everything_and_stays_under_its_limit() -> None:
         suggestion=long,
     )
     iteration = an_iteration(1, long).model_copy(update={"issues": (issue,) * 500})
-    run = a_run(a_case(HOSTILE), iterations=(iteration,))
+    reasons = (ReviewReason(code="revised", message=long),) * 500
+    run = a_run(a_case(HOSTILE), iterations=(iteration, iteration), review_reasons=reasons)
     view = masis.html(run)
     assert len(view.encode()) < 200_000
     assert "<script" not in view

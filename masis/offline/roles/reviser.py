@@ -9,13 +9,15 @@ candidate. A sentence that instructs its reader goes. All other words stay as th
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from masis.audit.assertions import citations_by_sentence
-from masis.audit.citations import CITATION_NEEDED, audit_citations
+from masis.audit.citations import CITATION_NEEDED
+from masis.audit.citations.style import MarkerStyle, marker_style
 from masis.audit.context import AuditContext
 from masis.offline.matching.key_points import JUDGED_BY, index_of, lead_of
 from masis.offline.roles.drafter import NOTHING_FOUND
@@ -23,7 +25,6 @@ from masis.schema.audit import (
     Change,
     ChangeKind,
     Citation,
-    CitationAudit,
     ClaimCheck,
     Contradiction,
     Critique,
@@ -44,7 +45,6 @@ _LEAD = re.compile(r"[ \t]*(?:[-*•–+]|\d{1,3}[.)]|[a-z][.)])[ \t]+$")
 _IN_OR_ON = re.compile(r"\b(in|on)\s+$", re.IGNORECASE)
 _DAY = re.compile(r"\b\d{1,2}(?:st|nd|rd|th)?\b")
 _LINK = re.compile(r"\[(?=[^\]]*[^\W\d_]{2})([^\]]+)\]\(.*\)", re.DOTALL)
-_DIGITS = re.compile(r"\d+$")
 _REFERENCES = ("fabricated_reference", "misattributed_reference", "redundant_reference", "uncited_sentence")
 
 
@@ -68,16 +68,19 @@ class OfflineReviser:
         trusted = tuple(chunk for chunk in context.evidence if chunk.id not in flagged)
         style = marker_style(context.answer, context.citation_audit, context.evidence)
         inside = citations_by_sentence(context.citation_audit)
+        found, checks = (
+            _issues_by_sentence(issues, context.citation_audit.sentences),
+            _checks_by_sentence(context.claims),
+        )
         edits: list[Edit] = []
         changes: list[Change] = []
         preserved: list[str] = []
         for number, sentence in enumerate(context.citation_audit.sentences):
-            found = [issue for issue in issues if _touches(issue, sentence)]
-            checks = [check for check in context.claims if check.claim.sentence == number]
-            made = _SentenceReviser(context.answer, sentence, inside[number], checks, trusted, style).edits(found)
+            reviser = _SentenceReviser(context.answer, sentence, inside[number], checks[number], trusted, style)
+            made = reviser.edits(found[number])
             edits += made
             if made:
-                changes.append(_change(context.answer, sentence, made, found))
+                changes.append(_change(sentence, made, found[number]))
             else:
                 preserved.append(sentence.text)
         return Revision(
@@ -118,7 +121,7 @@ class _SentenceReviser:
             return
         candidates: dict[tuple[int, int], list[Contradiction]] = {}
         for found in check.contradictions:
-            if found.kind in FIGURES and found.evidence_text:
+            if found.evidence_text and _about_figures(found):
                 candidates.setdefault((found.claim_start, found.claim_end), []).append(found)
         for (start, end), values in candidates.items():
             first, last = check.claim.start + start, check.claim.start + end
@@ -162,7 +165,7 @@ class _SentenceReviser:
         uncited = self.sentence.status == "uncited"
         if not (fabricated or uncited or wrong & {citation.evidence_id for citation in self.citations}):
             return
-        home = self._copied_from(self._statement(figures))
+        home = self._copied_from(self._statement(figures)) if self.checks else None
         if home is None and not fabricated:
             return
         new = self.style.write([home]) if home else CITATION_NEEDED
@@ -205,13 +208,34 @@ class _SentenceReviser:
         return Edit(start, end, text, kind, why, () if kind == "uncited_marker_removed" else _REFERENCES)
 
 
-def _touches(issue: Issue, sentence: Sentence) -> bool:
-    return (
-        issue.start is not None and issue.end is not None and issue.start < sentence.end and sentence.start < issue.end
-    )
+def _about_figures(found: Contradiction) -> bool:
+    """Return whether both sides are figures: by kind, or by their digits where a model states a contradiction."""
+    stated = found.kind == "stated" and all(any(map(str.isdigit, t)) for t in (found.claim_text, found.evidence_text))
+    return stated or found.kind in FIGURES
 
 
-def _change(answer: str, sentence: Sentence, edits: Sequence[Edit], issues: Sequence[Issue]) -> Change:
+def _issues_by_sentence(issues: Sequence[Issue], sentences: Sequence[Sentence]) -> Mapping[int, list[Issue]]:
+    """Return the issues that touch each sentence; sentences come in order and don't overlap."""
+    ends = [sentence.end for sentence in sentences]
+    found: dict[int, list[Issue]] = defaultdict(list)
+    for issue in issues:
+        if issue.start is None or issue.end is None:
+            continue
+        for number in range(bisect_right(ends, issue.start), len(sentences)):
+            if sentences[number].start >= issue.end:
+                break
+            found[number].append(issue)
+    return found
+
+
+def _checks_by_sentence(checks: Iterable[ClaimCheck]) -> Mapping[int | None, list[ClaimCheck]]:
+    found: dict[int | None, list[ClaimCheck]] = defaultdict(list)
+    for check in checks:
+        found[check.claim.sentence].append(check)
+    return found
+
+
+def _change(sentence: Sentence, edits: Sequence[Edit], issues: Sequence[Issue]) -> Change:
     """Return what became of one sentence, with the issues that this settles."""
     inner = [edit._replace(start=edit.start - sentence.start, end=edit.end - sentence.start) for edit in edits]
     rules = {rule for edit in edits for rule in edit.rules}
@@ -263,66 +287,3 @@ def _room(answer: str, start: int, end: int) -> tuple[int, int]:
 
 
 # Writing citations in the manner of the answer they go into.
-
-Shape = Literal["square", "lenticular", "round", "footnote"]
-
-
-class MarkerStyle(NamedTuple):
-    """How an answer cites: the shape of its markers, and how it names each chunk."""
-
-    shape: Shape
-    names: dict[str, str]
-
-    def write(self, evidence_ids: Iterable[str]) -> str:
-        """Return one marker for these chunks, in this style; empty for none."""
-        names = [self.names[evidence_id] for evidence_id in evidence_ids]
-        if not names:
-            return ""
-        if self.shape == "lenticular":
-            return "".join(f"【{name}†source】" for name in names)
-        if self.shape == "footnote":
-            return "".join(f"[^{name}]" for name in names)
-        if self.shape == "round":
-            return f"(Source {names[0]})" if len(names) == 1 else f"(Sources {', '.join(names)})"
-        return f"[{', '.join(names)}]"
-
-
-def marker_style(answer: str, audit: CitationAudit, evidence: Sequence[Evidence]) -> MarkerStyle:
-    """Return the style most of the answer's valid markers have; ``[id]`` where there is none or it would not be
-    understood.
-    """
-    valid = [citation for citation in audit.citations if citation.status == "valid"]
-    shapes = Counter(_shape(answer, citation) for citation in valid)
-    numbered = Counter(c.resolved_by for c in valid if c.reference.strip().isdigit())
-    by_position = numbered.get("position", 0) > 0
-    plain = MarkerStyle("square", {chunk.id: chunk.id for chunk in evidence})
-    if not valid:
-        return plain
-    names = {
-        chunk.id: _number(chunk.id, place, by_position) if numbered else chunk.id
-        for place, chunk in enumerate(evidence, 1)
-    }
-    style = MarkerStyle(shapes.most_common(1)[0][0], names)
-    return style if _understood(style, evidence) else plain
-
-
-def _shape(answer: str, citation: Citation) -> Shape:
-    marker = answer[citation.marker_start : citation.marker_end]
-    if marker.startswith("【"):
-        return "lenticular"
-    if marker.startswith("[^"):
-        return "footnote"
-    return "round" if marker.startswith("(") else "square"
-
-
-def _number(evidence_id: str, place: int, by_position: bool) -> str:
-    ending = _DIGITS.search(evidence_id)
-    return ending.group() if ending and not by_position else str(place)
-
-
-def _understood(style: MarkerStyle, evidence: Sequence[Evidence]) -> bool:
-    for chunk in evidence:
-        read = audit_citations(f"It is so {style.write([chunk.id])}.", evidence)
-        if [citation.evidence_id for citation in read.citations] != [chunk.id]:
-            return False
-    return True
