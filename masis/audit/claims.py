@@ -80,14 +80,14 @@ def check_answer(
     evidence: Sequence[Evidence],
     *,
     completeness: bool,
-) -> Checked:
-    """One check for each claim of the answer and, if asked for, what is left out. Raises StepError."""
+) -> tuple[tuple[Claim, ...], Checked]:
+    """The claims of the answer with one check for each and, if asked for, what is left out. Raises StepError."""
     if isinstance(verifier, ChecksAnswers):
         found, whole = verifier.check_answer(answer, audit, query, evidence, completeness=completeness)
     else:
         found = verifier.extract(answer, audit, query)
         whole = verifier.check(found, query, answer, evidence, completeness=completeness)
-    return whole._replace(checks=one_check_each(found, whole.checks))
+    return found, whole._replace(checks=one_check_each(found, whole.checks))
 
 
 @runtime_checkable

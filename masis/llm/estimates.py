@@ -70,6 +70,7 @@ class _Asked(NamedTuple):
 
 def estimate(case: Case, settings: Settings) -> Estimate:
     """What auditing this case takes at most, offline roles left out. Raises SettingsError as ``registry.resolve``."""
+    settings = settings.at_depth()
     iterations = settings.max_iterations
     shared = sum(len(chunk.text) + 120 for chunk in case.evidence) + len(case.query)
     drafted = not (case.answer or "").strip()
@@ -93,13 +94,16 @@ def _iteration(shared: int, answer: int, settings: Settings) -> list[_Asked]:
     complete = int(settings.check_completeness and alone)
     at_once = alone and 0 < claims <= settings.claims_batch
     extracted = int(bool(claims) and alone and not at_once)
+    critics = 0 if settings.depth == "quick" else settings.judge_samples
+    judges = 0 if settings.evaluate == "never" else settings.judge_samples
+    second = batches if settings.depth == "thorough" and alone else 0
     return [
         _Asked("verifier", "claims", int(at_once), judged, claims * (CLAIM_TOKENS + VERDICT_TOKENS)),
         _Asked("verifier", "claims_extract", extracted, answer, claims * CLAIM_TOKENS),
-        _Asked("verifier", "claims_verify", 0 if at_once else batches, checked, verdicts),
+        _Asked("verifier", "claims_verify", second + (0 if at_once else batches), checked, verdicts),
         _Asked("verifier", "completeness", 0 if at_once else complete, judged, REPLY_TOKENS["completeness"]),
-        _Asked("critic", "critic", settings.judge_samples, judged, REPLY_TOKENS["critic"]),
-        _Asked("evaluator", "evaluator", settings.judge_samples, judged, REPLY_TOKENS["evaluator"]),
+        _Asked("critic", "critic", critics, judged, REPLY_TOKENS["critic"]),
+        _Asked("evaluator", "evaluator", judges, judged, REPLY_TOKENS["evaluator"]),
         _Asked("reviser", "reviser", 1, judged + 1_500, written + 300),
     ]  # fmt: skip
 

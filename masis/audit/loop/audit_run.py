@@ -323,7 +323,7 @@ class AuditRun:
         checked, unscored = Checked(()), None
 
         def check() -> Checked:
-            whole = claims.check_answer(
+            _, whole = claims.check_answer(
                 verifier, answer, cited, case.query, case.evidence, completeness=self.settings.check_completeness
             )
             return whole._replace(checks=uncertified(whole.checks, answer, case.evidence))
@@ -354,6 +354,9 @@ class AuditRun:
 
     def _criticise(self, context: AuditContext) -> Generator[Event, None, tuple[Critique, tuple[Issue, ...]]]:
         number, critic = context.iteration_number, self.roles.critic
+        if self.settings.depth == "quick":
+            left_out = critique.ruled(critique.NOT_RUN, context.citation_audit, context.issues, critic.judged_by)
+            return left_out, context.issues
         yield from self._begin("critique", number)
         try:
             judgement = yield from self._doing("critique", lambda: critic.critique(context))
