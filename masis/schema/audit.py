@@ -150,7 +150,8 @@ class ClaimCheck(Record):
     ``support`` is how far the evidence supports it (None where there is nothing to check against), ``confidence`` how
     sure the verifier is of the verdict, ``sources`` the evidence ids that support or contradict it, ``uncovered`` the
     parts of the claim's text that no evidence covers. ``abstained`` says why a verdict was withheld, where that was not
-    the verifier's own doing: claim or evidence is in a language it does not support, or instructs its reader.
+    the verifier's own doing: claim or evidence is in a language it does not support, or instructs its reader. ``steps``
+    says how a claim follows where no passage says it outright: the calculation, for instance.
     """
 
     claim: Claim
@@ -163,6 +164,7 @@ class ClaimCheck(Record):
     references: tuple[ReferenceCheck, ...] = ()
     uncovered: tuple[tuple[int, int], ...] = ()
     issue: str | None = None
+    steps: str = ""
     judged_by: str = "offline"
     unscored: Unscored | None = None
     abstained: Literal["language", "instruction"] | None = None
