@@ -15,7 +15,7 @@ import logging
 import os
 import secrets
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,6 +45,15 @@ class Figures(NamedTuple):
     sent: float
     received: float
     seen: float
+
+
+ROWS: tuple[tuple[str, Callable[[Figures], str]], ...] = (
+    ("calls an answer", lambda each: f"{each.calls:.1f}"),
+    ("tokens an answer", lambda each: f"{each.sent + each.received:,.0f}"),
+    ("  sent", lambda each: f"{each.sent:,.0f}"),
+    ("  received (scripted replies)", lambda each: f"{each.received:,.0f}"),
+    (f"share of input seen before ({PREFIX_LEAST:,}+)", lambda each: f"{each.seen:.0%}"),
+)
 
 
 def ordinary(case: Case) -> bool:
@@ -98,13 +107,7 @@ def main() -> None:
     depths = ("quick", "standard", "thorough") if "depth" in Settings.model_fields else (None,)
     found = [measure(cases, depth) for depth in depths]
     print(f"{len(cases)} answers{'':24}" + "".join(f"{depth or 'all roles':>12}" for depth in depths))
-    for name, value in (
-        ("calls an answer", lambda each: f"{each.calls:.1f}"),
-        ("tokens an answer", lambda each: f"{each.sent + each.received:,.0f}"),
-        ("  sent", lambda each: f"{each.sent:,.0f}"),
-        ("  received (scripted replies)", lambda each: f"{each.received:,.0f}"),
-        (f"share of input seen before ({PREFIX_LEAST:,}+)", lambda each: f"{each.seen:.0%}"),
-    ):
+    for name, value in ROWS:
         print(f"{name:35}" + "".join(f"{value(each):>12}" for each in found))
 
 
