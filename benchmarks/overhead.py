@@ -64,7 +64,7 @@ class Instant:
     def answer(self, call: Call) -> Reply:
         """A sensible reply."""
         began = time.thread_time()
-        messages = [{"role": "user", "content": text} for text in (call.prompt.frame, call.prompt.shared, call.task())]
+        messages = [{"role": "user", "content": text} for text in (call.prompt.system, call.prompt.shared, call.task())]
         schema = {"name": call.schema.name, "schema": call.schema.schema}
         form = {"type": "json_schema", "json_schema": schema}
         text = json.dumps(sensible(Request("openai", {}, {"messages": messages, "response_format": form})))

@@ -12,8 +12,8 @@ REPLY = """Here are the claims:
 ```json
 {
   'claims': [
-    {'quote': 'The bridge is 120 metres long', 'claim': 'The bridge is 120 metres long.'},  // chunk 1
-    {'quote': 'It was opened in 1931', 'claim': 'The bridge was opened in 1931.'},
+    {'number': 1, 'sentence': 1, 'words': '', 'meaning': ''},  // chunk 1
+    {'number': 2, 'sentence': 2, 'words': '', 'meaning': 'The bridge was opened in 1931.'},
   ],
 }
 ```"""
@@ -23,7 +23,7 @@ assert found is not None
 print(len(found.value["claims"]), "claims; mended:", ", ".join(found.repairs))
 
 # One that was cut off is not made whole: nobody knows what stood in the rest.
-print("cut off:", rescued(REPLY[:170], ClaimsReply))
+print("cut off:", rescued(REPLY[:150], ClaimsReply))
 
 case = masis.Case.model_validate(
     {

@@ -223,6 +223,7 @@ def _loop_settings(options: CritiqueOptions) -> dict[str, Any]:
     A claim that fails one of the two checks of claims may fail the other: the report keeps them apart.
     """
     return {
+        "depth": "standard",  # this spec has options of its own for what is checked
         "strictness": options.strictness,
         "check_factual": options.check_factual or options.check_contradictions,
         "check_completeness": options.check_completeness,

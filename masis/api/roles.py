@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from masis.audit import loop, output_validation
 from masis.audit.claims import RunsLocally
-from masis.audit.escalation import EscalatingVerifier, LocalEscalation
+from masis.audit.escalation import EscalatingVerifier, LocalEscalation, Spared
 from masis.audit.language import innermost, within_languages
 from masis.audit.run_control import RunControl
 from masis.audit.sampling import SampledCritic, SampledEvaluator
@@ -42,6 +43,7 @@ def build_roles(settings: Settings, replies: Replies | None = None, *, in_steps:
     Raises SettingsError for a model that can't be asked (unknown, no key) and MissingExtra for an SDK that is not here;
     the same for the output validator.
     """
+    settings = settings.at_depth()
     control = RunControl()
     ask = partial(registry.asker, control=control, settings=settings, replies=replies)
     models = {role: registry.resolve(string, role, settings) for role, string in settings.models().items()}
@@ -60,6 +62,8 @@ def build_roles(settings: Settings, replies: Replies | None = None, *, in_steps:
 
     drafter = ModelDrafter(model) if (model := asked("drafter")) else OfflineDrafter()
     verifier = _verifier(models["verifier"], control, settings, ask, in_steps)
+    if settings.depth == "thorough" and isinstance(verifier, ModelVerifier):
+        verifier = _with_second_opinion(verifier, models, settings, ask)
     reviser = own("reviser") or (ModelReviser(model) if (model := asked("reviser")) else OfflineReviser())
     heat = settings.sample_temperature if settings.judge_samples > 1 else 0.0
     critic = own("critic") or (ModelCritic(model, heat) if (model := asked("critic")) else OfflineCritic())
@@ -117,6 +121,21 @@ def _verifier(
         remembered = EXTRACTIONS if model.replies is None and model.record is None else Extractions()
         return ModelVerifier(model, settings, remembered, in_steps)
     return within_languages(found.filled(ask(found.asks, "verifier") if found.asks else None, settings))
+
+
+def _with_second_opinion(
+    first: ModelVerifier, models: dict[str, str], settings: Settings, ask: Callable[[str, str], Model]
+) -> EscalatingVerifier:
+    """The verifier, and the critic's model for what it leaves open; itself once more where rules criticise."""
+    critic = models["critic"]
+    asks_a_model = critic != OFFLINE and not role_plugins.brought(critic, "critic", settings)
+    second = critic if asks_a_model else models["verifier"]
+    opinion = ModelVerifier(ask(second, "verifier"), settings, Extractions(), in_steps=True)
+
+    def calls(query: str, answer: str, evidence: Sequence[Evidence], claims: int, asked: int, _: bool) -> Spared:
+        return Spared(math.ceil(asked / settings.claims_batch), 0, 0.0)
+
+    return EscalatingVerifier(first, opinion, (models["verifier"], second), calls)
 
 
 def resolve_model(string: str, role: str, settings: Settings) -> str:

@@ -74,7 +74,7 @@ def evaluate_once(
     if not known:
         raise InputError("has no iteration", cure="Audit an answer before it is judged.", field="run")
     last = known[-1].model_copy(update={"evaluation": None, "revision": None})
-    one_pass = settings.model_copy(update={"max_iterations": len(known), "evaluate": "final"})
+    one_pass = settings.model_copy(update={"max_iterations": len(known), "evaluate": "final", "depth": "standard"})
     return _continued(case, one_pass, run, Progress(iterations=(*known[:-1], last)), on_event, cancelled)
 
 

@@ -12,6 +12,7 @@ from math import prod
 from typing import NamedTuple
 
 from masis.audit import routing
+from masis.audit.critique import NOT_RUN
 from masis.schema.audit import ClaimCheck, Issue, Score
 from masis.schema.case import Case, ClaimVerdict, Evidence, Severity
 from masis.schema.run import (
@@ -370,6 +371,10 @@ def _judges_apart(judged: Iteration, settings: Settings) -> Iterator[ReviewReaso
 
 def _scored(judged: Iteration) -> _Check:
     """Everything that was asked for must be scored: a step that failed can't certify anything."""
+    if best.critique.unscored == NOT_RUN:
+        # of no tier that a certified threshold may waive: nobody has read the answer as a whole
+        message = "The critic was not run (depth quick)."
+        return _Check("scored", "critic not run", (ReviewReason(code="critic_not_run", message=message),))
     parts: list[tuple[str, Callable[[], bool]]] = [
         (
             "the critique",

@@ -81,8 +81,8 @@ def check_answer(
     *,
     completeness: bool,
     within: Callable[[Sequence[Claim]], tuple[Claim, ...]] = tuple,
-) -> tuple[int, Checked]:
-    """How many claims the answer makes, one check for each that ``within`` keeps and, if asked for, what is left out.
+) -> tuple[tuple[Claim, ...], Checked]:
+    """All claims of the answer; one check for each that ``within`` keeps and, if asked for, what is left out.
 
     Raises StepError.
     """
@@ -93,7 +93,7 @@ def check_answer(
         every = verifier.extract(answer, audit, query)
         found = within(every)
         whole = verifier.check(found, query, answer, evidence, completeness=completeness)
-    return len(every), whole._replace(checks=one_check_each(found, whole.checks))
+    return every, whole._replace(checks=one_check_each(found, whole.checks))
 
 
 @runtime_checkable

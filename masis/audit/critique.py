@@ -16,6 +16,9 @@ from masis.schema.audit import CitationAudit, Critique, Issue, IssueType, Judged
 from masis.schema.base import Unscored
 from masis.schema.case import Severity
 
+NOT_RUN = Unscored(reason="the critic was not run: the depth of the audit is quick")
+"""In place of a judgement where none was asked for: no failure, and no score."""
+
 
 class Objection(NamedTuple):
     """One issue as the critic raises it; ``quote`` is looked for in the answer, word for word."""

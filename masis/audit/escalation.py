@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from masis.audit.claims import Checked, RunsLocally, Verifier, one_check_each
+from masis.audit.claims import Checked, RunsLocally, Verifier, check_answer, one_check_each
 from masis.schema.audit import CitationAudit, Claim, ClaimCheck, Escalation, JudgedBy
 from masis.schema.case import ClaimVerdict, Evidence
 from masis.schema.run import LocalModel
@@ -78,6 +78,24 @@ class EscalatingVerifier:
     ) -> Checked:
         """Check every claim, with what is left out by the first where asked for, and record what was asked of whom."""
         whole = self.first.check(claims, query, answer, evidence, completeness=completeness)
+        return self._settled(claims, whole, query, answer, evidence, completeness)
+
+    def check_answer(
+        self, answer: str, audit: CitationAudit, query: str, evidence: Sequence[Evidence], *, completeness: bool
+    ) -> tuple[tuple[Claim, ...], Checked]:
+        """The same with the claims, which the first finds as it does alone."""
+        claims, whole = check_answer(self.first, answer, audit, query, evidence, completeness=completeness)
+        return claims, self._settled(claims, whole, query, answer, evidence, completeness)
+
+    def _settled(
+        self,
+        claims: Sequence[Claim],
+        whole: Checked,
+        query: str,
+        answer: str,
+        evidence: Sequence[Evidence],
+        completeness: bool,
+    ) -> Checked:
         checks, asked = self._escalated(claims, one_check_each(claims, whole.checks), evidence)
         spared = self.spare(query, answer, evidence, len(claims), asked, completeness)
         record = Escalation(

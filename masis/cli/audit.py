@@ -53,7 +53,7 @@ from masis.schema.run import Run
 from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.health import models_asked
-from masis.settings import Settings, database_path
+from masis.settings import UNCHECKED, Settings, database_path
 from masis.views.numbers import dollars
 from masis.views.spending import unpaid
 from masis.views.words import model_words
@@ -139,6 +139,12 @@ def _out(context: click.Context, parameter: click.Parameter, value: str | None) 
     help="Answer from the replies that --record wrote to FILE, in all roles; no model is called. For one role: "
     "--model ROLE=replay:FILE.",
 )
+@click.option(
+    "--depth",
+    type=click.Choice(list(UNCHECKED)),
+    help="quick: citations and claims only; standard: all roles; thorough: samples and second opinions as well "
+    "(docs/models.md). Default: standard, or what the settings say.",
+)
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N cases of the file.")
 @log_option
 @click.pass_context
@@ -160,6 +166,7 @@ def audit(
     ask: bool,
     record: str | None,
     replay: str | None,
+    depth: str | None,
     limit: int | None,
 ) -> None:
     """Audit every case of CASES, a file of JSON Lines ('-' for stdin), and keep the runs in the database.
@@ -176,6 +183,7 @@ def audit(
       masis audit cases.jsonl --concurrency 4 --out runs.jsonl
       masis audit cases.jsonl --set max_iterations=1 --db trial.db
       masis audit cases.jsonl --model openai --concurrency 16 --max-cost 5
+      masis audit cases.jsonl --model openai --depth quick
       masis audit cases.jsonl --model critic=anthropic --model reviser=ollama:llama3.3
       masis audit cases.jsonl --model critic=dspy:careful
       masis audit cases.jsonl --model verifier=local:ORG/NAME
@@ -192,6 +200,8 @@ def audit(
     wanted = concurrency
     if replay is not None:
         models = (f"{REPLAY}{replay}", *models)
+    if depth is not None:
+        assignments = (*assignments, f"depth={depth}")
     if record is not None:
         assignments = (*assignments, f"record={record}")
     loaded = chosen(models, assignments)
@@ -420,7 +430,8 @@ def show_estimate(cases: Path, settings: Settings, limit: int | None, needed: Ca
     skipped = f" ({seen - number:,} were audited before)" if seen > number else ""
     say(
         f"Estimate for {'about ' if scale > 1 else ''}{counted(round(number * scale), 'case')}{skipped}: up to "
-        f"{round(total.calls * scale):,} calls and {round(total.tokens * scale):,} tokens, {cost}."
+        f"{round(total.calls * scale):,} calls and {round(total.tokens * scale):,} tokens, {cost}. "
+        f"Depth {settings.depth}. {UNCHECKED[settings.depth]}"
     )
 
 

@@ -12,10 +12,14 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
+from pydantic import BaseModel
+
 from masis.audit.escalation import Spared
 from masis.llm import prices, registry
+from masis.llm.client import schemas
 from masis.llm.providers.base import Tokens
 from masis.llm.role_plugins import brought
+from masis.llm.roles import replies
 from masis.llm.roles.prompting import FRAME, load
 from masis.schema.case import Case, Evidence
 from masis.settings import OFFLINE, Settings
@@ -25,8 +29,19 @@ CHARACTERS_A_CLAIM = 110
 """Of an answer: about one sentence."""
 DRAFTED_CHARACTERS = 1_200
 """Of an answer that is yet to be written."""
-REPLY_TOKENS = {"critic": 700, "evaluator": 350, "completeness": 150}
-VERDICT_TOKENS, CLAIM_TOKENS = 150, 60
+REPLY_TOKENS = {"critic": 300, "evaluator": 120, "completeness": 100}
+VERDICT_TOKENS, CLAIM_TOKENS = 80, 25
+_SHAPES: dict[str, type[BaseModel]] = {
+    "claims": replies.CheckedClaimsReply,
+    "claims_extract": replies.ClaimsReply,
+    "claims_verify": replies.VerdictsReply,
+    "completeness": replies.CompletenessReply,
+    "critic": replies.CritiqueReply,
+    "evaluator": replies.EvaluationReply,
+    "reviser": replies.RevisionReply,
+    "drafter": replies.DraftReply,
+}
+"""What each prompt asks for: a schema goes with every call."""
 
 
 class Estimate(NamedTuple):
@@ -55,6 +70,7 @@ class _Asked(NamedTuple):
 
 def estimate(case: Case, settings: Settings) -> Estimate:
     """What auditing this case takes at most, offline roles left out. Raises SettingsError as ``registry.resolve``."""
+    settings = settings.at_depth()
     iterations = settings.max_iterations
     shared = sum(len(chunk.text) + 120 for chunk in case.evidence) + len(case.query)
     drafted = not (case.answer or "").strip()
@@ -76,12 +92,18 @@ def _iteration(shared: int, answer: int, settings: Settings) -> list[_Asked]:
     # The first of two verifiers finds the claims, and what is left out.
     alone = registry.stages(settings.verifier, "verifier") is None
     complete = int(settings.check_completeness and alone)
+    at_once = alone and 0 < claims <= settings.claims_batch
+    extracted = int(bool(claims) and alone and not at_once)
+    critics = 0 if settings.depth == "quick" else settings.judge_samples
+    judges = 0 if settings.evaluate == "never" else settings.judge_samples
+    second = batches if settings.depth == "thorough" and alone else 0
     return [
-        _Asked("verifier", "claims_extract", int(bool(claims) and alone), answer, claims * CLAIM_TOKENS),
-        _Asked("verifier", "claims_verify", batches, checked, verdicts),
-        _Asked("verifier", "completeness", complete, judged, REPLY_TOKENS["completeness"]),
-        _Asked("critic", "critic", settings.judge_samples, judged, REPLY_TOKENS["critic"]),
-        _Asked("evaluator", "evaluator", settings.judge_samples, judged, REPLY_TOKENS["evaluator"]),
+        _Asked("verifier", "claims", int(at_once), judged, claims * (CLAIM_TOKENS + VERDICT_TOKENS)),
+        _Asked("verifier", "claims_extract", extracted, answer, claims * CLAIM_TOKENS),
+        _Asked("verifier", "claims_verify", second + (0 if at_once else batches), checked, verdicts),
+        _Asked("verifier", "completeness", 0 if at_once else complete, judged, REPLY_TOKENS["completeness"]),
+        _Asked("critic", "critic", critics, judged, REPLY_TOKENS["critic"]),
+        _Asked("evaluator", "evaluator", judges, judged, REPLY_TOKENS["evaluator"]),
         _Asked("reviser", "reviser", 1, judged + 1_500, written + 300),
     ]  # fmt: skip
 
@@ -102,6 +124,8 @@ def spared(
     batches, made = (math.ceil(number / settings.claims_batch) for number in (claims, asked))
     shared = sum(len(chunk.text) + 120 for chunk in evidence) + len(query)
     sent = shared + len(answer) / max(1, batches)
+    if claims <= settings.claims_batch:  # it alone would have found and judged them in one call
+        return Spared(made, 1 - made, _priced(_Asked("verifier", "claims", 1 - made, sent, 0), settings).cost_usd)
     saved = [
         _Asked("verifier", "claims_extract", int(settings.check_factual), len(answer), claims * CLAIM_TOKENS),
         _Asked("verifier", "claims_verify", batches - made, sent, VERDICT_TOKENS * settings.claims_batch),
@@ -131,8 +155,9 @@ def _priced(asked: _Asked, settings: Settings) -> Estimate:
 
 @cache
 def _instructions(prompt: str) -> int:
-    file = load(prompt)
-    return len(load(FRAME).before) + len(file.before) + len(file.after)
+    file, shape = load(prompt), _SHAPES.get(prompt)
+    schema = len(schemas.of(shape).text) if shape else 0
+    return len(load(FRAME).before) + len(file.before) + len(file.after) + schema
 
 
 def unpriced(settings: Settings) -> tuple[str, ...]:

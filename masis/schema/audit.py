@@ -153,7 +153,8 @@ class ClaimCheck(Record):
     sure the verifier is of the verdict, ``sources`` the evidence ids that support or contradict it, ``uncovered`` the
     parts of the claim's text that no evidence covers. ``abstained`` says why a verdict was withheld, where that was not
     the verifier's own doing: claim or evidence is in a language it does not support, instructs its reader, or
-    exceeds a limit.
+    exceeds a limit. ``steps`` says how a claim follows where no passage says it outright: the calculation, for
+    instance.
     """
 
     claim: Claim
@@ -166,6 +167,7 @@ class ClaimCheck(Record):
     references: tuple[ReferenceCheck, ...] = ()
     uncovered: tuple[tuple[int, int], ...] = ()
     issue: str | None = None
+    steps: str = ""
     judged_by: str = "offline"
     unscored: Unscored | None = None
     abstained: Literal["language", "instruction", "limits"] | None = None

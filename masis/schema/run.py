@@ -56,6 +56,7 @@ ReviewCode = Literal[
     "disagreement",
     "judges_disagree",
     "unscored",
+    "critic_not_run",
     "nothing_checked",
     "language",
     "not_all_checked",

@@ -16,7 +16,7 @@ from masis.settings.environment import (
     sources_file,
     variable,
 )
-from masis.settings.fields import GROUPS, OFFLINE, ROLES, Group, Role, Seconds, Settings
+from masis.settings.fields import GROUPS, OFFLINE, ROLES, UNCHECKED, Depth, Group, Role, Seconds, Settings
 from masis.settings.loading import load
 from masis.settings.origins import Loaded, Origin
 from masis.settings.secrecy import may_be_a_key, shown
@@ -25,6 +25,8 @@ __all__ = [
     "GROUPS",
     "OFFLINE",
     "ROLES",
+    "UNCHECKED",
+    "Depth",
     "Group",
     "Loaded",
     "Origin",

@@ -20,6 +20,16 @@ from masis.schema.providers import Price, ProviderSettings
 Role = Literal["drafter", "verifier", "critic", "reviser", "evaluator"]
 ROLES: tuple[Role, ...] = ("drafter", "verifier", "critic", "reviser", "evaluator")
 OFFLINE = "offline"
+Depth = Literal["quick", "standard", "thorough"]
+UNCHECKED: dict[Depth, str] = {
+    "quick": "Not checked: what a critic finds, such as logic, safety and ambiguity; no scores and no revision, and no "
+    "answer is auto-accepted.",
+    "standard": "Not checked: how far the judges' scores vary, and doubtful verdicts by a second model.",
+    "thorough": "Not checked: facts of the world beside the evidence.",
+}
+"""What each depth leaves out, as commands and pages say before an audit."""
+THOROUGH_SAMPLES = 3
+"""The least number by which a spread shows which of the samples is the odd one."""
 Seconds = Annotated[float, Field(gt=0, le=3600)]
 
 COMPARED = 80
@@ -306,6 +316,12 @@ class Settings(Record):
         1_000_000, "an audit takes bounded time", "How many characters of evidence are read in all."
     )
 
+    depth: Depth = LOOP(
+        "standard",
+        "an answer that no critic has read is not certified",
+        "quick: citations and claims only, no critic, no scores, no revision, never auto-accepted; standard: all "
+        "roles; thorough: judges are asked three times, and doubtful claims by the critic's model as well.",
+    )
     max_iterations: Annotated[int, Field(ge=1, le=5)] = LOOP(
         3, "REQ-CRITIC-016", "How many versions of the answer are audited at most, the first included."
     )
@@ -495,6 +511,14 @@ class Settings(Record):
     def models(self) -> dict[str, str]:
         """The model string of each role."""
         return {role: getattr(self, role) for role in ROLES}
+
+    def at_depth(self) -> Settings:
+        """Return the settings that the depth stands for."""
+        if self.depth == "quick":
+            return self.model_copy(update={"max_iterations": 1, "min_iterations": 1, "evaluate": "never"})
+        if self.depth == "thorough":
+            return self.model_copy(update={"judge_samples": max(self.judge_samples, THOROUGH_SAMPLES)})
+        return self
 
     def of_audit(self) -> dict[str, Any]:
         """What an audit's result rests on, JSON-ready: kept with the run, and what makes two audits the same.

@@ -256,14 +256,18 @@ def _issues(iteration: Iteration, courses: dict[str, Course]) -> tuple[list[Issu
     places = {(check.claim.start, check.claim.end): index for index, check in enumerate(iteration.claims)}
     issues: list[IssueData] = []
     spans: list[Span | None] = []
+    rejected = {each.issue_id: each.reason for each in (iteration.revision.rejected if iteration.revision else ())}
     for number, issue in enumerate(sorted(iteration.issues, key=place), 1):
+        reason = "" if issue.rule in SAID_ALREADY else issue.reason
+        if issue.id in rejected:
+            reason = f"{reason} The reviser rejected this: {rejected[issue.id]}".strip()
         span = Span(issue.start, issue.end) if issue.start is not None and issue.end is not None else None
         data: IssueData = {
             "number": number,
             "label": label(rule_word(issue.rule)),
             "severity": issue.severity,
             "description": shortened(issue.description, LONGEST_SENTENCE),
-            "reason": "" if issue.rule in SAID_ALREADY else shortened(issue.reason, LONGEST_SENTENCE),
+            "reason": shortened(reason, LONGEST_SENTENCE),
             "suggestion": shortened(issue.suggestion, LONGEST_SENTENCE),
             "evidence": list(issue.evidence_ids),
             "placed": span is not None,

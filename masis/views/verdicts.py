@@ -123,6 +123,8 @@ def _claim_says(check: ClaimCheck) -> list[str]:
         says = [_sentence(check.issue)]
     if not says or check.verified:
         says = [f"{VERDICT[check.verdict].meaning}.", *says]
+    if check.steps:
+        says.append(_sentence(check.steps))
     if check.claim.statement:
         says.insert(0, f"Read as “{shortened(check.claim.statement, LONGEST_CLAIM)}”")
     missing = [text for start, end in check.uncovered if (text := check.claim.text[start:end].strip())]

@@ -17,11 +17,11 @@ from tests.llm.scripted_asker import ScriptedAsker
 
 
 def roles(asker: ScriptedAsker) -> Roles:
-    """The five roles as a model fills them, this one asked."""
+    """The five roles as a model fills them, this one asked in steps, as critiques of drafts ask."""
     settings = Settings()
     return Roles(
         drafter=ModelDrafter(asker),
-        verifier=ModelVerifier(asker, settings, extractions=Extractions()),
+        verifier=ModelVerifier(asker, settings, extractions=Extractions(), in_steps=True),
         critic=ModelCritic(asker),
         reviser=ModelReviser(asker),
         evaluator=ModelEvaluator(asker, settings),
@@ -32,13 +32,13 @@ def roles(asker: ScriptedAsker) -> Roles:
 
 def claims(*quotes: str) -> dict[str, Any]:
     """What the model finds asserted."""
-    return {"claims": [{"quote": quote, "claim": quote} for quote in quotes]}
+    return {"claims": [canned.listed(number, 0, quote) for number, quote in enumerate(quotes, 1)]}
 
 
 def verdict(number: int, word: str, support: float, *sources: tuple[str, str, str], issue: str = "") -> dict[str, Any]:
     """A verdict on a claim; ``sources`` are id, stance and quote."""
     evidence = [canned.supporting(*source) for source in sources]
-    return canned.verdict(number, evidence=evidence, verdict=word, support=support, issue=issue or None)
+    return canned.verdict(number, evidence=evidence, verdict=word, support=support, reasoning=issue)
 
 
 def verdicts(*each: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from tests.served_replies import Behaviour, Request, says
 from tests.serving_models import ModelServer
 
 SCHEMA = {
+    "claims": "checked_claims_reply",
     "claims_extract": "claims_reply",
     "claims_verify": "verdicts_reply",
     "completeness": "completeness_reply",
@@ -91,7 +92,8 @@ def served(replies: dict[str, Any]) -> Iterator[Roles]:
     with ModelServer(answer) as server:
         table = ProviderSettings(kind="openai", address=server.address, key_env="SCRIPTED_KEY")
         model = f"scripted:judge-{next(_numbers)}"  # extractions are kept by model
-        yield build_roles(Settings.model_validate({"providers": {"scripted": table}} | dict.fromkeys(ROLES, model)))
+        settings = Settings.model_validate({"providers": {"scripted": table}} | dict.fromkeys(ROLES, model))
+        yield build_roles(settings, in_steps=True)
 
 
 def nothing_confirmed_and_nothing_added(found: CritiqueResult) -> None:

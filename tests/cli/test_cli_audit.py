@@ -279,7 +279,8 @@ def test_evidence_that_did_not_fit_is_named_beside_the_calls_that_failed() -> No
 
 def test_claims_without_a_verdict_are_a_warning_with_its_reason() -> None:
     def silent(request: Request) -> object:
-        return says({"verdicts": []}) if request.schema_name == "verdicts_reply" else None
+        silent = {"claims": [], "verdicts": [], "missing": []}
+        return says(silent) if request.schema_name in ("checked_claims_reply", "verdicts_reply") else None
 
     with ModelServer(silent, issues="none") as server:  # type: ignore[arg-type]
         found = summary_lines(audited(server, EVIDENCE[0].text))

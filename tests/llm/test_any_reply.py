@@ -13,6 +13,7 @@ from masis.audit import critique as critique_step
 from masis.audit import evaluation as evaluation_step
 from masis.audit import issues as issues_step
 from masis.audit.assertions import citations_by_sentence, sentence_claim
+from masis.audit.claims import Checked
 from masis.errors import InvalidRevision
 from masis.llm.roles import critic, evaluator, reviser
 from masis.llm.roles.replies import CompletenessReply, CritiqueReply, EvaluationReply, RevisionReply
@@ -52,11 +53,13 @@ text = st.one_of(
     ),
     st.text(max_size=20),
 )
-names = st.one_of(st.sampled_from(["chunk_1", "[chunk_2]", "2", "CHUNK 1", "empty", "chunk_9", "", "i1", "i9"]), text)
+NAMES = ["chunk_1", "[chunk_2]", "2", "CHUNK 1", "empty", "chunk_9", "", "i1", "i9", "all"]
+names = st.one_of(st.sampled_from(NAMES), text)
 anything = st.one_of(
     st.none(), st.booleans(), st.integers(-200, 200), st.floats(), text, st.just(10**400), st.lists(st.integers())
 )
 number = st.one_of(st.integers(-1, 5), st.sampled_from(["1", "2.0", "²", None, True, math.nan, math.inf, 1.0, 10**400]))
+maybe = st.one_of(st.none(), text)
 words = st.sampled_from(
     [
         "supported",
@@ -81,19 +84,14 @@ def record(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]
 
 verdicts = record(
     number=number,
-    reasoning=text,
-    evidence=st.lists(record(evidence_id=names, stance=stances, quote=text), max_size=4),
-    contradictions=st.lists(
-        record(evidence_id=names, claim_words=text, evidence_words=text, explanation=text), max_size=2
-    ),
+    reasoning=maybe,
+    evidence=st.lists(record(evidence_id=names, stance=stances, quote=maybe, claim_words=maybe), max_size=4),
     verdict=words,
     support=anything,
     confidence=anything,
-    issue=st.one_of(st.none(), text),
 )
-left_out = record(
-    description=text, evidence_id=st.one_of(st.none(), names), quote=st.one_of(st.none(), text), importance=anything
-)
+listed = record(number=number, sentence=number, words=maybe, meaning=maybe)
+left_out = record(description=text, evidence_id=st.one_of(st.none(), names), quote=maybe, importance=anything)
 KINDS = ["factual", "Missing info", "logical", "safety"]
 critiques = record(
     critique_reasoning=text,
@@ -103,14 +101,12 @@ critiques = record(
             severity=st.sampled_from(["high", "LOW"]),
             description=text,
             reasoning=text,
-            location=st.one_of(st.none(), text),
+            location=maybe,
             suggestion=text,
             evidence_ids=st.lists(names, max_size=3),
         ),
         max_size=4,
     ),
-    unsupported_claims=st.lists(text, max_size=2),
-    logical_gaps=st.lists(text, max_size=2),
     conflicting_evidence=st.lists(text, max_size=2),
     hallucination_detected=st.booleans(),
     needs_retry=st.booleans(),
@@ -119,6 +115,7 @@ critiques = record(
     critique_confidence=anything,
 )
 revisions = record(
+    rejected=st.lists(record(issue_ids=st.lists(names, max_size=2), reason=text), max_size=2),
     changes=st.lists(
         record(
             issue_ids=st.lists(names, max_size=2),
@@ -130,10 +127,7 @@ revisions = record(
         max_size=3,
     ),
     revised_answer=text,
-    changes_explanation=text,
     updated_confidence=anything,
-    issues_addressed=st.lists(names, max_size=3),
-    preserved_content=st.lists(text, max_size=3),
 )
 evaluations = record(
     faithfulness_reason=text,
@@ -144,7 +138,6 @@ evaluations = record(
     completeness=anything,
     reasoning_quality_reason=text,
     reasoning_quality=anything,
-    overall_score=anything,
     improvement_suggestions=st.lists(text, max_size=3),
 )
 
@@ -156,12 +149,35 @@ def test_verdicts(given_verdicts: list[dict[str, Any]], missing: list[dict[str, 
     asker = ScriptedAsker({"claims_verify": {"verdicts": given_verdicts}, "completeness": {"missing": missing}})
     judge = ModelVerifier(asker, Settings(), Extractions())
     found = judge.check(CLAIMS, "How long is it?", ANSWER, EVIDENCE, completeness=True)
-    texts = {chunk.id: chunk.text for chunk in EVIDENCE}
     assert [check.claim for check in found.checks] == list(CLAIMS)
+    holds_no_more_than_it_shows(found)
+
+
+@given(st.lists(listed, max_size=5), st.lists(verdicts, max_size=5), st.lists(left_out, max_size=3))
+@settings(max_examples=60)
+def test_claims_and_verdicts_in_one_reply(
+    claims: list[dict[str, Any]], first: list[dict[str, Any]], missing: list[dict[str, Any]]
+) -> None:
+    """Each sentence that asserts something is judged, whatever the list holds."""
+    reply = {"claims": claims, "verdicts": first, "missing": missing}
+    asker = ScriptedAsker({"claims": reply, "claims_verify": {"verdicts": first}})
+    made, found = ModelVerifier(asker, Settings(), Extractions()).check_answer(
+        ANSWER, AUDIT, "How long is it?", EVIDENCE, completeness=True
+    )
+    assert [check.claim for check in found.checks] == list(made)
+    for claim in made:
+        assert ANSWER[claim.start : claim.end] == claim.text
+    for sentence in AUDIT.sentences:
+        assert any((claim.start or 0) < sentence.end and (claim.end or 0) > sentence.start for claim in made)
+    holds_no_more_than_it_shows(found)
+
+
+def holds_no_more_than_it_shows(found: Checked) -> None:
+    texts = {chunk.id: chunk.text for chunk in EVIDENCE}
     for check in found.checks:
         assert storable(check.model_dump())
         assert (check.verdict == "unscored") == (check.unscored is not None)
-        if check.verdict in ("supported", "partial"):
+        if check.verdict == "partial":
             assert check.sources
         if check.verdict in ("unsupported", "contradicted") and check.support is not None:
             assert check.support <= 0.5
@@ -173,7 +189,8 @@ def test_verdicts(given_verdicts: list[dict[str, Any]], missing: list[dict[str, 
             assert texts[each.evidence_id][each.evidence_start : each.evidence_end] == each.evidence_text
         assert {reference.evidence_id for reference in check.references} <= set(check.claim.cited)
     judged = [(check.claim.sentence, each.evidence_id) for check in found.checks for each in check.references]
-    assert sorted(judged) == sorted({(claim.sentence, cited) for claim in CLAIMS for cited in claim.cited})
+    claims = [check.claim for check in found.checks]
+    assert sorted(judged) == sorted({(claim.sentence, cited) for claim in claims for cited in claim.cited})
     for point in found.missing:
         assert point.start is None or texts[point.evidence_id or ""][point.start : point.end]
 

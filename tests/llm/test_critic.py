@@ -37,9 +37,12 @@ def judgement(given: Any, answer: str = ANSWER) -> CritiqueJudgement:
 def test_one_call_gives_the_fields_of_both_specs() -> None:
     found = judgement(
         reply(
-            issues=[raised(location="90 metres")],
-            unsupported_claims=["90 metres"],
-            logical_gaps=["none follows"],
+            issues=[
+                raised(location="90 metres"),
+                raised(type="unsupported", location="It opened in 1931"),
+                raised(type="hallucination", location=None, description="An owner is named."),
+                raised(type="logical", description="Nothing follows."),
+            ],
             conflicting_evidence=["chunk_1 against chunk_2"],
             hallucination_detected=True,
             needs_retry=True,
@@ -48,9 +51,10 @@ def test_one_call_gives_the_fields_of_both_specs() -> None:
     assert (found.confidence, found.overall_quality_score, found.critique_confidence) == (0.9, 0.8, 0.7)
     assert found.hallucination_detected
     assert found.needs_retry
-    assert (found.unsupported_claims, found.logical_gaps) == (("90 metres",), ("none follows",))
+    assert found.unsupported_claims == ("It opened in 1931", "An owner is named.")
+    assert found.logical_gaps == ("Nothing follows.",)
     assert found.conflicting_evidence == ("chunk_1 against chunk_2",)
-    (objection,) = found.objections
+    objection = found.objections[0]
     assert (objection.type, objection.severity, objection.rule) == ("factual", "high", "critic_factual")
     assert objection.reason == "chunk_1 says 120 metres."
     assert objection.evidence_ids == ("chunk_1",)
@@ -127,7 +131,7 @@ def test_a_critique_that_lacks_a_field_is_no_critique(field: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("issues", "none"), ("hallucination_detected", "maybe"), ("unsupported_claims", [1])]
+    ("field", "value"), [("issues", "none"), ("hallucination_detected", "maybe"), ("conflicting_evidence", [1])]
 )
 def test_a_field_of_another_type_is_no_critique(field: str, value: Any) -> None:
     found = judged(json.dumps(reply(**{field: value})))
@@ -143,7 +147,7 @@ def test_text_that_no_file_can_keep_is_mended() -> None:
 def test_the_critique_says_which_model_and_which_prompt_made_it() -> None:
     judge = ModelCritic(ScriptedAsker({}, name="openai:gpt-4o")).judged_by
     assert judge.model == "openai:gpt-4o"
-    assert judge.version.startswith("critic/2+")
+    assert judge.version.startswith("critic/3+")
 
 
 def test_a_sampled_critic_asks_at_the_temperature_it_was_given() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from masis import Settings, run_audit, verify_claims
 from masis.api import roles
-from masis.api.roles import addresses, check_models, estimate, pin_versions, resolve_model, unpriced_models, uses_models
+from masis.api.roles import addresses, check_models, pin_versions, resolve_model, unpriced_models, uses_models
 from masis.audit.escalation import EscalatingVerifier
 from masis.cli.audit import BatchSummary
 from masis.errors import SettingsError
@@ -126,21 +126,24 @@ def test_a_language_model_is_called_only_for_what_was_left_open() -> None:
     assert [check.judged_by for check in run.iterations[0].claims] == ["offline", "scripted:m", "scripted:m"]
     found = run.escalation
     assert found is not None
-    assert (found.settled, found.escalated, found.calls, found.calls_saved) == (1, 2, 1, 2)  # claims, completeness
-    assert found.cost_saved_usd
+    assert (found.settled, found.escalated, found.calls, found.calls_saved) == (1, 2, 1, 0)  # alone: one call for all
+    assert found.cost_saved_usd == 0
     assert run.models["verifier"] == "offline,scripted:m"
     assert run.versions.offline_weights
     assert Run.model_validate_json(run.model_dump_json()) == run
 
 
 @pytest.mark.usefixtures("screened")
-def test_the_call_that_finds_claims_is_saved_too() -> None:
+def test_what_two_stages_save_is_counted_against_what_the_second_alone_would_ask() -> None:
     with ModelServer() as server:
         settings = settings_of(server)
-        alone = settings.model_copy(update={"verifier": "scripted:m"})
-        assert estimate(CASE, settings).calls == estimate(CASE, alone).calls - 2
-        assert run_audit(CASE, settings).usage.calls == 1
-        assert run_audit(CASE, alone).usage.calls == 3
+        for batch, calls in ((8, 1), (1, 5)):
+            alone = settings.updated({"verifier": "scripted:m", "claims_batch": batch})
+            assert run_audit(CASE, alone).usage.calls == calls
+            run = run_audit(CASE, settings.updated({"claims_batch": batch}))
+            found = run.iterations[0].claim_report.escalation
+            assert found
+            assert (run.usage.calls, found.calls + found.calls_saved) == (found.calls, calls)
 
 
 def test_settings_speak_of_the_model_behind_both_stages() -> None:

@@ -30,7 +30,7 @@ def test_four_scores_come_with_their_reasons() -> None:
     assert (found.faithfulness, found.relevance, found.completeness, found.reasoning_quality) == (0.8, 0.9, 0.7, 1.0)
     assert found.improvement_suggestions == ("Name the year.",)
     reasons = {score.name: [each.meaning for each in score.measurements] for score in found.scores}
-    assert reasons["faithfulness"] == ["One claim is not borne."]
+    assert reasons["faithfulness"] == ["One claim is not supported."]
     assert reasons["reasoning_quality"] == []
 
 
@@ -61,4 +61,4 @@ def test_a_failure_is_unscored_with_its_code_and_the_reply(failure: Any, code: s
 
 def test_the_evaluation_says_which_model_and_which_prompt_made_it() -> None:
     judge = ModelEvaluator(ScriptedAsker({}, name="anthropic:m"), Settings()).judged_by
-    assert (judge.model, judge.version.partition("+")[0]) == ("anthropic:m", "evaluator/2")
+    assert (judge.model, judge.version.partition("+")[0]) == ("anthropic:m", "evaluator/3")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from masis.audit.citations import audit_citations
 from masis.llm.client import schemas
 from masis.llm.roles import replies
 from masis.llm.roles.critic import ModelCritic
@@ -171,11 +172,27 @@ def test_every_judge_of_a_run_is_sent_the_same_question_and_evidence_byte_for_by
     assert len({asked.prompt.frame for asked in asker.asked}) == 1
 
 
-def test_the_frame_is_the_same_in_every_run() -> None:
-    first, second = (
-        critic_prompt(context(query=query), mark).frame for query, mark in (("A?", MARK), ("B?", "9" * 32))
-    )
-    assert first == second
+@pytest.mark.spec("REQ-CRITIC-NFR-013")
+def test_the_calls_of_a_role_begin_with_the_same_four_thousand_characters_in_every_case_and_all_three_are_short() -> (
+    None
+):
+    """What a cache of prompts serves in a batch, and what a standard audit of any answer costs beside the texts."""
+    asker, fixed = ScriptedAsker(canned.ALL), 0
+    for audited in (context(), context(query="How wide is it?", evidence=EVIDENCE[:1], answer="It is 9 m wide.")):
+        ModelVerifier(asker, Settings(), Extractions()).check_answer(
+            audited.answer, audit_citations(audited.answer, audited.evidence), audited.query, audited.evidence,
+            completeness=True,
+        )  # fmt: skip
+        ModelCritic(asker).critique(audited)
+        ModelEvaluator(asker, Settings()).evaluate(audited, verdict())
+        ModelReviser(asker).revise(audited, verdict(), (issue(),))
+    for name in ("claims", "critic", "evaluator", "reviser"):
+        first, second = asker.of(name)
+        assert first.prompt.system == second.prompt.system
+        assert len(first.prompt.system) >= 4_000, name
+        if name != "reviser":
+            fixed += len(first.prompt.system) + len(schemas.of(first.shape).text)
+    assert fixed <= 19_500
 
 
 def objects(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:

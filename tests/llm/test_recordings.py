@@ -14,6 +14,7 @@ import pytest
 import masis
 from masis.api.audits import run_audit
 from masis.api.batch import Budget
+from masis.api.draft_critique import critique_draft
 from masis.api.roles import addresses, build_roles, check_models, estimate, pin_versions, probe_model, uses_models
 from masis.audit.run_control import RunControl
 from masis.errors import BadReply, SettingsError
@@ -87,7 +88,7 @@ def test_what_was_recorded_is_replayed_without_the_server_to_the_same_verdicts_i
         names = ("faithfulness", "relevance", "completeness", "reasoning_quality")
         score = 0.5 + request.number % 7 / 100
         reasons = {f"{name}_reason": f"Request {request.number}." for name in names}
-        return says(reasons | dict.fromkeys(names, score) | {"overall_score": score, "improvement_suggestions": []})
+        return says(reasons | dict.fromkeys(names, score) | {"improvement_suggestions": []})
 
     was = recorded(file, CASE, DRAFTED, script=varied, judge_samples=samples)
     for before, case in zip(was, (CASE, DRAFTED), strict=True):
@@ -109,7 +110,7 @@ def test_a_reply_that_was_malformed_refused_or_too_long_for_the_model_is_replaye
                 return says("no JSON at all")
             case "evaluation_reply":
                 return Behaviour(refusal="I will not.", finish="refusal")
-            case "verdicts_reply" if len("".join(request.fences("EVIDENCE"))) > 3_000:
+            case "checked_claims_reply" | "verdicts_reply" if len("".join(request.fences("EVIDENCE"))) > 3_000:
                 return status(400, "maximum context length is 500 tokens", code_name="context_length_exceeded")
         return None
 
@@ -160,7 +161,7 @@ def test_a_reply_to_an_older_prompt_is_used_with_a_warning_and_todays_comes_firs
     assert judged(after) == judged(before)
     about = [warning.message for warning in after.warnings if "the recorded reply is to the prompt" in warning.message]
     assert len(about) == len({line["prompt"] for line in lines(file)})
-    assert any(message.startswith("critic: the recorded reply is to the prompt critic/2+0ld") for message in about)
+    assert any(message.startswith("critic: the recorded reply is to the prompt critic/3+0ld") for message in about)
     rewrite(file, lambda line: line | {"reply": "an old one"})
     file.write_text(now + file.read_text())
     assert not any("recorded reply is to" in each.message for each in replayed(file, max_iterations=1).warnings)
@@ -342,8 +343,8 @@ def test_a_recording_is_whole_though_this_process_has_extracted_the_claims_befor
     file = tmp_path / "replies.jsonl"
     with ModelServer() as server:
         settings = settings_for(server, "openai")
-        run_audit(CASE, settings)
-        run_audit(CASE, settings.updated({"record": str(file)}))
+        for each in (settings, settings.updated({"record": str(file)})):
+            critique_draft(CASE.query, CASE.answer or "", [{"id": "1", "content": "It is long."}], settings=each)
     assert [line for line in lines(file) if line["prompt"].startswith("claims_extract/")]
 
 

@@ -60,6 +60,17 @@ def test_a_verdict_too_few_leaves_its_claim_unscored_and_the_others_as_judged() 
     assert second.verdict == "supported"
 
 
+def test_a_claim_that_follows_from_two_passages_has_both_and_the_steps_and_one_chunk_of_them_supports_it_whole() -> (
+    None
+):
+    parts = [supporting("chunk_1", "partly", "120 metres"), supporting("chunk_1", "partly", "long")]
+    steps = "120 is more than 100."
+    (check,) = checks([verdict(evidence=parts, reasoning=steps)])
+    assert (check.verdict, check.steps, check.issue) == ("supported", steps, None)
+    assert [quote.text for quote in check.quotes] == ["120 metres", "long"]
+    assert [(each.evidence_id, each.finding) for each in check.references] == [("chunk_1", "supports")]
+
+
 def test_a_verdict_too_many_is_left_out() -> None:
     found = checks(
         [verdict(0), verdict(1), verdict(3), verdict(-1), verdict(None), verdict(1.5), verdict(True)], LENGTH

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from masis import run_audit
+from masis.schema.audit import JudgedBy, RejectedIssue, Revision
 from masis.schema.base import Unscored
 from masis.schema.case import Case
 from masis.schema.run import ReviewCode, ReviewReason, Run, RunWarning
@@ -348,3 +349,27 @@ def test_an_audit_of_one_iteration_says_why_nothing_was_revised(run: Run) -> Non
     assert ended(failed) == "After 1 iteration, because a step failed."
     assert len(run.iterations) > 1
     assert ended(run).startswith(f"After {len(run.iterations)} iterations, because")
+
+
+def test_an_issue_that_the_reviser_rejected_says_why_and_a_claim_that_follows_says_how(case: Case, run: Run) -> None:
+    first = run.iterations[0]
+    issue = first.issues[0]
+    revision = Revision(
+        revised_answer=WRONG,
+        changes_explanation="",
+        updated_confidence=None,
+        rejected=(RejectedIssue(issue_id=issue.id, reason="c2 says so."),),
+        judged_by=JudgedBy(model="m", version="1"),
+    )
+    steps = first.claims[0].model_copy(update={"steps": "60 + 60 = 120"})
+    changed = {
+        "revision": revision,
+        "claims": (steps, *first.claims[1:]),
+    }
+    altered = run.model_copy(update={"iterations": (first.model_copy(update=changed), *run.iterations[1:])})
+    data = answer_view(case, altered, 0)
+    (reason,) = [
+        each["reason"] for each in data["issues"] if "The reviser rejected this: c2 says so." in each["reason"]
+    ]
+    assert reason.startswith(issue.reason[:20])
+    assert "60 + 60 = 120" in data["claims"][0]["says"]

@@ -36,7 +36,8 @@ def audit(
 
     ``cancelled`` is asked between steps, while a step waits for a model, and between claims that are checked without
     one; ``keep`` is handed the draft, each iteration and, where a step may cost something, each step as it is finished;
-    ``progress`` continues from what was kept. A step that fails is recorded on the run, never raised.
+    ``progress`` continues from what was kept. A step that fails is recorded on the run, never raised. At the depth
+    ``quick`` no critic, judge or reviser is asked.
     """
-    run = AuditRun(case, roles, settings, run_id, case_digest, cancelled, keep, clock or Clock())
+    run = AuditRun(case, roles, settings.at_depth(), run_id, case_digest, cancelled, keep, clock or Clock())
     return (yield from run.run(progress or Progress()))

@@ -340,15 +340,16 @@ class AuditRun:
 
         def check() -> Checked:
             nonlocal extracted
-            extracted, judged = claims.check_answer(
+            every, judged = claims.check_answer(
                 verifier,
                 answer,
                 cited,
                 case.query,
                 evidence,
                 completeness=self.settings.check_completeness,
-                within=lambda every: limits.claims_within(every, evidence, self.settings),
+                within=lambda found: limits.claims_within(found, evidence, self.settings),
             )
+            extracted = len(every)
             checks = judged.checks if evidence == case.evidence else limits.without_absence(judged.checks)
             return judged._replace(checks=uncertified(checks, answer, evidence))
 
@@ -382,6 +383,9 @@ class AuditRun:
 
     def _criticise(self, context: AuditContext) -> Generator[Event, None, tuple[Critique, tuple[Issue, ...]]]:
         number, critic = context.iteration_number, self.roles.critic
+        if self.settings.depth == "quick":
+            left_out = critique.ruled(critique.NOT_RUN, context.citation_audit, context.issues, critic.judged_by)
+            return left_out, context.issues
         yield from self._begin("critique", number)
         try:
             judgement = yield from self._doing("critique", lambda: critic.critique(context))

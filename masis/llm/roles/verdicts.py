@@ -143,6 +143,7 @@ def _judged(claim: Claim, given: Verdict, chunks: Chunks, judged_by: str) -> Jud
             quotes=quotes,
             contradictions=contradictions if word == "contradicted" else (),
             issue=_issue(word, given, unquoted),
+            steps=given.reasoning.strip() if word == "supported" else "",
             judged_by=judged_by,
         ),
         stances,

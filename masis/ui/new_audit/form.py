@@ -16,13 +16,14 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from masis.api.audits import audit_citations
-from masis.api.roles import addresses, check_models
+from masis.api.roles import addresses, check_models, estimate, uses_models
 from masis.datasets.readers.pasted import Form, Pasted
 from masis.errors import InputError, MasisError
 from masis.schema.case import Case, Evidence
 from masis.schema.explain import explain
 from masis.schema.wording import counted
-from masis.settings import ROLES, Settings
+from masis.settings import ROLES, UNCHECKED, Settings
+from masis.views.numbers import dollars
 from masis.views.words import model_words
 
 LONGEST: dict[str, int] = {"question": 20_000, "evidence": 200_000, "answer": 150_000}
@@ -51,6 +52,12 @@ class Choice(NamedTuple):
 
 
 CHOICES = (
+    Choice(
+        "depth",
+        "Depth",
+        "Quick checks citations and claims only, thorough asks judges three times and for second opinions.",
+        {"quick": "Quick", "standard": "Standard", "thorough": "Thorough"},
+    ),
     Choice(
         "strictness",
         "Strictness",
@@ -189,6 +196,16 @@ def where_it_runs(settings: Settings) -> str:
         return "It runs on this machine, without a language model; nothing is sent anywhere."
     hosts = " and ".join(urlsplit(address).netloc for address in found)
     return f"Question, evidence and answer are sent to {hosts}."
+
+
+def what_it_takes(settings: Settings, case: Case | None) -> str:
+    """Say what an audit by models takes at most, and what its depth leaves unchecked. Raises SettingsError."""
+    most = ""
+    if case is not None and uses_models(settings):
+        found = estimate(case, settings)
+        cost = "cost unknown" if found.cost_usd is None else f"at most about {dollars(found.cost_usd)}"
+        most = f"Up to {counted(found.calls, 'call')} and {found.tokens:,} tokens, {cost}. "
+    return f"{most}{UNCHECKED[settings.depth]}"
 
 
 def unusable_model(settings: Settings) -> str:

@@ -37,6 +37,7 @@ from masis.ui.new_audit.form import (
     settings_of,
     understood,
     understood_case,
+    what_it_takes,
     where_it_runs,
 )
 from masis.ui.new_audit.live_run import show_run
@@ -147,7 +148,10 @@ def _typed(workbench: Workbench, form: AuditForm) -> None:
             key="start-audit",
             **needs("audit"),
         )
-        _where(settings_of(workbench.settings, form.settings))
+        typed = None
+        with suppress(InputError):  # what is wrong with it is shown below
+            typed = case_of(form.question, pasted, form.answer)
+        _where(settings_of(workbench.settings, form.settings), typed)
         _UNDERSTOOD(
             data=understood(form.question, pasted, form.answer, form.refused, editable=not form.large),
             key="understood",
@@ -289,7 +293,7 @@ def _chosen(workbench: Workbench, form: AuditForm, case_id: str) -> None:
         key="start-audit",
         **needs("audit"),
     )
-    _where(settings)
+    _where(settings, case)
     if form.refused:
         st.error("The audit could not be started.", icon=":material/error:")
         st.text(str(form.refused))
@@ -445,10 +449,11 @@ def _one_model() -> None:
     save(form, replaced=True, settings={**settings, **dict.fromkeys(ROLES, model)})
 
 
-def _where(settings: Settings) -> None:
-    """Show what leaves the machine, or why a model that was chosen can't be asked."""
+def _where(settings: Settings, case: Case | None) -> None:
+    """Show what leaves the machine, what an audit takes and leaves out, or why a model can't be asked."""
     try:
         st.caption(where_it_runs(settings))
+        st.caption(what_it_takes(settings, case))
     except MasisError as error:
         st.warning("A model that was chosen can't be asked.", icon=":material/key_off:")
         st.text(str(error))

@@ -23,19 +23,19 @@ from masis.integrations.baml.shapes import class_names, written
 from masis.llm.client import shared_schema
 from masis.llm.client.reply_parsing import Unreadable, read
 from masis.llm.roles import replies
-from tests.llm.canned import ALL, PROMPT_OF, critique, raised, revision, verdict
+from tests.llm.canned import ALL, PROMPT_OF, critique, listed, raised, revision, verdict
 
 SHAPE: dict[str, type[BaseModel]] = {prompt: shape for shape, prompt in PROMPT_OF.items()}
 WORDS = 'The bridge, "Old Jim", is 120 metres long {see [chunk_1]}: it\'s steel; 5 > 3.\nSo they say.'
 FULL: dict[str, dict[str, Any]] = {
     **ALL,
-    "claims_extract": {"claims": [{"quote": WORDS, "claim": "It is long."}, {"quote": "b", "claim": "c"}]},
-    "completeness": {"missing": [{"description": WORDS, "evidence_id": None, "quote": "1931", "importance": 0.5}]},
-    "claims_verify": {"verdicts": [verdict(1, reasoning=WORDS), verdict(2, support=0, issue="No length.")]},
+    "claims_extract": {"claims": [listed(1, 1, WORDS, "It is long."), listed(2, 2, "b", "c")]},
+    "completeness": {"missing": [{"description": WORDS, "evidence_id": "", "quote": "1931", "importance": 0.5}]},
+    "claims_verify": {"verdicts": [verdict(1, reasoning=WORDS), verdict(2, support=0, reasoning="No length.")]},
     "critic": critique(
         critique_reasoning=WORDS,
-        issues=[raised(), raised(severity="low", location=None)],
-        unsupported_claims=["one", "two"],
+        issues=[raised(), raised(severity="low", location="")],
+        conflicting_evidence=["one", "two"],
         hallucination_detected=True,
     ),
     "reviser": revision(
@@ -269,10 +269,10 @@ def test_the_common_form_is_read_too(role: str) -> None:
 
 
 def test_numbers_in_quotes_and_one_in_place_of_a_list_are_aligned_and_said() -> None:
-    text = json.dumps(critique(unsupported_claims="one", issues=raised()))[:-1] + ",}"
+    text = json.dumps(critique(conflicting_evidence="one", issues=raised()))[:-1] + ",}"
     found = rescued(text, replies.CritiqueReply)
     assert found is not None
-    assert found.value["unsupported_claims"] == ["one"]
+    assert found.value["conflicting_evidence"] == ["one"]
     assert len(found.value["issues"]) == 1
     assert "one value in place of a list" in found.repairs
 

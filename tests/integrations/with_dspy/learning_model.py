@@ -117,8 +117,6 @@ def reply(wrong: list[str]) -> dict[str, Any]:
     return {
         "critique_reasoning": "Numbers were compared.",
         "issues": issues,
-        "unsupported_claims": wrong,
-        "logical_gaps": [],
         "conflicting_evidence": [],
         "hallucination_detected": bool(wrong),
         "needs_retry": bool(wrong),

@@ -141,10 +141,10 @@ def test_a_person_can_stop_it(learning: ModuleType, settings_at: Any) -> None:
 def test_a_limit_on_cost_holds_whatever_the_optimiser(optimizer: str, learning: ModuleType, settings_at: Any) -> None:
     with ModelServer(learning.critic) as served:
         settings = settings_at(served, prices={"scripted:m": Price(input=1.0, output=1.0)})
-        session = compiling.Session(plan(optimizer, max_cost=0.05), settings)
+        session = compiling.Session(plan(optimizer, max_cost=0.03), settings)
         with pytest.raises(compiling.Stopped, match="limit"):
             compiling.compiled(session, parts_of(learning))
-        assert 0.03 <= (session.usage.cost_usd or 0) <= 0.07  # what was under way is finished
+        assert 0.018 <= (session.usage.cost_usd or 0) <= 0.042  # what was under way is finished
 
 
 def test_a_limit_on_cost_needs_a_price(settings_at: Any, server: ModelServer) -> None:

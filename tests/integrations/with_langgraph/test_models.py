@@ -120,7 +120,7 @@ def test_models_of_several_threads_are_asked_side_by_side() -> None:
         node = critic_node(settings)
         return await asyncio.gather(*(node.ainvoke(asked(RIGHT)) for _ in range(6)))
 
-    with ModelServer(latency_ms=150, issues="none") as server:
+    with ModelServer(latency_ms=800, issues="none") as server:
         updates = asyncio.run(at_once(settings_at(server)))
         assert server.most_at_once >= 6
     assert len(updates) == 6
