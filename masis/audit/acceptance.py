@@ -371,7 +371,7 @@ def _judges_apart(judged: Iteration, settings: Settings) -> Iterator[ReviewReaso
 
 def _scored(judged: Iteration) -> _Check:
     """Everything that was asked for must be scored: a step that failed can't certify anything."""
-    if best.critique.unscored == NOT_RUN:
+    if judged.critique.unscored == NOT_RUN:
         # of no tier that a certified threshold may waive: nobody has read the answer as a whole
         message = "The critic was not run (depth quick)."
         return _Check("scored", "critic not run", (ReviewReason(code="critic_not_run", message=message),))
