@@ -125,16 +125,16 @@ def assessed(rows: Sequence[BenchRow]) -> list[Assessment]:
 
 
 def auditor(row: BenchRow, assessment: Assessment, *, rule: bool = True) -> Judgement:
-    """Not supported where the probability of support is below one half, which leaves its abstentions out of account.
+    """Not supported where it accuses, supported where it confirms, else abstained; ranked by the lack of support.
 
-    What cites nothing is attributed to nothing: with `rule` that is a decision. What the verdicts decide is counted by
-    `decisions`.
+    What cites nothing is attributed to nothing: with `rule` that is a decision.
     """
     if row.cites_nothing and rule:
         return True, 1.0
     if assessment.support is None:
         return None, 0.5
-    return assessment.support < 0.5, 1.0 - assessment.support
+    decided = {"confirmed": False, "accused": True}.get(_DECIDED.get(assessment.verdict, ""))
+    return decided, 1.0 - assessment.support
 
 
 def decisions(rows: Sequence[BenchRow], assessments: Sequence[Assessment]) -> dict[str, int]:

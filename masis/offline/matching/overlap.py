@@ -8,17 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import nsmallest
-from itertools import pairwise
 
 from masis.offline.matching.passages import Passage
 from masis.offline.parsing.parsed_sentence import ParsedSentence
 from masis.offline.text.lexicon import loose_keys
-from masis.offline.text.tokens import Token
 
 LOOSE = 0.65
 """What a match by prefix or synonym counts, against 1 for the same stem."""
 _TOP, _REACH = 5, 2
-_COMPARED, _KEPT = 8, 4
 
 
 @dataclass
@@ -44,23 +41,6 @@ class Match:
     allowed: frozenset[int] | None = None
     value_cache: dict[tuple[int, int], float] = field(default_factory=dict)
     mask_cache: dict[tuple[int, int], int] = field(default_factory=dict)
-    ranking_cache: dict[int, list[tuple[float, int]]] = field(default_factory=dict)
-
-    @cached_property
-    def words(self) -> Sequence[Token]:
-        """The claim's words."""
-        return self.sentence.words
-
-    @cached_property
-    def overlapping(self) -> list[tuple[int, int, float]]:
-        """Each passage that has a word of the claim, with the mask of those words and its score."""
-        exact, loose = self.exact, self.loose
-        return [(i, exact.get(i, 0) | loose.get(i, 0), score) for i, score in self.score.items()]
-
-    @cached_property
-    def polar(self) -> frozenset[str]:
-        """The stems with an opposite in all passages that have a word of the claim."""
-        return frozenset().union(*(self.passages[i].polar for i in self.score))
 
     @cached_property
     def region(self) -> list[int]:
@@ -114,14 +94,14 @@ class Match:
         """Return the bits of the content words inside a span of the claim."""
         value_cache = self.mask_cache.get((start, end))
         if value_cache is None:
-            words = self.words
+            words = self.sentence.words
             inside = [1 << b for b, i in enumerate(self.bits) if words[i].start < end and start < words[i].end]
             value_cache = self.mask_cache[start, end] = sum(inside)
         return value_cache
 
     def around(self, start: int, end: int, near: int) -> int:
         """Return the mask of the span and of the `near` content words on either side of it."""
-        words, bits = self.words, self.bits
+        words, bits = self.sentence.words, self.bits
         first = next((b for b, i in enumerate(bits) if words[i].end > start), len(bits))
         last = first
         while last < len(bits) and words[bits[last]].start < end:
@@ -134,24 +114,6 @@ class Match:
         if not whole:
             return 0.0
         return self.value(self.exact.get(passage, 0) & mask, self.loose.get(passage, 0) & mask) / whole
-
-    def best_passages(self, mask: int) -> list[tuple[float, int]]:
-        """Return the few passages that cover most of the mask, with their shares, best first."""
-        value_cache = self.ranking_cache.get(mask)
-        if value_cache is None:
-            value_cache = self.ranking_cache[mask] = self._covering(mask)
-        return value_cache
-
-    def _covering(self, mask: int) -> list[tuple[float, int]]:
-        least = 2 if mask.bit_count() > 2 else 1
-        near = [
-            (-count, -score, i)
-            for i, overlapping, score in self.overlapping
-            if (count := (overlapping & mask).bit_count()) >= least
-        ]
-        if len(near) > _COMPARED:
-            near = nsmallest(_COMPARED, near)
-        return [(-less, i) for less, i in sorted((-self.share(i, mask), i) for _, _, i in near)[:_KEPT]]
 
 
 def match_sentence(
@@ -219,7 +181,7 @@ def _best_window(match: Match) -> tuple[int, ...]:
     best: tuple[int, ...] = ()
     best_value = -1.0
     for i in match.top[:3]:
-        for window in neighbourhoods(match.passages, i):
+        for window in _neighbourhoods(match.passages, i):
             # A wider window must earn its width.
             value = match.value(*match.covered(window)) - 0.02 * match.total * len(window)
             if value > best_value:
@@ -227,7 +189,7 @@ def _best_window(match: Match) -> tuple[int, ...]:
     return best
 
 
-def neighbourhoods(passages: Sequence[Passage], i: int) -> list[tuple[int, ...]]:
+def _neighbourhoods(passages: Sequence[Passage], i: int) -> list[tuple[int, ...]]:
     """Return the passage alone, with its neighbours in the same document on either side, and with both."""
     document = passages[i].document
     before = i > 0 and passages[i - 1].document == document
@@ -240,39 +202,3 @@ def neighbourhoods(passages: Sequence[Passage], i: int) -> list[tuple[int, ...]]
     if before and after:
         windows.append((i - 1, i, i + 1))
     return windows
-
-
-def runs(words: Sequence[Token], passages: Sequence[Passage]) -> tuple[int, int, int]:
-    """Return the longest run of words in common, how many words are in a run of two or more, and how many in one of
-    three.
-    """
-    longest = in_two = in_three = 0
-    best_here = [0] * len(words)
-    for passage in passages:
-        positions = passage.positions
-        previous: dict[int, int] = {}
-        for i, word in enumerate(words):
-            current = {p: previous.get(p - 1, 0) + 1 for p in positions.get(word.stem, ())}
-            if current:
-                best_here[i] = max(best_here[i], max(current.values()))
-            previous = current
-    covered_two, covered_three = [False] * len(words), [False] * len(words)
-    for i, length in enumerate(best_here):
-        longest = max(longest, length)
-        if length >= 2:
-            covered_two[i] = covered_two[i - 1] = True
-        if length >= 3:
-            covered_three[i] = covered_three[i - 1] = covered_three[i - 2] = True
-    in_two, in_three = sum(covered_two), sum(covered_three)
-    return longest, in_two, in_three
-
-
-def inversions(words: Sequence[Token], passage: Passage) -> float:
-    """Return the share of neighbouring matched words whose order the passage reverses, 0..1."""
-    places = [
-        positions[0]
-        for word in words
-        if word.weight > 0 and len(positions := passage.positions.get(word.stem, [])) == 1
-    ]
-    pairs = list(pairwise(places))
-    return sum(a > b for a, b in pairs) / len(pairs) if pairs else 0.0

@@ -7,14 +7,13 @@ evidence, sources that disagree, conclusions without ground, vagueness.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from masis.audit.claims import HIGH_BELOW
 from masis.audit.context import AuditContext
 from masis.audit.critique import CritiqueJudgement, Objection
 from masis.offline.matching.evidence_index import EvidenceIndex, Signal
 from masis.offline.matching.key_points import JUDGED_BY, index_of, mean, plain_text
-from masis.offline.roles.conditions import Assumption, assumptions, under_other_conditions
 from masis.offline.roles.evaluator import completeness, groundedness, relevance, unsupported_conclusions
 from masis.schema.audit import ClaimCheck, JudgedBy, Measurement
 from masis.schema.base import Unscored
@@ -74,13 +73,11 @@ class OfflineCritic:
         grounded = groundedness(context.claims)
         if grounded is None:
             return Unscored(reason="no claim of the answer could be checked against text")
-        assumed = tuple(assumptions(context))
-        conflicts = tuple(source_conflicts(context, {found.check.claim.text for found in assumed}))
+        conflicts = tuple(source_conflicts(context))
         objections = (
             *unsafe(context),
             *wider_than_evidence(context),
             *conflicts,
-            *assumed_conditions(assumed),
             *gaps(context),
             *vague(context),
         )
@@ -161,33 +158,28 @@ def wider_than_evidence(context: AuditContext) -> Iterator[Objection]:
             )
 
 
-def source_conflicts(context: AuditContext, conditional: Collection[str] = ()) -> Iterator[Objection]:
-    """Yield claims that one chunk supports and another contradicts; ``conditional`` are those that hold under a
-    condition.
-    """
+def source_conflicts(context: AuditContext) -> Iterator[Objection]:
+    """Yield claims that are a copy of one chunk while another has a different figure in their words."""
     index = index_of(context.evidence)
     for check in context.claims:
-        if check.verdict not in ("supported", "contradicted") or len(context.evidence) < 2:
-            continue
-        if check.claim.text in conditional:
-            continue
+        if len(context.evidence) < 2:
+            return
         text = plain_text(check.claim)
         near = dict.fromkeys([q.evidence_id for q in check.quotes] + [c.evidence_id for c in check.contradictions])
         opposed = _opposed(index, text, tuple(near))
         if opposed is None:
             continue
         supporting, contradicting, signal = opposed
-        if not under_other_conditions(context.evidence, text, supporting, contradicting):
-            yield Objection(
-                "contradiction",
-                "source_conflict",
-                "medium",
-                "The sources disagree on this, and the answer does not say so.",
-                f"{supporting} supports “{signal.claim_text}”, {contradicting} has “{signal.evidence_text}”.",
-                "Say that the sources disagree, and what each of them says.",
-                check.claim.text,
-                (supporting, contradicting),
-            )
+        yield Objection(
+            "contradiction",
+            "source_conflict",
+            "medium",
+            "The sources disagree on this, and the answer does not say so.",
+            f"{supporting} supports “{signal.claim_text}”, {contradicting} has “{signal.evidence_text}”.",
+            "Say that the sources disagree, and what each of them says.",
+            check.claim.text,
+            (supporting, contradicting),
+        )
 
 
 def _opposed(index: EvidenceIndex, text: str, chunks: Sequence[str]) -> tuple[str, str, Signal] | None:
@@ -202,29 +194,6 @@ def _opposed(index: EvidenceIndex, text: str, chunks: Sequence[str]) -> tuple[st
     if supporting is None or contradicting is None:
         return None
     return supporting, contradicting, found[contradicting].signals[0]
-
-
-def assumed_conditions(assumed: Iterable[Assumption]) -> Iterator[Objection]:
-    """Yield values given as if they always applied, which the evidence gives under one of several conditions."""
-    for found in assumed:
-        yield Objection(
-            "incomplete",
-            "assumed_condition",
-            "high",
-            f"The answer assumes “{found.chosen.condition}” without saying so.",
-            f"The evidence has {_under(found)}.",
-            f"Say that the value depends on the {found.by or 'condition'}: {_under(found)}.",
-            found.check.claim.text,
-            tuple(dict.fromkeys(variant.evidence_id for variant in (found.chosen, *found.others))),
-        )
-
-
-def _under(found: Assumption) -> str:
-    each = [
-        f"{variant.value} under “{variant.condition}”" if variant.condition else f"{variant.value} without a condition"
-        for variant in (found.chosen, *found.others)
-    ]
-    return ", ".join(each)
 
 
 def gaps(context: AuditContext) -> Iterator[Objection]:

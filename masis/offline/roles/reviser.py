@@ -21,7 +21,6 @@ from masis.audit.claims import severity
 from masis.audit.context import AuditContext
 from masis.offline.matching.key_points import JUDGED_BY, lead_of, plain_text
 from masis.offline.parsing.facts import Day, extract
-from masis.offline.roles.conditions import Assumption, assumptions, dependency_phrase
 from masis.offline.roles.drafter import NOTHING_FOUND, cited_sentence
 from masis.offline.roles.verifier import OfflineVerifier
 from masis.offline.text.tokens import STOPWORDS
@@ -246,7 +245,6 @@ class _RevisionBuilder:
         self.inside = citations_by_sentence(audit)
         self.checks = self._sentence_checks()
         self.issues_at = _issues_by_sentence(self.issues, audit.sentences)
-        self.assumed = {found.check.claim.sentence: found for found in assumptions(self.context)}
 
     def _sentence_checks(self) -> dict[int, ClaimCheck]:
         """Return one check a sentence: the given one where it covers the whole sentence, else our own.
@@ -280,8 +278,6 @@ class _RevisionBuilder:
             )
         elif any(issue.rule.startswith(INSTRUCTION) for issue in self.issues_at[number]):
             self._drop(number, sentence, "It instructs its reader instead of answering.", ())
-        elif check is not None and (found := self._assumed(number)) is not None:
-            self._name_conditions(number, sentence, found)
         elif check is None or verdict in ("unverifiable", "unscored"):
             self._remove_fabricated(number, sentence)
         elif verdict == "contradicted":
@@ -297,39 +293,6 @@ class _RevisionBuilder:
             self._recite(number, sentence, check)
         else:
             self._remove_fabricated(number, sentence)
-
-    def _assumed(self, number: int) -> Assumption | None:
-        """Return the condition that this sentence assumes, where an issue says that something is left out."""
-        if not any(issue.type in ("incomplete", "missing_info", "ambiguity") for issue in self.issues_at[number]):
-            return None
-        return self.assumed.get(number)
-
-    def _name_conditions(self, number: int, sentence: Sentence, found: Assumption) -> None:
-        """All values with their conditions, in the words of the evidence, in place of the one without."""
-        passages = {(variant.evidence_id, variant.sentence): None for variant in (found.chosen, *found.others)}
-        if any(len(text.split()) > LONGEST_PASSAGE for _, text in passages):
-            return
-        cited = [self._cited(text, evidence_id) for evidence_id, text in passages]
-        lead = lead_of(sentence.text)
-        if len(cited) == 1 or lead:
-            after = lead + " ".join(cited)
-        else:
-            after = f"{dependency_phrase(plain_text(found.check.claim), found)}:\n" + "\n".join(
-                f"- {each}" for each in cited
-            )
-        rest = self.context.answer[sentence.end :]
-        if "\n" in after and rest.strip():
-            after += "\n"
-        end = sentence.end + len(rest) - len(rest.lstrip(" "))
-        self._record(
-            Edit(sentence.start, end if "\n" in after else sentence.end, after, (number,)),
-            "rewritten",
-            f"The evidence has other values under other conditions than {found.chosen.condition}.",
-            (*_BASELESS, *_DENIED, *_LEFT_OUT),
-            before=sentence.text,
-            after=after.strip(),
-            issues=self.issues_at[number],
-        )
 
     def add_missing(self) -> None:
         """Add what the question asks for and no sentence covers, word for word from the evidence."""
@@ -524,7 +487,7 @@ def _issues_by_sentence(issues: Sequence[Issue], sentences: Sequence[Sentence]) 
 
 _BASELESS = ("unsupported_claim", "partly_supported_claim", "uncited_sentence", "conclusion_without_ground")
 _DENIED = ("contradicted_claim",)
-_LEFT_OUT = ("assumed_condition", "missing_information")
+_LEFT_OUT = ("missing_information",)
 _REFERENCES = ("fabricated_reference", "misattributed_reference", "redundant_reference", "uncited_sentence")
 
 
