@@ -51,9 +51,7 @@ from masis.settings import Settings
 
 # The issues of an audit in the words of draft critique (DRAFT-CRITIQUE-ISSUE).
 
-ASSUMED = "assumed_condition"
-"""The rule of an issue that a claim holds under a condition it does not name."""
-_SUPERSEDED = {"unsupported_claim", "partly_supported_claim", "contradicted_claim"}
+_SUPERSEDED = {"unsupported_claim", "partly_supported_claim"}
 
 
 def compiled(issues: Sequence[Issue], options: CritiqueOptions) -> Iterator[CritiqueIssue]:
@@ -90,12 +88,7 @@ def _tells_what_is_left_out(issue: Issue) -> bool:
 def _superseded(issue: Issue, assumed: Sequence[Issue]) -> bool:
     if issue.source != "claims" or issue.rule not in _SUPERSEDED or issue.start is None or issue.end is None:
         return False
-    return any(
-        (other.rule == ASSUMED or issue.rule != "contradicted_claim")
-        and (other.start or 0) < issue.end
-        and issue.start < (other.end or 0)
-        for other in assumed
-    )
+    return any((other.start or 0) < issue.end and issue.start < (other.end or 0) for other in assumed)
 
 
 def _types(issue: Issue) -> tuple[str, ...]:
@@ -367,8 +360,9 @@ def _failed(unscored: Unscored | None) -> bool:
 
 def _cut_short(run: Run) -> Iterator[str]:
     """Why there is no revision, or no further one, where that is nobody's verdict."""
+    declined = run.iterations[-1].revision is not None  # it changed nothing, which is the reviser's verdict
     for warning in run.warnings:
-        if warning.step == "revision" or (warning.step is None and warning.code is None):
+        if (warning.step == "revision" and not declined) or (warning.step is None and warning.code is None):
             yield warning.message
     if run.termination_reason == "cancelled":
         yield "The critique was stopped before it ended."

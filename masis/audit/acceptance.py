@@ -26,7 +26,7 @@ from masis.schema.run import (
 from masis.schema.wording import counted
 from masis.settings import Settings
 
-RULE_VERSION = "5"
+RULE_VERSION = "6"
 """Raised with every change of what is checked; stored with each run. docs/acceptance.md lists what changed."""
 
 ACCUSATIONS: tuple[tuple[ClaimVerdict, ReviewCode, str], ...] = (
@@ -59,7 +59,9 @@ def assess(
     *,
     chosen: int | None = None,
 ) -> Assessment:
-    """Apply the rule to the best of these iterations.
+    """Apply the rule to the original answer, which is what a person is shown first and what may be in use.
+
+    Where a revision was chosen and the settings let one pass unread (``review_revised`` off), it is applied to that.
 
     Args:
         iterations: The finished iterations of a run, in order; may be empty.
@@ -77,22 +79,22 @@ def assess(
         reason = ReviewReason(code="nothing_checked", message="No iteration was finished.")
         checks = [_Check("checkable", "no iteration was finished", (reason,)), _ending(termination)]
     else:
-        best = iterations[chosen]
+        judged = iterations[0 if settings.review_revised else chosen]
         checks = [
-            _references(best),
-            _hallucination(best),
-            _claims(best),
-            _serious_issues(best),
-            _safety(best),
-            _instructions(best, iterations[0]),
+            _references(judged),
+            _hallucination(judged),
+            _claims(judged),
+            _serious_issues(judged),
+            _safety(judged),
+            _instructions(judged, iterations[0]),
             _screening(case),
             _original(iterations[0], chosen, settings),
-            _confidence(best, settings),
-            _quality(best, settings),
-            _disagreement(best, settings),
-            _scored(best),
-            _checkable(best, case.evidence),
-            _cites(best, case.evidence, settings),
+            _confidence(judged, settings),
+            _quality(judged, settings),
+            _disagreement(judged, settings),
+            _scored(judged),
+            _checkable(judged, case.evidence),
+            _cites(judged, case.evidence, settings),
             _ending(termination),
         ]
     acceptance = Acceptance(
@@ -161,7 +163,8 @@ def fault_probability(iteration: Iteration) -> float:
     """
     confidence = iteration.critique.confidence
     signs = [FAULT_OF_DOUBT * (1.0 - (0.5 if confidence is None else confidence))]
-    signs += [FAULT_OF_REFERENCE] * len(iteration.citation_audit.invalid_citations)
+    audit = iteration.citation_audit
+    signs += [FAULT_OF_REFERENCE] * len((*audit.invalid_citations, *audit.carried_references))
     signs += [_fault_of(check) for check in iteration.claims]
     signs += [FAULT_OF_ISSUE[issue.severity] for issue in iteration.issues if issue.source == "critic"]
     if iteration.critique.hallucination_detected and not _accused(iteration):
@@ -203,8 +206,9 @@ def _raw(scores: tuple[Score, ...], name: str, final: float | None) -> float | N
     return min(max(raw / 100 if raw > 1 else raw, 0.0), 1.0)
 
 
-def _references(best: Iteration) -> _Check:
-    invalid, cited = best.citation_audit.invalid_citations, best.citation_audit.citations
+def _references(judged: Iteration) -> _Check:
+    audit = judged.citation_audit
+    invalid, cited = (*audit.invalid_citations, *audit.carried_references), audit.citations
     if not invalid:
         return _Check("references", f"{counted(len(cited), 'reference')}, all to evidence of this case")
     verb = "cites" if len(invalid) == 1 else "cite"
@@ -213,66 +217,66 @@ def _references(best: Iteration) -> _Check:
     return _Check("references", detail, (ReviewReason(code="invalid_reference", message=message),))
 
 
-def _hallucination(best: Iteration) -> _Check:
-    if not best.critique.hallucination_detected:
+def _hallucination(judged: Iteration) -> _Check:
+    if not judged.critique.hallucination_detected:
         return _Check("hallucination", "no hallucination reported")
-    reason = ReviewReason(code="hallucination", message="A hallucination was detected in the chosen answer.")
+    reason = ReviewReason(code="hallucination", message="A hallucination was detected.")
     return _Check("hallucination", "a hallucination was reported", (reason,))
 
 
-def _claims(best: Iteration) -> _Check:
-    supported = sum(check.verdict == "supported" for check in best.claims)
+def _claims(judged: Iteration) -> _Check:
+    supported = sum(check.verdict == "supported" for check in judged.claims)
     return _Check(
         "claims",
-        f"{supported} of {counted(len(best.claims), 'claim')} supported",
-        claim_reasons(best.claims),
+        f"{supported} of {counted(len(judged.claims), 'claim')} supported",
+        claim_reasons(judged.claims),
     )
 
 
-def _serious_issues(best: Iteration) -> _Check:
+def _serious_issues(judged: Iteration) -> _Check:
     """No open issue of severity high or critical, whoever raised it.
 
     Issues from citations and claims are explained by the reasons of those checks; the reason here counts the others.
     """
-    serious = [issue for issue in best.issues if issue.major]
+    serious = [issue for issue in judged.issues if issue.major]
     if not serious:
         return _Check("serious_issues", "no open issue of severity high or critical")
-    explained = [issue for issue in serious if _explained(issue, best)]
+    explained = [issue for issue in serious if _explained(issue, judged)]
     others = len(serious) - len(explained)
     detail = f"{counted(len(serious), 'open issue')} of severity high or critical"
     if not others:
-        return _Check("serious_issues", detail, () if _accused(best) else (_serious(len(serious)),))
+        return _Check("serious_issues", detail, () if _accused(judged) else (_serious(len(serious)),))
     return _Check("serious_issues", detail, (_serious(others),))
 
 
 def _serious(count: int) -> ReviewReason:
-    message = f"{counted(count, 'serious issue')} {'is' if count == 1 else 'are'} open in the chosen answer."
+    message = f"{counted(count, 'serious issue')} {'is' if count == 1 else 'are'} open."
     return ReviewReason(code="serious_issue", message=message)
 
 
-def _explained(issue: Issue, best: Iteration) -> bool:
-    return issue.source in ("citations", "instructions") or (issue.source == "claims" and _accused(best))
+def _explained(issue: Issue, judged: Iteration) -> bool:
+    return issue.source in ("citations", "instructions") or (issue.source == "claims" and _accused(judged))
 
 
-def _accused(best: Iteration) -> bool:
+def _accused(judged: Iteration) -> bool:
     accusing = {verdict for verdict, _, _ in ACCUSATIONS}
-    return bool(best.citation_audit.invalid_citations) or any(check.verdict in accusing for check in best.claims)
+    return bool(judged.citation_audit.invalid_citations) or any(check.verdict in accusing for check in judged.claims)
 
 
-def _safety(best: Iteration) -> _Check:
-    found = sum(issue.type == "safety" and issue.source != "instructions" for issue in best.issues)
+def _safety(judged: Iteration) -> _Check:
+    found = sum(issue.type == "safety" and issue.source != "instructions" for issue in judged.issues)
     if not found:
         return _Check("safety", "no issue of type safety")
     message = f"{counted(found, 'safety issue')} {'is' if found == 1 else 'are'} open."
     return _Check("safety", message.rstrip("."), (ReviewReason(code="safety", message=message),))
 
 
-def _instructions(best: Iteration, original: Iteration) -> _Check:
-    """No text may instruct its reader, a model or a tool: neither the evidence nor the chosen nor the original answer.
+def _instructions(judged: Iteration, original: Iteration) -> _Check:
+    """No text may instruct its reader, a model or a tool: neither the evidence nor the judged nor the original answer.
 
     A revision that dropped it does not undo that the original, which may be in use, was written under orders.
     """
-    found = [issue for issue in best.issues if issue.source == "instructions"]
+    found = [issue for issue in judged.issues if issue.source == "instructions"]
     answers = sum(issue.start is not None for issue in found)
     chunks = len({name for issue in found for name in issue.evidence_ids})
     before = any(issue.source == "instructions" and issue.start is not None for issue in original.issues)
@@ -317,12 +321,12 @@ def _original(original: Iteration, chosen: int, settings: Settings) -> _Check:
     return _Check("original", "a revision was chosen", (ReviewReason(code="revised", message=message),))
 
 
-def _confidence(best: Iteration, settings: Settings) -> _Check:
-    return _at_least("confidence", best.critique.confidence, settings.review_threshold, "low_confidence")
+def _confidence(judged: Iteration, settings: Settings) -> _Check:
+    return _at_least("confidence", judged.critique.confidence, settings.review_threshold, "low_confidence")
 
 
-def _quality(best: Iteration, settings: Settings) -> _Check:
-    return _at_least("quality", best.quality_score, settings.review_quality, "low_quality")
+def _quality(judged: Iteration, settings: Settings) -> _Check:
+    return _at_least("quality", judged.quality_score, settings.review_quality, "low_quality")
 
 
 def _at_least(name: CheckName, value: float | None, least: float, code: ReviewCode) -> _Check:
@@ -336,11 +340,11 @@ def _at_least(name: CheckName, value: float | None, least: float, code: ReviewCo
     return _Check(name, detail, (ReviewReason(code=code, message=message),))
 
 
-def _disagreement(best: Iteration, settings: Settings) -> _Check:
+def _disagreement(judged: Iteration, settings: Settings) -> _Check:
     """Citation engine, critic and evaluator must agree, and judges asked several times with themselves."""
-    apart = disagreement(best)
-    reasons = list(_judges_apart(best, settings))
-    scored = best.critique.confidence is not None
+    apart = disagreement(judged)
+    reasons = list(_judges_apart(judged, settings))
+    scored = judged.critique.confidence is not None
     if scored and apart > settings.review_disagreement:
         message = (
             f"Citation engine, critic and evaluator are {apart:.2f} apart; at most {settings.review_disagreement:.2f} "
@@ -350,32 +354,34 @@ def _disagreement(best: Iteration, settings: Settings) -> _Check:
     return _Check("disagreement", f"{apart:.2f}, at most {settings.review_disagreement:.2f} is asked", tuple(reasons))
 
 
-def _judges_apart(best: Iteration, settings: Settings) -> Iterator[ReviewReason]:
-    scores = (*best.critique.scores, *(best.evaluation.scores if best.evaluation else ()))
+def _judges_apart(judged: Iteration, settings: Settings) -> Iterator[ReviewReason]:
+    scores = (*judged.critique.scores, *(judged.evaluation.scores if judged.evaluation else ()))
     apart = [score for score in scores if score.spread is not None and score.spread > settings.max_judge_spread]
     if apart:
         spreads = ", ".join(f"{score.name.replace('_', ' ')} by {score.spread:.2f}" for score in apart)
         message = f"Samples of the judge are further apart than {settings.max_judge_spread:.2f}: {spreads}."
         yield ReviewReason(code="judges_disagree", message=message)
-    votes = best.critique.hallucination_votes
+    votes = judged.critique.hallucination_votes
     if votes is not None and 0 < votes[0] < votes[1]:
         message = f"{votes[0]} of {votes[1]} samples of the critic found a hallucination."
         yield ReviewReason(code="judges_disagree", message=message)
 
 
-def _scored(best: Iteration) -> _Check:
+def _scored(judged: Iteration) -> _Check:
     """Everything that was asked for must be scored: a step that failed can't certify anything."""
     parts: list[tuple[str, Callable[[], bool]]] = [
         (
             "the critique",
-            lambda: bool(best.critique.unscored) or best.quality_score is None or best.critique.confidence is None,
+            lambda: (
+                bool(judged.critique.unscored) or judged.quality_score is None or judged.critique.confidence is None
+            ),
         ),
-        ("the evaluation", lambda: best.evaluation is not None and best.evaluation.unscored is not None),
-        ("the claims", lambda: best.claim_report.unscored is not None),
-        ("what is left out", lambda: best.claim_report.completeness_unscored is not None),
+        ("the evaluation", lambda: judged.evaluation is not None and judged.evaluation.unscored is not None),
+        ("the claims", lambda: judged.claim_report.unscored is not None),
+        ("what is left out", lambda: judged.claim_report.completeness_unscored is not None),
     ]
     unscored = [name for name, is_unscored in parts if is_unscored()]
-    if claims := sum(check.verdict == "unscored" for check in best.claims):
+    if claims := sum(check.verdict == "unscored" for check in judged.claims):
         unscored.append(counted(claims, "claim"))
     if not unscored:
         return _Check("scored", "every step that was asked for is scored")
@@ -383,14 +389,14 @@ def _scored(best: Iteration) -> _Check:
     return _Check("scored", f"unscored: {names}", (ReviewReason(code="unscored", message=f"Unscored: {names}."),))
 
 
-def _checkable(best: Iteration, evidence: Sequence[Evidence]) -> _Check:
+def _checkable(judged: Iteration, evidence: Sequence[Evidence]) -> _Check:
     chunks = sum(bool(chunk.text.strip()) for chunk in evidence)
-    detail = f"{counted(len(best.claims), 'claim')} against {counted(chunks, 'chunk')} with text"
+    detail = f"{counted(len(judged.claims), 'claim')} against {counted(chunks, 'chunk')} with text"
     if not chunks:
         reason = ReviewReason(code="nothing_checked", message="No evidence has text to check against.")
-    elif not best.claims and best.claim_report.unscored is None:
+    elif not judged.claims and judged.claim_report.unscored is None:
         reason = ReviewReason(code="nothing_checked", message="The answer makes no claim that could be checked.")
-    elif foreign := [check for check in best.claims if check.abstained == "language"]:
+    elif foreign := [check for check in judged.claims if check.abstained == "language"]:
         message = f"{counted(len(foreign), 'claim')} could not be checked for the language. {foreign[0].issue or ''}"
         reason = ReviewReason(code="language", message=message.strip())
     else:
@@ -398,10 +404,10 @@ def _checkable(best: Iteration, evidence: Sequence[Evidence]) -> _Check:
     return _Check("checkable", detail, (reason,))
 
 
-def _cites(best: Iteration, evidence: Sequence[Evidence], settings: Settings) -> _Check:
-    if best.citation_audit.citations:
+def _cites(judged: Iteration, evidence: Sequence[Evidence], settings: Settings) -> _Check:
+    if judged.citation_audit.citations:
         return _Check("cites", "the answer cites its evidence")
-    if not settings.review_uncited_answers or not any(chunk.text.strip() for chunk in evidence) or not best.claims:
+    if not settings.review_uncited_answers or not any(chunk.text.strip() for chunk in evidence) or not judged.claims:
         return _Check("cites", "the answer cites nothing")
     return _Check(
         "cites",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from masis.audit.citations import COVERED_BY_LEAD_IN
+from masis.audit.citations import CITATION_NEEDED, COVERED_BY_LEAD_IN
 from masis.schema.audit import Citation, CitationAudit, Claim, Sentence
+
+_ASKS_FOR_CITATION = re.compile(re.escape(CITATION_NEEDED), re.IGNORECASE)
 
 
 def asserts(sentence: Sentence) -> bool:
@@ -49,6 +52,7 @@ def claim_within(number: int, text: str, start: int, inside: Sequence[Citation],
         for citation in inside
         if citation.marker_start < end and citation.marker_end > start
     )
+    markers |= dict.fromkeys(found.span() for found in _ASKS_FOR_CITATION.finditer(text))
     return Claim(
         text=text,
         statement=statement,

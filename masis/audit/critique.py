@@ -71,13 +71,17 @@ def ruled(
 ) -> Critique:
     """The critique after the rules: penalties on confidence, forced hallucination and retry, major issues.
 
-    ``issues`` is the merged list of citations, claims and critic. A critic that failed leaves what the citations prove.
+    ``issues`` is the merged list of citations, claims and critic. A critic that failed leaves what the citations prove
+    and what an earlier iteration found and the revision left open.
     """
     major = any(issue.major for issue in issues)
+    proven = audit.hallucination_detected or any(
+        issue.carried_from is not None and issue.type == "hallucination" for issue in issues
+    )
     if isinstance(judgement, Unscored):
         return Critique(
             confidence=None,
-            hallucination_detected=audit.hallucination_detected,
+            hallucination_detected=proven,
             needs_retry=audit.needs_retry,
             overall_quality_score=None,
             critique_confidence=None,
@@ -97,7 +101,7 @@ def ruled(
     quality, own = score("overall_quality_score"), score("critique_confidence")
     return Critique(
         confidence=confidence.value,
-        hallucination_detected=judgement.hallucination_detected or audit.hallucination_detected,
+        hallucination_detected=judgement.hallucination_detected or proven,
         unsupported_claims=judgement.unsupported_claims,
         logical_gaps=judgement.logical_gaps,
         conflicting_evidence=judgement.conflicting_evidence,
@@ -124,6 +128,8 @@ def _tempered(confidence: Score, audit: CitationAudit) -> Score:
     causes = []
     if audit.invalid_citations:
         causes.append(f"{len(audit.invalid_citations)} fabricated reference(s)")
+    if audit.carried_references:
+        causes.append(f"{len(audit.carried_references)} fabricated reference(s) of an earlier iteration, not mended")
     if audit.uncited_claims:
         causes.append(f"{len(audit.uncited_claims)} uncited sentence(s)")
     why = f"times {audit.penalty_factor:g} for " + " and ".join(causes)

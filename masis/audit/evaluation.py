@@ -93,7 +93,9 @@ def _bounded(score: Score, audit: CitationAudit, critique: Critique, settings: S
             score,
             settings.hallucination_faithfulness_cap,
             rule="hallucination_cap",
-            why="fabricated reference" if audit.invalid_citations else "the critique found a hallucination",
+            why="fabricated reference"
+            if audit.invalid_citations or audit.carried_references
+            else "the critique found a hallucination",
         )
     if uncited >= settings.many_uncited_cap_from:
         cap, rule = settings.many_uncited_faithfulness_cap, "many_uncited_cap"

@@ -70,7 +70,7 @@ def merged(
         *_from_claims(checks, missing, settings),
         *_from_revision(dropped, settings),
     ]
-    return tuple(_numbered(found, 1))
+    return tuple(numbered(found))
 
 
 class RaisedIssues(NamedTuple):
@@ -101,7 +101,7 @@ def raised(objections: Iterable[Objection], answer: str, before: Sequence[Issue]
                 evidence_ids=objection.evidence_ids,
             )
         )
-    return RaisedIssues(tuple(_numbered(issues, len(before) + 1)), tuple(notes))
+    return RaisedIssues(tuple(numbered(issues, len(before) + 1)), tuple(notes))
 
 
 INSTRUCTION_IN_ANSWER = "instruction_in_answer"
@@ -114,7 +114,7 @@ def with_instructions(issues: Sequence[Issue], answer: str, evidence: Sequence[E
     """Return the issues of a stored iteration, with those of instructing texts where none were looked for."""
     if any(issue.source == "instructions" for issue in issues):
         return tuple(issues)
-    return (*issues, *_numbered(_from_instructions(answer, evidence), len(issues) + 1))
+    return (*issues, *numbered(_from_instructions(answer, evidence), len(issues) + 1))
 
 
 def _from_instructions(answer: str, evidence: Sequence[Evidence]) -> Iterable[Issue]:
@@ -374,6 +374,7 @@ def _issue(
     )
 
 
-def _numbered(issues: Iterable[Issue], first: int) -> Iterable[Issue]:
+def numbered(issues: Iterable[Issue], first: int = 1) -> Iterable[Issue]:
+    """Yield the issues with the ids ``i1``, ``i2``... of one iteration, counted from ``first``."""
     for number, issue in zip(count(first), issues, strict=False):
         yield issue.model_copy(update={"id": f"i{number}"})

@@ -54,7 +54,7 @@ _EMPTY = frozenset(
 
 def dropped(earlier: Sequence[Iteration], answer: str) -> tuple[ClaimCheck, ...]:
     """The claims of earlier iterations that this answer should still make and does not, each once."""
-    said = frozenset(_keys(answer))
+    said = frozenset(content_keys(answer))
     lost = {
         _plain(check): check
         for iteration in earlier
@@ -106,11 +106,11 @@ def _keeps_citations(check: ClaimCheck, revised: Iteration) -> bool:
     if not wanted:
         return True
     claim = _plain(check)
-    keys = frozenset(_keys(claim))
+    keys = frozenset(content_keys(claim))
     cited: set[str] = set()
     for other in revised.claims:
         own = _plain(other)
-        if claim in own or len(keys & frozenset(_keys(own))) >= KEPT_FROM * len(keys):
+        if claim in own or len(keys & frozenset(content_keys(own))) >= KEPT_FROM * len(keys):
             cited.update(other.claim.cited)
     return wanted <= cited
 
@@ -146,14 +146,14 @@ def _touched(check: ClaimCheck, issues: Sequence[Issue]) -> bool:
 def _kept(claim: str, answer: str, said: frozenset[str]) -> bool:
     if claim in answer or located(claim, answer) is not None:
         return True
-    keys = frozenset(_keys(claim))
+    keys = frozenset(content_keys(claim))
     if any(key[0].isdecimal() and key not in said for key in keys):
         return False
     return len(keys) < _WORDS_LEAST or len(keys & said) >= KEPT_FROM * len(keys)
 
 
-def _keys(text: str) -> Iterator[str]:
-    """What a text says, by number, by stem, and by pairs of characters in scripts that set no blanks."""
+def content_keys(text: str) -> Iterator[str]:
+    """Yield what a text says, by number, by stem, and by pairs of characters in scripts that set no blanks."""
     for found in _WORD.findall(text.casefold()):
         if found[0].isdecimal():
             yield found.replace(",", "")

@@ -52,8 +52,8 @@ class CritiqueMeasures(NamedTuple):
 
 
 class RunMeasures(NamedTuple):
-    """One run of the loop: REQ-CRITIC-OBS-001. ``confidence``, ``quality`` and ``overall``
-    are those of its best iteration, ``critique`` is about the original answer.
+    """One run of the loop: REQ-CRITIC-OBS-001. ``confidence``, ``quality``, ``overall`` and ``critique`` are about the
+    original answer, ``revised_quality`` about its best revision.
     """
 
     loop_ms: float
@@ -63,6 +63,7 @@ class RunMeasures(NamedTuple):
     needs_review: bool
     improvement_percentage: float | None
     quality: float | None
+    revised_quality: float | None
     confidence: float | None
     overall: float | None
     calls: int
@@ -77,7 +78,7 @@ class RunMeasures(NamedTuple):
 def of_run(run: Run) -> RunMeasures:
     """The figures of a finished run."""
     iterations = tuple(of_iteration(each) for each in run.iterations)
-    best, first = run.best_iteration, run.iterations[0] if run.iterations else None
+    first = run.original
     loop_ms = max(_between_ms(run.started_at, run.finished_at), sum(each.iteration_ms for each in iterations))
     return RunMeasures(
         loop_ms=loop_ms,
@@ -86,9 +87,10 @@ def of_run(run: Run) -> RunMeasures:
         termination=run.termination_reason,
         needs_review=run.needs_review,
         improvement_percentage=run.improvement_percentage,
-        quality=run.final_quality_score,
-        confidence=best.critique.confidence if best else None,
-        overall=best.evaluation.overall_score if best and best.evaluation else None,
+        quality=run.quality,
+        revised_quality=run.revised_quality,
+        confidence=first.critique.confidence if first else None,
+        overall=first.evaluation.overall_score if first and first.evaluation else None,
         calls=run.usage.calls,
         tries=run.usage.tries,
         input_tokens=run.usage.prompt_tokens,

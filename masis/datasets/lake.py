@@ -54,8 +54,9 @@ COLUMNS = (
     Column("fault_probability", "double", "estimate that orders the queue, 0 to 1"),
     Column("spot_check", "bool", "drawn for a spot check: it passed, and a person sees it all the same"),
     Column("incomplete", "bool", "a failure left the run without something it should have"),
-    Column("quality", "double", "final quality score, 0 to 1"),
-    Column("confidence", "double", "the critic's confidence in the chosen answer, 0 to 1"),
+    Column("quality", "double", "quality of the original answer, 0 to 1; other figures are about it too"),
+    Column("revised_quality", "double", "quality of the best revision, 0 to 1"),
+    Column("confidence", "double", "the critic's confidence in the answer, 0 to 1"),
     Column("overall", "double", "the evaluator's overall score, 0 to 1"),
     Column("faithfulness", "double", "the evaluator's faithfulness, 0 to 1"),
     Column("hallucination", "bool", "a hallucination was detected in the original answer"),
@@ -63,15 +64,14 @@ COLUMNS = (
     Column("improvement_percentage", "double", "change in quality from the first to the chosen answer, in percent"),
     Column("converged", "bool", "the loop ended by convergence"),
     Column("termination_reason", "string", "why the loop ended"),
-    Column("claims", "int32", "claims of the chosen answer"),
+    Column("claims", "int32", "claims of the original answer"),
     Column("supported_claims", "int32", "of these, supported"),
     Column("contradicted_claims", "int32", "of these, contradicted or unsupported"),
     Column("unconfirmed_claims", "int32", "of these, not confirmed or unscored"),
-    Column("citations", "int32", "references of the chosen answer"),
+    Column("citations", "int32", "references of the original answer"),
     Column("invalid_citations", "int32", "of these, naming no evidence"),
-    Column("issues", "int32", "issues of the chosen answer"),
+    Column("issues", "int32", "issues of the original answer"),
     Column("serious_issues", "int32", "of these, of severity high or critical"),
-    Column("original_issues", "int32", "issues of the original answer"),
     Column("seconds", "double", "time the audit took"),
     Column("calls", "int32", "calls to models"),
     Column("prompt_tokens", "int64", "tokens sent"),
@@ -127,7 +127,7 @@ def outcome_of(run: Run) -> Outcome:
 
 def audited_row(case: Case, run: Run, origin: Origin, *, tries: int = 1) -> dict[str, Any]:
     """Return the row of an audited case, with ``outcome``."""
-    best = run.best_iteration
+    original = run.original
     figures = run_metrics.of_run(run)
     return {
         **_of_case(case, origin),
@@ -136,20 +136,20 @@ def audited_row(case: Case, run: Run, origin: Origin, *, tries: int = 1) -> dict
         "finished_at": datetime.fromisoformat(run.finished_at),
         "tier": _tier(run),
         "reasons": [reason.code for reason in run.review_reasons],
-        "fault_probability": _fault_probability(run),
+        "fault_probability": fault_probability(original) if original else None,
         "spot_check": run.spot_check,
         "incomplete": run.incomplete,
-        "quality": run.final_quality_score,
+        "quality": run.quality,
+        "revised_quality": run.revised_quality,
         "confidence": figures.confidence,
         "overall": figures.overall,
-        "faithfulness": best.evaluation.faithfulness if best and best.evaluation else None,
+        "faithfulness": original.evaluation.faithfulness if original and original.evaluation else None,
         "hallucination": figures.critique.hallucination,
         "iterations": run.total_iterations,
         "improvement_percentage": run.improvement_percentage,
         "converged": run.converged,
         "termination_reason": run.termination_reason,
-        **(_counts(best) if best else {}),
-        "original_issues": len(run.iterations[0].issues) if run.iterations else None,
+        **(_counts(original) if original else {}),
         "seconds": figures.loop_ms / 1000,
         "calls": run.usage.calls,
         "prompt_tokens": run.usage.prompt_tokens,
@@ -278,21 +278,15 @@ def _tier(run: Run) -> str | None:
     return "must_look" if any(reason.code in MUST_LOOK for reason in run.review_reasons) else "not_certified"
 
 
-def _fault_probability(run: Run) -> float | None:
-    """Return the worse of the original and the chosen answer's, as the queue does."""
-    judged = [each for each in (run.iterations[0] if run.iterations else None, run.best_iteration) if each]
-    return max(map(fault_probability, judged), default=None)
-
-
-def _counts(best: Iteration) -> dict[str, int]:
-    verdicts = [check.verdict for check in best.claims]
+def _counts(answer: Iteration) -> dict[str, int]:
+    verdicts = [check.verdict for check in answer.claims]
     return {
         "claims": len(verdicts),
-        "supported_claims": sum(check.verified for check in best.claims),
+        "supported_claims": sum(check.verified for check in answer.claims),
         "contradicted_claims": sum(verdict in ("contradicted", "unsupported") for verdict in verdicts),
         "unconfirmed_claims": sum(verdict in ("unverifiable", "unscored") for verdict in verdicts),
-        "citations": len(best.citation_audit.citations),
-        "invalid_citations": len(best.citation_audit.invalid_citations),
-        "issues": len(best.issues),
-        "serious_issues": sum(issue.major for issue in best.issues),
+        "citations": len(answer.citation_audit.citations),
+        "invalid_citations": len(answer.citation_audit.invalid_citations),
+        "issues": len(answer.issues),
+        "serious_issues": sum(issue.major for issue in answer.issues),
     }

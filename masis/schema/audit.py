@@ -75,6 +75,7 @@ class CitationAudit(Record):
     """What the markers of an answer point at, and which sentences carry none (MASIS-CRITIC-P3, MASIS-CRITIC-P4).
 
     ``invalid_citations`` holds references that name no evidence, as written, in order of appearance;
+    ``carried_references`` those of an earlier answer whose sentences still stand unconfirmed, without their markers.
     ``penalty_factor`` is what the critic's confidence is multiplied by.
     """
 
@@ -87,6 +88,7 @@ class CitationAudit(Record):
     needs_retry: bool
     penalty_factor: Share
     quotes: tuple[QuoteCheck, ...] = ()
+    carried_references: tuple[str, ...] = ()
 
 
 class Quote(Record):
@@ -255,7 +257,8 @@ class Issue(Record):
     ``id`` names it within its iteration; ``key`` stays the same while the same words keep the same fault, so that a
     finding can be followed from one iteration to the next. ``rule`` names what found it (``fabricated_reference``).
     ``start`` and ``end`` are offsets in the answer; an issue with a stretch of evidence has ``evidence_start`` and
-    ``evidence_end``, offsets in the text of its one chunk.
+    ``evidence_end``, offsets in the text of its one chunk. ``carried_from`` is the iteration that raised an issue which
+    a revision left open: what it accused still stands unconfirmed, though nothing raised it again.
     """
 
     id: str
@@ -273,6 +276,7 @@ class Issue(Record):
     evidence_ids: tuple[str, ...] = ()
     evidence_start: int | None = None
     evidence_end: int | None = None
+    carried_from: int | None = None
 
     @property
     def major(self) -> bool:

@@ -249,10 +249,34 @@ class Run(Displayed, Record):
     usage: Usage = Usage()
 
     def __repr__(self) -> str:
-        """One line: a notebook or a debugger would print every iteration."""
-        quality = "unscored" if self.final_quality_score is None else f"quality {self.final_quality_score:.2f}"
+        """One line, the original answer first: a notebook or a debugger would print every iteration."""
+        quality = "unscored" if self.quality is None else f"quality {self.quality:.2f}"
+        revised = "" if self.revised_quality is None else f", revised {self.revised_quality:.2f}"
         state = "needs review" if self.needs_review else "auto-accepted"
-        return f"<Run of {self.case_id[:80]!r}: {quality}, {counted(self.total_iterations, 'iteration')}, {state}>"
+        iterations = counted(self.total_iterations, "iteration")
+        return f"<Run of {self.case_id[:80]!r}: {quality}{revised}, {iterations}, {state}>"
+
+    @property
+    def original(self) -> Iteration | None:
+        """The iteration of the original answer, which all figures without qualification are about."""
+        return self.iterations[0] if self.iterations else None
+
+    @property
+    def revised(self) -> Iteration | None:
+        """The iteration of the best revision: the one that was chosen, else that of the highest quality."""
+        if self.best:
+            return self.iterations[self.best]
+        return max(self.iterations[1:], key=lambda iteration: iteration.quality_score or -1.0, default=None)
+
+    @property
+    def quality(self) -> float | None:
+        """The quality of the original answer, 0 to 1; None where it is unscored."""
+        return self.original.quality_score if self.original else None
+
+    @property
+    def revised_quality(self) -> float | None:
+        """The quality of the best revision, 0 to 1; None where there is none, or it is unscored."""
+        return self.revised.quality_score if self.revised else None
 
     @property
     def calls(self) -> tuple[ModelCall, ...]:
@@ -273,14 +297,14 @@ class Run(Displayed, Record):
 
     @property
     def unconfirmed_offline(self) -> int:
-        """How many claims of the chosen answer the offline checks could not confirm, though there is evidence.
+        """How many claims of the original answer the offline checks could not confirm, though there is evidence.
 
         A verifier model would decide these.
         """
-        best = self.best_iteration
-        if best is None or any(reason.code == "nothing_checked" for reason in self.review_reasons):
+        original = self.original
+        if original is None or any(reason.code == "nothing_checked" for reason in self.review_reasons):
             return 0
-        return sum(check.verdict == "unverifiable" and check.judged_by == "offline" for check in best.claims)
+        return sum(check.verdict == "unverifiable" and check.judged_by == "offline" for check in original.claims)
 
     @property
     def ended_well(self) -> bool:

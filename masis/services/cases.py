@@ -80,7 +80,7 @@ def _without_machine(summary: CaseSummary) -> CaseSummary:
     names = (
         "run_id",
         "quality",
-        "original_quality",
+        "revised_quality",
         "confidence",
         "overall",
         "invalid",

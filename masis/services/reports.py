@@ -42,7 +42,7 @@ def write_reports(
             view = workbench.cases.open(case_id)
             name = _new_name(case_id, names)
             (made / name).write_text(case_report(view, head, index=INDEX), encoding="utf-8")
-            flags = shown_flags(view.run, view.run.best or 0) if view.run and view.run.iterations else ()
+            flags = shown_flags(view.run, 0) if view.run and view.run.iterations else ()
             rows.append((name, Reported(view.case, view.state, flags, view.run, view.decision)))
             if on_case:
                 on_case(done)

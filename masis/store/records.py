@@ -59,8 +59,8 @@ class CaseFilter(Record):
 
 
 class CaseSummary(Record):
-    """A case in a list. Scores are of its newest finished run's best iteration; ``original_quality``, ``invalid`` and
-    ``uncited`` are about the original answer.
+    """A case in a list. Scores, ``invalid`` and ``uncited`` are about the original answer, by the newest finished run;
+    ``revised_quality`` is that of its best revision, None where there is none.
 
     ``version`` changes whenever state, run or decision changes; hand it in with a decision, which is refused if it has.
     """
@@ -72,7 +72,7 @@ class CaseSummary(Record):
     dataset: str | None
     run_id: str | None
     quality: float | None
-    original_quality: float | None
+    revised_quality: float | None
     confidence: float | None
     overall: float | None
     invalid: int | None
@@ -139,7 +139,8 @@ class Found(NamedTuple):
 
 
 class RunSummary(Record):
-    """A run in a list; figures are None until it is finished. ``why`` says why it was interrupted.
+    """A run in a list; ``why`` says why it was interrupted. Figures are None until it is finished, and the original
+    answer's; ``revised_quality`` is that of the best revision.
 
     Of a run that retention has removed (``removed_at``) the figures stand; its content and its settings are gone.
     """
@@ -152,6 +153,7 @@ class RunSummary(Record):
     models: dict[str, str]
     settings: dict[str, Any]
     quality: float | None
+    revised_quality: float | None
     confidence: float | None
     overall: float | None
     invalid: int | None

@@ -27,7 +27,8 @@ CREATE TABLE cases (
     run_seq INTEGER REFERENCES jobs (seq),
     decision_seq INTEGER REFERENCES decision_log (seq),
     reviewer TEXT,
-    quality REAL,
+    quality REAL,          -- this and the others are of the original answer
+    revised_quality REAL,  -- of the best revision
     confidence REAL,
     overall REAL,
     invalid INTEGER,
@@ -101,7 +102,8 @@ CREATE TABLE jobs (
     case_digest TEXT,
     models TEXT,
     settings_digest TEXT,
-    quality REAL,
+    quality REAL,          -- as in cases
+    revised_quality REAL,
     confidence REAL,
     overall REAL,
     invalid INTEGER,
@@ -136,8 +138,8 @@ CREATE INDEX screenings_newest ON jobs (kind) WHERE kind = 'screening';
 
 CREATE VIEW runs AS SELECT
     seq, id, state, owner, starts, started_at, seen_at, ended_at, why, cancel_requested, removed_by, settings,
-    case_seq, case_digest, models, settings_digest, quality, confidence, overall, invalid, uncited, iterations,
-    improvement, termination, needs_review, spot_check, flags, reasons, disagreement, doubt, tier, risk, rule,
+    case_seq, case_digest, models, settings_digest, quality, revised_quality, confidence, overall, invalid, uncited,
+    iterations, improvement, termination, needs_review, spot_check, flags, reasons, disagreement, doubt, tier, risk, rule,
     draft, payload
 FROM jobs WHERE kind = 'run';
 CREATE VIEW screenings AS SELECT
@@ -214,7 +216,7 @@ CREATE TABLE run_measures (
     termination TEXT NOT NULL,
     needs_review INTEGER NOT NULL,
     improvement_percentage REAL,
-    quality REAL, confidence REAL, overall REAL,
+    quality REAL, revised_quality REAL, confidence REAL, overall REAL,
     calls INTEGER NOT NULL,
     tries INTEGER NOT NULL,
     input_tokens INTEGER NOT NULL,

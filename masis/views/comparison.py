@@ -75,18 +75,18 @@ def _word(value: Any) -> str:
 
 
 def score_frame(left: Run, right: Run) -> pd.DataFrame:
-    """Return the scores of both runs by iteration, and how those of the chosen iterations differ."""
+    """Return the scores of both runs by iteration, and how those of the original answers differ."""
     by_side = [[scores.values(iteration) for iteration in run.iterations] for run in (left, right)]
     titles = [
-        f"{side} {iteration.iteration_number}{', chosen' if index == run.best else ''}"
+        f"{side} {iteration.iteration_number}{', suggested' if index and index == run.best else ''}"
         for side, run in (("Left", left), ("Right", right))
         for index, iteration in enumerate(run.iterations)
     ]
     rows = []
     for name, word in SCORE.items():
         one, other = ([each[name] for each in by_iteration] for by_iteration in by_side)
-        chosen = [None if run.best is None else values[run.best] for run, values in ((left, one), (right, other))]
-        rows.append([word.text, *(score_text(value) for value in (*one, *other)), _difference(*chosen)])
+        originals = [values[0] if values else None for values in (one, other)]
+        rows.append([word.text, *(score_text(value) for value in (*one, *other)), _difference(*originals)])
     return pd.DataFrame(rows, columns=["Score", *titles, "Difference (right minus left)"])
 
 

@@ -13,7 +13,7 @@ from masis.errors import InputError
 from masis.schema.audit import Issue
 from masis.schema.run import Iteration, Run
 from masis.schema.screening import Screening
-from masis.schema.wording import shortened
+from masis.schema.wording import counted, shortened
 from masis.views.numbers import score_text
 from masis.views.scores import values
 from masis.views.words import REFERENCE, SCORE, VERDICT, Tone, Word
@@ -72,7 +72,7 @@ class _Mark(NamedTuple):
 
 
 def _run(run: Run) -> str:
-    best = run.best_iteration
+    original, revised = run.original, run.revised
     state = "needs review" if run.needs_review else "auto-accepted"
     head = (
         f"<b>{_short(run.case_id)}</b> &middot; {state} &middot; "
@@ -80,18 +80,25 @@ def _run(run: Run) -> str:
     )
     reasons = "".join(f"<li>{_short(reason.message)}</li>" for reason in run.review_reasons[:_ISSUES_SHOWN])
     parts = [f"<div>{head}</div>", f"<ul>{reasons}</ul>" if reasons else ""]
-    if best is None:
+    if original is None:
         parts.append(f"<p>No iteration was finished: {_short(run.termination_reason)}.</p>")
     else:
-        parts += [_score_table(best), _answer(best), _issues(best.issues)]
+        parts += [_score_table(original, revised), _answer(original), _issues(original.issues)]
+    if revised is not None:
+        suggested = "suggested by the audit" if run.best else "not better than the original"
+        title = f"Revision {revised.iteration_number}, {suggested}, {counted(len(revised.issues), 'issue')}"
+        parts.append(f"<details><summary>{title}</summary>{_answer(revised)}</details>")
     return _framed(parts)
 
 
-def _score_table(iteration: Iteration) -> str:
-    scores = values(iteration)
-    names = "".join(f"<th>{SCORE[name].text}</th>" for name in scores)
-    cells = "".join(f"<td>{score_text(value)}</td>" for value in scores.values())
-    return f"<table><tr>{names}</tr><tr>{cells}</tr></table>"
+def _score_table(original: Iteration, revised: Iteration | None) -> str:
+    names = "".join(f"<th>{SCORE[name].text}</th>" for name in values(original))
+    rows = [("original", original), *([("revision", revised)] if revised else [])]
+    cells = "".join(
+        f"<tr><th>{title}</th>{''.join(f'<td>{score_text(value)}</td>' for value in values(iteration).values())}</tr>"
+        for title, iteration in rows
+    )
+    return f"<table><tr><th></th>{names}</tr>{cells}</table>"
 
 
 def _answer(iteration: Iteration) -> str:

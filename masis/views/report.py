@@ -104,9 +104,8 @@ def _index_row(name: str, shown: Reported) -> dict[str, Any]:
         "id": shown.case.id,
         "query": shown.case.query,
         "state": STATE[shown.state],
-        "original": run.iterations[0].critique.overall_quality_score if run and run.iterations else None,
-        "chosen": run.final_quality_score if run else None,
-        "revised": bool(run and run.best),
+        "quality": run.quality if run else None,
+        "revised_quality": run.revised_quality if run else None,
         "run": run is not None,
         "flags": _flag_words(shown),
         "reasons": [each.message for each in run.review_reasons] if run else [],
@@ -122,7 +121,7 @@ def _answer_views(case: Case, run: Run | None) -> list[dict[str, Any]]:
         {
             "title": f"Iteration {iteration.iteration_number}",
             "origin": "revised by the loop" if index else "drafted by MASIS" if run.draft else "original answer",
-            "best": index == run.best,
+            "suggested": bool(index) and index == run.best,
             "view": answer_view(case, run, index),
             "rules": scores.changing_rules(iteration),
         }

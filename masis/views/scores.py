@@ -86,7 +86,7 @@ def score_cells(run: Run) -> dict[str, list[Cell]]:
 def score_frame(run: Run, form: Literal["text", "markdown"] = "markdown") -> pd.DataFrame:
     """Return the scores of a run: a score a row, an iteration a column."""
     titles = [
-        f"Iteration {each.iteration_number}{', chosen' if at == run.best and len(run.iterations) > 1 else ''}"
+        f"Iteration {each.iteration_number}{', suggested' if at and at == run.best else ''}"
         for at, each in enumerate(run.iterations)
     ]
     rows = [[SCORE[name].text, *(getattr(cell, form) for cell in cells)] for name, cells in score_cells(run).items()]

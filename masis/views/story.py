@@ -29,7 +29,7 @@ def story(run: Run, shown: int) -> list[StoryRow]:
     critique = run.iterations[shown].critique
     reasoning = f"Unscored: {critique.unscored.reason}" if critique.unscored else critique.critique_reasoning
     rows = [
-        StoryRow("Chosen", [chosen(run)]),
+        StoryRow("Suggested" if run.best else "Chosen", [chosen(run)]),
         StoryRow("Ended", [ended(run)]),
         StoryRow("Acceptance", [earlier_rule(run)]) if run.acceptance.rule != RULE_VERSION else None,
         StoryRow("Checks passed", checks_passed(run)) if not run.needs_review else None,
@@ -55,11 +55,11 @@ def not_confirmed(run: Run) -> str:
     """Say how many claims the offline checks could not confirm, and what would decide them; "" where there are none."""
     if not (count := run.unconfirmed_offline):
         return ""
-    best = run.best_iteration
-    assert best is not None
+    original = run.original
+    assert original is not None
     them = "it" if count == 1 else "them"
     return (
-        f"{count:,} of {counted(len(best.claims), 'claim')} not confirmed by the offline checks. That is no "
+        f"{count:,} of {counted(len(original.claims), 'claim')} not confirmed by the offline checks. That is no "
         f"accusation: a verifier model would decide {them}."
     )
 
@@ -154,7 +154,9 @@ def ended(run: Run) -> str:
     if len(run.iterations) == 1 and run.termination_reason == "max_iterations":
         return "After 1 iteration: the settings of this audit allow no revision (max_iterations = 1)."
     if len(run.iterations) == 1 and run.termination_reason == "convergence":
-        return "After 1 iteration: the reviser was asked for a revision and changed nothing."
+        last = run.iterations[0].revision
+        why = f" {last.changes_explanation}" if last and last.changes_explanation else ""
+        return f"After 1 iteration: the reviser was asked for a revision and changed nothing.{why}"
     return f"After {counted(len(run.iterations), 'iteration')}, because {STOPPED[run.termination_reason]}."
 
 

@@ -20,8 +20,9 @@ def runs_to_pandas(runs: Iterable[Run] | Run, of: TableOf = "runs") -> pd.DataFr
 
     Args:
         runs: The runs, or one.
-        of: What a row is: ``runs``, ``iterations``, ``claims``, ``citations`` or ``issues`` (of every iteration;
-            ``best`` marks those of the chosen answer).
+        of: What a row is: ``runs`` (figures of the original answer; ``revised_quality`` and ``final_answer`` say by
+            name what they are), ``iterations``, ``claims``, ``citations`` or
+            ``issues`` (of every iteration; ``best`` marks those of the chosen answer).
 
     Raises:
         InputError: There is no such table, or ``runs`` holds something else.
@@ -41,13 +42,14 @@ def runs_to_pandas(runs: Iterable[Run] | Run, of: TableOf = "runs") -> pd.DataFr
 
 
 def _run(run: Run) -> Iterator[Row]:
-    best = run.best_iteration
-    evaluation = best.evaluation if best else None
+    original = run.original
+    evaluation = original.evaluation if original else None
     yield {
         "case_id": run.case_id,
         "run_id": run.id,
-        "quality": run.final_quality_score,
-        "confidence": best.critique.confidence if best else None,
+        "quality": run.quality,
+        "revised_quality": run.revised_quality,
+        "confidence": original.critique.confidence if original else None,
         "overall": evaluation.overall_score if evaluation else None,
         "faithfulness": evaluation.faithfulness if evaluation else None,
         "iterations": run.total_iterations,
@@ -55,9 +57,9 @@ def _run(run: Run) -> Iterator[Row]:
         "termination_reason": run.termination_reason,
         "needs_review": run.needs_review,
         "review_reasons": " ".join(reason.code for reason in run.review_reasons),
-        "claims": len(best.claims) if best else 0,
-        "supported_claims": sum(check.verified for check in best.claims) if best else 0,
-        "issues": len(best.issues) if best else 0,
+        "claims": len(original.claims) if original else 0,
+        "supported_claims": sum(check.verified for check in original.claims) if original else 0,
+        "issues": len(original.issues) if original else 0,
         "cost_usd": run.usage.cost_usd,
         "final_answer": run.final_answer,
     }
@@ -119,7 +121,7 @@ _SPAN = ("start", "end", "text")
 _ROWS: dict[str, tuple[tuple[str, ...], Callable[[Run], Iterator[Row]]]] = {
     "runs": (
         (
-            *("case_id", "run_id", "quality", "confidence", "overall", "faithfulness", "iterations"),
+            *("case_id", "run_id", "quality", "revised_quality", "confidence", "overall", "faithfulness", "iterations"),
             *("improvement_percentage", "termination_reason", "needs_review", "review_reasons", "claims"),
             *("supported_claims", "issues", "cost_usd", "final_answer"),
         ),

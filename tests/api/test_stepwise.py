@@ -147,7 +147,10 @@ def test_a_revision_answers_what_was_found_and_is_audited_by_the_next_pass() -> 
     assert "chunk_9" not in revision.revised_answer
     assert "120 metres" in revision.revised_answer
     again = stepwise.audit_once(bridge(), SETTINGS, before=first, answer=revision.revised_answer)
-    assert not again.iterations[1].critique.hallucination_detected
+    second = again.iterations[1]
+    assert second.citation_audit.invalid_citations == ()
+    open_still = [issue for issue in second.issues if issue.rule == "fabricated_reference"]
+    assert [issue.carried_from for issue in open_still] == [1]
 
 
 def test_a_draft_is_written_from_the_evidence_and_cites_it() -> None:

@@ -155,7 +155,7 @@ def test_a_row_says_what_a_list_shows(filled: Workbench) -> None:
         "dataset": "set d",
         "run_id": "run-decided",
         "quality": 0.6,
-        "original_quality": 0.6,
+        "revised_quality": None,
         "confidence": 0.6,
         "overall": 0.9,
         "invalid": 1,

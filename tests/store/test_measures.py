@@ -62,7 +62,7 @@ def test_a_finished_run_leaves_its_figures(store: Store) -> None:
     assert (found.runs, found.critique_hallucination_rate, found.critique_revision_rate) == (1, 1.0, 1.0)
     assert (found.critique_latency_ms, found.claims_per_draft, found.critique_confidence_avg) == (1000.0, 1.0, 0.95)
     assert (found.convergence_rate, found.needs_review_rate, found.iterations) == (1.0, 1.0, 2.0)
-    assert (found.improvement_percentage, found.quality) == (100.0, 0.8)
+    assert (found.improvement_percentage, found.quality) == (100.0, 0.4)
     assert (found.calls, found.input_tokens, found.output_tokens, found.cost_usd) == (3, 1000, 50, 0.25)
 
 

@@ -166,9 +166,9 @@ def test_scores_are_reported_for_every_iteration_with_what_changed(run: Run) -> 
     table = score_frame(run)
     assert list(table["Score"]) == [word.text for word in SCORE.values()]
     assert len(table.columns) == 1 + len(run.iterations)
-    assert sum("chosen" in title for title in table.columns) == 1
+    assert sum("suggested" in title for title in table.columns) == 1
     assert (score_cells(run)["quality_score"][1].delta or 0) > 0
-    assert "▲" in score_frame(run, "text").set_index("Score").loc["Quality", "Iteration 2, chosen"]
+    assert "▲" in score_frame(run, "text").set_index("Score").loc["Quality", "Iteration 2, suggested"]
     assert any("fabricated" in rule for rule in changing_rules(run.iterations[0]))
 
 
@@ -183,7 +183,7 @@ def test_the_chart_draws_every_scored_value(run: Run) -> None:
 def test_tables_of_scores_show_what_the_scores_rest_on(run: Run) -> None:
     shown = score_frame(run).set_index("Score")
     assert ":orange-badge" in shown.loc["Quality", "Iteration 1"]
-    assert ":green[▲" in shown.loc["Quality", "Iteration 2, chosen"]
+    assert ":green[▲" in shown.loc["Quality", "Iteration 2, suggested"]
     table = origin_frame(origins(run, 0))
     assert len(table) == len(SCORE)
     assert table["How it came about"].str.contains("fabricated").any()
@@ -254,10 +254,13 @@ def test_two_iterations_are_compared_the_earlier_one_first(case: Case, run: Run)
     assert answer_view(case, run, 0)["difference"] is None
 
 
-def test_what_a_revision_fixed_is_said_in_the_next_iteration(case: Case, run: Run) -> None:
+def test_what_a_revision_fixed_is_said_in_the_next_iteration_and_what_it_left_open_too(case: Case, run: Run) -> None:
     first, second = answer_view(case, run, 0), answer_view(case, run, 1)
     assert not first["fixed"]
-    assert "fabricated" in {each["label"]["text"] for each in second["fixed"]}
+    assert {each["label"]["text"] for each in second["fixed"]} == {"contradicted"}
+    [left_open] = [each for each in second["issues"] if each["label"]["text"] == "fabricated"]
+    assert left_open["course"]["text"] == "persisting"
+    assert "Raised in iteration 1: the sentence still stands" in left_open["reason"]
     assert all("course" not in issue for issue in first["issues"])
     assert all(issue["course"]["text"] in ("new", "persisting") for issue in second["issues"])
 
@@ -285,7 +288,7 @@ def test_the_story_says_what_was_chosen_and_why_it_ended(run: Run) -> None:
     told = {row.title: row.lines for row in story(run, 0)}
     best = run.best_iteration
     assert best is not None
-    assert told["Chosen"][0].startswith(f"Iteration {best.iteration_number}: it has the highest quality, ")
+    assert told["Suggested"][0].startswith(f"Iteration {best.iteration_number}: it has the highest quality, ")
     assert "because" in told["Ended"][0]
     assert told["Judged by"] == [OFFLINE_SAYS]
     assert "Warnings" not in told
@@ -331,7 +334,7 @@ def test_an_answer_of_which_nothing_could_be_checked_is_not_called_supported(run
     assert "could be checked against the evidence" in nothing_found(sound.model_copy(update={"claims": unverifiable}))
     left_open = tuple(check.model_copy(update={"verdict": "unverifiable", "support": 0.5}) for check in sound.claims)
     said = nothing_found(sound.model_copy(update={"claims": left_open}))
-    assert said == "No issues found by the offline checks, which could not confirm 2 of 2 claims."
+    assert said == "No issues found by the offline checks, which could not confirm 3 of 3 claims."
     silent = sound.critique.model_copy(update={"unscored": Unscored(reason="no reply", code="CRITIC-ERR-001")})
     assert "has no result" in nothing_found(sound.model_copy(update={"critique": silent}))
 

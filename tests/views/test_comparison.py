@@ -47,13 +47,19 @@ def test_every_issue_stands_on_its_side_once_and_swapping_the_sides_swaps_them(t
     assert {issue.key for issue in swapped["right"]} == groups["left"]
 
 
-def test_scores_are_reported_for_every_iteration_and_the_chosen_ones_are_subtracted(two: tuple[Run, Run]) -> None:
+def test_scores_are_reported_for_every_iteration_and_those_of_the_originals_are_subtracted(
+    two: tuple[Run, Run],
+) -> None:
     left, right = two
+    first = right.iterations[0]
+    assert first.quality_score is not None
+    worse = first.model_copy(update={"quality_score": first.quality_score - 0.1})
+    right = right.model_copy(update={"iterations": (worse, *right.iterations[1:])})
     table = score_frame(left, right).set_index("Score").loc["Quality"]
     assert len(table) == len(left.iterations) + len(right.iterations) + 1
-    assert left.final_quality_score is not None
-    assert right.final_quality_score is not None
-    change = right.final_quality_score - left.final_quality_score
+    assert left.quality is not None
+    assert right.quality is not None
+    change = right.quality - left.quality
     assert table["Difference (right minus left)"] == f":red[▼ {-change:.2f}]"
     back = score_frame(right, left).set_index("Score").loc["Quality", "Difference (right minus left)"]
     assert back == f":green[▲ {-change:.2f}]"

@@ -2,5 +2,6 @@
 
 from masis.audit.citations.engine import COVERED_BY_LEAD_IN, audit_citations
 from masis.audit.citations.given import placed
+from masis.audit.citations.grammar import CITATION_NEEDED
 
-__all__ = ["COVERED_BY_LEAD_IN", "audit_citations", "placed"]
+__all__ = ["CITATION_NEEDED", "COVERED_BY_LEAD_IN", "audit_citations", "placed"]

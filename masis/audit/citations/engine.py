@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 
 from masis.audit.citations.exemptions import source_list_opens, why_exempt
 from masis.audit.citations.given import covered_units, quote_check, resolved
-from masis.audit.citations.grammar import Marker, find_markers
+from masis.audit.citations.grammar import CITATION_NEEDED, Marker, find_markers
 from masis.audit.citations.resolution import Resolution, index_of
 from masis.audit.quotes import Located
 from masis.audit.sentences import Unit, split_units
@@ -41,7 +41,8 @@ def trusted(model: type[Made], **values: Any) -> Made:
 # The source's two rules as written, with offsets (MASIS-CRITIC-LITERAL).
 #
 # Every bracket is a citation, valid only if it holds an id to the letter; sentences end at every ``.``, ``!`` and
-# ``?``; a sentence without ``[`` is uncited unless it holds one of three phrases.
+# ``?``; a sentence without ``[`` is uncited unless it holds one of three phrases. One departure: ``[citation needed]``
+# says that there is no citation, so it is none.
 
 _BRACKET = re.compile(r"\[(.*?)\]")
 _STOP = re.compile(r"[.!?]")
@@ -73,7 +74,8 @@ def _brackets(answer: str) -> Iterator[re.Match[str]]:
             return
         match = _BRACKET.match(answer, at)
         if match:
-            yield match
+            if match.group().casefold() != CITATION_NEEDED:
+                yield match
             at = answer.find("[", match.end())
         else:  # the line ends before the bracket closes
             line_end = answer.find("\n", at)
@@ -112,7 +114,7 @@ def _citation(match: re.Match[str], valid: set[str], starts: Sequence[int]) -> C
 def _sentence(answer: str, start: int, end: int, ids: tuple[str, ...]) -> Sentence:
     text = answer[start:end]
     status: SentenceStatus
-    if "[" in text:
+    if "[" in text.casefold().replace(CITATION_NEEDED, ""):
         status, why = "cited", "holds a bracket"
     elif any(hedge in text.lower() for hedge in _HEDGES):
         status, why = "exempt", "says what is not known"
@@ -154,6 +156,7 @@ def finished(
         needs_retry=bool(invalid),
         penalty_factor=factor,
         quotes=tuple(quotes),
+        carried_references=(),
     )
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from masis.audit.citations.resolution import NOTHING, EvidenceIndex, Resolution
@@ -19,8 +20,10 @@ from masis.schema.audit import ResolvedBy
 
 # Reads what stands between the brackets of a marker into references.
 
+CITATION_NEEDED = "[citation needed]"
+"""What stands where a citation should be. It is never one itself, in the literal mode neither."""
 LONGEST_RANGE = 50
-"""A range of more members is read as its two ends: ``[1-99999]`` names two references, not a hundred thousand."""
+"""A range of more members is looked up by its two ends: ``[1-99999]`` is not a hundred thousand references."""
 
 
 class Reference(NamedTuple):
@@ -485,7 +488,21 @@ def find_markers(answer: str, index: EvidenceIndex, code: Sequence[tuple[int, in
     if len(found) > 1:
         found.sort(key=lambda marker: (marker.start, -marker.end))
         found = list(_without_overlaps(found))
-    return found
+    return [_with_broken_ranges(marker, answer) for marker in found]
+
+
+def _with_broken_ranges(marker: Marker, answer: str) -> Marker:
+    """Return the marker with each range that leads past the evidence as one reference that names nothing.
+
+    Whoever wrote ``[2-7]`` beside five chunks counted sources that are not there: its first members are no more to be
+    relied on than its last.
+    """
+    references: list[Reference] = []
+    for (start, end), members in groupby(marker.references, key=lambda reference: (reference.start, reference.end)):
+        found = list(members)
+        broken = len(found) > 1 and any(reference.evidence_id is None for reference in found)
+        references += [Reference(start, end, answer[start:end], None, None)] if broken else found
+    return marker._replace(references=tuple(references)) if len(references) < len(marker.references) else marker
 
 
 def _square(answer: str, index: EvidenceIndex, mask: Mask | None, taken: Iterable[int]) -> Iterator[Marker]:
@@ -494,6 +511,8 @@ def _square(answer: str, index: EvidenceIndex, mask: Mask | None, taken: Iterabl
     for match in _SQUARE.finditer(answer):
         start, end = match.span()
         if start < skip_until or start in taken or (mask and mask.covers(start)):
+            continue
+        if match.group().casefold() == CITATION_NEEDED:
             continue
         if answer[start - 1 : start] == "\\" or answer[end - 2] == "\\":
             continue  # LaTeX, or escaped brackets, which are read apart

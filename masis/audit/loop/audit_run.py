@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from masis import version
 from masis.audit import acceptance, claims, critique, evaluation, issues, routing, step_events
+from masis.audit.carried import carried, with_carried, with_raised
 from masis.audit.citations import audit_citations
 from masis.audit.citations.given import placed
 from masis.audit.claims import Checked
@@ -208,6 +209,8 @@ class AuditRun:
                 reason = "error"
             elif not self._changed(revision):
                 reason = "convergence"
+                why = revision.changes_explanation.strip() or "The reviser changed nothing."
+                yield from self.reporter.warn(None, "revision", why, last.iteration_number)
         if revision is not None:
             last = last.model_copy(update={"revision": revision})
         if reason is not None and last.evaluation is None and self.settings.evaluate != "never":
@@ -254,6 +257,10 @@ class AuditRun:
         found = issues.merged(
             cited, checked.checks, report.missing, self.settings, lost, answer=answer, evidence=self.case.evidence
         )
+        if self.iterations:
+            still_open = carried(self.iterations[-1], cited, checked.checks, found)
+            cited = with_carried(cited, still_open, self.settings.invalid_citation_penalty)
+            found = tuple(issues.numbered((*found, *still_open)))
         context = AuditContext(
             self.case.query,
             answer,
@@ -368,7 +375,7 @@ class AuditRun:
             )
         else:
             own = issues.raised(judgement.objections, context.answer, context.issues)
-        found = (*context.issues, *own.issues)
+        found = with_raised(context.issues, own.issues)
         verdict = critique.ruled(judgement, context.citation_audit, found, critic.judged_by, own.notes)
         self.reporter.log_text("critique", verdict)
         self.reporter.log_text("issues", found)

@@ -85,9 +85,10 @@ class IterationReport(Record):
 class RunReport(Record):
     """A run: its issues, and with ``detail`` whole every record of it in ``run``.
 
-    ``best_iteration`` is the number of the iteration whose answer is the final one; ``issues`` are the issues of that
-    answer, ``original_issues`` those of the original answer, where that is another. What is not known yet,
-    or not scored, is null. ``reused``: nothing was audited, since this run of the same content and settings existed.
+    ``quality`` and ``issues`` are the original answer's, ``revised_quality`` and ``revised_issues`` those of the best
+    revision, where there is one. ``best_iteration`` is the number of the iteration whose answer is the final one. What
+    is not known yet, or not scored, is null. ``reused``: nothing was audited, since this run of the same content and
+    settings existed.
     """
 
     run_id: str
@@ -99,6 +100,8 @@ class RunReport(Record):
     models: dict[str, str]
     termination_reason: TerminationReason | None = None
     converged: bool | None = None
+    quality: Share | None = None
+    revised_quality: Share | None = None
     best_iteration: int | None = None
     final_answer: str | None = None
     final_quality_score: Share | None = None
@@ -108,7 +111,7 @@ class RunReport(Record):
     warnings: tuple[RunWarning, ...] = ()
     iterations: tuple[IterationReport, ...]
     issues: tuple[IssueReport, ...] = ()
-    original_issues: tuple[IssueReport, ...] = ()
+    revised_issues: tuple[IssueReport, ...] = ()
     issues_left_out: int = Field(default=0, description="Beyond the limit of a report; detail whole has them")
     usage: Usage | None = None
     why: str = Field(default="", description="Why the run was interrupted")
@@ -180,8 +183,8 @@ def used(sources: Sequence[Source]) -> tuple[UsedSource, ...]:
 def of_run(run: Run, *, whole: bool = False, reused: bool | None = None) -> RunReport:
     """Return the report on a finished run."""
     best = run.best_iteration
-    found = _issues(best) if best else ()
-    original = _issues(run.iterations[0]) if best and best is not run.iterations[0] else ()
+    found = _issues(run.original) if run.original else ()
+    revised = _issues(run.revised) if run.revised else ()
     return RunReport(
         run_id=run.id,
         case_id=run.case_id,
@@ -192,6 +195,8 @@ def of_run(run: Run, *, whole: bool = False, reused: bool | None = None) -> RunR
         models=run.models,
         termination_reason=run.termination_reason,
         converged=run.converged,
+        quality=run.quality,
+        revised_quality=run.revised_quality,
         best_iteration=best.iteration_number if best else None,
         final_answer=run.final_answer,
         final_quality_score=run.final_quality_score,
@@ -201,8 +206,8 @@ def of_run(run: Run, *, whole: bool = False, reused: bool | None = None) -> RunR
         warnings=run.warnings,
         iterations=tuple(map(_iteration, run.iterations)),
         issues=found[:MOST_ISSUES],
-        original_issues=original[:MOST_ISSUES],
-        issues_left_out=max(0, len(found) - MOST_ISSUES) + max(0, len(original) - MOST_ISSUES),
+        revised_issues=revised[:MOST_ISSUES],
+        issues_left_out=max(0, len(found) - MOST_ISSUES) + max(0, len(revised) - MOST_ISSUES),
         usage=run.usage,
         reused=reused,
         run=run.model_dump(mode="json") if whole else None,

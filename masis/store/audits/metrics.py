@@ -104,7 +104,7 @@ class MeasuredRuns(Record):
 
 _OF_RUN = (
     *("loop_ms", "converged", "termination", "needs_review", "improvement_percentage"),
-    *("quality", "confidence", "overall"),
+    *("quality", "revised_quality", "confidence", "overall"),
     *("calls", "tries", "input_tokens", "cached_tokens", "output_tokens", "cost_usd"),
 )
 _OF_ITERATION = run_metrics.IterationMeasures._fields

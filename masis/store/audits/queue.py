@@ -257,10 +257,8 @@ def summaries(connection: sqlite3.Connection, where: str, values: Sequence[Any])
 def _rows(connection: sqlite3.Connection, where: str, values: Sequence[Any]) -> list[sqlite3.Row]:
     return connection.execute(
         f"""
-        SELECT cases.*, runs.id AS run_id, first.quality AS original_quality FROM cases
+        SELECT cases.*, runs.id AS run_id FROM cases
         LEFT JOIN runs ON runs.seq = run_seq
-        LEFT JOIN run_measures ON run_measures.run_id = runs.id
-        LEFT JOIN iteration_measures AS first ON first.measures_seq = run_measures.seq AND first.number = 1
         WHERE cases.{where}
         """,  # noqa: S608
         values,

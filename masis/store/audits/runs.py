@@ -42,6 +42,7 @@ class RunFigures(NamedTuple):
     """
 
     quality: float | None
+    revised_quality: float | None
     confidence: float | None
     overall: float | None
     invalid: int | None
@@ -71,17 +72,17 @@ def tier_of(reasons: Collection[str]) -> ReviewTier | None:
 
 
 def figures(run: Run) -> RunFigures:
-    """Return the scores of the best iteration and the issues in the original answer."""
-    first = run.iterations[0] if run.iterations else None
-    best = run.best_iteration
-    confidence = best.critique.confidence if best else None
+    """Return the scores of the original answer and what is wrong with it; of the best revision its quality."""
+    first = run.original
+    confidence = first.critique.confidence if first else None
     reasons = tuple(dict.fromkeys(reason.code for reason in run.review_reasons))
     tier = tier_of(reasons)
-    likely = max((fault_probability(each) for each in (first, best) if each), default=1.0)
+    likely = fault_probability(first) if first else 1.0
     return RunFigures(
-        quality=run.final_quality_score,
+        quality=run.quality,
+        revised_quality=run.revised_quality,
         confidence=confidence,
-        overall=best.evaluation.overall_score if best and best.evaluation else None,
+        overall=first.evaluation.overall_score if first and first.evaluation else None,
         invalid=len(first.citation_audit.invalid_citations) if first else None,
         uncited=len(first.citation_audit.uncited_claims) if first else None,
         iterations=len(run.iterations),
@@ -91,7 +92,7 @@ def figures(run: Run) -> RunFigures:
         spot_check=run.spot_check,
         flags=flags(run),
         reasons=reasons,
-        disagreement=max((disagreement(each) for each in (first, best) if each), default=1.0),
+        disagreement=disagreement(first) if first else 1.0,
         doubt=1.0 if confidence is None else 1.0 - confidence,
         tier=tier,
         risk=TIER_RANK[tier] + likely,

@@ -270,7 +270,7 @@ def _judgement(connection: sqlite3.Connection, pin: Pin, entry: LogEntry | None)
     found: JudgedIteration | None = None
     try:
         result = _Result.model_validate_json(decompress(row["payload"]))
-        number = number or (None if result.best is None else result.best + 1)
+        number = number or (None if result.best is None else 1)
         if number is not None and number <= (row["iterations"] or 0):
             packed = connection.execute(
                 "SELECT payload FROM job_parts WHERE job_seq = ? AND kind = 'iteration' AND number = ?",

@@ -167,10 +167,10 @@ def policy_of(stored: str | None) -> CasePolicy | None:
 
 
 _FIGURES = (
-    *("quality", "confidence", "overall", "invalid", "uncited", "iterations"),
+    *("quality", "revised_quality", "confidence", "overall", "invalid", "uncited", "iterations"),
     *("flags", "reasons", "disagreement", "doubt", "tier", "risk"),
 )
-_NO_FIGURES = (*[None] * 6, "[]", "[]", -1.0, -1.0, None, -1.0)
+_NO_FIGURES = (*[None] * 7, "[]", "[]", -1.0, -1.0, None, -1.0)
 
 
 def refresh(connection: sqlite3.Connection, case_seq: int) -> None:

@@ -341,18 +341,16 @@ def link_row(
     issues: Cell | str | None = {"pills": flags} if flags else none
     codes = _first([label(word) for code, word in REASON.items() if code in summary.reasons], REASONS_SHOWN)
     why: Cell | str | None = {"pills": codes} if codes else None
-    quality: Cell = {"score": summary.quality, "below": [_original(summary)]}
+    quality: Cell = {"score": summary.quality, "below": [_revised(summary)]}
     if brief:
         return row(question, why, issues, quality, open=summary.id)
     state: Cell = {"pills": [label(STATE[summary.state])], "below": [summary.reviewer or ""]}
     return row(question, state, why, issues, quality, {"score": summary.confidence}, open=summary.id)
 
 
-def _original(summary: CaseSummary) -> str:
-    """The quality of the original answer, where a revision was chosen over it."""
-    if summary.original_quality is None or summary.original_quality == summary.quality:
-        return ""
-    return f"original {summary.original_quality:.2f}"
+def _revised(summary: CaseSummary) -> str:
+    """Return the quality of the best revision, where there is one."""
+    return "" if summary.revised_quality is None else f"revised {summary.revised_quality:.2f}"
 
 
 def _counted(page: CasePage, number: int, size: int) -> str:

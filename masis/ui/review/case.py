@@ -160,11 +160,10 @@ def _chosen_run(workbench: Workbench, view: CaseView) -> tuple[Run | None, str]:
 
 
 def _shown_iteration(run: Run | None) -> int:
-    """Return the iteration (from 0) the address names, else the chosen one: that is what has to be decided."""
+    """Return the iteration (from 0) the address names, else the original: a revision is a suggestion."""
     if run is None or not run.iterations:
         return 0
-    named = _named_iteration(run)
-    return run.best or 0 if named is None else named
+    return _named_iteration(run) or 0
 
 
 def _named_iteration(run: Run) -> int | None:
@@ -175,7 +174,7 @@ def _named_iteration(run: Run) -> int | None:
 
 def _unknown_iteration(run: Run | None) -> None:
     if run and run.iterations and address.value("iteration") and _named_iteration(run) is None:
-        st.info("This audit has no such iteration as the address names. The chosen answer is shown.")
+        st.info("This audit has no such iteration as the address names. The original answer is shown.")
 
 
 def _other_run(view: CaseView, wanted: str) -> None:
@@ -313,7 +312,7 @@ def _view_bar(run: Run, index: int) -> int | None:
     count = len(run.iterations)
     names = [_iteration_name(run, each) for each in range(count)]
     against = _against(count, index)
-    on_iteration: dict[str, Any] = {"on_change": _choose_iteration, "args": (run.best or 0,)}
+    on_iteration: dict[str, Any] = {"on_change": _choose_iteration}
     with st.container(key="view-bar", horizontal=True, vertical_alignment="bottom"):
         st.session_state["iteration"] = index
         if count > 5:
@@ -362,15 +361,14 @@ def _toggle_changes(index: int, against: int | None) -> None:
     address.put("against", "" if against is not None else str(other + 1))
 
 
-def _choose_iteration(best: int) -> None:
+def _choose_iteration() -> None:
     chosen = st.session_state["iteration"]
-    address.put("iteration", "" if chosen == best else str(chosen + 1))
+    address.put("iteration", str(chosen + 1) if chosen else "")
 
 
 def _iteration_name(run: Run, index: int) -> str:
-    origin = "revised" if index else "drafted by MASIS" if run.draft else "original"
-    name = f"{index + 1} · {origin}"
-    return f"{name}, chosen" if index == run.best and len(run.iterations) > 1 else name
+    origin = "revision" if index else "drafted by MASIS" if run.draft else "original"
+    return f"{index + 1} · {origin}{', suggested' if index and index == run.best else ''}"
 
 
 # --- what is on the page ------------------------------------------------------------------------------------------

@@ -398,18 +398,17 @@ def _labels_of(workbench: Workbench, undone: Decision) -> dict[str, Any]:
 def _turn_iteration(context: _PanelContext, step: int) -> None:
     if context.run is None:
         return
-    _show_iteration(context.run, min(max(context.at + step, 0), len(context.run.iterations) - 1))
+    _show_iteration(min(max(context.at + step, 0), len(context.run.iterations) - 1))
 
 
 def _switch_answer(context: _PanelContext) -> None:
-    """Show the original where the chosen answer is shown, and the chosen one else."""
-    if context.run is not None:
-        best = context.run.best or 0
-        _show_iteration(context.run, 0 if context.at == best else best)
+    """Show the original where a revision is shown, and else the best revision."""
+    if context.run is not None and (revised := context.run.revised) is not None:
+        _show_iteration(0 if context.at else context.run.iterations.index(revised))
 
 
-def _show_iteration(run: Run, index: int) -> None:
-    address.put("iteration", "" if index == (run.best or 0) else str(index + 1))
+def _show_iteration(index: int) -> None:
+    address.put("iteration", str(index + 1) if index else "")
     address.put("against", "")
 
 
@@ -509,15 +508,15 @@ def _about_answer(context: _PanelContext) -> str:
         return ""
     if context.at == 0:
         return (
-            "The audit chose this one."
-            if run.best == 0
-            else f"The audit chose {forms.shown_name(run, run.best or 0)}: V shows it."
+            f"The audit suggests {forms.shown_name(run, run.best)}: V shows it."
+            if run.best
+            else "The audit suggests no revision; V shows the best of those it made."
         )
     changes = word_changes(run.iterations[0].answer, run.iterations[context.at].answer)
     gone, new = (sum(len(each.text.split()) for each in changes if each.kind == kind) for kind in ("out", "in"))
-    which = "Chosen by the audit" if context.at == run.best else "Not chosen by the audit"
+    which = "Suggested by the audit" if context.at == run.best else "Not suggested by the audit"
     changed = f"Against the original: {counted(gone, 'word')} removed, {new:,} added."
-    return f"{which}. {changed} D shows the changes, V the {'original' if context.at == run.best else 'chosen one'}."
+    return f"{which}. {changed} D shows the changes, V the original."
 
 
 def _standing(context: _PanelContext, history: list[forms.HistoryRow]) -> dict[str, Any] | None:

@@ -32,13 +32,18 @@ def run_row(run: RunSummary, *, left: str = "", right: str = "") -> Row:
         {"pills": [label(RUN_STATE["removed" if run.removed_at else run.state])], "below": [review]},
         {"text": models_words(run.models), "below": ["" if run.removed_at else settings_words(run.settings)]},
         run.iterations,
-        _score(run.quality),
+        {"text": _score(run.quality), "below": [_revised(run)]},
         _score(run.confidence),
         _score(run.overall),
         STOPPED[run.termination] if run.termination else run.why,
         open=run.id,
         marked=bool(sides),
     )
+
+
+def _revised(run: RunSummary) -> str:
+    """Return the quality of the best revision, where there is one."""
+    return "" if run.revised_quality is None else f"revised {score_text(run.revised_quality)}"
 
 
 def _score(value: float | None) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
@@ -153,6 +154,16 @@ def test_literal_mode_is_the_source_s_code_to_the_letter() -> None:
     assert list(audit.invalid_citations) == [c for c in citations if c not in valid_ids]
     assert list(audit.uncited_claims) == source_s_uncited(LITERAL)
     assert audit.penalty_factor == pytest.approx(0.45)
+
+
+@pytest.mark.parametrize("mode", ["standard", "literal"])
+@pytest.mark.spec("MASIS-CRITIC-LITERAL")
+def test_a_sentence_that_asks_for_a_citation_has_none(mode: Literal["standard", "literal"]) -> None:
+    answer = "Revenue fell [citation needed]. Margins shrank. [Citation needed] Costs rose [chunk_1]."
+    audit = audit_citations(answer, CHUNKS, mode=mode)
+    assert [citation.reference for citation in audit.citations] == ["chunk_1"]
+    assert len(audit.uncited_claims) == 2
+    assert not audit.hallucination_detected
 
 
 def source_s_uncited(answer: str) -> list[str]:
