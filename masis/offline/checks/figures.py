@@ -151,16 +151,16 @@ def _rival(match: Match, fact: Fact, facts: Sequence[Fact]) -> tuple[Passage, Fa
     accounts for: by the words around both, by their likeness (41.2 and 14.2, million and billion, the same day of
     another year), and by being the only one of its kind.
     """
-    around = match.around(fact.start, fact.end, _NEAR) & ~match.mask(fact.start, fact.end)
+    around = match.around(fact.start, fact.end, _NEAR)
     rivals = [(i, other) for i in match.region for other in _candidates(match, fact, facts, i)]
     sole = len({(other.value, other.dimension) for _, other in rivals}) == 1
     best: tuple[Passage, Fact, float] | None = None
     for i, other in rivals:
         passage = match.passages[i]
-        alike, covered = likeness(fact, other), match.share(i, around)
+        alike, covered = likeness(fact, other), match.coverage((i,), around)
         slot = _surroundings(match.sentence, fact, passage, other)
         counts = _counts_the_same(match.sentence, fact, passage, other)
-        alone = sole and fact.kind == "date" and alike >= 0.4 and match.share(match.top[0], around) >= 0.4
+        alone = sole and fact.kind == "date" and alike >= 0.4 and match.coverage(match.top[:1], around) >= 0.4
         if alike < 0.8 and covered < _LEAST and slot < _LEAST and not alone:
             continue
         if not comparable(fact, other) and not counts and not (sole and slot >= 0.5):

@@ -22,10 +22,8 @@ _NAMED_SHARE = 0.25
 
 def closeness(match: Match, encoder: Encoder) -> float:
     """Return how close the passages come to a sentence, 0..1."""
-    everywhere = match.covered(list(match.score))
-    named = sum(1 << b for b, weight in enumerate(match.weights) if weight >= NAMED)
-    whole = match.value(named)
-    found = match.value(everywhere[0] & named, everywhere[1] & named) / whole if whole else 1.0
+    named = [word for word, weight in match.weights.items() if weight >= NAMED]
+    found = match.coverage(match.hits, named) if named else 1.0
     near = 0.5 * match.coverage(match.window) + 0.5 * max(0.0, cosine(match, encoder))
     return min(1.0, near * (1 - _NAMED_SHARE * (1 - found)))
 

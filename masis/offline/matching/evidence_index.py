@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from masis.audit.sentences import split_sentences
 from masis.offline.checks.copies import Copied, CopyIndex
@@ -24,7 +25,7 @@ from masis.offline.matching.overlap import Match, match_sentence, restrict
 from masis.offline.matching.passages import LONGEST_PASSAGE, Passage, names_in, passages, postings
 from masis.offline.parsing.facts import extract
 from masis.offline.parsing.parsed_sentence import ParsedSentence
-from masis.offline.text.tokens import Token, tokens
+from masis.offline.text.tokens import tokens
 
 __all__ = ["Assessment", "EvidenceIndex", "Signal", "SignalKind", "SupportingPassage", "Verdict"]
 
@@ -64,8 +65,6 @@ _LOOK_BACK = 3
 _NOTHING_ASSERTED = Assessment(None, "unverifiable", 0.8)
 Part = tuple[int, Match]
 """A sentence of a claim, or a piece of one: where it begins, and its overlap with the evidence."""
-LONGEST_PART = 2000
-"""Characters weighed as one part: work grows with the square of its words, and no sentence people write is as long."""
 ALWAYS_JUDGED = 1000
 """Characters of a claim that is judged however long the evidence is."""
 MOST_COMPARED = 12_000_000
@@ -258,11 +257,10 @@ class EvidenceIndex:
         """Return the sentences that assert something, matched with the evidence, long ones in pieces."""
         found = []
         for at, sentence in _asserting(claim):
-            for start, piece in _pieces(sentence):
-                for offset, text, words in _bounded_parts(at + start, piece):
-                    part = match_sentence(ParsedSentence(text, words), self.passages, self._exact, self._loose)
-                    if part.total >= 1.0:
-                        found.append((offset, part))
+            for offset, parsed in _bounded_parts(at, sentence):
+                part = match_sentence(parsed, self.passages, self._exact, self._loose)
+                if part.total >= 1.0:
+                    found.append((offset, part))
         return found
 
 
@@ -284,27 +282,13 @@ def _asks(sentence: str) -> bool:
     return sentence.rstrip().endswith("?") and bool(_ASKS.match(sentence))
 
 
-def _pieces(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the text in pieces of at most `LONGEST_PART` characters, cut behind a comma or a blank."""
-    at = 0
-    while len(text) - at > LONGEST_PART:
-        piece = text[at : at + LONGEST_PART]
-        cut = max(piece.rfind(", "), piece.rfind("; ")) + 2
-        if cut < LONGEST_PART // 2:
-            cut = piece.rfind(" ") + 1 or LONGEST_PART
-        yield at, text[at : at + cut]
-        at += cut
-    yield at, text[at:]
-
-
-def _bounded_parts(start: int, sentence: str) -> list[tuple[int, str, list[Token]]]:
-    """Return the sentence, or pieces of one that runs on, to be judged one by one: nothing is truncated."""
+def _bounded_parts(start: int, sentence: str) -> Iterator[tuple[int, ParsedSentence]]:
+    """Yield the sentence, or pieces of one that runs on, to be judged one by one: nothing is truncated."""
     words = tokens(sentence)
-    if len(words) <= LONGEST_PASSAGE:
-        return [(start, sentence, words)]
-    cuts = [words[i].start for i in range(0, len(words), LONGEST_PASSAGE)]
-    pieces = [(begin, sentence[begin:end]) for begin, end in zip(cuts, [*cuts[1:], len(sentence)], strict=True)]
-    return [(start + begin, text, tokens(text)) for begin, text in pieces]
+    cuts = [0, *(words[i].start for i in range(LONGEST_PASSAGE, len(words), LONGEST_PASSAGE)), len(sentence)]
+    for begin, end in pairwise(cuts):
+        text = sentence[begin:end]
+        yield start + begin, ParsedSentence(text, tokens(text) if begin or end < len(sentence) else words)
 
 
 def _supporting(parts: list[Part]) -> tuple[SupportingPassage, ...]:
@@ -324,20 +308,18 @@ def _supporting(parts: list[Part]) -> tuple[SupportingPassage, ...]:
     )
 
 
-def _uncovered(parts: list[Part]) -> tuple[tuple[int, int], ...]:
+def _uncovered(parts: Sequence[Part]) -> tuple[tuple[int, int], ...]:
     spans: list[tuple[int, int]] = []
-    for offset, found in parts:
-        text = found.sentence.text
-        exact, loose = found.covered(list(found.score))
-        last: Token | None = None
-        for b, i in enumerate(found.bits):
-            word = found.sentence.words[i]
-            if (exact | loose) >> b & 1:
-                last = None
+    for offset, match in parts:
+        text, covered, last = match.sentence.text, match.found(match.hits), -1
+        for at in match.weights:
+            word = match.sentence.words[at]
+            if at in covered:
+                last = -1
                 continue
-            if last is not None and spans and text[last.end : word.start].strip() == "":
+            if last >= 0 and text[last : word.start].strip() == "":
                 spans[-1] = (spans[-1][0], word.end + offset)
             else:
                 spans.append((word.start + offset, word.end + offset))
-            last = word
+            last = word.end
     return tuple(spans)

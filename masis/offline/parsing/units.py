@@ -5,20 +5,8 @@ from masis.offline.text.number_words import SCALES
 MONTHS = {
     name: number
     for number, names in enumerate(
-        (
-            "january jan",
-            "february feb",
-            "march mar",
-            "april apr",
-            "may",
-            "june jun",
-            "july jul",
-            "august aug",
-            "september sept sep",
-            "october oct",
-            "november nov",
-            "december dec",
-        ),
+        "january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|september sept sep|october oct"
+        "|november nov|december dec".split("|"),
         1,
     )
     for name in names.split()
@@ -27,30 +15,16 @@ MONTHS = {
 MAGNITUDES = {word: float(scale) for word, scale in SCALES.items()} | {"k": 1e3, "mn": 1e6, "bn": 1e9, "tn": 1e12}
 """Words and abbreviations behind a number that multiply it."""
 CURRENCIES = {
-    "$": "usd",
-    "us$": "usd",
-    "usd": "usd",
-    "dollar": "usd",
-    "dollars": "usd",
-    "€": "eur",
-    "eur": "eur",
-    "euro": "eur",
-    "euros": "eur",
-    "£": "gbp",
-    "gbp": "gbp",
-    "¥": "jpy",
-    "jpy": "jpy",
-    "yen": "jpy",
-    "nok": "nok",
-    "sek": "sek",
-    "dkk": "dkk",
-    "chf": "chf",
-    "₹": "inr",
-    "inr": "inr",
-    "rupees": "inr",
-    "cad": "cad",
-    "aud": "aud",
-    "cny": "cny",
+    written: code
+    for code, names in {
+        "usd": "$ us$ usd dollar dollars",
+        "eur": "€ eur euro euros",
+        "gbp": "£ gbp",
+        "jpy": "¥ jpy yen",
+        "inr": "₹ inr rupees",
+        **{code: code for code in "nok sek dkk chf cad aud cny".split()},
+    }.items()
+    for written in names.split()
 }
 UNITS: dict[str, tuple[str, float]] = {
     unit: (dimension, factor)
