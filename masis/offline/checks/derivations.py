@@ -17,6 +17,8 @@ from typing import NamedTuple
 from masis.offline.matching.passages import Passage
 from masis.offline.parsing.extraction import Day, Fact
 from masis.offline.parsing.facts import ABOUT_SHARE
+from masis.offline.parsing.units import UNITS
+from masis.offline.text.tokens import stem
 
 MOST_VALUES = 40
 """Values of the passages near that are computed with: among many, some sum fits by chance."""
@@ -26,12 +28,17 @@ _DAY, _MONTH = 86400.0, 30.44
 _ABOUT = 0.1
 """How far off, as a share, a value may be behind "about" or "more than"."""
 _LOOSE = re.compile(
-    r"\b(?:about|around|roughly|approximately|approx|nearly|almost|some|circa|ca|close to|over|under|above|below|beyond"
-    r"|more than|less than|fewer than|at least|at most|up to|no more than|no less than|well|just|exceed\w*|within|half"
-    r"|thirds?|quarters?|in \w+|out of \w+|every)\b[^.;]{0,12}$",
+    r"\b(?:about|around|roughly|approximately|approx|some|circa|ca|close to|well|just|within|half|thirds?|quarters?"
+    r"|in \w+|out of \w+|every)\b[^.;]{0,12}$",
     re.IGNORECASE,
 )
-"""Words before a figure that make it a rounded one, a bound, or a part in so many."""
+"""Words before a figure that make it a rounded one, or a part in so many."""
+_ABOVE = re.compile(r"\b(?:over|above|beyond|more than|at least|no less than|exceed\w*)\b[^.;]{0,12}$", re.IGNORECASE)
+_BELOW = re.compile(
+    r"\b(?:nearly|almost|under|below|less than|fewer than|at most|up to|no more than|within|short of)\b[^.;]{0,12}$",
+    re.IGNORECASE,
+)
+"""Words before a figure that make it a bound of one up to twice as large, or half as large."""
 _TIMES = re.compile(
     r"[\s-]*(?:times|fold|percentage points?|points?|out of"
     r"|in (?:every|each|\d{1,3}|two|three|four|five|six|seven|eight|nine|ten|twenty|a hundred))\b",
@@ -42,15 +49,22 @@ _PARTED = re.compile(
     r"\b(?:half|halves|halved|thirds?|quarters?|fifths?|twice|doubl(?:e[sd]?|ing)|tripl(?:e[sd]?|ing)|tenfold)\b",
     re.IGNORECASE,
 )
+_ONE = re.compile(r"\b(?:a|an|one|per|each|every) (second|minute|hour|day|week|month|year|decade)\b", re.IGNORECASE)
+"""A unit of time of which there is one."""
+_UNIT = re.compile(r"\d[\s-]?([^\W\d_]+)")
 _PARTS = (0.5, 1 / 3, 2 / 3, 0.25, 0.75, 0.2, 2.0, 3.0)
 
 
 class Near(NamedTuple):
-    """The figures of the passages near a claim, by passage and together; `parted` where they speak of halves."""
+    """The figures of the passages near a claim, by passage and together.
+
+    `ones` are units of time of which there is one ("for a day"); `parted` where the passages speak of halves or thirds.
+    """
 
     groups: tuple[tuple[Fact, ...], ...]
     numbers: tuple[Fact, ...]
     days: tuple[Day, ...]
+    ones: tuple[tuple[str, float], ...]
     parted: bool
 
 
@@ -59,17 +73,19 @@ def near_values(passages: Sequence[Passage]) -> Near:
     groups = tuple(tuple(fact for fact in passage.facts if fact.kind == "number")[:MOST_VALUES] for passage in passages)
     numbers = dict.fromkeys(fact for group in groups for fact in group)
     days = dict.fromkeys(fact.value for passage in passages for fact in passage.facts if isinstance(fact.value, Day))
+    ones = dict.fromkeys(UNITS[unit.lower()] for passage in passages for unit in _ONE.findall(passage.text))
     parted = any(_PARTED.search(passage.text) for passage in passages)
-    return Near(groups, tuple(numbers)[:MOST_VALUES], tuple(days)[:MOST_VALUES], parted)
+    return Near(groups, tuple(numbers)[:MOST_VALUES], tuple(days)[:MOST_VALUES], tuple(ones), parted)
 
 
-def follows(text: str, fact: Fact, near: Near) -> bool:
+def follows(text: str, fact: Fact, near: Near, *, arithmetic: bool = True) -> bool:
     """Return whether a figure of a claim follows from the values near.
 
     Args:
         text: The claim.
         fact: A number or date of it.
         near: The values of the passages that it is compared with.
+        arithmetic: Whether sums, shares and the like count, or rounding and units alone.
 
     """
     if isinstance(fact.value, Day):
@@ -77,10 +93,16 @@ def follows(text: str, fact: Fact, near: Near) -> bool:
     value = _number(fact)
     if _TIMES.match(text, fact.end) or fact.dimension == "points":
         return True
-    loose = _LOOSE.search(text[max(0, fact.start - 30) : fact.start]) is not None
+    before = text[max(0, fact.start - 30) : fact.start]
+    loose = _LOOSE.search(before) is not None
+    least = value if _ABOVE.search(before) else value / 2 if _BELOW.search(before) else 0.0
     same = [other for other in near.numbers if not fact.dimension or not other.dimension or _alike(fact, other)]
-    if any(_rounded(value, fact, _number(other), loose=loose) for other in same):
+    if any(_rounded(value, fact, _number(other), loose=loose) or least < _number(other) < 2 * least for other in same):
         return True
+    if any(_converted(text, fact, other) for other in near.numbers) or (fact.dimension, value) in near.ones:
+        return True
+    if not arithmetic:
+        return False
     slack = max(1e-6, _half_unit(fact), _ABOUT * abs(value) if loose else 0.0)
     if fact.dimension == "percent" and not any(character.isdigit() for character in fact.text):
         slack = max(slack, ABOUT_SHARE)
@@ -96,6 +118,16 @@ def _number(fact: Fact) -> float:
 def _alike(fact: Fact, other: Fact) -> bool:
     time = {"duration", "months"}
     return fact.dimension == other.dimension or {fact.dimension, other.dimension} <= time
+
+
+def _converted(text: str, fact: Fact, other: Fact) -> bool:
+    """Return whether two figures have the same digits and another size of one unit: 12 kilonewtons, 12,000 newtons."""
+    mine, theirs = (re.sub(r"[^\d]", "", each.text).strip("0") for each in (fact, other))
+    if not mine or mine != theirs:
+        return False
+    unit, others = _UNIT.search(text[fact.start : fact.end + 25]), _UNIT.search(other.text)
+    here, there = stem(unit[1]) if unit else "", stem(others[1]) if others else other.head
+    return here != there and len(here) > 3 and here[-4:] == there[-4:]
 
 
 def _half_unit(fact: Fact) -> float:
@@ -135,6 +167,10 @@ def _computed(fact: Fact, near: Near, *, parted: bool) -> Iterator[float]:
         yield one + other
         yield abs(one - other)
         yield (one + other) / 2
+    if fact.dimension == "duration":
+        clock = [60 * _number(other) for other in near.numbers if other.dimension == "clock"]
+        yield from (abs(one - other) for one, other in combinations(clock, 2))
+        yield from (86_400 - abs(one - other) for one, other in combinations(clock, 2))
     if len(same) > 2:
         yield sum(same)
         yield sum(same) / len(same)
@@ -154,6 +190,7 @@ def _computed(fact: Fact, near: Near, *, parted: bool) -> Iterator[float]:
             yield from (each / count for count in inside if count > 1)
     if fact.dimension == "percent":
         yield from _percentages(near)
+        yield from (100 * part for part in _PARTS if parted)
 
 
 def _percentages(near: Near) -> Iterator[float]:
@@ -162,7 +199,7 @@ def _percentages(near: Near) -> Iterator[float]:
         for kind in kinds:
             values = [_number(other) for other in group if other.dimension == kind and _number(other)][:MOST_IN_PASSAGE]
             if kind == "percent":
-                yield from (100 - value for value in values)
+                yield from (100 - value for value in (*values, sum(values)))
             for a, b in combinations(values, 2):
                 yield from (100 * a / b, 100 * b / a, 100 * abs(b - a) / a, 100 * abs(b - a) / b)
 

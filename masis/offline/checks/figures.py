@@ -24,10 +24,14 @@ from masis.offline.parsing.parsed_sentence import ParsedSentence
 
 RIVAL_FROM = 0.6
 """Strength from which another figure of the evidence counts as the one in whose place the claim's stands."""
+ALTERED_FROM, _ALIKE = 1.0, 0.8
+"""Strength and likeness from which the claim's figure is the other one altered, whatever can be computed."""
 MOST_FACTS = 60
 """Figures of one sentence that are looked at: one with more is a table or an attack."""
 COUNTED = 12
 """Up to here a bare number may count what the evidence lists, and is not accused without a rival."""
+FEW_PASSAGES = 10
+"""Passages of evidence that are all computed with; of more, those near the claim."""
 _NEAR, _LEAST = 4, 0.3
 _LABELLED = re.compile(
     r"(?:\b(?:steps?|sections?|secs?\.?|figures?|figs?\.?|tables?|chapters?|parts?|appendix|equations?|eqs?\.?|notes?"
@@ -37,6 +41,12 @@ _LABELLED = re.compile(
     re.IGNORECASE,
 )
 """What stands before a number that names a place or a kind instead of counting anything."""
+_RATE = re.compile(r"\s?(?:per|an?|/)\s?(?:second|minute|hour|sec|min|h|s)\b", re.IGNORECASE)
+_EXAMPLE = re.compile(
+    r"^\W*(?:someone|anyone|somebody|anybody|whoever|if|suppose|say)\b|\bwould\b|\bfor (?:example|instance)\b|\be\.g\.",
+    re.IGNORECASE,
+)
+"""Words of a sentence that gives an example or supposes a case."""
 _IN_REFERENCE = re.compile(r"(?:[A-Z][\w’'.-]*,? \(|\([^()]{0,38}[\w.],? )$")
 """What stands before the year of a reference: "(Smith et al., 2013)", "Smith (2013)"."""
 
@@ -66,20 +76,22 @@ def accused_figures(
                 yield signal
             continue
         if near is None:
-            near = near_values([match.passages[i] for i in match.region])
+            few = len(match.passages) <= FEW_PASSAGES and match.allowed is None
+            near = near_values(match.passages if few else [match.passages[i] for i in match.region])
         rival = _rival(match, fact, facts)
         if _stands_as_numeral(fact, stems) and (rival is None or not comparable(fact, rival[1])):
             continue
         if fact.kind == "date" and not (fact.value.year or fact.value.day):  # type: ignore[union-attr]
             continue  # a month alone is said of any year
-        if follows(match.sentence.text, fact, near):
+        # Digits exchanged in the place of another figure: that some sum comes to the same is chance.
+        altered = rival is not None and rival[2] >= ALTERED_FROM and likeness(fact, rival[1]) >= _ALIKE
+        if follows(match.sentence.text, fact, near, arithmetic=not altered):
             continue
         if rival is not None:
             passage, other, strength = rival
             reason = f"the evidence has “{other.text}” where the claim has “{fact.text}”, which stands in no evidence"
             yield _signal(fact, passage, other, reason, strength)
-        elif not _may_count(fact) and any(character.isdigit() for character in fact.text):
-            # In words ("a third", "a four-year-old") it may be a part or an example, and is not accused alone.
+        elif not _unaccused(match.sentence.text, fact):
             reason = f"“{fact.text}” stands in no evidence"
             yield Signal(fact.kind, (fact.start, fact.end), fact.text, "", 0, 0, "", reason, 0.8)  # type: ignore[arg-type]
 
@@ -90,7 +102,19 @@ def _exempt(text: str, fact: Fact) -> bool:
     if fact.kind == "date":
         return after[:1] in (")", ";", ",") and _IN_REFERENCE.search(before) is not None
     opens = not before.strip() or before.rstrip()[-1] in "(:;\n"
+    if before[-1:] == "-" and before[-2:-1].isalpha():
+        return True  # "carbon-14", "COVID-19"
     return _LABELLED.search(before) is not None or (opens and after in (") ", ". "))
+
+
+def _unaccused(text: str, fact: Fact) -> bool:
+    """Return whether a figure is not accused without another in its place.
+
+    Counts of what is listed; figures in words ("a third", "a four-year-old"), which may be a part or an example; speeds,
+    whose conversions are not computed; figures of an example.
+    """
+    in_words = not any(character.isdigit() for character in fact.text)
+    return in_words or _may_count(fact) or bool(_RATE.match(text, fact.end) or _EXAMPLE.search(text))
 
 
 def _may_count(fact: Fact) -> bool:

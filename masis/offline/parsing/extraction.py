@@ -49,7 +49,7 @@ _DATES = re.compile(
     rf"|\b(?P<m2>{_MONTH})\s(?P<d2>\d\d?)(?:st|nd|rd|th)?\b(?!\s?[%$€])(?:,?\s(?P<y2>{_YEAR})\b)?"
     rf"|\b(?P<m3>{_MONTH}),?\s(?P<y3>{_YEAR})\b"
     rf"|\b(?:in|since|until|by|during|of|early|late|last|next)\s(?P<m4>{_MONTH})(?!\s\d)"
-    rf"|(?<![\w.,$€£-])(?P<y4>{_YEAR})(?P<decade>s)?(?![\w%]|[.,]\d)",
+    rf"|(?:(?<=[mM]id-)|(?<![\w.,$€£-]))(?P<y4>{_YEAR})(?P<decade>s)?(?![\w%]|[.,]\d)",
     re.IGNORECASE,
 )
 _DATE_LEADS = frozenset("in since by until till during circa before after late early mid year fy fiscal".split())
@@ -60,7 +60,7 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _AFTER = re.compile(r"[\s\u00a0-]?(?P<word>percentage points?|per cent|km/h|[°µμ]?[^\W\d_]+|%)")
-_RANGE = re.compile(r"\s?(?:-|–|to|and|or|of|of the)\s?")
+_RANGE = re.compile(r"\s?(?:-|–|to|and|or|of|of the|by|x|×)\s?")
 _PLAIN = re.compile(r"\D{0,4}[\d.,]+")
 _NEXT_WORD = re.compile(r"[\s\u00a0-]([^\W\d_]++)")
 
@@ -142,7 +142,7 @@ def _digit_numbers(text: str, taken: Sequence[tuple[int, int]]) -> list[Fact]:
     return found
 
 
-_CLOCK = re.compile(r"(?<![\w.:])([01]?\d|2[0-3])[:.h]([0-5]\d)(?![\d:.%])")
+_CLOCK = re.compile(r"(?<![\w.:])([01]?\d|2[0-3])[:.h]([0-5]\d)(?![\d:%]|\.\d)")
 
 
 def _clock_times(text: str) -> list[Fact]:
