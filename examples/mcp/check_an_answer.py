@@ -36,12 +36,10 @@ async def main(address: str | None) -> None:
         )
         async with Client(address or own) as client:
             run = await called(client, "run_audit", {"case": CASE})
-            print(
-                f"run {run['state']}: quality {run['final_quality_score']:.2f}, needs a person: {run['needs_review']}"
-            )
-            for issue in run["original_issues"]:
+            print(f"run {run['state']}: quality {run['quality']:.2f}, needs a person: {run['needs_review']}")
+            for issue in run["issues"]:
                 print(f"  {issue['severity']}: {issue['description']}")
-            print(f"revised: {run['final_answer']}")
+            print(f"chosen: {run['final_answer']}")
 
             found = await called(client, "search_evidence", {"text": "Eiffel Tower"})
             ids = [chunk["source_id"] for chunk in found["evidence"]]

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from masis.api.roles import build_roles
-from masis.audit import loop
+from masis.audit import limits, loop
 from masis.audit.context import AuditContext
 from masis.audit.loop.inputs import Progress
 from masis.audit.output_validation import passed
@@ -100,8 +100,8 @@ def revise_once(case: Case, run: Run, settings: Settings) -> Revision:
     roles.control.calls.at("revision", last.iteration_number)
     context = AuditContext(
         case.query,
-        last.answer,
-        case.evidence,
+        limits.answer_within(last.answer, settings),
+        limits.evidence_within(case.evidence, last.citation_audit, settings),
         last.citation_audit,
         last.claims,
         last.claim_report.missing,
@@ -109,7 +109,8 @@ def revise_once(case: Case, run: Run, settings: Settings) -> Revision:
         last.iteration_number,
         case.reasoning_steps,
     )
-    return passed(roles.validator, roles.reviser.revise(context, last.critique, last.issues), context)
+    revision = passed(roles.validator, roles.reviser.revise(context, last.critique, last.issues), context)
+    return limits.with_rest(revision, context.answer, last.answer)
 
 
 class ExternalFindings(NamedTuple):

@@ -94,6 +94,7 @@ def assess(
             _disagreement(judged, settings),
             _scored(judged),
             _checkable(judged, case.evidence),
+            _limits(judged),
             _cites(judged, case.evidence, settings),
             _ending(termination),
         ]
@@ -402,6 +403,15 @@ def _checkable(judged: Iteration, evidence: Sequence[Evidence]) -> _Check:
     else:
         return _Check("checkable", detail)
     return _Check("checkable", detail, (reason,))
+
+
+def _limits(judged: Iteration) -> _Check:
+    """Nothing is certified of which a part was not checked."""
+    left_out = judged.claim_report.unchecked
+    if not left_out:
+        return _Check("limits", "answer and evidence lie within the limits")
+    message = f"Not everything was checked: {' '.join(left_out)}"
+    return _Check("limits", " ".join(left_out), (ReviewReason(code="not_all_checked", message=message),))
 
 
 def _cites(judged: Iteration, evidence: Sequence[Evidence], settings: Settings) -> _Check:

@@ -101,6 +101,7 @@ def report(
     unscored: Unscored | None = None,
     completeness_unscored: Unscored | None = None,
     escalation: Escalation | None = None,
+    unchecked: tuple[str, ...] = (),
 ) -> ClaimReport:
     """The claims in figures. Claims that could not be decided count as not verified, and not in the mean.
 
@@ -119,10 +120,11 @@ def report(
         unscored=unscored,
         completeness_unscored=completeness_unscored,
         escalation=escalation,
+        unchecked=unchecked,
     )
 
 
-def withheld(check: ClaimCheck, why: Literal["language", "instruction"], reason: str) -> ClaimCheck:
+def withheld(check: ClaimCheck, why: Literal["language", "instruction", "limits"], reason: str) -> ClaimCheck:
     """Return the check without its verdict, and without what would look like one: support, quotes, findings."""
     references = tuple(
         ReferenceCheck(evidence_id=each.evidence_id, finding="unchecked", support=None, reason=reason)

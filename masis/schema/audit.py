@@ -152,7 +152,8 @@ class ClaimCheck(Record):
     ``support`` is how far the evidence supports it (None where there is nothing to check against), ``confidence`` how
     sure the verifier is of the verdict, ``sources`` the evidence ids that support or contradict it, ``uncovered`` the
     parts of the claim's text that no evidence covers. ``abstained`` says why a verdict was withheld, where that was not
-    the verifier's own doing: claim or evidence is in a language it does not support, or instructs its reader.
+    the verifier's own doing: claim or evidence is in a language it does not support, instructs its reader, or
+    exceeds a limit.
     """
 
     claim: Claim
@@ -167,7 +168,7 @@ class ClaimCheck(Record):
     issue: str | None = None
     judged_by: str = "offline"
     unscored: Unscored | None = None
-    abstained: Literal["language", "instruction"] | None = None
+    abstained: Literal["language", "instruction", "limits"] | None = None
 
     @property
     def verified(self) -> bool:
@@ -220,7 +221,8 @@ class ClaimReport(Record):
 
     ``confidence`` = (mean support + share verified) / 2 (DRAFT-CRITIQUE-CONFIDENCE); None where
     the claims could not be found (``unscored``). ``completeness_unscored`` says why nobody could say what is missing.
-    ``escalation`` is set where two verifiers judged in a row.
+    ``escalation`` is set where two verifiers judged in a row. ``unchecked`` says in words what lay beyond the limits of
+    the settings.
     """
 
     missing: tuple[MissingPoint, ...] = ()
@@ -231,6 +233,7 @@ class ClaimReport(Record):
     unscored: Unscored | None = None
     completeness_unscored: Unscored | None = None
     escalation: Escalation | None = None
+    unchecked: tuple[str, ...] = ()
 
 
 IssueType = Literal[

@@ -58,6 +58,7 @@ ReviewCode = Literal[
     "unscored",
     "nothing_checked",
     "language",
+    "not_all_checked",
     "error",
     "limit",
     "cancelled",
@@ -106,6 +107,7 @@ CheckName = Literal[
     "disagreement",
     "scored",
     "checkable",
+    "limits",
     "cites",
     "ending",
 ]

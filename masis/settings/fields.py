@@ -87,6 +87,11 @@ SCORES = Group(
     "Scores",
     "How the judge's four scores are bounded and weighed. The weights, of the overall score, add up to 1.",
 )
+LIMITS = Group(
+    "limits",
+    "Limits",
+    "How much of a large answer or case is checked. Beyond it the audit says what was not checked and needs review.",
+)
 LOOP = Group("loop", "Loop", "When an audit stops revising the answer.")
 SCREENING = Group(
     "screening",
@@ -113,7 +118,22 @@ LOG = Group(
     "What the log and telemetry contain. Nothing is sent unless telemetry is switched on.",
     prefix="log_",
 )
-GROUPS = (JUDGES, CALLS, LOCAL, CITATIONS, CLAIMS, DRAFTS, SCORES, LOOP, SCREENING, REVIEW, RETENTION, BACKUP, LOG)
+GROUPS = (
+    JUDGES,
+    CALLS,
+    LOCAL,
+    CITATIONS,
+    CLAIMS,
+    DRAFTS,
+    SCORES,
+    LIMITS,
+    LOOP,
+    SCREENING,
+    REVIEW,
+    RETENTION,
+    BACKUP,
+    LOG,
+)
 
 
 class InvalidSettings(SettingsError, ValueError):
@@ -273,6 +293,19 @@ class Settings(Record):
         "every", "MASIS-EVAL-ROUTING", "every: each iteration is scored; final: only the last one; never: none."
     )
 
+    max_answer_characters: Annotated[int, Field(ge=1_000)] = LIMITS(
+        100_000, "an audit takes bounded time", "How many characters of an answer are checked, from its beginning."
+    )
+    max_claims: Annotated[int, Field(ge=1)] = LIMITS(
+        500, "an audit takes bounded time", "How many claims of an answer are checked, the first of them."
+    )
+    max_evidence: Annotated[int, Field(ge=1)] = LIMITS(
+        500, "an audit takes bounded time", "How many chunks of evidence are read, those the answer cites first."
+    )
+    max_evidence_characters: Annotated[int, Field(ge=1_000)] = LIMITS(
+        1_000_000, "an audit takes bounded time", "How many characters of evidence are read in all."
+    )
+
     max_iterations: Annotated[int, Field(ge=1, le=5)] = LOOP(
         3, "REQ-CRITIC-016", "How many versions of the answer are audited at most, the first included."
     )
@@ -368,12 +401,12 @@ class Settings(Record):
     review_threshold: Share = REVIEW(
         0.7,
         "a run of low confidence needs review",
-        "A run needs review where confidence in the chosen answer is under this.",
+        "A run needs review where confidence in the answer is under this.",
     )
     review_quality: Share = REVIEW(
         0.7,
         "docs/acceptance.md says what needs review",
-        "A run needs review where the quality score of the chosen answer is under this.",
+        "A run needs review where the quality of the answer is under this.",
     )
     review_disagreement: Share = REVIEW(
         0.5,

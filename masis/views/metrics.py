@@ -33,7 +33,7 @@ SPREADS: dict[Measure, Spread] = {
     "improvement_percentage": Spread("Improvement per audit", "%"),
     "issues": Spread("Issues per answer", "", "answers"),
     "claims": Spread("Claims per draft", ""),
-    "confidence": Spread("Confidence in the chosen answer", ""),
+    "confidence": Spread("Confidence in the answer", ""),
     "tokens": Spread("Tokens per audit", ""),
     "cost_usd": Spread("Cost per audit", "USD"),
 }

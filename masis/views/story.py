@@ -87,6 +87,7 @@ CHECKS = {
     "disagreement": "Disagreement",
     "scored": "Scores",
     "checkable": "What was checked",
+    "limits": "Limits",
     "cites": "Citations",
     "ending": "End of the loop",
 }

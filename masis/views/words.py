@@ -171,9 +171,12 @@ REASON: dict[ReviewCode, Word] = {
     "instruction": Word("instruction", "bad", f"{_MUST_LOOK}: text in answer or evidence instructs its reader"),
     "insufficient_evidence": Word("too little evidence", "bad", f"{_MUST_LOOK}: the screening found too little"),
     "conflicting_evidence": Word("studies conflict", "calm", f"{_NOT_CERTIFIED}: the screened studies conflict"),
+    "not_all_checked": Word(
+        "not all checked", "calm", f"{_NOT_CERTIFIED}: a part lies beyond the limits of the settings"
+    ),
     "language": Word("language", "calm", f"{_NOT_CERTIFIED}: the verifier does not support the language"),
     "unconfirmed_claim": Word("not confirmed", "calm", f"{_NOT_CERTIFIED}: the checks could not decide a claim"),
-    "revised": Word("revised", "calm", f"{_NOT_CERTIFIED}: the chosen answer is a revision that nobody has read"),
+    "revised": Word("revised", "calm", f"{_NOT_CERTIFIED}: the audit suggests a revision that nobody has read"),
     "low_confidence": Word("low confidence", "calm", f"{_NOT_CERTIFIED}: confidence is under the threshold"),
     "low_quality": Word("low quality", "calm", f"{_NOT_CERTIFIED}: quality is under the threshold"),
     "disagreement": Word("disagreement", "calm", f"{_NOT_CERTIFIED}: citation engine, critic and evaluator differ"),

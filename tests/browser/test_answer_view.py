@@ -114,8 +114,8 @@ def test_marks_differ_in_shape_and_not_only_in_colour(answer_page: Page) -> None
 
 
 def test_changes_between_iterations_are_shown_word_by_word_by_key(case_page: Page) -> None:
-    case_page.get_by_role("radio", name=re.compile("2 · revised")).click(delay=40)
-    expect(case_page).not_to_have_url(re.compile("iteration="))  # the chosen answer is what a case opens on
+    case_page.get_by_role("radio", name=re.compile("2 · revision")).click(delay=40)
+    expect(case_page).to_have_url(re.compile("iteration=2"))
     expect(case_page.locator(".text .ref-fabricated")).to_have_count(0)
     case_page.locator("h2", has_text="Issues").first.click()
     case_page.keyboard.press("d")
@@ -131,7 +131,7 @@ def test_changes_between_iterations_are_shown_word_by_word_by_key(case_page: Pag
 
 def test_issues_are_followed_and_scores_explain_themselves(case_page: Page) -> None:
     followed = case_page.get_by_role("table", name="Issues across iterations")
-    expect(followed.locator("tr", has_text="names no evidence")).to_contain_text("fixed")
+    expect(followed.locator("tr", has_text="names no evidence")).to_contain_text("persisting")
     expect(case_page.get_by_text("it has the highest quality")).to_be_visible()
     case_page.get_by_text("How the scores of iteration 1 came about").click(delay=40)
     origin = case_page.get_by_role("table", name="How the scores came about").locator("tr", has_text="Confidence")

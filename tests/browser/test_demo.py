@@ -104,8 +104,8 @@ def test_clicking_a_claim_lights_the_evidence_for_it(demo: str, open_tab: OpenTa
 def test_every_iteration_can_be_looked_at_and_has_an_address(demo: str, open_tab: OpenTab) -> None:
     tab = open_tab(demo)
     audited(tab, FABRICATED)
-    tab.page.get_by_role("radio", name=re.compile("2 · revised")).click(delay=40)
-    expect(tab.page).to_have_url(re.compile(f"case={FABRICATED}$"))  # the chosen one is what a case opens on
+    tab.page.get_by_role("radio", name=re.compile("2 · revision")).click(delay=40)
+    expect(tab.page).to_have_url(re.compile(f"case={FABRICATED}&iteration=2$"))  # a case opens on the original
     expect(tab.page.locator(".text .ref-fabricated")).to_have_count(0)
     expect(tab.page.get_by_text("What changed to arrive at this answer")).to_be_visible()
     tab.page.reload()

@@ -174,7 +174,7 @@ def test_a_decision_carries_the_name_that_was_signed_in_under(served: Served, en
     expect(page.get_by_text("Signed in as Ro, reviewer.")).to_be_visible()
     page.keyboard.press("Escape")
     decided(page)
-    expect(page.get_by_role("region", name="Decision")).to_contain_text("Escalated revision 2 of bridge-0.")
+    expect(page.get_by_role("region", name="Decision")).to_contain_text("Escalated the original answer of bridge-0.")
     (entry,) = served.entries("bridge-0")
     assert entry.decision is not None
     assert (entry.decision.reviewer, entry.decision.extra[SIGNED_IN_BY]) == ("Ro", "team")

@@ -89,7 +89,7 @@ def a_pasted_answer_is_audited_and_watched(tab: Tab) -> str:
 
 def its_iterations_are_compared(tab: Tab) -> None:
     page = tab.page
-    page.get_by_role("radio", name=re.compile("2 · revised")).click(delay=40)
+    page.get_by_role("radio", name=re.compile("2 · revision")).click(delay=40)
     expect(page.locator(".text .ref-fabricated")).to_have_count(0)
     page.get_by_role("button", name=re.compile("Show changes")).click(delay=40)
     expect(page.locator(".text del", has_text="210").first).to_be_visible()

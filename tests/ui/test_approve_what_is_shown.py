@@ -51,7 +51,6 @@ def newest(workbench: Workbench, case_id: str = CASE) -> Run:
     run = workbench.cases.open(case_id).run
     assert run is not None
     assert len(run.iterations) > 1
-    assert run.best
     return run
 
 
@@ -59,10 +58,9 @@ def older(workbench: Workbench) -> Run:
     return workbench.runs.get(workbench.cases.open(CASE).runs[-1].id)
 
 
-def right(workbench: Workbench, index: int | None = None, verdict: str = "approve") -> Posted:
+def right(workbench: Workbench, index: int = 0, verdict: str = "approve") -> Posted:
     """What the page posts when the answer it shows is approved."""
     view, run = workbench.cases.open(CASE), newest(workbench)
-    index = (run.best or 0) if index is None else index
     return {
         "case": CASE,
         "token": f"token-{index}-{verdict}",
@@ -109,17 +107,17 @@ def with_shown(change: Callable[[Workbench, Posted], object]) -> Callable[[Workb
 
 
 WAYS: dict[str, tuple[Callable[[Workbench], Posted], dict[str, str]]] = {
-    "the original stood on the page, the chosen answer is the page's now": (
-        with_shown(lambda workbench, _: shown(workbench, newest(workbench), 0)),
+    "a revision stood on the page, the original is the page's now": (
+        with_shown(lambda workbench, _: shown(workbench, newest(workbench), 1)),
         {},
     ),
-    "the chosen answer stood on the page, the iteration was switched during submit": (right, {"iteration": "1"}),
+    "the original stood on the page, the iteration was switched during submit": (right, {"iteration": "2"}),
     "the place is switched and the text is not drawn yet": (
-        with_shown(lambda w, now: {**now, "digest": shown(w, newest(w), 0)["digest"]}),
+        with_shown(lambda w, now: {**now, "digest": shown(w, newest(w), 1)["digest"]}),
         {},
     ),
     "the text is drawn and the place is late": (
-        with_shown(lambda w, now: {**now, "place": shown(w, newest(w), 0)["place"]}),
+        with_shown(lambda w, now: {**now, "place": shown(w, newest(w), 1)["place"]}),
         {},
     ),
     "nothing says what was shown": (
@@ -143,10 +141,10 @@ WAYS: dict[str, tuple[Callable[[Workbench], Posted], dict[str, str]]] = {
         {},
     ),
     "the answer with a word more": (
-        with_shown(lambda w, now: {**now, "digest": answer_digest(newest(w).final_answer + " Perhaps.")}),
+        with_shown(lambda w, now: {**now, "digest": answer_digest(newest(w).iterations[0].answer + " Perhaps.")}),
         {},
     ),
-    "serious issues that nobody was shown": (lambda w: {**right(w, 0), "acknowledged": []}, {"iteration": "1"}),
+    "serious issues that nobody was shown": (lambda w: {**right(w), "acknowledged": []}, {}),
 }
 
 
@@ -166,7 +164,7 @@ def test_there_are_twenty_ways() -> None:
 
 def test_the_service_refuses_a_decision_about_another_answer(workbench: Workbench) -> None:
     run = newest(workbench)
-    original, chosen = answer_digest(run.iterations[0].answer), answer_digest(run.final_answer)
+    original, revised = (answer_digest(iteration.answer) for iteration in run.iterations[:2])
 
     def decide(digest: str, run_id: str | None = run.id, iteration: int | None = 1) -> None:
         made = Decision(reviewer="Ada", case_id=CASE, run_id=run_id, iteration=iteration, verdict="approve")
@@ -174,34 +172,31 @@ def test_the_service_refuses_a_decision_about_another_answer(workbench: Workbenc
 
     before = workbench.store.decisions.head().length
     with pytest.raises(AnotherAnswer, match="nothing was recorded"):
-        decide(chosen)
+        decide(revised)
     with pytest.raises(AnotherAnswer):
-        decide(original, iteration=(run.best or 0) + 1)
-    with pytest.raises(AnotherAnswer):  # no iteration is the chosen answer
-        decide(original, iteration=None)
+        decide(original, iteration=2)
     with pytest.raises(AnotherAnswer):
-        decide(chosen, run_id=None, iteration=None)
+        decide(revised, run_id=None, iteration=None)
     with pytest.raises(UnknownRecord):
-        decide(chosen, iteration=9)
+        decide(revised, iteration=9)
     with pytest.raises(StoreError, match="is of case"):
-        decide(chosen, run_id=newest(workbench, OTHER).id)
+        decide(revised, run_id=newest(workbench, OTHER).id)
     assert workbench.store.decisions.head().length == before
 
 
 def test_the_answer_shown_is_approved_under_its_name(workbench: Workbench) -> None:
-    app = post(right(workbench))
+    app = post(right(workbench, 1), iteration="2")
     made = newest_decision(workbench)
-    run = newest(workbench)
-    assert made.iteration == (run.best or 0) + 1
-    assert decided_about(made) == f"revision {made.iteration}"
-    assert verdict_text(made) == f"Approved revision {made.iteration}"
-    assert app.session_state["previous-decision"].words == f"Approved revision {made.iteration} of {CASE}"
+    assert made.iteration == 2
+    assert decided_about(made) == "revision 2"
+    assert verdict_text(made) == "Approved revision 2"
+    assert app.session_state["previous-decision"].words == f"Approved revision 2 of {CASE}"
 
 
 def test_an_approval_records_the_serious_issues_that_were_listed(workbench: Workbench) -> None:
     issues = forms.serious_issues(newest(workbench), 0)
     assert issues
-    post(right(workbench, 0), iteration="1")
+    post(right(workbench))
     made = newest_decision(workbench)
     assert decided_about(made) == "the original answer"
     assert [each["id"] for each in made.extra["issues_seen"]] == [issue.id for issue in issues]

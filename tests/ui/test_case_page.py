@@ -96,8 +96,7 @@ def test_an_audit_that_is_none_of_this_case_is_said_to_be_none(workbench: Workbe
 def test_any_iteration_in_the_address_is_one_that_exists(workbench: Workbench, iteration: str) -> None:
     app = page(iteration=iteration)
     assert app.session_state["iteration"] in (0, 1)
-    chosen = (workbench.cases.open(CASE).run or pytest.fail("no run")).best
-    assert app.session_state["iteration"] == (1 if iteration == "2" else chosen)
+    assert app.session_state["iteration"] == (1 if iteration == "2" else 0)
     assert any("no such iteration" in each.value for each in app.info) == (iteration != "2")
 
 

@@ -56,7 +56,7 @@ def test_it_waits_in_the_queue_and_opens_with_every_pass(workbench: Workbench, o
     assert app.session_state["iteration"] == 1
     assert "Show changes" in [button.label for button in app.button]
     (choice,) = app.get("button_group")
-    assert [option.content for option in choice.proto.options] == ["1 · original", "2 · revised, chosen"]
+    assert [option.content for option in choice.proto.options] == ["1 · original", "2 · revision, suggested"]
 
 
 def test_what_is_decided_about_it_is_what_whoever_waits_for_it_learns(workbench: Workbench) -> None:

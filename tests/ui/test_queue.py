@@ -10,6 +10,7 @@ import streamlit as st
 
 from masis.schema.case import Case
 from masis.schema.run import MUST_LOOK, ReviewCode
+from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.cases import shown_flags
 from masis.settings import Settings
@@ -177,10 +178,9 @@ def test_each_row_shows_why_it_needs_review_with_the_tier_of_each_reason_and_tie
     audited_workbench.audits.audit(ADA, case, settings=Settings(max_iterations=1))
     facets = audited_workbench.cases.facets()
     pressing = facets.tiers["must_look"]
-    assert (pressing, sum(facets.tiers.values())) == (1, 5)
-    assert audited_workbench.cases.find(CaseFilter()).rows[0].id == case.id
-    said = texts(open_page("queue", tier="must_look"))
-    assert f"{pressing} case" in said
+    assert 0 < pressing < sum(facets.tiers.values())
+    assert audited_workbench.cases.find(CaseFilter()).rows[0].tier == "must_look"
+    assert counted(pressing, "case") in texts(open_page("queue", tier="must_look"))
     found = audited_workbench.cases.find(CaseFilter(tiers=("must_look",)))
     assert found.total == pressing
     for summary in found.rows:

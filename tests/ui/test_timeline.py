@@ -56,7 +56,7 @@ def test_the_end_says_why_it_ended_and_what_was_chosen() -> None:
     end = drawn(events_of())["end"]
     assert end is not None
     assert end["text"] == "Finished"
-    assert "Iteration 2 was chosen: quality" in " ".join(end["details"])
+    assert "Iteration 2 is suggested: quality" in " ".join(end["details"])
     assert "A person should look at it." in end["details"]
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from masis import version
-from masis.audit import acceptance, claims, critique, evaluation, issues, routing, step_events
+from masis.audit import acceptance, claims, critique, evaluation, issues, limits, routing, step_events
 from masis.audit.carried import carried, with_carried, with_raised
 from masis.audit.citations import audit_citations
 from masis.audit.citations.given import placed
@@ -27,7 +27,7 @@ from masis.errors import MAX_ITERATIONS_WARNING, StepError
 from masis.schema.audit import CitationAudit, ClaimReport, Critique, Draft, Evaluation, Issue, Revision
 from masis.schema.base import Unscored
 from masis.schema.calls import ModelCall, Step, Usage
-from masis.schema.case import Case
+from masis.schema.case import Case, Evidence, GivenCitation
 from masis.schema.run import Event, Iteration, Run, StepsDone, TerminationReason, Versions
 from masis.schema.wording import counted
 from masis.settings import Settings
@@ -246,16 +246,18 @@ class AuditRun:
         self.step_ms = dict(done.step_ms)
         self.control.budget.begin_iteration()
         yield from self._begin("citations", number)
+        part = limits.answer_within(answer, self.settings)
         with self._timed("citations"):
-            cited = self._audit_citations(answer)
+            cited = self._audit_citations(part)
+        evidence = limits.evidence_within(self.case.evidence, cited, self.settings)
         yield self.reporter.step_finished("citations", number, step_events.of_citations(cited))
         checked, report = Checked(done.claims), done.claim_report
         if report is None or report.unscored:
-            checked, report = yield from self._check_claims(answer, cited, number)
+            checked, report = yield from self._check_claims(answer, part, cited, evidence, number)
             self._step_done(claims=checked.checks, claim_report=report)
-        lost = dropped(self.iterations, answer)
+        lost = dropped(self.iterations, part)
         found = issues.merged(
-            cited, checked.checks, report.missing, self.settings, lost, answer=answer, evidence=self.case.evidence
+            cited, checked.checks, report.missing, self.settings, lost, answer=part, evidence=evidence
         )
         if self.iterations:
             still_open = carried(self.iterations[-1], cited, checked.checks, found)
@@ -263,8 +265,8 @@ class AuditRun:
             found = tuple(issues.numbered((*found, *still_open)))
         context = AuditContext(
             self.case.query,
-            answer,
-            self.case.evidence,
+            part,
+            evidence,
             cited,
             checked.checks,
             report.missing,
@@ -319,23 +321,32 @@ class AuditRun:
             mode=self.settings.citation_mode,
             invalid_penalty=self.settings.invalid_citation_penalty,
             uncited_penalty=self.settings.uncited_claim_penalty,
-            given=placed(self.case.given_citations, self.case.answer or "", answer),
+            given=self._given_citations(answer),
         )
 
+    def _given_citations(self, answer: str) -> tuple[GivenCitation, ...]:
+        """Return the citations beside the original answer that this one still carries, within what is checked."""
+        original = limits.answer_within(self.case.answer or "", self.settings)
+        given = tuple(each for each in self.case.given_citations if each.end <= len(original))
+        return placed(given, original, answer)
+
     def _check_claims(
-        self, answer: str, cited: CitationAudit, number: int
+        self, whole: str, answer: str, cited: CitationAudit, evidence: tuple[Evidence, ...], number: int
     ) -> Generator[Event, None, tuple[Checked, ClaimReport]]:
         yield from self._begin("claims", number)
         case, verifier = self.case, self.roles.verifier
         checked, unscored = Checked(()), None
+        extracted = 0
 
         def check() -> Checked:
-            found = verifier.extract(answer, cited, case.query)
-            whole = verifier.check(
-                found, case.query, answer, case.evidence, completeness=self.settings.check_completeness
-            )
-            checks = claims.one_check_each(found, whole.checks)
-            return whole._replace(checks=uncertified(checks, answer, case.evidence))
+            nonlocal extracted
+            every = verifier.extract(answer, cited, case.query)
+            extracted, found = len(every), limits.claims_within(every, evidence, self.settings)
+            judged = verifier.check(found, case.query, answer, evidence, completeness=self.settings.check_completeness)
+            checks = claims.one_check_each(found, judged.checks)
+            if evidence != case.evidence:
+                checks = limits.without_absence(checks)
+            return judged._replace(checks=uncertified(checks, answer, evidence))
 
         try:
             checked = yield from self._doing("claims", check)
@@ -345,8 +356,12 @@ class AuditRun:
         yield from self._warn_of_unscored_claims(checked, number)
         data = step_events.of_claims(checked.checks, checked.missing)
         yield self.reporter.step_finished("claims", number, data)
+        counts = (0, 0) if unscored else (extracted, len(checked.checks))
+        left_out = tuple(limits.unchecked((whole, answer), (case.evidence, evidence), counts))
+        if left_out and number == 1:
+            yield from self.reporter.warn(None, None, f"Not everything was checked: {' '.join(left_out)}")
         report = claims.report(
-            checked.checks, checked.missing, unscored, checked.completeness_unscored, checked.escalation
+            checked.checks, checked.missing, unscored, checked.completeness_unscored, checked.escalation, left_out
         )
         return checked, report
 
@@ -406,7 +421,7 @@ class AuditRun:
         wrong = tuple(issue for issue in last.issues if issue.rule not in NO_ACCUSATION)
         try:
             revised = yield from self._doing("revision", lambda: reviser.revise(context, last.critique, wrong))
-            revision = passed(validator, revised, context)
+            revision = limits.with_rest(passed(validator, revised, context), context.answer, last.answer)
         except StepError as error:
             yield from self.reporter.warn(error.code, "revision", str(error), last.iteration_number)
             return None
@@ -419,8 +434,8 @@ class AuditRun:
     def _context(self, iteration: Iteration) -> AuditContext:
         return AuditContext(
             self.case.query,
-            iteration.answer,
-            self.case.evidence,
+            limits.answer_within(iteration.answer, self.settings),
+            limits.evidence_within(self.case.evidence, iteration.citation_audit, self.settings),
             iteration.citation_audit,
             iteration.claims,
             iteration.claim_report.missing,

@@ -110,7 +110,7 @@ class _Result(_Stored):
 
 
 class JudgedRun(NamedTuple):
-    """What an export says of a finished run; scores are of its best iteration."""
+    """What an export says of a finished run; scores are of the original answer."""
 
     id: str
     finished_at: str

@@ -292,7 +292,7 @@ def _end(events: Sequence[Event], state: RunState, why: str) -> End | None:
     if chosen is not None:
         first, best = _quality(events, 1), _quality(events, chosen)
         moved = f": quality {first:.2f} → {best:.2f}" if first is not None and best is not None else ""
-        details.append(f"Iteration {chosen} was chosen{moved}.")
+        details.append(f"Iteration {chosen} is suggested{moved}.")
     details.append("A person should look at it." if outcome.get("needs_review") else "Nothing in it asks for a person.")
     if reason == "cancelled":
         return {"text": "Stopped", "tone": "warn", "details": details}

@@ -295,7 +295,7 @@ def show_nothing_yet(workbench: Workbench) -> None:
 _QUESTION = column("Question", "main")
 _REASONS = column("Why it needs review", "pills", hide="hide-narrow")
 _ISSUES = column("Issues in the original answer", "pills", hide="hide-medium")
-_QUALITY = column("Quality, chosen answer", "figure", hide="hide-narrow")
+_QUALITY = column("Quality", "figure", hide="hide-narrow")
 CASES: list[Column] = [
     *(_QUESTION, column("State", "pills"), _REASONS, _ISSUES, _QUALITY),
     column("Confidence", "figure", hide="hide-medium"),

@@ -32,7 +32,7 @@ def run_row(run: RunSummary, *, left: str = "", right: str = "") -> Row:
         {"pills": [label(RUN_STATE["removed" if run.removed_at else run.state])], "below": [review]},
         {"text": models_words(run.models), "below": ["" if run.removed_at else settings_words(run.settings)]},
         run.iterations,
-        {"text": _score(run.quality), "below": [_revised(run)]},
+        {"text": _score(run.quality) or "", "below": [_revised(run)]},
         _score(run.confidence),
         _score(run.overall),
         STOPPED[run.termination] if run.termination else run.why,

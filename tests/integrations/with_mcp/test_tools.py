@@ -149,7 +149,7 @@ def test_an_audit_is_stored_tells_its_progress_and_is_given_back_the_next_time(
     assert first["termination_reason"] == "no_issues"
     assert first["best_iteration"] == 2
     assert "[2]" in first["final_answer"]
-    assert first["original_issues"][0]["rule"] == "fabricated_reference"
+    assert first["issues"][0]["rule"] == "fabricated_reference"
     assert first["needs_review"] is True
     done = [step for step, _, _ in told]
     assert done == sorted(set(done)), "progress only grows"
