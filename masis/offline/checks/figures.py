@@ -110,7 +110,7 @@ def _exempt(text: str, fact: Fact) -> bool:
 def _unaccused(text: str, fact: Fact) -> bool:
     """Return whether a figure is not accused without another in its place.
 
-    Counts of what is listed; figures in words ("a third", "a four-year-old"), which may be a part or an example; speeds,
+    Counts of what is listed; figures in words ("a third", "a four-year-old"), which may be parts or examples; speeds,
     whose conversions are not computed; figures of an example.
     """
     in_words = not any(character.isdigit() for character in fact.text)
