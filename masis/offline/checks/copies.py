@@ -94,6 +94,7 @@ _QUALIFIES = re.compile(
     r"|(?:this|that|these|those|the) (?:[\w’-]+ ){0,4}?(?:do(?:es)? not|did not|don['’]t|doesn['’]t|didn['’]t)"
     r" (?:apply|hold|count)"
     r"|(?:this|that|it) (?:only )?(?:appli|h[oe]ld|count)\w* only"
+    r"|(?:it|this|that|they|these|today|now|since then) (?:[\w’-]+ ){0,9}?(?:today|now|nowadays|currently|any ?more)\b"
     r"|(?:an |one |the |some )?exceptions?\b|later (?:work|studies|tests|analys))",
     re.IGNORECASE,
 )

@@ -25,7 +25,7 @@ from masis.offline.matching.overlap import Match, match_sentence, restrict
 from masis.offline.matching.passages import LONGEST_PASSAGE, Passage, names_in, passages, postings
 from masis.offline.parsing.facts import extract
 from masis.offline.parsing.parsed_sentence import ParsedSentence
-from masis.offline.text.tokens import tokens
+from masis.offline.text.tokens import Token, tokens
 
 __all__ = ["Assessment", "EvidenceIndex", "Signal", "SignalKind", "SupportingPassage", "Verdict"]
 
@@ -60,6 +60,8 @@ _REFERRING = frozenset(
     "it its he she they his her their them this these that those such both the there here one another".split()
 )
 """First words of a sentence that takes its subject from before it."""
+_SUBJECT_WORDS = 3
+"""First words of a sentence among which its subject is named."""
 _LOOK_BACK = 3
 """Passages before a copy in which its subject is looked for."""
 _NOTHING_ASSERTED = Assessment(None, "unverifiable", 0.8)
@@ -218,24 +220,30 @@ class EvidenceIndex:
         return [(self.passages[i].document, self.passages[i].start) for _, match in parts for i in match.top]
 
     def _about_another(self, sentence: str, copy: Copied, question: str, before: str) -> bool:
-        """Return whether a copy that takes its subject from before it may take another one than the evidence does.
+        """Return whether a copy may be about something else than the question and the answer so far.
 
-        "It is 80 metres long" is said of what the evidence names before it, which has to be what question and answer
-        speak of.
+        Its subject is the name that it begins with, or, of "It is 80 metres long", the name that the evidence has just
+        before; where question and answer name something, that has to be among it.
         """
         words = tokens(sentence)
-        if not (question or before) or not words or words[0].text.lower() not in _REFERRING:
-            return False
         context = {word.stem for word in tokens(f"{question} {before}")}
-        if any(word.stem in context for word in words if word.stem in self._names):
+        asked = {word.stem for word in tokens(question) if word.text[0].isupper()} & self._names
+        if not context or not words:
+            return False
+        own = self._named(words)
+        if own and own[0] in words[:_SUBJECT_WORDS]:
+            return bool(asked) and own[0].stem not in context
+        if words[0].text.lower() not in _REFERRING or any(word.stem in context for word in own):
             return False
         place = copy.places[0]
         earlier = [p for p in self.passages if p.document == place.document and p.end <= place.start]
         for passage in reversed(earlier[-_LOOK_BACK:]):
-            named = [word for word in passage.words if word.stem in self._names and word.text[0].isupper()]
-            if named:
+            if named := self._named(passage.words):
                 return named[0].stem not in context
         return False
+
+    def _named(self, words: Sequence[Token]) -> list[Token]:
+        return [word for word in words if word.text[0].isupper() and word.stem in self._names]
 
     def _accused(self, claim: str, parts: Sequence[Part], question: str) -> list[Signal]:
         """Return the accusations, the strongest first, with what the evidence has in the place before what it lacks."""
