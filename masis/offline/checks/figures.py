@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from masis.offline.checks.copies import words_of
 from masis.offline.checks.derivations import Near, follows, near_values
@@ -52,7 +52,7 @@ _IN_REFERENCE = re.compile(r"(?:[A-Z][\w’'.-]*,? \(|\([^()]{0,38}[\w.],? )$")
 
 
 def accused_figures(
-    match: Match, table: FactTable, question: Sequence[Fact] = (), stems: frozenset[str] | set[str] = frozenset()
+    match: Match, table: FactTable, question: Sequence[Fact] = (), numerals: Collection[str] = ()
 ) -> Iterator[Signal]:
     """Yield a signal for each figure that the evidence has otherwise or nowhere.
 
@@ -60,7 +60,7 @@ def accused_figures(
         match: A sentence of a claim with the passages near it.
         table: The figures of all evidence.
         question: Figures of the question, which a claim may repeat.
-        stems: The stems of all words of the evidence, numerals among them.
+        numerals: The numerals of all evidence (`numerals_in`).
 
     Yields:
         Signals with the figure of the evidence in `evidence_text`; without evidence (an empty id) where it has none.
@@ -79,7 +79,7 @@ def accused_figures(
             few = len(match.passages) <= FEW_PASSAGES and match.allowed is None
             near = near_values(match.passages if few else [match.passages[i] for i in match.region])
         rival = _rival(match, fact, facts)
-        if _stands_as_numeral(fact, stems) and (rival is None or not comparable(fact, rival[1])):
+        if _stands_as_numeral(fact, match, numerals, rival[1] if rival else None):
             continue
         if fact.kind == "date" and not (fact.value.year or fact.value.day):  # type: ignore[union-attr]
             continue  # a month alone is said of any year
@@ -114,7 +114,12 @@ def _unaccused(text: str, fact: Fact) -> bool:
     whose conversions are not computed; figures of an example.
     """
     in_words = not any(character.isdigit() for character in fact.text)
-    return in_words or _may_count(fact) or bool(_RATE.match(text, fact.end) or _EXAMPLE.search(text))
+    return (
+        in_words
+        or fact.text.startswith("1 ")
+        or _may_count(fact)
+        or bool(_RATE.match(text, fact.end) or _EXAMPLE.search(text))
+    )
 
 
 def _may_count(fact: Fact) -> bool:
@@ -124,10 +129,23 @@ def _may_count(fact: Fact) -> bool:
     return fact.dimension == "ordinal" or (not fact.dimension and not fact.digits and fact.value <= COUNTED)
 
 
-def _stands_as_numeral(fact: Fact, stems: frozenset[str] | set[str]) -> bool:
-    """Return whether the evidence has the numeral, if in another unit or as part of a name."""
-    numerals = re.findall(r"\d[\d,.]*\d|\d", fact.text)
-    return bool(numerals) and all(numeral.replace(",", "") in stems for numeral in numerals)
+def numerals_in(text: str) -> set[str]:
+    """Return the numerals of a text without commas, also put together where blanks tear them: "3, 500", "2. 4"."""
+    torn = re.findall(r"\d++(?:\s?[.,]\s?\d++)++", text)
+    return {re.sub(r"[\s,]", "", numeral) for numeral in torn} | set(re.findall(r"\d++", text))
+
+
+def _stands_as_numeral(fact: Fact, match: Match, numerals: Collection[str], rival: Fact | None) -> bool:
+    """Return whether the evidence has the numeral, if in another unit, torn by blanks or as part of a name.
+
+    With another figure in its place, only the passages near count; the same numeral in another unit counts for nothing.
+    """
+    own = {numeral.replace(",", "") for numeral in re.findall(r"\d[\d,.]*\d|\d", fact.text)}
+    if not own or (rival is not None and (fact.kind == "date" or rival.dimension != fact.dimension)):
+        return False
+    if rival is None or any("." in numeral or len(numeral) > 3 for numeral in own):
+        return own <= set(numerals)
+    return own <= {numeral for i in match.region for numeral in numerals_in(match.passages[i].text)}
 
 
 def _signal(fact: Fact, passage: Passage, other: Fact, reason: str, strength: float) -> Signal:

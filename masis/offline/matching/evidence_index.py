@@ -11,11 +11,12 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import pairwise
 
 from masis.audit.sentences import split_sentences
 from masis.offline.checks.copies import Copied, CopyIndex
-from masis.offline.checks.figures import accused_figures
+from masis.offline.checks.figures import accused_figures, numerals_in
 from masis.offline.checks.quotations import Quotable
 from masis.offline.inference.encoder import Encoder, load_encoder
 from masis.offline.matching.assessment import Assessment, Signal, SignalKind, SupportingPassage, Verdict
@@ -187,6 +188,10 @@ class EvidenceIndex:
             uncovered=tuple(sorted(signal.claim_span for signal in absent)),
         )
 
+    @cached_property
+    def _numerals(self) -> set[str]:
+        return set().union(*(numerals_in(text) for _, text in self._chunks))
+
     def _too_long(self, claim: str) -> bool:
         if len(claim) <= ALWAYS_JUDGED:
             return False
@@ -250,7 +255,7 @@ class EvidenceIndex:
         asked = extract(question)
         found = list(self._quotable.accused(claim, question))
         for offset, match in parts:
-            for signal in accused_figures(match, self._facts, asked, self._exact.keys()):
+            for signal in accused_figures(match, self._facts, asked, self._numerals):
                 start, end = signal.claim_span
                 found.append(replace(signal, claim_span=(start + offset, end + offset)))
         return sorted(found, key=lambda signal: (not signal.evidence_id, -signal.strength))
