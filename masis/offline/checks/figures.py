@@ -41,6 +41,10 @@ _LABELLED = re.compile(
     re.IGNORECASE,
 )
 """What stands before a number that names a place or a kind instead of counting anything."""
+_IN_NAME = re.compile(r"(?:[^\W\d_]-|\[[^\[\]]{0,38}|\d )$")
+"""What stands before a figure of a name ("carbon-14"), a reference ("[3, 14]") or a number torn by blanks."""
+_GOES_ON = re.compile(r"-[^\W\d_]| \d{3}\b")
+"""What stands behind one: "2019-nCoV", "132 000"."""
 _RATE = re.compile(r"\s?(?:per|an?|/)\s?(?:second|minute|hour|sec|min|h|s)\b", re.IGNORECASE)
 _EXAMPLE = re.compile(
     r"^\W*(?:someone|anyone|somebody|anybody|whoever|if|suppose|say)\b|\bwould\b|\bfor (?:example|instance)\b|\be\.g\.",
@@ -97,14 +101,14 @@ def accused_figures(
 
 
 def _exempt(text: str, fact: Fact) -> bool:
-    """Return whether a figure belongs to a label, a list or a reference, and asserts nothing."""
-    before, after = text[max(0, fact.start - 40) : fact.start], text[fact.end : fact.end + 2]
+    """Return whether a figure belongs to a label, a list, a name or a reference, and asserts nothing."""
+    before, after = text[max(0, fact.start - 40) : fact.start], text[fact.end : fact.end + 4]
+    if _IN_NAME.search(before) or (not fact.dimension.strip("date") and _GOES_ON.match(after)):
+        return True
     if fact.kind == "date":
         return after[:1] in (")", ";", ",") and _IN_REFERENCE.search(before) is not None
     opens = not before.strip() or before.rstrip()[-1] in "(:;\n"
-    if before[-1:] == "-" and before[-2:-1].isalpha():
-        return True  # "carbon-14", "COVID-19"
-    return _LABELLED.search(before) is not None or (opens and after in (") ", ". "))
+    return _LABELLED.search(before) is not None or (opens and after[:2] in (") ", ". "))
 
 
 def _unaccused(text: str, fact: Fact) -> bool:

@@ -45,7 +45,7 @@ _MONTH = "(?:" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\b\.?"
 _YEAR = r"(?:1\d{3}|20\d{2})"
 _DATES = re.compile(
     rf"\b(?P<iso>{_YEAR}-\d\d-\d\d)\b"
-    rf"|\b(?P<d1>\d\d?)(?:st|nd|rd|th)?\s(?:of\s)?(?P<m1>{_MONTH}),?(?:\s(?P<y1>{_YEAR})\b)?"
+    rf"|(?<![\w-])(?P<d1>\d\d?)(?:st|nd|rd|th)?\s(?:of\s)?(?P<m1>{_MONTH}),?(?:\s(?P<y1>{_YEAR})\b)?"
     rf"|\b(?P<m2>{_MONTH})\s(?P<d2>\d\d?)(?:st|nd|rd|th)?\b(?!\s?[%$€])(?:,?\s(?P<y2>{_YEAR})\b)?"
     rf"|\b(?P<m3>{_MONTH}),?\s(?P<y3>{_YEAR})\b"
     rf"|\b(?:in|since|until|by|during|of|early|late|last|next)\s(?P<m4>{_MONTH})(?!\s\d)"
