@@ -126,16 +126,16 @@ def assessed(rows: Sequence[BenchRow]) -> list[Assessment]:
 
 
 def auditor(row: BenchRow, assessment: Assessment, *, rule: bool = True) -> Judgement:
-    """Not supported where it accuses, supported where it confirms, else abstained; ranked by the lack of support.
+    """Positive where it accuses, so that precision says how often that is right; ranked by the lack of support.
 
-    What cites nothing is attributed to nothing: with `rule` that is a decision.
+    It abstains where there is nothing to check against. What cites nothing is attributed to nothing: with `rule` that is
+    a decision.
     """
     if row.cites_nothing and rule:
         return True, 1.0
     if assessment.support is None:
         return None, 0.5
-    decided = {"confirmed": False, "accused": True}.get(_DECIDED.get(assessment.verdict, ""))
-    return decided, 1.0 - assessment.support
+    return _DECIDED.get(assessment.verdict) == "accused", 1.0 - assessment.support
 
 
 def decisions(rows: Sequence[BenchRow], assessments: Sequence[Assessment]) -> dict[str, int]:

@@ -97,7 +97,7 @@ def accused_figures(
             yield _signal(fact, passage, other, reason, strength)
         elif not _unaccused(match.sentence.text, fact):
             reason = f"“{fact.text}” stands in no evidence"
-            yield Signal(fact.kind, (fact.start, fact.end), fact.text, "", 0, 0, "", reason, 0.8)  # type: ignore[arg-type]
+            yield Signal(fact.kind, (fact.start, fact.end), fact.text, "", 0, 0, "", reason, 0.8)
 
 
 def _exempt(text: str, fact: Fact) -> bool:
@@ -154,7 +154,7 @@ def _stands_as_numeral(fact: Fact, match: Match, numerals: Collection[str], riva
 
 def _signal(fact: Fact, passage: Passage, other: Fact, reason: str, strength: float) -> Signal:
     return Signal(
-        kind=fact.kind,  # type: ignore[arg-type]
+        kind=fact.kind,
         claim_span=(fact.start, fact.end),
         claim_text=fact.text,
         evidence_id=passage.evidence_id,
