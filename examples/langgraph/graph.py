@@ -41,7 +41,7 @@ def build(workbench: Workbench, settings: Settings, checkpointer: Any) -> Any:
 
     def supervisor(state: MasisState) -> Command[str]:
         tried = state["retry_count"]
-        wrong = any(reason["tier"] == "must_look" for reason in state["metrics"]["review_reasons"])
+        wrong = state["critique"]["has_major_issues"]  # of the last draft; review_reasons are about the first
         done = not (wrong or state["critique"]["needs_retry"]) or tried + 1 >= settings.max_iterations
         told = {"node": "supervisor", "decision": "finalise" if done else "retry", "retry_count": tried}
         if done:

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
 from masis.audit.assertions import asserts, citations_by_sentence
 from masis.audit.citations import CITATION_NEEDED
 from masis.audit.revision import content_keys
-from masis.schema.audit import Citation, CitationAudit, ClaimCheck, Issue, Sentence
+from masis.schema.audit import Citation, CitationAudit, ClaimCheck, Issue
 from masis.schema.run import Iteration
 
 STANDS_FROM = 0.7
 """The share of an accused sentence's content words from which a sentence still says it: rewording is not mending."""
+CARRIED_MOST = 500
+"""Issues that are looked for in the next answer, serious ones first: with more it is no less wrong."""
 _WORDS_LEAST = 3
 """Content words that a quote needs to be recognised by itself; a shorter one is looked for within its sentence."""
 NO_SOURCE = frozenset({"fabricated_reference", "fabricated_quote", "spliced_quote", "quote_from_another_document"})
@@ -30,13 +34,14 @@ _NEGATION = re.compile(r"\b(?:not|no|never|none|nor|neither|without|cannot)\b|n[
 
 
 def carried(
-    before: Iteration, audit: CitationAudit, checks: Sequence[ClaimCheck], found: Sequence[Issue]
+    before: Iteration, answer: str, audit: CitationAudit, checks: Sequence[ClaimCheck], found: Sequence[Issue]
 ) -> tuple[Issue, ...]:
     """Return the issues of the iteration before that are still open in an answer and that nobody raised again.
 
     Args:
         before: The iteration whose answer was revised.
-        audit: The sentences of the new answer.
+        answer: The new answer.
+        audit: Its sentences.
         checks: The verdicts on its claims.
         found: The issues that citations and claims raise in it.
 
@@ -44,18 +49,24 @@ def carried(
         The issues as they were, placed in the new answer, with ``carried_from`` set; their ids are still to be given.
 
     """
-    inside = citations_by_sentence(audit)
-    new = [
-        (sentence, frozenset(content_keys(_bare(sentence.text, sentence.start, inside[number]))))
-        for number, sentence in enumerate(audit.sentences)
-        if asserts(sentence)
-    ]
+    revised = _Revised(before, answer, audit)
+    accusing = sorted(filter(_accuses, before.issues), key=lambda issue: not issue.major)[:CARRIED_MOST]
     return tuple(
         _placed(issue, standing, before.iteration_number)
-        for issue in before.issues
-        for standing in _standing(issue, before, new)
-        if not _confirmed(standing, checks) and not raised_again(issue, standing.start, standing.end, found)
+        for issue in accusing
+        if (standing := revised.standing(issue)) is not None
+        and not _confirmed(standing, checks)
+        and not raised_again(issue, standing.start, standing.end, found)
     )
+
+
+class Stretch(NamedTuple):
+    """A sentence of an answer, or two that follow one another, with what it says (``content_keys``)."""
+
+    start: int
+    end: int
+    text: str
+    keys: frozenset[str]
 
 
 def with_carried(audit: CitationAudit, issues: Sequence[Issue], invalid_penalty: float) -> CitationAudit:
@@ -107,36 +118,78 @@ def raised_again(issue: Issue, start: int, end: int, found: Sequence[Issue]) -> 
     )
 
 
-def _standing(issue: Issue, before: Iteration, new: Sequence[tuple[Sentence, frozenset[str]]]) -> Iterator[Sentence]:
-    """Yield the sentence of the new answer that says most of what an issue accused, if one still says it."""
-    if issue.start is None or issue.end is None or not _accuses(issue):
-        return
-    audit = before.citation_audit
-    at = bisect_right(audit.sentences, issue.start, key=lambda sentence: sentence.end)
-    if at >= len(audit.sentences) or not asserts(audit.sentences[at]):
-        return  # a fabricated entry in a list of sources accuses no statement
-    sentence, inside = audit.sentences[at], [citation for citation in audit.citations if citation.sentence == at]
-    whole = frozenset(content_keys(_bare(sentence.text, sentence.start, inside)))
-    accused, required = whole, frozenset[str]()
-    if issue.rule not in NO_SOURCE:
-        stated = frozenset(content_keys(_bare(before.answer[issue.start : issue.end], issue.start, inside)))
-        accused, required = (whole, stated) if len(stated) < _WORDS_LEAST else (stated, required)
+class _Revised:
+    """A new answer in which what an earlier iteration accused is looked for, each accused sentence once."""
+
+    def __init__(self, before: Iteration, answer: str, audit: CitationAudit) -> None:
+        self._answer, self._audit = before.answer, before.citation_audit
+        self._ends = [sentence.end for sentence in self._audit.sentences]
+        self._inside = citations_by_sentence(self._audit)
+        self._sources: dict[int, Stretch | None] = {}
+        inside = citations_by_sentence(audit)
+        self._new = [
+            Stretch(each.start, each.end, each.text, _keys(each.text, each.start, inside[number]))
+            for number, each in enumerate(audit.sentences)
+            if asserts(each)
+        ]
+        self._pairs = [
+            Stretch(a.start, b.end, answer[a.start : b.end], a.keys | b.keys) for a, b in pairwise(self._new)
+        ]
+
+    def standing(self, issue: Issue) -> Stretch | None:
+        """Return the sentence that says most of what an issue accused, if one still says it.
+
+        Where none does, two neighbours may: dividing a sentence is not mending it.
+        """
+        assert issue.start is not None
+        assert issue.end is not None
+        at = bisect_right(self._ends, issue.start)
+        if at >= len(self._ends) or not asserts(self._audit.sentences[at]):
+            return None  # a fabricated entry in a list of sources accuses no statement
+        sentence = self._audit.sentences[at]
+        if issue.rule in NO_SOURCE:
+            if at not in self._sources:
+                self._sources[at] = self._found(_keys(sentence.text, sentence.start, self._inside[at]))
+            return self._sources[at]
+        accused = _keys(self._answer[issue.start : issue.end], issue.start, self._inside[at])
+        required = frozenset[str]()
+        if len(accused) < _WORDS_LEAST:
+            accused, required = _keys(sentence.text, sentence.start, self._inside[at]), accused
         required |= {key for key in accused if key[0].isdecimal()}
-    negated = bool(_NEGATION.search(sentence.text))
-    standing = [
-        (len(accused & keys), -number)
-        for number, (other, keys) in enumerate(new)
-        if accused
-        and required <= keys
-        and len(accused & keys) >= STANDS_FROM * len(accused)
-        and (issue.rule in NO_SOURCE or bool(_NEGATION.search(other.text)) == negated)
+        return self._found(accused, required, bool(_NEGATION.search(sentence.text)))
+
+    def _found(
+        self, accused: frozenset[str], required: frozenset[str] = frozenset(), negated: bool | None = None
+    ) -> Stretch | None:
+        if not accused:
+            return None
+        return _most_alike(accused, required, negated, self._new) or _most_alike(
+            accused, required, negated, self._pairs
+        )
+
+
+def _keys(text: str, start: int, inside: Sequence[Citation]) -> frozenset[str]:
+    return frozenset(content_keys(_bare(text, start, inside)))
+
+
+def _most_alike(
+    accused: frozenset[str], required: frozenset[str], negated: bool | None, among: Sequence[Stretch]
+) -> Stretch | None:
+    """Return the first of those that share most of the accused words, where any shares enough."""
+    found = [
+        each
+        for each in among
+        if required <= each.keys
+        and len(accused & each.keys) >= STANDS_FROM * len(accused)
+        and (negated is None or bool(_NEGATION.search(each.text)) == negated)
     ]
-    if standing:
-        yield new[-max(standing)[1]][0]
+    return max(found, key=lambda each: len(accused & each.keys), default=None)
 
 
 def _accuses(issue: Issue) -> bool:
     """Return whether an issue objects to what a sentence says; what is left out is judged in each answer by itself."""
+    if issue.start is None or issue.end is None:
+        return False
     return issue.rule in _ACCUSING or (issue.source == "critic" and issue.type not in _OMISSIONS)
 
 
@@ -149,23 +202,23 @@ def _bare(text: str, start: int, inside: Sequence[Citation]) -> str:
     return re.sub(re.escape(CITATION_NEEDED), " ", text, flags=re.IGNORECASE)
 
 
-def _confirmed(sentence: Sentence, checks: Sequence[ClaimCheck]) -> bool:
-    """Return whether the verifier supports every claim of the sentence, and it makes one."""
+def _confirmed(standing: Stretch, checks: Sequence[ClaimCheck]) -> bool:
+    """Return whether the verifier supports every claim of the stretch, and it makes one."""
     verdicts = [
         check.verdict
         for check in checks
         if check.claim.start is not None
         and check.claim.end is not None
-        and check.claim.start < sentence.end
-        and sentence.start < check.claim.end
+        and check.claim.start < standing.end
+        and standing.start < check.claim.end
     ]
     return bool(verdicts) and all(verdict == "supported" for verdict in verdicts)
 
 
-def _placed(issue: Issue, sentence: Sentence, number: int) -> Issue:
+def _placed(issue: Issue, standing: Stretch, number: int) -> Issue:
     since = issue.carried_from or number
     still = f"Raised in iteration {since}: the sentence still stands, and nothing confirms it."
     reason = issue.reason if issue.carried_from else f"{issue.reason} {still}".strip()
-    quote = issue.quote if issue.rule == "fabricated_reference" else sentence.text
-    update = {"start": sentence.start, "end": sentence.end, "quote": quote, "carried_from": since, "reason": reason}
+    quote = issue.quote if issue.rule == "fabricated_reference" else standing.text
+    update = {"start": standing.start, "end": standing.end, "quote": quote, "carried_from": since, "reason": reason}
     return issue.model_copy(update=update)

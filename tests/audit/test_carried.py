@@ -55,6 +55,7 @@ def run(answer: str, *revisions: str, critic: ScriptedCritic | None = None, conf
         f"{RIGHT} {INVENTED} [chunk_2].",
         f"{RIGHT} The mayor there collects antique silver spoons from Portugal.",
         f"{RIGHT} {INVENTED}, 14 of them.",
+        f"{RIGHT} Its mayor collects antique spoons. They are of silver from Portugal.",
     ],
 )
 def test_a_sentence_that_lost_its_invented_marker_keeps_its_issue_and_what_that_costs(revised: str) -> None:
@@ -62,7 +63,7 @@ def test_a_sentence_that_lost_its_invented_marker_keeps_its_issue_and_what_that_
     [before] = [each for each in first.issues if each.rule == "fabricated_reference"]
     [after] = [each for each in second.issues if each.rule == "fabricated_reference"]
     assert (after.key, after.severity, after.carried_from) == (before.key, "critical", 1)
-    assert INVENTED[-20:] in second.answer[after.start : after.end]
+    assert "from Portugal" in second.answer[after.start : after.end]
     assert second.citation_audit.invalid_citations == ()
     assert second.citation_audit.penalty_factor <= first.citation_audit.penalty_factor == 0.5
     assert second.quality_score is not None
@@ -143,5 +144,5 @@ def test_a_contradicted_claim_is_gone_where_the_figure_or_the_negation_changed(
     before = claimed(WRONG, "contradicted", issues=(accused,))
     after = claimed(revised, verdict)
     raised: tuple[Issue, ...] = (accused,) if verdict == "contradicted" else ()
-    found = carried(before, audit_citations(revised, EVIDENCE), after.claims, raised)
+    found = carried(before, revised, audit_citations(revised, EVIDENCE), after.claims, raised)
     assert [(each.severity, each.quote) for each in found] == ([("high", revised)] if open_still else [])

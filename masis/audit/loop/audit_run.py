@@ -260,7 +260,7 @@ class AuditRun:
             cited, checked.checks, report.missing, self.settings, lost, answer=part, evidence=evidence
         )
         if self.iterations:
-            still_open = carried(self.iterations[-1], cited, checked.checks, found)
+            still_open = carried(self.iterations[-1], part, cited, checked.checks, found)
             cited = with_carried(cited, still_open, self.settings.invalid_citation_penalty)
             found = tuple(issues.numbered((*found, *still_open)))
         context = AuditContext(

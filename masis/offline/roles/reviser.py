@@ -9,7 +9,9 @@ candidate. A sentence that instructs its reader goes. All other words stay as th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -66,16 +68,19 @@ class OfflineReviser:
         trusted = tuple(chunk for chunk in context.evidence if chunk.id not in flagged)
         style = marker_style(context.answer, context.citation_audit, context.evidence)
         inside = citations_by_sentence(context.citation_audit)
+        found, checks = (
+            _issues_by_sentence(issues, context.citation_audit.sentences),
+            _checks_by_sentence(context.claims),
+        )
         edits: list[Edit] = []
         changes: list[Change] = []
         preserved: list[str] = []
         for number, sentence in enumerate(context.citation_audit.sentences):
-            found = [issue for issue in issues if _touches(issue, sentence)]
-            checks = [check for check in context.claims if check.claim.sentence == number]
-            made = _SentenceReviser(context.answer, sentence, inside[number], checks, trusted, style).edits(found)
+            reviser = _SentenceReviser(context.answer, sentence, inside[number], checks[number], trusted, style)
+            made = reviser.edits(found[number])
             edits += made
             if made:
-                changes.append(_change(context.answer, sentence, made, found))
+                changes.append(_change(sentence, made, found[number]))
             else:
                 preserved.append(sentence.text)
         return Revision(
@@ -116,7 +121,7 @@ class _SentenceReviser:
             return
         candidates: dict[tuple[int, int], list[Contradiction]] = {}
         for found in check.contradictions:
-            if found.kind in FIGURES and found.evidence_text:
+            if found.evidence_text and _about_figures(found):
                 candidates.setdefault((found.claim_start, found.claim_end), []).append(found)
         for (start, end), values in candidates.items():
             first, last = check.claim.start + start, check.claim.start + end
@@ -160,7 +165,7 @@ class _SentenceReviser:
         uncited = self.sentence.status == "uncited"
         if not (fabricated or uncited or wrong & {citation.evidence_id for citation in self.citations}):
             return
-        home = self._copied_from(self._statement(figures))
+        home = self._copied_from(self._statement(figures)) if self.checks else None
         if home is None and not fabricated:
             return
         new = self.style.write([home]) if home else CITATION_NEEDED
@@ -203,13 +208,34 @@ class _SentenceReviser:
         return Edit(start, end, text, kind, why, () if kind == "uncited_marker_removed" else _REFERENCES)
 
 
-def _touches(issue: Issue, sentence: Sentence) -> bool:
-    return (
-        issue.start is not None and issue.end is not None and issue.start < sentence.end and sentence.start < issue.end
-    )
+def _about_figures(found: Contradiction) -> bool:
+    """Return whether both sides are figures: by kind, or by their digits where a model states a contradiction."""
+    stated = found.kind == "stated" and all(any(map(str.isdigit, t)) for t in (found.claim_text, found.evidence_text))
+    return stated or found.kind in FIGURES
 
 
-def _change(answer: str, sentence: Sentence, edits: Sequence[Edit], issues: Sequence[Issue]) -> Change:
+def _issues_by_sentence(issues: Sequence[Issue], sentences: Sequence[Sentence]) -> Mapping[int, list[Issue]]:
+    """Return the issues that touch each sentence; sentences come in order and don't overlap."""
+    ends = [sentence.end for sentence in sentences]
+    found: dict[int, list[Issue]] = defaultdict(list)
+    for issue in issues:
+        if issue.start is None or issue.end is None:
+            continue
+        for number in range(bisect_right(ends, issue.start), len(sentences)):
+            if sentences[number].start >= issue.end:
+                break
+            found[number].append(issue)
+    return found
+
+
+def _checks_by_sentence(checks: Iterable[ClaimCheck]) -> Mapping[int | None, list[ClaimCheck]]:
+    found: dict[int | None, list[ClaimCheck]] = defaultdict(list)
+    for check in checks:
+        found[check.claim.sentence].append(check)
+    return found
+
+
+def _change(sentence: Sentence, edits: Sequence[Edit], issues: Sequence[Issue]) -> Change:
     """Return what became of one sentence, with the issues that this settles."""
     inner = [edit._replace(start=edit.start - sentence.start, end=edit.end - sentence.start) for edit in edits]
     rules = {rule for edit in edits for rule in edit.rules}

@@ -78,7 +78,8 @@ def test_a_new_process_goes_on_after_a_decision_and_the_state_is_whole(db: Path)
     opened = bench.cases.open(stopped["review"]["case_id"])
     assert opened.state == "needs_review"
     assert opened.run is not None
-    assert [iteration.critique.hallucination_detected for iteration in opened.run.iterations] == [True, False]
+    first, second = opened.run.iterations
+    assert (first.citation_audit.hallucination_detected, second.citation_audit.invalid_citations) == (True, ())
     assert opened.run.iterations[1].evaluation is not None
     bench.store.close()
 

@@ -25,7 +25,10 @@ CASE = Case.model_validate(
         "id": "bridge",
         "query": "How long is the bridge?",
         "answer": "The bridge is 120 metres long [1]. It was opened in 1931 [9].",
-        "evidence": [{"id": "1", "text": "The bridge is 120 metres long."}],
+        "evidence": [
+            {"id": "1", "text": "The bridge is 120 metres long."},
+            {"id": "2", "text": "It was opened in 1931."},
+        ],
     }
 )
 SPECIFIED = {
