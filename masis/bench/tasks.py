@@ -128,8 +128,8 @@ def assessed(rows: Sequence[BenchRow]) -> list[Assessment]:
 def auditor(row: BenchRow, assessment: Assessment, *, rule: bool = True) -> Judgement:
     """Positive where it accuses, so that precision says how often that is right; ranked by the lack of support.
 
-    It abstains where there is nothing to check against. What cites nothing is attributed to nothing: with `rule` that is
-    a decision.
+    It abstains where there is nothing to check against. What cites nothing is attributed to nothing: with `rule` that
+    is a decision.
     """
     if row.cites_nothing and rule:
         return True, 1.0

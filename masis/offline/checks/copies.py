@@ -225,6 +225,8 @@ class CopyIndex:
             for found in table.get(words, ()):
                 if allowed is None or found.document in allowed:
                     yield (found,)
+        if len(words) > 2 * LONGEST_COMPARED:
+            return
         # Two neighbours: "A. B." as "A and B", or one after the other.
         for cut in range(LEAST_WORDS, len(words) - LEAST_WORDS + 1):
             for first in self._full.get(words[:cut], ()):

@@ -31,7 +31,7 @@ class Quotable:
     def accused(self, claim: str, question: str) -> Iterator[Signal]:
         """Yield a signal without evidence for each quotation of the claim that neither evidence nor question has."""
         if claim.count('"') % 2:
-            return  # which marks open and which close can't be told
+            return  # it is unclear which marks open and which close
         for found in _QUOTED.finditer(claim):
             start, end = found.start() + 1, found.end() - 1
             quoted = claim[start:end]

@@ -222,7 +222,8 @@ class EvidenceIndex:
         return tuple(found), tuple(dict.fromkeys(objections))
 
     def _nearest(self, parts: Sequence[Part]) -> list[tuple[int, int]]:
-        return [(self.passages[i].document, self.passages[i].start) for _, match in parts for i in match.top]
+        near = dict.fromkeys(i for _, match in parts for i in match.top)
+        return [(self.passages[i].document, self.passages[i].start) for i in near]
 
     def _about_another(self, sentence: str, copy: Copied, question: str, before: str) -> bool:
         """Return whether a copy may be about something else than the question and the answer so far.
