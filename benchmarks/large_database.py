@@ -91,7 +91,7 @@ def a_run(case: Case, draw: random.Random, sentences: int) -> Run:
         finished_at="2026-01-01T00:00:01.000Z",
         models=dict.fromkeys(("drafter", "verifier", "critic", "reviser", "evaluator"), "offline"),
         settings={"max_iterations": 3},
-        versions=Versions(app="0.1.0", rubric="1", offline_weights="1"),
+        versions=Versions(app="0.1.0", rubric="1", offline_rules="1"),
         iterations=iterations,
         best=1,
         final_answer=answer,

@@ -13,9 +13,8 @@ DOCUMENTS = [
 
 def bot(question: str) -> str:
     """Stands for what is tested."""
-    return (
-        "Uploads on the free tier are limited to 10 MB [manual]. On the pro tier, they may be up to 100 MB [pricing]."
-    )
+    free, pro = "Uploads on the free tier are limited to 10 MB", "On the pro tier, uploads may be up to 100 MB"
+    return f"{free} [manual]. {pro} [pricing]."
 
 
 @pytest.mark.grounded(allow_uncited=False)

@@ -22,7 +22,7 @@ from masis.llm.roles.drafter import ModelDrafter
 from masis.llm.roles.evaluator import ModelEvaluator
 from masis.llm.roles.reviser import ModelReviser
 from masis.llm.roles.verifier import EXTRACTIONS, Extractions, ModelVerifier
-from masis.offline.inference.support_classifier import load_classifier as load_weights
+from masis.offline.matching.key_points import VERSION as OFFLINE_RULES
 from masis.offline.roles.critic import OfflineCritic
 from masis.offline.roles.drafter import OfflineDrafter
 from masis.offline.roles.evaluator import OfflineEvaluator
@@ -81,7 +81,7 @@ def build_roles(settings: Settings, replies: Replies | None = None, *, in_steps:
         if sampled and isinstance(evaluator, ModelEvaluator)
         else evaluator,
         models=models,
-        offline_weights=load_weights().version
+        offline_rules=OFFLINE_RULES
         if OFFLINE in models.values() or registry.stages(models["verifier"], "verifier")
         else None,
         control=control,

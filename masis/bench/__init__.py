@@ -1,7 +1,7 @@
 """Measures the auditor on labelled data: `run_bench` measures a file, `render` formats the report.
 
-A file is recognised by the keys of its first row. It is split by question and document into a half that weights may be
-fitted on and one that metrics are reported on. Two baselines are measured on the same rows. Our own cases are audited
+A file is recognised by the keys of its first row. It is split by question and document into a half to develop
+on and one that metrics are reported on. Two baselines are measured on the same rows. Our own cases are audited
 whole as well, and a file of runs is measured as it is: what the loop reaches beside its targets.
 """
 
@@ -17,7 +17,7 @@ from masis.bench.report import BenchReport, Measured, Reading, render
 from masis.bench.rows import BenchRow, Half, groups, half_of, in_half
 from masis.bench.tasks import TASKS, Task, audited, exemptions, fabricated, is_run, read_runs
 from masis.errors import InputError
-from masis.offline.inference.support_classifier import load_classifier
+from masis.offline.matching.key_points import VERSION
 from masis.schema.run import Run
 
 __all__ = ["BenchReport", "read_rows", "render", "run_bench"]
@@ -63,13 +63,13 @@ def run_bench(
 
 def _of_runs(runs: Sequence[Run], bootstrap: int, seed: int) -> BenchReport:
     """Measure a file of runs: without labels, only what the loop reaches and how long it takes."""
-    weights = ", ".join(sorted({run.versions.offline_weights or "none" for run in runs}))
+    rules = ", ".join(sorted({run.versions.offline_rules or "none" for run in runs}))
     return BenchReport(
         task="Runs",
         half="all",
         bootstrap=bootstrap,
         seed=seed,
-        weights=weights,
+        rules=rules,
         readings=(),
         counts={},
         outcomes=outcomes(runs, (), bootstrap, seed),
@@ -128,7 +128,7 @@ class _Benchmark:
             half=self.half,
             bootstrap=self.bootstrap,
             seed=self.seed,
-            weights=load_classifier().version,
+            rules=VERSION,
             readings=tuple(self._readings()),
             counts=tasks.decisions([row for row, _ in self.rows], self.assessed)
             | (exemptions(self.cases) if self.task.name == "ExpertQA" else {}),

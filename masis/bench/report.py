@@ -39,7 +39,7 @@ class BenchReport:
     half: Half
     bootstrap: int
     seed: int
-    weights: str
+    rules: str
     readings: tuple[Reading, ...]
     counts: dict[str, int]
     notes: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class BenchReport:
 def render(report: BenchReport) -> str:
     """Return the report as a plain table, intervals in brackets."""
     lines = [
-        f"{report.task}: {report.half} half, weights {report.weights}, {report.bootstrap} resamples, seed {report.seed}"
+        f"{report.task}: {report.half} half, rules {report.rules}, {report.bootstrap} resamples, seed {report.seed}"
     ]
     for reading in report.readings:
         lines += [

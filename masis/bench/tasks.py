@@ -1,10 +1,11 @@
 """The sets that can be measured: how each is recognised, and how its rows become claims with evidence and a label.
 
-HAGRID, SummEdits, WiCE and ExpertQA are read in the form they are published or exchanged in; nothing of them is part of
-this project. The demo cases come with gold labels (`data/README.md`). A further set needs one more reader and one more
-`Task`.
+HAGRID, SummEdits, WiCE, ExpertQA and pairs of premise and hypothesis are read as they are published or exchanged;
+nothing of them is part of this project. The demo cases come with gold labels (`data/README.md`). A further set needs
+one more reader and one more `Task`.
 """
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -125,16 +126,16 @@ def assessed(rows: Sequence[BenchRow]) -> list[Assessment]:
 
 
 def auditor(row: BenchRow, assessment: Assessment, *, rule: bool = True) -> Judgement:
-    """Not supported where the probability of support is below one half, which leaves its abstentions out of account.
+    """Positive where it accuses, so that precision says how often that is right; ranked by the lack of support.
 
-    What cites nothing is attributed to nothing: with `rule` that is a decision. What the verdicts decide is counted by
-    `decisions`.
+    It abstains where there is nothing to check against. What cites nothing is attributed to nothing: with `rule` that
+    is a decision.
     """
     if row.cites_nothing and rule:
         return True, 1.0
     if assessment.support is None:
         return None, 0.5
-    return assessment.support < 0.5, 1.0 - assessment.support
+    return _DECIDED.get(assessment.verdict) == "accused", 1.0 - assessment.support
 
 
 def decisions(rows: Sequence[BenchRow], assessments: Sequence[Assessment]) -> dict[str, int]:
@@ -318,6 +319,17 @@ def labelled_rows(row: Row) -> Iterable[BenchRow]:
         )
 
 
+def pair_rows(row: Row) -> Iterable[BenchRow]:
+    """Yield a pair of a premise and a hypothesis; anything but entailment (label 0) is positive."""
+    yield BenchRow(
+        id=hashlib.sha256(f"{row['premise']}\n{row['hypothesis']}".encode()).hexdigest()[:12],
+        claim=row["hypothesis"],
+        evidence=(("premise", row["premise"]),),
+        positive=row["label"] != 0,
+        keys=(row["premise"],),
+    )
+
+
 def _demo_claim(row: Row, text: str) -> str:
     # Markers come in many forms in our cases: the citation engine knows where they are.
     answer = row.get("answer") or ""
@@ -371,6 +383,7 @@ TASKS: tuple[Task, ...] = (
     Task("WiCE", _has("claim", "evidence", "supporting_sentences", "label"), wice_rows, "not supported in full"),
     Task("SummEdits", _has("doc", "summary", "label"), summedits_rows, "not consistent with the document"),
     Task("ExpertQA", _is_expertqa, expertqa_rows, "support less than complete"),
+    Task("Pairs", _has("premise", "hypothesis", "label"), pair_rows, "not entailed"),
     Task("Demo gold", _is_ours, demo_rows, "not supported"),
     Task("Labelled cases", _is_labelled, labelled_rows, "not supported"),
 )

@@ -197,23 +197,23 @@ class LocalModel(Record):
 
 
 class Versions(Record):
-    """What judged: the application, the rubric (rules and constants), the offline weights, each role's prompts.
+    """What judged: the application, the rubric (rules and constants), the offline roles' rules, each role's prompts.
 
     ``local_models`` are the model files that roles used on this machine.
     """
 
     app: str
     rubric: str
-    offline_weights: str | None
+    offline_rules: str | None
     prompts: dict[str, str] = Field(default_factory=dict)
     local_models: tuple[LocalModel, ...] = ()
 
     def flat(self) -> dict[str, str]:
         """The versions in one row, prompts as ``prompt.critic``: what a decision records."""
-        weights = {"offline_weights": self.offline_weights} if self.offline_weights else {}
+        rules = {"offline_rules": self.offline_rules} if self.offline_rules else {}
         prompts = {f"prompt.{role}": prompt for role, prompt in self.prompts.items()}
         files = {f"sha256.{model.name}": model.sha256 for model in self.local_models}
-        return {"app": self.app, "rubric": self.rubric, **weights, **prompts, **files}
+        return {"app": self.app, "rubric": self.rubric, **rules, **prompts, **files}
 
 
 class Run(Displayed, Record):

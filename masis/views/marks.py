@@ -196,9 +196,11 @@ def _worst(checks: Iterable[ClaimCheck]) -> str:
 
 
 def _fact_spans(check: ClaimCheck, answer: str) -> Iterator[Span]:
-    """Yield where the answer has the facts that the evidence contradicts."""
+    """Yield where the answer has what the evidence contradicts, and the figures and quotations that it lacks."""
     if check.claim.start is None:
         return
+    if check.verdict in ("contradicted", "unsupported"):
+        yield from (Span(check.claim.start + start, check.claim.start + end) for start, end in check.uncovered)
     for contradiction in check.contradictions:
         span = Span(check.claim.start + contradiction.claim_start, check.claim.start + contradiction.claim_end)
         if span.start < span.end and answer[span.start : span.end] == contradiction.claim_text:

@@ -94,8 +94,8 @@ def test_made_up_references_and_unsafe_advice_are_reported_whatever_is_off() -> 
 
 
 def test_a_draft_need_not_cite() -> None:
-    found = critique_draft(QUERY, RIGHT, SOURCES, {"strictness": "strict"})
-    assert found.issues == ()
+    sources = [{"id": "1", "content": RIGHT, "type": "doc"}]
+    assert critique_draft(QUERY, RIGHT, sources, {"strictness": "strict"}).issues == ()
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-CONFIG", "DRAFT-CRITIQUE-OPTIONS")

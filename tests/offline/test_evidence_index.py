@@ -52,46 +52,43 @@ def test_an_altered_fact_is_contradicted_and_the_right_one_named(
 
 
 @pytest.mark.parametrize(
-    ("claim", "veto"),
+    "claim",
     [
-        ("The firm did not grow by 12% in 2021.", "negation"),
-        ("The brands will be merged before 2026.", "negation"),
-        ("The firm shrank by 12% in 2021.", "antonym"),
-        ("Paris is the capital of Italy.", "name_absent"),
-        ("France is the capital of Paris.", "order"),
-        ("The firm grew by at least 12% in 2021.", "strength"),
+        "The firm did not grow by 12% in 2021.",
+        "The brands will be merged before 2026.",
+        "The firm shrank by 12% in 2021.",
+        "Paris is the capital of Italy.",
+        "France is the capital of Paris.",
+        "The firm grew by at least 12% in 2021.",
+        "Zebras migrate across dusty plains in great herds.",
     ],
 )
-def test_a_difference_that_may_turn_the_meaning_round_is_not_confirmed_and_named(
-    index: EvidenceIndex, claim: str, veto: str
-) -> None:
+def test_what_is_no_copy_and_has_no_figure_of_its_own_is_left_open(index: EvidenceIndex, claim: str) -> None:
     assessment = index.assess(claim)
     assert assessment.verdict == "unverifiable"
-    assert veto in assessment.vetoes
-    assert assessment.signals == ()
+    assert assessment.signals == assessment.absent == ()
 
 
 def test_a_negation_on_both_sides_is_none(index: EvidenceIndex) -> None:
     assert index.assess("The brands will not be merged before 2026.").verdict == "supported"
 
 
-def test_a_sentence_of_the_evidence_is_supported_word_for_word() -> None:
-    index = EvidenceIndex([("1", "Nur zwei Pumpen liefen. Sie liefen nicht lange!")])
-    assert index.assess("Sie liefen nicht lange.").verdict == "supported"
-    assert index.assess("Nur drei Pumpen liefen.").verdict != "supported"
-
-
-def test_a_claim_about_something_else_is_unsupported(index: EvidenceIndex) -> None:
-    assert index.assess("Zebras migrate across dusty plains in great herds.").verdict == "unsupported"
-
-
 def test_words_that_mean_the_same_come_nearer_than_words_that_do_not(index: EvidenceIndex) -> None:
-    near, far = (index.assess(claim).features for claim in ("The company expanded quickly.", "The choir sang loudly."))
-    assert near["cos_window"] > far["cos_window"] + 0.1
+    near, far = (index.assess(claim).support for claim in ("The company expanded quickly.", "The choir sang loudly."))
+    assert near is not None
+    assert far is not None
+    assert near > far + 0.05
+
+
+def test_a_claim_is_confirmed_only_where_each_of_its_sentences_is_a_copy(index: EvidenceIndex) -> None:
+    both = "The firm grew by 12% in 2021. Paris is the capital of France."
+    assert index.assess(both).verdict == "supported"
+    assert {passage.evidence_id for passage in index.assess(both).supporting} == {"chunk_1", "2"}
+    assert index.assess(f"{both} It is a small city.").verdict == "unverifiable"
 
 
 def test_words_that_no_evidence_covers_are_named(index: EvidenceIndex) -> None:
-    claim = "The firm grew by 12% in 2021 thanks to zeppelin races."
+    claim = "The firm grew fast in 2021 thanks to zeppelin races."
     spans = [claim[start:end] for start, end in index.assess(claim).uncovered]
     assert any("zeppelin" in span for span in spans)
 

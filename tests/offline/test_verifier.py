@@ -34,7 +34,7 @@ def test_one_check_for_each_claim_in_order() -> None:
         ("The Halden suspension bridge is 510 metres long.", "contradicted"),
         ("The Halden suspension bridge was opened to traffic in 1941.", "contradicted"),
         ("The bridge is painted green every spring by volunteers from the village school.", "unverifiable"),
-        ("Zebras migrate across dusty plains in great herds.", "unsupported"),
+        ("The bridge was painted with 3,000 litres of green paint.", "unsupported"),
     ],
 )
 def test_verdicts(claim: str, verdict: str) -> None:
@@ -112,10 +112,10 @@ def test_an_offline_check_of_many_claims_ends_between_two_of_them(monkeypatch: p
     assessed: list[str] = []
     assess = EvidenceIndex.assess
 
-    def counted(self: EvidenceIndex, claim: str, only: Collection[str] | None = None) -> Assessment:
+    def counted(self: EvidenceIndex, claim: str, only: Collection[str] | None = None, **context: str) -> Assessment:
         if only is None:
             assessed.append(claim)
-        return assess(self, claim, only)
+        return assess(self, claim, only, **context)
 
     monkeypatch.setattr(EvidenceIndex, "assess", counted)
     monkeypatch.setattr(run_control, "LOOK_AGAIN_S", 0.0)

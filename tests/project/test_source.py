@@ -90,7 +90,6 @@ GIVEN_UP = re.compile(r"\b(?:told|borne|as it came)\b", re.IGNORECASE)
 WORD_LISTS = {
     "masis/audit/instructions.py",
     "masis/audit/instructions.toml",
-    "masis/offline/parsing/predicates.py",
     "masis/offline/text/tokens.py",
     "masis/offline/inference/minilm/tokenizer.json",
 }

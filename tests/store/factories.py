@@ -112,7 +112,7 @@ def a_run(case: Case, run_id: str = "run-1", *, iterations: tuple[Iteration, ...
         "finished_at": "2026-01-01T10:00:01.000Z",
         "models": {"critic": "offline", "evaluator": "offline"},
         "settings": SETTINGS,
-        "versions": Versions(app="0.1.0", rubric="1", offline_weights="1"),
+        "versions": Versions(app="0.1.0", rubric="1", offline_rules="1"),
         "iterations": made,
         "best": len(made) - 1 if made else None,
         "final_answer": best.answer if best else "",

@@ -238,7 +238,7 @@ def test_a_claim_says_how_it_was_read_and_what_is_odd_about_its_support() -> Non
 
 
 def test_a_claim_is_closed_once_with_its_verdict() -> None:
-    case = a_case("The Lenne bridge is 120 metres long [c1]. The Lenne bridge was opened on 4 May 1931 [c2].")
+    case = a_case("The Lenne bridge is 120 metres long [c1]. It carries two lanes [c1].")
     shown = answer_view(case, run_audit(case), 0)
     closing = [piece["closes"] for piece in shown["pieces"] if "closes" in piece]
     assert closing == [check["label"]["text"] for check in shown["claims"]] == ["supported", "supported"]

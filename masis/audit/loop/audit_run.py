@@ -474,7 +474,7 @@ class AuditRun:
             versions=Versions(
                 app=version.APP,
                 rubric=version.RUBRIC,
-                offline_weights=self.roles.offline_weights,
+                offline_rules=self.roles.offline_rules,
                 prompts=self.roles.prompts,
                 local_models=self.roles.local_models,
             ),

@@ -50,7 +50,7 @@ class Roles:
     reviser: Reviser
     evaluator: Evaluator
     models: dict[str, str]
-    offline_weights: str | None = None
+    offline_rules: str | None = None
     control: RunControl = field(default_factory=RunControl)
     waits: bool = False
     prompts: dict[str, str] = field(default_factory=dict)

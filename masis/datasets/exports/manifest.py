@@ -62,7 +62,7 @@ class Tally:
         if (run := judged.judgement.run) is not None:
             for role, model in run.models.items():
                 self._models[role][model] += 1
-            for name in ("app", "rubric", "offline_weights"):
+            for name in ("app", "rubric", "offline_rules"):
                 self._versions[name][str(run.versions.get(name))] += 1
 
     def row(self, row: Row) -> None:

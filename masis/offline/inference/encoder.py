@@ -1,35 +1,25 @@
 """The sentence encoder: MiniLM-L6 as an int8 ONNX file, which sees likeness of meaning where words differ.
 
-Its files, licence and limits are described in `minilm/MODEL_CARD.md`; `tools/train_verifier/export.py` makes them.
+Its files, licence and limits are described in `minilm/MODEL_CARD.md`; `tools/export_encoder.py` makes them.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-
-from masis.offline.text.tokens import Token
 
 Array = np.ndarray[Any, np.dtype[Any]]
 FILES = Path(__file__).parent / "minilm"
 MAX_PIECES = 256
 """Word pieces of one text that the encoder reads; passages are far shorter (`LONGEST_PASSAGE`)."""
 MAX_CACHED_TEXTS = 2000
-"""Texts that stay encoded; about 20 KB each."""
-
-
-class Encoded(NamedTuple):
-    """A text as encoded: the sum of its token vectors (384), and a unit vector for each content word (rows)."""
-
-    total: Array
-    words: Array
+"""Texts that stay encoded; 1.5 KB each."""
 
 
 class Encoder:
@@ -55,44 +45,29 @@ class Encoder:
         self._tokenizer = Tokenizer.from_str((folder / "tokenizer.json").read_text(encoding="utf-8"))
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(MAX_PIECES)
-        self._cache: OrderedDict[str, Encoded] = OrderedDict()
+        self._cache: OrderedDict[str, Array] = OrderedDict()
         self._max_cached_texts = max_cached_texts
         self._lock = Lock()
 
-    def encode(self, text: str, words: Sequence[Token]) -> Encoded:
-        """Return the text encoded, from the cache where possible; `words` are its own, with offsets into it."""
+    def encode(self, text: str) -> Array:
+        """Return the sum of the text's token vectors (384), from the cache where possible."""
         with self._lock:
             cached = self._cache.get(text)
             if cached is not None:
                 self._cache.move_to_end(text)
                 return cached
-        encoded = self._encode(text, [word for word in words if word.weight > 0])
+        encoded = self._encode(text)
         with self._lock:
             self._cache[text] = encoded
             if len(self._cache) > self._max_cached_texts:
                 self._cache.popitem(last=False)
         return encoded
 
-    def _encode(self, text: str, words: Sequence[Token]) -> Encoded:
-        pieces = self._tokenizer.encode(text)
-        ids = np.array([pieces.ids], dtype=np.int64)
+    def _encode(self, text: str) -> Array:
+        ids = np.array([self._tokenizer.encode(text).ids], dtype=np.int64)
         vectors = self._session.run(None, {"input_ids": ids, "attention_mask": np.ones_like(ids)})[0][0]
-        sums = np.zeros((len(words), vectors.shape[1]), dtype=np.float32)
-        # Words and word pieces are both in the order of the text: one pass brings each piece to its word.
-        at = 0
-        for number, (start, end) in enumerate(pieces.offsets):
-            if end <= start:  # a special token
-                continue
-            while at < len(words) and words[at].end <= start:
-                at += 1
-            if at < len(words) and words[at].start < end:
-                sums[at] += vectors[number]
-        return Encoded(vectors.sum(axis=0), _unit_rows(sums).astype(np.float16))
-
-
-def _unit_rows(rows: Array) -> Array:
-    result: Array = rows / (np.linalg.norm(rows, axis=-1, keepdims=True) + 1e-9)
-    return result
+        total: Array = vectors.sum(axis=0)
+        return total
 
 
 @cache

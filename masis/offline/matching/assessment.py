@@ -1,20 +1,19 @@
 """The result of assessing a claim against evidence: values only, nothing that computes them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 Verdict = Literal["supported", "contradicted", "unsupported", "unverifiable"]
-SignalKind = Literal["number", "unit", "date", "name", "negation", "direction", "quantifier"]
+SignalKind = Literal["number", "date", "quotation"]
 
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A place where the claim contradicts the evidence: both are about the same thing and differ.
+    """An accusation: words of the claim that the evidence has otherwise, or nowhere.
 
     Offsets are into the claim and into the text of the evidence; `evidence_text` is what the evidence has in the place
-    of `claim_text`, so that a reviser can put it there (empty where the evidence merely lacks a negation). `strength`
-    is 0..1.
+    of `claim_text`, so that a reviser can put it there. Where nothing stands in its place, `evidence_id` and
+    `evidence_text` are empty. `strength` is 0..1.
     """
 
     kind: SignalKind
@@ -44,18 +43,20 @@ class SupportingPassage:
 class Assessment:
     """How far the evidence supports one claim.
 
-    `support` is the calibrated probability that it does, None where there is nothing to check against. `confidence` is
-    how sure the verdict is, 0..1. `signals` accuse: there are some only where the verdict is contradicted. `vetoes` are
-    codes of what kept a likely claim from being confirmed. `supporting` holds at most three passages, the best first.
-    `uncovered` are the spans of the claim that no evidence covers. `features` are the measurements the probability came
-    from.
+    `support` says how close the evidence comes, 0..1, None where there is nothing to check against: an order for the
+    queue, no probability. `confidence` is how sure the verdict is, 0..1. `signals` accuse with what the evidence has
+    instead, `absent` with what stands in no evidence. `vetoes` are codes of what kept a copy from being confirmed,
+    `change` the words in which a near-copy differs from its sentence: those of the claim, those of the evidence.
+    `supporting` holds at most three passages, the best first; of a confirmed claim the ones that it copies.
+    `uncovered` are the spans of the claim that no evidence covers, or the accused ones alone.
     """
 
     support: float | None
     verdict: Verdict
     confidence: float
     signals: tuple[Signal, ...] = ()
+    absent: tuple[Signal, ...] = ()
     vetoes: tuple[str, ...] = ()
+    change: tuple[str, str] | None = None
     supporting: tuple[SupportingPassage, ...] = ()
     uncovered: tuple[tuple[int, int], ...] = ()
-    features: Mapping[str, float] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The evidence of a case as an index that judges claims: support, verdict, contradictions, supporting passages.
+"""The evidence of a case as an index that judges claims: verdict, accusations, supporting passages, closeness.
 
     index = EvidenceIndex([("chunk_1", "The firm grew by 12% in 2021.")])
     index.assess("The firm grew by 21% in 2021.").verdict      # "contradicted"
@@ -7,23 +7,24 @@ docs/offline.md explains how it judges. The same input gives the same answer, wi
 differ in the third digit between kinds of CPU.
 """
 
-import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import pairwise
 
 from masis.audit.sentences import split_sentences
-from masis.offline.contradictions.direction_conflicts import direction_signals
-from masis.offline.contradictions.fact_conflicts import fact_signals
-from masis.offline.inference.checks import accusations, vetoes
+from masis.offline.checks.copies import Copied, CopyIndex
+from masis.offline.checks.figures import accused_figures, numerals_in
+from masis.offline.checks.quotations import Quotable
 from masis.offline.inference.encoder import Encoder, load_encoder
-from masis.offline.inference.features import combine_features, sentence_features
-from masis.offline.inference.semantic_features import semantic_features
-from masis.offline.inference.support_classifier import SupportClassifier, load_classifier
 from masis.offline.matching.assessment import Assessment, Signal, SignalKind, SupportingPassage, Verdict
+from masis.offline.matching.closeness import closeness
 from masis.offline.matching.fact_table import FactTable
 from masis.offline.matching.overlap import Match, match_sentence, restrict
 from masis.offline.matching.passages import LONGEST_PASSAGE, Passage, names_in, passages, postings
+from masis.offline.parsing.facts import extract
 from masis.offline.parsing.parsed_sentence import ParsedSentence
 from masis.offline.text.tokens import Token, tokens
 
@@ -53,16 +54,20 @@ _ASKS = re.compile(
 )
 """How a question begins; what only ends in a question mark may be the name of a song."""
 _COPY_SUPPORT = 0.97
-"""The least support of a claim that is a sentence of the evidence, word for word."""
-_COPY_WORDS = 4
-"""Words that such a sentence needs: a shorter one may answer a question that the evidence asks."""
-_UNRELATED_COVERAGE, _UNRELATED_COSINE = 0.15, 0.2
-"""A claim is about something else where the evidence has fewer of its words and nothing nearer in meaning."""
+"""The least support of a claim that is a copy."""
+_ACCUSED_SUPPORT = 0.2
+"""The most support of a claim that is accused: of high severity by DRAFT-CRITIQUE-SEVERITY, however close the rest."""
+_REFERRING = frozenset(
+    "it its he she they his her their them this these that those such both the there here one another".split()
+)
+"""First words of a sentence that takes its subject from before it."""
+_SUBJECT_WORDS = 3
+"""First words of a sentence among which its subject is named."""
+_LOOK_BACK = 3
+"""Passages before a copy in which its subject is looked for."""
 _NOTHING_ASSERTED = Assessment(None, "unverifiable", 0.8)
 Part = tuple[int, Match]
 """A sentence of a claim, or a piece of one: where it begins, and its overlap with the evidence."""
-LONGEST_PART = 2000
-"""Characters weighed as one part: work grows with the square of its words, and no sentence people write is as long."""
 ALWAYS_JUDGED = 1000
 """Characters of a claim that is judged however long the evidence is."""
 MOST_COMPARED = 12_000_000
@@ -81,60 +86,54 @@ class EvidenceIndex:
     Assessments are cached, so a repeated question costs nothing.
     """
 
-    def __init__(
-        self,
-        evidence: Iterable[tuple[str, str]],
-        model: SupportClassifier | None = None,
-        encoder: Encoder | None = None,
-    ) -> None:
+    def __init__(self, evidence: Iterable[tuple[str, str]], encoder: Encoder | None = None) -> None:
         """Index the evidence.
 
         Args:
             evidence: Pairs of id and text, in the order of the case; texts may be empty.
-            model: The weights to judge by; those that ship where None.
             encoder: The sentence encoder; the one that ships where None, opened when the first claim is judged.
 
         """
-        self.model = model or load_classifier()
         self._encoder = encoder
+        self._chunks = list(evidence)
         self.passages: list[Passage] = []
         self._documents: dict[str, list[int]] = {}
-        for document, (evidence_id, text) in enumerate(evidence):
+        for document, (evidence_id, text) in enumerate(self._chunks):
             self._documents.setdefault(evidence_id, []).append(document)
             self.passages.extend(passages(document, evidence_id, text))
         self._exact, self._loose = postings(self.passages)
-        names = names_in(self.passages)
         for at, passage in enumerate(self.passages):
-            passage.known_names, passage.at = names, at
-        self._names = names
+            passage.at = at
         self._facts = FactTable(self.passages)
-        count = len(self.passages)
-        self._idf = {root: math.log((count + 1) / (len(where) + 0.5)) + 0.3 for root, where in self._exact.items()}
-        self._unseen = math.log((count + 1) / 0.5) + 0.3
         self._sizes = Counter(passage.document for passage in self.passages)
-        self._copies: dict[str, set[int]] = {}
-        for passage in self.passages:
-            self._copies.setdefault(_plain(passage.text), set()).add(passage.document)
+        self._copies = CopyIndex([text for _, text in self._chunks])
+        self._quotable = Quotable([text for _, text in self._chunks])
+        self._names = names_in(self.passages)
         self._matched_claims: dict[str, list[Part]] = {}
-        self._assessments: dict[tuple[str, frozenset[int] | None], Assessment] = {}
+        self._assessments: dict[tuple[str, frozenset[int] | None, str, str], Assessment] = {}
 
-    def assess(self, claim: str, only: Collection[str] | None = None) -> Assessment:
+    def assess(
+        self, claim: str, only: Collection[str] | None = None, *, question: str = "", before: str = ""
+    ) -> Assessment:
         """Judge a claim against the evidence; repeated calls are answered from a cache.
 
         Args:
             claim: The text of the claim, one sentence or several, without citation markers.
             only: The evidence ids to judge against; all evidence where None. Unknown ids are ignored.
+            question: What the answer is to: its figures are not accused, and a claim that names nothing is about it.
+            before: What the answer says just before the claim.
 
         Returns:
-            The verdict with support and confidence (0 to 1), signals of contradiction, supporting passages and the
-            spans of the claim that no evidence covers. Support is None where there is nothing to check, and where claim
-            and evidence are too long to be compared (`MOST_COMPARED`).
+            The verdict with support and confidence (0 to 1), accusations, supporting passages and the spans of the
+            claim that no evidence covers. Support is None where there is nothing to check, and where claim and evidence
+            are too long to be compared (`MOST_COMPARED`).
 
         """
         allowed = self._allowed(only)
-        cached = self._assessments.get((claim, allowed))
+        key = (claim, allowed, question, before)
+        cached = self._assessments.get(key)
         if cached is None:
-            cached = self._assessments[claim, allowed] = self._assess(claim, allowed)
+            cached = self._assessments[key] = self._assess(claim, allowed, question, before)
         return cached
 
     def _allowed(self, only: Collection[str] | None) -> frozenset[int] | None:
@@ -144,13 +143,7 @@ class EvidenceIndex:
         allowed = frozenset(d for name in only for d in self._documents.get(name, ()) if d in self._sizes)
         return None if len(allowed) == len(self._sizes) else allowed
 
-    def _matched(self, claim: str) -> list[Part]:
-        matched = self._matched_claims.get(claim)
-        if matched is None:
-            matched = self._matched_claims[claim] = self._parts(claim)
-        return matched
-
-    def _assess(self, claim: str, allowed: frozenset[int] | None) -> Assessment:
+    def _assess(self, claim: str, allowed: frozenset[int] | None, question: str, before: str) -> Assessment:
         documents = self._sizes if allowed is None else allowed
         if not documents:
             return Assessment(None, "unverifiable", 1.0)
@@ -160,33 +153,44 @@ class EvidenceIndex:
         if not parts:
             return _NOTHING_ASSERTED
         encoder = self._encoder or load_encoder()
-        measured: list[tuple[float, dict[str, float]]] = []
-        signals: list[Signal] = []
-        objections: list[str] = []
-        for offset, match in parts:
-            conflicts = [*fact_signals(match, self._facts), *direction_signals(match)] if match.top else []
-            features = sentence_features(match, conflicts, semantic_features(match, encoder), self._idf, self._unseen)
-            measured.append((match.total, features))
-            signals += [_shifted(signal, offset) for signal in accusations(match, self._facts)]
-            objections += vetoes(match, self._facts, features)
-        words = sum(len(match.bits) for _, match in parts)
-        combined = combine_features(measured, words, sum(self._sizes[d] for d in documents), len(documents))
-        signals.sort(key=lambda signal: -signal.strength)
-        support = self.model.support(combined)
-        if self._copied(claim, documents):
-            support, signals, objections = max(support, _COPY_SUPPORT), [], []
-        unrelated = combined["cover_all"] < _UNRELATED_COVERAGE and combined["cos_window"] < _UNRELATED_COSINE
-        verdict = self._verdict(0.0 if unrelated else support, signals, objections)
+        weight = sum(match.total for _, match in parts)
+        close = round(sum(match.total * closeness(match, encoder) for _, match in parts) / weight, 4)
+        copied, objections = self._copied(claim, parts, allowed, question, before)
+        if copied and not objections:
+            places = tuple(
+                SupportingPassage(self._chunks[place.document][0], place.start, place.end, 1.0)
+                for found in copied
+                for place in found.places
+            )
+            return Assessment(max(close, _COPY_SUPPORT), "supported", 0.95, supporting=tuple(dict.fromkeys(places)))
+        accused = [] if copied else self._accused(claim, parts, question)
+        supporting, uncovered = _supporting(parts), _uncovered(parts)
+        if not accused:
+            change = None if copied else next(self._copies.changes(claim, self._nearest(parts)), None)
+            return Assessment(
+                close,
+                "unverifiable",
+                0.5,
+                vetoes=objections,
+                change=(" ".join(change.here), " ".join(change.there)) if change else None,
+                supporting=supporting,
+                uncovered=uncovered,
+            )
+        signals = tuple(signal for signal in accused if signal.evidence_id)
+        absent = tuple(signal for signal in accused if not signal.evidence_id)
         return Assessment(
-            support=round(support, 4),
-            verdict=verdict,
-            confidence=round(_confidence(verdict, support, signals), 4),
-            signals=tuple(signals) if verdict == "contradicted" else (),
-            vetoes=tuple(dict.fromkeys(objections)) if verdict == "unverifiable" else (),
-            supporting=_supporting(parts),
-            uncovered=_uncovered(parts),
-            features=combined,
+            support=min(close, _ACCUSED_SUPPORT),
+            verdict="contradicted" if signals else "unsupported",
+            confidence=round(0.5 + 0.5 * accused[0].strength, 4),
+            signals=signals,
+            absent=absent,
+            supporting=supporting,
+            uncovered=tuple(sorted(signal.claim_span for signal in absent)),
         )
+
+    @cached_property
+    def _numerals(self) -> set[str]:
+        return set().union(*(numerals_in(text) for _, text in self._chunks))
 
     def _too_long(self, claim: str) -> bool:
         if len(claim) <= ALWAYS_JUDGED:
@@ -194,46 +198,94 @@ class EvidenceIndex:
         words = sum(len(passage.words) for passage in self.passages)
         return len(claim) * (len(self.passages) + min(_WORDS_COMPARED, words)) > MOST_COMPARED
 
-    def _copied(self, claim: str, documents: Collection[int]) -> bool:
-        """Return whether the claim is a sentence of these documents, word for word."""
-        plain = _plain(claim)
-        return plain.count(" ") >= _COPY_WORDS - 1 and not self._copies.get(plain, set()).isdisjoint(documents)
+    def _copied(
+        self, claim: str, parts: Sequence[Part], allowed: frozenset[int] | None, question: str, before: str
+    ) -> tuple[tuple[Copied, ...], tuple[str, ...]]:
+        """Return where the evidence says every sentence of the claim, and codes of what speaks against confirming it.
 
-    def _verdict(self, support: float, signals: Collection[Signal], objections: Collection[str]) -> Verdict:
-        if signals:
-            return "contradicted"
-        if support <= self.model.accuse:
-            return "unsupported"
-        return "supported" if support >= self.model.confirm and not objections else "unverifiable"
+        Nothing where it does not say them all.
+        """
+        found: list[Copied] = []
+        objections: list[str] = []
+        near = self._nearest(parts)
+        for at, sentence in _asserting(claim):
+            copy = self._copies.find(sentence, allowed)
+            if copy is None:
+                return (), ()
+            found.append(copy)
+            objections += [copy.objection] if copy.objection else []
+            others = [(d, at) for d, at in near if not any(d == p[0] and p[1] <= at < p[2] for p in copy.places)]
+            if any(change.turns for change in self._copies.changes(sentence, others)):
+                objections.append("disputed")
+            if self._about_another(sentence, copy, question, claim[:at].strip() or before):
+                objections.append("subject")
+        return tuple(found), tuple(dict.fromkeys(objections))
+
+    def _nearest(self, parts: Sequence[Part]) -> list[tuple[int, int]]:
+        near = dict.fromkeys(i for _, match in parts for i in match.top)
+        return [(self.passages[i].document, self.passages[i].start) for i in near]
+
+    def _about_another(self, sentence: str, copy: Copied, question: str, before: str) -> bool:
+        """Return whether a copy may be about something else than the question and the answer so far.
+
+        Its subject is the name that it begins with, or, of "It is 80 metres long", the name that the evidence has just
+        before; where question and answer name something, that has to be among it.
+        """
+        words = tokens(sentence)
+        context = {word.stem for word in tokens(f"{question} {before}")}
+        asked = {word.stem for word in tokens(question) if word.text[0].isupper()} & self._names
+        if not context or not words:
+            return False
+        own = self._named(words)
+        if own and own[0] in words[:_SUBJECT_WORDS]:
+            return bool(asked) and own[0].stem not in context
+        if words[0].text.lower() not in _REFERRING or any(word.stem in context for word in own):
+            return False
+        place = copy.places[0]
+        earlier = [p for p in self.passages if p.document == place.document and p.end <= place.start]
+        for passage in reversed(earlier[-_LOOK_BACK:]):
+            if named := self._named(passage.words):
+                return named[0].stem not in context
+        return False
+
+    def _named(self, words: Sequence[Token]) -> list[Token]:
+        return [word for word in words if word.text[0].isupper() and word.stem in self._names]
+
+    def _accused(self, claim: str, parts: Sequence[Part], question: str) -> list[Signal]:
+        """Return the accusations, the strongest first, with what the evidence has in the place before what it lacks."""
+        asked = extract(question)
+        found = list(self._quotable.accused(claim, question))
+        for offset, match in parts:
+            for signal in accused_figures(match, self._facts, asked, self._numerals):
+                start, end = signal.claim_span
+                found.append(replace(signal, claim_span=(start + offset, end + offset)))
+        return sorted(found, key=lambda signal: (not signal.evidence_id, -signal.strength))
+
+    def _matched(self, claim: str) -> list[Part]:
+        matched = self._matched_claims.get(claim)
+        if matched is None:
+            matched = self._matched_claims[claim] = self._parts(claim)
+        return matched
 
     def _parts(self, claim: str) -> list[Part]:
-        """Return the sentences that assert something: no question, no refusal, nothing on what the evidence lacks."""
-        spans = [(0, claim)]
-        if _INNER_STOP.search(claim):
-            spans = [(span.start, claim[span.start : span.end]) for span in split_sentences(claim)]
-        spans = [(offset + at, piece) for offset, text in spans for at, piece in _pieces(text)]
+        """Return the sentences that assert something, matched with the evidence, long ones in pieces."""
         found = []
-        for start, sentence in spans:
-            if _asks(sentence) or _REFUSES.search(sentence) or _SILENT.search(sentence):
-                continue
-            for offset, text, words in _bounded_parts(start, sentence):
-                part = match_sentence(ParsedSentence(text, words, self._names), self.passages, self._exact, self._loose)
+        for at, sentence in _asserting(claim):
+            for offset, parsed in _bounded_parts(at, sentence):
+                part = match_sentence(parsed, self.passages, self._exact, self._loose)
                 if part.total >= 1.0:
                     found.append((offset, part))
         return found
 
 
-def _confidence(verdict: Verdict, support: float, signals: Sequence[Signal]) -> float:
-    """Return how sure a verdict is, 0.5 to 1; an abstention is sure of nothing."""
-    if verdict == "unverifiable":
-        return 0.5
-    strongest = signals[0].strength if signals else 0.0
-    return 0.5 + 0.5 * min(1.0, max(strongest, abs(support - 0.5) * 2))
-
-
-def _plain(text: str) -> str:
-    """Return the words of a text alone: in lower case, without the marks at its end."""
-    return " ".join(text.casefold().split()).rstrip(" .!;:")
+def _asserting(claim: str) -> Iterator[tuple[int, str]]:
+    """Yield the sentences that assert something: no question, no refusal, nothing on what the evidence lacks."""
+    spans = [(0, claim)]
+    if _INNER_STOP.search(claim):
+        spans = [(span.start, claim[span.start : span.end]) for span in split_sentences(claim)]
+    for at, sentence in spans:
+        if sentence.strip() and not (_asks(sentence) or _REFUSES.search(sentence) or _SILENT.search(sentence)):
+            yield at, sentence
 
 
 def _parts_within(parts: list[Part], allowed: frozenset[int] | None) -> list[Part]:
@@ -244,44 +296,13 @@ def _asks(sentence: str) -> bool:
     return sentence.rstrip().endswith("?") and bool(_ASKS.match(sentence))
 
 
-def _pieces(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the text in pieces of at most `LONGEST_PART` characters, cut behind a comma or a blank."""
-    at = 0
-    while len(text) - at > LONGEST_PART:
-        piece = text[at : at + LONGEST_PART]
-        cut = max(piece.rfind(", "), piece.rfind("; ")) + 2
-        if cut < LONGEST_PART // 2:
-            cut = piece.rfind(" ") + 1 or LONGEST_PART
-        yield at, text[at : at + cut]
-        at += cut
-    yield at, text[at:]
-
-
-def _bounded_parts(start: int, sentence: str) -> list[tuple[int, str, list[Token]]]:
-    """Return the sentence, or pieces of one that runs on, to be judged one by one: nothing is truncated."""
+def _bounded_parts(start: int, sentence: str) -> Iterator[tuple[int, ParsedSentence]]:
+    """Yield the sentence, or pieces of one that runs on, to be judged one by one: nothing is truncated."""
     words = tokens(sentence)
-    if len(words) <= LONGEST_PASSAGE:
-        return [(start, sentence, words)]
-    cuts = [words[i].start for i in range(0, len(words), LONGEST_PASSAGE)]
-    pieces = [(begin, sentence[begin:end]) for begin, end in zip(cuts, [*cuts[1:], len(sentence)], strict=True)]
-    return [(start + begin, text, tokens(text)) for begin, text in pieces]
-
-
-def _shifted(signal: Signal, offset: int) -> Signal:
-    if not offset:
-        return signal
-    start, end = signal.claim_span
-    return Signal(
-        signal.kind,
-        (start + offset, end + offset),
-        signal.claim_text,
-        signal.evidence_id,
-        signal.evidence_start,
-        signal.evidence_end,
-        signal.evidence_text,
-        signal.reason,
-        signal.strength,
-    )
+    cuts = [0, *(words[i].start for i in range(LONGEST_PASSAGE, len(words), LONGEST_PASSAGE)), len(sentence)]
+    for begin, end in pairwise(cuts):
+        text = sentence[begin:end]
+        yield start + begin, ParsedSentence(text, tokens(text) if begin or end < len(sentence) else words)
 
 
 def _supporting(parts: list[Part]) -> tuple[SupportingPassage, ...]:
@@ -301,20 +322,18 @@ def _supporting(parts: list[Part]) -> tuple[SupportingPassage, ...]:
     )
 
 
-def _uncovered(parts: list[Part]) -> tuple[tuple[int, int], ...]:
+def _uncovered(parts: Sequence[Part]) -> tuple[tuple[int, int], ...]:
     spans: list[tuple[int, int]] = []
-    for offset, found in parts:
-        text = found.sentence.text
-        exact, loose = found.covered(list(found.score))
-        last: Token | None = None
-        for b, i in enumerate(found.bits):
-            word = found.words[i]
-            if (exact | loose) >> b & 1:
-                last = None
+    for offset, match in parts:
+        text, covered, last = match.sentence.text, match.found(match.hits), -1
+        for at in match.weights:
+            word = match.sentence.words[at]
+            if at in covered:
+                last = -1
                 continue
-            if last is not None and spans and text[last.end : word.start].strip() == "":
+            if last >= 0 and text[last : word.start].strip() == "":
                 spans[-1] = (spans[-1][0], word.end + offset)
             else:
                 spans.append((word.start + offset, word.end + offset))
-            last = word
+            last = word.end
     return tuple(spans)

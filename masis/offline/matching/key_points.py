@@ -16,7 +16,7 @@ from masis.schema.audit import Claim, JudgedBy
 from masis.schema.case import Evidence
 
 OFFLINE = "offline"
-VERSION = "4"
+VERSION = "5"
 """Raised whenever an offline role judges otherwise than before."""
 
 JUDGED_BY = JudgedBy(model=OFFLINE, version=VERSION)

@@ -1,233 +1,118 @@
-"""Which words of a claim occur in which passages: the overlap that every later judgement is based on.
+"""Which words of a claim occur in which passages: the overlap that every later judgement is based on."""
 
-Matches are stored as bit masks, one bit a content word of the claim, so that the coverage of a window of passages is
-the union of its masks.
-"""
-
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from heapq import nsmallest
-from itertools import pairwise
 
 from masis.offline.matching.passages import Passage
 from masis.offline.parsing.parsed_sentence import ParsedSentence
 from masis.offline.text.lexicon import loose_keys
-from masis.offline.text.tokens import Token
 
 LOOSE = 0.65
 """What a match by prefix or synonym counts, against 1 for the same stem."""
 _TOP, _REACH = 5, 2
-_COMPARED, _KEPT = 8, 4
+_WIDTH_COST = 0.02
+"""The share of the claim that a passage must add before it widens a window."""
 
 
 @dataclass
 class Match:
     """A sentence of a claim matched with the passages.
 
-    `bits` are the word indices behind the bits of the masks; `exact` and `loose` map passage index -> mask; `top` are
-    the best passages, best first; `window` the run of up to three passages that together cover most. `allowed` are the
-    documents whose passages count, None for all. What depends on the claim alone is shared with the matches that
-    `within` makes of this one.
+    `weights` are those of its content words, by their index; `hits` says for each passage which of these words it has,
+    with 1 for the same stem and `LOOSE` for a related one. `allowed` are the documents whose passages count, None for
+    all.
     """
 
     sentence: ParsedSentence
-    bits: list[int]
-    weights: list[float]
-    total: float
+    weights: dict[int, float]
     passages: Sequence[Passage]
-    exact: dict[int, int] = field(default_factory=dict)
-    loose: dict[int, int] = field(default_factory=dict)
-    score: dict[int, float] = field(default_factory=dict)
-    top: list[int] = field(default_factory=list)
-    window: tuple[int, ...] = ()
+    hits: dict[int, dict[int, float]]
     allowed: frozenset[int] | None = None
-    value_cache: dict[tuple[int, int], float] = field(default_factory=dict)
-    mask_cache: dict[tuple[int, int], int] = field(default_factory=dict)
-    ranking_cache: dict[int, list[tuple[float, int]]] = field(default_factory=dict)
 
     @cached_property
-    def words(self) -> Sequence[Token]:
-        """The claim's words."""
-        return self.sentence.words
+    def total(self) -> float:
+        """The weight of all content words."""
+        return sum(self.weights.values())
 
     @cached_property
-    def overlapping(self) -> list[tuple[int, int, float]]:
-        """Each passage that has a word of the claim, with the mask of those words and its score."""
-        exact, loose = self.exact, self.loose
-        return [(i, exact.get(i, 0) | loose.get(i, 0), score) for i, score in self.score.items()]
+    def score(self) -> dict[int, float]:
+        """The weight of the words that each passage has."""
+        weights = self.weights
+        return {i: sum(weights[word] * factor for word, factor in words.items()) for i, words in self.hits.items()}
 
     @cached_property
-    def polar(self) -> frozenset[str]:
-        """The stems with an opposite in all passages that have a word of the claim."""
-        return frozenset().union(*(self.passages[i].polar for i in self.score))
+    def top(self) -> list[int]:
+        """The passages that have most of the claim, the best first."""
+        return nsmallest(_TOP, self.score, key=lambda i: (-self.score[i], i))
+
+    @cached_property
+    def window(self) -> tuple[int, ...]:
+        """The run of up to three neighbouring passages that together have most."""
+        windows = [window for i in self.top[:3] for window in _neighbourhoods(self.passages, i)]
+        return max(windows, key=lambda window: self.coverage(window) - _WIDTH_COST * len(window), default=())
 
     @cached_property
     def region(self) -> list[int]:
-        """The passages that cover the claim best, and their neighbours in the same document."""
+        """The passages that have most, and their neighbours in the same document."""
         best = self.score[self.top[0]] if self.top else 0.0
-        wanted: dict[int, None] = {}
-        for i in self.top[:3]:
-            if self.score[i] < 0.5 * best:
-                continue
-            for k in range(max(0, i - _REACH), min(len(self.passages), i + _REACH + 1)):
-                if self.passages[k].document == self.passages[i].document:
-                    wanted[k] = None
-        return list(wanted)
+        near = (
+            k
+            for i in self.top[:3]
+            if self.score[i] >= 0.5 * best
+            for k in range(max(0, i - _REACH), min(len(self.passages), i + _REACH + 1))
+            if self.passages[k].document == self.passages[i].document
+        )
+        return list(dict.fromkeys(near))
 
-    def value(self, exact: int, loose: int = 0) -> float:
-        """Return the weight of the words in the masks."""
-        loose &= ~exact
-        key = (exact, loose)
-        total = self.value_cache.get(key)
-        if total is None:
-            total = self.value_cache[key] = self._sum(exact) + LOOSE * self._sum(loose)
-        return total
-
-    def _sum(self, mask: int) -> float:
-        weights, total = self.weights, 0.0
-        while mask:
-            low = mask & -mask
-            total += weights[low.bit_length() - 1]
-            mask ^= low
-        return total
-
-    def covered(self, window: Sequence[int]) -> tuple[int, int]:
-        """Return the masks of several passages together."""
-        exact = loose = 0
+    def found(self, window: Iterable[int]) -> dict[int, float]:
+        """Return the words that these passages have together, as in `hits`."""
+        together: dict[int, float] = {}
         for i in window:
-            exact |= self.exact.get(i, 0)
-            loose |= self.loose.get(i, 0)
-        return exact, loose
+            for word, factor in self.hits.get(i, {}).items():
+                together[word] = max(together.get(word, 0.0), factor)
+        return together
 
-    def coverage(self, window: Sequence[int], without: int = 0) -> float:
-        """Return the share of the claim's content that the window covers, 0..1; bits in `without` are left out of both
-        sides.
-        """
-        exact, loose = self.covered(window)
-        if not without:
-            return self.value(exact, loose) / self.total
-        rest = self.total - self.value(without)
-        return self.value(exact & ~without, loose & ~without) / rest if rest > 0 else 0.0
-
-    def mask(self, start: int, end: int) -> int:
-        """Return the bits of the content words inside a span of the claim."""
-        value_cache = self.mask_cache.get((start, end))
-        if value_cache is None:
-            words = self.words
-            inside = [1 << b for b, i in enumerate(self.bits) if words[i].start < end and start < words[i].end]
-            value_cache = self.mask_cache[start, end] = sum(inside)
-        return value_cache
-
-    def around(self, start: int, end: int, near: int) -> int:
-        """Return the mask of the span and of the `near` content words on either side of it."""
-        words, bits = self.words, self.bits
-        first = next((b for b, i in enumerate(bits) if words[i].end > start), len(bits))
-        last = first
-        while last < len(bits) and words[bits[last]].start < end:
-            last += 1
-        return ((1 << min(len(bits), last + near)) - 1) & ~((1 << max(0, first - near)) - 1)
-
-    def share(self, passage: int, mask: int) -> float:
-        """Return the share of the words in the mask that the passage covers, 0..1."""
-        whole = self.value(mask)
+    def coverage(self, window: Iterable[int], words: Collection[int] | None = None) -> float:
+        """Return the share of the claim's content, or of some of its words, that these passages have, 0..1."""
+        wanted = self.weights.keys() if words is None else words
+        whole = self.total if words is None else sum(self.weights[word] for word in words)
         if not whole:
             return 0.0
-        return self.value(self.exact.get(passage, 0) & mask, self.loose.get(passage, 0) & mask) / whole
+        return sum(self.weights[word] * factor for word, factor in self.found(window).items() if word in wanted) / whole
 
-    def best_passages(self, mask: int) -> list[tuple[float, int]]:
-        """Return the few passages that cover most of the mask, with their shares, best first."""
-        value_cache = self.ranking_cache.get(mask)
-        if value_cache is None:
-            value_cache = self.ranking_cache[mask] = self._covering(mask)
-        return value_cache
-
-    def _covering(self, mask: int) -> list[tuple[float, int]]:
-        least = 2 if mask.bit_count() > 2 else 1
-        near = [
-            (-count, -score, i)
-            for i, overlapping, score in self.overlapping
-            if (count := (overlapping & mask).bit_count()) >= least
-        ]
-        if len(near) > _COMPARED:
-            near = nsmallest(_COMPARED, near)
-        return [(-less, i) for less, i in sorted((-self.share(i, mask), i) for _, _, i in near)[:_KEPT]]
+    def around(self, start: int, end: int, near: int) -> set[int]:
+        """Return the `near` content words on either side of a span of the claim."""
+        words = self.sentence.words
+        before = [i for i in self.weights if words[i].end <= start]
+        after = [i for i in self.weights if words[i].start >= end]
+        return {*before[-near:], *after[:near]}
 
 
 def match_sentence(
     sentence: ParsedSentence, passages: Sequence[Passage], exact: dict[str, list[int]], loose: dict[str, list[int]]
 ) -> Match:
-    """Match the words of a sentence of a claim with all passages."""
-    words = sentence.words
-    bits = [i for i, word in enumerate(words) if word.weight > 0]
-    weights = [words[i].weight for i in bits]
-    match = Match(sentence, bits, weights, sum(weights), passages)
-    for b, i in enumerate(bits):
-        _count(match, 1 << b, weights[b], words[i].stem, exact, loose)
-    return _ranked(match)
+    """Match the words of a sentence of a claim with all passages, by the postings of these."""
+    weights = {at: word.weight for at, word in enumerate(sentence.words) if word.weight > 0}
+    hits: dict[int, dict[int, float]] = {}
+    for at in weights:
+        root = sentence.words[at].stem
+        for key in loose_keys(root):
+            for i in loose.get(key, ()):
+                hits.setdefault(i, {})[at] = LOOSE
+        for i in exact.get(root, ()):
+            hits.setdefault(i, {})[at] = 1.0
+    return Match(sentence, weights, passages, hits)
 
 
 def restrict(whole: Match, allowed: frozenset[int]) -> Match:
     """Return the match with the passages of the `allowed` documents alone."""
-    passages = whole.passages
-    score = {i: s for i, s in whole.score.items() if passages[i].document in allowed}
-    return _ranked(
-        Match(
-            whole.sentence,
-            whole.bits,
-            whole.weights,
-            whole.total,
-            passages,
-            exact={i: m for i, m in whole.exact.items() if i in score},
-            loose={i: m for i, m in whole.loose.items() if i in score},
-            score=score,
-            allowed=allowed,
-            value_cache=whole.value_cache,
-            mask_cache=whole.mask_cache,
-        )
-    )
+    hits = {i: words for i, words in whole.hits.items() if whole.passages[i].document in allowed}
+    return Match(whole.sentence, whole.weights, whole.passages, hits, allowed)
 
 
-def _ranked(match: Match) -> Match:
-    score = match.score
-    match.top = (
-        nsmallest(_TOP, score, key=lambda i: (-score[i], i))
-        if len(score) > 50
-        else sorted(score, key=lambda i: (-score[i], i))[:_TOP]
-    )
-    match.window = _best_window(match)
-    return match
-
-
-def _count(
-    match: Match, bit: int, weight: float, root: str, exact: dict[str, list[int]], loose: dict[str, list[int]]
-) -> None:
-    masks, score = match.exact, match.score
-    for i in exact.get(root, ()):
-        masks[i] = masks.get(i, 0) | bit
-        score[i] = score.get(i, 0.0) + weight
-    near = match.loose
-    for key in loose_keys(root):
-        for i in loose.get(key, ()):
-            mask = near.get(i, 0)
-            if not mask & bit and not masks.get(i, 0) & bit:
-                near[i] = mask | bit
-                score[i] = score.get(i, 0.0) + LOOSE * weight
-
-
-def _best_window(match: Match) -> tuple[int, ...]:
-    best: tuple[int, ...] = ()
-    best_value = -1.0
-    for i in match.top[:3]:
-        for window in neighbourhoods(match.passages, i):
-            # A wider window must earn its width.
-            value = match.value(*match.covered(window)) - 0.02 * match.total * len(window)
-            if value > best_value:
-                best, best_value = window, value
-    return best
-
-
-def neighbourhoods(passages: Sequence[Passage], i: int) -> list[tuple[int, ...]]:
+def _neighbourhoods(passages: Sequence[Passage], i: int) -> list[tuple[int, ...]]:
     """Return the passage alone, with its neighbours in the same document on either side, and with both."""
     document = passages[i].document
     before = i > 0 and passages[i - 1].document == document
@@ -240,39 +125,3 @@ def neighbourhoods(passages: Sequence[Passage], i: int) -> list[tuple[int, ...]]
     if before and after:
         windows.append((i - 1, i, i + 1))
     return windows
-
-
-def runs(words: Sequence[Token], passages: Sequence[Passage]) -> tuple[int, int, int]:
-    """Return the longest run of words in common, how many words are in a run of two or more, and how many in one of
-    three.
-    """
-    longest = in_two = in_three = 0
-    best_here = [0] * len(words)
-    for passage in passages:
-        positions = passage.positions
-        previous: dict[int, int] = {}
-        for i, word in enumerate(words):
-            current = {p: previous.get(p - 1, 0) + 1 for p in positions.get(word.stem, ())}
-            if current:
-                best_here[i] = max(best_here[i], max(current.values()))
-            previous = current
-    covered_two, covered_three = [False] * len(words), [False] * len(words)
-    for i, length in enumerate(best_here):
-        longest = max(longest, length)
-        if length >= 2:
-            covered_two[i] = covered_two[i - 1] = True
-        if length >= 3:
-            covered_three[i] = covered_three[i - 1] = covered_three[i - 2] = True
-    in_two, in_three = sum(covered_two), sum(covered_three)
-    return longest, in_two, in_three
-
-
-def inversions(words: Sequence[Token], passage: Passage) -> float:
-    """Return the share of neighbouring matched words whose order the passage reverses, 0..1."""
-    places = [
-        positions[0]
-        for word in words
-        if word.weight > 0 and len(positions := passage.positions.get(word.stem, [])) == 1
-    ]
-    pairs = list(pairwise(places))
-    return sum(a > b for a, b in pairs) / len(pairs) if pairs else 0.0

@@ -5,7 +5,6 @@ their words at once and their facts when first asked.
 """
 
 from collections.abc import Iterable
-from functools import cached_property
 
 from masis.audit.sentences import split_sentences
 from masis.offline.parsing.parsed_sentence import ParsedSentence
@@ -29,16 +28,6 @@ class Passage(ParsedSentence):
         self.document, self.evidence_id = document, evidence_id
         self.start, self.end = start, start + len(text)
         self.at = 0
-
-    @cached_property
-    def units(self) -> dict[tuple[int, int, int], object]:
-        """A cache of `variants`: its units by their offsets and the position of their value."""
-        return {}
-
-    @cached_property
-    def joined(self) -> str:
-        """Its text in lower case without blanks, for names that are written together or apart."""
-        return self.text.replace(" ", "").casefold()
 
 
 def passages(document: int, evidence_id: str, text: str) -> Iterable[Passage]:
@@ -70,14 +59,8 @@ def postings(found: list[Passage]) -> tuple[dict[str, list[int]], dict[str, list
     return exact, loose
 
 
-def names_in(found: list[Passage]) -> frozenset[str]:
-    """Return the words written with a capital inside a sentence, or before a colon as a speaker: names in any
-    position.
-    """
-    names = set()
-    for passage in found:
-        text = passage.text
-        for i, word in enumerate(passage.words):
-            if word.weight >= 1.3 and word.text[0].isupper() and (i > 0 or text[word.end : word.end + 1] == ":"):
-                names.add(word.text)
-    return frozenset(names)
+def names_in(found: Iterable[Passage]) -> frozenset[str]:
+    """Return the stems of words written with a capital inside a sentence: names, in any position."""
+    return frozenset(
+        word.stem for passage in found for word in passage.words[1:] if word.weight >= 1.3 and word.text[0].isupper()
+    )

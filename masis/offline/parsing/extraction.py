@@ -1,18 +1,18 @@
-"""The checkable facts of a text: numbers with units, times of day, dates, names; with offsets.
+"""The checkable facts of a text: numbers with units, times of day, dates; with offsets.
 
-How two of them compare is in `facts`. Negations and directions are in `polarity`: they need the sentence around them.
+How two of them compare is in `facts`.
 """
 
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from masis.offline.parsing.units import CURRENCIES, MAGNITUDES, MONTHS, UNITS
 from masis.offline.text.number_words import NUMERAL_STARTS, OCCASIONS, read_cardinal, read_ordinal, read_share
-from masis.offline.text.tokens import STOPWORDS, WEAK_WORDS, Token, stem, tokens
+from masis.offline.text.tokens import STOPWORDS, Token, stem, tokens
 
-FactKind = Literal["number", "date", "name"]
+FactKind = Literal["number", "date"]
 
 
 class Day(NamedTuple):
@@ -26,7 +26,7 @@ class Day(NamedTuple):
 class Fact(NamedTuple):
     """A fact of a text: `text[start:end]`, its value (in the base unit of its dimension), and the noun it counts.
 
-    `value` is the number in base units, the `Day` of a date, or the stems of a name. `dimension` is "percent",
+    `value` is the number in base units, or the `Day` of a date. `dimension` is "percent",
     "length", "money:usd", ...; "" for a bare number, whose `head` is the stem of the word that follows ("3 hulls" ->
     "hull").
     """
@@ -35,22 +35,21 @@ class Fact(NamedTuple):
     start: int
     end: int
     text: str
-    value: float | Day | tuple[str, ...]
+    value: float | Day
     dimension: str = ""
     head: str = ""
     digits: int = 0
 
 
-_DAYS = frozenset("monday tuesday wednesday thursday friday saturday sunday".split())
 _MONTH = "(?:" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\b\.?"
 _YEAR = r"(?:1\d{3}|20\d{2})"
 _DATES = re.compile(
     rf"\b(?P<iso>{_YEAR}-\d\d-\d\d)\b"
-    rf"|\b(?P<d1>\d\d?)(?:st|nd|rd|th)?\s(?:of\s)?(?P<m1>{_MONTH}),?(?:\s(?P<y1>{_YEAR})\b)?"
+    rf"|(?<![\w-])(?P<d1>\d\d?)(?:st|nd|rd|th)?\s(?:of\s)?(?P<m1>{_MONTH}),?(?:\s(?P<y1>{_YEAR})\b)?"
     rf"|\b(?P<m2>{_MONTH})\s(?P<d2>\d\d?)(?:st|nd|rd|th)?\b(?!\s?[%$€])(?:,?\s(?P<y2>{_YEAR})\b)?"
     rf"|\b(?P<m3>{_MONTH}),?\s(?P<y3>{_YEAR})\b"
     rf"|\b(?:in|since|until|by|during|of|early|late|last|next)\s(?P<m4>{_MONTH})(?!\s\d)"
-    rf"|(?<![\w.,$€£-])(?P<y4>{_YEAR})(?P<decade>s)?(?![\w%]|[.,]\d)",
+    rf"|(?:(?<=[mM]id-)|(?<![\w.,$€£-]))(?P<y4>{_YEAR})(?P<decade>s)?(?![\w%]|[.,]\d)",
     re.IGNORECASE,
 )
 _DATE_LEADS = frozenset("in since by until till during circa before after late early mid year fy fiscal".split())
@@ -61,29 +60,13 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _AFTER = re.compile(r"[\s\u00a0-]?(?P<word>percentage points?|per cent|km/h|[°µμ]?[^\W\d_]+|%)")
-_RANGE = re.compile(r"\s?(?:-|–|to|and|or|of|of the)\s?")
+_RANGE = re.compile(r"\s?(?:-|–|to|and|or|of|of the|by|x|×)\s?")
 _PLAIN = re.compile(r"\D{0,4}[\d.,]+")
 _NEXT_WORD = re.compile(r"[\s\u00a0-]([^\W\d_]++)")
-_CLAUSE_START = re.compile(r"(?:^|[.!?:\n\"“(•*])[\s\"“'(•*-]{0,4}$")
-_TITLES = frozenset(
-    map(
-        stem,
-        """
-        mr mrs ms dr prof professor councillor judge justice king queen president minister mayor captain sir lord lady
-        senator general marshal bishop father sister chief director chairman chairwoman
-        """.split(),
-    )
-)
-"""Titles before a name, which many people share."""
-_CONTRACTION = re.compile(r"i['’]")
-_JOINERS = frozenset("of de la van von der del di al for the and".split())
 
 
-def extract(text: str, known_names: Collection[str] = (), words: Sequence[Token] | None = None) -> list[Fact]:
-    """Return the facts of `text`, in order.
-
-    `known_names` are words (as written) that are names even where a sentence starts.
-    """
+def extract(text: str, words: Sequence[Token] | None = None) -> list[Fact]:
+    """Return the facts of `text`, in order; `words` are its own where they are known."""
     words = tokens(text) if words is None else words
     found: list[Fact] = []
     if any(word.text[0].isdigit() or word.text.lower() in MONTHS for word in words):
@@ -95,8 +78,6 @@ def extract(text: str, known_names: Collection[str] = (), words: Sequence[Token]
         taken = sorted(taken + [(fact.start, fact.end) for fact in clock])
         found += _digit_numbers(text, taken)
     found += _word_numbers(text, words)
-    taken = sorted((fact.start, fact.end) for fact in found)
-    found += [name for name in _names(text, words, known_names) if not _overlaps(name.start, name.end, taken)]
     return sorted(found, key=lambda fact: fact.start)
 
 
@@ -161,7 +142,7 @@ def _digit_numbers(text: str, taken: Sequence[tuple[int, int]]) -> list[Fact]:
     return found
 
 
-_CLOCK = re.compile(r"(?<![\w.:])([01]?\d|2[0-3])[:.h]([0-5]\d)(?![\d:.%])")
+_CLOCK = re.compile(r"(?<![\w.:])([01]?\d|2[0-3])[:.h]([0-5]\d)(?![\d:%]|\.\d)")
 
 
 def _clock_times(text: str) -> list[Fact]:
@@ -255,70 +236,3 @@ def _word_numbers(text: str, words: Sequence[Token]) -> list[Fact]:
             add(i, after, float(number.value), "")
         i = after
     return facts
-
-
-def _names(text: str, words: Sequence[Token], known_names: Collection[str]) -> list[Fact]:
-    found: list[Fact] = []
-    run: list[Token] = []
-    for i, word in enumerate(words):
-        joined = bool(run) and _joins(text[run[-1].end : word.start], run[-1])
-        if joined and word.text.islower():
-            following = words[i + 1] if i + 1 < len(words) else None
-            keep = word.text in _JOINERS and word.text != "and" and following is not None and _capital(following)
-            if keep:
-                run.append(word)
-                continue
-        if run and not (joined and _capital(word)):
-            found += _name(text, run, known_names)
-            run = []
-        if _capital(word):
-            run.append(word)
-    return found + (_name(text, run, known_names) if run else [])
-
-
-def _joins(gap: str, last: Token) -> bool:
-    return (
-        gap in (" ", "-", "&", " & ", "'", "’", "\u00a0")
-        or (gap == ". " and len(last.text) <= 2)
-        or (gap == "." and len(last.text) == 1)
-    )
-
-
-def _capital(word: Token) -> bool:
-    lower = word.text.lower()
-    return (
-        word.text[0].isupper()
-        and not _CONTRACTION.match(lower)
-        and lower not in _DAYS
-        and (lower not in MONTHS or lower == "may")
-    )
-
-
-def _name(text: str, run: list[Token], known_names: Collection[str]) -> list[Fact]:
-    starts_sentence = bool(_CLAUSE_START.search(text[max(0, run[0].start - 6) : run[0].start]))
-    skip = 0
-    while skip < len(run) and (run[skip].weight == 0.0 or run[skip].text == "May"):
-        skip += 1
-    if skip:
-        run, starts_sentence = run[skip:], False
-    if not run:
-        return []
-    first = run[0].text
-    if starts_sentence and len(run) == 1 and first not in known_names and not first.isupper():
-        return []
-    if starts_sentence and len(run) > 1 and first not in known_names and first.lower() in WEAK_WORDS:
-        run = run[1:]
-    if len(run) == 1 and (run[0].text.lower() in WEAK_WORDS or _abbreviates(text, run[0])):
-        return []
-    value = tuple(word.stem for word in run if word.weight > 0)
-    value = tuple(root for root in value if root not in _TITLES) or value
-    return [Fact("name", run[0].start, run[-1].end, text[run[0].start : run[-1].end], value)] if value else []
-
-
-def _abbreviates(text: str, word: Token) -> bool:
-    # "the cardiothoracic ratio (CTR)": the abbreviation of what was just named is no name of its own.
-    return (
-        word.text.isupper()
-        and text[max(0, word.start - 1) : word.start] == "("
-        and text[word.end : word.end + 1] == ")"
-    )

@@ -13,7 +13,6 @@ from masis.offline.parsing.extraction import Day, Fact, FactKind, extract
 
 __all__ = ["Day", "Fact", "FactKind", "agree", "comparable", "compared", "extract", "likeness"]
 
-_WORD_STARTS = re.compile(r"\b[^\W\d_]")
 _KINDRED = ({"duration", "months"}, {"celsius", "fahrenheit"})
 """Dimensions in which the same numeral with another unit is another value of the same thing."""
 
@@ -39,13 +38,10 @@ def comparable(claim: Fact, other: Fact) -> bool:
 
 def likeness(claim: Fact, other: Fact) -> float:
     """Return how much two different facts look like one altered into the other, 0..1: digits exchanged, another
-    magnitude, one part of a date or of a name changed.
+    magnitude, one part of a date changed.
     """
     if claim.kind == "date":
         return _like_dates(_as_day(claim), _as_day(other))
-    if claim.kind == "name":
-        a, b = set(claim.value), set(other.value)  # type: ignore[arg-type]
-        return 1.0 if len(a) == len(b) >= 2 and a - b and a & b else 0.0
     mine, theirs = _digits(claim.text), _digits(other.text)
     if claim.value == other.value:
         return 0.0
@@ -102,8 +98,6 @@ def agree(claim: Fact, other: Fact) -> bool:
     if claim.kind == "date":
         both_stated = [(a, b) for a, b in zip(_as_day(claim), _as_day(other), strict=True) if a and b]
         return bool(both_stated) and all(a == b for a, b in both_stated)
-    if claim.kind == "name":
-        return _same_name(claim, other)
     if claim.dimension != other.dimension and claim.dimension and other.dimension:
         return False
     mine, theirs = claim.value, other.value
@@ -120,8 +114,6 @@ def agree(claim: Fact, other: Fact) -> bool:
 ABOUT_SHARE = 2.0
 """How many points a share in words may be off: "a third" for 34%."""
 _ROUNDING = 1e-6
-OPENING = 4
-"""Letters that two single names must begin with to be forms of one: "Chinese", "China"."""
 
 
 def number(fact: Fact) -> float:
@@ -142,31 +134,3 @@ def _worded(*facts: Fact) -> bool:
 def _as_day(fact: Fact) -> Day:
     assert isinstance(fact.value, Day)
     return fact.value
-
-
-def _same_name(claim: Fact, other: Fact) -> bool:
-    assert isinstance(claim.value, tuple)
-    assert isinstance(other.value, tuple)
-    a, b = claim.value, other.value
-    if any(part in b for part in a) or (len(a) == len(b) == 1 and _opens(str(a[0]), str(b[0]))):
-        return True
-    mine, theirs = initials(claim.text), initials(other.text)
-    return bool(mine and mine == unpointed(other.text)) or bool(theirs and theirs == unpointed(claim.text))
-
-
-def _opens(a: str, b: str) -> bool:
-    # "Grey" opens "Greyfriars"; "Chinese" and "China" share all but their ends.
-    shared = max(OPENING, min(len(a), len(b)) - 1)
-    return len(a) >= shared and len(b) >= shared and a[:shared] == b[:shared]
-
-
-def unpointed(text: str) -> str:
-    """Return a name in lower case without the points of abbreviations: "us" for "U.S."."""
-    return text.replace(".", "").casefold()
-
-
-@lru_cache(maxsize=16384)
-def initials(text: str) -> str:
-    """Return the capitals that several words begin with, in lower case; empty for one word."""
-    parts = _WORD_STARTS.findall(text)
-    return "".join(part for part in parts if part.isupper()).casefold() if len(parts) > 1 else ""

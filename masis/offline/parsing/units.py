@@ -5,20 +5,8 @@ from masis.offline.text.number_words import SCALES
 MONTHS = {
     name: number
     for number, names in enumerate(
-        (
-            "january jan",
-            "february feb",
-            "march mar",
-            "april apr",
-            "may",
-            "june jun",
-            "july jul",
-            "august aug",
-            "september sept sep",
-            "october oct",
-            "november nov",
-            "december dec",
-        ),
+        "january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|september sept sep|october oct"
+        "|november nov|december dec".split("|"),
         1,
     )
     for name in names.split()
@@ -27,30 +15,16 @@ MONTHS = {
 MAGNITUDES = {word: float(scale) for word, scale in SCALES.items()} | {"k": 1e3, "mn": 1e6, "bn": 1e9, "tn": 1e12}
 """Words and abbreviations behind a number that multiply it."""
 CURRENCIES = {
-    "$": "usd",
-    "us$": "usd",
-    "usd": "usd",
-    "dollar": "usd",
-    "dollars": "usd",
-    "€": "eur",
-    "eur": "eur",
-    "euro": "eur",
-    "euros": "eur",
-    "£": "gbp",
-    "gbp": "gbp",
-    "¥": "jpy",
-    "jpy": "jpy",
-    "yen": "jpy",
-    "nok": "nok",
-    "sek": "sek",
-    "dkk": "dkk",
-    "chf": "chf",
-    "₹": "inr",
-    "inr": "inr",
-    "rupees": "inr",
-    "cad": "cad",
-    "aud": "aud",
-    "cny": "cny",
+    written: code
+    for code, names in {
+        "usd": "$ us$ usd dollar dollars",
+        "eur": "€ eur euro euros",
+        "gbp": "£ gbp",
+        "jpy": "¥ jpy yen",
+        "inr": "₹ inr rupees",
+        **{code: code for code in "nok sek dkk chf cad aud cny".split()},
+    }.items()
+    for written in names.split()
 }
 UNITS: dict[str, tuple[str, float]] = {
     unit: (dimension, factor)
@@ -85,7 +59,14 @@ UNITS: dict[str, tuple[str, float]] = {
             "day": 86400.0,
             "week": 604800.0,
         },
-        "months": {"month": 1.0, "year yr": 12.0, "decade": 120.0, "quarter": 3.0},
+        "months": {
+            "month": 1.0,
+            "year yr": 12.0,
+            "decade": 120.0,
+            "century centuries": 1200.0,
+            "millennium millennia": 12000.0,
+            "quarter": 3.0,
+        },
         "volume": {"ml millilitre milliliter": 1e-3, "l litre liter": 1.0, "gallon": 3.78541},
         "power": {"w watt": 1.0, "kw kilowatt": 1e3, "mw megawatt": 1e6, "gw gigawatt": 1e9},
         "energy": {"kwh": 1.0, "mwh": 1e3, "gwh": 1e6, "twh": 1e9},

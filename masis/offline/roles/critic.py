@@ -1,18 +1,17 @@
 """The critic without a model: issues found by rule, and scores measured on claims and question.
 
 Citation and claim checks come first; the critic adds what neither sees: unsafe advice, statements wider than their
-evidence, sources that disagree, conclusions without ground, vagueness.
+evidence, sources that disagree.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from masis.audit.claims import HIGH_BELOW
 from masis.audit.context import AuditContext
 from masis.audit.critique import CritiqueJudgement, Objection
-from masis.offline.matching.evidence_index import EvidenceIndex, Signal
 from masis.offline.matching.key_points import JUDGED_BY, index_of, mean, plain_text
 from masis.offline.roles.evaluator import completeness, groundedness, relevance, unsupported_conclusions
 from masis.schema.audit import ClaimCheck, JudgedBy, Measurement
@@ -53,11 +52,6 @@ GUARDED = re.compile(
     r"approximately|in \w+ patients|not (?:all|every|necessarily))\b",
     re.IGNORECASE,
 )
-VAGUE = re.compile(
-    r"\b(?:some (?:experts|people|sources)|many (?:believe|say|argue)|it is (?:said|believed|thought)|and so on|"
-    r"various factors)\b",
-    re.IGNORECASE,
-)
 
 
 class OfflineCritic:
@@ -78,8 +72,6 @@ class OfflineCritic:
             *unsafe(context),
             *wider_than_evidence(context),
             *conflicts,
-            *gaps(context),
-            *vague(context),
         )
         contradicted = [check for check in context.claims if check.verdict == "contradicted"]
         baseless = [c for c in context.claims if c.verdict == "unsupported" and (c.support or 0.0) < HIGH_BELOW]
@@ -159,17 +151,18 @@ def wider_than_evidence(context: AuditContext) -> Iterator[Objection]:
 
 
 def source_conflicts(context: AuditContext) -> Iterator[Objection]:
-    """Yield claims that one chunk supports and another contradicts."""
+    """Yield claims that are a copy of one chunk while another has a different figure in their words."""
     index = index_of(context.evidence)
     for check in context.claims:
-        if check.verdict not in ("supported", "contradicted") or len(context.evidence) < 2:
-            continue
-        text = plain_text(check.claim)
         near = dict.fromkeys([q.evidence_id for q in check.quotes] + [c.evidence_id for c in check.contradictions])
-        opposed = _opposed(index, text, tuple(near))
-        if opposed is None:
+        if len(near) < 2:
             continue
-        supporting, contradicting, signal = opposed
+        found = {chunk: index.assess(plain_text(check.claim), only=(chunk,)) for chunk in near}
+        supporting = next((chunk for chunk, alone in found.items() if alone.verdict == "supported"), None)
+        contradicting = next((chunk for chunk, alone in found.items() if alone.verdict == "contradicted"), None)
+        if supporting is None or contradicting is None:
+            continue
+        signal = found[contradicting].signals[0]
         yield Objection(
             "contradiction",
             "source_conflict",
@@ -180,49 +173,6 @@ def source_conflicts(context: AuditContext) -> Iterator[Objection]:
             check.claim.text,
             (supporting, contradicting),
         )
-
-
-def _opposed(index: EvidenceIndex, text: str, chunks: Sequence[str]) -> tuple[str, str, Signal] | None:
-    """Return the first chunk that supports the claim and the first that contradicts it, with the signal; None where one
-    of the two is missing.
-    """
-    if len(chunks) < 2:
-        return None
-    found = {chunk: index.assess(text, only=(chunk,)) for chunk in chunks}
-    supporting = next((chunk for chunk, alone in found.items() if alone.verdict == "supported"), None)
-    contradicting = next((chunk for chunk, alone in found.items() if alone.verdict == "contradicted"), None)
-    if supporting is None or contradicting is None:
-        return None
-    return supporting, contradicting, found[contradicting].signals[0]
-
-
-def gaps(context: AuditContext) -> Iterator[Objection]:
-    """Yield conclusions that the evidence does not support."""
-    for check in unsupported_conclusions(context.claims):
-        yield Objection(
-            "incomplete_reasoning",
-            "conclusion_without_ground",
-            "medium",
-            "This conclusion does not follow from the evidence.",
-            check.issue or "No passage of the evidence supports it.",
-            "Give the evidence that leads to it, or leave the conclusion out.",
-            check.claim.text,
-        )
-
-
-def vague(context: AuditContext) -> Iterator[Objection]:
-    """Yield statements whose source or quantity is vague."""
-    for sentence in context.citation_audit.sentences:
-        if sentence.status != "exempt" and (found := VAGUE.search(sentence.text)):
-            yield Objection(
-                "ambiguity",
-                "vague_attribution",
-                "low",
-                f"“{found.group()}” does not say who or what.",
-                "A reader can't check a statement without a subject.",
-                "Name the source or the quantity.",
-                sentence.text,
-            )
 
 
 def _quality(context: AuditContext, grounded: float, objections: tuple[Objection, ...]) -> tuple[Measurement, ...]:

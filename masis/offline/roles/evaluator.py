@@ -24,6 +24,7 @@ from masis.schema.base import Unscored
 PARTLY = 0.5
 UNDECIDED = 0.5
 """How grounded a claim counts that could not be decided: neither confirmed nor wrong."""
+_RIGHT = {"supports": 1.0, "redundant": 1.0, "partly_supports": 1.0, "unchecked": UNDECIDED}
 RELEVANT_FROM = 0.5
 """A passage is relevant to a claim from this share of its words on."""
 
@@ -89,9 +90,7 @@ def faithfulness(context: AuditContext) -> tuple[Measurement, ...] | None:
     grounded = groundedness(context.claims)
     if grounded is None:
         return None
-    references = [r for check in context.claims if check.verdict != "unverifiable" for r in check.references]
-    checked = [r for r in references if r.finding != "unchecked"]
-    right = mean((r.finding in ("supports", "redundant", "partly_supports") for r in checked), empty=1.0)
+    right = mean((_RIGHT.get(r.finding, 0.0) for check in context.claims for r in check.references), empty=UNDECIDED)
     return (
         Measurement(
             name="grounded claims",
@@ -99,7 +98,9 @@ def faithfulness(context: AuditContext) -> tuple[Measurement, ...] | None:
             meaning="mean support of the claims, a half where it could not be confirmed",
         ),
         Measurement(
-            name="right references", value=right, meaning="share of references whose chunk supports the sentence"
+            name="right references",
+            value=right,
+            meaning="share of references whose chunk supports the sentence, a half where it could not be confirmed",
         ),
         Measurement(name="score", value=0.85 * grounded + 0.15 * right, meaning="0.85 x grounded + 0.15 x references"),
     )
@@ -121,15 +122,24 @@ def relevance(context: AuditContext) -> tuple[Measurement, ...]:
 
 
 def completeness(context: AuditContext) -> tuple[Measurement, ...]:
-    """Score how much of the evidence on the question the answer covers."""
-    answer_stems = stems(context.answer)
+    """Score how much of the evidence on the question the answer covers, by half where what covers it is unconfirmed."""
     points = key_points(context.query, index_of(context.evidence))
     weights = [point.relevance for point in points]
-    parts = [min(1.0, share_covered(point.passage, answer_stems) / COVERED_FROM) * point.relevance for point in points]
-    covered = sum(parts) / sum(weights) if weights else share_met(query_terms(context.query), answer_stems)
+
+    def covered_by(text: str) -> float:
+        own = stems(text)
+        parts = [min(1.0, share_covered(point.passage, own) / COVERED_FROM) * point.relevance for point in points]
+        return sum(parts) / sum(weights) if weights else share_met(query_terms(context.query), own)
+
+    confirmed = covered_by(" ".join(check.claim.text for check in context.claims if check.verified))
+    covered = confirmed + UNDECIDED * max(0.0, covered_by(context.answer) - confirmed)
     return (
         Measurement(name="key points", value=float(len(points)), meaning="passages that the question asks for"),
-        Measurement(name="score", value=covered, meaning="share of the key points covered, by relevance"),
+        Measurement(
+            name="score",
+            value=covered,
+            meaning="share of the key points covered, by relevance; half where the claims are not confirmed",
+        ),
     )
 
 

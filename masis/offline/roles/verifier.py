@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from copy import copy
+from dataclasses import dataclass
 from typing import ClassVar
 
 from masis.audit.assertions import sentence_claims
@@ -35,17 +37,17 @@ COVERED_FROM = 0.45
 """An answer covers a passage from this share of its words on."""
 MISSING_BELOW = 0.35
 MISSING_MOST = 3
-BETTER_BY = 0.15
-"""How much better (in support) another chunk must support a sentence for the cited one to count as misattributed."""
 
 
 class OfflineVerifier:
-    """An honest screen: it confirms where that is safe, accuses where it is precise, and abstains otherwise.
+    """A screen: it confirms copies of the evidence, accuses figures and quotations that no evidence has, abstains else.
 
     See docs/offline.md. A long answer takes seconds: between claims it looks whether the run was cancelled.
     """
 
     languages: ClassVar[frozenset[str] | None] = frozenset({"en"})
+    question: str | None = None
+    """What the claims of `verify` answer, where they belong to an answer."""
 
     def __init__(self, cancellation: CancelToken | None = None) -> None:
         self.cancellation = cancellation or CancelToken()
@@ -58,17 +60,21 @@ class OfflineVerifier:
         """Return one check for each claim, in order. Raises Cancelled once the run was cancelled."""
         index = index_of(evidence)
         texts = {chunk.id: chunk.text for chunk in evidence}
-        checks = []
+        checks, before = [], ""
         for claim in claims:
             self.cancellation.check()
-            checks.append(_check(claim, index, texts))
+            # Claims without a question have nothing to do with each other.
+            checks.append(_check(claim, _Asked(index, texts, self.question or "", before if self.question else "")))
+            before = plain_text(claim)
         return tuple(checks)
 
     def check(
         self, claims: Sequence[Claim], query: str, answer: str, evidence: Sequence[Evidence], *, completeness: bool
     ) -> Checked:
-        """Check every claim, and list the points left out where asked."""
-        checks = one_check_each(claims, self.verify(claims, evidence))
+        """Check every claim as part of an answer to the question, and list the points left out where asked."""
+        asked = copy(self)
+        asked.question = query
+        checks = one_check_each(claims, asked.verify(claims, evidence))
         return Checked(checks, self.missing(query, answer, checks, evidence) if completeness else ())
 
     def missing(
@@ -108,18 +114,31 @@ def _missing(point: KeyPoint) -> MissingPoint:
     )
 
 
-def _check(claim: Claim, index: EvidenceIndex, texts: dict[str, str]) -> ClaimCheck:
+@dataclass(frozen=True)
+class _Asked:
+    """What a claim is held against: the evidence, the question and what the answer says before the claim."""
+
+    index: EvidenceIndex
+    texts: dict[str, str]
+    question: str
+    before: str
+
+    def assess(self, text: str, only: Collection[str] | None = None) -> Assessment:
+        return self.index.assess(text, only, question=self.question, before=self.before)
+
+
+def _check(claim: Claim, asked: _Asked) -> ClaimCheck:
     text = plain_text(claim)
-    whole = index.assess(text)
+    whole = asked.assess(text)
     quotes = tuple(
         Quote(
-            evidence_id=bearing.evidence_id,
-            start=bearing.start,
-            end=bearing.end,
-            text=texts[bearing.evidence_id][bearing.start : bearing.end],
-            score=bearing.score,
+            evidence_id=passage.evidence_id,
+            start=passage.start,
+            end=passage.end,
+            text=asked.texts[passage.evidence_id][passage.start : passage.end],
+            score=passage.score,
         )
-        for bearing in whole.supporting
+        for passage in whole.supporting
     )
     contradictions = tuple(
         Contradiction(
@@ -144,7 +163,7 @@ def _check(claim: Claim, index: EvidenceIndex, texts: dict[str, str]) -> ClaimCh
         sources=_sources(whole),
         quotes=quotes,
         contradictions=contradictions,
-        references=tuple(_reference(cited, claim.cited, text, whole, index, texts) for cited in claim.cited),
+        references=tuple(_reference(cited, claim.cited, text, whole, asked) for cited in claim.cited),
         uncovered=whole.uncovered,
         issue=_issue(text, whole),
         judged_by=OFFLINE,
@@ -155,51 +174,39 @@ def _sources(whole: Assessment) -> tuple[str, ...]:
     if whole.verdict == "contradicted":
         return tuple(dict.fromkeys(signal.evidence_id for signal in whole.signals))
     if whole.verdict == "supported":
-        return tuple(dict.fromkeys(bearing.evidence_id for bearing in whole.supporting))
+        return tuple(dict.fromkeys(passage.evidence_id for passage in whole.supporting))
     return ()
 
 
 def _issue(text: str, whole: Assessment) -> str | None:
     if whole.verdict == "supported":
         return None
-    if whole.verdict == "contradicted":
-        return "; ".join(dict.fromkeys(signal.reason for signal in whole.signals[:3]))
-    lacking = [text[start:end].strip() for start, end in whole.uncovered[:4]]
-    if whole.verdict == "unsupported":
-        return (
-            f"Not found in any evidence: {', '.join(lacking)}."
-            if lacking
-            else "No single passage of the evidence supports this."
-        )
+    if whole.verdict in ("contradicted", "unsupported"):
+        reasons = "; ".join(dict.fromkeys(signal.reason for signal in (*whole.signals, *whole.absent)[:3]))
+        return f"{reasons[:1].upper()}{reasons[1:]}."
     if TOO_LONG in whole.vetoes:
         return f"A claim of {len(text):,} characters is too long to be compared with evidence of this length."
     if whole.support is None:
         return "There is nothing to check this against."
-    reasons = [_VETOES[code] for code in whole.vetoes]
-    return f"Not confirmed by the offline checks: {'; '.join(reasons) or 'the evidence says nothing close enough'}."
+    if whole.vetoes:
+        return f"Not confirmed: the evidence has these words, but {'; '.join(_VETOES[code] for code in whole.vetoes)}."
+    if whole.change is not None:
+        here, there = (f"“{words}”" if words else "nothing" for words in whole.change)
+        return f"Not confirmed: the nearest sentence of the evidence has {there} where the claim has {here}."
+    return "Not confirmed by the offline checks: no passage of the evidence says this in the same words."
 
 
 _VETOES = {
-    "number_absent": "a number that no evidence has",
-    "date_absent": "a date that no evidence has",
-    "name_absent": "a name that no evidence has",
-    "antonym": "the evidence has the opposite of a word",
-    "negation": "the nearest passage has a negation more or less",
-    "strength": "a word that strengthens or weakens the claim is not in the nearest passage",
-    "order": "the nearest passage has the words in another order",
-    "voice": "the nearest passage has another subject or object",
-    "apart": "the nearest passage says the parts of it of different things",
+    "cut": "the sentence may go on, or begin, outside this passage",
+    "quoted": "as a quotation",
+    "introduced": "under words that may not assert them",
+    "qualified": "the next sentence limits or takes them back",
+    "disputed": "another passage says it with a different figure or turn",
+    "subject": "perhaps of something else than the question and the answer speak of",
 }
 
 
-def _reference(
-    cited: str,
-    all_cited: tuple[str, ...],
-    text: str,
-    whole: Assessment,
-    index: EvidenceIndex,
-    texts: dict[str, str],
-) -> ReferenceCheck:
+def _reference(cited: str, all_cited: tuple[str, ...], text: str, whole: Assessment, asked: _Asked) -> ReferenceCheck:
     """Check one reference: whether its chunk supports the sentence, is redundant, or another chunk would do better."""
 
     def finding(
@@ -207,31 +214,22 @@ def _reference(
     ) -> ReferenceCheck:
         return ReferenceCheck(evidence_id=cited, finding=name, support=support, better=better, reason=reason)
 
-    if not texts[cited].strip():
+    if not asked.texts[cited].strip():
         return finding("unchecked", None, "This chunk has no text to check against.")
-    alone = index.assess(text, only=(cited,))
+    alone = asked.assess(text, only=(cited,))
     if alone.verdict == "supported":
         return finding("supports", alone.support, "It supports this.")
     others = tuple(other for other in all_cited if other != cited)
-    if others and index.assess(text, only=others).verdict == "supported":
+    if others and asked.assess(text, only=others).verdict == "supported":
         return finding("redundant", alone.support, f"{' and '.join(others)} support this without it.")
-    better = _better(alone, text, whole, all_cited, index)
-    if better is not None:
-        return finding("misattributed", alone.support, f"{cited} is not found to support this; {better} does.", better)
-    if alone.verdict == "contradicted":
+    copied = [p.evidence_id for p in whole.supporting if p.evidence_id not in all_cited]
+    if whole.verdict == "supported" and copied:
+        return finding(
+            "misattributed", alone.support, f"{cited} is not found to support this; {copied[0]} does.", copied[0]
+        )
+    if alone.signals:
         return finding("contradicts", alone.support, alone.signals[0].reason)
-    if alone.verdict == "unverifiable":
-        return finding("unchecked", alone.support, "Whether it supports this could not be confirmed.")
-    return finding("unsupported", alone.support, "It does not support this.")
-
-
-def _better(
-    alone: Assessment, text: str, whole: Assessment, cited: tuple[str, ...], index: EvidenceIndex
-) -> str | None:
-    for candidate in dict.fromkeys(bearing.evidence_id for bearing in whole.supporting):
-        if candidate in cited:
-            continue
-        other = index.assess(text, only=(candidate,))
-        if other.verdict == "supported" and (other.support or 0.0) >= (alone.support or 0.0) + BETTER_BY:
-            return candidate
-    return None
+    if whole.verdict == "unsupported":
+        return finding("unsupported", alone.support, whole.absent[0].reason)
+    # A figure that this chunk lacks may stand in another that the sentence cites.
+    return finding("unchecked", alone.support, "Whether it supports this could not be confirmed.")

@@ -1,7 +1,7 @@
 """Tokens, stems and word weights: the basis of every comparison between a claim and its evidence.
 
 What it does: finds words with their offsets, brings inflected forms together ("acquired", "acquires"), tells function
-words from content words. What it doesn't: it has no grammar and no meaning; `lexicon` adds synonyms and antonyms.
+words from content words. What it doesn't: it has no grammar and no meaning; `lexicon` adds synonyms.
 Everything here is linear in the length of the text.
 """
 
@@ -16,184 +16,65 @@ from masis.offline.text.number_words import NUMBER_WORDS
 WORD = re.compile(r"\d++(?:[.,]\d++)++|[^\W_]++(?:['’][^\W\d_]++)?")
 
 STOPWORDS = frozenset(
-    """a an the this that these those there here it its itself he him his she her hers they them their theirs we us
-    our ours you your
-    yours i me my mine who whom whose which what when where why how be is are was were been being am do does did done
-    doing have has
-    had having will would shall should can could may might must of in on at by for with from to into onto upon about
-    above below over
-    under between among through during within without across against along around as than then so such if or and but
-    nor not no yet
-    both either neither each every any all some also too very just only even more most much many less least few own
-    same other another
-    because since while although though however therefore thus hence moreover furthermore additionally while whereas
-    whether until unless
-    after before again further once out off up down per via et al etc e.g i.e s t don't doesn't didn't isn't aren't
-    wasn't weren't
-    won't wouldn't can't cannot couldn't shouldn't hasn't haven't hadn't it's that's there's they're we're you're he's
-    she's i'm
-    one ones like well now still rather quite often usually one's let lets get gets got""".split()
+    """a an the this that these those there here it its itself he him his she her hers they them their theirs we us our
+    ours you your yours i me my mine who whom whose which what when where why how be is are was were been being
+    am do does did done doing have has had having will would shall should can could may might must of in on at
+    by for with from to into onto upon about above below over under between among through during within without
+    across against along around as than then so such if or and but nor not no yet both either neither each every
+    any all some also too very just only even more most much many less least few own same other another because
+    since while although though however therefore thus hence moreover furthermore additionally while whereas
+    whether until unless after before again further once out off up down per via et al etc e.g i.e s t don't
+    doesn't didn't isn't aren't wasn't weren't won't wouldn't can't cannot couldn't shouldn't hasn't haven't
+    hadn't it's that's there's they're we're you're he's she's i'm one ones like well now still rather quite
+    often usually one's let lets get gets got""".split()
 )
 
 # Content words that say little about what is asserted: counted, at a fraction of the weight.
 WEAK_WORDS = frozenset(
     """use used uses using make makes made include includes included including provide provides provided various
-    several certain different
-    important significant significantly overall general generally typically common commonly known called term refers
-    refer based due
-    help helps thing things way ways type types kind form part number example examples case cases fact result results
-    lead leads found
-    find become became new high low good great large small long first also time times year years people person group
-    become becomes
-    according says said say state states stated mention mentioned mentions describe described discuss discussed note
-    noted report
-    reported show shows shown suggest suggests main major specific particular particularly potential possible likely
-    ensure involve
-    involves involved include contain contains consider considered need needs take takes taken give gives given go
-    goes come comes
-    work works aim aims allow allows role factor factors effect effects impact process level levels area
-    areas""".split()
+    several certain different important significant significantly overall general generally typically common
+    commonly known called term refers refer based due help helps thing things way ways type types kind form part
+    number example examples case cases fact result results lead leads found find become became new high low good
+    great large small long first also time times year years people person group become becomes according says
+    said say state states stated mention mentioned mentions describe described discuss discussed note noted
+    report reported show shows shown suggest suggests main major specific particular particularly potential
+    possible likely ensure involve involves involved include contain contains consider considered need needs
+    take takes taken give gives given go goes come comes work works aim aims allow allows role factor factors
+    effect effects impact process level levels area areas""".split()
 )
 
 _CONTRACTED = frozenset("i you he she it we they who what that there here".split())
 _ACRONYMS = frozenset({"WHO", "US", "UK", "EU", "UN"})
 
+_IRREGULAR = """
+    lead: led; use: used uses using; add: added adding adds; go: went gone goes; come: came; rise: rose risen;
+    fall: fell fallen; grow: grew grown growth; win: won winner; lose: lost loss; hold: held; make: made;
+    take: took taken; give: gave given; write: wrote written; begin: began begun; become: became; buy: bought;
+    sell: sold sale sales; build: built; find: found; leave: left; say: said; tell: told; send: sent; pay: paid;
+    meet: met; run: ran; break: broke broken; choose: chose chosen choice; drive: drove driven; know: knew known;
+    see: saw seen; speak: spoke spoken; teach: taught; think: thought; bring: brought; catch: caught; fight: fought;
+    seek: sought; child: children; man: men; woman: women; foot: feet; die: died dies dying death dead;
+    bear: born bore; shrink: shrank shrunk; keep: kept; lie: lay lain; stand: stood; understand: understood;
+    spend: spent; strike: struck; steal: stole stolen; draw: drew drawn; fly: flew flown; throw: threw thrown;
+    wear: wore worn; eat: ate eaten; drink: drank drunk; swim: swam swum; sing: sang sung; ring: rang rung;
+    analysis: analyses analyse analysed analyze analyzed analyzing; criterion: criteria; phenomenon: phenomena;
+    datum: data; medium: media; bacterium: bacteria; person: people persons; shoot: shot; deal: dealt; feel: felt;
+    mean: meant; sleep: slept; forbid: forbade forbidden; beat: beaten; freeze: froze frozen; hide: hid hidden;
+    arise: arose arisen; withdraw: withdrew withdrawn; undergo: underwent undergone; saint: st;
+    oversee: oversaw overseen; succeed: success; decide: decision
+"""
 IRREGULAR = {
-    form: base
-    for base, forms in {
-        "lead": "led",
-        "use": "used uses using",
-        "add": "added adding adds",
-        "go": "went gone goes",
-        "come": "came",
-        "rise": "rose risen",
-        "fall": "fell fallen",
-        "grow": "grew grown growth",
-        "win": "won winner",
-        "lose": "lost loss",
-        "hold": "held",
-        "make": "made",
-        "take": "took taken",
-        "give": "gave given",
-        "write": "wrote written",
-        "begin": "began begun",
-        "become": "became",
-        "buy": "bought",
-        "sell": "sold sale sales",
-        "build": "built",
-        "find": "found",
-        "leave": "left",
-        "say": "said",
-        "tell": "told",
-        "send": "sent",
-        "pay": "paid",
-        "meet": "met",
-        "run": "ran",
-        "break": "broke broken",
-        "choose": "chose chosen choice",
-        "drive": "drove driven",
-        "know": "knew known",
-        "see": "saw seen",
-        "speak": "spoke spoken",
-        "teach": "taught",
-        "think": "thought",
-        "bring": "brought",
-        "catch": "caught",
-        "fight": "fought",
-        "seek": "sought",
-        "child": "children",
-        "man": "men",
-        "woman": "women",
-        "foot": "feet",
-        "die": "died dies dying death dead",
-        "bear": "born bore",
-        "shrink": "shrank shrunk",
-        "keep": "kept",
-        "lie": "lay lain",
-        "stand": "stood",
-        "understand": "understood",
-        "spend": "spent",
-        "strike": "struck",
-        "steal": "stole stolen",
-        "draw": "drew drawn",
-        "fly": "flew flown",
-        "throw": "threw thrown",
-        "wear": "wore worn",
-        "eat": "ate eaten",
-        "drink": "drank drunk",
-        "swim": "swam swum",
-        "sing": "sang sung",
-        "ring": "rang rung",
-        "analysis": "analyses analyse analysed analyze analyzed analyzing",
-        "criterion": "criteria",
-        "phenomenon": "phenomena",
-        "datum": "data",
-        "medium": "media",
-        "bacterium": "bacteria",
-        "person": "people persons",
-        "shoot": "shot",
-        "deal": "dealt",
-        "feel": "felt",
-        "mean": "meant",
-        "sleep": "slept",
-        "forbid": "forbade forbidden",
-        "beat": "beaten",
-        "freeze": "froze frozen",
-        "hide": "hid hidden",
-        "arise": "arose arisen",
-        "withdraw": "withdrew withdrawn",
-        "undergo": "underwent undergone",
-        "saint": "st",
-        "oversee": "oversaw overseen",
-        "succeed": "success",
-        "decide": "decision",
-    }.items()
+    form: base.strip()
+    for base, _, forms in (entry.partition(":") for entry in _IRREGULAR.split(";"))
     for form in forms.split()
 }
+"""Irregular forms, each with the word that its stem is taken from."""
 
-_DERIVED = (
-    "ization",
-    "isation",
-    "ational",
-    "fulness",
-    "iveness",
-    "ations",
-    "ation",
-    "ition",
-    "ement",
-    "ments",
-    "ment",
-    "ness",
-    "ities",
-    "ity",
-    "ingly",
-    "edly",
-    "ally",
-    "ably",
-    "ibly",
-    "ily",
-    "ly",
-    "ance",
-    "ence",
-    "ancy",
-    "ency",
-    "able",
-    "ible",
-    "ical",
-    "ions",
-    "ion",
-    "ive",
-    "ial",
-    "ous",
-    "ful",
-    "ist",
-    "ism",
-    "ic",
-    "al",
-    "er",
-    "or",
-    "en",
-    "an",
+_DERIVED = tuple(
+    """
+    ization isation ational fulness iveness ations ation ition ement ments ment ness ities ity ingly edly ally ably
+    ibly ily ly ance ence ancy ency able ible ical ions ion ive ial ous ful ist ism ic al er or en an
+    """.split()
 )
 _VOWEL = re.compile(r"[aeiouy]")
 

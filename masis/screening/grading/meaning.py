@@ -23,7 +23,6 @@ import numpy as np
 
 from masis.audit.language import detect_language, language_name
 from masis.offline.inference.encoder import Array, load_encoder
-from masis.offline.text.tokens import tokens
 from masis.schema.screening import Abstract, Reason
 from masis.screening.grading import rubric
 from masis.screening.grading.designs import cues
@@ -126,6 +125,6 @@ def _passages(abstract: Abstract) -> Iterator[str]:
 
 
 def _vector(text: str) -> Array:
-    total = load_encoder().encode(text, tokens(text)).total
+    total = load_encoder().encode(text)
     unit: Array = total / (np.linalg.norm(total) + 1e-9)
     return unit

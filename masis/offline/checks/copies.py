@@ -1,0 +1,426 @@
+"""Copies: what a claim says in the words of one or two neighbouring sentences of the evidence, in their order.
+
+A claim is a copy where its words are those of the sentence, but for a short list of edits that can't change what is
+asserted: typography, citation markers, contractions, how a number is written, a leading "However,", a reference or an
+abbreviation in brackets, a second predicate behind "and was". Everything else that is added, left out or put elsewhere
+makes it no copy, however alike the two look. A copy is confirmed only where the evidence asserts the sentence: not as a
+quotation, under "The draft said:", in a sentence cut off, before "This is false.", or beside a passage that says the
+same with another figure or another turn.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from masis.audit.sentences import Unit, split_units
+from masis.offline.text.number_words import NUMBER_WORDS
+
+LEAST_WORDS = 4
+"""Words that a copy needs: a shorter one may answer a question that the evidence asks."""
+LONGEST_COMPARED = 120
+"""Words of a claim that is compared word by word with sentences that it is no copy of."""
+ONE_STRETCH = 2
+"""Words in which a near-copy may differ from its sentence."""
+
+# Possessive quantifiers keep the scan linear on hostile input.
+_WORD = re.compile(r"\d++(?:,\d{3}(?!\d))++(?:\.\d++)?+|\d++(?:[.,]\d++)*+|[^\W\d_]++(?:['’][^\W\d_]++)*+|\.\.\.|[^\s]")
+_IGNORED = frozenset(".,;:!()[]{}•*_`#|’'‘—–-‐‑‒\u00ad\u200b\ufeff")
+_QUOTES = frozenset('"“”„«»‹›')
+_MINUS = re.compile(r"(?:^|[\s(=<>≤≥])[-−–](?=\d)")
+_RANGE = re.compile(r"(?<=\d)\s?[-–—−]\s?(?=\d)")
+_MARKERS = re.compile(r"\[\^?\d{1,3}(?:\s?[,;–-]\s?\d{1,3}){0,20}\]|【[^【】\n]{1,40}】|[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+_BULLET = re.compile(r"\s*(?:[-*+•‣▪◦●○·–]|\(?\d{1,3}[.)]|[a-zA-Z][.)])\s+")
+_COMMA = re.compile(
+    r"(?<=\bno),|(?<=\bnot),|(?<=\byes),|,(?=\s*(?:who|whom|whose|which|where|that|because|not)\b)", re.IGNORECASE
+)
+"""Commas that change the sense: "No, it is" is not "No it is", "the men, who lied" not "the men who lied"."""
+_PER_CENT = re.compile(r"\bper cent\b", re.IGNORECASE)
+_CONTRACTED = {
+    "can't": "can not", "cannot": "can not", "won't": "will not", "shan't": "shall not", "i'm": "i am",
+    "it's": "it is", "that's": "that is", "there's": "there is", "he's": "he is", "she's": "she is",
+}  # fmt: skip
+_ENDINGS = (("n't", " not"), ("'re", " are"), ("'ve", " have"), ("'ll", " will"))
+_CONNECTIVE = re.compile(
+    r"[\s\"“]*(?:however|moreover|furthermore|additionally|in addition|besides|notably|in fact),\s+", re.IGNORECASE
+)
+"""Words at the start of a sentence, with a comma behind them, that join it to the one before and assert nothing."""
+_DRAWN = re.compile(r"[\s\"“]*(?:therefore|thus|hence|consequently|as a result|for example|for instance),\s+", re.I)
+"""The same for words that assert how the sentence follows: a copy may leave them out, and may not add them."""
+_REFERENCE = (
+    r"(?:(?:see |cf\. |e\.g\.,? )?(?-i:[A-Z])[\w’'-]+(?:,? (?:et al\.?|(?:and|&) (?-i:[A-Z])[\w’'-]+))?"
+    r",? (?:19|20)\d\d[a-z]?(?:[;,] ?)?)+"
+)
+_ASIDE = re.compile(
+    rf"\s*[(\[](?:{_REFERENCE}|(?:see )?(?:figs?\.|figures?|tables?|eqs?\.) ?\d+[a-z]?"
+    r"|(?P<short>(?-i:[A-Z])[A-Za-z]{1,7}s?))[)\]]",
+    re.IGNORECASE,
+)
+"""What stands in brackets and can go: a reference, a figure's number, the abbreviation of the words before it."""
+_FINITE = frozenset("is are was were has had have will did does".split())
+_PAIRED = frozenset("both either neither nor whether only".split())
+_LIMITS = frozenset(
+    """not no never none nor neither cannot without only just merely solely except excepting excluding including but
+    however though although unless if until till when whenever while whereas where provided providing assuming supposing
+    should may might could would can before after since because so then than as rather instead otherwise else unlike
+    despite respectively alone alleged allegedly claimed claims claim reported reportedly said says say according
+    supposedly apparently possibly perhaps probably likely unlikely proposed planned pending subject depending theory
+    paper false untrue wrong incorrect denied disputed doubtful doubted retracted withdrawn repealed revoked
+    overturned reversed cancelled canceled corrected superseded amended hardly barely scarcely almost nearly which who
+    whose that once first second last final most least more less fewer best worst some all any every each few many
+    several both either under over above below within outside or""".split()
+)
+"""Words that may limit what stands before them: a second predicate that has one is not left out."""
+_TURNS = _LIMITS | frozenset(
+    """will shall must always often sometimes usually rarely up down up in out on off to from by for against with
+    largest smallest highest lowest greatest third fourth fifth next previous former latter earlier later increase
+    increased increases decrease decreased decreases rise rose fall fell higher lower larger smaller better worse
+    adopted rejected approved accepted refused allowed forbidden prohibited required optional mandatory voluntary won
+    lost gained opened closed east west north south left right before after open shut""".split()
+)
+_FALSE = (
+    r"(?:false|untrue|wrong|incorrect|mistaken|inaccurate|misleading|myths?|fiction\w*|fabricated|invented|hoax|lies?"
+    r"|disprove[dn]|refuted|rejected|denied|disputed|retracted|withdrawn|repealed|revoked|overturned|reversed"
+    r"|superseded|corrected|quashed|annulled|outdated|hypothetical|alleged\w*|unproven|unconfirmed|no longer"
+    r"|not (?:the case|true|correct|so))"
+)
+_QUALIFIES = re.compile(
+    r"[\s\"“'(\[]*(?:(?:however|but|yet|still|nevertheless|nonetheless|instead|rather|except|unless|only|not so|in fact"
+    r"|in reality|actually|in truth|correction|erratum|conversely|or so|so (?:said|claimed|wrote))\b"
+    rf"|(?:this|that|these|those|it|they|both|such|the) (?:[\w’-]+ ){{0,9}}?{_FALSE}\b"
+    r"|(?:this|that|these|those|the) (?:[\w’-]+ ){0,4}?(?:do(?:es)? not|did not|don['’]t|doesn['’]t|didn['’]t)"
+    r" (?:apply|hold|count)"
+    r"|(?:this|that|it) (?:only )?(?:appli|h[oe]ld|count)\w* only"
+    r"|(?:it|this|that|they|these|today|now|since then) (?:[\w’-]+ ){0,9}?(?:today|now|nowadays|currently|any ?more)\b"
+    r"|(?:an |one |the |some )?exceptions?\b|later (?:work|studies|tests|analys))",
+    re.IGNORECASE,
+)
+"""How a sentence begins that takes back or limits the one before it."""
+_HEADS = re.compile(
+    r"\b(?:false|untrue|wrong|incorrect|myths?|fiction\w*|hypothetical\w*|drafts?|propos\w+|alleg\w+|rumou?rs?|hoax|parody"
+    r"|satir\w*|advertis\w+|slogans?|scenarios?|not (?:covered|allowed|included|permitted)|excluded|rejected|withdrawn"
+    r"|repealed)\b",
+    re.IGNORECASE,
+)
+"""Headings under which a sentence may not be what the evidence asserts."""
+_ANNOUNCES = re.compile(
+    r"\b(?:the following (?:\w+ ){0,2}(?:statements?|claims?|sentences?|passages?|versions?|words|wording)|as follows"
+    r"|suppose that|imagine|thought experiment|myths?|legends?|drafts?|proposals?|allegations?|alleged|rumou?rs?|hoax"
+    rf"|parody|(?:is|are|was|were) (?:\w+ )?{_FALSE}|(?:fictional|false|untrue|hypothetical|invented)"
+    r" (?:statement|claim|belief|stor|example|scenario|report)\w*)\b",
+    re.IGNORECASE,
+)
+"""What may announce, in the sentence before, something that the evidence does not assert."""
+_STOPS = frozenset(".!?…。！？।؟")
+
+
+class Place(NamedTuple):
+    """A sentence of the evidence, or two neighbouring ones: the position of the chunk and offsets into its text."""
+
+    document: int
+    start: int
+    end: int
+
+
+class Copied(NamedTuple):
+    """Where the evidence has a claim word for word; `objection` is a code of what keeps it from being confirmed."""
+
+    places: tuple[Place, ...]
+    objection: str = ""
+
+
+class Change(NamedTuple):
+    """The words in which a claim and a sentence of the evidence differ, here and there; either may be empty."""
+
+    here: tuple[str, ...]
+    there: tuple[str, ...]
+
+    @property
+    def turns(self) -> bool:
+        """Whether a figure or a word that turns what is asserted is among them."""
+        return any(_turns(word) for word in (*self.here, *self.there))
+
+
+class _Sentence(NamedTuple):
+    """A sentence of the evidence with its place among the sentences of its chunk."""
+
+    document: int
+    number: int
+
+
+class CopyIndex:
+    """The sentences of the evidence by their words, ready to be asked for copies."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        """Index the texts of all chunks, in the order of the case; work grows with their length."""
+        self._texts = texts
+        self._units: list[list[Unit]] = [split_units(text) for text in texts]
+        self._full: dict[tuple[str, ...], list[_Sentence]] = {}
+        self._variants: dict[tuple[str, ...], list[_Sentence]] = {}
+        for document, units in enumerate(self._units):
+            for number, unit in enumerate(units):
+                self._add(_Sentence(document, number), texts[document][unit.start : unit.end])
+
+    def _add(self, sentence: _Sentence, text: str) -> None:
+        body = _without_bullet(text)
+        whole = words_of(body)
+        if not whole:
+            return
+        self._full.setdefault(whole, []).append(sentence)
+        for shorter in _shortened(body):
+            for variant in (shorter, *_first_predicate(shorter)):
+                if variant != whole:
+                    self._variants.setdefault(variant, []).append(sentence)
+        for variant in _first_predicate(whole):
+            self._variants.setdefault(variant, []).append(sentence)
+
+    def find(self, claim: str, allowed: Collection[int] | None = None) -> Copied | None:
+        """Return where the evidence says the claim in its words and order; None where it does not.
+
+        Args:
+            claim: One sentence, without citation markers.
+            allowed: The positions of the chunks that count; all of them where None.
+
+        """
+        forms = list(dict.fromkeys([words_of(claim), words_of(_CONNECTIVE.sub("", claim, count=1))]))
+        objection, objected = "", []
+        for words in forms:
+            if len(words) < LEAST_WORDS:
+                continue
+            for run in self._runs(words, allowed):
+                reason = self._objection(run, claim)
+                if not reason:
+                    return Copied((self._place(run),))
+                objection = objection or reason
+                objected.append(self._place(run))
+        return Copied(tuple(objected), objection) if objected else None
+
+    def changes(self, claim: str, near: Iterable[tuple[int, int]]) -> Iterator[Change]:
+        """Yield how these sentences differ from a claim, where all else is the same: near-copies.
+
+        Args:
+            claim: One sentence.
+            near: Sentences to compare it with, as the position of the chunk and an offset into its text.
+
+        """
+        mine = words_of(claim)
+        if not LEAST_WORDS <= len(mine) <= LONGEST_COMPARED:
+            return
+        for document, at in near:
+            unit = self._unit_at(document, at)
+            theirs = words_of(_without_bullet(self._texts[document][unit.start : unit.end]))
+            if (change := one_change(mine, theirs)) is not None:
+                yield change
+
+    def _unit_at(self, document: int, at: int) -> Unit:
+        units = self._units[document]
+        return units[max(0, bisect_left(units, at + 1, key=lambda unit: unit.start) - 1)]
+
+    def _runs(self, words: tuple[str, ...], allowed: Collection[int] | None) -> Iterator[tuple[_Sentence, ...]]:
+        """Yield the sentences, or pairs of neighbours, whose words these are."""
+        for table in (self._full, self._variants):
+            for found in table.get(words, ()):
+                if allowed is None or found.document in allowed:
+                    yield (found,)
+        if len(words) > 2 * LONGEST_COMPARED:
+            return
+        # Two neighbours: "A. B." as "A and B", or one after the other.
+        for cut in range(LEAST_WORDS, len(words) - LEAST_WORDS + 1):
+            for first in self._full.get(words[:cut], ()):
+                rest = words[cut + 1 :] if words[cut] == "and" else words[cut:]
+                second = _Sentence(first.document, first.number + 1)
+                if (allowed is None or first.document in allowed) and second in self._full.get(rest, ()):
+                    yield (first, second)
+
+    def _place(self, run: Sequence[_Sentence]) -> Place:
+        units = self._units[run[0].document]
+        return Place(run[0].document, units[run[0].number].start, units[run[-1].number].end)
+
+    def _objection(self, run: Sequence[_Sentence], claim: str) -> str:
+        """Return why the evidence may not assert this sentence; empty where nothing speaks against it.
+
+        `cut` (the sentence may go on, or begin earlier), `quoted`, `introduced`, `qualified`.
+        """
+        document, (start, end) = run[0].document, self._place(run)[1:]
+        text, units = self._texts[document], self._units[document]
+        body = text[start:end]
+        if _may_be_cut(text, units, run):
+            return "cut"
+        if _inside_quotation(text, start) or _quotes(body) > _quotes(claim):
+            return "quoted"
+        before = units[run[0].number - 1] if run[0].number else None
+        if before is not None and _announces(text, units, run[0].number):
+            return "introduced"
+        after = units[run[-1].number + 1] if run[-1].number + 1 < len(units) else None
+        if after is not None and _QUALIFIES.match(text[after.start : after.end]):
+            return "qualified"
+        return ""
+
+
+def one_change(mine: Sequence[str], theirs: Sequence[str]) -> Change | None:
+    """Return the one stretch in which two sentences differ; None where there is none, or more.
+
+    Linear: what is the same at both ends is cut off.
+    """
+    start, least = 0, min(len(mine), len(theirs))
+    while start < least and mine[start] == theirs[start]:
+        start += 1
+    end = 0
+    while end < least - start and mine[-1 - end] == theirs[-1 - end]:
+        end += 1
+    here, there = tuple(mine[start : len(mine) - end]), tuple(theirs[start : len(theirs) - end])
+    if not (here or there) or max(len(here), len(there)) > ONE_STRETCH or start + end < LEAST_WORDS - 1:
+        return None
+    return Change(here, there)
+
+
+def _turns(word: str) -> bool:
+    return word in _TURNS or any(character.isdigit() for character in word) or word.startswith(("un", "non", "dis"))
+
+
+@lru_cache(maxsize=4096)
+def words_of(text: str) -> tuple[str, ...]:
+    """Return the words of a sentence in the one form in which copies are compared.
+
+    Lower case; contractions in full; "1,500" and "twelve" as digits; signs that carry meaning ("%", "<", a minus, "?")
+    are words of their own, the rest of the punctuation is left out.
+    """
+    text = _MARKERS.sub(" ", text)
+    text = _PER_CENT.sub("%", text)
+    text = _RANGE.sub(" to ", _MINUS.sub(" minus ", text))
+    text = _COMMA.sub(" ∎ ", text)
+    words: list[str] = []
+    for match in _WORD.finditer(text):
+        word = match.group()
+        if word in _IGNORED or word in _QUOTES:
+            continue
+        words.extend(_forms(word))
+    return tuple(_joined_numbers(words))
+
+
+def _forms(word: str) -> list[str]:
+    if word[0].isdigit():
+        return [word.replace(",", "") if re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", word) else word]
+    lower = word.casefold().replace("’", "'")
+    if lower in ("%", "percent"):
+        return ["%"]
+    if lower == "&":
+        return ["and"]
+    if lower in ("…", "..."):
+        return ["…"]
+    full = _CONTRACTED.get(lower)
+    if full is None:
+        ending, instead = next(((e, i) for e, i in _ENDINGS if lower.endswith(e) and len(lower) > len(e)), ("", ""))
+        full = lower[: len(lower) - len(ending)] + instead if ending else lower
+    return full.split()
+
+
+def _joined_numbers(words: Sequence[str]) -> Iterator[str]:
+    """Yield the words with numbers below a hundred as digits: "twenty five" is 25; "one" stays, it is a pronoun too."""
+    at = 0
+    while at < len(words):
+        value = NUMBER_WORDS.get(words[at]) if words[at] != "one" else None
+        following = NUMBER_WORDS.get(words[at + 1], 0) if at + 1 < len(words) else 0
+        if value is None:
+            yield words[at]
+        elif value >= 20 and 0 < following < 10:
+            yield str(value + following)
+            at += 1
+        else:
+            yield str(value)
+        at += 1
+
+
+def _without_bullet(text: str) -> str:
+    found = _BULLET.match(text)
+    return text[found.end() :] if found else text
+
+
+def _shortened(text: str) -> Iterator[tuple[str, ...]]:
+    """Yield the words of a sentence of the evidence without its leading connective, and without its asides."""
+    lead = _CONNECTIVE.match(text) or _DRAWN.match(text)
+    rest = text[lead.end() :] if lead else text
+    if lead:
+        yield words_of(rest)
+    bare = _ASIDE.sub(_kept_aside, rest)
+    if bare != rest:
+        yield words_of(bare)
+
+
+def _kept_aside(match: re.Match[str]) -> str:
+    """Return nothing for an aside that can go: an abbreviation must be of the words before it."""
+    short = match["short"]
+    if short is None:
+        return ""
+    letters = [c for c in short.rstrip("s") if c.isupper()]
+    before = [
+        word[0].upper() for word in re.findall(r"[^\W\d_]+", match.string[max(0, match.start() - 120) : match.start()])
+    ]
+    abbreviates = len(letters) >= 2 and before[-len(letters) :] == letters
+    return "" if abbreviates else match.group()
+
+
+def _first_predicate(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Yield the sentence up to "and was ...", where what follows can't limit what stands before."""
+    for at in range(LEAST_WORDS, len(words) - 2):
+        if words[at] == "and" and words[at + 1] in _FINITE:
+            head, tail = words[:at], words[at + 1 :]
+            if _LIMITS.isdisjoint(tail) and _PAIRED.isdisjoint(head) and "?" not in tail and "…" not in tail:
+                yield head
+            return
+
+
+def _quotes(text: str) -> int:
+    single = len(re.findall(r"(?:^|[\s(])[‘'](?=\w)", text))
+    return sum(character in _QUOTES for character in text) + single
+
+
+def _inside_quotation(text: str, at: int) -> bool:
+    """Return whether a quotation is open at the offset, as far as its paragraph shows."""
+    begin = max(text.rfind("\n\n", 0, at) + 1, 0)
+    opened = text[begin:at]
+    return (
+        opened.count('"') % 2 == 1
+        or opened.count("“") > opened.count("”")
+        or opened.count("«") > opened.count("»")
+        or opened.count("„") > opened.count("“") + opened.count("”")
+    )
+
+
+def _may_be_cut(text: str, units: Sequence[Unit], run: Sequence[_Sentence]) -> bool:
+    """Return whether the sentence may begin before the stretch, or go on behind it."""
+    first, last = units[run[0].number], units[run[-1].number]
+    listed = _BULLET.match(text[first.start : first.end]) is not None
+    body = _without_bullet(text[first.start : first.end]).lstrip("\"“'‘(*_")
+    if not body or body[0].islower() or body.startswith(("…", "...")):
+        return True
+    before = text[: first.start].rstrip(" \t")
+    broken_line = before.endswith("\n") and not before.endswith("\n\n") and not listed
+    previous = before.rstrip()
+    ended = previous[-1:] in _STOPS or previous[-1:] in '"”’)]}*_:'
+    if broken_line and previous and not ended and units[run[0].number - 1].kind != "heading":
+        return True
+    stretch = text[last.start : last.end].rstrip("\"”’'»)]}*_ ")
+    stretch = re.sub(r"(?:\s*\[[^\[\]]{1,20}\])+$", "", stretch)
+    if stretch.endswith(("…", "...")):
+        return True
+    closed = stretch[-1:] in _STOPS
+    return not closed and not (last.kind in ("item", "row", "heading") or (listed and last.end < len(text)))
+
+
+def _announces(text: str, units: Sequence[Unit], number: int) -> bool:
+    """Return whether what stands before presents the sentence as something that is not asserted."""
+    at = number - 1
+    if units[number].kind == "item":
+        # The lead-in of a list counts for each of its items.
+        while at >= 0 and units[at].kind == "item":
+            at -= 1
+        if at < 0:
+            return False
+    before = text[units[at].start : units[at].end].rstrip()
+    if before.endswith(":") or (units[at].kind == "heading" and _HEADS.search(before)):
+        return True
+    return bool(_ANNOUNCES.search(before))

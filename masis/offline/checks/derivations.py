@@ -1,0 +1,263 @@
+"""Values that follow from those of the evidence without standing in it.
+
+Rounding, sums and differences, products and shares, a change in percent, an average, the years between two dates, a
+date some time away from another, another unit. What can be computed is not accused, whether or not it was: a claim is
+only accused of a figure that nothing explains.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from collections.abc import Iterator, Sequence
+from datetime import date, timedelta
+from itertools import combinations
+from typing import NamedTuple
+
+from masis.offline.matching.passages import Passage
+from masis.offline.parsing.extraction import Day, Fact
+from masis.offline.parsing.facts import ABOUT_SHARE
+from masis.offline.parsing.units import UNITS
+from masis.offline.text.tokens import stem
+
+MOST_VALUES = 40
+"""Values of the passages near that are computed with: among many, some sum fits by chance."""
+MOST_IN_PASSAGE = 8
+"""The same for one passage, where every two are divided by each other."""
+_DAY, _MONTH = 86400.0, 30.44
+_ABOUT = 0.1
+"""How far off, as a share, a value may be behind "about" or "more than"."""
+_LOOSE = re.compile(
+    r"\b(?:about|around|roughly|approximately|approx|some|circa|ca|close to|well|just|within|half|thirds?|quarters?"
+    r"|in \w+|out of \w+|every)\b[^.;]{0,12}$",
+    re.IGNORECASE,
+)
+"""Words before a figure that make it a rounded one, or a part in so many."""
+_ABOVE = re.compile(r"\b(?:over|above|beyond|more than|at least|no less than|exceed\w*)\b[^.;]{0,12}$", re.IGNORECASE)
+_BELOW = re.compile(
+    r"\b(?:nearly|almost|under|below|less than|fewer than|at most|up to|no more than|within|short of)\b[^.;]{0,12}$",
+    re.IGNORECASE,
+)
+"""Words before a figure that make it a bound of one up to twice as large, or half as large."""
+_TIMES = re.compile(
+    r"[\s-]*(?:times|fold|percentage points?|points?|out of"
+    r"|in (?:every|each|\d{1,3}|two|three|four|five|six|seven|eight|nine|ten|twenty|a hundred))\b",
+    re.IGNORECASE,
+)
+"""Words behind a figure that make it a ratio, which takes more than the passages near to recompute."""
+_PARTED = re.compile(
+    r"\b(?:half|halves|halved|thirds?|quarters?|fifths?|twice|doubl(?:e[sd]?|ing)|tripl(?:e[sd]?|ing)|tenfold)\b",
+    re.IGNORECASE,
+)
+_ONE = re.compile(r"\b(?:a|an|one|per|each|every) (second|minute|hour|day|week|month|year|decade)\b", re.IGNORECASE)
+"""A unit of time of which there is one."""
+_UNIT = re.compile(r"\d[\s-]?([^\W\d_]+)")
+_PARTS = (0.5, 1 / 3, 2 / 3, 0.25, 0.75, 0.2, 2.0, 3.0)
+
+
+class Near(NamedTuple):
+    """The figures of the passages near a claim, by passage and together.
+
+    `ones` are units of time of which there is one ("for a day"); `parted` where the passages speak of halves or thirds.
+    """
+
+    groups: tuple[tuple[Fact, ...], ...]
+    numbers: tuple[Fact, ...]
+    days: tuple[Day, ...]
+    ones: tuple[tuple[str, float], ...]
+    parted: bool
+
+
+def near_values(passages: Sequence[Passage]) -> Near:
+    """Return the figures of these passages, as far as they are computed with."""
+    groups = tuple(tuple(fact for fact in passage.facts if fact.kind == "number")[:MOST_VALUES] for passage in passages)
+    numbers = dict.fromkeys(fact for group in groups for fact in group)
+    days = dict.fromkeys(fact.value for passage in passages for fact in passage.facts if isinstance(fact.value, Day))
+    ones = dict.fromkeys(UNITS[unit.lower()] for passage in passages for unit in _ONE.findall(passage.text))
+    parted = any(_PARTED.search(passage.text) for passage in passages)
+    return Near(groups, tuple(numbers)[:MOST_VALUES], tuple(days)[:MOST_VALUES], tuple(ones), parted)
+
+
+def follows(text: str, fact: Fact, near: Near, *, arithmetic: bool = True) -> bool:
+    """Return whether a figure of a claim follows from the values near.
+
+    Args:
+        text: The claim.
+        fact: A number or date of it.
+        near: The values of the passages that it is compared with.
+        arithmetic: Whether sums, shares and the like count, or rounding and units alone.
+
+    """
+    if isinstance(fact.value, Day):
+        return _date_follows(fact, near)
+    value = _number(fact)
+    if _TIMES.match(text, fact.end) or fact.dimension == "points":
+        return True
+    before = text[max(0, fact.start - 30) : fact.start]
+    loose = _LOOSE.search(before) is not None
+    least = value if _ABOVE.search(before) else value / 2 if _BELOW.search(before) else 0.0
+    same = [other for other in near.numbers if not fact.dimension or not other.dimension or _alike(fact, other)]
+    if any(_rounded(value, fact, _number(other), loose=loose) or least < _number(other) < 2 * least for other in same):
+        return True
+    if any(_converted(text, fact, other) for other in near.numbers) or (fact.dimension, value) in near.ones:
+        return True
+    if not arithmetic:
+        return False
+    slack = max(1e-6, _half_unit(fact), _ABOUT * abs(value) if loose else 0.0)
+    if fact.dimension == "percent" and not any(character.isdigit() for character in fact.text):
+        slack = max(slack, ABOUT_SHARE)
+    parted = near.parted or _PARTED.search(text) is not None
+    return any(abs(made - value) <= slack for made in _computed(fact, near, parted=parted)) or _spans_dates(fact, near)
+
+
+def _number(fact: Fact) -> float:
+    assert isinstance(fact.value, float)
+    return fact.value
+
+
+def _alike(fact: Fact, other: Fact) -> bool:
+    time = {"duration", "months"}
+    return fact.dimension == other.dimension or {fact.dimension, other.dimension} <= time
+
+
+def _converted(text: str, fact: Fact, other: Fact) -> bool:
+    """Return whether two figures have the same digits and another size of one unit: 12 kilonewtons, 12,000 newtons."""
+    mine, theirs = (re.sub(r"[^\d]", "", each.text).strip("0") for each in (fact, other))
+    if not mine or mine != theirs:
+        return False
+    unit, others = _UNIT.search(text[fact.start : fact.end + 25]), _UNIT.search(other.text)
+    here, there = stem(unit[1]) if unit else "", stem(others[1]) if others else other.head
+    return here != there and len(here) > 3 and here[-4:] == there[-4:]
+
+
+def _half_unit(fact: Fact) -> float:
+    """Return half a unit of the last digit that was written: 50 for "1,200", 0.05 for "14.2", 5e5 for "67 million"."""
+    written = re.search(r"\d[\d,]*(?:\.\d+)?", fact.text)
+    if written is None:
+        return 0.0
+    plain = written.group().replace(",", "")
+    scale = _number(fact) / float(plain) if float(plain) else 1.0
+    if "." in plain:
+        return 0.5 * 10.0 ** -len(plain.partition(".")[2]) * scale
+    return 0.5 * 10.0 ** (len(plain) - len(plain.rstrip("0"))) * scale
+
+
+def _rounded(value: float, fact: Fact, other: float, *, loose: bool) -> bool:
+    if fact.dimension in ("duration", "months") and other:
+        for factor in (1.0, _DAY * _MONTH, 1 / (_DAY * _MONTH)):
+            if abs(other * factor - value) <= 0.04 * value:
+                return True
+    if loose and abs(other - value) <= _ABOUT * max(abs(value), abs(other)):
+        return True
+    # A converted unit comes with another rounding.
+    return other != value and abs(other - value) <= max(_half_unit(fact), 0.005 * abs(value) if fact.dimension else 0.0)
+
+
+def _computed(fact: Fact, near: Near, *, parted: bool) -> Iterator[float]:
+    """Yield what can be made of the values near, in the unit of the figure."""
+    money = not fact.dimension  # "270 million" may leave the currency out
+    same = [
+        _number(other)
+        for other in near.numbers
+        if other.dimension == fact.dimension or (money and other.dimension.startswith("money"))
+    ]
+    bare = [_number(other) for other in near.numbers if not other.dimension]
+    shares = [_number(other) / 100 for other in near.numbers if other.dimension == "percent"]
+    for one, other in combinations(same, 2):
+        yield one + other
+        yield abs(one - other)
+        yield (one + other) / 2
+    if fact.dimension == "duration":
+        clock = [60 * _number(other) for other in near.numbers if other.dimension == "clock"]
+        yield from (abs(one - other) for one, other in combinations(clock, 2))
+        yield from (86_400 - abs(one - other) for one, other in combinations(clock, 2))
+    if len(same) > 2:
+        yield sum(same)
+        yield sum(same) / len(same)
+    points = [_number(other) for other in near.numbers if other.dimension == "points" or other.head == "point"]
+    for value in same:
+        yield from (value + point for point in points)
+        yield from (value - point for point in points)
+        yield from (value * part for part in (*(_PARTS if parted else ()), *shares))
+        yield from (value * (1 + share) for share in shares)
+        yield from (value * (1 - share) for share in shares)
+        if not fact.dimension and value <= 50:
+            yield from (value - 1, value + 1)  # "one of 36 failed": 35 did not
+    for group in near.groups:
+        inside = [_number(other) for other in group if not other.dimension][:MOST_IN_PASSAGE]
+        for each in [_number(other) for other in group if other.dimension == fact.dimension][:MOST_IN_PASSAGE]:
+            yield from (each * count for count in (*inside, *bare[:MOST_IN_PASSAGE]) if count > 1)
+            yield from (each / count for count in inside if count > 1)
+    if fact.dimension == "percent":
+        yield from _percentages(near)
+        yield from (100 * part for part in _PARTS if parted)
+
+
+def _percentages(near: Near) -> Iterator[float]:
+    for group in near.groups:
+        kinds = {other.dimension for other in group}
+        for kind in kinds:
+            values = [_number(other) for other in group if other.dimension == kind and _number(other)][:MOST_IN_PASSAGE]
+            if kind == "percent":
+                yield from (100 - value for value in (*values, sum(values)))
+            for a, b in combinations(values, 2):
+                yield from (100 * a / b, 100 * b / a, 100 * abs(b - a) / a, 100 * abs(b - a) / b)
+
+
+def _spans_dates(fact: Fact, near: Near) -> bool:
+    """Return whether the figure is the time between two dates: "66 years" for 1908 and 1974."""
+    value = _number(fact)
+    if fact.dimension not in ("months", "duration"):
+        return False
+    for one, other in combinations(near.days, 2):
+        years = abs(one.year - other.year) if one.year and other.year else None
+        if years is not None and fact.dimension == "months" and abs(value - 12.0 * years) <= 12:
+            return True
+        if one.month and other.month and (one.year == other.year or not (one.year and other.year)):
+            apart = abs((_as_date(one, one.year) - _as_date(other, one.year)).days)
+            made = apart * _DAY if fact.dimension == "duration" else apart / _MONTH
+            if abs(made - value) <= (3.5 * _DAY if fact.dimension == "duration" else 1.0):
+                return True
+    return False
+
+
+def _date_follows(fact: Fact, near: Near) -> bool:
+    """Return whether a date lies some time of the evidence away from another: 1968 for "in 1964, four years before"."""
+    wanted = fact.value
+    assert isinstance(wanted, Day)
+    if fact.dimension == "decade" and any(day.year // 10 == wanted.year // 10 for day in near.days):
+        return True
+    spans = [
+        (_number(other) / _DAY, 0.0) if other.dimension == "duration" else (0.0, _number(other))
+        for other in near.numbers
+        if other.dimension in ("duration", "months")
+    ]
+    return any(_falls(wanted, day, span) for day in near.days for span in spans)
+
+
+def _falls(wanted: Day, day: Day, span: tuple[float, float]) -> bool:
+    days, months = span
+    if days > 36_525 or months > 1_200:
+        return False
+    if not wanted.month:
+        return bool(day.year and months) and abs(abs(wanted.year - day.year) - months / 12) <= 1
+    if not day.month or (wanted.day and not day.day):
+        return False
+    base = _as_date(day, day.year)
+    slack = 1 if days else 3  # the first day is counted or not; months are not all of a length
+    for sign in (1, -1):
+        reached = base + timedelta(days=sign * (days or months * _MONTH))
+        if wanted.year and day.year and reached.year != wanted.year:
+            continue
+        if wanted.day and abs((_as_date(wanted, reached.year) - reached).days) <= slack:
+            return True
+        if not wanted.day and reached.month == wanted.month:
+            return True
+    return False
+
+
+def _as_date(day: Day, year: int) -> date:
+    """Return the day in the calendar; the middle of the month where no day is given, any year where none is."""
+    year = year or 2001
+    month = day.month or 1
+    return date(year, month, min(day.day or 15, monthrange(year, month)[1]))

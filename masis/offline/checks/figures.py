@@ -1,0 +1,268 @@
+"""Numbers, dates and units of a claim that stand in no evidence, or that the evidence has otherwise.
+
+A figure is accused where no evidence has it and nothing explains it: neither the question nor arithmetic nor rounding.
+With another figure in its place the evidence contradicts the claim, and the issue names both; else the claim is
+unsupported. A figure that the evidence has elsewhere is only accused where the rest of the sentence is the evidence's,
+word for word, with another figure in it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterator, Sequence
+
+from masis.offline.checks.copies import words_of
+from masis.offline.checks.derivations import Near, follows, near_values
+from masis.offline.matching.assessment import Signal
+from masis.offline.matching.fact_table import FactTable
+from masis.offline.matching.overlap import Match
+from masis.offline.matching.passages import Passage
+from masis.offline.parsing.extraction import Fact
+from masis.offline.parsing.facts import agree, comparable, compared, likeness
+from masis.offline.parsing.parsed_sentence import ParsedSentence
+
+RIVAL_FROM = 0.6
+"""Strength from which another figure of the evidence counts as the one in whose place the claim's stands."""
+ALTERED_FROM, _ALIKE = 1.0, 0.8
+"""Strength and likeness from which the claim's figure is the other one altered, whatever can be computed."""
+MOST_FACTS = 60
+"""Figures of one sentence that are looked at: one with more is a table or an attack."""
+COUNTED = 12
+"""Up to here a bare number may count what the evidence lists, and is not accused without a rival."""
+FEW_PASSAGES = 10
+"""Passages of evidence that are all computed with; of more, those near the claim."""
+_NEAR, _LEAST = 4, 0.3
+_LABELLED = re.compile(
+    r"(?:\b(?:steps?|sections?|secs?\.?|figures?|figs?\.?|tables?|chapters?|parts?|appendix|equations?|eqs?\.?|notes?"
+    r"|footnotes?|items?|points?|options?|examples?|sources?|chunks?|documents?|passages?|references?|refs?\.?|evidence"
+    r"|stud(?:y|ies)|pages?|pp?\.|paragraphs?|paras?\.?|no\.|number|level|phase|type|class|version|v|list|#|§)"
+    r"\s?|§§?\s?|#)(?:\d+(?:\.\d+)*(?:\s?(?:,|and|or|to|-|–)\s?)){0,5}$",
+    re.IGNORECASE,
+)
+"""What stands before a number that names a place or a kind instead of counting anything."""
+_IN_NAME = re.compile(r"(?:[^\W\d_]-|\[[^\[\]]{0,38}|\d )$")
+"""What stands before a figure of a name ("carbon-14"), a reference ("[3, 14]") or a number torn by blanks."""
+_GOES_ON = re.compile(r"-[^\W\d_]| \d{3}\b")
+"""What stands behind one: "2019-nCoV", "132 000"."""
+_RATE = re.compile(r"\s?(?:per|an?|/)\s?(?:second|minute|hour|sec|min|h|s)\b", re.IGNORECASE)
+_EXAMPLE = re.compile(
+    r"^\W*(?:someone|anyone|somebody|anybody|whoever|if|suppose|say)\b|\bwould\b|\bfor (?:example|instance)\b|\be\.g\.",
+    re.IGNORECASE,
+)
+"""Words of a sentence that gives an example or supposes a case."""
+_IN_REFERENCE = re.compile(r"(?:[A-Z][\w’'.-]*,? \(|\([^()]{0,38}[\w.],? )$")
+"""What stands before the year of a reference: "(Smith et al., 2013)", "Smith (2013)"."""
+
+
+def accused_figures(
+    match: Match, table: FactTable, question: Sequence[Fact] = (), numerals: Collection[str] = ()
+) -> Iterator[Signal]:
+    """Yield a signal for each figure that the evidence has otherwise or nowhere.
+
+    Args:
+        match: A sentence of a claim with the passages near it.
+        table: The figures of all evidence.
+        question: Figures of the question, which a claim may repeat.
+        numerals: The numerals of all evidence (`numerals_in`).
+
+    Yields:
+        Signals with the figure of the evidence in `evidence_text`; without evidence (an empty id) where it has none.
+
+    """
+    facts = match.sentence.facts[:MOST_FACTS]
+    near: Near | None = None
+    for fact in facts:
+        if _exempt(match.sentence.text, fact) or any(agree(fact, other) for other in question):
+            continue
+        if table.holders(fact, match.allowed):
+            if (signal := _framed(match, fact)) is not None:
+                yield signal
+            continue
+        if near is None:
+            few = len(match.passages) <= FEW_PASSAGES and match.allowed is None
+            near = near_values(match.passages if few else [match.passages[i] for i in match.region])
+        rival = _rival(match, fact, facts)
+        if _stands_as_numeral(fact, match, numerals, rival[1] if rival else None):
+            continue
+        if fact.kind == "date" and not (fact.value.year or fact.value.day):  # type: ignore[union-attr]
+            continue  # a month alone is said of any year
+        # Digits exchanged in the place of another figure: that some sum comes to the same is chance.
+        altered = rival is not None and rival[2] >= ALTERED_FROM and likeness(fact, rival[1]) >= _ALIKE
+        if follows(match.sentence.text, fact, near, arithmetic=not altered):
+            continue
+        if rival is not None:
+            passage, other, strength = rival
+            reason = f"the evidence has “{other.text}” where the claim has “{fact.text}”, which stands in no evidence"
+            yield _signal(fact, passage, other, reason, strength)
+        elif not _unaccused(match.sentence.text, fact):
+            reason = f"“{fact.text}” stands in no evidence"
+            yield Signal(fact.kind, (fact.start, fact.end), fact.text, "", 0, 0, "", reason, 0.8)
+
+
+def _exempt(text: str, fact: Fact) -> bool:
+    """Return whether a figure belongs to a label, a list, a name or a reference, and asserts nothing."""
+    before, after = text[max(0, fact.start - 40) : fact.start], text[fact.end : fact.end + 4]
+    if _IN_NAME.search(before) or (not fact.dimension.strip("date") and _GOES_ON.match(after)):
+        return True
+    if fact.kind == "date":
+        return after[:1] in (")", ";", ",") and _IN_REFERENCE.search(before) is not None
+    opens = not before.strip() or before.rstrip()[-1] in "(:;\n"
+    return _LABELLED.search(before) is not None or (opens and after[:2] in (") ", ". "))
+
+
+def _unaccused(text: str, fact: Fact) -> bool:
+    """Return whether a figure is not accused without another in its place.
+
+    Counts of what is listed; figures in words ("a third", "a four-year-old"), which may be parts or examples; speeds,
+    whose conversions are not computed; figures of an example.
+    """
+    in_words = not any(character.isdigit() for character in fact.text)
+    return (
+        in_words
+        or fact.text.startswith("1 ")
+        or _may_count(fact)
+        or bool(_RATE.match(text, fact.end) or _EXAMPLE.search(text))
+    )
+
+
+def _may_count(fact: Fact) -> bool:
+    """Return whether a number may merely count what the evidence lists, or stand for its place in an order."""
+    if fact.kind != "number" or not isinstance(fact.value, float):
+        return False
+    return fact.dimension == "ordinal" or (not fact.dimension and not fact.digits and fact.value <= COUNTED)
+
+
+def numerals_in(text: str) -> set[str]:
+    """Return the numerals of a text without commas, also put together where blanks tear them: "3, 500", "2. 4"."""
+    torn = re.findall(r"\d++(?:\s?[.,]\s?\d++)++", text)
+    return {re.sub(r"[\s,]", "", numeral) for numeral in torn} | set(re.findall(r"\d++", text))
+
+
+def _stands_as_numeral(fact: Fact, match: Match, numerals: Collection[str], rival: Fact | None) -> bool:
+    """Return whether the evidence has the numeral, if in another unit, torn by blanks or as part of a name.
+
+    With another figure in its place, only the passages near count; the same numeral in another unit counts for nothing.
+    """
+    own = {numeral.replace(",", "") for numeral in re.findall(r"\d[\d,.]*\d|\d", fact.text)}
+    if not own or (rival is not None and (fact.kind == "date" or rival.dimension != fact.dimension)):
+        return False
+    if rival is None or any("." in numeral or len(numeral) > 3 for numeral in own):
+        return own <= set(numerals)
+    return own <= {numeral for i in match.region for numeral in numerals_in(match.passages[i].text)}
+
+
+def _signal(fact: Fact, passage: Passage, other: Fact, reason: str, strength: float) -> Signal:
+    return Signal(
+        kind=fact.kind,
+        claim_span=(fact.start, fact.end),
+        claim_text=fact.text,
+        evidence_id=passage.evidence_id,
+        evidence_start=passage.start + other.start,
+        evidence_end=passage.start + other.end,
+        evidence_text=other.text,
+        reason=reason,
+        strength=round(min(1.0, max(0.0, strength)), 3),
+    )
+
+
+def _framed(match: Match, fact: Fact) -> Signal | None:
+    """Return a signal where a passage is the claim word for word but for this figure, and none is with it."""
+    text = match.sentence.text
+    frame = (words_of(text[: fact.start]), words_of(text[fact.end :]))
+    if sum(map(len, frame)) < _NEAR:
+        return None
+    found = None
+    for i in match.top:
+        passage = match.passages[i]
+        for other in passage.facts[:MOST_FACTS]:
+            if other.kind != fact.kind or other.dimension != fact.dimension:
+                continue
+            if (words_of(passage.text[: other.start]), words_of(passage.text[other.end :])) != frame:
+                continue
+            if agree(fact, other):
+                return None
+            found = found or (passage, other)
+    if found is None or not comparable(fact, found[1]):
+        return None
+    passage, other = found
+    reason = f"the evidence has “{other.text}” where the claim has “{fact.text}”"
+    return _signal(fact, passage, other, reason, 1.0)
+
+
+def _rival(match: Match, fact: Fact, facts: Sequence[Fact]) -> tuple[Passage, Fact, float] | None:
+    """Return the figure of the evidence in whose place the claim has its own, with how sure that is.
+
+    It is looked for in the passages near the claim and beside them, among the figures that nothing else in the claim
+    accounts for: by the words around both, by their likeness (41.2 and 14.2, million and billion, the same day of
+    another year), and by being the only one of its kind.
+    """
+    around = match.around(fact.start, fact.end, _NEAR)
+    rivals = [(i, other) for i in match.region for other in _candidates(match, fact, facts, i)]
+    sole = len({(other.value, other.dimension) for _, other in rivals}) == 1
+    best: tuple[Passage, Fact, float] | None = None
+    for i, other in rivals:
+        passage = match.passages[i]
+        alike, covered = likeness(fact, other), match.coverage((i,), around)
+        slot = _surroundings(match.sentence, fact, passage, other)
+        counts = _counts_the_same(match.sentence, fact, passage, other)
+        alone = sole and fact.kind == "date" and alike >= 0.4 and match.coverage(match.top[:1], around) >= 0.4
+        if alike < 0.8 and covered < _LEAST and slot < _LEAST and not alone:
+            continue
+        if not comparable(fact, other) and not counts and not (sole and slot >= 0.5):
+            continue
+        in_words = bool(fact.dimension) and not any(character.isdigit() for character in fact.text)
+        if (in_words or _may_count(fact)) and not (slot >= 0.5 and (counts or in_words)):
+            continue
+        strength = 0.4 + 0.3 * covered + 0.25 * slot + 0.35 * alike + 0.08 * sole + 0.08 * counts + 0.15 * alone
+        if strength >= RIVAL_FROM and (best is None or strength > best[2]):
+            best = (passage, other, strength)
+    return best
+
+
+def _candidates(match: Match, fact: Fact, facts: Sequence[Fact], i: int) -> list[Fact]:
+    passage = match.passages[i]
+    return [
+        other
+        for other in passage.facts[:MOST_FACTS]
+        if other.kind == fact.kind
+        and (other.dimension == fact.dimension or comparable(fact, other))
+        and _scales_alike(fact, other)
+        and not compared(passage.text, other)
+        and not any(mate is not fact and agree(mate, other) for mate in facts)
+    ]
+
+
+def _scales_alike(fact: Fact, other: Fact) -> bool:
+    """Return whether two figures are in one unit, up to a power of ten: miles beside kilometres need converting."""
+    if not fact.dimension or fact.kind != "number" or fact.dimension != other.dimension:
+        return True
+    mine, theirs = _scale(fact), _scale(other)
+    if not mine or not theirs:
+        return True
+    apart = math.log10(mine / theirs)
+    return abs(apart - round(apart)) < 1e-6
+
+
+def _scale(fact: Fact) -> float:
+    """Return the base units in one of what was written before the unit; 0 where that is in words."""
+    written = re.match(r"\D{0,4}(\d[\d,]*(?:\.\d+)?)", fact.text)
+    plain = float(written[1].replace(",", "")) if written else 0.0
+    return float(fact.value) / plain if plain else 0.0  # type: ignore[arg-type]
+
+
+def _surroundings(sentence: ParsedSentence, fact: Fact, passage: Passage, other: Fact) -> float:
+    """Return the share of the three content words on either side of the claim's figure that stand near the other."""
+    mine = [*sentence.content_before(fact.start, 3), *sentence.content_after(fact.end, 3)]
+    theirs = {word.stem for word in (*passage.content_before(other.start, 4), *passage.content_after(other.end, 4))}
+    weight = sum(word.weight for word in mine)
+    return sum(word.weight for word in mine if word.stem in theirs) / weight if weight else 0.0
+
+
+def _counts_the_same(sentence: ParsedSentence, fact: Fact, passage: Passage, other: Fact) -> bool:
+    """Return whether the same noun follows both: "2,000 long-term unemployed people", "two thousand people"."""
+    mine = [word.stem for word in sentence.content_after(fact.end, 3)]
+    theirs = [word.stem for word in passage.content_after(other.end, 3)]
+    return bool(set(mine) & set(theirs)) or bool(
+        mine and theirs and min(len(mine[0]), len(theirs[0])) >= 4 and mine[0][:5] == theirs[0][:5]
+    )

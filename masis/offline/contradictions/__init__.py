@@ -1,1 +1,0 @@
-"""Rules that find where evidence contradicts a claim, one kind of conflict a file."""
