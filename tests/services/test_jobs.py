@@ -245,7 +245,7 @@ def test_a_batch_ends_where_the_next_audit_could_pass_the_limit_on_cost(tmp_path
             jobs.audit_all_new(ADA, max_cost=0.01)
             batch_over(jobs)
             assert not pool.begun
-            jobs.audit_all_new(ADA, max_cost=60)
+            jobs.audit_all_new(ADA, max_cost=30)
             batch_over(jobs)
             batch = jobs.batch()
             assert batch is not None
@@ -255,7 +255,7 @@ def test_a_batch_ends_where_the_next_audit_could_pass_the_limit_on_cost(tmp_path
             assert not batch.failed
             assert batch.done == len(pool.begun)
             runs = [run for case_id in pool.begun for run in workbench.runs.for_case(case_id)]
-            assert sum(workbench.runs.get(run.id).usage.cost_usd or 0.0 for run in runs) <= 60
+            assert sum(workbench.runs.get(run.id).usage.cost_usd or 0.0 for run in runs) <= 30
         finally:
             jobs.close()
             pool.workbench.close()

@@ -118,12 +118,12 @@ def test_a_cancelled_screening_asks_no_further_question() -> None:
 def test_models_of_several_threads_are_asked_side_by_side() -> None:
     async def at_once(settings: Settings) -> list[dict[str, Any]]:
         node = critic_node(settings)
-        return await asyncio.gather(*(node.ainvoke(asked(RIGHT)) for _ in range(6)))
+        return await asyncio.gather(*(node.ainvoke(asked(RIGHT)) for _ in range(14)))
 
-    with ModelServer(latency_ms=800, issues="none") as server:
+    with ModelServer(latency_ms=150, issues="none") as server:
         updates = asyncio.run(at_once(settings_at(server)))
         assert server.most_at_once >= 6
-    assert len(updates) == 6
+    assert len(updates) == 14
 
 
 def test_the_judge_receives_what_the_critic_found() -> None:
