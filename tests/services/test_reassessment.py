@@ -20,7 +20,7 @@ from masis.store.records import CaseFilter
 from tests.reviewing import ADA, submitted, undone
 
 SETTINGS = Settings(spot_check_share=0, max_iterations=1)
-EVIDENCE = [{"id": "1", "text": "The bridge is 120 metres long and made of steel."}]
+EVIDENCE = [{"id": "1", "text": "The bridge is 120 metres long. It is made of steel."}]
 RIGHT, WRONG = "The bridge is 120 metres long [1].", "The bridge is 120 metres long [1][7]."
 
 
