@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import ipaddress
 import os
@@ -106,6 +107,20 @@ def public_data(request: pytest.FixtureRequest) -> Path:
     folder = Path(request.config.getoption("--data"))
     assert folder.is_dir(), f"--data {folder} is not a folder"
     return folder
+
+
+def made_once(temporary: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """A file for tests to copy, made by the first process of a run that asks for it, while the others wait."""
+    folder = temporary.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    with (folder / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        path = folder / name
+        if not path.exists():
+            make(unfinished := folder / f"unfinished-{name}")
+            unfinished.rename(path)
+    return path
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

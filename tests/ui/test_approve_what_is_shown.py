@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from masis.errors import AnotherAnswer, StoreError, UnknownRecord
@@ -18,10 +17,10 @@ from masis.services import Workbench, app_root
 from masis.settings import Settings
 from masis.ui.review import decision
 from masis.ui.review import decision_form as forms
-from masis.ui.shell import served_database
 from masis.views.answer import shown_answer
 from masis.views.log_entries import verdict_text
 from tests.reviewing import ADA
+from tests.ui.conftest import Serve
 
 CASE, OTHER = "strategy-01-fabricated", "docs-02-altered"
 Posted = dict[str, Any]
@@ -40,11 +39,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def workbench(served: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
-    monkeypatch.setattr(served_database, "_served", [served])
-    st.cache_resource.clear()
-    yield Workbench.open(served)
-    st.cache_resource.clear()
+def workbench(served: Path, serve: Serve) -> Workbench:
+    return serve(served)
 
 
 def newest(workbench: Workbench, case_id: str = CASE) -> Run:
@@ -158,10 +154,6 @@ def test_no_way_approves_another_answer_than_the_one_shown(workbench: Workbench,
     before = workbench.store.decisions.head().length
     post(made(workbench), **address)
     assert workbench.store.decisions.head().length == before
-
-
-def test_there_are_twenty_ways() -> None:
-    assert len(WAYS) == 20
 
 
 def test_the_service_refuses_a_decision_about_another_answer(workbench: Workbench) -> None:

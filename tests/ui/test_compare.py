@@ -12,7 +12,7 @@ from masis.services import Workbench
 from masis.ui.review.compare import chosen_runs
 from masis.ui.review.run_list import run_row
 from tests.reviewing import ADA
-from tests.ui.conftest import OpenPage, texts
+from tests.ui.conftest import OpenPage, press, texts
 
 CASE = "strategy-01-fabricated"
 
@@ -66,17 +66,22 @@ def test_the_page_lays_two_runs_side_by_side(
 ) -> None:
     app = open_page("compare", case=CASE)
     assert [box.label for box in app.selectbox] == ["Left", "Right"]
-    next(button for button in app.button if button.label == "Swap left and right").click()
-    app.run()
-    assert not app.exception
+    press(app, "Swap left and right")
     assert app.selectbox[0].value == two[1].id
 
 
-@pytest.mark.parametrize("case_id", [CASE, "home-01-unsafe"])
-def test_a_case_with_fewer_than_two_runs_says_what_to_do(
-    audited_workbench: Workbench, open_page: OpenPage, case_id: str
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ({"case": CASE}, "There is nothing to compare yet."),
+        ({"case": "nowhere"}, "There is no such case"),
+        ({}, "No case has more than one audit yet."),
+    ],
+)
+def test_without_two_runs_the_page_says_what_to_do(
+    audited_workbench: Workbench, open_page: OpenPage, address: dict[str, str], says: str
 ) -> None:
-    assert "There is nothing to compare yet." in texts(open_page("compare", case=case_id))
+    assert says in texts(open_page("compare", **address))
 
 
 def test_without_a_case_the_page_lists_those_with_several_runs(
@@ -84,11 +89,3 @@ def test_without_a_case_the_page_lists_those_with_several_runs(
 ) -> None:
     assert audited_workbench.store.runs.cases_with_several() == (CASE,)
     assert "Cases with several audits" in texts(open_page("compare"))
-
-
-def test_without_several_runs_anywhere_the_page_says_so(audited_workbench: Workbench, open_page: OpenPage) -> None:
-    assert "No case has more than one audit yet." in texts(open_page("compare"))
-
-
-def test_an_unknown_case_is_said_to_be_unknown(audited_workbench: Workbench, open_page: OpenPage) -> None:
-    assert "There is no such case" in texts(open_page("compare", case="nowhere"))

@@ -123,18 +123,16 @@ def asked_by(
     ("page", "address"),
     [
         ("overview", {}),
-        ("queue", {}),
         ("queue", {"state": "needs_review"}),
-        ("queue", {"order": "newest"}),
-        ("queue", {"order": "random", "seed": "3"}),
-        ("queue", {"q": "case-000150"}),
+        *(
+            pytest.param("queue", address, marks=pytest.mark.soak)
+            for address in ({"order": "newest"}, {"order": "random", "seed": "3"}, {"q": "case-000150"})
+        ),
         ("review", {}),
         ("decisions", {}),
         ("metrics", {}),
         ("retention", {}),
-        ("team", {}),
-        ("datasets", {}),
-        ("settings", {}),
+        *(pytest.param(page, {}, marks=pytest.mark.soak) for page in ("team", "datasets", "settings")),
     ],
 )
 def test_the_first_paint_of_a_page_reads_no_more_of_ten_times_as_many_cases(

@@ -9,16 +9,15 @@ from pathlib import Path
 import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
-from streamlit.testing.v1 import AppTest
 
-from masis.services import HealthItem, HealthReport, Workbench, app_root
+from masis.services import HealthItem, HealthReport, Workbench
 from masis.store import Store
 from masis.ui.admin import health_page, health_reports
 from masis.ui.admin.health_reports import HealthReports, look_at
 from masis.ui.shell.serve import health_routes
 from masis.views.markdown import escaped
 from tests.services.test_reassessment import WRONG, judged_before
-from tests.ui.conftest import OpenPage, texts
+from tests.ui.conftest import OpenPage, opened, press, texts
 from tests.waiting import PATIENCE_S, joined, until
 
 SOUND = HealthReport((HealthItem("database", True, "m.db"),))
@@ -32,31 +31,15 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_page_says_what_is_in_order_and_calls_the_models_only_when_asked(
-    audited_workbench: Workbench, open_page: OpenPage
+    audited_workbench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = open_page("health")
     assert "no model was called" in texts(app)
-    next(button for button in app.button if button.label == "Test the models").click()
-    app.run()
-    assert not app.exception
-    assert "every model answered" in texts(app)
-
-
-def test_a_model_that_fails_is_named(
-    audited_workbench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    assert "every model answered" in texts(press(app, "Test the models"))
     monkeypatch.setattr(Workbench, "check_models", lambda self: (HealthItem("models", False, "no answer from m-1"),))
-    app = open_page("health")
-    next(button for button in app.button if button.label == "Test the models").click()
-    app.run()
-    assert "not every model can be used" in texts(app)
-
-
-def test_looking_again_looks_again(audited_workbench: Workbench, open_page: OpenPage) -> None:
-    app = open_page("health")
+    assert "not every model can be used" in texts(press(app, "Test the models"))
     before = health_reports.REPORTS.latest()
-    next(button for button in app.button if button.label == "Check again").click()
-    app.run()
+    press(app, "Check again")
     assert health_reports.REPORTS.latest() is not before
 
 
@@ -98,26 +81,19 @@ def test_what_is_not_installed_is_neither_in_order_nor_wrong() -> None:
     assert list(drawn["Check"]) == ["MCP", "DSPy"]
 
 
-def in_the_frame() -> AppTest:
-    """The first page within the frame; ``open_page`` leaves the frame out."""
-    app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30).run()
-    assert not app.exception
-    return app
-
-
 def test_the_frame_of_every_page_says_what_is_wrong_and_leads_to_what_to_do(
     audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "Health checks failed" not in texts(in_the_frame())
+    assert "Health checks failed" not in texts(opened())
     monkeypatch.setattr(health_reports.REPORTS, "latest", lambda: health_reports.Checked(BROKEN, "2026-01-01"))
-    app = in_the_frame()
+    app = opened()
     assert ":red[:material/error: **Health checks failed:** decision log.]" in texts(app)
     assert "health" in {link.proto.page for link in app.get("page_link")}
 
 
 def test_a_disk_that_fills_up_is_said_at_once(audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("masis.services.health.LEAST_FREE_BYTES", 10**18)
-    assert "**Health checks failed:** disk." in texts(in_the_frame())
+    assert "**Health checks failed:** disk." in texts(opened())
 
 
 # over HTTP

@@ -15,9 +15,8 @@ from masis.services import Workbench
 from masis.services.imports import ImportService, ImportStep
 from masis.ui.imports.form import COLUMNS
 from masis.ui.imports.import_jobs import FileImport, imports
-from masis.ui.shell import served_database
 from tests.reviewing import ADA
-from tests.ui.conftest import OpenPage, texts
+from tests.ui.conftest import OpenPage, Serve, texts
 
 RAGAS = {"user_input": "How long is it?", "retrieved_contexts": ["It is 120 m long."], "response": "It is 120 m [1]."}
 OWN = {"frage": "How long is it?", "quellen": [{"nr": 1, "inhalt": "It is 120 m long."}], "antwort": "120 m [1]."}
@@ -25,14 +24,8 @@ HOSTILE = "<img src=http://example.org/x onerror=alert(1)> ![](http://example.or
 
 
 @pytest.fixture
-def workbench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
-    path = tmp_path / "imports.db"
-    monkeypatch.setattr(served_database, "_served", [path])
-    st.cache_resource.clear()
-    opened = Workbench.open(path)
-    yield opened
-    st.cache_resource.clear()
-    opened.store.close()
+def workbench(tmp_path: Path, serve: Serve) -> Workbench:
+    return serve(tmp_path / "imports.db")
 
 
 def lines(*rows: object) -> bytes:

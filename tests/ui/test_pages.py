@@ -10,11 +10,11 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from masis.schema.wording import counted
 from masis.services import Workbench, app_root
 from masis.ui.shell import served_database
 from masis.views.words import FLAG, RULE, STATE, STATES
 from tests.reviewing import ADA
+from tests.ui.conftest import opened, press, texts
 
 
 @pytest.fixture
@@ -26,50 +26,28 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     st.cache_resource.clear()
 
 
-def page(**address: str) -> AppTest:
-    app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
-    for name, value in address.items():
-        app.query_params[name] = value
-    app.run()
-    assert not app.exception
-    return app
-
-
-def texts(app: AppTest) -> str:
-    kinds = (app.title, app.header, app.markdown, app.text, app.caption)
-    return "\n".join(element.value for kind in kinds for element in kind)
-
-
 def test_an_empty_database_says_what_a_case_is_and_loads_the_demo(database: Path) -> None:
-    app = page()
+    app = opened()
     assert "No cases yet" in texts(app)
     assert str(database) in texts(app)
-    next(button for button in app.button if "demo" in button.label).click()
-    app.run()
-    assert not app.exception
+    press(app, "Load the demo cases")
     assert "No cases yet" not in texts(app)
 
 
 def test_an_unknown_case_is_said_to_be_unknown(database: Path) -> None:
     Workbench.open(database).cases.add_demo(ADA)
-    assert "There is no such case" in texts(page(case="nowhere"))
-
-
-def test_a_case_that_was_not_audited_offers_the_audit(database: Path) -> None:
-    Workbench.open(database).cases.add_demo(ADA)
-    app = page(case="strategy-01-fabricated")
-    assert "Audit now" in [button.label for button in app.button]
+    assert "There is no such case" in texts(opened(case="nowhere"))
 
 
 def test_nonsense_in_the_address_is_ignored(database: Path) -> None:
     Workbench.open(database).cases.add_demo(ADA)
-    app = page(page="-3", state="nowhere,", order="sideways", field="Nothing", flag="%", q="x" * 10_000)
+    app = opened(page="-3", state="nowhere,", order="sideways", field="Nothing", flag="%", q="x" * 10_000)
     assert "No cases yet" not in texts(app)
 
 
 def test_a_file_that_is_no_database_is_named_instead_of_a_traceback(database: Path) -> None:
     database.write_text("not a database, only text " * 100, encoding="utf-8")
-    app = page()
+    app = opened()
     assert "The database can't be used" in texts(app)
     assert str(database) in texts(app)
 
@@ -78,12 +56,6 @@ def test_every_state_flag_and_rule_has_words() -> None:
     assert set(STATE) == set(STATES)
     assert all(word.text and word.meaning for word in STATE.values())
     assert all(word.text for word in (*FLAG.values(), *RULE.values()))
-
-
-def test_counts_are_spoken() -> None:
-    assert counted(1, "case") == "1 case"
-    assert counted(1204, "case") == "1,204 cases"
-    assert counted(2, "chunk of evidence", "chunks of evidence") == "2 chunks of evidence"
 
 
 def test_a_page_that_fails_says_so_in_words_and_the_log_says_why(
@@ -118,10 +90,10 @@ def test_trouble_with_the_file_is_reported_in_words_on_a_page_and_in_the_decisio
         raise error
 
     monkeypatch.setattr("masis.ui.queue.overview.show_overview", troubled)
-    overview = page()
+    overview = opened()
     assert "The database can't be used" in texts(overview)
     assert said in texts(overview)
     monkeypatch.setattr("masis.ui.review.decision._draw", troubled)
-    answer_view = page(case="docs-02-altered")
+    answer_view = opened(case="docs-02-altered")
     assert "What you typed is stored in this browser" in answer_view.error[0].value
     assert said in texts(answer_view)

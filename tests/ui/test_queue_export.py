@@ -15,7 +15,7 @@ from tests.reviewing import ADA
 from tests.ui.conftest import OpenPage, texts
 
 
-@pytest.mark.parametrize(("form", "encoding"), [("claims", "csv"), ("ragas", "jsonl"), ("label-studio", "jsonl")])
+@pytest.mark.parametrize(("form", "encoding"), [("claims", "csv"), ("label-studio", "jsonl")])
 def test_the_zip_holds_the_data_and_the_manifest_of_the_cases_listed(
     audited_workbench: Workbench, form: str, encoding: str
 ) -> None:

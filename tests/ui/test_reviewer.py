@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from masis.services import POLICY, Workbench
 from masis.store.reviews.drafts import NOBODY_YET
-from masis.ui.shell import served_database
+from tests.ui.conftest import Serve
 
 
 @pytest.fixture
-def workbench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
-    monkeypatch.setattr(served_database, "_served", [tmp_path / "names.db"])
-    st.cache_resource.clear()
-    yield Workbench.open(tmp_path / "names.db")
-    st.cache_resource.clear()
+def workbench(tmp_path: Path, serve: Serve) -> Workbench:
+    return serve(tmp_path / "names.db")
 
 
 def named(given: Any) -> str | None:

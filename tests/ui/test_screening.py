@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import functools
+import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from masis.screening.demo import CORPUS, demo_abstracts, demo_questions
-from masis.services import Workbench, app_root
+from masis.services import Workbench
 from masis.services.jobs import Jobs
 from masis.store.reviews.drafts import NOBODY_YET
 from masis.ui.live import served_jobs
 from masis.ui.screening.form import SUBJECT
-from masis.ui.shell import served_database
 from tests.reviewing import ADA
-from tests.ui.conftest import texts
+from tests.ui.conftest import Serve, opened, press, texts
 
 ASKED = {each.id: each for each in demo_questions()}
 SOURCE = f"corpus:{CORPUS}"
@@ -33,45 +33,21 @@ def screened(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("htn", "b12", "ery"):
         settings = workbench.settings.model_copy(update={"screening_retrieve": ASKED[name].retrieve})
         workbench.screenings.screen(ADA, ASKED[name].question, (SOURCE,), settings=settings, screening_id=name)
-    workbench.store.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    workbench.store.close()
+    workbench.close()
     return path
 
 
 @pytest.fixture
-def workbench(screened: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
-    path = tmp_path / "pages.db"
-    path.write_bytes(screened.read_bytes())
-    yield from _served(path, monkeypatch)
+def workbench(screened: Path, tmp_path: Path, serve: Serve) -> Workbench:
+    return serve(shutil.copy(screened, tmp_path / "pages.db"))
 
 
 @pytest.fixture
-def empty_bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
-    yield from _served(tmp_path / "empty.db", monkeypatch)
+def empty_bench(tmp_path: Path, serve: Serve) -> Workbench:
+    return serve(tmp_path / "empty.db")
 
 
-def _served(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
-    monkeypatch.setattr(served_database, "_served", [path])
-    st.cache_resource.clear()
-    workbench = Workbench.open(path)
-    yield workbench
-    st.cache_resource.clear()
-    workbench.store.close()
-
-
-def page(**query: str) -> AppTest:
-    app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
-    for name, value in query.items():
-        app.query_params[name] = value
-    app.switch_page("pages/screening.py").run()
-    assert not app.exception
-    return app
-
-
-def press(app: AppTest, key: str) -> None:
-    next(button for button in app.button if button.key == key).click()
-    app.run()
-    assert not app.exception
+page = functools.partial(opened, "screening")
 
 
 def shown(app: AppTest, name: str) -> str:
@@ -141,9 +117,7 @@ def test_an_interrupted_screening_shows_its_rounds_and_can_be_resumed(workbench:
     )
     workbench.store.screenings.abandon("cut", "The process ended.")
     app = page(screening="cut")
-    assert "Resume the screening" in [button.label for button in app.button]
-    next(button for button in app.button if button.label == "Resume the screening").click()
-    app.run()
+    press(app, "Resume the screening")
     _until(lambda: workbench.store.screenings.summary("cut").state == "finished")
     assert stands(workbench, "cut") in ("sufficient", "evidence_insufficient")
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from masis.datasets.readers.abstracts import read_abstracts
@@ -21,9 +20,8 @@ from masis.schema.screening import Abstract
 from masis.services import Workbench, app_root
 from masis.ui.screening import import_files
 from masis.ui.screening.import_files import CorpusUpload, NamedFile
-from masis.ui.shell import served_database
 from tests.reviewing import ADA
-from tests.ui.conftest import texts
+from tests.ui.conftest import Serve, texts
 
 
 class Stalled:
@@ -62,12 +60,8 @@ def lines(records: int) -> bytes:
 
 
 @pytest.fixture
-def workbench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
-    path = tmp_path / "import.db"
-    monkeypatch.setattr(served_database, "_served", [path])
-    st.cache_resource.clear()
-    yield Workbench.open(path)
-    st.cache_resource.clear()
+def workbench(tmp_path: Path, serve: Serve) -> Workbench:
+    return serve(tmp_path / "import.db")
 
 
 def test_an_import_says_how_far_it_has_come_while_it_goes_on(workbench: Workbench, reader: Stalled) -> None:

@@ -18,7 +18,7 @@ from masis.ui.queue.case_list import case_row
 from masis.ui.team.adjudication import differences, final_words
 from masis.ui.team.page import read_scores, read_types, score_line, type_line
 from masis.ui.team.taking import why_nothing
-from tests.ui.conftest import texts
+from tests.ui.conftest import press, texts
 
 ADA, BEN = Actor(name="Ada Lind"), Actor(name="Ben")
 CASE = "strategy-01-fabricated"
@@ -83,7 +83,7 @@ def test_the_name_is_asked_before_the_first_case_and_then_no_more(audited_workbe
     app.switch_page("pages/review.py").run()
     assert audited_workbench.store.team.leases() == ()
     app.text_input(key="name-first-field").input("Ada Lind")
-    next(button for button in app.button if button.label == "Start reviewing").click().run()
+    press(app, "Start reviewing")
     assert app.session_state["reviewer-name"] == "Ada Lind"
     assert not [each for each in app.text_input if each.key == "name-first-field"]
     assert len(audited_workbench.store.team.leases()) == 1
@@ -99,8 +99,7 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     app.session_state["final-verdict"] = "reject"
     app.run()
     app.text_area(key="final-reason").input("Ben is right.")
-    next(button for button in app.button if button.label == "Reject the answer for good").click().run()
-    assert not app.exception
+    press(app, "Reject the answer for good")
     assert audited_workbench.cases.summary(CASE).state == "rejected"
     assert len(audited_workbench.reviews.individual(CASE)) == 2
 
@@ -160,29 +159,29 @@ def test_the_log_hides_acceptances_from_the_blind_until_they_have_decided(audite
 def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Workbench) -> None:
     app = opened("team")
     app.number_input[0].set_value(3)
-    next(button for button in app.button if button.label == "Set this policy").click().run()
+    press(app, "Set this policy")
     assert audited_workbench.store.team.in_force(QueuePolicy).reviewers == 3
     next(area for area in app.text_area if area.label == "Scores").input("Clarity: 1-5 | 5 is best")
-    next(button for button in app.button if button.label == "Set this rubric").click().run()
+    press(app, "Set this rubric")
     assert audited_workbench.store.team.in_force(Rubric).scores == (
         RubricScore(name="Clarity", low=1, high=5, guidance="5 is best"),
     )
     next(area for area in app.text_area if area.label == "Scores").input("Clarity")
-    next(button for button in app.button if button.label == "Set this rubric").click().run()
+    press(app, "Set this rubric")
     assert audited_workbench.store.team.in_force(Rubric).version == 1
     assert "is no score" in "\n".join(str(each.value) for each in app.warning)
     types = next(area for area in app.text_area if area.label == "Types")
     assert types.value.startswith("fabricated citation | cites evidence")
     types.input("too long | over 300 words\nrude")
-    next(button for button in app.button if button.label == "Set these label types").click().run()
+    press(app, "Set these label types")
     assert audited_workbench.store.team.in_force(LabelTypes).names == ("too long", "rude")
     next(area for area in app.text_area if area.label == "Types").input("rude\nRude")
-    next(button for button in app.button if button.label == "Set these label types").click().run()
+    press(app, "Set these label types")
     assert audited_workbench.store.team.in_force(LabelTypes).version == 1
     assert "two label types have the same name" in "\n".join(str(each.value) for each in app.warning)
     app.multiselect[0].select(app.multiselect[0].options[0])
     next(field for field in app.text_input if field.label.startswith("Reviewers or tags")).input("Ben, Cleo")
-    next(button for button in app.button if button.label == "Do this to all chosen cases").click().run()
+    press(app, "Do this to all chosen cases")
     assert audited_workbench.store.team.counted("assigned") == {"Ben": 1, "Cleo": 1}
     assert audited_workbench.cases.find(CaseFilter(assignees=("Ben",))).total == 1
 
