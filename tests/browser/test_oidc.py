@@ -129,19 +129,6 @@ def test_the_code_flow_signs_in_and_decisions_carry_issuer_and_subject(served: S
     expect(page).to_have_title("Sign in · MASIS Workbench")
 
 
-def test_who_the_provider_knows_but_has_no_role_here_gets_nothing(served: Served, page: Page) -> None:
-    signed_in(page, served, "sub-cy")
-    expect(page.get_by_text("You are signed in as cy@example.org, and have no role here.")).to_be_visible()
-    reply = page.goto(f"{served.base}/queue")
-    assert reply is not None
-    assert reply.status == 403
-
-
-def test_nobody_signs_in_under_the_name_of_a_program(served: Served, page: Page) -> None:
-    signed_in(page, served, "sub-xx")
-    expect(page).to_have_title("Sign in · MASIS Workbench")
-
-
 def test_a_callback_that_nobody_asked_for_signs_nobody_in(served: Served, page: Page) -> None:
     for query in ("code=forged&state=forged", "error=access_denied", "", "code=x"):
         page.goto(f"{served.base}/oauth2callback?{query}")
