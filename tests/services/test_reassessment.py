@@ -9,7 +9,6 @@ import pytest
 
 from masis import run_audit
 from masis.audit.acceptance import RULE_VERSION
-from masis.errors import InputError
 from masis.schema.actor import Actor
 from masis.schema.case import Case
 from masis.schema.review import Decision
@@ -146,12 +145,6 @@ def test_what_is_drawn_for_a_spot_check_is_not_accepted(old: Workbench) -> None:
     every = reassessment.ReassessmentService(old.store, SETTINGS.model_copy(update={"spot_check_share": 1.0}))
     assert every.run(ADA, apply=True).to_accepted == 0
     assert states(old)["waits for nothing"] == "needs_review"
-
-
-def test_nobody_changes_anything_without_a_name(old: Workbench) -> None:
-    with pytest.raises(InputError, match="name"):
-        old.reassessment.run(Actor(name=" "), apply=True)
-    assert states(old) == BEFORE
 
 
 def test_what_is_audited_now_needs_no_reassessment(bench: Workbench) -> None:

@@ -31,10 +31,8 @@ def _a_verdict_too_few(request: Request) -> Behaviour | None:
 
 SCRIPTS: dict[str, tuple[Script, str | None]] = {
     "a revision that changes nothing": (lambda request: None, UNCHANGED),
-    "a drafted answer": (lambda request: None, None),
     "a reviser that refuses": (on("revision_reply", "refusal"), UNCHANGED),
     "claims without a verdict": (_a_verdict_too_few, UNCHANGED),
-    "a judge that refuses": (on("evaluation_reply", "refusal"), UNCHANGED),
 }
 
 

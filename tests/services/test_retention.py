@@ -150,12 +150,3 @@ def test_an_audit_without_a_store_logs_the_same_fields(caplog: pytest.LogCapture
     assert fields["models"] == run.models
     assert CASE.digest()[:12] in caplog.text
     assert "120 metres" not in caplog.text
-
-
-def test_the_log_of_a_case_is_read_page_by_page(bench: Workbench) -> None:
-    for _ in range(3):
-        bench.audits.audit(ADA, CASE)
-    page = bench.store.executions.page(1, 2, case_id="bridge")
-    assert (len(page.rows), page.total) == (2, 3)
-    assert page.rows[0].at >= page.rows[1].at
-    assert bench.store.executions.page(1, 2, case_id="another").total == 0

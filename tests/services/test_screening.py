@@ -484,14 +484,6 @@ def test_corrections_are_entries_of_the_log_that_go_into_csv_and_can_be_undone(t
     assert desk.store.screening_log.verify().intact
 
 
-def test_corrections_go_with_a_screening_that_is_searched_further(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
-    desk.override(ADA, found.id, found.kept[0], "direction", "opposite", reason="Read in full.")
-    further = desk.search_further(ADA, found.id)
-    assert desk.open(further.id).synthesis.counts["opposite"] == 1
-
-
 def test_a_question_is_planned_again_with_other_concepts_and_the_rest_as_it_was(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     criteria = SETTINGS.model_copy(update={"screening_criteria": "exclude: animals", "screening_retrieve": 3})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import threading
 import time
 from pathlib import Path
@@ -100,31 +99,6 @@ def remove(path: Path) -> None:
         for _ in range(60):
             store.retention.remove(RULE, by="Ada", how="command")
             store.shrink()
-
-
-def test_purging_and_shrinking_while_others_audit_and_decide_loses_nothing(path: Path) -> None:
-    with Store.open(path) as store:
-        fill(store, 50)
-    context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=work, args=(path, name)) for name in ("Ada", "Grace")]
-    remover = context.Process(target=remove, args=(path,))
-    for process in (*workers, remover):
-        process.start()
-    for process in (*workers, remover):
-        process.join(180)
-    assert [process.exitcode for process in (*workers, remover)] == [0, 0, 0]
-    with Store.open(path) as store:
-        store.retention.remove(RULE, by="Ada", how="command")
-        check = store.check()
-        assert check.ok, check.problems
-        assert check.counts["cases"] == check.counts["runs"] == 2 * EACH + 50 == store.executions.count()
-        decided = [f"run-{name}-{number}" for name in ("Ada", "Grace") for number in range(1, EACH, 2)]
-        for run_id in decided:
-            assert len(store.runs.get(run_id).iterations) == 1
-        gone = [each.id for purge in store.purges.history() for each in store.purges.removals(purge.seq)]
-        assert len(gone) == len(set(gone)) == 25 + EACH
-        assert not set(gone) & set(decided)
-        assert store.cases.facets().states == {"accepted": 25 + EACH, "approved": 25 + EACH}
 
 
 def test_what_is_decided_between_the_look_and_the_removal_stays(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
