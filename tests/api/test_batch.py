@@ -237,15 +237,3 @@ def test_cases_of_a_file_are_a_list_and_every_wrong_line_is_named(tmp_path: Path
     file.write_text(json.dumps(good[0]) + "\n{}\nnot json\n")
     with pytest.raises(InputError, match=r"problems: .*line 2.*line 3"):
         masis.read_cases(str(file))
-
-
-def test_files_of_other_tools_are_read_by_a_profile(tmp_path: Path) -> None:
-    file = tmp_path / "samples.jsonl"
-    sample = {"user_input": "How long?", "response": "Ten metres.", "retrieved_contexts": ["It is ten metres long."]}
-    file.write_text(json.dumps(sample) + "\n")
-    for profile in ("ragas", None):
-        (case,) = masis.read_cases(file, profile)
-        assert (case.query, case.answer) == ("How long?", "Ten metres.")
-        assert [chunk.text for chunk in case.evidence] == ["It is ten metres long."]
-    with pytest.raises(InputError, match=r"'poems' is no profile.*ragas"):
-        masis.read_cases(file, "poems")

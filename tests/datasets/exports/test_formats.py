@@ -16,9 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from masis.datasets.exports import FORMATS, Selection
-from masis.datasets.exports.sinks import REPEATED, DigestStream, escaped_cell, sink_for
+from masis.datasets.exports.sinks import DigestStream, escaped_cell, sink_for
 from masis.datasets.exports.splits import Shares, splits
-from masis.datasets.loading import read_cases
 from masis.datasets.mapping import read_any
 from masis.errors import InputError
 from masis.schema.case import Case
@@ -297,17 +296,6 @@ def test_adding_questions_moves_none() -> None:
     assert splits([*questions, "Who wrote Faust?"])[:300] == splits(questions)
 
 
-@pytest.mark.parametrize(("form", "profile"), [("ragas", "ragas")])
-def test_an_export_imported_with_its_own_profile_gives_the_question_the_judged_answer_and_the_evidence(
-    bench: Workbench, tmp_path: Path, form: str, profile: str
-) -> None:
-    file = tmp_path / f"{form}.jsonl"
-    bench.exports.write_file(ADA, file, form, Selection(CaseFilter(datasets=("pilot",), states=("approved",))))
-    (case,) = read_cases(file, profile)
-    assert (case.query, case.answer) == ("How long is bridge number 2?", ANSWER)
-    assert "The bridge is 120 metres long." in [chunk.text.strip() for chunk in case.evidence]
-
-
 def test_no_table_that_grows_with_the_audits_is_read_whole_for_a_batch_of_cases(bench: Workbench) -> None:
     asked: list[str] = []
     with bench.store.database.reading() as connection:
@@ -384,13 +372,6 @@ def test_csv_is_what_csv_writes(rows: list[dict[str, Any]], data: st.DataObject)
         cells = [row[name] for name in COLUMNS]
         writer.writerow([escaped_cell(each) if isinstance(each, str) else each for each in cells])
     assert out.getvalue() == wanted.getvalue().encode()
-
-
-def test_what_repeats_is_at_both_ends_of_every_flat_format() -> None:
-    for form in FORMATS.values():
-        if form.flat:
-            repeated = [name in REPEATED for name in form.columns]
-            assert repeated == [*sorted(repeated[:-1], reverse=True), True], form.name
 
 
 def test_questions_are_read_whole_however_long(tmp_path: Path) -> None:
