@@ -154,7 +154,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         names: tuple[str, ...] = getattr(item, "fixturenames", ())
         if "public_data" in names:
             item.add_marker(pytest.mark.soak)
-        if "open_page" in names or hasattr(getattr(item, "module", None), "AppTest"):
+        if any(hasattr(getattr(item, "module", None), each) for each in ("AppTest", "open_page")):
             item.add_marker(pytest.mark.apptest)
         if "public_data" in names or (config.getoption("--soak") and item.get_closest_marker("soak")):
             item.add_marker(pytest.mark.timeout(SOAK_SECONDS), append=False)

@@ -18,7 +18,6 @@ from tests.reviewing import ADA
 AUDITED = ("strategy-01-fabricated", "docs-02-altered", "medicine-01-unsafe", "finance-05-conflict", "policy-01-clean")
 NOT_AUDITED = ("home-01-unsafe", "law-01-clean")
 
-OpenPage = Callable[..., AppTest]
 Serve = Callable[[Path], Workbench]
 
 
@@ -65,7 +64,7 @@ def audited_workbench(audited_database: Path, tmp_path: Path, serve: Serve) -> W
     return serve(shutil.copy(audited_database, tmp_path / "pages.db"))
 
 
-def opened(name: str = "", **address: str) -> AppTest:
+def open_page(name: str = "", **address: str) -> AppTest:
     """A page by the name of its file, at an address, without the frame; without a name the frame with its first page.
 
     Fails where the page raises.
@@ -76,12 +75,6 @@ def opened(name: str = "", **address: str) -> AppTest:
     (app.switch_page(f"pages/{name}.py") if name else app).run()
     assert not app.exception
     return app
-
-
-@pytest.fixture
-def open_page() -> OpenPage:
-    """``opened``."""
-    return opened
 
 
 def press(app: AppTest, button: str) -> AppTest:

@@ -81,13 +81,6 @@ def test_text_that_can_not_be_kept_is_cleaned_and_cut() -> None:
     assert fields.corrected == ""
 
 
-def test_a_form_survives_being_drafted() -> None:
-    fields = FormFields(
-        verdict="override", reason="other", other="o", note="n", corrected="c", labels={"r/1": {"k": "valid"}}
-    )
-    assert read_fields(fields.model_dump(mode="json")) == fields
-
-
 REPORT = {"start": 4, "end": 10, "text": "bridge", "type": "unsupported", "severity": "high", "note": " no "}
 
 
@@ -197,13 +190,6 @@ def test_a_correction_keeps_the_citations_beside_the_answer_whose_sentences_are_
     assert (corrected["valid"], corrected["uncited"]) == (1, ["It opened in 1932."])
     assert corrected["beside"].startswith("1 of 2 citations beside the original answer is kept: those of unchanged")
     assert forms.check(answer, CASE)["beside"] == ""
-
-
-def test_reasons_the_audit_speaks_for_are_marked(run: Run) -> None:
-    offered = forms.reasons(run.iterations[0])
-    assert [each["code"] for each in offered["reject"] if each["suggested"]][:1] == ["fabricated_citation"]
-    assert not any(each["suggested"] for each in offered["escalate"])
-    assert not any(each["suggested"] for rows in forms.reasons(None).values() for each in rows)
 
 
 def entry(seq: int, decision: Decision | None) -> LogEntry:

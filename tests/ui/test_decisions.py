@@ -16,8 +16,8 @@ from masis.store.records import DecisionFilter
 from masis.ui.review import decisions
 from masis.ui.review.decisions import entry_context, log_filter
 from masis.ui.review.log_view import entry_detail, entry_row
-from tests.reviewing import submitted, undone
-from tests.ui.conftest import OpenPage, press, texts
+from tests.reviewing import submitted
+from tests.ui.conftest import open_page, press, texts
 
 CASE = "docs-02-altered"
 
@@ -46,22 +46,6 @@ def test_an_entry_says_who_what_where_and_why(audited_workbench: Workbench) -> N
     )
     assert found["case"]["href"] == f"review?case={CASE}"
     assert "Quillbase" in found["case"]["question"]
-
-
-def test_an_undo_says_what_it_takes_back_and_that_entry_says_by_whom(audited_workbench: Workbench) -> None:
-    first = decide(audited_workbench, verdict="approve")
-    undo = undone(audited_workbench, CASE, "Ben")
-    assert row(audited_workbench, undo)["about"] == f"“Approved” by Ana, entry {first.seq}"
-    assert row(audited_workbench, first)["undone"] == "undone by Ben"
-
-
-def test_a_redacted_entry_keeps_its_place_and_shows_nothing_of_what_was_written(audited_workbench: Workbench) -> None:
-    entry = decide(audited_workbench, verdict="reject", reason="names Mr Private")
-    redaction = audited_workbench.store.decisions.redact(entry.id, by="Ben", reason="personal data")
-    found = row(audited_workbench, audited_workbench.store.decisions.get(entry.id))
-    assert "Private" not in str(found)
-    assert found["about"] == "what was written here was removed"
-    assert row(audited_workbench, redaction)["about"] == f"the text of entry {entry.seq}"
 
 
 def test_the_detail_shows_what_a_correction_changed_and_the_labels(audited_workbench: Workbench) -> None:
@@ -126,7 +110,7 @@ def test_a_day_that_makes_no_sense_is_ignored(monkeypatch: pytest.MonkeyPatch, d
     log_filter()
 
 
-def test_a_whole_log_says_so_with_its_head(audited_workbench: Workbench, open_page: OpenPage) -> None:
+def test_a_whole_log_says_so_with_its_head(audited_workbench: Workbench) -> None:
     decide(audited_workbench, verdict="approve")
     head = audited_workbench.store.decisions.head()
     said = texts(open_page("decisions"))
@@ -134,9 +118,7 @@ def test_a_whole_log_says_so_with_its_head(audited_workbench: Workbench, open_pa
     assert head.digest[:12] in said
 
 
-def test_a_long_log_is_checked_when_asked(
-    audited_workbench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_log_is_checked_when_asked(audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     decide(audited_workbench, verdict="approve")
     monkeypatch.setattr(decisions, "CHECKED_AT_ONCE", 0)
     app = open_page("decisions")
@@ -145,7 +127,7 @@ def test_a_long_log_is_checked_when_asked(
     assert "The decision log is intact" in texts(app)
 
 
-def test_an_altered_log_is_said_to_be_altered(audited_workbench: Workbench, open_page: OpenPage) -> None:
+def test_an_altered_log_is_said_to_be_altered(audited_workbench: Workbench) -> None:
     decide(audited_workbench, verdict="reject", reason="useless")
     connection = sqlite3.connect(audited_workbench.database)
     for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
@@ -160,7 +142,7 @@ def test_an_altered_log_is_said_to_be_altered(audited_workbench: Workbench, open
     assert "what was decided was altered" in said
 
 
-def test_filters_that_match_nothing_can_be_cleared(audited_workbench: Workbench, open_page: OpenPage) -> None:
+def test_filters_that_match_nothing_can_be_cleared(audited_workbench: Workbench) -> None:
     decide(audited_workbench, verdict="approve")
     app = open_page("decisions", verdict="escalate", case="nowhere")
     assert "No entry matches." in texts(app)
@@ -168,7 +150,7 @@ def test_filters_that_match_nothing_can_be_cleared(audited_workbench: Workbench,
     assert "newest first" in texts(app)
 
 
-def test_an_empty_log_says_what_will_be_here(audited_workbench: Workbench, open_page: OpenPage) -> None:
+def test_an_empty_log_says_what_will_be_here(audited_workbench: Workbench) -> None:
     audited_workbench.store.close()
     for suffix in ("", "-wal", "-shm"):
         audited_workbench.database.with_name(audited_workbench.database.name + suffix).unlink(missing_ok=True)

@@ -1,20 +1,24 @@
-"""The pages as Streamlit runs them, without a browser: what they say in each situation."""
+"""The pages as Streamlit runs them: what they say in each situation, and what a role does not allow on each of them."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from masis.schema.actor import Actor, Role
+from masis.schema.team import QueuePolicy
 from masis.services import Workbench, app_root
-from masis.ui.shell import served_database
+from masis.settings.sign_in import SignIn
+from masis.ui.shell import reach, served_database
 from masis.views.words import FLAG, RULE, STATE, STATES
 from tests.reviewing import ADA
-from tests.ui.conftest import opened, press, texts
+from tests.ui.conftest import AUDITED, NOT_AUDITED, open_page, press, texts
 
 
 @pytest.fixture
@@ -27,7 +31,7 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_an_empty_database_says_what_a_case_is_and_loads_the_demo(database: Path) -> None:
-    app = opened()
+    app = open_page()
     assert "No cases yet" in texts(app)
     assert str(database) in texts(app)
     press(app, "Load the demo cases")
@@ -36,18 +40,18 @@ def test_an_empty_database_says_what_a_case_is_and_loads_the_demo(database: Path
 
 def test_an_unknown_case_is_said_to_be_unknown(database: Path) -> None:
     Workbench.open(database).cases.add_demo(ADA)
-    assert "There is no such case" in texts(opened(case="nowhere"))
+    assert "There is no such case" in texts(open_page(case="nowhere"))
 
 
 def test_nonsense_in_the_address_is_ignored(database: Path) -> None:
     Workbench.open(database).cases.add_demo(ADA)
-    app = opened(page="-3", state="nowhere,", order="sideways", field="Nothing", flag="%", q="x" * 10_000)
+    app = open_page(page="-3", state="nowhere,", order="sideways", field="Nothing", flag="%", q="x" * 10_000)
     assert "No cases yet" not in texts(app)
 
 
 def test_a_file_that_is_no_database_is_named_instead_of_a_traceback(database: Path) -> None:
     database.write_text("not a database, only text " * 100, encoding="utf-8")
-    app = opened()
+    app = open_page()
     assert "The database can't be used" in texts(app)
     assert str(database) in texts(app)
 
@@ -90,10 +94,84 @@ def test_trouble_with_the_file_is_reported_in_words_on_a_page_and_in_the_decisio
         raise error
 
     monkeypatch.setattr("masis.ui.queue.overview.show_overview", troubled)
-    overview = opened()
+    overview = open_page()
     assert "The database can't be used" in texts(overview)
     assert said in texts(overview)
     monkeypatch.setattr("masis.ui.review.decision._draw", troubled)
-    answer_view = opened(case="docs-02-altered")
+    answer_view = open_page(case="docs-02-altered")
     assert "What you typed is stored in this browser" in answer_view.error[0].value
     assert said in texts(answer_view)
+
+
+READS = {
+    *("Queue", "Team", "Sign out", "Compare", "Check again", "Show changes", "Show marks", "Clear filters", "Report"),
+    *("Fill in an example", "Discard it", "Critic's model for all", "Open this case", "Verify the log", "Clear"),
+    *("Choose one in the queue",),
+}
+"""Buttons that change nothing but what the page shows."""
+PAGES: tuple[tuple[str, dict[str, str], set[str]], ...] = (
+    ("overview", {}, {"Audit all 2 cases"}),
+    ("queue", {}, set()),
+    ("review", {"case": AUDITED[0]}, {"Audit again", "Redact this case"}),
+    ("review", {"case": NOT_AUDITED[0]}, {"Audit now"}),
+    ("new", {}, {"Start the audit", "Test these models"}),
+    ("new", {"case": NOT_AUDITED[0]}, {"Start the audit"}),
+    ("screening", {}, {"Load the demo abstracts"}),
+    ("health", {}, {"Test the models"}),
+    ("team", {}, {"Set this policy", "Set this rubric", "Do this to all chosen cases"}),
+)
+
+
+class _Everybody:
+    """A sign-in whose every session is of one role."""
+
+    def __init__(self, role: Role) -> None:
+        self._role = role
+
+    def actor(self, claims: object) -> Actor:
+        """Return who has signed in."""
+        return Actor(name="ada", roles=(self._role,), authenticated=True, signed_in_by="team")
+
+
+@pytest.fixture
+def signed_in(role: Role, audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
+    monkeypatch.setattr(reach, "_served", [reach.Reach(sign_in=cast("SignIn", _Everybody(role)))])
+    st.cache_resource.clear()
+    yield audited_workbench
+    st.cache_resource.clear()
+
+
+@pytest.mark.parametrize("role", ["viewer"])
+@pytest.mark.parametrize(("name", "place", "changing"), PAGES)
+def test_a_viewer_can_press_nothing_that_changes_something(
+    signed_in: Workbench, name: str, place: dict[str, str], changing: set[str]
+) -> None:
+    app = open_page(name, **place)
+    disabled = {button.label: button.help for button in app.button if button.disabled}
+    assert changing <= set(disabled), "what changes something is there, and can't be pressed"
+    assert all("Takes the role" in disabled[label] and "you have viewer" in disabled[label] for label in changing)
+    assert {button.label for button in app.button if not button.disabled} <= READS
+
+
+@pytest.mark.parametrize("role", ["admin"])
+def test_who_may_can_press_it(signed_in: Workbench) -> None:
+    app = open_page("health")
+    assert [button.disabled for button in app.button if button.label == "Test the models"] == [False]
+
+
+@pytest.mark.parametrize("role", ["viewer", "reviewer"])
+def test_a_viewer_reads_beside_the_decision_that_it_takes_another_role(role: Role, signed_in: Workbench) -> None:
+    notices = [notice.value for notice in open_page("review", case=AUDITED[0]).info]
+    assert any("Deciding takes the role reviewer; you have viewer" in text for text in notices) == (role == "viewer")
+
+
+@pytest.mark.parametrize(("role", "sees"), [("reviewer", False), ("lead", True), ("admin", True)])
+def test_leads_and_admins_see_figures_while_blind_without_the_audits_behind_them(
+    role: Role, sees: bool, signed_in: Workbench
+) -> None:
+    signed_in.team.set(Actor(name="ada", roles=("admin",), authenticated=True), QueuePolicy(machine="after"))
+    page = open_page("metrics", show="hallucination")
+    assert bool(page.multiselect) == sees
+    assert ("You see figures over all cases as a lead" in texts(page)) == sees
+    assert not [each for each in page.button_group if each.key == "metrics-list"]
+    assert "What audits found is hidden from you" in texts(open_page("queue"))

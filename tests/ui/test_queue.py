@@ -18,7 +18,7 @@ from masis.ui.queue.case_list import ORDER_SAYS, case_row
 from masis.ui.shell import address
 from masis.views.words import REASON
 from tests.reviewing import ADA
-from tests.ui.conftest import OpenPage, press, texts
+from tests.ui.conftest import open_page, press, texts
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_a_quote_that_is_not_in_its_evidence_has_a_chip_and_a_filter(tmp_path: P
 
 
 def test_the_order_says_what_comes_first_and_telling_names_the_three_that_disagree(
-    audited_workbench: Workbench, open_page: OpenPage
+    audited_workbench: Workbench,
 ) -> None:
     assert set(ORDER_SAYS) == set(address.ORDERS)
     said = texts(open_page("queue"))
@@ -153,7 +153,7 @@ def test_the_order_says_what_comes_first_and_telling_names_the_three_that_disagr
     assert "trusts least" in texts(open_page("queue", order="least_confident"))
 
 
-def test_filters_narrow_and_each_can_be_taken_out(audited_workbench: Workbench, open_page: OpenPage) -> None:
+def test_filters_narrow_and_each_can_be_taken_out(audited_workbench: Workbench) -> None:
     app = open_page("queue", field="Medicine,Finance", quality="0-0.99")
     labels = [button.label.replace("\\", "") for button in app.button]
     assert "Field: Medicine" in labels
@@ -167,7 +167,7 @@ def test_filters_narrow_and_each_can_be_taken_out(audited_workbench: Workbench, 
 
 
 def test_each_row_shows_why_it_needs_review_with_the_tier_of_each_reason_and_tiers_narrow(
-    audited_workbench: Workbench, open_page: OpenPage
+    audited_workbench: Workbench,
 ) -> None:
     assert set(REASON) == set(get_args(ReviewCode))
     for code, word in REASON.items():
@@ -189,24 +189,20 @@ def test_each_row_shows_why_it_needs_review_with_the_tier_of_each_reason_and_tie
     assert "7 cases" in texts(open_page("queue"))
 
 
-def test_a_filter_without_a_case_says_what_to_do(audited_workbench: Workbench, open_page: OpenPage) -> None:
+def test_a_filter_without_a_case_says_what_to_do(audited_workbench: Workbench) -> None:
     app = open_page("queue", field="Nowhere <b>", reviewer="Nobody", model="none")
     assert "No case matches." in texts(app)
     press(app, "Clear search and filters")
     assert "7 cases" in texts(app)
 
 
-def test_the_address_keeps_the_random_order_and_shuffles_again_on_demand(
-    audited_workbench: Workbench, open_page: OpenPage
-) -> None:
+def test_the_address_keeps_the_random_order_and_shuffles_again_on_demand(audited_workbench: Workbench) -> None:
     app = open_page("queue", order="random", seed="5")
     press(app, "Shuffle again")
     assert app.query_params["seed"] in ("6", ["6"])
 
 
-def test_a_page_shows_the_next_cases_and_one_behind_the_last_is_the_last(
-    audited_workbench: Workbench, open_page: OpenPage
-) -> None:
+def test_a_page_shows_the_next_cases_and_one_behind_the_last_is_the_last(audited_workbench: Workbench) -> None:
     audited_workbench.cases.add_demo(ADA)
     assert "21 to 40 of 65 cases" in texts(open_page("queue", page="2", order="oldest"))
     assert "61 to 65 of 65 cases" in texts(open_page("queue", page="900"))

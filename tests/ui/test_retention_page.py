@@ -18,7 +18,7 @@ from masis.ui.admin import retention_page
 from masis.ui.admin.retention_page import plan_parts, plan_row, plan_words
 from masis.ui.review.run_list import run_row
 from tests.reviewing import submitted
-from tests.ui.conftest import AUDITED, OpenPage, labels, texts
+from tests.ui.conftest import AUDITED, labels, open_page, texts
 
 DECIDED, WAITS = AUDITED[0], AUDITED[1]
 
@@ -48,7 +48,7 @@ def press(app: AppTest, *, name: str, word: str) -> AppTest:
     ("name", "word", "said"), [("Grace", "yes", "type “remove” first"), ("", "remove", "type your name first")]
 )
 def test_nothing_goes_by_looking_or_without_a_name_and_the_word(
-    old: Workbench, open_page: OpenPage, name: str, word: str, said: str
+    old: Workbench, name: str, word: str, said: str
 ) -> None:
     app = open_page("retention", decided="yes", days="1")
     assert "30 days" in texts(app)
@@ -56,7 +56,7 @@ def test_nothing_goes_by_looking_or_without_a_name_and_the_word(
     assert old.store.purges.history() == ()
 
 
-def test_what_was_shown_goes_and_is_recorded_with_the_name(old: Workbench, open_page: OpenPage) -> None:
+def test_what_was_shown_goes_and_is_recorded_with_the_name(old: Workbench) -> None:
     plan = old.store.retention.plan(rule_of(30))
     assert plan.runs == len(AUDITED) - 1
     app = press(open_page("retention"), name="Grace", word="Remove ")
@@ -66,9 +66,7 @@ def test_what_was_shown_goes_and_is_recorded_with_the_name(old: Workbench, open_
     assert "nothing" not in texts(open_page("retention")).lower().split("execution log")[0].split("removed")[-1]
 
 
-def test_what_would_go_is_looked_for_once_not_at_every_key(
-    old: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_would_go_is_looked_for_once_not_at_every_key(old: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[RetentionRule] = []
 
     plan = Retention.plan
@@ -86,7 +84,7 @@ def test_what_would_go_is_looked_for_once_not_at_every_key(
     assert len(looked) == 3, "after a removal it is looked for again"
 
 
-def test_the_age_in_the_address_is_the_rule(old: Workbench, open_page: OpenPage) -> None:
+def test_the_age_in_the_address_is_the_rule(old: Workbench) -> None:
     app = open_page("retention", days="50")
     assert not [button for button in app.button if button.label.startswith("Remove ")]
     app = open_page("retention", days="39")
@@ -94,9 +92,7 @@ def test_the_age_in_the_address_is_the_rule(old: Workbench, open_page: OpenPage)
     assert not open_page("retention", days="many").exception
 
 
-def test_the_plan_is_drawn_with_why_the_rest_stays(
-    old: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_plan_is_drawn_with_why_the_rest_stays(old: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = old.store.retention.plan(rule_of(30))
     monkeypatch.setattr(retention_page, "LISTED", 2)
     app = open_page("retention")
@@ -110,11 +106,6 @@ def test_the_plan_is_drawn_with_why_the_rest_stays(
     assert case["href"].startswith("review?case=")
 
 
-def test_a_workbench_without_audits_has_a_page_all_the_same(open_page: OpenPage, audited_workbench: Workbench) -> None:
-    app = open_page("retention")
-    assert "Nothing so far" in texts(app)
-
-
 # pages that meet what is gone
 
 
@@ -126,7 +117,7 @@ def purged(old: Workbench) -> Workbench:
     return old
 
 
-def test_pages_say_that_an_audit_was_removed_and_offer_a_new_one(purged: Workbench, open_page: OpenPage) -> None:
+def test_pages_say_that_an_audit_was_removed_and_offer_a_new_one(purged: Workbench) -> None:
     for case in (DECIDED, WAITS):
         run = purged.cases.open(case).runs[0]
         for address in ({"case": case}, {"case": case, "run": run.id}):
@@ -139,7 +130,7 @@ def test_pages_say_that_an_audit_was_removed_and_offer_a_new_one(purged: Workben
         assert any("Retention removed it on" in each.value for each in watched.info)
 
 
-def test_every_page_copes_with_audits_that_are_gone(purged: Workbench, open_page: OpenPage) -> None:
+def test_every_page_copes_with_audits_that_are_gone(purged: Workbench) -> None:
     entry = purged.store.decisions.current(DECIDED)
     assert entry is not None
     for page in ("queue", "overview", "decisions", "compare", "metrics", "health", "retention"):

@@ -18,7 +18,7 @@ from masis.store.reviews.drafts import NOBODY_YET
 from masis.ui.live import served_jobs
 from masis.ui.screening.form import SUBJECT
 from tests.reviewing import ADA
-from tests.ui.conftest import Serve, opened, press, texts
+from tests.ui.conftest import Serve, open_page, press, texts
 
 ASKED = {each.id: each for each in demo_questions()}
 SOURCE = f"corpus:{CORPUS}"
@@ -47,7 +47,7 @@ def empty_bench(tmp_path: Path, serve: Serve) -> Workbench:
     return serve(tmp_path / "empty.db")
 
 
-page = functools.partial(opened, "screening")
+page = functools.partial(open_page, "screening")
 
 
 def shown(app: AppTest, name: str) -> str:
