@@ -19,10 +19,8 @@ from tests.browser.mounting import ADDRESS, Mounted
 from tests.conftest import made_once
 from tests.reviewing import ADA
 from tools.browser import FLAGS, IDLE, installed_browser, settle
-from tools.serving import ROOT, free_port
-from tools.serving import wait_for as _wait_for
 
-__all__ = ["FLAGS", "IDLE", "ROOT", "Tab", "_wait_for", "free_port", "serving"]
+__all__ = ["FLAGS", "IDLE", "Tab", "serving"]
 Scheme = Literal["light", "dark"]
 STILL: Literal["reduce"] = "reduce"
 """Pages that fade nothing in or out are drawn once, not sixty times a second."""

@@ -7,8 +7,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,9 +20,10 @@ from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.services import Workbench
 from masis.store.records import DecisionFilter
-from tests.browser.conftest import FLAGS, ROOT, Tab, _wait_for, free_port
+from tests.browser.conftest import FLAGS, Tab
 from tests.reviewing import ADA, submitted
 from tools.browser import installed_browser, settle
+from tools.serving import free_port, serving
 
 OpenTab = Callable[..., Tab]
 NOTE = "The plan is from the 2023 report; the sum is not."
@@ -57,39 +56,20 @@ class ReviewServer:
         self.folder, self.db, self.port = folder, folder / "decide.db", free_port()
         self.base = f"http://127.0.0.1:{self.port}"
         self.workbench = Workbench.open(self.db)
-        self.process: subprocess.Popen[str] | None = None
+        self.running = contextlib.ExitStack()
 
     def fill(self, count: int) -> None:
         for case in cases(count):
-            if case.id not in {row.id for row in self.workbench.store.cases.iterate()}:
-                self.workbench.cases.add(ADA, [case])
-                self.workbench.audits.audit(ADA, case)
+            self.workbench.cases.add(ADA, [case])
+            self.workbench.audits.audit(ADA, case)
 
     def start(self) -> None:
-        environment = {key: value for key, value in os.environ.items() if not key.startswith(("MASIS_", "STREAMLIT_"))}
-        environment |= {"PYTHONPATH": str(ROOT), "HOME": str(self.folder)}
-        log = self.folder / "server.log"
-        command = [
-            sys.executable,
-            "-m",
-            "masis.cli",
-            "serve",
-            "--db",
-            str(self.db),
-            "--port",
-            str(self.port),
-            "--no-browser",
-        ]
-        with log.open("a", encoding="utf-8") as out:
-            self.process = subprocess.Popen(
-                command, cwd=self.folder, env=environment, stdout=out, stderr=subprocess.STDOUT, text=True
-            )
-        _wait_for(self.base, self.process, str(log))
+        served = serving("serve", "--db", str(self.db), folder=self.folder, port=self.port)
+        self.pid = self.running.enter_context(served).pid
 
     def kill(self) -> None:
-        assert self.process is not None
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
+        os.kill(self.pid, signal.SIGKILL)
+        self.running.close()
 
     def decisions(self, case_id: str) -> list[Decision]:
         entries = self.workbench.store.decisions.entries(DecisionFilter(case_id=case_id, newest_first=False)).rows

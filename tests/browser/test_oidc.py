@@ -14,12 +14,11 @@ from playwright.sync_api import Browser, Page, expect
 
 from masis.services import Workbench
 from masis.services.reviews import SIGNED_IN_BY
-from tests.browser.conftest import free_port
 from tests.browser.test_sign_in import bridge, decided
 from tests.reviewing import ADA
 from tests.waiting import until
 from tools.browser import settle
-from tools.serving import serving
+from tools.serving import free_port, serving
 
 USERS: dict[str, dict[str, Any]] = {
     "sub-ro": {"preferred_username": "ro@example.org", "realm_access": {"roles": ["masis-reviewer"]}},

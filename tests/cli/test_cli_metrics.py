@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -90,7 +89,7 @@ def test_the_files_of_a_folder_are_measured_together_beside_the_baselines(masis:
     folder = tmp_path / "cases"
     folder.mkdir()
     for file in demo_case_files()[:2]:
-        shutil.copy(file, folder)
+        (folder / file.name).write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:40]))
     result = masis("bench", folder, "--half", "all", "--bootstrap", "10", "--json")
     assert result.exit_code == 0, result.stderr
     report = json.loads(result.stdout)

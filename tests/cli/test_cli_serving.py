@@ -30,6 +30,14 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return calls
 
 
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The demo cases of one field only: auditing all of them takes seconds."""
+    one = demo_case_files()[:1]
+    monkeypatch.setattr("masis.services.demo.demo_case_files", lambda: one)
+
+
+@pytest.mark.usefixtures("few")
 def test_the_demo_opens_its_own_database_with_every_demo_case_audited(
     masis: Masis, home: Path, launched: list[dict[str, Any]]
 ) -> None:
@@ -41,13 +49,6 @@ def test_the_demo_opens_its_own_database_with_every_demo_case_audited(
     assert overview.cases == len(list(demo_cases()))
     assert not overview.states.get("new")
     assert not (home / "masis" / "masis.db").exists()
-
-
-@pytest.fixture
-def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The demo cases of one field only: auditing all of them takes seconds."""
-    one = demo_case_files()[:1]
-    monkeypatch.setattr("masis.services.demo.demo_case_files", lambda: one)
 
 
 @pytest.mark.usefixtures("few")

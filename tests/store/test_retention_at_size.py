@@ -40,7 +40,7 @@ def fill(store: Store, runs: int) -> None:
 
 
 @pytest.mark.spec("REQ-CRITIC-COMP-002")
-@pytest.mark.soak(smoke=600, full=10_000)
+@pytest.mark.soak(smoke=300, full=10_000)
 def test_of_runs_half_of_which_are_decided_the_other_half_goes_and_the_file_shrinks(path: Path, rounds: int) -> None:
     runs = rounds
     with Store.open(path) as store:
@@ -72,7 +72,7 @@ def test_of_runs_half_of_which_are_decided_the_other_half_goes_and_the_file_shri
         )
         assert store.executions.count() == runs
         assert store.cases.facets().states == {"accepted": runs // 2, "approved": runs // 2}
-    assert shrunk.after < shrunk.before * 0.8  # 0.756 at 600 runs: log entries and executions stay
+    assert shrunk.after < shrunk.before * 0.8  # 0.784 at 300 runs, 0.756 at 600: log entries and executions stay
     assert path.stat().st_size == shrunk.after
 
 
