@@ -217,12 +217,6 @@ def test_the_step_under_way_is_known_to_its_calls() -> None:
     assert seen == [Place("critique", 1)]
 
 
-# logs
-
-
-# the async twin
-
-
 # a run cut short between two steps
 
 

@@ -82,9 +82,7 @@ def test_a_database_that_is_not_there_is_not_made(masis: Masis, tmp_path: Path) 
     assert not (tmp_path / "none.db").exists()
 
 
-pytestmark = pytest.mark.slow
-
-
+@pytest.mark.slow
 def test_the_files_of_a_folder_are_measured_together_beside_the_baselines(masis: Masis, tmp_path: Path) -> None:
     folder = tmp_path / "cases"
     folder.mkdir()
@@ -98,6 +96,7 @@ def test_the_files_of_a_folder_are_measured_together_beside_the_baselines(masis:
     assert "word overlap" in result.stdout
 
 
+@pytest.mark.slow
 def test_files_that_cannot_be_measured_are_named_and_the_others_are_measured(masis: Masis, tmp_path: Path) -> None:
     contents = {"unlabelled": lines(case("a")), "broken": b"{oops\n", "empty": b"", "latin": b'{"id": "\xe9"}\n'}
     for name, content in contents.items():
@@ -111,6 +110,7 @@ def test_files_that_cannot_be_measured_are_named_and_the_others_are_measured(mas
     assert "auditor" in result.stdout
 
 
+@pytest.mark.slow
 def test_a_missing_file_is_wrong_use(masis: Masis, tmp_path: Path) -> None:
     result = masis("bench", tmp_path / "nothing.jsonl")
     assert result.exit_code == 2

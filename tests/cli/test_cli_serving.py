@@ -14,8 +14,6 @@ from masis.ui.shell.reach import ONLY_HERE, Reach
 from tests.cli.running import Masis
 from tests.reviewing import submitted
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def launched(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
@@ -37,6 +35,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("masis.services.demo.demo_case_files", lambda: one)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_the_demo_opens_its_own_database_with_every_demo_case_audited(
     masis: Masis, home: Path, launched: list[dict[str, Any]]
@@ -51,6 +50,7 @@ def test_the_demo_opens_its_own_database_with_every_demo_case_audited(
     assert not (home / "masis" / "masis.db").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_the_demo_keeps_decisions_until_it_is_reset(masis: Masis, home: Path, launched: list[dict[str, Any]]) -> None:
     masis("demo", "--no-browser")
@@ -67,6 +67,7 @@ def test_the_demo_keeps_decisions_until_it_is_reset(masis: Masis, home: Path, la
     assert after.store.cases.count() == len(list(demo_cases()))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_a_reset_never_touches_a_database_that_was_named(
     masis: Masis, tmp_path: Path, launched: list[dict[str, Any]]
@@ -80,6 +81,7 @@ def test_a_reset_never_touches_a_database_that_was_named(
     assert mine.stat().st_size == before
 
 
+@pytest.mark.slow
 def test_serve_listens_on_this_machine_only_unless_configured_otherwise(
     masis: Masis, tmp_path: Path, launched: list[dict[str, Any]]
 ) -> None:
@@ -88,6 +90,7 @@ def test_serve_listens_on_this_machine_only_unless_configured_otherwise(
     assert masis("serve", "--port", "0").exit_code == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
@@ -107,6 +110,7 @@ def test_who_opens_the_server_to_others_has_to_say_so(
     assert not (tmp_path / "mine.db").exists()
 
 
+@pytest.mark.slow
 def test_a_server_is_opened_to_others_by_a_decision(
     masis: Masis, tmp_path: Path, launched: list[dict[str, Any]]
 ) -> None:

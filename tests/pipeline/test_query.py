@@ -118,8 +118,6 @@ def test_a_model_that_can_not_be_asked_is_reported_before_anything_is_searched()
         )
 
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples" / "pipeline"
 
@@ -135,6 +133,7 @@ def test_a_question_is_asked_and_a_wrong_answer_is_rejected() -> None:
     assert done.stdout in (ROOT / "docs" / "query-pipeline.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_gate_of_ones_own_answers(tmp_path: Path) -> None:
     report = tmp_path / "answers.jsonl"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:langsmith_plugin", "--rootdir", str(tmp_path)]

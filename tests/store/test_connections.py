@@ -276,8 +276,6 @@ def test_a_file_that_can_not_be_written_is_reported_as_one(store: Store, path: P
     connection.close()
 
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -285,6 +283,7 @@ ADD = "import sys; from masis.store import Store; from tests.store.factories imp
 ADD += "with Store.open(sys.argv[1]) as store: store.cases.add(a_case(sys.argv[2]))"
 
 
+@pytest.mark.slow
 def test_opening_a_database_twice_keeps_its_locks_against_other_processes(path: Path) -> None:
     # A lock goes with the first handle a process closes on the file, whoever opened it: without its locks this process
     # reads on in a log that the other one has deleted, and writes into it.
@@ -300,6 +299,7 @@ def test_opening_a_database_twice_keeps_its_locks_against_other_processes(path: 
         assert store.check().ok
 
 
+@pytest.mark.slow
 def test_many_submits_of_one_form_at_once_make_one_decision(store: Store) -> None:
     store.cases.add(a_case())
     barrier, ids = threading.Barrier(6), set[str]()
@@ -334,6 +334,7 @@ with store.transaction():
 """
 
 
+@pytest.mark.slow
 def test_a_process_killed_in_the_middle_of_a_run_leaves_a_database_that_opens_and_a_run_to_resume(path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", KILLED_AT_WORK, str(path)],

@@ -26,6 +26,12 @@ from masis.ui.shell.served_database import command, command_markdown
 from tests.ui.conftest import Serve
 
 
+@pytest.fixture(autouse=True)
+def _own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MASIS_DB", str(tmp_path / "mine.db"))
+    monkeypatch.setattr(served_database, "_served", [])
+
+
 @pytest.fixture
 def taken() -> Iterator[int]:
     with socket.socket() as listener:
@@ -90,9 +96,6 @@ def test_every_response_is_dressed_with_the_security_headers() -> None:
 
 
 def test_the_database_named_at_the_start_is_the_one_that_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    from masis.ui.shell import served_database
-
-    monkeypatch.setattr(served_database, "_served", [])
     monkeypatch.setenv("MASIS_DB", "/somewhere/else.db")
     assert served_database.served_database() == Path("/somewhere/else.db")
     served_database.serve_database(Path("named.db"))
@@ -215,12 +218,6 @@ def test_what_is_addressed_to_this_server_goes_through() -> None:
     assert called({"type": "lifespan"})[0]
 
 
-@pytest.fixture(autouse=True)
-def _own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MASIS_DB", str(tmp_path / "mine.db"))
-    monkeypatch.setattr(served_database, "_served", [])
-
-
 def test_a_command_names_no_database_where_it_takes_the_one_that_is_shown(tmp_path: Path) -> None:
     assert command("masis export") == "masis export"
     served_database.serve_database(tmp_path / "mine.db")
@@ -281,34 +278,23 @@ def test_a_hostile_name_is_shown_as_it_is_and_cut(workbench: Workbench) -> None:
     assert len(named("![x](http://192.0.2.1/)" * 50) or "") <= 80
 
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).resolve().parents[2]
 SAID = """
-import logging
+import logging, os
 from masis.ui.shell.worker import show_log
-show_log()
-logging.getLogger("masis.x").warning("it broke")
+for form in ("", "yaml", "json"):
+    os.environ["MASIS_LOG_FORMAT"] = form
+    logging.getLogger("masis").handlers.clear()
+    show_log()
+    logging.getLogger("masis.x").warning("it broke")
 """
 
 
-def said(**environment: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", SAID],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"PYTHONPATH": str(ROOT), **environment},
-    )
-    return done.stderr
-
-
+@pytest.mark.slow
 def test_a_line_is_words_unless_json_is_asked_for() -> None:
-    assert said() == "it broke\n"
-    line = json.loads(said(MASIS_LOG_FORMAT="json"))
-    assert (line["level"], line["logger"], line["message"]) == ("WARNING", "masis.x", "it broke")
-
-
-@pytest.mark.parametrize("wrong", ["yaml", ""])
-def test_a_form_that_is_none_does_not_silence_the_log(wrong: str) -> None:
-    assert "it broke" in said(MASIS_LOG_FORMAT=wrong)
+    environment = {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", SAID], capture_output=True, text=True, check=True, env=environment)
+    *words, line = done.stderr.splitlines()
+    assert words == ["it broke", "it broke"], "a form that is none does not silence the log"
+    told = json.loads(line)
+    assert (told["level"], told["logger"], told["message"]) == ("WARNING", "masis.x", "it broke")
