@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from masis.schema.review import Decision
 from masis.services import Workbench, demo_cases
 from tests.browser.conftest import Tab, serving
-from tests.reviewing import ADA, submitted, undone
+from tests.reviewing import ADA, decide, undone
 
 AUDITED = ("strategy-01-fabricated", "docs-02-altered", "medicine-01-unsafe", "finance-05-conflict", "policy-01-clean")
 NOT_AUDITED = ("home-01-unsafe", "law-01-clean")
@@ -33,20 +32,10 @@ def served(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     runs = {case_id: workbench.audits.audit(ADA, cases[case_id]) for case_id in AUDITED}
     told = workbench.settings.model_copy(update={"strictness": "strict", "max_iterations": 1})
     workbench.audits.audit(ADA, cases[FABRICATED], settings=told)
-    run = runs[OVERRIDDEN]
-    submitted(
-        workbench,
-        Decision(
-            reviewer="Ana Ruiz",
-            case_id=OVERRIDDEN,
-            run_id=run.id,
-            iteration=1,
-            verdict="override",
-            reason="=HYPERLINK(1)",
-            corrected_answer=f"{run.iterations[0].answer} It was checked.",
-        ),
-    )
-    submitted(workbench, Decision(reviewer="Ben", case_id="medicine-01-unsafe", run_id=None, verdict="escalate"))
+    corrected = f"{runs[OVERRIDDEN].iterations[0].answer} It was checked."
+    said = {"iteration": 1, "reason": "=HYPERLINK(1)", "corrected_answer": corrected}
+    decide(workbench, OVERRIDDEN, "override", "Ana Ruiz", **said)
+    decide(workbench, "medicine-01-unsafe", "escalate", "Ben")
     undone(workbench, "medicine-01-unsafe", "Ben")
     workbench.store.close()
     with serving("serve", "--db", str(folder / "pages.db"), folder=folder) as base:

@@ -7,11 +7,11 @@ from html.parser import HTMLParser
 import pytest
 
 from masis.schema.case import Case
-from masis.schema.review import Decision, TargetLabel
+from masis.schema.review import TargetLabel
 from masis.services import Workbench, demo_cases
 from masis.services.reports import case_report
 from masis.views.report import report_name
-from tests.reviewing import ADA, submitted
+from tests.reviewing import ADA, decide
 
 FABRICATED = "strategy-01-fabricated"
 HOSTILE = (
@@ -52,24 +52,14 @@ def test_the_report_holds_question_evidence_marks_issues_scores_decisions_and_ve
     bench.cases.add(ADA, [case])
     run = bench.audits.audit(ADA, case)
     answer = run.iterations[0].answer
-    submitted(
-        bench,
-        Decision(
-            reviewer="Ana",
-            case_id=case.id,
-            run_id=run.id,
-            iteration=1,
-            verdict="override",
-            reason="wrong figure",
-            note="checked against the annual report",
-            corrected_answer="It grew by 14.2% [chunk_2].",
-            labels=(
-                TargetLabel(target="claim", start=0, end=4, text="Four", label="agree"),
-                TargetLabel(target="span", start=0, end=4, text=answer[:4], label="unsafe", severity="high", note="no"),
-                TargetLabel(target="answer", label="incomplete", severity="low"),
-            ),
-        ),
+    labels = (
+        TargetLabel(target="claim", start=0, end=4, text="Four", label="agree"),
+        TargetLabel(target="span", start=0, end=4, text=answer[:4], label="unsafe", severity="high", note="no"),
+        TargetLabel(target="answer", label="incomplete", severity="low"),
     )
+    corrected, note = "It grew by 14.2% [chunk_2].", "checked against the annual report"
+    said = {"iteration": 1, "reason": "wrong figure", "note": note, "corrected_answer": corrected, "labels": labels}
+    decide(bench, case.id, "override", "Ana", **said)
     html = report(bench, case.id)
     words = Reading(html).words
     for expected in (
@@ -120,20 +110,10 @@ def test_hostile_text_stays_text_wherever_it_stands(bench: Workbench) -> None:
         }
     )
     bench.cases.add(ADA, [case])
-    run = bench.audits.audit(ADA, case)
-    submitted(
-        bench,
-        Decision(
-            reviewer=HOSTILE[:200],
-            case_id=case.id,
-            run_id=run.id,
-            verdict="override",
-            reason=HOSTILE,
-            note=HOSTILE,
-            corrected_answer=HOSTILE,
-            labels=(TargetLabel(target="span", start=0, end=1, text=HOSTILE, label=HOSTILE, note=HOSTILE),),
-        ),
-    )
+    bench.audits.audit(ADA, case)
+    label = TargetLabel(target="span", start=0, end=1, text=HOSTILE, label=HOSTILE, note=HOSTILE)
+    said = dict.fromkeys(("reason", "note", "corrected_answer"), HOSTILE)
+    decide(bench, case.id, "override", HOSTILE[:200], labels=(label,), **said)
     html = report(bench, case.id)
     reading = Reading(html)
     assert not reading.tags & {"script", "img", "iframe", "form", "input"}
@@ -154,11 +134,8 @@ def test_a_case_without_an_audit_has_a_report_that_says_so(bench: Workbench) -> 
 def test_what_was_redacted_is_gone_from_the_report_too(bench: Workbench) -> None:
     case = demo_case(FABRICATED)
     bench.cases.add(ADA, [case])
-    run = bench.audits.audit(ADA, case)
-    entry = submitted(
-        bench,
-        Decision(reviewer="Ana", case_id=case.id, run_id=run.id, verdict="reject", reason="names a private person"),
-    )
+    bench.audits.audit(ADA, case)
+    entry = decide(bench, case.id, "reject", reason="names a private person")
     bench.store.decisions.redact(entry.id, by="Ben", reason="personal data")
     words = Reading(report(bench, case.id)).words
     assert "names a private person" not in words

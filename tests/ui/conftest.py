@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -64,12 +64,16 @@ def audited_workbench(audited_database: Path, tmp_path: Path, serve: Serve) -> W
     return serve(shutil.copy(audited_database, tmp_path / "pages.db"))
 
 
-def open_page(name: str = "", **address: str) -> AppTest:
+def open_page(name: str = "", session: Mapping[str, object] | None = None, **address: str) -> AppTest:
     """A page by the name of its file, at an address, without the frame; without a name the frame with its first page.
+
+    ``session`` is what the session holds before the page is opened.
 
     Fails where the page raises.
     """
     app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
+    for key, held in (session or {}).items():
+        app.session_state[key] = held
     for key, value in address.items():
         app.query_params[key] = value
     (app.switch_page(f"pages/{name}.py") if name else app).run()

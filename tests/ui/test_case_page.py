@@ -13,7 +13,7 @@ from masis.llm.recordings import RecordedReply
 from masis.schema.actor import Actor
 from masis.schema.case import Case
 from masis.schema.run import Run
-from masis.services import Workbench, app_root
+from masis.services import Workbench
 from masis.settings import Settings
 from masis.ui.new_audit.form import unusable_model
 from masis.ui.review import case as case_page
@@ -106,9 +106,7 @@ def test_a_comparison_of_an_iteration_with_itself_becomes_one_with_its_neighbour
 
 
 def test_the_desk_without_a_case_leads_to_the_first_that_waits(workbench: Workbench) -> None:
-    app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30).run()
-    app.switch_page("pages/review.py").run()
-    assert not app.exception
+    app = open_page("review")
     assert [title.value for title in app.title] == ["No case is open"]
     next(button for button in app.button if button.label.startswith("Open the")).click().run()
     assert not app.exception

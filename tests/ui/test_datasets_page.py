@@ -9,19 +9,12 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from masis.schema.review import Decision
 from masis.services import Workbench
 from masis.services.exports import Selection
 from masis.services.records import CaseFilter
 from masis.ui.datasets.page import change_row, compared, figures, version_row
-from tests.reviewing import ADA, submitted
+from tests.reviewing import ADA, decide
 from tests.ui.conftest import AUDITED, open_page, texts
-
-
-def decide(workbench: Workbench, case_id: str, verdict: str = "approve") -> None:
-    run = workbench.cases.open(case_id).runs[0]
-    content = {"reviewer": "Ada", "case_id": case_id, "run_id": run.id, "verdict": verdict, "reason": "read"}
-    submitted(workbench, Decision.model_validate(content))
 
 
 def freeze(app: AppTest, name: str) -> AppTest:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from masis.schema.calls import Usage
-from masis.schema.review import Decision
 from masis.schema.run import Event
 from masis.services import Workbench
 from masis.services.records import CaseFilter
@@ -18,7 +17,7 @@ from masis.ui.queue.overview import batch_costs, batch_time, can_be_limited, hea
 from masis.ui.shell.served_database import served_workbench
 from masis.views.spending import spent, spent_so_far
 from tests.audit.test_loop_waiting import TellingCritic, audited, waiting
-from tests.reviewing import ADA, submitted
+from tests.reviewing import ADA, decide
 from tests.ui.conftest import labels, open_page, texts
 from tests.waiting import until
 
@@ -67,9 +66,7 @@ def test_a_first_visit_is_told_what_the_product_is_and_led_to_a_case_that_shows_
 
 
 def test_once_somebody_has_decided_the_first_steps_are_gone(audited_workbench: Workbench) -> None:
-    run = audited_workbench.cases.open("docs-02-altered").run
-    assert run is not None
-    submitted(audited_workbench, Decision(reviewer="Ana", case_id="docs-02-altered", run_id=run.id, verdict="approve"))
+    decide(audited_workbench, "docs-02-altered")
     said = texts(open_page("overview"))
     assert "New here?" not in said
     assert "No person has decided" not in said

@@ -9,11 +9,10 @@ from typing import cast
 
 import pytest
 import streamlit as st
-from streamlit.testing.v1 import AppTest
 
 from masis.schema.actor import Actor, Role
 from masis.schema.team import QueuePolicy
-from masis.services import Workbench, app_root
+from masis.services import Workbench
 from masis.settings.sign_in import SignIn
 from masis.ui.shell import reach, served_database
 from masis.views.words import FLAG, RULE, STATE, STATES
@@ -69,7 +68,7 @@ def test_a_page_that_fails_says_so_in_words_and_the_log_says_why(
         raise ZeroDivisionError("a secret of the case")
 
     monkeypatch.setattr("masis.ui.queue.overview.show_overview", broken)
-    app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30).run()
+    app = open_page()
     assert "This page could not be drawn" in texts(app)
     assert "Nothing that is stored was changed" in texts(app)
     assert "a secret of the case" not in texts(app)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from masis.schema.review import Decision
 from masis.services import Workbench
-from tests.reviewing import submitted
+from tests.reviewing import decide
 from tests.ui.conftest import AUDITED, open_page, texts
 
 CASE = AUDITED[0]
@@ -57,10 +56,7 @@ def test_a_case_is_redacted_and_its_page_says_so(audited_workbench: Workbench) -
 
 
 def test_an_opened_entry_of_the_log_is_redacted(audited_workbench: Workbench) -> None:
-    run = audited_workbench.cases.open(CASE).run
-    assert run is not None
-    rejected = Decision(reviewer="Ada", case_id=CASE, run_id=run.id, verdict="reject", reason="Wrong", note="a name")
-    entry = submitted(audited_workbench, rejected)
+    entry = decide(audited_workbench, CASE, "reject", note="a name")
     app = press(open_page("decisions", entry=entry.id), f"Redact entry {entry.seq}", word="redact")
     assert f"Entry {entry.seq} is redacted." in texts(app)
     assert audited_workbench.reviews.get(entry.id).decision is None

@@ -10,14 +10,13 @@ from streamlit.testing.v1 import AppTest
 
 from masis.schema.actor import Actor
 from masis.schema.retention import PurgePlan, RetentionRule
-from masis.schema.review import Decision
 from masis.services import Workbench
 from masis.services.retention import rule_of
 from masis.store.retention.removal import Retention
 from masis.ui.admin import retention_page
 from masis.ui.admin.retention_page import plan_parts, plan_row, plan_words
 from masis.ui.review.run_list import run_row
-from tests.reviewing import submitted
+from tests.reviewing import decide
 from tests.ui.conftest import AUDITED, labels, open_page, texts
 
 DECIDED, WAITS = AUDITED[0], AUDITED[1]
@@ -26,8 +25,7 @@ DECIDED, WAITS = AUDITED[0], AUDITED[1]
 @pytest.fixture
 def old(audited_workbench: Workbench) -> Workbench:
     """Audits forty days old, one of them decided on."""
-    run = audited_workbench.cases.open(DECIDED).runs[0]
-    submitted(audited_workbench, Decision(reviewer="Ada", case_id=DECIDED, run_id=run.id, verdict="approve"))
+    decide(audited_workbench, DECIDED)
     with sqlite3.connect(audited_workbench.database) as connection:
         connection.execute("UPDATE jobs SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(ended_at) - 40)")
     connection.close()

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 from masis.schema.actor import Actor
 from masis.schema.review import Decision, TargetLabel
 from masis.schema.team import LabelTypes, Lease, QueuePolicy, Rubric, RubricScore
-from masis.services import Workbench, app_root
+from masis.services import Workbench
 from masis.services.audits import POLICY
 from masis.services.records import CaseFilter, DecisionFilter
 from masis.services.team import EmptyQueue
@@ -18,7 +18,8 @@ from masis.ui.queue.case_list import case_row
 from masis.ui.team.adjudication import differences, final_words
 from masis.ui.team.page import read_scores, read_types, score_line, type_line
 from masis.ui.team.taking import why_nothing
-from tests.ui.conftest import press, texts
+from tests.reviewing import decide
+from tests.ui.conftest import open_page, press, texts
 
 ADA, BEN = Actor(name="Ada Lind"), Actor(name="Ben")
 CASE = "strategy-01-fabricated"
@@ -26,35 +27,16 @@ ACCEPTED = "policy-01-clean"
 
 
 def opened(name: str, reviewer: str = "Ada Lind", **address: str) -> AppTest:
-    app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
-    app.session_state["reviewer-name"] = reviewer
-    for key, value in address.items():
-        app.query_params[key] = value
-    app.switch_page(f"pages/{name}.py").run()
-    assert not app.exception
-    return app
+    return open_page(name, {"reviewer-name": reviewer}, **address)
 
 
-def decide(workbench: Workbench, actor: Actor, verdict: str, **keys: object) -> None:
-    run = workbench.cases.open(CASE).run
-    content = {
-        "reviewer": actor.name,
-        "case_id": CASE,
-        "run_id": run.id if run else None,
-        "iteration": 1,
-        "reason": "why",
-    }
-    workbench.reviews.submit(actor, Decision.model_validate(content | {"verdict": verdict} | keys))
-
-
-def accept(workbench: Workbench) -> str:
-    """Let the policy accept a case, as a model's audit would have it; returns the run."""
+def accept(workbench: Workbench) -> None:
+    """Let the policy accept a case, as a model's audit would have it."""
     run = workbench.cases.summary(ACCEPTED).run_id
     assert run is not None
     entry = Decision(kind="policy_accept", source="CODE", reviewer=POLICY.name, case_id=ACCEPTED, run_id=run)
     workbench.store.decisions.append(entry)
     assert workbench.cases.summary(ACCEPTED).state == "accepted"
-    return run
 
 
 def shown_rows(app: AppTest) -> str:
@@ -78,9 +60,7 @@ def test_a_case_that_another_has_is_shown_with_name_and_time(audited_workbench: 
 
 
 def test_the_name_is_asked_before_the_first_case_and_then_no_more(audited_workbench: Workbench) -> None:
-    app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
-    app.query_params["case"] = CASE
-    app.switch_page("pages/review.py").run()
+    app = open_page("review", case=CASE)
     assert audited_workbench.store.team.leases() == ()
     app.text_input(key="name-first-field").input("Ada Lind")
     press(app, "Start reviewing")
@@ -91,8 +71,8 @@ def test_the_name_is_asked_before_the_first_case_and_then_no_more(audited_workbe
 
 def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited_workbench: Workbench) -> None:
     audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
-    decide(audited_workbench, ADA, "approve")
-    decide(audited_workbench, BEN, "reject")
+    decide(audited_workbench, CASE, "approve", ADA.name)
+    decide(audited_workbench, CASE, "reject", BEN.name)
     assert "1 case has reviewers who differ" in texts(opened("team", "Cleo"))
     app = opened("team", "Cleo", case=CASE)
     assert {"Ada Lind", "Ben", "Approved", "Rejected"} <= set(texts(app).replace("\\", "").splitlines())
@@ -147,11 +127,10 @@ def test_pages_over_all_cases_hide_what_audits_found_from_the_blind_and_say_why(
 
 def test_the_log_hides_acceptances_from_the_blind_until_they_have_decided(audited_workbench: Workbench) -> None:
     hidden = DecisionFilter(blind_to=ADA.name, machine_shown="after")
-    run = accept(audited_workbench)
+    accept(audited_workbench)
     assert audited_workbench.reviews.entries(DecisionFilter(kinds=("policy_accept",))).total == 1
     assert audited_workbench.reviews.entries(hidden).total == 0
-    approval = Decision(reviewer=ADA.name, case_id=ACCEPTED, run_id=run, iteration=1, verdict="approve")
-    audited_workbench.reviews.submit(ADA, approval)
+    decide(audited_workbench, ACCEPTED, reviewer=ADA.name)
     listed = audited_workbench.reviews.entries(hidden).rows
     assert [entry.decision.kind for entry in listed if entry.decision] == ["decision", "policy_accept"]
 
@@ -271,8 +250,8 @@ def test_more_begins_with_what_is_harmless_and_ends_with_redaction(audited_workb
 def test_a_case_on_which_reviewers_differ_leads_to_its_adjudication(audited_workbench: Workbench) -> None:
     audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
     assert not links_to_team(opened("review", case=CASE))
-    decide(audited_workbench, ADA, "approve")
-    decide(audited_workbench, BEN, "reject")
+    decide(audited_workbench, CASE, "approve", ADA.name)
+    decide(audited_workbench, CASE, "reject", BEN.name)
     app = opened("review", case=CASE)
     assert "All decisions on this case are made, and they differ." in [each.value for each in app.info]
     assert links_to_team(app) == {f"case={CASE}"}

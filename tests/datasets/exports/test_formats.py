@@ -21,12 +21,12 @@ from masis.datasets.exports.splits import Shares, splits
 from masis.datasets.mapping import read_any
 from masis.errors import InputError
 from masis.schema.case import Case
-from masis.schema.review import Decision, TargetLabel
+from masis.schema.review import TargetLabel
 from masis.schema.team import DEFAULT_LABEL_TYPES, LabelType, LabelTypes
 from masis.services import Workbench
 from masis.store import CaseFilter, Store
 from masis.store.audits.queue import QUERY_SHOWN
-from tests.reviewing import ADA, submitted
+from tests.reviewing import ADA, decide
 from tests.store.factories import a_case
 
 ANSWER = "The bridge is 12 metres long [1]. It is red [9]."
@@ -61,22 +61,19 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
         )
         bench.cases.add_one(ADA, case)
         bench.audits.audit(ADA, case)
-    decide(bench, 1, "Ben", "reject", "partial")
-    decide(bench, 1, "Ada", "override", "contradicted", corrected_answer=GOOD)
-    decide(bench, 2, "Ada", "approve")
-    decide(bench, 3, "Ada", "reject")
-    decide(bench, 4, "Ada", "override", corrected_answer=f"  {ANSWER} ")
+    decide(bench, "case-1", "reject", "Ben", iteration=1, labels=labelled("partial"))
+    decide(bench, "case-1", "override", iteration=1, labels=labelled("contradicted"), corrected_answer=GOOD)
+    decide(bench, "case-2", "approve", iteration=1)
+    decide(bench, "case-3", "reject", iteration=1)
+    decide(bench, "case-4", "override", iteration=1, corrected_answer=f"  {ANSWER} ")
     yield bench
     bench.close()
 
 
-def decide(bench: Workbench, number: int, reviewer: str, verdict: str, label: str | None = None, **given: Any) -> None:
-    run = bench.cases.open(f"case-{number}").run
-    assert run is not None
+def labelled(label: str) -> tuple[TargetLabel, ...]:
+    """The first claim of the answer, labelled."""
     words = ANSWER[: ANSWER.index(" It is")]
-    labels = (TargetLabel(target="claim", start=0, end=len(words), text=words, label=label),) if label else ()
-    content = {"reviewer": reviewer, "case_id": f"case-{number}", "run_id": run.id, "verdict": verdict, "iteration": 1}
-    submitted(bench, Decision.model_validate({**content, "reason": "read", "labels": labels, **given}))
+    return (TargetLabel(target="claim", start=0, end=len(words), text=words, label=label),)
 
 
 def rows(bench: Workbench, form: str, selection: Selection | None = None) -> tuple[list[Any], dict[str, Any]]:
@@ -155,8 +152,8 @@ def test_reported_issues_are_in_the_exports_with_severity_note_and_place(tmp_pat
         TargetLabel.model_validate({**place, "label": '<rude> & "red"', "severity": "low"}),
         TargetLabel(target="answer", label="incomplete", severity="medium", note="no width"),
     ]
-    decide(bench, 1, "Ada", "reject", labels=labels)
-    decide(bench, 2, "Ada", "reject", labels=labels[2:])
+    decide(bench, "case-1", "reject", iteration=1, labels=labels)
+    decide(bench, "case-2", "reject", iteration=1, labels=labels[2:])
     found, manifest = rows(bench, "labels")
     names = ("target", "start", "end", "text", "label", "severity", "note")
     assert [tuple(row[name] for name in names) for row in found[:3]] == [
@@ -201,11 +198,8 @@ def test_a_corrected_answer_lists_the_citations_that_it_keeps(tmp_path: Path) ->
         bench.audits.audit(ADA, bench.store.cases.get(f"case-{number}"))
     corrected = "Indeed. The bridge is 120 metres long. Nobody knows why."
     for number, verdict in ((1, "override"), (2, "approve"), (3, "reject")):
-        run = bench.cases.open(f"case-{number}").run
-        assert run is not None
-        content = {"reviewer": "Ada", "case_id": f"case-{number}", "run_id": run.id, "iteration": 1, "reason": "read"}
-        text = corrected if verdict == "override" else None
-        submitted(bench, Decision.model_validate({**content, "verdict": verdict, "corrected_answer": text}))
+        given_answer = {"corrected_answer": corrected} if verdict == "override" else {}
+        decide(bench, f"case-{number}", verdict, iteration=1, **given_answer)
     found, _ = rows(bench, "decided")
     assert [row["answer_citations"] for row in found] == [[{**given[0], "start": 8, "end": 38}], given, []]
     (kept,) = found[0]["answer_citations"]
