@@ -17,6 +17,7 @@ from masis.api.batch import Budget, Done, Job, NotAudited, audit_in_threads
 from masis.errors import InputError
 from masis.schema.calls import Usage
 from masis.settings import ROLES
+from tests.cases import case_of
 from tests.serving_models import ModelServer
 from tests.store.factories import a_run
 
@@ -157,14 +158,7 @@ def test_audit_many_keeps_a_limit_on_cost_and_a_run_for_each_case() -> None:
 
 
 def case(name: str) -> masis.Case:
-    return masis.Case.model_validate(
-        {
-            "id": name,
-            "query": "How long is the bridge?",
-            "answer": "The bridge is 120 metres long [1].",
-            "evidence": [{"id": "1", "text": "The bridge is 120 metres long."}],
-        }
-    )
+    return case_of("The bridge is 120 metres long [1].", {"1": "The bridge is 120 metres long."}, case_id=name)
 
 
 def test_a_limit_needs_a_price_and_an_amount() -> None:

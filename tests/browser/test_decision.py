@@ -21,6 +21,7 @@ from masis.schema.review import Decision
 from masis.services import Workbench
 from masis.store.records import DecisionFilter
 from tests.browser.conftest import FLAGS, Tab
+from tests.cases import case_of
 from tests.reviewing import ADA, submitted
 from tools.browser import installed_browser, settle
 from tools.serving import free_port, serving
@@ -34,16 +35,14 @@ IN_BROWSER = "text => Object.values(localStorage).some(value => value.includes(t
 def cases(count: int) -> list[Case]:
     """Cases that each make something up."""
     return [
-        Case.model_validate(
+        case_of(
+            f"Bridge {number} is {100 + number} metres long [chunk_1]. It was opened in 1950 [chunk_9].",
             {
-                "id": f"bridge-{number:02}",
-                "query": f"How long is bridge {number}, and when was it opened?",
-                "answer": f"Bridge {number} is {100 + number} metres long [chunk_1]. It was opened in 1950 [chunk_9].",
-                "evidence": [
-                    {"id": "chunk_1", "text": f"Bridge {number} is {100 + number} metres long."},
-                    {"id": "chunk_2", "text": f"Bridge {number} was opened in 1931."},
-                ],
-            }
+                "chunk_1": f"Bridge {number} is {100 + number} metres long.",
+                "chunk_2": f"Bridge {number} was opened in 1931.",
+            },
+            case_id=f"bridge-{number:02}",
+            query=f"How long is bridge {number}, and when was it opened?",
         )
         for number in range(count)
     ]

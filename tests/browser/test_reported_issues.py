@@ -15,6 +15,7 @@ from masis.settings import Settings
 from tests.browser.conftest import Tab
 from tests.browser.test_accessibility import AXE, grave
 from tests.browser.test_decision import ReviewServer, open_case, panel, until
+from tests.cases import case_of
 from tests.reviewing import ADA
 
 OpenTab = Callable[..., Tab]
@@ -22,17 +23,15 @@ ANSWER = "# The 🌉 bridge\n\nIt is **120 metres** long [chunk_1]. It is painte
 
 
 BETTER = "The Halden bridge is 120 metres long [chunk_1]. It was opened to traffic in 1931 [chunk_2]."
-OF_A_GRAPH = Case.model_validate(
+OF_A_GRAPH = case_of(
+    "The Halden bridge is 90 metres long [chunk_1]. It cost 4 million crowns [chunk_9].",
     {
-        "id": "ferry-1",
-        "query": "How long is the Halden bridge, and when was it opened?",
-        "answer": "The Halden bridge is 90 metres long [chunk_1]. It cost 4 million crowns [chunk_9].",
-        "evidence": [
-            {"id": "chunk_1", "text": "The Halden bridge is 120 metres long. It is made of steel."},
-            {"id": "chunk_2", "text": "It was opened to traffic in 1931 by the mayor."},
-        ],
-        "metadata": {"made_by": "langgraph", "thread_id": "ferry"},
-    }
+        "chunk_1": "The Halden bridge is 120 metres long. It is made of steel.",
+        "chunk_2": "It was opened to traffic in 1931 by the mayor.",
+    },
+    case_id="ferry-1",
+    query="How long is the Halden bridge, and when was it opened?",
+    metadata={"made_by": "langgraph", "thread_id": "ferry"},
 )
 TEXT = "The Sonder bridge was opened in 1931. It is 120 metres long."
 BARE = [

@@ -12,21 +12,14 @@ from pathlib import Path
 import pytest
 
 from masis import run_audit
-from masis.schema.case import Case
 from masis.services import Workbench
 from masis.services.retention import AUTOMATIC, rule_of, start_automatic
 from masis.settings import Settings
+from tests.cases import case_of
 from tests.reviewing import ADA
 from tests.waiting import PATIENCE_S, until
 
-CASE = Case.model_validate(
-    {
-        "id": "bridge",
-        "query": "How long is the bridge?",
-        "answer": "The bridge is 120 metres long [1].",
-        "evidence": [{"id": "1", "text": "The bridge is 120 metres long."}],
-    }
-)
+CASE = case_of("The bridge is 120 metres long [1].", {"1": "The bridge is 120 metres long."})
 
 
 @pytest.fixture

@@ -13,17 +13,12 @@ from masis.schema.team import LabelTypes
 from masis.ui.review import decision_form as forms
 from masis.ui.review.decision_form import FormFields, read_fields
 from masis.ui.shell.keys import GROUPS, key_map
+from tests.cases import case_of
 
-CASE = Case.model_validate(
-    {
-        "id": "bridge",
-        "query": "How long is the bridge, and when was it opened?",
-        "answer": "The bridge is 120 metres long [a]. It was opened in 1950 [b]. It is made of gold [z].",
-        "evidence": [
-            {"id": "a", "text": "The bridge is 120 metres long."},
-            {"id": "b", "text": "The bridge was opened in 1931."},
-        ],
-    }
+CASE = case_of(
+    "The bridge is 120 metres long [a]. It was opened in 1950 [b]. It is made of gold [z].",
+    {"a": "The bridge is 120 metres long.", "b": "The bridge was opened in 1931."},
+    query="How long is the bridge, and when was it opened?",
 )
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from masis.datasets.exports import FORMATS, Selection, Shares
 from masis.errors import InputError, StoreError, UnknownRecord
-from masis.schema.case import Case
 from masis.services import Workbench
 from masis.services.retention import rule_of
 from masis.store import CaseFilter
+from tests.cases import case_of
 from tests.datasets.exports.test_formats import ANSWER, labelled
 from tests.reviewing import ADA, decide, undone
 
@@ -50,14 +50,12 @@ def bench(tmp_path: Path) -> Any:
 
 
 def add(bench: Workbench, number: int) -> None:
-    case = Case.model_validate(
-        {
-            "id": f"case-{number}",
-            "query": QUESTIONS[number - 1],
-            "answer": ANSWER,
-            "evidence": [{"id": "1", "text": "The bridge is 120 metres long."}],
-            "metadata": {"trace_id": f"trace-{number}"},
-        }
+    case = case_of(
+        ANSWER,
+        {"1": "The bridge is 120 metres long."},
+        case_id=f"case-{number}",
+        query=QUESTIONS[number - 1],
+        metadata={"trace_id": f"trace-{number}"},
     )
     bench.cases.add_one(ADA, case)
     bench.audits.audit(ADA, case)
