@@ -1,4 +1,4 @@
-"""Deciding in a real browser: what is typed is never lost, what is submitted is submitted once."""
+"""Deciding in a real browser: what is typed is never lost, what is decide is decide once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from masis.services import Workbench
 from masis.store.records import DecisionFilter
 from tests.browser.conftest import FLAGS, Tab
 from tests.cases import case_of
-from tests.reviewing import ADA, submitted
+from tests.reviewing import ADA, decide
 from tools.browser import installed_browser, settle
 from tools.serving import free_port, serving
 
@@ -189,12 +189,8 @@ def test_a_decision_made_by_another_meanwhile_is_shown_and_nothing_typed_is_lost
     found.get_by_label("Note").fill(NOTE)
     found.get_by_text("Approve", exact=True).click(delay=40)
     until(lambda: server.drafted("bridge-03", "note") == NOTE, tab.page, "the note is drafted")
-    seen = server.workbench.cases.open("bridge-03")
     server.workbench.team.release(ADA, "bridge-03")  # as if the lease had run out
-    submitted(
-        server.workbench,
-        Decision(reviewer="Bo", case_id="bridge-03", run_id=seen.run.id if seen.run else None, verdict="escalate"),
-    )
+    decide(server.workbench, "bridge-03", "escalate", "Bo")
     ask(found)
     found.get_by_role("button", name="Submit").click(delay=40)
     expect(found.get_by_role("status").first).to_contain_text("has changed since you opened it")

@@ -16,12 +16,11 @@ import pytest
 
 from masis.cli.output import Progress
 from masis.integrations.dspy import programs
-from masis.schema.review import Decision
 from masis.settings import Settings
 from masis.store import Store
 from tests.cli.running import Masis, case, desk
 from tests.integrations.test_dspy_programs import a_program
-from tests.reviewing import submitted
+from tests.reviewing import decide
 
 pytestmark = pytest.mark.slow
 
@@ -36,8 +35,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     bench = desk(
         tmp_path_factory.mktemp("purge") / "audited.db", case("waits"), case("decided"), *clean, settings=settings
     )
-    run = bench.cases.open("decided").runs[0]
-    submitted(bench, Decision(reviewer="Ada", case_id="decided", run_id=run.id, verdict="approve"))
+    decide(bench, "decided")
     bench.store.database.execute("UPDATE jobs SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(ended_at) - 40)")
     bench.close()
     return bench.database

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from masis.schema.review import Decision
 from masis.services import Workbench, demo_case_files, demo_cases
 from masis.settings.sign_in import SignIn
 from masis.ui.shell.reach import ONLY_HERE, Reach
 from tests.cli.running import Masis
-from tests.reviewing import submitted
+from tests.reviewing import decide
 
 
 @pytest.fixture
@@ -57,7 +56,7 @@ def test_the_demo_keeps_decisions_until_it_is_reset(masis: Masis, home: Path, la
     database = home / "masis" / "demo.db"
     workbench = Workbench.open(database)
     first = next(iter(demo_cases())).id
-    submitted(workbench, Decision(reviewer="Ada", case_id=first, run_id=None, verdict="escalate"))
+    decide(workbench, first, "escalate")
     workbench.store.close()
     masis("demo", "--no-browser")
     assert Workbench.open(database).store.decisions.verify().length >= 1

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.services import Workbench
 from masis.store import LogHead, Store
 from tests.cli.running import Masis, case, desk, lines
-from tests.reviewing import submitted, undone
+from tests.reviewing import decide, undone
 from tests.serving_models import ModelServer
 from tests.store.factories import a_case, a_decision
 from tools import tamper
@@ -27,9 +26,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database with three audited cases, two of them decided by a person, one decision undone."""
     workbench = desk(tmp_path_factory.mktemp("store") / "first.db", case("ä"), case("b", field="law"), case("c"))
     for identifier in ("ä", "b"):
-        run = workbench.cases.open(identifier).run
-        assert run is not None
-        submitted(workbench, Decision(reviewer="Ada", case_id=identifier, run_id=run.id, verdict="approve"))
+        decide(workbench, identifier)
     undone(workbench, "b", "Ada")
     workbench.close()
     return workbench.database
@@ -150,10 +147,7 @@ def test_verify_log_compares_with_what_was_noted_earlier(masis: Masis, audited: 
     noted = ("--length", shown["length"], "--head", shown["head"])
     assert masis("verify-log", "--db", audited, *noted).exit_code == 0
     workbench = Workbench.open(audited)
-    submitted(
-        workbench,
-        Decision(reviewer="Ada", case_id="c", run_id=workbench.cases.open("c").runs[0].id, verdict="escalate"),
-    )
+    decide(workbench, "c", "escalate")
     grown = masis("verify-log", "--db", audited, *noted)
     assert grown.exit_code == 0, grown.stderr
     assert masis("verify-log", "--db", audited, "--head", shown["head"]).exit_code == 0

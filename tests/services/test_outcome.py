@@ -9,13 +9,12 @@ import pytest
 from masis.api import stepwise
 from masis.errors import StoreError
 from masis.schema.case import Case
-from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.services import Workbench
 from masis.services.retention import rule_of
 from masis.settings import Settings
 from tests.api.test_stepwise import RIGHT, WRONG, bridge
-from tests.reviewing import ADA, submitted, undone
+from tests.reviewing import ADA, decide, undone
 
 
 def kept(bench: Workbench, case: Case, *answers: str) -> Run:
@@ -25,10 +24,6 @@ def kept(bench: Workbench, case: Case, *answers: str) -> Run:
     bench.cases.add(ADA, [case])
     bench.audits.store_run(ADA, run)
     return run
-
-
-def decision(run: Run, verdict: Any, **more: Any) -> Decision:
-    return Decision(reviewer="Ada", case_id=run.case_id, run_id=run.id, verdict=verdict, **more)
 
 
 def test_nothing_is_decided_while_a_case_waits(bench: Workbench) -> None:
@@ -50,7 +45,7 @@ def test_the_answer_that_stands_follows_the_verdict(
     bench: Workbench, verdict: str, more: dict[str, Any], stands: str | None
 ) -> None:
     run = kept(bench, bridge(), RIGHT)
-    entry = submitted(bench, decision(run, verdict, **more))
+    entry = decide(bench, run.case_id, verdict, **more)
     found = bench.reviews.outcome(run.case_id)
     assert found is not None
     assert (found.seq, found.entry_id, found.decision.verdict) == (entry.seq, entry.id, verdict)
@@ -59,9 +54,9 @@ def test_the_answer_that_stands_follows_the_verdict(
 
 def test_what_was_undone_stands_no_more_and_what_was_seen_does_not_count_again(bench: Workbench) -> None:
     run = kept(bench, bridge())
-    first = submitted(bench, decision(run, "escalate"))
+    first = decide(bench, run.case_id, "escalate")
     assert bench.reviews.outcome(run.case_id, after=first.seq) is None
-    second = submitted(bench, decision(run, "approve"))
+    second = decide(bench, run.case_id, "approve")
     found = bench.reviews.outcome(run.case_id, after=first.seq)
     assert found is not None
     assert found.seq == second.seq
@@ -79,7 +74,7 @@ def test_the_policy_s_acceptance_is_a_decision_too(bench: Workbench) -> None:
 
 def test_a_redacted_decision_is_not_guessed_at(bench: Workbench) -> None:
     run = kept(bench, bridge())
-    entry = submitted(bench, decision(run, "override", corrected_answer="Secret.", reason="Secret."))
+    entry = decide(bench, run.case_id, "override", corrected_answer="Secret.", reason="Secret.")
     bench.store.decisions.redact(entry.id, by="Grace", reason="Held a secret.")
     with pytest.raises(StoreError, match="redacted: decide it again"):
         bench.reviews.outcome(run.case_id)
@@ -87,7 +82,7 @@ def test_a_redacted_decision_is_not_guessed_at(bench: Workbench) -> None:
 
 def test_what_a_person_wrote_stands_when_retention_has_removed_the_run(bench: Workbench) -> None:
     run = kept(bench, bridge())
-    submitted(bench, decision(run, "override", corrected_answer="120 metres.", reason="Shorter."))
+    decide(bench, run.case_id, "override", corrected_answer="120 metres.", reason="Shorter.")
     bench.retention.purge(ADA, rule_of(0, decided=True, now="2099-01-01T00:00:00Z"), how="command")
     found = bench.reviews.outcome(run.case_id)
     assert found is not None

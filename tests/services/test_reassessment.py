@@ -11,12 +11,11 @@ from masis import run_audit
 from masis.audit.acceptance import RULE_VERSION
 from masis.schema.actor import Actor
 from masis.schema.case import Case
-from masis.schema.review import Decision
 from masis.schema.run import Acceptance, ReviewReason, Run
 from masis.services import Workbench, reassessment
 from masis.settings import Settings
 from masis.store.records import CaseFilter
-from tests.reviewing import ADA, submitted, undone
+from tests.reviewing import ADA, decide, undone
 
 SETTINGS = Settings(spot_check_share=0, max_iterations=1)
 EVIDENCE = [{"id": "1", "text": "The bridge is 120 metres long and made of steel."}]
@@ -121,8 +120,7 @@ def test_changed_thresholds_are_applied_again_in_both_directions(old: Workbench)
 
 
 def test_what_a_person_decided_or_undid_is_left_alone(old: Workbench) -> None:
-    run = old.runs.for_case("faulty")[0].id
-    submitted(old, Decision(reviewer="Ada", case_id="faulty", run_id=run, verdict="approve"))
+    decide(old, "faulty")
     undone(old, "sound", "Ada")
     old.reassessment.run(ADA, apply=True)
     assert states(old) == AFTER | {"faulty": "approved", "sound": "needs_review"}
