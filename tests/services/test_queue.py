@@ -29,6 +29,7 @@ from masis.views.words import RULE
 from tests.audit.factories import check as a_check
 from tests.reviewing import ADA, submitted
 from tests.store.factories import a_case, a_decision, a_run, accepted, an_iteration
+from tests.waiting import run_at_once
 
 ORDERS = get_args(QueueOrder)
 EMPTY = [{"id": "1", "text": "."}]
@@ -370,10 +371,7 @@ def test_counts_are_of_now_on_every_thread_of_a_process(bench: Workbench) -> Non
                 wrong.append(found)
 
     threads = [threading.Thread(target=write, args=(name,)) for name in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_at_once(threads)
     assert not wrong
     assert bench.cases.count(CaseFilter()) == 80
 

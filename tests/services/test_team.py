@@ -23,6 +23,7 @@ from masis.services import Workbench
 from masis.services.records import CaseFilter, DecisionFilter
 from masis.store.reviews.team import later
 from tests.store.factories import a_case, a_run
+from tests.waiting import run_at_once
 
 ADA, BEN, CLEO = Actor(name="Ada"), Actor(name="Ben"), Actor(name="Cleo")
 ALL = CaseFilter(order="oldest")
@@ -515,10 +516,7 @@ def test_many_reviewers_on_shared_cases_lose_double_and_unblind_nothing(tmp_path
             with_own.close()
 
     threads = [threading.Thread(target=review, args=(number,)) for number in range(rounds)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_at_once(threads)
     assert problems == []
     assert not set(saw) & set(made), "somebody decided a case after seeing what others had decided about it"
     counts = Counter(case_id for _, case_id in made)

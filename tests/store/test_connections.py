@@ -26,6 +26,7 @@ from masis.store import Store
 from masis.store.core import connections
 from masis.store.core.connections import POOL_SIZE, connect, explained_errors
 from tests.store.factories import a_case, a_decision, a_run, accepted, an_iteration
+from tests.waiting import run_at_once
 
 
 def test_many_threads_that_come_and_go_share_a_few_connections(store: Store) -> None:
@@ -44,10 +45,7 @@ def test_many_threads_that_come_and_go_share_a_few_connections(store: Store) -> 
         thread.join()
     assert max(seen) == 1
     threads = [threading.Thread(target=rerun) for _ in range(30)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_at_once(threads)
     assert len(seen) == 40
     assert max(seen) <= POOL_SIZE
 
@@ -309,10 +307,7 @@ def test_many_submits_of_one_form_at_once_make_one_decision(store: Store) -> Non
         ids.add(store.decisions.append(a_decision(a_case(), None, token="form-1")).id)
 
     threads = [threading.Thread(target=submit) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_at_once(threads)
     assert (len(ids), store.decisions.head().length) == (1, 1)
 
 

@@ -17,6 +17,7 @@ from masis.errors import InputError, UnknownRecord
 from masis.schema.screening import Abstract
 from masis.screening.sources.search_terms import search_terms
 from masis.store import Store
+from tests.waiting import run_at_once
 
 
 def an_abstract(number: int = 1, **fields: object) -> Abstract:
@@ -251,10 +252,7 @@ def test_processes_that_import_the_same_records_at_once_keep_each_once(path: Pat
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(2)
     processes = [context.Process(target=_import_same, args=(path, barrier)) for _ in range(2)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(120)
+    run_at_once(processes)
     assert [process.exitcode for process in processes] == [0, 0]
     with Store.open(path) as store:
         summary = store.corpora.summary("c")

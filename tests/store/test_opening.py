@@ -17,6 +17,7 @@ from masis.store.core import connections, guards, migrations
 from masis.store.core.connections import connect, open_database
 from masis.store.core.migrations import MIGRATIONS, applied, migrate
 from tests.store.factories import a_case, a_decision, a_run
+from tests.waiting import run_at_once
 
 DRAFTS = 2000
 
@@ -219,10 +220,7 @@ def test_processes_that_open_a_new_file_at_once_agree_on_one(path: Path) -> None
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(3)
     processes = [context.Process(target=_open, args=(path, barrier)) for _ in range(3)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(60)
+    run_at_once(processes)
     assert [process.exitcode for process in processes] == [0, 0, 0]
     with Store.open(path) as store:
         assert store.cases.count() == 1
