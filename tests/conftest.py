@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import ipaddress
 import os
@@ -108,6 +109,20 @@ def public_data(request: pytest.FixtureRequest) -> Path:
     return folder
 
 
+def made_once(temporary: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """A file for tests to copy, made by the first process of a run that asks for it, while the others wait."""
+    folder = temporary.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    with (folder / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        path = folder / name
+        if not path.exists():
+            make(unfinished := folder / f"unfinished-{name}")
+            unfinished.rename(path)
+    return path
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", action="store_true", help="run the tests marked soak at their full length")
     parser.addoption("--data", metavar="FOLDER", help="run the tests on the public data sets in this folder too")
@@ -139,7 +154,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         names: tuple[str, ...] = getattr(item, "fixturenames", ())
         if "public_data" in names:
             item.add_marker(pytest.mark.soak)
-        if "open_page" in names or hasattr(getattr(item, "module", None), "AppTest"):
+        if any(hasattr(getattr(item, "module", None), each) for each in ("AppTest", "open_page")):
             item.add_marker(pytest.mark.apptest)
         if "public_data" in names or (config.getoption("--soak") and item.get_closest_marker("soak")):
             item.add_marker(pytest.mark.timeout(SOAK_SECONDS), append=False)

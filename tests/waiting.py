@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from multiprocessing.process import BaseProcess
 
 PATIENCE_S = 60.0
 """What takes a second on an idle machine may take this long on a busy one."""
@@ -27,7 +28,14 @@ async def until_async(holds: Callable[[], object], what: str, seconds: float = P
         await asyncio.sleep(0.01)
 
 
-def joined(threads: Iterable[threading.Thread], seconds: float = PATIENCE_S) -> None:
+def run_at_once(workers: Sequence[threading.Thread | BaseProcess]) -> None:
+    """Start threads or processes, and wait for all of them. Raises AssertionError if one does not end."""
+    for worker in workers:
+        worker.start()
+    joined(workers)
+
+
+def joined(threads: Iterable[threading.Thread | BaseProcess], seconds: float = PATIENCE_S) -> None:
     """Wait for threads to end. Raises AssertionError if one does not."""
     for thread in threads:
         thread.join(seconds)

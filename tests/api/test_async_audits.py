@@ -10,23 +10,12 @@ import pytest
 import masis
 from masis.api.draft_critique import critique_draft, critique_draft_async
 from masis.audit.concurrency import AUDITS_THAT_WAIT
-from masis.schema.case import Case
 from masis.schema.run import Run
 from masis.settings import Settings
+from tests.llm.asking import CASE
 from tests.serving_models import ModelServer
 from tests.waiting import until_async
 
-CASE = Case.model_validate(
-    {
-        "id": "bridge",
-        "query": "How long is the bridge, and when was it opened?",
-        "answer": "The bridge is 120 metres long [1]. It was opened in 1931 [2].",
-        "evidence": [
-            {"id": "1", "text": "The bridge is 120 metres long and made of steel."},
-            {"id": "2", "text": "The bridge was opened in 1931 by the mayor."},
-        ],
-    }
-)
 ROLES = ("verifier", "critic", "reviser", "evaluator")
 
 

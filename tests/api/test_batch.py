@@ -17,6 +17,7 @@ from masis.api.batch import Budget, Done, Job, NotAudited, audit_in_threads
 from masis.errors import InputError
 from masis.schema.calls import Usage
 from masis.settings import ROLES
+from tests.cases import case_of
 from tests.serving_models import ModelServer
 from tests.store.factories import a_run
 
@@ -157,14 +158,7 @@ def test_audit_many_keeps_a_limit_on_cost_and_a_run_for_each_case() -> None:
 
 
 def case(name: str) -> masis.Case:
-    return masis.Case.model_validate(
-        {
-            "id": name,
-            "query": "How long is the bridge?",
-            "answer": "The bridge is 120 metres long [1].",
-            "evidence": [{"id": "1", "text": "The bridge is 120 metres long."}],
-        }
-    )
+    return case_of("The bridge is 120 metres long [1].", {"1": "The bridge is 120 metres long."}, case_id=name)
 
 
 def test_a_limit_needs_a_price_and_an_amount() -> None:
@@ -237,15 +231,3 @@ def test_cases_of_a_file_are_a_list_and_every_wrong_line_is_named(tmp_path: Path
     file.write_text(json.dumps(good[0]) + "\n{}\nnot json\n")
     with pytest.raises(InputError, match=r"problems: .*line 2.*line 3"):
         masis.read_cases(str(file))
-
-
-def test_files_of_other_tools_are_read_by_a_profile(tmp_path: Path) -> None:
-    file = tmp_path / "samples.jsonl"
-    sample = {"user_input": "How long?", "response": "Ten metres.", "retrieved_contexts": ["It is ten metres long."]}
-    file.write_text(json.dumps(sample) + "\n")
-    for profile in ("ragas", None):
-        (case,) = masis.read_cases(file, profile)
-        assert (case.query, case.answer) == ("How long?", "Ten metres.")
-        assert [chunk.text for chunk in case.evidence] == ["It is ten metres long."]
-    with pytest.raises(InputError, match=r"'poems' is no profile.*ragas"):
-        masis.read_cases(file, "poems")

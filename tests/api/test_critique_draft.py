@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import Sequence
@@ -11,14 +10,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from masis.api.draft_critique import critique_draft, critique_draft_async, critique_request, metrics
+from masis.api.draft_critique import critique_draft, critique_request, metrics
 from masis.audit.critique import CritiqueJudgement, Objection
 from masis.errors import InputError, ProviderFailed, ReviserFailed, StepError
 from masis.pipeline import query_with_critique
 from masis.schema.audit import Claim, ClaimCheck
 from masis.schema.base import Unscored
 from masis.schema.case import Evidence
-from masis.schema.drafts import CritiqueOptions, CritiqueResult, DraftCritiqueRequest, PipelineOptions, SourceDocument
+from masis.schema.drafts import CritiqueOptions, CritiqueResult, DraftCritiqueRequest
 from masis.settings import Settings
 from tests import scripted
 from tests.api import asker as script
@@ -91,11 +90,6 @@ def test_made_up_references_and_unsafe_advice_are_reported_whatever_is_off() -> 
     found = critique_draft(QUERY, "The timeout is 60 seconds [99].", [*SOURCES, {"id": "2", "content": "Rain."}], off)
     assert [(issue.type, issue.severity) for issue in found.issues] == [("hallucination", "high")]
     assert criticised(objection("critical", "safety"), options=off).issues != ()
-
-
-def test_a_draft_need_not_cite() -> None:
-    sources = [{"id": "1", "content": RIGHT, "type": "doc"}]
-    assert critique_draft(QUERY, RIGHT, sources, {"strictness": "strict"}).issues == ()
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-CONFIG", "DRAFT-CRITIQUE-OPTIONS")
@@ -288,57 +282,6 @@ def test_an_empty_draft_and_no_sources_are_refused(draft: str, sources: list[dic
     with pytest.raises(InputError) as caught:
         critique_draft(QUERY, draft, sources)
     assert caught.value.field == field
-
-
-def test_a_draft_can_be_critiqued_from_a_coroutine() -> None:
-    async def both() -> list[CritiqueResult]:
-        return await asyncio.gather(*(critique_draft_async(QUERY, draft, SOURCES) for draft in (RIGHT, WRONG)))
-
-    assert [found.is_valid for found in asyncio.run(both())] == [True, False]
-
-
-DOCUMENTS = (SourceDocument(id="1", content="The timeout of the gateway is 60 seconds, by default.", type="doc"),)
-
-
-def search(query: str) -> Sequence[SourceDocument]:
-    return DOCUMENTS
-
-
-@pytest.mark.spec("DRAFT-CRITIQUE-PIPELINE")
-def test_a_query_is_searched_drafted_and_critiqued_in_one_call() -> None:
-    found = query_with_critique("What is the timeout of the gateway?", search)
-    assert found.search_results == DOCUMENTS
-    assert "60 seconds" in found.context
-    assert found.draft is not None
-    assert "60 seconds" in found.draft
-    assert found.critique is not None
-    assert found.critique.is_valid
-
-
-@pytest.mark.spec("DRAFT-CRITIQUE-PIPELINE")
-def test_a_pipeline_returns_the_revision_in_place_of_the_draft() -> None:
-    drafter = scripted.ScriptedDrafter("The timeout of the gateway is 30 seconds, by default, says the manual.")
-    options = PipelineOptions(critique_options=CritiqueOptions(auto_revise=True))
-    critic = scripted.ScriptedCritic([scripted.said(0.4, objections=(objection("high"),)), scripted.said(0.9)])
-    reviser = scripted.ScriptedReviser(["By default the timeout of the gateway is 30 seconds."])
-    roles = scripted.roles(drafter=drafter, critic=critic, reviser=reviser)
-    found = query_with_critique(QUERY, search, options, roles=roles)
-    assert found.draft == "By default the timeout of the gateway is 30 seconds."
-
-
-@pytest.mark.spec("DRAFT-CRITIQUE-CONFIG", "DRAFT-CRITIQUE-PIPELINE")
-def test_a_pipeline_passes_short_drafts_and_does_only_what_it_is_asked() -> None:
-    drafter = scripted.ScriptedDrafter("x" * 49)
-    roles = scripted.roles(drafter=drafter)
-    short = query_with_critique(QUERY, search, roles=roles)
-    assert (short.draft, short.critique) == ("x" * 49, None)
-    assert short.not_critiqued == "The draft is shorter than 50 characters."
-    drafter.answer = "x" * 50
-    assert query_with_critique(QUERY, search, roles=roles).critique is not None
-    off = query_with_critique(QUERY, search, settings=Settings(draft_critique=False), roles=roles)
-    assert (off.critique, off.not_critiqued) == (None, "Critique is switched off.")
-    assert query_with_critique(QUERY, search, PipelineOptions(generate_answer=False), roles=roles).draft is None
-    assert query_with_critique(QUERY, lambda query: (), roles=roles).draft is None
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-METRICS")

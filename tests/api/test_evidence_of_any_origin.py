@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 import masis
 from masis.api import audits
@@ -103,12 +102,6 @@ def test_documents_of_one_source_with_one_id_stay_apart_and_the_same_one_counts_
     assert [(chunk.id, chunk.text) for chunk in evidence_of(parts)] == [("d", TEXT), ("d#2", OTHER)]
 
 
-@pytest.mark.parametrize("alone", [TEXT, Document(TEXT), Node(TEXT, "n"), masis.Evidence(id="1", text=TEXT)])
-def test_one_chunk_alone_is_no_list(alone: Any) -> None:
-    with pytest.raises(InputError, match="evidence: is one thing, not a list of chunks"):
-        masis.Case(id="a", query="How long?", evidence=alone)
-
-
 @pytest.mark.parametrize(
     ("make", "says"),
     [
@@ -150,26 +143,8 @@ def test_wrong_settings_are_named_without_repeating_their_value() -> None:
     assert "secret" not in str(raised.value)
 
 
-def test_records_that_are_read_still_raise_what_their_readers_translate() -> None:
-    for record in (masis.Case, masis.Evidence, masis.Abstract, masis.Settings):
-        with pytest.raises(ValidationError):
-            record.model_validate({"id": 5, "nothing": 1})
-
-
 CHUNK = {"id": "1", "text": "The bridge is 120 metres long.", "page": 3}
 CLAIM = "The bridge is 120 metres long."
-
-
-@pytest.mark.parametrize("evidence", [[CHUNK], (masis.Evidence.model_validate(CHUNK),), iter([CHUNK])])
-def test_evidence_may_be_records_or_mappings(evidence: Any) -> None:
-    (check,) = masis.verify_claims([CLAIM], evidence)
-    assert (check.verdict, check.sources) == ("supported", ("1",))
-
-
-def test_bare_texts_are_named_by_their_place() -> None:
-    (check,) = masis.verify_claims([CLAIM], ["It was painted red.", CLAIM])
-    assert check.sources == ("chunk_2",)
-    assert masis.audit_citations("It is long [chunk_2].", ["a", "b"]).citations[0].status == "valid"
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ import pytest
 from masis.audit import concurrency
 from masis.audit.concurrency import AUDITS_THAT_WAIT, awaited, run_concurrently, settled, start_audit
 from masis.errors import StepError
-from tests.waiting import joined, until
+from tests.waiting import run_at_once, until
 
 
 class Interrupted(Exception):
@@ -142,9 +142,7 @@ def test_threads_that_ask_for_the_loop_at_once_before_there_is_one_get_the_same(
         awaited(here())
 
     threads = [threading.Thread(target=ask) for _ in range(askers)]
-    for thread in threads:
-        thread.start()
-    joined(threads)
+    run_at_once(threads)
     for loop in made:
         loop.call_soon_threadsafe(loop.stop)
         until(lambda loop=loop: not loop.is_running(), "the loop ends")

@@ -16,20 +16,13 @@ from masis.errors import CriticFailed
 from masis.observers.observation import run_to_completion
 from masis.schema.audit import Critique, Measurement
 from masis.schema.base import Unscored
-from masis.schema.case import Case
 from masis.schema.run import Run
 from masis.settings import Settings
+from tests.cases import case_of
 from tests.scripted import MAJOR, ScriptedCritic, ScriptedEvaluator, roles, said
 from tests.waiting import PATIENCE_S
 
-CASE = Case.model_validate(
-    {
-        "id": "bridge",
-        "query": "How long is the bridge?",
-        "answer": "The bridge is 120 metres long [chunk_1].",
-        "evidence": [{"id": "chunk_1", "text": "The bridge is 120 metres long."}],
-    }
-)
+CASE = case_of("The bridge is 120 metres long [chunk_1].", {"chunk_1": "The bridge is 120 metres long."})
 
 
 def audited(critic: ScriptedCritic, times: int, evaluator: ScriptedEvaluator | None = None, **told: object) -> Run:

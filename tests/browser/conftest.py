@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,12 +14,13 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Error, Page, expect, sync_playwright
 
 import tools.serving
+from masis.services import Workbench, demo_cases
 from tests.browser.mounting import ADDRESS, Mounted
+from tests.conftest import made_once
+from tests.reviewing import ADA
 from tools.browser import FLAGS, IDLE, installed_browser, settle
-from tools.serving import ROOT, free_port
-from tools.serving import wait_for as _wait_for
 
-__all__ = ["FLAGS", "IDLE", "ROOT", "Tab", "_wait_for", "free_port", "serving"]
+__all__ = ["FLAGS", "IDLE", "Tab", "serving"]
 Scheme = Literal["light", "dark"]
 STILL: Literal["reduce"] = "reduce"
 """Pages that fade nothing in or out are drawn once, not sixty times a second."""
@@ -147,8 +149,24 @@ def serving(*arguments: str, folder: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="package")
-def demo(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The demo, served once for all tests that only look at it or audit a case of it."""
-    folder = tmp_path_factory.mktemp("demo")
-    with serving("demo", "--db", str(folder / "demo.db"), folder=folder) as base:
+def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the demo of ``demo`` has its database."""
+    return tmp_path_factory.mktemp("demo")
+
+
+@pytest.fixture(scope="package")
+def demo(browser: Browser, demo_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The demo, served once for all tests that only look at it, or audit and decide cases of their own."""
+    shutil.copy(made_once(tmp_path_factory, "demo.db", audited_demo), demo_folder / "demo.db")
+    with serving("demo", "--db", str(demo_folder / "demo.db"), folder=demo_folder) as base:
         yield base
+
+
+def audited_demo(path: Path) -> None:
+    """What ``masis demo`` makes of a new database, in seconds: from here on it only looks that nothing is missing."""
+    workbench = Workbench.open(path)
+    workbench.cases.add_demo(ADA)
+    workbench.corpora.add_demo(ADA)
+    for case in demo_cases():
+        workbench.audits.audit(ADA, case)
+    workbench.close()

@@ -39,14 +39,6 @@ def answer_page(mount: Callable[..., Mounted], fabricated: Any) -> Page:
     return mounted.page
 
 
-@pytest.fixture
-def case_page(demo: str, open_tab: OpenTab) -> Page:
-    """The page of a case with a fabricated reference and an altered figure, audited."""
-    tab = open_tab(demo)
-    audited(tab, FABRICATED)
-    return tab.page
-
-
 def test_every_mark_says_why_beside_the_evidence_without_hovering(answer_page: Page) -> None:
     references = answer_page.locator(".text .ref")
     for place in range(references.count()):
@@ -113,52 +105,48 @@ def test_marks_differ_in_shape_and_not_only_in_colour(answer_page: Page) -> None
     assert len(set(kinds.values())) == len(kinds)
 
 
-def test_changes_between_iterations_are_shown_word_by_word_by_key(case_page: Page) -> None:
-    case_page.get_by_role("radio", name=re.compile("2 · revision")).click(delay=40)
-    expect(case_page).to_have_url(re.compile("iteration=2"))
-    expect(case_page.locator(".text .ref-fabricated")).to_have_count(0)
-    case_page.locator("h2", has_text="Issues").first.click()
-    case_page.keyboard.press("d")
-    expect(case_page).to_have_url(re.compile("against=1"))
-    expect(case_page.locator(".text del", has_text="41.2%")).to_be_visible()
-    expect(case_page.locator(".text ins", has_text="14.2%")).to_be_visible()
-    expect(case_page.locator(".difference-key")).to_contain_text("removed")
-    case_page.reload()
-    expect(case_page.locator(".text ins", has_text="14.2%")).to_be_visible()
-    case_page.get_by_role("button", name="Show marks").click(delay=40)
-    expect(case_page.locator(".text .mark").first).to_be_visible()
+def test_a_contradicted_claim_lights_the_evidence_against_it(answer_page: Page) -> None:
+    answer_page.locator(".text .mark", has_text="41.2%").first.click(delay=40)
+    expect(answer_page.locator(".evidence .lit-against", has_text="14.2%")).to_be_in_viewport()
+    expect(answer_page.locator(".why-panel")).to_contain_text("contradicted")
 
 
-def test_issues_are_followed_and_scores_explain_themselves(case_page: Page) -> None:
-    followed = case_page.get_by_role("table", name="Issues across iterations")
-    expect(followed.locator("tr", has_text="names no evidence")).to_contain_text("persisting")
-    expect(case_page.get_by_text("it has the highest quality")).to_be_visible()
-    case_page.get_by_text("How the scores of iteration 1 came about").click(delay=40)
-    origin = case_page.get_by_role("table", name="How the scores came about").locator("tr", has_text="Confidence")
-    expect(origin).to_contain_text("× 0.5 for 1 fabricated reference")
-    expect(case_page.get_by_role("table", name="What the scores were measured by")).to_be_visible()
-
-
-def test_the_decision_stays_in_view_beside_a_long_answer_and_is_a_step_away_in_a_narrow_window(
+def test_a_wide_page_follows_issues_explains_scores_and_keeps_the_decision_in_view(
     demo: str, open_tab: OpenTab
 ) -> None:
-    wide = open_tab(demo, width=1440, height=900)
-    audited(wide, FABRICATED)
-    panel = wide.page.get_by_role("region", name="Decision")
-    wide.page.get_by_role("table", name="Scores by iteration").scroll_into_view_if_needed()
-    expect(panel.get_by_role("button", name=re.compile("Submit"))).to_be_in_viewport()
-    narrow = open_tab(demo, width=900, height=900)
-    audited(narrow, FABRICATED)
-    narrow.page.get_by_role("button", name="Decision ↓").click(delay=40)
-    expect(narrow.page.get_by_role("region", name="Decision")).to_be_in_viewport()
-    overflow = narrow.page.locator("[data-testid=stMain]").evaluate("main => main.scrollWidth - main.clientWidth")
-    assert overflow <= 0
+    tab = open_tab(demo)
+    audited(tab, FABRICATED)
+    page, form = tab.page, tab.page.get_by_role("region", name="Decision")
+    followed = page.get_by_role("table", name="Issues across iterations")
+    expect(followed.locator("tr", has_text="names no evidence")).to_contain_text("persisting")
+    expect(page.get_by_text("it has the highest quality")).to_be_visible()
+    page.get_by_text("How the scores of iteration 1 came about").click(delay=40)
+    origin = page.get_by_role("table", name="How the scores came about").locator("tr", has_text="Confidence")
+    expect(origin).to_contain_text("× 0.5 for 1 fabricated reference")
+    expect(page.get_by_role("table", name="What the scores were measured by")).to_be_visible()
+    page.get_by_role("table", name="Scores by iteration").scroll_into_view_if_needed()
+    expect(form.get_by_role("button", name=re.compile("Submit"))).to_be_in_viewport()
+    # a mark leads to the label of its claim or reference, by click and by key
+    page.locator(".text .ref-fabricated").click(delay=40)
+    page.locator(".why-panel").get_by_role("button", name="Label this reference").first.click(delay=40)
+    control = form.get_by_label(re.compile("^Reference .*the audit says fabricated"))
+    expect(control).to_be_focused()
+    expect(control).to_be_in_viewport()
+    page.keyboard.press("Escape")
+    page.locator(".text .ref", has_text="chunk_4").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("l")
+    expect(form.get_by_label(re.compile("^Reference chunk_4"))).to_be_focused()
 
 
-def test_keys_go_from_issue_to_issue_and_a_verdict_key_shows_its_form(demo: str, open_tab: OpenTab) -> None:
+def test_in_a_narrow_window_the_decision_is_a_step_away_and_keys_go_from_issue_to_issue_and_to_its_form(
+    demo: str, open_tab: OpenTab
+) -> None:
     tab = open_tab(demo, width=900)
     audited(tab, FABRICATED)
     page = tab.page
+    page.get_by_role("button", name="Decision ↓").click(delay=40)
+    expect(page.get_by_role("region", name="Decision")).to_be_in_viewport()
     tags = page.locator(".text .tag")
     page.keyboard.press("f")
     expect(tags.nth(0)).to_be_focused()
@@ -177,21 +165,6 @@ def test_keys_go_from_issue_to_issue_and_a_verdict_key_shows_its_form(demo: str,
     assert widths[1] >= widths[0]
     page.get_by_role("button", name="Discard draft").click(delay=40)
     expect(page.get_by_label("Corrected answer")).to_be_hidden()
-
-
-def test_a_mark_leads_to_the_label_of_its_claim_or_reference_by_click_and_by_key(case_page: Page) -> None:
-    case_page.locator(".text .ref-fabricated").click(delay=40)
-    case_page.locator(".why-panel").get_by_role("button", name="Label this reference").first.click(delay=40)
-    form = case_page.get_by_role("region", name="Decision")
-    control = form.get_by_label(re.compile("^Reference .*the audit says fabricated"))
-    expect(control).to_be_focused()
-    expect(control).to_be_in_viewport()
-    case_page.keyboard.press("Escape")
-    case_page.locator(".text .ref", has_text="chunk_4").focus()
-    case_page.keyboard.press("Enter")
-    case_page.keyboard.press("l")
-    control = form.get_by_label(re.compile("^Reference chunk_4"))
-    expect(control).to_be_focused()
 
 
 def test_the_card_of_an_uncited_sentence_quotes_it_and_the_reason_names_its_evidence(

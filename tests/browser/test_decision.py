@@ -1,4 +1,4 @@
-"""Deciding in a real browser: what is typed is never lost, what is submitted is submitted once."""
+"""Deciding in a real browser: what is typed is never lost, what is decide is decide once."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,9 +20,11 @@ from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.services import Workbench
 from masis.store.records import DecisionFilter
-from tests.browser.conftest import FLAGS, ROOT, Tab, _wait_for, free_port
-from tests.reviewing import ADA, submitted
+from tests.browser.conftest import FLAGS, Tab
+from tests.cases import case_of
+from tests.reviewing import ADA, decide
 from tools.browser import installed_browser, settle
+from tools.serving import free_port, serving
 
 OpenTab = Callable[..., Tab]
 NOTE = "The plan is from the 2023 report; the sum is not."
@@ -35,16 +35,14 @@ IN_BROWSER = "text => Object.values(localStorage).some(value => value.includes(t
 def cases(count: int) -> list[Case]:
     """Cases that each make something up."""
     return [
-        Case.model_validate(
+        case_of(
+            f"Bridge {number} is {100 + number} metres long [chunk_1]. It was opened in 1950 [chunk_9].",
             {
-                "id": f"bridge-{number:02}",
-                "query": f"How long is bridge {number}, and when was it opened?",
-                "answer": f"Bridge {number} is {100 + number} metres long [chunk_1]. It was opened in 1950 [chunk_9].",
-                "evidence": [
-                    {"id": "chunk_1", "text": f"Bridge {number} is {100 + number} metres long."},
-                    {"id": "chunk_2", "text": f"Bridge {number} was opened in 1931."},
-                ],
-            }
+                "chunk_1": f"Bridge {number} is {100 + number} metres long.",
+                "chunk_2": f"Bridge {number} was opened in 1931.",
+            },
+            case_id=f"bridge-{number:02}",
+            query=f"How long is bridge {number}, and when was it opened?",
         )
         for number in range(count)
     ]
@@ -57,39 +55,20 @@ class ReviewServer:
         self.folder, self.db, self.port = folder, folder / "decide.db", free_port()
         self.base = f"http://127.0.0.1:{self.port}"
         self.workbench = Workbench.open(self.db)
-        self.process: subprocess.Popen[str] | None = None
+        self.running = contextlib.ExitStack()
 
     def fill(self, count: int) -> None:
         for case in cases(count):
-            if case.id not in {row.id for row in self.workbench.store.cases.iterate()}:
-                self.workbench.cases.add(ADA, [case])
-                self.workbench.audits.audit(ADA, case)
+            self.workbench.cases.add(ADA, [case])
+            self.workbench.audits.audit(ADA, case)
 
     def start(self) -> None:
-        environment = {key: value for key, value in os.environ.items() if not key.startswith(("MASIS_", "STREAMLIT_"))}
-        environment |= {"PYTHONPATH": str(ROOT), "HOME": str(self.folder)}
-        log = self.folder / "server.log"
-        command = [
-            sys.executable,
-            "-m",
-            "masis.cli",
-            "serve",
-            "--db",
-            str(self.db),
-            "--port",
-            str(self.port),
-            "--no-browser",
-        ]
-        with log.open("a", encoding="utf-8") as out:
-            self.process = subprocess.Popen(
-                command, cwd=self.folder, env=environment, stdout=out, stderr=subprocess.STDOUT, text=True
-            )
-        _wait_for(self.base, self.process, str(log))
+        served = serving("serve", "--db", str(self.db), folder=self.folder, port=self.port)
+        self.pid = self.running.enter_context(served).pid
 
     def kill(self) -> None:
-        assert self.process is not None
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
+        os.kill(self.pid, signal.SIGKILL)
+        self.running.close()
 
     def decisions(self, case_id: str) -> list[Decision]:
         entries = self.workbench.store.decisions.entries(DecisionFilter(case_id=case_id, newest_first=False)).rows
@@ -152,46 +131,9 @@ def until(wanted: Callable[[], bool], page: Page, what: str, seconds: int = 30) 
     pytest.fail(f"never happened: {what}")
 
 
-def test_a_correction_is_checked_as_it_is_typed_then_kept_undone_and_decided_again(
+def test_notices_leave_the_verdicts_in_their_place_and_the_name_is_remembered_by_the_browser(
     server: ReviewServer, open_tab: OpenTab
 ) -> None:
-    case = "bridge-00"
-    tab = open_tab(server.base)
-    found = open_case(tab, case)
-    found.get_by_text("Override", exact=True).click(delay=40)
-    answer = found.get_by_label("Corrected answer")
-    expect(answer).to_have_value(re.compile("opened in 1950"))
-    expect(found.locator(".check")).to_contain_text("1 fabricated")
-    answer.fill("Bridge 0 is 100 metres long [chunk_1]. It was opened in 1931 [chunk_2]. It is red.")
-    expect(found.locator(".check")).to_contain_text("0 fabricated")
-    expect(found.locator(".check")).to_contain_text("2 valid citations")
-    expect(found.locator(".check")).to_contain_text("It is red.")
-    answer.fill("Bridge 0 is 100 metres long [chunk_1]. It was opened in 1931 [chunk_2].")
-    found.get_by_role("button", name="Submit").click(delay=40)
-    expect(found.get_by_role("status").first).to_contain_text("Choose a reason")
-    found.get_by_text("The evidence contradicts it").click(delay=40)
-    found.get_by_label("Note").fill("It was 1931.")
-    named(found)
-    found.get_by_role("button", name="Submit").click(delay=40)
-    expect(found.get_by_role("status").first).to_contain_text("Overrode the original answer. Undo (U)")
-    found.get_by_role("button", name="Undo").click(delay=40)
-    expect(found.get_by_role("status").first).to_contain_text("Undone")
-    expect(answer).to_have_value("Bridge 0 is 100 metres long [chunk_1]. It was opened in 1931 [chunk_2].")
-    found.get_by_text("Reject", exact=True).click(delay=40)
-    found.get_by_role("button", name="Submit").click(delay=40)
-    expect(found.get_by_role("status").first).to_contain_text("Rejected the original answer.")
-    first, undo, second = server.decisions(case)
-    assert (first.verdict, first.reason, first.note) == ("override", "The evidence contradicts it", "It was 1931.")
-    assert first.corrected_answer == "Bridge 0 is 100 metres long [chunk_1]. It was opened in 1931 [chunk_2]."
-    assert (first.reviewer, first.iteration, first.run_id is not None) == ("Ada", 1, True)
-    assert first.machine_shown
-    assert undo.kind == "undo"
-    assert second.verdict == "reject"
-    found.get_by_text("History of this case").click(delay=40)
-    expect(found.locator(".entries li")).to_have_count(3)
-
-
-def test_notices_leave_the_verdicts_in_their_place(server: ReviewServer, open_tab: OpenTab) -> None:
     tab = open_tab(server.base)
     found = open_case(tab, "bridge-10")
     tab.settle()
@@ -202,33 +144,29 @@ def test_notices_leave_the_verdicts_in_their_place(server: ReviewServer, open_ta
     expect(found.get_by_role("status").first).to_contain_text("Choose a verdict first")
     tab.page.evaluate("document.querySelector('[data-testid=stMain]').scrollTo(0, 0)")
     assert approve.bounding_box() == place
-    named(found)
+    found.get_by_label("Your name").fill("Grace")
+    found.get_by_label("Your name").press("Enter")
+    expect(found.get_by_label("Your name")).to_be_hidden()
+    expect(tab.page.get_by_text("You review as Grace.")).to_be_visible()
     tab.settle()
     tab.page.evaluate("document.querySelector('[data-testid=stMain]').scrollTo(0, 0)")
     assert approve.bounding_box() == place
-    expect(tab.page.get_by_text("You review as Ada.")).to_be_visible()
+    tab.page.reload()
+    tab.settle()
+    expect(tab.page.get_by_role("button", name="Grace")).to_be_visible()
+    expect(tab.page.get_by_text("You review as")).to_have_count(0)
+    expect(found.get_by_label("Your name")).to_be_hidden()
 
 
-def test_labels_on_single_claims_and_references_go_with_the_decision(server: ReviewServer, open_tab: OpenTab) -> None:
+def test_three_fast_clicks_on_submit_are_one_decision_with_the_labels_of_single_references(
+    server: ReviewServer, open_tab: OpenTab
+) -> None:
     tab = open_tab(server.base)
     found = open_case(tab, "bridge-01")
     found.get_by_text("Label single claims and references").click(delay=40)
-    select = found.get_by_label(re.compile("^Reference chunk_9"))
-    select.select_option(label="Agree: fabricated")
+    found.get_by_label(re.compile("^Reference chunk_9")).select_option(label="Agree: fabricated")
     found.get_by_text("Approve", exact=True).click(delay=40)
     named(found)
-    ask(found)
-    found.get_by_role("button", name="Submit").click(delay=40)
-    expect(found.get_by_role("status").first).to_contain_text("Approved the original answer.")
-    (label,) = server.decisions("bridge-01")[0].labels
-    assert (label.target, label.text, label.label) == ("reference", "chunk_9", "fabricated")
-
-
-def test_three_fast_clicks_on_submit_are_one_decision(server: ReviewServer, open_tab: OpenTab) -> None:
-    tab = open_tab(server.base)
-    found = open_case(tab, "bridge-02")
-    named(found)
-    found.get_by_text("Approve", exact=True).click(delay=40)
     ask(found)
     found.get_by_role("button", name="Submit").evaluate(
         "button => { button.click(); button.disabled = false; button.click(); setTimeout(() => button.click(), 60) }"
@@ -237,7 +175,9 @@ def test_three_fast_clicks_on_submit_are_one_decision(server: ReviewServer, open
         tab.page.keyboard.press("Control+Enter")
     expect(found.get_by_role("status").first).to_contain_text("Approved the original answer.")
     tab.settle()
-    assert len(server.decisions("bridge-02")) == 1
+    (decision,) = server.decisions("bridge-01")
+    (label,) = decision.labels
+    assert (label.target, label.text, label.label) == ("reference", "chunk_9", "fabricated")
 
 
 def test_a_decision_made_by_another_meanwhile_is_shown_and_nothing_typed_is_lost(
@@ -249,12 +189,8 @@ def test_a_decision_made_by_another_meanwhile_is_shown_and_nothing_typed_is_lost
     found.get_by_label("Note").fill(NOTE)
     found.get_by_text("Approve", exact=True).click(delay=40)
     until(lambda: server.drafted("bridge-03", "note") == NOTE, tab.page, "the note is drafted")
-    seen = server.workbench.cases.open("bridge-03")
     server.workbench.team.release(ADA, "bridge-03")  # as if the lease had run out
-    submitted(
-        server.workbench,
-        Decision(reviewer="Bo", case_id="bridge-03", run_id=seen.run.id if seen.run else None, verdict="escalate"),
-    )
+    decide(server.workbench, "bridge-03", "escalate", "Bo")
     ask(found)
     found.get_by_role("button", name="Submit").click(delay=40)
     expect(found.get_by_role("status").first).to_contain_text("has changed since you opened it")
@@ -265,28 +201,7 @@ def test_a_decision_made_by_another_meanwhile_is_shown_and_nothing_typed_is_lost
     assert [decision.verdict for decision in server.decisions("bridge-03")] == ["escalate", "approve"]
 
 
-def test_a_killed_server_loses_nothing_that_rested(server: ReviewServer, open_tab: OpenTab) -> None:
-    case = "bridge-04"
-    tab = open_tab(server.base)
-    found = open_case(tab, case)
-    found.get_by_text("Override", exact=True).click(delay=40)
-    answer = found.get_by_label("Corrected answer")
-    answer.press("Control+End")
-    answer.press_sequentially(" It spans the Tay", delay=5)
-    # The field is never left: what rests in it for a moment is sent by itself.
-    until(lambda: "It spans the Tay" in (server.drafted(case, "corrected") or ""), tab.page, "what was typed is stored")
-    server.kill()
-    server.start()
-    again = open_case(open_tab(server.base), case)
-    expect(again.get_by_label("Corrected answer")).to_have_value(re.compile("It spans the Tay$"))
-    expect(again.locator(".restored")).to_contain_text(re.compile(r"Draft of \d\d:\d\d restored"))
-    expect(again.get_by_role("radio", name="Override")).to_be_checked()
-    again.get_by_role("button", name="Discard draft").click(delay=40)
-    expect(again.get_by_role("status").first).to_contain_text("discarded")
-    until(lambda: server.drafted(case, "corrected") is None, tab.page, "the draft is discarded")
-
-
-def test_a_killed_server_loses_no_comment_that_rested_and_adding_it_empties_the_field(
+def test_a_killed_server_loses_neither_a_correction_nor_a_comment_that_rested(
     server: ReviewServer, open_tab: OpenTab
 ) -> None:
     case, words = "bridge-04", "Who measured this?"
@@ -297,16 +212,27 @@ def test_a_killed_server_loses_no_comment_that_rested_and_adding_it_empties_the_
     tab.page.get_by_label("Comment", exact=True).press_sequentially(words, delay=5)
     stored = server.workbench.store.drafts
     until(lambda: stored.load("Ada", f"comment:{case}").get("text") == words, tab.page, "the comment is drafted")
+    found.get_by_text("Override", exact=True).click(delay=40)
+    answer = found.get_by_label("Corrected answer")
+    answer.press("Control+End")
+    answer.press_sequentially(" It spans the Tay", delay=5)
+    # The field is never left: what rests in it for a moment is sent by itself.
+    until(lambda: "It spans the Tay" in (server.drafted(case, "corrected") or ""), tab.page, "what was typed is stored")
     server.kill()
     tab.page.close()  # a page that outlives its server hands over what it holds, whenever it is back
     server.start()
-    again = open_tab(server.base)
-    opened = open_case(again, case)
-    named(opened)
-    field = again.page.get_by_label("Comment", exact=True)
+    tab = open_tab(server.base)
+    again = open_case(tab, case)
+    named(again)
+    expect(again.get_by_label("Corrected answer")).to_have_value(re.compile("It spans the Tay$"))
+    expect(again.get_by_role("radio", name="Override")).to_be_checked()
+    again.get_by_role("button", name="Discard draft").click(delay=40)
+    expect(again.get_by_role("status").first).to_contain_text("discarded")
+    until(lambda: server.drafted(case, "corrected") is None, tab.page, "the draft is discarded")
+    field = tab.page.get_by_label("Comment", exact=True)
     expect(field).to_have_value(words)
-    again.page.get_by_role("button", name="Add comment").click(delay=40)
-    expect(again.page.get_by_text("Team: 1 comment")).to_be_visible()
+    tab.page.get_by_role("button", name="Add comment").click(delay=40)
+    expect(tab.page.get_by_text("Team: 1 comment")).to_be_visible()
     expect(field).to_have_value("")
     assert [comment.text for comment in server.workbench.team.comments(ADA, case)] == [words]
     assert not stored.load("Ada", f"comment:{case}")
@@ -351,6 +277,7 @@ def test_a_killed_browser_loses_nothing_that_rested(server: ReviewServer, open_t
     os.kill(next(process["id"] for process in processes if process["type"] == "browser"), signal.SIGKILL)
     found = open_case(open_tab(server.base), case)
     expect(found.get_by_label("Note")).to_have_value(NOTE)
+    expect(found.locator(".restored")).to_contain_text(re.compile(r"Draft of \d\d:\d\d restored"))
 
 
 class Cable:
@@ -415,18 +342,6 @@ def add_newer_cases(server: ReviewServer) -> None:
     server.workbench.cases.add(ADA, [case.model_copy(update={"id": f"{marked}-{case.id}"}) for case in cases(3)])
 
 
-def test_a_queue_that_changes_between_looking_and_clicking_opens_what_was_clicked(
-    server: ReviewServer, open_tab: OpenTab
-) -> None:
-    tab = open_tab(server.base)
-    page = tab.open("/queue?order=newest")
-    link = page.locator("table.list tbody a").first
-    shown = str(link.get_attribute("data-open"))
-    add_newer_cases(server)
-    link.click(delay=40)
-    expect(page).to_have_url(re.compile(f"/review.*case={shown}"))
-
-
 def test_a_queue_redrawn_while_the_mouse_button_is_down_opens_what_was_pressed(
     server: ReviewServer, open_tab: OpenTab
 ) -> None:
@@ -445,42 +360,3 @@ def test_a_queue_redrawn_while_the_mouse_button_is_down_opens_what_was_pressed(
     expect(link).to_have_attribute("data-open", shown)
     page.mouse.up()
     expect(page).to_have_url(re.compile(f"/review.*case={shown}"))
-
-
-def test_the_name_is_asked_once_and_remembered_by_the_browser(server: ReviewServer, open_tab: OpenTab) -> None:
-    tab = open_tab(server.base)
-    found = open_case(tab, "bridge-08")
-    name = found.get_by_label("Your name")
-    name.fill("Grace")
-    name.press("Enter")
-    expect(name).to_be_hidden()
-    expect(tab.page.get_by_role("button", name="Grace")).to_be_visible()
-    tab.page.reload()
-    tab.settle()
-    expect(tab.page.get_by_role("button", name="Grace")).to_be_visible()
-    expect(tab.page.get_by_text("You review as")).to_have_count(0)
-    expect(found.get_by_label("Your name")).to_be_hidden()
-
-
-def test_hostile_text_in_every_field_stays_text(server: ReviewServer, open_tab: OpenTab) -> None:
-    nasty = (
-        "<img src=http://192.0.2.1/x onerror='window.hacked=1'><script>window.hacked=1</script> "
-        "![](http://192.0.2.1/) \u202e \u200b '; DROP TABLE drafts; --"
-    )
-    tab = open_tab(server.base)
-    found = open_case(tab, "bridge-09")
-    found.get_by_text("Override", exact=True).click(delay=40)
-    found.get_by_label("Corrected answer").fill(nasty + " It is red [<b>9</b>].")
-    found.get_by_role("radio", name="Other", exact=True).check(force=True)
-    found.get_by_label("Reason in your own words").fill(nasty)
-    found.get_by_label("Note").fill(nasty)
-    name = found.get_by_label("Your name")
-    if name.is_visible():
-        name.fill("<b onclick=alert(1)>![x](http://192.0.2.1/y)</b>")
-    found.get_by_role("button", name="Submit").click(delay=40)
-    expect(found.get_by_role("status").first).to_contain_text("Overrode the original answer.")
-    found.get_by_text("History of this case").click(delay=40)
-    expect(found.locator(".entries")).to_contain_text("<script>window.hacked=1</script>")
-    assert server.decisions("bridge-09")[0].note == nasty
-    assert tab.page.evaluate("() => window.hacked") is None
-    assert panel(tab.page).locator("img, script, iframe, form").count() == 0

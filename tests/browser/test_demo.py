@@ -1,18 +1,22 @@
-"""The demo in a real browser: the list, one case, its marks, its iterations."""
+"""What the demo's server shows and refuses: its list, back and forward, a file imported, and pages of other sites."""
 
 from __future__ import annotations
 
-import json
 import re
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, expect
+import streamlit
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
-from masis.services import Workbench
-from tests.browser.conftest import Tab, serving
+from masis.services import Workbench, demo_cases
+from masis.ui.shell.streamlit_internals import ELEMENTS, PAGE_STATE, selector
+from tests.browser.conftest import IDLE, Tab, serving
+from tests.browser.test_new_audit import pick
 from tests.reviewing import ADA
 
 FABRICATED = "strategy-01-fabricated"
@@ -20,29 +24,9 @@ FABRICATED = "strategy-01-fabricated"
 OpenTab = Callable[..., Tab]
 
 
-def demo_ids() -> set[str]:
-    folder = Path(__file__).resolve().parents[2] / "data" / "cases"
-    lines = [line for file in folder.glob("*.jsonl") for line in file.read_text(encoding="utf-8").splitlines() if line]
-    return {json.loads(line)["id"] for line in lines}
-
-
 def audited(tab: Tab, case_id: str) -> None:
-    """Open a case and have it audited, unless it is."""
+    """Open the first iteration of a case; all of the demo's are audited."""
     tab.open(f"/review?case={case_id}&iteration=1")
-    button = tab.page.get_by_role("button", name=re.compile("Audit (now|again)"))
-    expect(button).to_be_visible()
-    if "now" in button.inner_text():
-        button.click(delay=40)
-        expect(tab.page.get_by_role("button", name="Audit again")).to_be_enabled(timeout=30_000)
-        tab.open(f"/review?case={case_id}&iteration=1")
-    tab.settle()
-
-
-def test_the_demo_opens_on_the_list_of_its_cases(demo: str, open_tab: OpenTab) -> None:
-    page = open_tab(demo).open("/queue")
-    expect(page.get_by_role("heading", name="Queue", exact=True)).to_be_visible()
-    expect(page.get_by_text(f"of {len(demo_ids())} cases")).to_be_visible()
-    expect(page.locator("table.list tbody tr")).to_have_count(20)
 
 
 def test_searching_narrows_the_list_and_the_address_keeps_the_search(demo: str, open_tab: OpenTab) -> None:
@@ -60,88 +44,7 @@ def test_searching_narrows_the_list_and_the_address_keeps_the_search(demo: str, 
     assert rows < 20
 
 
-def test_a_search_that_finds_nothing_says_what_to_do(demo: str, open_tab: OpenTab) -> None:
-    tab = open_tab(demo)
-    page = tab.open("/queue?q=zzzzqqqq%22%20OR%20*")
-    expect(page.get_by_text("No case matches.")).to_be_visible()
-    page.get_by_role("button", name="Clear search and filters").click(delay=40)
-    expect(page.locator("table.list tbody tr")).to_have_count(20)
-
-
-def test_a_click_opens_a_case_and_the_way_back_leads_to_the_same_list(demo: str, open_tab: OpenTab) -> None:
-    tab = open_tab(demo)
-    page = tab.open("/queue?q=Halvorsen")
-    rows = page.locator("table.list tbody tr").count()
-    page.locator("table.list tbody a").first.click(delay=40)
-    expect(page).to_have_url(re.compile("case="))
-    expect(page.locator(".evidence article.card").first).to_be_visible()
-    page.get_by_role("button", name="Queue").click(delay=40)
-    expect(page.locator("table.list tbody tr")).to_have_count(rows)
-    expect(page.get_by_label("Search")).to_have_value("Halvorsen")
-
-
-def test_a_fabricated_citation_is_struck_through_and_explained(demo: str, open_tab: OpenTab) -> None:
-    tab = open_tab(demo)
-    audited(tab, FABRICATED)
-    mark = tab.page.locator(".text .ref-fabricated")
-    expect(mark).to_have_text("[chunk_99]")
-    assert "line-through" in mark.evaluate("element => getComputedStyle(element).textDecorationLine")
-    issue = tab.page.locator("article.issue", has_text="names no evidence of this case")
-    expect(issue).to_be_visible()
-    expect(issue).to_contain_text("critical")
-    expect(tab.page.get_by_text("No language model was used", exact=False).first).to_be_visible()
-
-
-def test_clicking_a_claim_lights_the_evidence_for_it(demo: str, open_tab: OpenTab) -> None:
-    tab = open_tab(demo)
-    audited(tab, FABRICATED)
-    tab.page.locator(".text .mark", has_text="41.2%").first.click(delay=40)
-    lit = tab.page.locator(".evidence .lit-against", has_text="14.2%")
-    expect(lit).to_be_in_viewport()
-    expect(tab.page.locator(".why-panel")).to_contain_text("contradicted")
-
-
-def test_every_iteration_can_be_looked_at_and_has_an_address(demo: str, open_tab: OpenTab) -> None:
-    tab = open_tab(demo)
-    audited(tab, FABRICATED)
-    tab.page.get_by_role("radio", name=re.compile("2 · revision")).click(delay=40)
-    expect(tab.page).to_have_url(re.compile(f"case={FABRICATED}&iteration=2$"))  # a case opens on the original
-    expect(tab.page.locator(".text .ref-fabricated")).to_have_count(0)
-    expect(tab.page.get_by_text("What changed to arrive at this answer")).to_be_visible()
-    tab.page.reload()
-    tab.settle()
-    expect(tab.page.locator(".text .ref-fabricated")).to_have_count(0)
-    expect(tab.page.locator("table", has_text="Faithfulness")).to_contain_text("Iteration 2")
-
-
-@pytest.mark.parametrize("case_id", ["no-such-case", "%00", "../../etc/passwd", "x" * 3000])
-def test_an_address_that_names_no_case_says_so(demo: str, open_tab: OpenTab, case_id: str) -> None:
-    page = open_tab(demo).open(f"/?case={case_id}")
-    expect(page.get_by_role("heading", name="There is no such case")).to_be_visible()
-    expect(page.get_by_role("button", name="Queue")).to_be_visible()
-
-
-def test_the_settings_say_where_the_data_lies_and_lead_to_whether_it_is_sound(demo: str, open_tab: OpenTab) -> None:
-    page = open_tab(demo).open("/settings")
-    expect(page.get_by_text("demo.db").first).to_be_visible()
-    page.get_by_role("link", name="Health: check again, and test the models").click(delay=40)
-    expect(page.get_by_text("decision log").first).to_be_visible()
-    expect(page.get_by_text(re.compile("All checks passed"))).to_be_visible()
-
-
-def test_a_deep_link_on_a_cold_server_has_the_frame_and_the_case(
-    browser: Browser, open_tab: OpenTab, tmp_path: Path
-) -> None:
-    Workbench.open(tmp_path / "cold.db").cases.add_demo(ADA)
-    with serving("serve", "--db", str(tmp_path / "cold.db"), folder=tmp_path) as base:
-        tab = open_tab(base)
-        for address in (f"/review?case={FABRICATED}", f"/?case={FABRICATED}"):
-            page = tab.open(address)
-            expect(page.get_by_role("link", name="Settings")).to_be_visible()
-            expect(page.get_by_role("heading", name=re.compile("Halvorsen Marine"))).to_be_visible()
-
-
-def test_an_empty_database_says_where_it_is_and_how_to_fill_it(
+def test_an_empty_database_says_where_it_is_and_what_came_in_meanwhile_is_audited_with_one_button(
     browser: Browser, open_tab: OpenTab, tmp_path: Path
 ) -> None:
     with serving("serve", "--db", str(tmp_path / "empty.db"), folder=tmp_path) as base:
@@ -151,10 +54,14 @@ def test_an_empty_database_says_where_it_is_and_how_to_fill_it(
         expect(page.get_by_text("empty.db").first).to_be_visible()
         tab.open()
         expect(page.get_by_role("heading", name="No cases yet")).to_be_visible()
-        page.get_by_role("button", name="Load the demo cases").click(delay=40)
-        expect(page.get_by_role("heading", name=f"{len(demo_ids())} cases have not been audited")).to_be_visible(
-            timeout=20_000
+        Workbench.open(tmp_path / "empty.db").cases.add(
+            ADA, [case for case, _ in zip(demo_cases(), range(7), strict=False)]
         )
+        tab.open()
+        expect(page.get_by_role("heading", name="7 cases have not been audited")).to_be_visible()
+        page.get_by_role("button", name="Audit all 7").click(delay=40)
+        expect(page.get_by_role("heading", name=re.compile("cases? needs? review"))).to_be_visible(timeout=60_000)
+        expect(page.get_by_role("button", name="Audit all")).to_have_count(0, timeout=60_000)
 
 
 def test_every_answer_carries_the_content_security_policy(demo: str) -> None:
@@ -163,3 +70,186 @@ def test_every_answer_carries_the_content_security_policy(demo: str) -> None:
     assert "connect-src 'self'" in policy
     assert "img-src 'self' data: blob:" in policy
     assert "form-action 'self'" in policy
+
+
+def test_a_step_of_the_person_is_a_step_of_the_browser(demo: str, open_tab: OpenTab) -> None:
+    tab = open_tab(demo)
+    page = tab.open("/queue?page=2")
+
+    def stands(address: str, shown: Locator) -> None:
+        expect(page).to_have_url(re.compile(address))
+        expect(shown).to_be_visible()
+        tab.settle()
+
+    filtered, case = r"/queue\?flag=contradicted$", r"/review\?flag=contradicted&case="
+    rows, evidence = page.locator("table.list"), page.locator(".evidence article.card").first
+    page.get_by_role("button", name=re.compile("^contradicted")).click(delay=40)
+    stands(filtered, rows)
+    page.go_back()
+    stands(r"/queue\?page=2$", page.get_by_text("21 to 40 of", exact=False))
+    page.go_forward()
+    stands(filtered, rows)
+    page.locator("table.list tbody a").first.click(delay=40)
+    stands(case, evidence)
+    page.go_back()
+    stands(filtered, rows)
+    page.go_forward()
+    stands(case, evidence)
+    page.get_by_role("button", name="Queue", exact=True).click(delay=40)
+    stands(filtered, rows)
+    page.go_back()
+    stands(case, evidence)
+    for name in ("Decisions", "Metrics"):
+        page.get_by_test_id("stTopNavLink").filter(has_text=name).click(delay=40)
+        stands(rf"/{name.lower()}$", page.get_by_role("heading", name=name, exact=True))
+    page.go_back()
+    stands(r"/decisions$", page.get_by_role("heading", name="Decisions", exact=True))
+
+
+HOSTILE = (
+    "<script>document.title='owned'</script><img src=http://example.org/x onerror=alert(1)> ![](http://example.org/y)"
+)
+ROWS = (
+    "frage,fundstelle 1,fundstelle 2,antwort\n"
+    'How long is the Marle weir?,"The Marle weir is 120 m long.",It was built in 1931.,It is 210 m long [1].\n'
+    f'How old is it?,It was built in 1931.,"{HOSTILE}",It was built in 1931 [1].\n'
+)
+
+
+def test_a_file_with_columns_of_its_own_becomes_audited_cases(demo: str, open_tab: OpenTab, tmp_path: Path) -> None:
+    file = tmp_path / f"{HOSTILE.replace('/', '_')[:60]}.csv"
+    file.write_text(ROWS, encoding="utf-8")
+    tab = open_tab(demo)
+    page = tab.open("/import")
+    page.locator("input[type=file]").set_input_files(str(file))
+    expect(page.get_by_text("The first row fits no format")).to_be_visible()
+    begin = page.get_by_role("button", name="Import the cases")
+    expect(begin).to_be_disabled()
+    tab.settle()
+    pick(page, "Question", "frage: How long is the Marle weir?")
+    for column in ("fundstelle 1: The Marle weir is 120 m long.", "fundstelle 2: It was built in 1931."):
+        tab.settle()
+        pick(page, "Evidence", column)
+        page.keyboard.press("Escape")
+    expect(begin).to_be_enabled()
+    tab.settle()
+    pick(page, "Answer (optional)", "antwort: It is 210 m long [1].")
+    first = page.get_by_role("region", name=re.compile("Case 1: "))
+    expect(first.get_by_text("An answer with 1 citation;")).to_be_visible()
+    page.reload()
+    tab.settle()
+    expect(first.get_by_text("An answer with 1 citation;")).to_be_visible()
+    expect(page.get_by_text("Of 2 rows, 2 cases can be imported, 0 rows can't.")).to_be_visible()
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_role("heading", name="2 cases imported")).to_be_visible()
+    page.get_by_role("button", name=re.compile("Audit ")).click(delay=40)
+    page.get_by_role("main").get_by_role("link", name="Queue").click(delay=40)
+    tab.settle()
+    imported = page.get_by_role("link", name="How long is the Marle weir?")
+    expect(imported).to_be_visible()
+    imported.click(delay=40)
+    expect(page.get_by_text("Approve", exact=True)).to_be_visible(timeout=60_000)
+    assert page.title() != "owned"
+
+
+PAGES = ("/new", "/retention", "/queue")
+NEVER_DRAWN = {
+    "dialog": "no page opens one: it is looked for so that keys do nothing behind a dialog",
+    "primary_submit": "drawn by the retention page only where something is past its time",
+}
+WHERE = "see masis/ui/shell/streamlit_internals.py"
+
+
+def test_this_version_of_streamlit_still_draws_the_elements_that_styles_and_scripts_refer_to(
+    demo: str, open_tab: OpenTab
+) -> None:
+    tab = open_tab(demo)
+    drawn = set()
+    for page in PAGES:
+        tab.open(page)
+        drawn |= {name for name in ELEMENTS if tab.page.locator(selector(name)).count()}
+    gone = {ELEMENTS[name] for name in ELEMENTS.keys() - drawn - NEVER_DRAWN.keys()}
+    assert not gone, f"Streamlit {streamlit.__version__} draws no {', '.join(sorted(gone))} any more: {WHERE}"
+    data = dict(tab.page.locator(selector("app")).evaluate("app => ({ ...app.dataset })"))
+    for name in ("connection", "script"):
+        value = data.get(PAGE_STATE[name])
+        wanted = PAGE_STATE["connected" if name == "connection" else "idle"]
+        assert value == wanted, f"Streamlit {streamlit.__version__} says {value!r} about its {name}: {WHERE}"
+
+
+FOREIGN = "rebound.example"
+"""A name that the browser resolves to 127.0.0.1 (``tools/browser.FLAGS``)."""
+
+ATTACK = """async () => {
+  const found = {}
+  for (const path of ["/", "/queue", "/health.json", "/healthz", "/_stcore/health", "/_stcore/host-config",
+                      "/media/x.json", "/static/index.html", "/oauth2callback", "/_stcore/agent/interact"])
+    found[path] = await fetch(path).then(reply => [reply.status, null]).catch(error => [0, String(error)])
+  const upload = new FormData()
+  upload.append("file", new Blob(["text"]), "a.txt")
+  found.upload = await fetch("/_stcore/upload_file/s/f", {method: "PUT", body: upload})
+    .then(reply => [reply.status, null]).catch(error => [0, String(error)])
+  found.websocket = await new Promise(done => {
+    const socket = new WebSocket(`ws://${location.host}/_stcore/stream`, ["streamlit"])
+    socket.onopen = () => done("open")
+    socket.onerror = () => done("refused")
+  })
+  return found
+}"""
+
+
+@pytest.fixture
+def foreign(browser: Browser) -> Iterator[Page]:
+    """A tab of its own, which no test of other hosts watches."""
+    context = browser.new_context()
+    yield context.new_page()
+    context.close()
+
+
+def port_of(base: str) -> int:
+    port = urlsplit(base).port
+    assert port
+    return port
+
+
+def test_a_page_whose_name_was_rebound_to_this_machine_reads_nothing(demo: str, foreign: Page) -> None:
+    site = f"http://{FOREIGN}:{port_of(demo)}"
+
+    def attacker(route: Route) -> None:  # the page came from the attacker's server, before the name was rebound
+        route.fulfill(content_type="text/html", body="<title>harmless</title>")
+
+    foreign.route(f"{site}/attack", attacker)
+    foreign.goto(f"{site}/attack")
+    found: dict[str, Any] = foreign.evaluate(ATTACK)
+    assert found.pop("websocket") == "refused"
+    assert found.pop("upload")[0] in (421, 0)  # 0: the answer came, and the connection ended, before all was sent
+    assert {path: status for path, (status, _) in found.items()} == dict.fromkeys(found, 421)
+    reply = foreign.goto(f"{site}/")  # nor does the workbench itself come up under that name
+    assert reply is not None
+    assert reply.status == 421
+
+
+def test_a_page_of_another_site_reaches_no_address_of_this_machine(demo: str, foreign: Page) -> None:
+    foreign.route("http://rebound.example:1/", lambda route: route.fulfill(content_type="text/html", body="<p>"))
+    foreign.goto("http://rebound.example:1/")
+    opened = foreign.evaluate(
+        """base => new Promise(done => {
+          const socket = new WebSocket(base.replace("http", "ws") + "/_stcore/stream", ["streamlit"])
+          socket.onopen = () => done("open"); socket.onerror = () => done("refused") })""",
+        demo,
+    )
+    assert opened == "refused"
+    read = foreign.evaluate("base => fetch(base + '/health.json').then(r => r.text()).catch(() => 'refused')", demo)
+    assert read == "refused"
+
+
+def test_every_page_says_that_an_exposed_server_lets_anyone_in(foreign: Page, tmp_path: Path) -> None:
+    wide = ("--address", "0.0.0.0", "--allow-host", FOREIGN, "--insecure")
+    with serving("serve", "--db", str(tmp_path / "mine.db"), *wide, folder=tmp_path) as base:
+        for host, path in ((FOREIGN, ""), (FOREIGN, "settings"), ("127.0.0.1", "queue")):
+            foreign.goto(f"http://{host}:{port_of(base)}/{path}")
+            foreign.wait_for_selector(IDLE)
+            expect(foreign.get_by_text("open to the network without sign-in")).to_be_visible()
+        refused = foreign.goto(f"http://other.localhost:{port_of(base)}/")
+        assert refused is not None
+        assert refused.status == 421

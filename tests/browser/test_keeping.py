@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
 from playwright.sync_api import expect
 
 from masis.schema.case import Case
-from masis.schema.review import Decision
 from masis.services import Workbench, demo_cases
 from tests.browser.conftest import Tab, serving
 from tests.browser.test_accessibility import AXE, grave
-from tests.reviewing import ADA, submitted
+from tests.reviewing import ADA
 
 OpenTab = Callable[..., Tab]
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -68,40 +64,3 @@ def test_what_is_past_its_time_goes_by_a_name_and_a_word_and_the_case_says_so(
         expect(page.locator("article.issue").first).to_be_visible(timeout=60_000)
         expect(page.get_by_text("was removed on")).to_have_count(0)
         assert len(Workbench.open(tmp_path / "old.db").cases.open(cases[1]).runs) == 2
-
-
-def asked(address: str) -> tuple[int, str]:
-    try:
-        with urllib.request.urlopen(address, timeout=30) as reply:
-            return reply.status, reply.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
-
-
-def test_a_log_that_was_altered_is_reported_over_http_and_on_every_page(open_tab: OpenTab, tmp_path: Path) -> None:
-    case_id, *_ = audited_long_ago(tmp_path / "altered.db")
-    workbench = Workbench.open(tmp_path / "altered.db")
-    run = workbench.cases.open(case_id).runs[-1]
-    reason = "asks for more than the evidence says"
-    submitted(workbench, Decision(reviewer="Ada", case_id=case_id, run_id=run.id, verdict="reject", reason=reason))
-    workbench.store.close()
-    with sqlite3.connect(tmp_path / "altered.db") as connection:
-        (statement,) = connection.execute(
-            "SELECT sql FROM sqlite_master WHERE name = 'decision_payloads_no_update'"
-        ).fetchone()
-        connection.execute("DROP TRIGGER decision_payloads_no_update")
-        connection.execute("UPDATE decision_payloads SET payload = replace(payload, 'asks for', 'asked for')")
-        assert connection.execute("SELECT changes()").fetchone()[0]
-        connection.execute(statement)
-    connection.close()
-    with serving("serve", "--db", str(tmp_path / "altered.db"), folder=tmp_path) as base:
-        assert asked(f"{base}/healthz") == (200, "ok")
-        status, body = asked(f"{base}/health.json")
-        assert (status, json.loads(body)) == (503, {"ok": False})
-        page = open_tab(base, width=900).open("/queue")
-        expect(page.get_by_text("Health checks failed: decision log.")).to_be_visible()
-        page.get_by_role("link", name="What to do").click(delay=40)
-        expect(page.get_by_text("1 check failed.")).to_be_visible()
-        expect(page.get_by_text("masis verify-log")).to_be_visible()
-        page.evaluate(AXE)
-        assert not grave(page)

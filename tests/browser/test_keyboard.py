@@ -130,24 +130,9 @@ def test_a_held_key_and_one_pressed_before_the_case_can_be_read_decide_nothing(
     assert len(decisions(folder)) == before
 
 
-def test_keys_are_shown_and_do_nothing_while_a_person_types(base: str, open_tab: OpenTab) -> None:
-    tab = open_tab(base)
-    page = tab.open("/review?case=bridge-10&order=oldest")
-    found = panel(page)
-    expect(found).to_be_visible()
-    page.keyboard.press("h")
-    keys = page.get_by_role("dialog", name="Keys")
-    expect(keys).to_contain_text("Next case to review")
-    page.keyboard.press("Escape")
-    expect(keys).to_be_hidden()
-    page.keyboard.press("t")
-    page.keyboard.type("an axe, nothing else? u h")
-    expect(found.get_by_label("Note")).to_have_value("an axe, nothing else? u h")
-    expect(found.get_by_role("radio", name="Approve")).not_to_be_checked()
-    expect(page).to_have_url(f"{base}/review?case=bridge-10&order=oldest")
-
-
-def test_a_queue_filter_travels_along_and_its_ends_are_said(base: str, open_tab: OpenTab) -> None:
+def test_keys_go_through_the_list_to_its_end_are_shown_and_do_nothing_while_a_person_types(
+    base: str, open_tab: OpenTab
+) -> None:
     tab = open_tab(base)
     page = tab.open("/review?case=bridge-09&order=oldest")
     found = panel(page)
@@ -158,3 +143,13 @@ def test_a_queue_filter_travels_along_and_its_ends_are_said(base: str, open_tab:
     expect(found).to_have_count(1)
     page.keyboard.press("j")
     expect(found.get_by_role("status").first).to_contain_text("last case of the list")
+    page.keyboard.press("h")
+    keys = page.get_by_role("dialog", name="Keys")
+    expect(keys).to_contain_text("Next case to review")
+    page.keyboard.press("Escape")
+    expect(keys).to_be_hidden()
+    page.keyboard.press("t")
+    page.keyboard.type("an axe, nothing else? u h")
+    expect(found.get_by_label("Note")).to_have_value("an axe, nothing else? u h")
+    expect(found.get_by_role("radio", name="Approve")).not_to_be_checked()
+    expect(page).to_have_url(f"{base}/review?order=oldest&case=bridge-10")

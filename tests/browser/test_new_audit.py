@@ -12,10 +12,6 @@ from tests.browser.conftest import Tab
 OpenTab = Callable[..., Tab]
 EVIDENCE = "[1] The Sonder bridge is 120 metres long.\n\n[2] It was opened in 1931.\n\n[3] It carries two lanes."
 ANSWER = "The Sonder bridge is 210 metres long [1]. It was opened in 1931 [9]. It carries two lanes [3]."
-HOSTILE = (
-    "<script>document.title='owned'</script><img src=http://example.org/x onerror=alert(1)> ![](http://example.org/y) "
-    "<form action=http://example.org><iframe src=http://example.org></iframe> '); DROP TABLE cases;-- \u202eabc\u200b"
-)
 
 
 def long_audit() -> tuple[str, str]:
@@ -50,19 +46,6 @@ def start(page: Page) -> None:
     expect(page).to_have_url(re.compile(r"job=\w+"), timeout=20_000)
 
 
-def test_what_was_posted_and_lost_on_its_way_is_posted_again(demo: str, open_tab: OpenTab) -> None:
-    page = open_tab(demo).open("/new")
-    question = page.get_by_label("Question")
-    expect(page.get_by_text("No evidence yet.")).to_be_visible(timeout=20_000)
-    question.evaluate(
-        "area => { const root = area.closest('.root'), send = root.send; root.send = () => { root.send = send } }"
-    )
-    question.fill("Lost?")
-    question.blur()
-    understood = page.get_by_role("region", name="What was understood")
-    expect(understood.get_by_text("Lost?")).to_be_visible(timeout=20_000)
-
-
 def test_paragraphs_of_one_source_are_joined_and_an_id_is_changed_in_the_preview(demo: str, open_tab: OpenTab) -> None:
     page = open_tab(demo).open("/new")
     typed(page, "How long is it?", "The bridge is long.\n\nIt is 120 metres long.\n\nIt was opened in 1931.")
@@ -83,28 +66,17 @@ def test_paragraphs_of_one_source_are_joined_and_an_id_is_changed_in_the_preview
 def test_what_is_typed_again_after_the_field_was_filled_otherwise_counts(demo: str, open_tab: OpenTab) -> None:
     page = open_tab(demo).open("/new")
     question, understood = page.get_by_label("Question"), page.get_by_role("region", name="What was understood")
+    expect(understood).to_be_visible(timeout=20_000)
+    # what is posted first is lost on its way, and posted again
+    question.evaluate(
+        "area => { const root = area.closest('.root'), send = root.send; root.send = () => { root.send = send } }"
+    )
     for _ in range(2):
         question.fill("Is it so?")
         question.blur()
         expect(understood.get_by_text("Is it so?")).to_be_visible(timeout=20_000)
         page.get_by_role("button", name="Fill in an example").click(delay=40)
         expect(understood.get_by_text("Is it so?")).to_be_hidden(timeout=20_000)
-
-
-def test_pasted_text_is_understood_audited_step_by_step_and_leads_to_the_desk(demo: str, open_tab: OpenTab) -> None:
-    tab = open_tab(demo)
-    page = tab.open("/new")
-    typed(page, "How long is the Sonder bridge?", EVIDENCE, ANSWER)
-    expect(page.get_by_text("3 chunks:")).to_be_visible()
-    expect(page.get_by_text("no chunk is named 9")).to_be_visible()
-    start(page)
-    expect(page.get_by_role("button", name="Review it")).to_be_visible(timeout=60_000)
-    groups = page.locator("li.group")
-    expect(groups.nth(1)).to_be_visible()
-    expect(groups.first).to_contain_text("1 fabricated")
-    expect(groups.nth(1).locator(".up").first).to_be_visible()
-    page.get_by_role("button", name="Review it").click(delay=40)
-    expect(page).to_have_url(re.compile("/review.*case=how-long-is-the-sonder-bridge-"))
 
 
 def test_a_long_audit_survives_reload_and_a_second_tab_and_can_be_stopped(demo: str, open_tab: OpenTab) -> None:
@@ -125,70 +97,41 @@ def test_a_long_audit_survives_reload_and_a_second_tab_and_can_be_stopped(demo: 
     expect(other.page.get_by_text("Audit stopped")).to_be_visible(timeout=30_000)
 
 
-def test_what_rested_is_there_after_a_reload_without_having_left_the_field(demo: str, open_tab: OpenTab) -> None:
+def test_text_that_rested_or_that_no_server_confirmed_is_there_after_a_reload_and_fields_outlast_notices(
+    demo: str, open_tab: OpenTab
+) -> None:
     tab = open_tab(demo)
     page = tab.open("/new")
-    page.get_by_label("Question").fill("")
-    page.get_by_label("Question").press_sequentially("Half a quest")
+    question = page.get_by_label("Question")
+    question.fill("")
+    question.press_sequentially("Half a quest")
     understood = page.get_by_role("region", name="What was understood")
     expect(understood.get_by_text("Half a quest")).to_be_visible()  # the server has it, and the field was never left
     tab.settle()
+    page.context.set_offline(True)
+    question.fill("Half a question")
+    page.context.set_offline(False)
     page.reload()
-    expect(page.get_by_label("Question")).to_have_value("Half a quest")
-    page.get_by_role("button", name="Discard it").click(delay=40)
-    expect(page.get_by_label("Question")).to_have_value("")
-
-
-def test_hostile_text_in_every_field_stays_text(demo: str, open_tab: OpenTab) -> None:
-    tab = open_tab(demo)
-    page = tab.open("/new")
-    typed(page, HOSTILE, f"[x] {HOSTILE}\n\n[{'y' * 90}] {'word ' * 2000}", f"{HOSTILE} [x]. More [{'z' * 90}].")
-    expect(page.get_by_text("2 chunks:")).to_be_visible()
-    start(page)
-    expect(page.get_by_role("button", name="Review it")).to_be_visible(timeout=60_000)
-    expect(page.get_by_text("<script>").first).to_be_visible()
-    assert page.title() != "owned"
-
-
-def test_errors_name_the_line_and_nothing_typed_is_lost(demo: str, open_tab: OpenTab) -> None:
-    tab = open_tab(demo)
-    page = tab.open("/new")
-    typed(page, "", "[1] One.\n[2]\n[1] Again.")
-    expect(page.get_by_text("[2] has no text", exact=False)).to_be_visible()
-    page.get_by_role("button", name="Start the audit").click(delay=40)
     tab.settle()
-    expect(page.get_by_text("The question is missing").or_(page.get_by_text("repeats the id 1"))).to_be_visible()
-    expect(page.get_by_label("Evidence", exact=True)).to_have_value("[1] One.\n[2]\n[1] Again.")
+    expect(question).to_have_value("Half a question")
+    expect(understood.get_by_text("Half a question")).to_be_visible()
+    page.reload()
+    tab.settle()
+    expect(page.get_by_text("Your draft of")).to_be_visible()
+    question.evaluate("area => { area.dataset.drawnOnce = 'yes' }")
+    page.get_by_label("Answer").fill("An answer")
+    page.get_by_label("Answer").blur()
+    question.press("End")
+    question.press_sequentially(" that goes on", delay=30)
+    expect(page.get_by_text("Your draft of")).to_be_hidden()
+    expect(question).to_have_value("Half a question that goes on")
+    assert question.get_attribute("data-drawn-once") == "yes", "the field was rebuilt"
 
 
-def test_an_upload_fills_its_field(demo: str, open_tab: OpenTab) -> None:
-    tab = open_tab(demo)
-    page = tab.open("/new")
-    page.get_by_role("button", name="From a file").nth(1).click(delay=40)
-    file = {"name": "<b>c.csv", "mimeType": "text/csv", "buffer": b"id,text\na,One\nb,Two"}
-    page.locator("input[type=file]").set_input_files(file)  # type: ignore[arg-type]
-    expect(page.get_by_text("read as CSV")).to_be_visible(timeout=20_000)
-    expect(page.get_by_label("Evidence", exact=True)).to_have_value("id,text\na,One\nb,Two")
-
-
-def test_a_stored_case_is_searched_and_picked(demo: str, open_tab: OpenTab) -> None:
-    tab = open_tab(demo, width=900, scheme="dark")
-    page = tab.open("/new")
-    page.get_by_text("Pick a stored case").click(delay=40)
-    page.get_by_label("Search").fill("Halvorsen Marine")
-    page.get_by_label("Search").press("Enter")
-    found = page.locator("button.pick", has_text="Halvorsen")
-    expect(found.first).to_be_visible()
-    expect(page.locator("button.pick").filter(has_not_text="Halvorsen")).to_have_count(0)
-    found.first.click(delay=40)
-    expect(page).to_have_url(re.compile("case="))
-    expect(page.get_by_text("THE CASE").or_(page.get_by_text("The case"))).to_be_visible()
-    overflow = page.locator("[data-testid=stMain]").evaluate("main => main.scrollWidth - main.clientWidth")
-    assert overflow <= 0
-
-
-def test_a_list_redrawn_while_the_mouse_button_is_down_is_picked_from(demo: str, open_tab: OpenTab) -> None:
-    page = open_tab(demo).open("/new")
+def test_a_stored_case_is_searched_and_picked_from_a_list_redrawn_while_the_mouse_button_is_down(
+    demo: str, open_tab: OpenTab
+) -> None:
+    page = open_tab(demo, width=900, scheme="dark").open("/new")
     page.get_by_text("Pick a stored case").click(delay=40)
     search, choice = page.get_by_label("Search"), page.locator("button.pick").first
     expect(choice).to_be_visible()
@@ -199,3 +142,6 @@ def test_a_list_redrawn_while_the_mouse_button_is_down_is_picked_from(demo: str,
     expect(page.get_by_text("search to find them")).to_be_hidden()
     page.mouse.up()
     expect(page).to_have_url(re.compile(f"case={picked}"))
+    expect(page.get_by_text("THE CASE").or_(page.get_by_text("The case"))).to_be_visible()
+    overflow = page.locator("[data-testid=stMain]").evaluate("main => main.scrollWidth - main.clientWidth")
+    assert overflow <= 0

@@ -14,12 +14,11 @@ from playwright.sync_api import Browser, Page, expect
 
 from masis.services import Workbench
 from masis.services.reviews import SIGNED_IN_BY
-from tests.browser.conftest import free_port
 from tests.browser.test_sign_in import bridge, decided
 from tests.reviewing import ADA
 from tests.waiting import until
 from tools.browser import settle
-from tools.serving import serving
+from tools.serving import free_port, serving
 
 USERS: dict[str, dict[str, Any]] = {
     "sub-ro": {"preferred_username": "ro@example.org", "realm_access": {"roles": ["masis-reviewer"]}},
@@ -126,19 +125,6 @@ def test_the_code_flow_signs_in_and_decisions_carry_issuer_and_subject(served: S
     page.get_by_role("button", name="Sign out").click(delay=40)
     page.wait_for_url(lambda url: not url.startswith(f"{served.base}/review"))
     page.goto(f"{served.base}/review?case=bridge-0")
-    expect(page).to_have_title("Sign in · MASIS Workbench")
-
-
-def test_who_the_provider_knows_but_has_no_role_here_gets_nothing(served: Served, page: Page) -> None:
-    signed_in(page, served, "sub-cy")
-    expect(page.get_by_text("You are signed in as cy@example.org, and have no role here.")).to_be_visible()
-    reply = page.goto(f"{served.base}/queue")
-    assert reply is not None
-    assert reply.status == 403
-
-
-def test_nobody_signs_in_under_the_name_of_a_program(served: Served, page: Page) -> None:
-    signed_in(page, served, "sub-xx")
     expect(page).to_have_title("Sign in · MASIS Workbench")
 
 

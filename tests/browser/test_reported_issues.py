@@ -1,27 +1,58 @@
-"""Issues that the audit missed, labelled in the answer with the mouse and by keyboard, kept and recorded."""
+"""What a case page takes beside a verdict: issues that the audit missed, a graph's draft, text of bare evidence."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from masis.api import stepwise
 from masis.schema.case import Case
 from masis.schema.review import TargetLabel
+from masis.settings import Settings
 from tests.browser.conftest import Tab
 from tests.browser.test_accessibility import AXE, grave
 from tests.browser.test_decision import ReviewServer, open_case, panel, until
+from tests.cases import case_of
 from tests.reviewing import ADA
 
 OpenTab = Callable[..., Tab]
 ANSWER = "# The 🌉 bridge\n\nIt is **120 metres** long [chunk_1]. It is painted *grey* [chunk_1].\n\n- It cost nothing."
 
 
+BETTER = "The Halden bridge is 120 metres long [chunk_1]. It was opened to traffic in 1931 [chunk_2]."
+OF_A_GRAPH = case_of(
+    "The Halden bridge is 90 metres long [chunk_1]. It cost 4 million crowns [chunk_9].",
+    {
+        "chunk_1": "The Halden bridge is 120 metres long. It is made of steel.",
+        "chunk_2": "It was opened to traffic in 1931 by the mayor.",
+    },
+    case_id="ferry-1",
+    query="How long is the Halden bridge, and when was it opened?",
+    metadata={"made_by": "langgraph", "thread_id": "ferry"},
+)
+TEXT = "The Sonder bridge was opened in 1931. It is 120 metres long."
+BARE = [
+    Case(
+        id=case_id,
+        query="When was the Sonder bridge opened?",
+        answer="The Sonder bridge was opened in 1931 [1]. It carries two lanes [2].",
+        evidence=[
+            {"id": "1", "source": "https://example.org/bridge"},
+            {"id": "2", "source": "javascript:alert(1)//<img src=x onerror=\"document.title='owned'\">"},
+        ],
+    )
+    for case_id in ("bridge", "bridge of another")
+]
+"""Cases of whose evidence only the addresses are known."""
+
+
 @pytest.fixture(scope="module")
 def server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReviewServer]:
     served = ReviewServer(tmp_path_factory.mktemp("reported"))
-    for number in range(6):
+    for number in range(4):
         content = {
             "id": f"case-{number}",
             "query": f"How long is bridge {number}?",
@@ -32,6 +63,13 @@ def server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         served.workbench.cases.add(ADA, [case])
         if number:  # the first one is not audited
             served.workbench.audits.audit(ADA, case)
+    for case in BARE:
+        served.workbench.cases.add(ADA, [case])
+        served.workbench.audits.audit(ADA, case)
+    first = stepwise.audit_once(OF_A_GRAPH, Settings())
+    graph = stepwise.audit_once(OF_A_GRAPH, Settings(), before=first, answer=BETTER)
+    served.workbench.cases.add(ADA, [OF_A_GRAPH])
+    served.workbench.audits.store_run(ADA, stepwise.evaluate_once(OF_A_GRAPH, graph, Settings()))
     served.start()
     yield served
     served.kill()
@@ -90,10 +128,8 @@ def whole(text: str) -> dict[str, int | str]:
     return {"start": (at := ANSWER.index(text)), "end": at + len(text), "text": text}
 
 
-@pytest.mark.parametrize("case_id", ["case-0", "case-1"])
-def test_words_are_labelled_with_the_mouse_marked_edited_and_recorded(
-    server: ReviewServer, open_tab: OpenTab, case_id: str
-) -> None:
+def test_words_are_labelled_with_the_mouse_marked_edited_and_recorded(server: ReviewServer, open_tab: OpenTab) -> None:
+    case_id = "case-1"
     tab = open_tab(server.base)
     found = opened(tab, case_id)
     page = tab.page
@@ -159,7 +195,7 @@ def test_words_are_labelled_with_the_mouse_marked_edited_and_recorded(
 
 def test_issues_are_reported_by_keyboard_alone(server: ReviewServer, open_tab: OpenTab) -> None:
     tab = open_tab(server.base, width=900, scheme="dark")
-    found = opened(tab, "case-2")
+    found = opened(tab, "case-0")
     page, press = tab.page, tab.page.keyboard.press
     # nothing is selected: a sentence is chosen
     press("m")
@@ -214,7 +250,7 @@ def test_issues_are_reported_by_keyboard_alone(server: ReviewServer, open_tab: O
     press("e")
     press("Control+Enter")
     expect(found.get_by_role("status").first).to_contain_text("Escalated")
-    one, other = labels_of(server, "case-2")
+    one, other = labels_of(server, "case-0")
     assert one.model_dump() == {
         "target": "span",
         **whole("It cost nothing."),
@@ -241,4 +277,78 @@ def test_a_report_that_is_being_written_is_there_again_after_a_reload(server: Re
     page.keyboard.press("Escape")
     expect(form).to_be_hidden()
     until(lambda: server.drafted("case-3", "reporting") is None, page, "the end of the draft")
+    tab.assert_clean()
+
+
+def test_the_second_draft_of_a_graph_is_approved_on_the_page_and_the_graph_learns_it(
+    server: ReviewServer, open_tab: OpenTab
+) -> None:
+    assert server.workbench.reviews.outcome(OF_A_GRAPH.id) is None
+    tab = open_tab(server.base)
+    tab.page.add_init_script("localStorage.setItem('masis-advance', 'off')")
+    tab.open(f"/review?case={OF_A_GRAPH.id}&iteration=2")
+    found = panel(tab.page)
+    expect(found).to_have_attribute("data-ready", "true")
+    found.get_by_text("Approve", exact=True).click(delay=40)
+    found.get_by_label("Your name").fill("Ada")
+    found.get_by_role("button", name="Submit").click(delay=40)
+    expect(found.get_by_role("status").first).to_contain_text("Approved revision 2.")
+    decided = server.workbench.reviews.outcome(OF_A_GRAPH.id)
+    assert decided is not None
+    assert (decided.decision.reviewer, decided.decision.iteration, decided.answer) == ("Ada", 2, BETTER)
+
+
+def started(tab: Tab, case_id: str) -> None:
+    """Open a case under the name of Ada."""
+    tab.open(f"/review?case={case_id}")
+    tab.page.get_by_label("Who reviews?").fill("Ada")
+    tab.page.get_by_role("button", name="Start reviewing").click(delay=40)
+    expect(tab.page.get_by_label("Who reviews?")).to_be_hidden()
+
+
+def test_pasted_text_is_audited_as_a_new_version(server: ReviewServer, open_tab: OpenTab) -> None:
+    tab = open_tab(server.base)
+    page = tab.page
+    started(tab, "bridge")
+    expect(page.get_by_text("No evidence has text, so nothing can be checked")).to_be_visible()
+    links = page.get_by_role("link", name="https://example.org/bridge")
+    expect(links).to_have_attribute("href", "https://example.org/bridge")
+    assert page.locator("a[href^=javascript]").count() == 0
+    page.get_by_label("Text of 1").fill(TEXT)
+    page.get_by_role("button", name="Audit with this text").click(delay=40)
+    expect(page).to_have_url(re.compile(r"case=bridge%402|case=bridge@2"), timeout=20_000)
+    expect(page.get_by_text("Version 2 of this case: the text of 1 chunk of evidence was pasted.")).to_be_visible()
+    expect(page.get_by_text("1 of 2 chunks of evidence has no text")).to_be_visible()
+    expect(page.get_by_text("Scores", exact=True)).to_be_visible(timeout=60_000)
+    page.get_by_role("button", name="Earlier version").click(delay=40)
+    expect(page.get_by_text("A newer version of this case")).to_be_visible(timeout=20_000)
+    expect(page.get_by_text("Superseded", exact=True).first).to_be_visible()
+    expect(page.get_by_text("decide about that one")).to_be_visible()
+    assert page.get_by_role("button", name="Audit with this text").count() == 0
+    page.get_by_role("button", name="Open the newer version").click(delay=40)
+    expect(page.get_by_text("Version 2 of this case")).to_be_visible(timeout=20_000)
+    tab.assert_clean()
+    assert server.workbench.store.cases.get("bridge@2").evidence[0].text == TEXT
+    assert server.workbench.drafts.get(ADA, "evidence:bridge").values == {}
+
+
+def test_what_was_pasted_is_there_after_a_reload_and_where_it_is_refused(
+    server: ReviewServer, open_tab: OpenTab
+) -> None:
+    tab = open_tab(server.base)
+    page = tab.page
+    started(tab, "bridge%20of%20another")
+    page.get_by_label("Text of 2").fill(TEXT)
+    page.get_by_label("Text of 2").blur()
+    expect(page.get_by_label("Text of 2")).to_have_value(TEXT)
+    page.reload()
+    tab.settle()
+    expect(page.get_by_label("Text of 2")).to_have_value(TEXT)
+    assert server.workbench.drafts.get(ADA, "evidence:bridge of another").values == {"2": TEXT}
+    newer = server.workbench.versions.fill_evidence(ADA, "bridge of another", {"1": "Somebody else was faster."})
+    page.get_by_role("button", name="Audit with this text").click(delay=40)
+    expect(page.get_by_text("The audit with the pasted text was not started.")).to_be_visible(timeout=20_000)
+    expect(page.get_by_text("has a newer version already")).to_be_visible()
+    assert server.workbench.drafts.get(ADA, "evidence:bridge of another").values == {"2": TEXT}
+    assert newer.id == "bridge of another@2"
     tab.assert_clean()

@@ -15,19 +15,6 @@ STRONG = "Does velotarine lower blood pressure in adults with resistant hyperten
 BORDERLINE = "Do adults on long-term proton pump inhibitors develop vitamin B12 deficiency?"
 
 
-_screened: dict[str, str] = {}
-"""Where a screening of a server is, for tests that don't change it."""
-
-
-def seen(tab: Tab, question: str) -> Page:
-    """A screening that was run to its end, in this test or in one before it."""
-    if tab.base + question not in _screened:
-        page = screened(tab, question)
-        _screened[tab.base + question] = page.url.removeprefix(tab.base)
-        return page
-    return tab.open(_screened[tab.base + question])
-
-
 def screened(tab: Tab, question: str) -> Page:
     """Load the demo abstracts if need be, fill in a demo question, and run it to its end."""
     page = tab.open("/screening")
@@ -107,53 +94,17 @@ def test_a_question_converges_an_override_turns_it_and_the_kept_set_is_audited(d
     assert sentence.inner_text().strip().endswith(".")
 
 
-def test_a_screening_is_found_again_by_its_address_in_the_dark_and_in_a_narrow_window(
+def test_an_abstract_opened_in_the_table_comes_into_view_and_one_key_agrees_with_its_grade(
     demo: str, open_tab: OpenTab
 ) -> None:
     tab = open_tab(demo)
-    page = seen(tab, STRONG)
+    page = screened(tab, STRONG)
     assert outcome(page) == "Sufficient"
-    other = open_tab(demo, width=900, scheme="dark")
-    other.open(page.url.removeprefix(demo) + "&abstract=htn-01")
-    expect(other.page.locator("h3.title", has_text="Velotarine for resistant hypertension")).to_be_visible()
-    overflow = other.page.locator("[data-testid=stMain]").evaluate("main => main.scrollWidth - main.clientWidth")
-    assert overflow <= 0
     page.locator("tbody a").first.focus()
     page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("abstract=htn-"))
-
-
-def test_a_file_of_ones_own_is_imported_with_hostile_text_and_stays_text(demo: str, open_tab: OpenTab) -> None:
-    tab = open_tab(demo)
-    page = tab.open("/screening")
-    page.get_by_role("button", name="Import").first.click(delay=40)
-    record = (
-        '{"id":"x","title":"<img src=http://example.org/x onerror=alert(1)> **hostile** trial of zorbil",'
-        '"text":"<script>document.title=\'owned\'</script> We randomised 120 patients to zorbil or placebo."}\n'
-    )
-    page.get_by_label("Into the corpus").fill("hostile <b>corpus</b>")
-    page.locator("input[type=file]").set_input_files(
-        {"name": "<i>x.jsonl", "mimeType": "application/json", "buffer": (record + "{broken\n").encode()}
-    )
-    tab.settle()
-    page.get_by_role("button", name="Import", exact=True).last.click(delay=40)
-    expect(page.get_by_text("2 records, 1 added")).to_be_visible(timeout=20_000)
-    expect(page.get_by_text("1 record could not be imported")).to_be_visible()
-    page.keyboard.press("Escape")
-    page.get_by_label("Question", exact=True).fill("Does zorbil help?")
-    page.get_by_label("Question", exact=True).blur()
-    tab.settle()
-    page.get_by_role("button", name="Screen the evidence").click(delay=40)
-    expect(page.get_by_role("heading", name="Convergence")).to_be_visible(timeout=60_000)
-    expect(page.get_by_text("<img src=http://example.org/x").first).to_be_visible()
-    assert page.title() != "owned"
-
-
-def test_an_abstract_opened_in_the_table_comes_into_view(demo: str, open_tab: OpenTab) -> None:
-    tab = open_tab(demo)
-    page = seen(tab, STRONG)
-    page.locator("tbody a").first.click(delay=40)
     tab.settle()
     expect(page.locator("h3.title")).to_be_in_viewport()
     first = page.locator("h3.title").inner_text()
@@ -165,71 +116,12 @@ def test_an_abstract_opened_in_the_table_comes_into_view(demo: str, open_tab: Op
     expect(marked.locator("a")).to_have_text(page.locator("h3.title").inner_text())
     expect(page.locator("tbody a[aria-current=true]")).to_have_count(1)
     expect(marked.locator("a")).to_have_attribute("aria-current", "true")
-
-
-def test_concepts_follow_the_question_until_a_person_writes_them(demo: str, open_tab: OpenTab) -> None:
-    tab = open_tab(demo)
-    page = tab.open("/screening")
-    page.get_by_label("Question", exact=True).fill(BORDERLINE)
-    expect(page.get_by_label("Intervention")).to_have_value("adults")
-    concepts = {
-        "Intervention": "proton pump inhibitors",
-        "Population": "adults",
-        "Outcome": "vitamin B12 deficiency = cobalamin deficiency",
-    }
-    for name, words in concepts.items():
-        page.get_by_label(name).fill(words)
-        page.get_by_label(name).blur()
-        tab.settle()
-    page.get_by_role("button", name="Screen the evidence").click(delay=40)
-    expect(page).to_have_url(re.compile(r"screening=\w+"), timeout=20_000)
-    expect(page.get_by_role("heading", name="Convergence")).to_be_visible(timeout=60_000)
-    used = page.locator(".st-key-screening-concepts-used")
-    expect(used).to_contain_text("vitamin B12 deficiency = cobalamin deficiency")
-    expect(used.get_by_text("set by a person")).to_have_count(3)
-    page.locator(".st-key-leave-screening button").click(delay=40)
-    tab.settle()
-    page.get_by_role("button", name="Use what was read of the question").click(delay=40)
-    expect(page.get_by_label("Intervention")).to_have_value("adults")
-
-
-@pytest.mark.spec("AESOP-OVERRIDE")
-def test_an_item_and_a_direction_are_corrected_and_the_result_follows(demo: str, open_tab: OpenTab) -> None:
-    tab = open_tab(demo)
-    page = screened(tab, BORDERLINE)
-    page.locator("tbody tr", has_text="case-control study").locator("a").first.click(delay=40)
-    expect(page).to_have_url(re.compile("abstract=b12-03"))
-    row = page.locator(".st-key-item-blinding")
-    row.get_by_role("button", name="Correct").click(delay=40)
-    form = page.locator(".st-key-correction")
-    form.get_by_label("Your name").fill("Ada Lind")
-    form.get_by_role("radio", name="stated", exact=True).click(delay=40)
-    form.get_by_label("Reason").fill("Assessors did not know who took what.")
-    form.get_by_role("button", name="Correct it").click(delay=40)
-    expect(row).to_contain_text("Set by Ada Lind")
-    row = page.locator(".st-key-item-direction")
-    row.get_by_role("button", name="Correct").click(delay=40)
-    form.get_by_role("radio", name="opposite effect").click(delay=40)
-    form.get_by_label("Reason").fill("The table says otherwise.")
-    form.get_by_role("button", name="Correct it").click(delay=40)
-    expect(row).to_contain_text("opposite effect")
-    summary = page.locator(".st-key-screening-findings tbody tr", has_text="case-control study")
-    expect(summary).to_contain_text("opposite effect")
-    expect(summary).to_contain_text("set by a person")
-    row.get_by_role("button", name="Undo").click(delay=40)
-    expect(summary).not_to_contain_text("set by a person")
-
-
-def test_the_key_a_agrees_with_the_opened_grade_and_types_an_a_in_a_field(demo: str, open_tab: OpenTab) -> None:
-    tab = open_tab(demo)
-    page = seen(tab, STRONG)
-    page.locator("tbody tr a").first.click(delay=40)
     panel = page.locator(".st-key-override-panel")
     panel.get_by_label("Your name").fill("Ada Lind")
     panel.get_by_label("Your name").blur()
     tab.settle()
     panel.get_by_label("Reason").click()
-    page.keyboard.type("a")
+    page.keyboard.type("a")  # a letter in a field, and no key
     expect(panel.get_by_label("Reason")).to_have_value("a")
     panel.get_by_label("Reason").fill("")
     panel.get_by_label("Reason").blur()
@@ -240,5 +132,3 @@ def test_the_key_a_agrees_with_the_opened_grade_and_types_an_a_in_a_field(demo: 
     bar.get_by_role("button", name="Undo my agreement").click(delay=40)
     expect(bar.get_by_role("button", name=re.compile("Agree with the grade"))).to_be_visible()
     expect(bar.get_by_text("agrees")).to_have_count(0)
-    page.keyboard.press("a")
-    expect(bar.get_by_text(re.compile("Ada Lind agrees"))).to_be_visible()

@@ -25,6 +25,7 @@ from masis.services.reviews import SIGNED_IN_BY
 from masis.settings.sign_in import new_secret
 from tests.browser.conftest import serving
 from tests.browser.test_decision import until
+from tests.cases import case_of
 from tests.reviewing import ADA
 from tools.browser import settle
 
@@ -62,13 +63,11 @@ class Served(NamedTuple):
 
 def bridge(number: int) -> Case:
     text = f"Bridge {number} is {100 + number} metres long"
-    return Case.model_validate(
-        {
-            "id": f"bridge-{number}",
-            "query": f"How long is bridge {number}?",
-            "answer": f"{text} [chunk_1]. It was opened in 1950 [chunk_9].",
-            "evidence": [{"id": "chunk_1", "text": f"{text}."}],
-        }
+    return case_of(
+        f"{text} [chunk_1]. It was opened in 1950 [chunk_9].",
+        {"chunk_1": f"{text}."},
+        case_id=f"bridge-{number}",
+        query=f"How long is bridge {number}?",
     )
 
 

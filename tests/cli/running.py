@@ -12,6 +12,11 @@ from typing import Any
 
 from click.testing import Result
 
+from masis.schema.case import Case
+from masis.services import Workbench
+from masis.settings import Settings
+from tests.reviewing import ADA
+
 Masis = Callable[..., Result]
 """Runs ``masis`` with arguments: the fixture of that name."""
 
@@ -30,6 +35,15 @@ def case(identifier: str, **changes: Any) -> dict[str, Any]:
 def lines(*cases: dict[str, Any]) -> bytes:
     """Cases as JSON Lines."""
     return b"".join(json.dumps(each).encode() + b"\n" for each in cases)
+
+
+def desk(path: Path, *cases: dict[str, Any], settings: Settings | None = None) -> Workbench:
+    """A workbench on a new database with these cases, each audited."""
+    opened = Workbench.open(path, settings)
+    for each in map(Case.model_validate, cases):
+        opened.cases.add_one(ADA, each)
+        opened.audits.audit(ADA, each)
+    return opened
 
 
 def start(*arguments: str | Path | int, **options: Any) -> subprocess.Popen[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sqlite3
@@ -96,46 +95,12 @@ def test_other_settings_or_the_flag_again_audit_once_more(masis: Masis, three: P
     assert len(Workbench.open(tmp_path / "new.db").store.runs.for_case("a")) == 3
 
 
-def test_a_skipped_case_gives_its_run_of_the_settings_asked_for(masis: Masis, three: Path, tmp_path: Path) -> None:
-    arguments = ("audit", three, "--db", tmp_path / "new.db", "--out", tmp_path / "runs.jsonl")
-    masis(*arguments, "--set", "max_iterations=1")
-    once = (tmp_path / "runs.jsonl").read_bytes()
-    masis(*arguments)
-    masis(*arguments, "--set", "max_iterations=1")
-    assert (tmp_path / "runs.jsonl").read_bytes() == once
-
-
-def test_limit_takes_the_first_cases_and_stdin_and_stdout_make_a_pipe(masis: Masis, tmp_path: Path) -> None:
-    content = lines(case("a"), case("b"), case("c"))
-    result = masis("audit", "-", "--out", "-", "--limit", "2", "--db", tmp_path / "new.db", stdin=content)
-    assert result.exit_code == 0, result.stderr
-    assert [json.loads(line)["case_id"] for line in result.stdout.splitlines()] == ["a", "b"]
-
-
 def test_the_file_that_is_read_is_not_written(masis: Masis, three: Path) -> None:
     before = three.read_bytes()
     result = masis("audit", three, "--out", three)
     assert result.exit_code == 2
     assert "--out names the file that is read" in result.stderr
     assert three.read_bytes() == before
-
-
-def test_a_case_whose_id_is_taken_by_another_is_named_with_its_line(masis: Masis, three: Path, tmp_path: Path) -> None:
-    masis("audit", three, "--db", tmp_path / "new.db")
-    other = tmp_path / "other.jsonl"
-    other.write_bytes(lines(case("x"), case("a", query="Something else?")))
-    result = masis("audit", other, "--db", tmp_path / "new.db")
-    assert result.exit_code == 1
-    assert f"{other}, line 2: case 'a' is already here with other content" in result.stderr
-    assert "1 case audited" in result.stderr
-
-
-def test_an_answer_under_another_name_is_pointed_out_once(masis: Masis, tmp_path: Path) -> None:
-    file = tmp_path / "cases.jsonl"
-    file.write_bytes(lines(*(case(name, answer=..., response="It is long [1].") for name in "ab")))
-    result = masis("audit", file, "--db", tmp_path / "new.db")
-    assert result.exit_code == 0
-    assert result.stderr.count('If "response" is the answer, rename it to "answer".') == 1
 
 
 @pytest.mark.parametrize(
@@ -296,8 +261,3 @@ def test_ids_in_several_rows_are_named_with_files_and_rows(capsys: pytest.Captur
     assert "a.jsonl, row 4; b.jsonl, row 9 from 67,108,864" in told
     assert "\x1b" not in told
     assert "and 10 more" in told
-
-
-def test_nothing_is_said_where_no_id_is_repeated(capsys: pytest.CaptureFixture[str]) -> None:
-    say_repeats(Repeats(0, ()))
-    assert capsys.readouterr().err == ""

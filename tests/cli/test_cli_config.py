@@ -7,10 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from masis.cli import main
-from masis.cli.config import COMMANDS
 from masis.settings import Settings, config_places
 from tests.cli.running import Masis
 
@@ -28,13 +25,6 @@ def file(home: Path, tmp_path: Path) -> Path:
         encoding="utf-8",
     )
     return file
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_part_explains_itself_with_an_example(name: str) -> None:
-    shown = CliRunner().invoke(main, ["config", name, "--help"])
-    assert shown.exit_code == 0
-    assert f"\n    masis config {name}" in shown.output
 
 
 def test_every_setting_is_shown_with_where_it_comes_from(
@@ -98,19 +88,6 @@ def test_a_model_of_the_file_that_nothing_answers_to_is_named(masis: Masis, file
         assert "OPENAI_API_KEY" not in told  # that a key is missing is no fault of the file
 
 
-def test_whatever_else_the_file_names_is_looked_for_as_well(masis: Masis, file: Path) -> None:
-    file.write_text("output_validator = 'pydantc'\n[screening]\ngraders = 'offline,opneai:x'\n", encoding="utf-8")
-    told = masis("config", "check").stderr
-    assert "masis.toml, output_validator: there is no 'pydantc'. Did you mean 'pydantic'?" in told
-    assert "masis.toml, grader: there is no provider 'opneai'. Did you mean 'openai:x'?" in told
-
-
-def test_a_setting_given_twice_is_reported(masis: Masis, home: Path) -> None:
-    told = masis("config", "show", "--set", "max_iterations=2", "--set", "max_iterations=3")
-    assert told.exit_code == 2
-    assert "--set max_iterations: is set twice, with different values." in told.stderr
-
-
 def test_a_file_is_looked_over_whatever_the_environment_says(
     masis: Masis, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,12 +100,6 @@ def test_a_file_is_looked_over_whatever_the_environment_says(
     assert found.exit_code == 2
     assert "masis.toml, max_iterations: 9 is not a whole number from 1 to 5" in found.stderr
     assert "masis.toml: there is no setting 'loop.steps'" in found.stderr
-
-
-def test_where_there_is_no_file_there_is_nothing_to_check(masis: Masis, home: Path) -> None:
-    found = masis("config", "check")
-    assert found.exit_code == 2
-    assert "There is no file to check" in found.stderr
 
 
 def test_a_file_is_begun_and_never_written_over_unasked(masis: Masis, home: Path, tmp_path: Path) -> None:
@@ -159,18 +130,8 @@ def test_the_documented_example_is_in_order(masis: Masis, home: Path) -> None:
     assert (found.exit_code, "in order. It sets 18 settings" in found.stderr) == (0, True), found.stderr
 
 
-def test_a_file_to_check_that_is_not_there_is_named_and_nothing_else_blamed(masis: Masis, home: Path) -> None:
-    found = masis("config", "check", "nope.toml")
-    assert (found.exit_code, "nope.toml: does not exist" in found.stderr) == (2, True)
-    assert "MASIS_CONFIG" not in found.stderr
-
-
 def test_a_variable_nothing_reads_is_pointed_out(masis: Masis, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MASIS_SPEED", "high")
     for command in (["config", "show"], ["import", "-"]):
         told = masis(*command, stdin=b"").stderr
         assert told.count("Note: MASIS_SPEED: nothing reads this variable.") == 1
-
-
-def test_a_part_that_is_misspelt_is_named(masis: Masis, home: Path) -> None:
-    assert "There is no command 'shwo'. Did you mean 'show'?" in masis("config", "shwo").stderr

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
-from masis.datasets.loading import read_cases
 from masis.schema.team import QueuePolicy
 from masis.services import Actor, Workbench
-from tests.cli.running import Masis, case, lines, start
-from tests.reviewing import ADA
+from tests.cli.running import Masis, case, desk, lines, start
 
 
-@pytest.fixture
-def audited(masis: Masis, tmp_path: Path) -> Path:
-    cases, database = tmp_path / "cases.jsonl", tmp_path / "audited.db"
-    cases.write_bytes(lines(case("a", metadata={"dataset": "pilot"}), case("b")))
-    assert masis("audit", cases, "--db", database, "--set", "max_iterations=1").exit_code == 0
-    return database
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two audited cases, of which one belongs to the data set pilot; each test leaves them as they are."""
+    pilot = case("a", metadata={"dataset": "pilot"})
+    workbench = desk(tmp_path_factory.mktemp("datasets") / "audited.db", pilot, case("b"))
+    workbench.close()
+    return workbench.database
 
 
 def test_claims_of_the_cases_that_match_are_written_with_their_manifest(
@@ -61,21 +61,6 @@ def test_what_makes_no_sense_is_wrong_use(masis: Masis, audited: Path, arguments
     assert said in " ".join(result.output.split())
 
 
-def test_a_folder_of_ours_is_written_again_and_no_file_takes_the_place_of_a_folder(
-    masis: Masis, tmp_path: Path
-) -> None:
-    database, out = tmp_path / "hf.db", tmp_path / "dataset"
-    file = tmp_path / "cases.jsonl"
-    file.write_bytes(lines(case("a")))
-    assert masis("audit", file, "--db", database).exit_code == 0
-    for _ in range(2):
-        assert masis("export", "--format", "hf", "--state", "any", "--out", out, "--db", database).exit_code == 0
-        assert (out / "manifest.json").is_file()
-    result = masis("export", "--format", "cases", "--out", out, "--db", database)
-    assert result.exit_code != 0
-    assert "is a directory. Name a file in it." in result.stderr
-
-
 @pytest.mark.slow
 def test_exported_cases_go_through_a_pipe_into_an_audit(masis: Masis, tmp_path: Path) -> None:
     given = [case("a"), case("b", query="Wie lang ist die Brücke?", metadata={"a": [1]})]
@@ -101,6 +86,8 @@ def test_exported_cases_go_through_a_pipe_into_an_audit(masis: Masis, tmp_path: 
 def test_a_file_that_shows_what_a_blind_policy_hides_is_written_with_a_warning(
     masis: Masis, audited: Path, tmp_path: Path
 ) -> None:
+    audited = Path(shutil.copy(audited, tmp_path / "blind.db"))
+
     def warned(*arguments: str) -> bool:
         result = masis("export", *arguments, "--out", tmp_path / "out", "--db", audited)
         assert result.exit_code == 0, result.output
@@ -121,51 +108,36 @@ def test_a_file_that_shows_what_a_blind_policy_hides_is_written_with_a_warning(
 ANY = ("--format", "claims", "--state", "any")
 
 
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two audited cases, of which one belongs to the data set pilot."""
-    folder = tmp_path_factory.mktemp("datasets")
-    path = folder / "audited.db"
-    cases = folder / "cases.jsonl"
-    cases.write_bytes(lines(case("a", metadata={"dataset": "pilot"}), case("b")))
-    workbench = Workbench.open(path)
-    for each in read_cases(cases):
-        workbench.cases.add_one(ADA, each)
-        workbench.audits.audit(ADA, each)
-    workbench.close()
-    return path
-
-
-def test_a_version_is_frozen_compared_written_again_and_removed(masis: Masis, database: Path, tmp_path: Path) -> None:
-    said = masis("dataset", "list", "--db", database)
+def test_a_version_is_frozen_compared_written_again_and_removed(masis: Masis, audited: Path, tmp_path: Path) -> None:
+    said = masis("dataset", "list", "--db", audited)
     assert (said.exit_code, said.stdout) == (0, "")
     assert "masis dataset freeze" in said.stderr
-    made = masis("dataset", "freeze", "v1", *ANY, "--description", "first\tround", "--by", "Ada", "--db", database)
+    made = masis("dataset", "freeze", "v1", *ANY, "--description", "first\tround", "--by", "Ada", "--db", audited)
     assert made.exit_code == 0, made.output
-    pilot = masis("dataset", "freeze", "v2", *ANY, "--dataset", "pilot", "--as", "csv", "--db", database)
+    pilot = masis("dataset", "freeze", "v2", *ANY, "--dataset", "pilot", "--as", "csv", "--db", audited)
     assert "of 1 case." in pilot.stderr
 
-    listed = masis("dataset", "list", "--db", database).stdout.splitlines()
+    listed = masis("dataset", "list", "--db", audited).stdout.splitlines()
     assert [line.split()[0] for line in listed] == ["v2", "v1"]
     assert "by Ada  first round" in listed[1]
 
-    shown = masis("dataset", "show", "v1", "--db", database)
+    shown = masis("dataset", "show", "v1", "--db", audited)
     assert json.loads(shown.stdout)["dataset"]["description"] == "first\tround"
     assert "v1 is rebuildable." in shown.stderr
 
-    compared = masis("dataset", "compare", "v1", "v2", "--db", database)
+    compared = masis("dataset", "compare", "v1", "v2", "--db", audited)
     assert compared.stdout.splitlines() == ["removed  b  needs_review test -> absent"]
     assert "v1 and v2: 1 removed." in compared.stderr
 
     out, again = tmp_path / "claims.jsonl", tmp_path / "again.jsonl"
-    assert masis("export", *ANY, "--out", out, "--db", database).exit_code == 0
-    assert masis("dataset", "export", "v1", "--out", again, "--db", database).exit_code == 0
+    assert masis("export", *ANY, "--out", out, "--db", audited).exit_code == 0
+    assert masis("dataset", "export", "v1", "--out", again, "--db", audited).exit_code == 0
     assert again.read_bytes() == out.read_bytes()
-    assert masis("dataset", "export", "v1", "--db", database).stdout.encode() == out.read_bytes()
+    assert masis("dataset", "export", "v1", "--db", audited).stdout.encode() == out.read_bytes()
 
-    assert masis("dataset", "remove", "v1", "--db", database).exit_code == 2
-    assert masis("dataset", "remove", "v1", "--yes", "--db", database).exit_code == 0
-    assert masis("dataset", "remove", "v2", "--yes", "--db", database).exit_code == 0
+    assert masis("dataset", "remove", "v1", "--db", audited).exit_code == 2
+    assert masis("dataset", "remove", "v1", "--yes", "--db", audited).exit_code == 0
+    assert masis("dataset", "remove", "v2", "--yes", "--db", audited).exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -182,8 +154,8 @@ def test_a_version_is_frozen_compared_written_again_and_removed(masis: Masis, da
     ],
 )
 def test_what_can_t_be_done_is_said(
-    masis: Masis, database: Path, arguments: tuple[str, ...], code: int, said: str
+    masis: Masis, audited: Path, arguments: tuple[str, ...], code: int, said: str
 ) -> None:
-    result = masis("dataset", *arguments, "--db", database)
+    result = masis("dataset", *arguments, "--db", audited)
     assert result.exit_code == code
     assert said in " ".join(result.output.split())

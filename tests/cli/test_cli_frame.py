@@ -219,3 +219,22 @@ def test_a_command_on_a_read_only_file_names_file_and_cure(
     assert "kept.db: can't be written" in result.stderr
     assert "Make file and folder writable, or name another file with --db or MASIS_DB" in result.stderr
     assert "fault of the program" not in result.stderr
+
+
+def test_no_command_lets_what_a_file_says_steer_the_terminal(masis: Masis, tmp_path: Path) -> None:
+    hostile, database = "\x1b[2J\u202egone", tmp_path / "hostile.db"
+    cases, abstracts = tmp_path / "cases.jsonl", tmp_path / "abstracts.jsonl"
+    cases.write_bytes(
+        lines(case(hostile, answer="The bridge is 120 metres long [1]."), case(hostile, query="Another?"))
+    )
+    abstracts.write_bytes(lines({"id": hostile, "title": "\x1b[31mred", "text": "Text."}) + b"{")
+    for command, shows in (
+        (("import", cases), True),
+        (("audit", cases), True),
+        (("purge", "--dry-run", "--list", "--older-than", "0"), True),
+        (("screen", abstracts, "-q", "red \x1b[2J text?", "--all"), False),
+    ):
+        shown = masis(*command, "--db", database)
+        assert "\x1b" not in shown.stderr
+        assert "\x1b" not in shown.stdout or command[0] == "screen"  # what goes to a program is JSON
+        assert ("\\x1b[2J\\u202egone" in shown.output) or not shows, shown.output

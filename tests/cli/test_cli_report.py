@@ -7,16 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import Masis, case, lines
+from tests.cli.running import Masis, case, desk, lines
 
 
-@pytest.fixture
-def audited(masis: Masis, tmp_path: Path) -> Path:
-    """A database with two audited cases."""
-    file, database = tmp_path / "cases.jsonl", tmp_path / "first.db"
-    file.write_bytes(lines(case("ä"), case("b")))
-    assert masis("audit", file, "--db", database).exit_code == 0
-    return database
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with two audited cases, which reports leave as it is."""
+    workbench = desk(tmp_path_factory.mktemp("report") / "first.db", case("ä"), case("b"))
+    workbench.close()
+    return workbench.database
 
 
 def test_the_report_of_a_case_is_written_to_a_file(masis: Masis, audited: Path, tmp_path: Path) -> None:

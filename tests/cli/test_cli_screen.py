@@ -13,7 +13,6 @@ from masis.schema.actor import Actor
 from masis.schema.screening import Screening
 from masis.screening.demo import CORPUS, demo_folder, demo_questions
 from masis.services import Workbench
-from masis.settings import Settings
 from masis.store import Store
 from tests.cli.running import Masis
 
@@ -41,19 +40,6 @@ def test_every_abstract_can_be_graded_in_one_round_and_written_as_csv(masis: Mas
     assert len(rows) == len(FILE.read_text(encoding="utf-8").splitlines())
     assert {row["recommendation"] for row in rows} == {"keep", "discard", "needs_more"}
     assert "Sufficient." in result.stderr, "what is not about the question takes no part in the vote"
-
-
-def test_the_kept_go_out_as_ris(masis: Masis) -> None:
-    result = masis("screen", FILE, "-q", QUESTION, "--retrieve", "10", "--format", "ris")
-    assert result.stdout.count("TY  - JOUR") == result.stdout.count("ER  - ") > 4
-
-
-@pytest.mark.parametrize("name", ["abstracts.ris", "abstracts.bib", "abstracts.xml", "abstracts.nbib"])
-def test_other_formats_are_read_too(masis: Masis, name: str) -> None:
-    found = sorted((demo_folder() / "import").glob(f"*{Path(name).suffix}"))
-    result = masis("screen", found[0], "-q", QUESTION, "--all")
-    assert result.exit_code == 0, result.stderr
-    assert len(Screening.model_validate_json(result.stdout).grades) == 10
 
 
 def test_it_is_kept_in_a_database_where_one_is_named(masis: Masis, tmp_path: Path) -> None:
@@ -91,41 +77,6 @@ def test_wrong_use_is_reported_before_anything_is_read(masis: Masis, arguments: 
     assert result.exit_code == 2
     assert says in result.stderr
     assert result.stdout == ""
-
-
-def test_a_file_without_abstracts_is_a_failed_job(masis: Masis, tmp_path: Path) -> None:
-    (tmp_path / "empty.jsonl").write_text("", encoding="utf-8")
-    result = masis("screen", tmp_path / "empty.jsonl", "-q", QUESTION)
-    assert result.exit_code == 1
-    assert "empty.jsonl" in result.stderr
-
-
-def test_what_abstracts_say_steers_no_terminal(masis: Masis, tmp_path: Path) -> None:
-    file = tmp_path / "x.jsonl"
-    file.write_text(json.dumps({"id": "\u001b[2Ja", "title": "\u001b[31mred", "text": "Text."}) + "\n" + "{", "utf-8")
-    result = masis("screen", file, "-q", "red \u001b[2J text?", "--all")
-    assert "\u001b" not in result.stderr
-
-
-@pytest.mark.slow
-def test_a_finished_screening_of_a_corpus_is_searched_further(masis: Masis, tmp_path: Path) -> None:
-    database = tmp_path / "kept.db"
-    workbench = Workbench.open(database)
-    ada = Actor(name="Ada Lind")
-    workbench.corpora.add_demo(ada)
-    once = Settings(screening_max_rounds=1)
-    question = "Does music therapy shorten ventilator weaning in children with neuromuscular disease?"
-    first = workbench.screenings.screen(ada, question, [f"corpus:{CORPUS}"], settings=once)
-    workbench.close()
-    result = masis("search-further", first.id, "--db", database, "--rounds", "2")
-    assert result.exit_code == 0, result.stderr
-    found = Screening.model_validate_json(result.stdout)
-    assert len(found.rounds) > len(first.rounds)
-    assert found.rounds[0] == first.rounds[0]
-    assert "No further query would help" in result.stderr or "limit of" in result.stderr
-    missing = masis("search-further", "nobody", "--db", database)
-    assert missing.exit_code == 1
-    assert "nobody" in missing.stderr
 
 
 WEANING = "Does music therapy shorten ventilator weaning in children with neuromuscular disease?"
@@ -183,23 +134,6 @@ def test_the_flow_goes_out_as_a_picture(masis: Masis) -> None:
     assert "Records screened (n = 10)" in result.stdout
 
 
-@pytest.mark.slow
-@pytest.mark.spec("AESOP-MEMORY")
-def test_what_is_stored_is_remembered_and_moves_the_next_screening_where_memory_is_on(
-    masis: Masis, tmp_path: Path
-) -> None:
-    database = tmp_path / "kept.db"
-    for _ in range(3):  # each keeps more than the third of the 20 that memory needs
-        stored = masis("screen", FILE, "-q", QUESTION, "--retrieve", "20", "--db", database)
-        assert stored.exit_code == 0, stored.stderr
-    with Store.open(database) as store:
-        assert len(store.acceptances.accepted()) >= 20
-    on = masis("screen", FILE, "-q", QUESTION, "--db", database, "--set", "screening_memory=true")
-    found = Screening.model_validate_json(on.stdout)
-    assert found.thresholds.adapted_by < 0
-    assert found.thresholds.required_average[0] < 0.70
-
-
 def test_concepts_that_options_name_take_the_place_of_what_was_read(masis: Masis) -> None:
     asked = ("screen", FILE, "-q", QUESTION, "--retrieve", "10", "--population", "adults", "--comparison", "")
     result = masis(*asked)
@@ -209,13 +143,6 @@ def test_concepts_that_options_name_take_the_place_of_what_was_read(masis: Masis
     assert "population: adults; intervention: velotarine; comparison: none" in result.stderr
     read = masis("screen", FILE, "-q", f"{QUESTION}\noutcome: death", "--retrieve", "10", "--format", "csv")
     assert next(csv.DictReader(io.StringIO(read.stdout)))["concepts"].endswith("outcome: death")
-
-
-def test_concepts_too_long_to_keep_are_wrong_use(masis: Masis) -> None:
-    long = ["--population", "x, " * 700, "--outcome", "y, " * 700, "--intervention", "z, " * 700]
-    result = masis("screen", FILE, "-q", QUESTION, *long, "--comparison", "w, " * 2_000)
-    assert result.exit_code == 2
-    assert "too long" in result.stderr
 
 
 @pytest.mark.spec("AESOP-DRIFT", "AESOP-MEMORY")

@@ -1,36 +1,40 @@
-"""``import``, ``export``, ``health`` and ``verify-log``: what goes in comes out, and what was altered is named."""
+"""``import``, ``export``, ``health``, ``log``, ``verify-log``: what goes in comes out, what was altered is named."""
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
 import sqlite3
+import sys
 from pathlib import Path
 
 import pytest
 
-from masis.datasets.writers.files import whole_file
-from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.services import Workbench
-from tests.cli.running import Masis, case, lines
-from tests.reviewing import submitted, undone
+from masis.store import LogHead, Store
+from tests.cli.running import Masis, case, desk, lines
+from tests.reviewing import decide, undone
 from tests.serving_models import ModelServer
+from tests.store.factories import a_case, a_decision
+from tools import tamper
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with three audited cases, two of them decided by a person, one decision undone."""
+    workbench = desk(tmp_path_factory.mktemp("store") / "first.db", case("ä"), case("b", field="law"), case("c"))
+    for identifier in ("ä", "b"):
+        decide(workbench, identifier)
+    undone(workbench, "b", "Ada")
+    workbench.close()
+    return workbench.database
 
 
 @pytest.fixture
-def audited(masis: Masis, tmp_path: Path) -> Path:
-    """A database with three audited cases, two of them decided by a person, one decision undone."""
-    file, database = tmp_path / "cases.jsonl", tmp_path / "first.db"
-    file.write_bytes(lines(case("ä"), case("b", field="law"), case("c")))
-    assert masis("audit", file, "--db", database).exit_code == 0
-    workbench = Workbench.open(database)
-    for identifier in ("ä", "b"):
-        run = workbench.cases.open(identifier).run
-        assert run is not None
-        submitted(workbench, Decision(reviewer="Ada", case_id=identifier, run_id=run.id, verdict="approve"))
-    undone(workbench, "b", "Ada")
-    return database
+def audited(template: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(template, tmp_path / "first.db"))
 
 
 def test_cases_are_imported_once_and_come_out_unchanged_in(masis: Masis, tmp_path: Path) -> None:
@@ -75,21 +79,6 @@ def test_runs_are_exported_as_their_model_dumps_them(masis: Masis, audited: Path
     assert [run.case_id for run in runs] == ["ä", "b", "c"]
 
 
-def test_an_export_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
-    file = tmp_path / "cases.jsonl"
-    file.write_bytes(b"before")
-
-    def fail() -> None:
-        with whole_file(file) as stream:
-            stream.write(b"half")
-            raise OSError("disk full")
-
-    with pytest.raises(OSError, match="disk full"):
-        fail()
-    assert file.read_bytes() == b"before"
-    assert list(tmp_path.iterdir()) == [file]
-
-
 @pytest.mark.parametrize("command", [["export", "--format", "cases"], ["health"], ["verify-log"]])
 def test_reading_creates_no_database(masis: Masis, tmp_path: Path, command: list[str]) -> None:
     result = masis(*command, "--db", tmp_path / "none.db")
@@ -131,16 +120,7 @@ def test_health_lists_what_is_in_order_for_people_and_programs(masis: Masis, aud
     assert {"database", "decision log", "auditor"} <= {item["name"] for item in report["items"]}
 
 
-def test_a_wrong_setting_in_the_environment_is_wrong_use_and_named(
-    masis: Masis, audited: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MASIS_MAX_ITERATIONS", "9")
-    result = masis("health", "--db", audited)
-    assert result.exit_code == 2
-    assert "MASIS_MAX_ITERATIONS: '9' is not a whole number from 1 to 5" in result.stderr
-
-
-def tamper(database: Path) -> None:
+def with_another_verdict(database: Path) -> None:
     """What someone with the file and no scruples can do."""
     with sqlite3.connect(database) as connection:
         triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
@@ -154,7 +134,7 @@ def tamper(database: Path) -> None:
 
 def test_a_tampered_decision_is_named_by_verify_log_and_health(masis: Masis, audited: Path) -> None:
     assert masis("verify-log", "--db", audited).exit_code == 0
-    tamper(audited)
+    with_another_verdict(audited)
     result = masis("verify-log", "--db", audited)
     assert result.exit_code == 1
     assert "what was decided was altered" in result.stderr
@@ -167,10 +147,7 @@ def test_verify_log_compares_with_what_was_noted_earlier(masis: Masis, audited: 
     noted = ("--length", shown["length"], "--head", shown["head"])
     assert masis("verify-log", "--db", audited, *noted).exit_code == 0
     workbench = Workbench.open(audited)
-    submitted(
-        workbench,
-        Decision(reviewer="Ada", case_id="c", run_id=workbench.cases.open("c").runs[0].id, verdict="escalate"),
-    )
+    decide(workbench, "c", "escalate")
     grown = masis("verify-log", "--db", audited, *noted)
     assert grown.exit_code == 0, grown.stderr
     assert masis("verify-log", "--db", audited, "--head", shown["head"]).exit_code == 0
@@ -200,3 +177,112 @@ def test_a_file_that_is_no_database_is_refused(masis: Masis, tmp_path: Path) -> 
         assert result.exit_code == 1
         assert "is not a database of the workbench" in result.output
     assert file.read_text().startswith("not a database")
+
+
+@pytest.fixture
+def cases(tmp_path: Path) -> Path:
+    file = tmp_path / "cases.jsonl"
+    file.write_bytes(lines(case("1")))
+    return file
+
+
+def told(text: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+@pytest.mark.spec("REQ-CRITIC-OBS-002")
+def test_the_log_can_be_json(masis: Masis, cases: Path, tmp_path: Path) -> None:
+    done = masis("audit", cases, "--db", tmp_path / "a.db", "--log", "info", "--log-format", "json")
+    events = [line["event"] for line in told(done.stderr)]
+    assert events[0] == "run_started"
+    assert events[-1] == "run_finished"
+    assert "iteration_finished" in events
+
+
+def test_the_form_of_the_log_is_a_setting_that_the_option_outranks(
+    masis: Masis, cases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MASIS_LOG_FORMAT", "json")
+    assert told(masis("audit", cases, "--db", tmp_path / "a.db", "--log", "info").stderr)
+    plain = masis("audit", cases, "--db", tmp_path / "b.db", "--log", "info", "--log-format", "text")
+    assert not told(plain.stderr)
+    assert "ends after" in plain.stderr
+
+
+def test_by_default_the_log_of_a_sound_audit_is_empty(masis: Masis, cases: Path, tmp_path: Path) -> None:
+    done = masis("audit", cases, "--db", tmp_path / "a.db", "--log-format", "json")
+    assert done.exit_code == 0
+    assert not [line for line in told(done.stderr) if line["level"] == "INFO"]
+
+
+def test_without_the_extra_telemetry_says_what_to_install(
+    masis: Masis, cases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)
+    monkeypatch.delitem(sys.modules, "masis.integrations.telemetry.spans", raising=False)
+    done = masis("audit", cases, "--db", tmp_path / "a.db", "--set", "telemetry=otlp")
+    assert done.exit_code == 1
+    assert "pip install '.[otel]'" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, LogHead]:
+    """An audited, decided and signed database, and the head that somebody noted."""
+    path = tmp_path_factory.mktemp("signing") / "original.db"
+    tamper.build(path)
+    with Store.open(path) as store:
+        store.settle()
+        return path, store.decisions.head()
+
+
+def test_a_key_signs_what_is_there_and_what_is_decided_later(
+    masis: Masis, original: tuple[Path, LogHead], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database, key, note = tmp_path / "log.db", tmp_path / "log.key", tmp_path / "head.json"
+    tamper.attack(original[0], tmp_path, tamper.strip_signatures).rename(database)
+    made = masis("verify-log", "--db", database, "--new-key", key, "--note", note)
+    assert made.exit_code == 0, made.stderr
+    assert "5 entries signed that had no signature." in made.stderr
+    assert key.stat().st_mode & 0o077 == 0
+    assert json.loads(note.read_text())["length"] == 4
+    assert masis("verify-log", "--db", database, "--new-key", key).exit_code == 1, "a key is never replaced"
+    with Store.open(database) as store:
+        store.decisions.append(a_decision(a_case("bridge-1"), None))
+    unsigned = masis("verify-log", "--db", database, "--key", key)
+    assert unsigned.exit_code == 1
+    assert "entry 5 of the decision log: not signed" in unsigned.stderr
+    assert masis("verify-log", "--db", database, "--key", key, "--sign").exit_code == 0
+    monkeypatch.setenv("MASIS_LOG_KEY", str(key))
+    assert masis("redact", "decision", "--db", database, _last(database), "--reason", "r", "--yes").exit_code == 0
+    done = masis("verify-log", "--db", database, "--note", note)
+    assert done.exit_code == 0, done.stderr
+    assert "signed   7" in done.stdout
+    cut = tamper.attack(original[0], tmp_path, tamper.cut_tail)
+    shown = masis("verify-log", "--db", cut, "--note", note)
+    assert shown.exit_code == 1
+    assert "3 entries, 6 were noted: the end was cut off" in shown.stderr
+
+
+def _last(database: Path) -> str:
+    with Store.open(database) as store:
+        return store.decisions.entries().rows[0].id
+
+
+def test_a_key_that_is_none_is_a_wrong_use_in_words(
+    masis: Masis, original: tuple[Path, LogHead], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = tmp_path / "short.key"
+    short.write_text("secret")
+    for arguments in (["--key", short], ["--key", tmp_path / "none.key"], ["--sign"]):
+        assert masis("verify-log", "--db", original[0], *arguments).exit_code == 2
+    monkeypatch.setenv("MASIS_LOG_KEY", str(short))
+    shown = masis("health", "--db", original[0])
+    assert shown.exit_code == 2
+    assert "holds no key of 32 characters or more" in shown.stderr
+
+
+def test_problems_are_named_once_by_the_command(masis: Masis, original: tuple[Path, LogHead], tmp_path: Path) -> None:
+    altered = tamper.attack(original[0], tmp_path, tamper.edit_question)
+    result = masis("verify-log", "--db", altered)
+    assert result.exit_code == 1
+    assert "case 'bridge-1' is not the one that was decided about: its text was altered" in result.stderr

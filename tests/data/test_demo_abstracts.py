@@ -36,19 +36,6 @@ IN_WORDS: dict[int, tuple[str, ...]] = {
     92: ("Ninety-two",),
     122: ("One hundred and twenty-two",),
 }
-WORDINGS = (
-    r"\(n = 61\)",
-    r"N = 240",
-    r"n = 32 per group",
-    r"98 per group",
-    r"1,204 patients",
-    r"27 of 130 patients",
-    r"9,332 participants",
-    r"48 mice",
-    r"A total of 96",
-    r"Twenty-two patients",
-    r"\(15 dogs each\)",
-)
 
 JsonRecord = dict[str, Any]
 
@@ -63,27 +50,12 @@ each_record = each(RECORDS, lambda record: record["id"])
 each_question = each(QUESTIONS, lambda question: question["id"])
 
 
-def test_there_are_enough_and_none_comes_twice() -> None:
-    assert len(RECORDS) >= LEAST
-    for name in ("id", "title", "text", "doi", "pmid"):
-        assert len({record[name] for record in RECORDS}) == len(RECORDS), name
-
-
 @each_record
 def test_every_record_is_marked_as_written_for_the_demo(record: JsonRecord) -> None:
     assert record["written_for_demo"] is True
     assert record["doi"].startswith("10.5555/")
     assert record["journal"].startswith("Demo ")
     assert all("NCT999" in number for number in re.findall(r"NCT\d+", record["text"]))
-
-
-@each_record
-def test_every_record_has_the_length_and_the_parts_of_an_abstract(record: JsonRecord) -> None:
-    assert SHORTEST <= len(record["text"].split()) <= MOST_WORDS
-    assert len(record["title"].split()) >= 4
-    assert record["authors"]
-    assert record["keywords"]
-    assert 2010 <= record["year"] <= 2024
 
 
 @each_record
@@ -107,17 +79,6 @@ def test_all_fourteen_study_types_occur_in_a_mix_like_that_of_real_searches() ->
     assert set(found) == set(STUDY_TYPES)
     assert found["human_rct_non_drug_intervention"] >= 10
     assert max(found.values()) <= len(RECORDS) / 4
-
-
-def test_structured_and_plain_abstracts_both_occur() -> None:
-    structured = [record for record in RECORDS if re.match(r"[A-Z][A-Za-z]+[:.] ", record["text"])]
-    assert 30 <= len(structured) <= len(RECORDS) - 20
-
-
-def test_sizes_are_written_in_many_ways() -> None:
-    text = "\n".join(record["text"] for record in RECORDS)
-    for wording in WORDINGS:
-        assert re.search(wording, text), wording
 
 
 @each_question

@@ -96,15 +96,6 @@ def test_the_product_reads_the_case_and_gives_it_back_unchanged(case: JsonCase) 
     assert Case.model_validate(case).to_json_dict() == case
 
 
-@each_case
-def test_a_case_has_two_to_twelve_chunks_of_readable_length(case: JsonCase) -> None:
-    assert 2 <= len(case["evidence"]) <= 12
-    assert all(len(chunk["text"].split()) <= 190 for chunk in case["evidence"])
-    assert all(chunk["source"] for chunk in case["evidence"])
-    assert case["metadata"]["dataset"] == "MASIS demo"
-    assert case["metadata"]["difficulty"] in {"easy", "medium", "hard"}
-
-
 @each_answered
 def test_every_labelled_claim_stands_in_the_answer_once_and_word_for_word(case: JsonCase) -> None:
     ids = {chunk["id"] for chunk in case["evidence"]}
@@ -221,31 +212,6 @@ def test_a_supported_number_can_be_found_in_the_evidence_named(case: JsonCase) -
 )
 def test_as_many_cases_hold_a_kind_of_fault_as_promised(kind: str, at_least: int) -> None:
     assert len(holding(kind)) >= at_least
-
-
-def test_a_third_of_the_answers_is_clean() -> None:
-    clean = [case for case in ANSWERED if case["labels"]["clean"]]
-    assert len(clean) >= 16
-    assert 3 * len(clean) >= len(CASES)
-
-
-def test_the_odd_cases_are_there() -> None:
-    assert len(CASES) - len(ANSWERED) >= 2
-    assert sum("reasoning_steps" in case for case in CASES) >= 2
-    assert any(not chunk["text"] for case in CASES for chunk in case["evidence"])
-    assert sum(bool(case["metadata"].get("telling")) for case in CASES) == 3
-    uncited = [sum(not claim["cited"] for claim in case["labels"]["claims"]) for case in ANSWERED]
-    assert any(5 <= count < 10 for count in uncited)
-    assert max(uncited) >= 10
-    sizes = {len(case["evidence"]) for case in CASES}
-    assert {2, 3, 5, 8, 12} <= sizes
-
-
-def test_citations_come_in_every_style() -> None:
-    markers = " ".join(ref["text"] for case in ANSWERED for ref in case["labels"]["citations"])
-    for style in ("[chunk_1]", "[1]", "[1, 2]", "[1-2]", "[1 and 3]", "【1†", "[^1]", "(Source 1)", "](https://"):
-        assert style in markers, style
-    assert any("[1][2]" in case["answer"] for case in ANSWERED)
 
 
 def test_the_codebook_says_truly_what_is_planted_where() -> None:

@@ -16,11 +16,10 @@ from masis.datasets.writers import write_log_csv
 from masis.datasets.writers.decisions import COLUMNS
 from masis.datasets.writers.lines import escape_formula
 from masis.schema.case import Case
-from masis.schema.review import Decision
 from masis.services import Workbench
 from masis.services.retention import rule_of
 from masis.store.records import DecisionFilter
-from tests.reviewing import ADA, submitted, undone
+from tests.reviewing import ADA, decide, undone
 
 EVIDENCE = [{"id": "c1", "text": "The bridge is 120 metres long and was opened in 1931."}]
 
@@ -47,9 +46,9 @@ def bench(tmp_path: Path) -> Iterator[Workbench]:
 
 
 def test_an_audit_that_retention_removed_is_no_other_audit(bench: Workbench) -> None:
-    decide(bench, 1, "approve", iteration=1)
-    decide(bench, 2, "approve")
-    decide(bench, 3, "override", corrected_answer="120 metres.", reason="read")
+    decide(bench, "case-1", "approve", iteration=1)
+    decide(bench, "case-2", "approve")
+    decide(bench, "case-3", "override", corrected_answer="120 metres.", reason="read")
     bench.audits.audit(ADA, case(2), settings=bench.settings.model_copy(update={"max_iterations": 1}))
     later = bench.store.runs.for_case("case-2")[0].id
     bench.store.database.execute("UPDATE jobs SET ended_at = '2099-01-01' WHERE id = ?", [later])
@@ -60,17 +59,6 @@ def test_an_audit_that_retention_removed_is_no_other_audit(bench: Workbench) -> 
     assert [line["run"] for line in lines] == [None, None, None]
     # the first was approved as it came, of the second nobody knows any more which iteration it was
     assert [line["answer"] for line in lines] == [case(1).answer, None, "120 metres."]
-
-
-def decide(bench: Workbench, number: int, verdict: str, **given: Any) -> None:
-    run = bench.cases.open(f"case-{number}").run
-    assert run is not None
-    submitted(
-        bench,
-        Decision.model_validate(
-            {"reviewer": "Ana", "case_id": f"case-{number}", "run_id": run.id, "verdict": verdict, **given}
-        ),
-    )
 
 
 def lines(bench: Workbench) -> list[dict[str, Any]]:
@@ -90,10 +78,10 @@ def rows(bench: Workbench, wanted: DecisionFilter | None = None) -> list[dict[st
 def test_the_answer_that_may_be_used_is_the_corrected_or_the_approved_one_and_none_of_a_rejected_case(
     bench: Workbench,
 ) -> None:
-    decide(bench, 1, "override", reason="wrong figure", corrected_answer="The bridge is 120 metres long [c1].")
-    decide(bench, 2, "approve", iteration=1)
-    decide(bench, 3, "reject", reason="useless")
-    decide(bench, 4, "escalate")
+    decide(bench, "case-1", "override", reason="wrong figure", corrected_answer="The bridge is 120 metres long [c1].")
+    decide(bench, "case-2", "approve", iteration=1)
+    decide(bench, "case-3", "reject", reason="useless")
+    decide(bench, "case-4", "escalate")
     found = {line["case"]["id"]: line for line in lines(bench)}
     assert {name: line["state"] for name, line in found.items()} == {
         "case-1": "overridden",
@@ -105,7 +93,7 @@ def test_the_answer_that_may_be_used_is_the_corrected_or_the_approved_one_and_no
     assert found["case-2"]["answer"] == "The bridge is 2 metres long [c1]."
     assert found["case-3"]["answer"] is None
     assert found["case-4"]["answer"] is None
-    assert found["case-1"]["decision"]["decision"]["reviewer"] == "Ana"
+    assert found["case-1"]["decision"]["decision"]["reviewer"] == "Ada"
     assert found["case-1"]["run"]["versions"]["app"]
 
 
@@ -115,7 +103,7 @@ def test_every_case_is_written_once_unchanged_in_and_pages_are_walked_to_the_end
     monkeypatch.setattr("masis.datasets.writers.decisions._PAGE", 2)
     monkeypatch.setattr("masis.store.reviews.outcomes.AT_ONCE", 2)
     for number in (5, 3, 1, 2, 4):
-        decide(bench, number, "approve")
+        decide(bench, f"case-{number}", "approve")
     found = lines(bench)
     assert [line["case"]["id"] for line in found] == [f"case-{number}" for number in range(1, 6)]
     assert Case.model_validate(found[0]["case"]) == case(1)
@@ -123,14 +111,14 @@ def test_every_case_is_written_once_unchanged_in_and_pages_are_walked_to_the_end
 
 
 def test_what_was_taken_back_is_no_decided_case(bench: Workbench) -> None:
-    decide(bench, 1, "approve")
-    undone(bench, "case-1", "Ana")
+    decide(bench, "case-1", "approve")
+    undone(bench, "case-1", "Ada")
     assert lines(bench) == []
 
 
 def test_the_log_as_csv_holds_the_entries_that_match_oldest_first(bench: Workbench) -> None:
-    decide(bench, 1, "approve")
-    decide(bench, 2, "reject", reason="useless", note='a "quoted", long\nnote')
+    decide(bench, "case-1", "approve")
+    decide(bench, "case-2", "reject", reason="useless", note='a "quoted", long\nnote')
     found = rows(bench, DecisionFilter(kinds=("decision",)))
     assert [row["case_id"] for row in found] == ["case-1", "case-2"]
     assert tuple(found[0]) == COLUMNS
@@ -138,7 +126,7 @@ def test_the_log_as_csv_holds_the_entries_that_match_oldest_first(bench: Workben
 
 
 def test_a_redacted_entry_keeps_its_place_and_none_of_its_words(bench: Workbench) -> None:
-    decide(bench, 1, "reject", reason="names Mr Private")
+    decide(bench, "case-1", "reject", reason="names Mr Private")
     entry = bench.store.decisions.entries(DecisionFilter(kinds=("decision",))).rows[0]
     bench.store.decisions.redact(entry.id, by="Ben", reason="personal data")
     found = {row["id"]: row for row in rows(bench)}
@@ -151,7 +139,7 @@ def test_a_redacted_entry_keeps_its_place_and_none_of_its_words(bench: Workbench
 )
 def test_nothing_in_the_csv_is_a_formula(bench: Workbench, text: str) -> None:
     assert escape_formula(text).startswith("'")
-    decide(bench, 1, "reject", reason=text, note=text)
+    decide(bench, "case-1", "reject", reason=text, note=text)
     row = next(row for row in rows(bench) if row["kind"] == "decision")
     assert row["reason"] == f"'{text}"
     assert row["note"] == f"'{text}"

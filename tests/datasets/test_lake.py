@@ -180,14 +180,3 @@ def test_a_lake_without_a_repeated_id_says_so(tmp_path: Path) -> None:
     assert repeated_ids(str(tmp_path)) == (0, ())
     put(tmp_path, audited_row(a_case("one"), a_run(a_case("one")), ORIGIN), "a")
     assert repeated_ids(str(tmp_path)) == (0, ())
-
-
-def test_other_files_in_the_folder_of_a_lake_are_none_of_it(tmp_path: Path) -> None:
-    put(tmp_path, audited_row(a_case("one"), a_run(a_case("one")), ORIGIN), "a")
-    for name in ("desk.db", "notes.txt", "old.parquet", "outcome=accepted/_SUCCESS", "outcome=accepted/.part.parquet"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("no Parquet")
-    assert open_lake(str(tmp_path)).count_rows() == 1
-    for file in tmp_path.glob("outcome=*/*.parquet"):
-        file.unlink()
-    assert open_lake(str(tmp_path)).to_table().num_rows == 0

@@ -117,10 +117,6 @@ def test_lines_of_prose_with_commas_are_no_table(text: str) -> None:
     assert read_pasted(text).form == "blocks"
 
 
-def test_one_long_block_is_said_to_be_one_chunk() -> None:
-    assert "blank line" in read_pasted("a\nb\nc\nd").notes[0]
-
-
 def test_a_label_without_text_is_an_error_with_its_line() -> None:
     read = read_pasted("[1] Text.\n[2]\n\n[3] More.")
     assert "line 2: [2] has no text" in said(read)
@@ -152,10 +148,6 @@ def test_csv_that_breaks_off_is_an_error() -> None:
     assert "no valid CSV" in said(read_pasted('id,text\n1,"open'))
 
 
-def test_prose_with_commas_is_no_csv() -> None:
-    assert read_pasted("The text, as it stands, is long.").form == "blocks"
-
-
 def test_json_lines_by_other_tools_names() -> None:
     read = read_pasted('{"chunk_id": 7, "page_content": "A."}\n\n{"text": "B.", "url": "u"}')
     assert read.form == "json"
@@ -176,11 +168,6 @@ def test_json_errors_name_line_and_cure() -> None:
     assert "Name the text" in said(read)
     assert "whole case" in said(read)
     assert [chunk.id for chunk in read.chunks] == ["a"]
-
-
-def test_a_broken_list_is_one_error_at_its_line() -> None:
-    read = read_pasted('[\n{"id": "a", "text": "A"}\n{"id": "b", "text": "B"}\n]')
-    assert [error.line for error in read.errors] == [3]
 
 
 def test_null_bytes_and_half_characters_are_errors() -> None:

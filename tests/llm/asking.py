@@ -13,25 +13,19 @@ from masis.llm.client.model import Model
 from masis.llm.registry import asker
 from masis.llm.roles.prompting import Prompt
 from masis.llm.roles.replies import Number
-from masis.schema.case import Case
 from masis.schema.providers import ProviderSettings, Wire
 from masis.settings import ROLES, Settings
+from tests.cases import case_of
 from tests.serving_models import ModelServer
 
 KEY = "loopback/0123456789.abcdef"
 PROMPT = Prompt("You judge.", "QUESTION how long?\nEVIDENCE ten metres", "Judge the answer: SECRET ANSWER.", "test/1+0")
 WIRES: tuple[Wire, ...] = ("openai", "anthropic")
 ANSWER = "The bridge is 120 metres long [1]. It was opened in 1931 [2]."
-CASE = Case.model_validate(
-    {
-        "id": "bridge",
-        "query": "How long is the bridge, and when was it opened?",
-        "answer": ANSWER,
-        "evidence": [
-            {"id": "1", "text": "The bridge is 120 metres long and made of steel."},
-            {"id": "2", "text": "The bridge was opened in 1931 by the mayor."},
-        ],
-    }
+CASE = case_of(
+    ANSWER,
+    {"1": "The bridge is 120 metres long and made of steel.", "2": "The bridge was opened in 1931 by the mayor."},
+    query="How long is the bridge, and when was it opened?",
 )
 _names = itertools.count()
 

@@ -22,19 +22,13 @@ from masis.schema.providers import Price, ProviderSettings
 from masis.schema.run import Run
 from masis.views.spending import escalated
 from masis.views.story import not_confirmed, story
+from tests.cases import case_of
 from tests.integrations.tiny_models import save_model
 from tests.served_replies import Request
 from tests.serving_models import ModelServer
 
 ANSWER = "The bridge is long [1]. The bridge is old [1]. The bridge is new [1]."
-CASE = Case.model_validate(
-    {
-        "id": "1",
-        "query": "How is the bridge?",
-        "answer": ANSWER,
-        "evidence": [{"id": "1", "text": "The bridge is long."}],
-    }
-)
+CASE = case_of(ANSWER, {"1": "The bridge is long."}, case_id="1", query="How is the bridge?")
 BY_WORD: dict[str, ClaimVerdict] = {"long": "supported", "old": "unverifiable", "new": "partial", "lost": "unscored"}
 
 

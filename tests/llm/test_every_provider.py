@@ -5,18 +5,11 @@ from __future__ import annotations
 import pytest
 
 from masis.api import audits
-from masis.schema.case import Case
 from masis.settings import ROLES, Settings
+from tests.cases import case_of
 from tests.serving_models import ModelServer
 
-CASE = Case.model_validate(
-    {
-        "id": "bridge",
-        "query": "How long is the bridge?",
-        "answer": "The bridge is 90 metres long [1].",
-        "evidence": [{"id": "1", "text": "The bridge is 120 metres long and made of steel."}],
-    }
-)
+CASE = case_of("The bridge is 90 metres long [1].", {"1": "The bridge is 120 metres long and made of steel."})
 KEY = "k-of-the-provider"
 
 

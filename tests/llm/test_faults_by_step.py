@@ -171,9 +171,9 @@ CASES = [
     (step, fault, WIRES[(row + column) % 2])
     for row, step in enumerate(STEPS)
     for column, fault in enumerate([*FATAL, "refused connection"])
-    if fault != "refused connection" or step in ROLE
+    if (fault != "refused connection" or step in ROLE) and (step in ("critique", "revision") or (row + column) % 4 == 0)
 ]
-"""Every fault at every step, over one wire: each fault and each step meets both, which share all but their parsing."""
+"""Critique and revision, which have codes of their own, meet every fault, every other step one in four of them."""
 PASSING = ("429", "429 with Retry-After", "500", "503", "reset in the middle", "reset at once")
 """Faults that are tried again. No step has a part in that, so each meets one of them."""
 

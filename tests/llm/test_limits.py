@@ -17,7 +17,7 @@ from masis.schema.providers import ProviderSettings
 from masis.settings import Settings
 from tests.llm.asking import PROMPT, Judged
 from tests.serving_models import Behaviour, ModelServer
-from tests.waiting import PATIENCE_S, joined, until
+from tests.waiting import PATIENCE_S, joined, run_at_once, until
 
 GOOD = json.dumps({"reasons": [], "sound": True, "confidence": 0.8})
 
@@ -109,9 +109,7 @@ def test_the_limit_holds_under_many_threads() -> None:
             gate.give()
 
     threads = [threading.Thread(target=work) for _ in range(16)]
-    for thread in threads:
-        thread.start()
-    joined(threads)
+    run_at_once(threads)
     assert most[0] <= 4
     assert gate.take_at_once()
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from masis.schema.case import Case
 from masis.schema.run import Event, Run
 from masis.services import Workbench
 from masis.settings import ROLES, Settings
+from tests.cases import case_of
 from tests.llm.asking import KEY
 from tests.reviewing import ADA
 from tests.served_replies import Behaviour, Request, faulty
@@ -23,14 +23,7 @@ QUESTION, EVIDENCE, ANSWER = (
 )
 REPLY = "yodel-reasoning"
 WORDS = ("quisling", "zebra", "walrus", "yodel", "umbrella")
-CASE = Case.model_validate(
-    {
-        "id": "umbrella-id",
-        "query": f"How long is the {QUESTION}?",
-        "answer": f"The {ANSWER}",
-        "evidence": [{"id": "1", "text": f"The {EVIDENCE}."}],
-    }
-)
+CASE = case_of(f"The {ANSWER}", {"1": f"The {EVIDENCE}."}, case_id="umbrella-id", query=f"How long is the {QUESTION}?")
 
 
 def audited(tmp_path: Path, script: object, events: list[Event] | None = None) -> Run:

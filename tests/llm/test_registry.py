@@ -157,18 +157,6 @@ def test_a_key_that_no_header_takes_is_refused_without_being_shown(wrong: str) -
     assert wrong not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    "line", ["api_key = 'sk-private-1'", "key = 'sk-private-1'", "key_env = 'sk-private-1'", "key_env = 5"]
-)
-def test_a_key_written_into_the_configuration_file_is_refused_without_being_shown(line: str, tmp_path: Path) -> None:
-    file = tmp_path / "masis.toml"
-    file.write_text(f"[providers.mine]\nkind = 'openai'\n{line}\n", encoding="utf-8")
-    with pytest.raises(SettingsError, match=r"providers\.mine\.") as raised:
-        load(environment={}, file=file)
-    assert "private" not in str(raised.value)
-    assert raised.value.__suppress_context__
-
-
 def test_keys_show_in_no_value_that_is_printed_kept_or_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCRIPTED_KEY", KEY)
     control = RunControl()

@@ -9,22 +9,16 @@ from typing import Any
 
 import pytest
 
-from masis import Case, Settings
+from masis import Settings
 from masis.audit import loop
 from masis.errors import CriticFailed, ProviderFailed, ReviserFailed
 from masis.observers.log_records import JsonLine, formatter
 from masis.observers.observation import run_to_completion
 from masis.schema.run import Run
+from tests.cases import case_of
 from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, roles, said
 
-CASE = Case.model_validate(
-    {
-        "id": "bridge",
-        "query": "How long is the bridge?",
-        "answer": "The bridge is 120 metres long [chunk_1].",
-        "evidence": [{"id": "chunk_1", "text": "The bridge is 120 metres long."}],
-    }
-)
+CASE = case_of("The bridge is 120 metres long [chunk_1].", {"chunk_1": "The bridge is 120 metres long."})
 TEXTS = ("metres", "How long", "It is wrong.")
 
 

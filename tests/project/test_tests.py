@@ -22,7 +22,7 @@ TESTS = Path(__file__).resolve().parents[1]
 CLOCKS = re.compile(r"\b(?:process_time|perf_counter|thread_time)(?:_ns)?\(")
 LONGEST_LOOK_MS = 100
 """How long a loop that looks for something may rest between two looks."""
-PEOPLE = {"test_kill_soak.py", "test_typing_soak.py"}
+PEOPLE = {"test_kill_soak.py"}
 """Tests in which a person pauses while typing."""
 
 

@@ -1,10 +1,18 @@
-"""tools/weight.py counts what stands in a file, and says so where there are no times of tests."""
+"""What the tools report: weight, conformance with the specs, and the benchmark of a million cases."""
 
 from __future__ import annotations
 
+import ast
 import json
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
+
+from tools import conformance, constants
 from tools.weight import DURATIONS, imports_of, report, weight_of, with_slowest
 
 FILE = '''"""What it is.
@@ -82,3 +90,81 @@ def test_the_slowest_tests_are_put_between_the_marks_of_a_page(tmp_path: Path) -
     ]
     assert page.startswith("Before.\n<!-- slowest tests -->\nOn 20")
     assert page.endswith("\n<!-- end of the slowest tests -->\nAfter.")
+
+
+def test_the_page_is_current() -> None:
+    current = conformance.PAGE.read_text(encoding="utf-8")
+    assert current == conformance.page(), "run python tools/conformance.py"
+
+
+def test_every_rule_that_is_here_has_a_test() -> None:
+    tests = conformance.marked_tests()
+    assert [rule.id for rule in conformance.rules() if rule.state == "here" and not tests.get(rule.id)] == []
+
+
+def test_every_mark_names_a_rule() -> None:
+    known = {rule.id for rule in conformance.rules()}
+    assert {mark: tests for mark, tests in conformance.marked_tests().items() if mark not in known} == {}
+
+
+def test_every_rule_has_an_id_of_its_own() -> None:
+    ids = [rule.id for rule in conformance.rules()]
+    assert len(ids) == len(set(ids))
+
+
+def test_every_constant_stands_where_its_mutation_looks_for_it() -> None:
+    assert constants.misfits(constants.constants()) == []
+
+
+def test_the_code_named_for_a_rule_is_a_file_and_what_it_defines() -> None:
+    for rule in conformance.rules():
+        for place in filter(None, (part.strip() for part in rule.code.split(","))):
+            file, _, name = place.partition(":")
+            path = conformance.ROOT / file
+            assert path.is_file(), f"{rule.id}: {file} is no file: name the one where a reader should begin"
+            if name:
+                assert name in _defined(ast.parse(path.read_text(encoding="utf-8"))), f"{rule.id}: {place}"
+
+
+def _defined(body: ast.AST, within: str = "") -> set[str]:
+    """Return what a module defines: classes, functions and names, members also as ``Class.member``."""
+    names: set[str] = set()
+    for node in ast.iter_child_nodes(body):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            names |= {node.name, f"{within}{node.name}"}
+            if isinstance(node, ast.ClassDef):
+                names |= _defined(node, f"{node.name}.")
+        elif isinstance(node, ast.AnnAssign | ast.Assign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            assigned = [target.id for target in targets if isinstance(target, ast.Name)]
+            names |= {*assigned, *(f"{within}{name}" for name in assigned)}
+    return names
+
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_a_million_cases_measures_import_and_export(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "benchmarks/million.py", "--cases", "2000", "--folder", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "What came out is what went in, byte for byte." in done.stdout
+    rows = re.findall(
+        r"^(import|export cases) +2,000 cases +[\d.]+ s +[\d.]+ s CPU +memory: first tenth +(\d+) MB, "
+        r"last +(\d+) MB, peak +(\d+) MB$",
+        done.stdout,
+        re.MULTILINE,
+    )
+    assert [name for name, *_ in rows] == ["import", "export cases"]
+    for _name, first, last, peak in rows:
+        # samples of a moment, and the kernel's own peak, which counts pages in batches
+        assert 0 < int(first) <= 1.1 * int(peak)
+        assert 0 < int(last) <= 1.1 * int(peak)
+    assert not list(tmp_path.iterdir())

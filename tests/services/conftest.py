@@ -1,4 +1,4 @@
-"""A store with a few audited cases."""
+"""A store with a few audited cases, and an empty workbench."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from masis.services import Workbench
 from masis.store import Store
 from tests.store.factories import a_case, a_run
 
@@ -20,3 +21,11 @@ def store(tmp_path: Path) -> Iterator[Store]:
             opened.cases.add(case)
             opened.runs.finish(a_run(case, f"run-{number}", needs_review=True))
         yield opened
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Workbench]:
+    """An empty workbench."""
+    opened = Workbench.open(tmp_path / "bench.db")
+    yield opened
+    opened.close()

@@ -7,15 +7,13 @@ import json
 import re
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from masis.api import roles as api_roles
-from masis.audit import output_validation
 from masis.cli import main
 from masis.errors import MissingExtra
 from masis.schema.case import Case, Evidence
@@ -23,17 +21,9 @@ from masis.services import HealthItem, Workbench, health
 from masis.services import health as parts
 from masis.settings import ROLES, Settings
 from masis.store.core import connections
-from masis.store.core.health import try_writing
 from masis.ui.admin.health_reports import look_at
 from tests.reviewing import ADA
 from tests.serving_models import ModelServer
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Workbench]:
-    opened = Workbench.open(tmp_path / "masis.db")
-    yield opened
-    opened.store.close()
 
 
 def named(bench: Workbench, name: str) -> HealthItem:
@@ -100,37 +90,12 @@ def test_an_error_that_several_roles_share_is_told_once() -> None:
     assert "nobody:n" in found["evaluator"]
 
 
-@pytest.mark.parametrize("ask_models", [False, True])
-def test_a_role_s_configuration_error_is_said_once_in_the_whole_report(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask_models: bool
-) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    workbench = Workbench.open(tmp_path / "masis.db", Settings(critic="openai:gpt-9", evaluator="openai:gpt-9"))
-    report = workbench.health(ask_models=ask_models)
-    assert sum("OPENAI_API_KEY" in item.message for item in report.items) == 1
-    failed = {item.name for item in report.items if not item.ok}
-    assert {"critic", "evaluator"} <= failed
-    for item in report.items:
-        if item.name == "models" and not item.ok:
-            assert item.message == "openai:gpt-9 can't be asked: see critic."
-
-
 def test_an_output_validator_that_is_not_there_is_reported_once_and_under_its_own_name(tmp_path: Path) -> None:
     settings = Settings(output_validator="nobodys")
     found = [item for item in Workbench.open(tmp_path / "masis.db", settings).health(settings).items if not item.ok]
     assert [item.name for item in found] == ["output validator"]
     assert "there is no 'nobodys'" in found[0].message
     assert "output_validator = pydantic" in found[0].cure
-
-
-def test_an_output_validator_whose_package_breaks_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(name: str) -> None:
-        raise ImportError("no module named 'answers'")
-
-    monkeypatch.setattr(output_validation, "chosen", broken)
-    found = health.output_validator(Settings(output_validator="acme"))
-    assert (found.ok, found.name) == (False, "output validator")
-    assert "no module named 'answers'" in found.message
 
 
 def test_telemetry_that_is_asked_for_and_not_installed_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,16 +105,6 @@ def test_telemetry_that_is_asked_for_and_not_installed_is_a_fault(monkeypatch: p
     assert not found.ok
     assert "telemetry = otlp asks for it" in found.message
     assert "pip install '.[otel]'" in found.cure
-
-
-def test_a_named_database_that_is_not_there_is_a_finding_in_the_report(tmp_path: Path) -> None:
-    missing = tmp_path / "missing.db"
-    told = CliRunner().invoke(main, ["health", "--no-ask", "--json", "--db", str(missing)])
-    assert told.exit_code == 1
-    report = json.loads(told.stdout)
-    (wrong,) = [item for item in report["items"] if not item["ok"]]
-    assert (wrong["name"], "there is no database here" in wrong["message"]) == ("database", True)
-    assert not missing.exists()
 
 
 def test_an_evidence_critic_that_fails_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,27 +186,6 @@ def test_a_database_that_takes_no_write_is_found(bench: Workbench, monkeypatch: 
     assert "make room on the disk" in found.cure
 
 
-def test_a_full_disk_is_found_by_the_write_that_is_tried(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
-    connect = connections.connect
-
-    class Full:
-        """A connection to a file on a disk without room."""
-
-        def __init__(self, connection: sqlite3.Connection) -> None:
-            self.connection = connection
-
-        def execute(self, statement: str, *values: Any) -> object:
-            if statement.startswith("INSERT"):
-                raise sqlite3.OperationalError("database or disk is full")
-            return self.connection.execute(statement, *values)
-
-        def close(self) -> None:
-            self.connection.close()
-
-    monkeypatch.setattr(connections, "connect", lambda path: Full(connect(path)))
-    assert try_writing(bench.store.database) == (False, "can't be written (database or disk is full)")
-
-
 def test_a_writer_at_work_is_no_fault(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("masis.store.core.health.WRITE_WITHIN_MS", 50)
     other = connections.connect(bench.database)
@@ -296,11 +230,6 @@ def test_the_report_for_programs_has_the_documented_keys_and_no_key_of_a_provide
     assert "very-secret" not in json.dumps(report)
 
 
-def test_whatever_is_not_in_order_says_what_to_do(tmp_path: Path) -> None:
-    report = Workbench.open(tmp_path / "masis.db", Settings(critic="nobody:x")).health()
-    assert all(item.cure for item in report.items if not item.ok)
-
-
 def test_a_missing_extra_of_a_role_is_reported_with_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(settings: Settings) -> None:
         raise MissingExtra("needs a package: pip install '.[anthropic]'")
@@ -311,7 +240,7 @@ def test_a_missing_extra_of_a_role_is_reported_with_the_extra(monkeypatch: pytes
     assert {(each.ok, each.message) for each in others} == {(False, "fails as drafter does.")}
 
 
-@pytest.mark.parametrize("share", [0.05, 0.3, 0.6, 0.9])
+@pytest.mark.parametrize("share", [0.05, 0.6])
 def test_a_damaged_file_is_a_finding_and_no_crash(tmp_path: Path, share: float) -> None:
     path = tmp_path / "damaged.db"
     with_cases = Workbench.open(path)

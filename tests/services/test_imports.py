@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-
-import pytest
 
 from masis.errors import InputError
 from masis.services import Workbench
 from masis.services.imports import LOOKED_AT
 from tests.reviewing import ADA
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Workbench]:
-    opened = Workbench.open(tmp_path / "imports.db")
-    yield opened
-    opened.close()
 
 
 def rows(tmp_path: Path, count: int, *, broken: int = -1) -> Path:
@@ -29,41 +19,41 @@ def rows(tmp_path: Path, count: int, *, broken: int = -1) -> Path:
     return file
 
 
-def test_a_look_stores_nothing_and_says_whether_it_has_seen_all(desk: Workbench, tmp_path: Path) -> None:
-    look = desk.imports.look(ADA, rows(tmp_path, 3, broken=1), name="rows.jsonl")
+def test_a_look_stores_nothing_and_says_whether_it_has_seen_all(bench: Workbench, tmp_path: Path) -> None:
+    look = bench.imports.look(ADA, rows(tmp_path, 3, broken=1), name="rows.jsonl")
     assert (look.rows, len(look.cases), look.refused, look.whole) == (3, 2, 1, True)
     assert [problem.line for problem in look.problems] == [2]
-    assert desk.imports.look(ADA, rows(tmp_path, LOOKED_AT + 1), name="rows.jsonl").whole is False
-    assert desk.cases.overview().cases == 0
+    assert bench.imports.look(ADA, rows(tmp_path, LOOKED_AT + 1), name="rows.jsonl").whole is False
+    assert bench.cases.overview().cases == 0
 
 
-def test_an_import_that_nobody_asks_on_stops_and_keeps_what_it_stored(desk: Workbench, tmp_path: Path) -> None:
-    steps = desk.imports.add_file(ADA, rows(tmp_path, 1_700), name="rows.jsonl")
+def test_an_import_that_nobody_asks_on_stops_and_keeps_what_it_stored(bench: Workbench, tmp_path: Path) -> None:
+    steps = bench.imports.add_file(ADA, rows(tmp_path, 1_700), name="rows.jsonl")
     first, second = islice(steps, 2)
     assert (first.added, second.added) == (500, 1_000)
-    assert desk.cases.overview().cases == 1_000
+    assert bench.cases.overview().cases == 1_000
 
 
-def test_rows_that_are_refused_are_counted_and_named_once(desk: Workbench, tmp_path: Path) -> None:
-    desk.cases.add(ADA, desk.imports.look(ADA, rows(tmp_path, 1), name="a").cases)
-    *_, last = steps = list(desk.imports.add_file(ADA, rows(tmp_path, 700, broken=650), name="rows.jsonl"))
+def test_rows_that_are_refused_are_counted_and_named_once(bench: Workbench, tmp_path: Path) -> None:
+    bench.cases.add(ADA, bench.imports.look(ADA, rows(tmp_path, 1), name="a").cases)
+    *_, last = steps = list(bench.imports.add_file(ADA, rows(tmp_path, 700, broken=650), name="rows.jsonl"))
     assert (last.rows, last.added, last.unchanged, last.refused) == (700, 698, 1, 1)
     assert [problem.line for step in steps for problem in step.problems if isinstance(problem, InputError)] == [651]
 
 
-def test_another_case_under_the_same_id_is_a_problem_and_not_stored(desk: Workbench, tmp_path: Path) -> None:
+def test_another_case_under_the_same_id_is_a_problem_and_not_stored(bench: Workbench, tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
     for text in ("So.", "Or so."):
         file.write_text(json.dumps({"id": "a", "query": "Why?", "evidence": [text]}) + "\n")
-        *_, last = desk.imports.add_file(ADA, file, name="rows.jsonl")
+        *_, last = bench.imports.add_file(ADA, file, name="rows.jsonl")
     assert (last.added, last.refused) == (0, 1)
     assert "'a'" in str(last.problems[0])
-    assert desk.store.cases.get("a").evidence[0].text == "So."
+    assert bench.store.cases.get("a").evidence[0].text == "So."
 
 
-def test_a_strict_import_refuses_an_answer_under_another_name(desk: Workbench, tmp_path: Path) -> None:
+def test_a_strict_import_refuses_an_answer_under_another_name(bench: Workbench, tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
     file.write_text(json.dumps({"id": "a", "query": "Why?", "evidence": ["So."], "response": "So."}) + "\n")
-    *_, last = desk.imports.add_file(ADA, file, name="rows.jsonl", strict=True)
+    *_, last = bench.imports.add_file(ADA, file, name="rows.jsonl", strict=True)
     assert (last.added, last.refused) == (0, 1)
     assert 'Rename "response" to "answer"' in str(last.problems[0])

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from masis.api import stepwise
-from masis.audit import loop
-from masis.errors import StoreError, UnknownRecord
-from masis.observers.observation import run_to_completion
+from masis.errors import StoreError
 from masis.schema.case import Case
-from masis.schema.review import Decision, settled_answer
 from masis.schema.run import Run
 from masis.services import Workbench
 from masis.services.retention import rule_of
 from masis.settings import Settings
 from tests.api.test_stepwise import RIGHT, WRONG, bridge
-from tests.audit.factories import EVIDENCE
-from tests.reviewing import ADA, submitted, undone
-from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, roles, said
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Workbench]:
-    opened = Workbench.open(tmp_path / "outcome.db")
-    yield opened
-    opened.store.close()
+from tests.reviewing import ADA, decide, undone
 
 
 def kept(bench: Workbench, case: Case, *answers: str) -> Run:
@@ -38,10 +24,6 @@ def kept(bench: Workbench, case: Case, *answers: str) -> Run:
     bench.cases.add(ADA, [case])
     bench.audits.store_run(ADA, run)
     return run
-
-
-def decision(run: Run, verdict: Any, **more: Any) -> Decision:
-    return Decision(reviewer="Ada", case_id=run.case_id, run_id=run.id, verdict=verdict, **more)
 
 
 def test_nothing_is_decided_while_a_case_waits(bench: Workbench) -> None:
@@ -63,7 +45,7 @@ def test_the_answer_that_stands_follows_the_verdict(
     bench: Workbench, verdict: str, more: dict[str, Any], stands: str | None
 ) -> None:
     run = kept(bench, bridge(), RIGHT)
-    entry = submitted(bench, decision(run, verdict, **more))
+    entry = decide(bench, run.case_id, verdict, **more)
     found = bench.reviews.outcome(run.case_id)
     assert found is not None
     assert (found.seq, found.entry_id, found.decision.verdict) == (entry.seq, entry.id, verdict)
@@ -72,9 +54,9 @@ def test_the_answer_that_stands_follows_the_verdict(
 
 def test_what_was_undone_stands_no_more_and_what_was_seen_does_not_count_again(bench: Workbench) -> None:
     run = kept(bench, bridge())
-    first = submitted(bench, decision(run, "escalate"))
+    first = decide(bench, run.case_id, "escalate")
     assert bench.reviews.outcome(run.case_id, after=first.seq) is None
-    second = submitted(bench, decision(run, "approve"))
+    second = decide(bench, run.case_id, "approve")
     found = bench.reviews.outcome(run.case_id, after=first.seq)
     assert found is not None
     assert found.seq == second.seq
@@ -92,61 +74,17 @@ def test_the_policy_s_acceptance_is_a_decision_too(bench: Workbench) -> None:
 
 def test_a_redacted_decision_is_not_guessed_at(bench: Workbench) -> None:
     run = kept(bench, bridge())
-    entry = submitted(bench, decision(run, "override", corrected_answer="Secret.", reason="Secret."))
+    entry = decide(bench, run.case_id, "override", corrected_answer="Secret.", reason="Secret.")
     bench.store.decisions.redact(entry.id, by="Grace", reason="Held a secret.")
     with pytest.raises(StoreError, match="redacted: decide it again"):
         bench.reviews.outcome(run.case_id)
 
 
-def test_a_case_nobody_knows_is_named(bench: Workbench) -> None:
-    with pytest.raises(UnknownRecord, match="no case 'nowhere'"):
-        bench.reviews.outcome("nowhere")
-
-
-def test_an_undo_lets_no_answer_stand() -> None:
-    undo = Decision(kind="undo", reviewer="Ada", case_id="bridge", run_id=None, undoes="x")
-    assert settled_answer(undo, None) is None
-    assert settled_answer(None, None) is None
-
-
 def test_what_a_person_wrote_stands_when_retention_has_removed_the_run(bench: Workbench) -> None:
     run = kept(bench, bridge())
-    submitted(bench, decision(run, "override", corrected_answer="120 metres.", reason="Shorter."))
+    decide(bench, run.case_id, "override", corrected_answer="120 metres.", reason="Shorter.")
     bench.retention.purge(ADA, rule_of(0, decided=True, now="2099-01-01T00:00:00Z"), how="command")
     found = bench.reviews.outcome(run.case_id)
     assert found is not None
     assert found.answer == "120 metres."
     assert bench.store.runs.summary(run.id).removed_at is not None
-
-
-LENGTH = "The bridge is 120 metres long [chunk_1]."
-ANSWER = f"{LENGTH} It was opened in 1931 [chunk_2]."
-
-
-def audited(*revisions: str, qualities: tuple[float, ...] = (0.5, 0.6)) -> Run:
-    critic = ScriptedCritic(tuple(said(quality, objections=(MAJOR,)) for quality in qualities))
-    filled = roles(critic=critic, reviser=ScriptedReviser(revisions))
-    case = Case(id="bridge", query="How long is it?", answer=ANSWER, evidence=EVIDENCE)
-    return run_to_completion(loop.audit(case, filled, Settings(max_iterations=len(revisions) + 1), run_id="r"))
-
-
-def rules(run: Run, index: int) -> set[str]:
-    return {issue.rule for issue in run.iterations[index].issues} - {"test"}
-
-
-@pytest.mark.spec("REQ-CRITIC-012")
-def test_a_revision_that_drops_supported_content_is_caught() -> None:
-    run = audited(LENGTH)
-    assert (rules(run, 0), rules(run, 1)) == (set(), {"dropped_content"})
-
-
-def test_what_was_dropped_stays_noticed_until_it_is_back() -> None:
-    run = audited(LENGTH, LENGTH.replace("The", "This"), ANSWER, qualities=(0.2, 0.4, 0.6, 0.8))
-    assert [rules(run, index) for index in range(4)] == [set(), {"dropped_content"}, {"dropped_content"}, set()]
-
-
-def test_a_revision_that_invents_evidence_is_caught_and_not_chosen() -> None:
-    run = audited(ANSWER.replace("chunk_2", "chunk_9"))
-    assert "fabricated_reference" in rules(run, 1)
-    assert run.best == 0
-    assert run.final_answer == ANSWER

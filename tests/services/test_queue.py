@@ -6,8 +6,7 @@ import itertools
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, get_args
 
 import pytest
@@ -28,18 +27,12 @@ from masis.store.audits.queue import match
 from masis.store.audits.runs import RunFigures, figures
 from masis.views.words import RULE
 from tests.audit.factories import check as a_check
-from tests.reviewing import ADA, submitted, undone
+from tests.reviewing import ADA, submitted
 from tests.store.factories import a_case, a_decision, a_run, accepted, an_iteration
+from tests.waiting import run_at_once
 
 ORDERS = get_args(QueueOrder)
 EMPTY = [{"id": "1", "text": "."}]
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Workbench]:
-    opened = Workbench.open(tmp_path / "queue.db")
-    yield opened
-    opened.close()
 
 
 def ids(bench: Workbench, **wanted: object) -> list[str]:
@@ -99,13 +92,6 @@ def test_filters_find_what_they_say_in_every_order(filled: Workbench, wanted: di
         page = filled.cases.find(CaseFilter(**wanted, order=order))
         assert {row.id for row in page.rows} == found
         assert page.total == len(found)
-
-
-def test_the_orders(filled: Workbench) -> None:
-    assert ids(filled, order="oldest") == ["unsure", "sure", "unscored", "new", "decided"]
-    assert ids(filled, order="newest") == ["decided", "new", "unscored", "sure", "unsure"]
-    assert ids(filled, order="least_confident") == ["unscored", "unsure", "decided", "sure", "new"]
-    assert ids(filled, order="disagreement")[-1] == "new"
 
 
 def test_most_telling_is_where_citations_critic_and_judge_disagree_most() -> None:
@@ -185,13 +171,6 @@ def test_counts_of_every_value(filled: Workbench) -> None:
     assert facets.models == {"offline": 4, "openai:gpt-4o": 1}
     assert facets.flags == {"hallucination": 3, "invalid_reference": 3, "unscored": 1}
     assert facets.reviewers == {"Grace": 1}
-
-
-def test_counts_and_reviewer_follow_a_decision_and_its_undo(filled: Workbench) -> None:
-    undone(filled, "decided", "Grace")
-    assert filled.cases.facets().reviewers == {}
-    assert ids(filled, reviewers=("Grace",)) == []
-    assert filled.cases.facets().states == {"needs_review": 4, "new": 1}
 
 
 class Copy:
@@ -316,15 +295,6 @@ def test_lists_pages_counts_and_neighbours_are_those_of_a_queue_without_sql(benc
         assert bench.store.cases.following(case_id, wanted, without=without) == next(iter(left), None)
 
 
-def test_a_case_that_has_left_the_queue_still_has_its_neighbours(filled: Workbench) -> None:
-    wanted = CaseFilter(states=("needs_review",), order="disagreement")
-    first, second, third = ids(filled, states=("needs_review",), order="disagreement")
-    submitted(filled, a_decision(a_case(second), None))
-    assert filled.cases.beside(second, wanted, forward=False) == first
-    assert filled.cases.beside(second, wanted, forward=True) == third
-    assert filled.cases.count(wanted) == 2
-
-
 def test_next_goes_round_past_what_is_left_out_until_nothing_is_left(filled: Workbench) -> None:
     wanted = CaseFilter(order="oldest")
     assert filled.team.next_open(ADA, wanted, "sure", without={"unscored"}) == "new"
@@ -401,10 +371,7 @@ def test_counts_are_of_now_on_every_thread_of_a_process(bench: Workbench) -> Non
                 wrong.append(found)
 
     threads = [threading.Thread(target=write, args=(name,)) for name in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_at_once(threads)
     assert not wrong
     assert bench.cases.count(CaseFilter()) == 80
 
@@ -470,11 +437,6 @@ def test_a_page_or_size_out_of_range_is_refused() -> None:
     for wrong in ({"page": 0}, {"size": 0}, {"size": 1001}, {"order": "best"}, {"quality_from": 2.0}):
         with pytest.raises(ValidationError):
             CaseFilter(**wrong)
-
-
-def test_a_page_beyond_the_last_is_empty_and_still_counts(filled: Workbench) -> None:
-    page = filled.cases.find(CaseFilter(page=99))
-    assert (page.rows, page.total) == ((), 5)
 
 
 @pytest.mark.parametrize("letters", ["bri", "brid", "bridg"])

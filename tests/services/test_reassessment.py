@@ -9,15 +9,13 @@ import pytest
 
 from masis import run_audit
 from masis.audit.acceptance import RULE_VERSION
-from masis.errors import InputError
 from masis.schema.actor import Actor
 from masis.schema.case import Case
-from masis.schema.review import Decision
 from masis.schema.run import Acceptance, ReviewReason, Run
 from masis.services import Workbench, reassessment
 from masis.settings import Settings
 from masis.store.records import CaseFilter
-from tests.reviewing import ADA, submitted, undone
+from tests.reviewing import ADA, decide, undone
 
 SETTINGS = Settings(spot_check_share=0, max_iterations=1)
 EVIDENCE = [{"id": "1", "text": "The bridge is 120 metres long. It is made of steel."}]
@@ -122,8 +120,7 @@ def test_changed_thresholds_are_applied_again_in_both_directions(old: Workbench)
 
 
 def test_what_a_person_decided_or_undid_is_left_alone(old: Workbench) -> None:
-    run = old.runs.for_case("faulty")[0].id
-    submitted(old, Decision(reviewer="Ada", case_id="faulty", run_id=run, verdict="approve"))
+    decide(old, "faulty")
     undone(old, "sound", "Ada")
     old.reassessment.run(ADA, apply=True)
     assert states(old) == AFTER | {"faulty": "approved", "sound": "needs_review"}
@@ -146,12 +143,6 @@ def test_what_is_drawn_for_a_spot_check_is_not_accepted(old: Workbench) -> None:
     every = reassessment.ReassessmentService(old.store, SETTINGS.model_copy(update={"spot_check_share": 1.0}))
     assert every.run(ADA, apply=True).to_accepted == 0
     assert states(old)["waits for nothing"] == "needs_review"
-
-
-def test_nobody_changes_anything_without_a_name(old: Workbench) -> None:
-    with pytest.raises(InputError, match="name"):
-        old.reassessment.run(Actor(name=" "), apply=True)
-    assert states(old) == BEFORE
 
 
 def test_what_is_audited_now_needs_no_reassessment(bench: Workbench) -> None:

@@ -137,16 +137,6 @@ def test_an_adjudication_may_report_issues_by_the_same_rules(workbench: Workbenc
     assert {"app", "rubric"} <= set(made.versions)
 
 
-def test_an_undo_takes_reported_issues_back_and_a_redaction_removes_their_words(workbench: Workbench) -> None:
-    entry = decide(workbench, issue())
-    workbench.reviews.undo(ADA, entry.id)
-    assert workbench.reviews.current("case-1") is None
-    second = decide(workbench, issue())
-    workbench.reviews.redact_entry(CLEO, second.id, "asked")
-    assert workbench.reviews.get(second.id).decision is None
-    assert workbench.store.decisions.verify().intact
-
-
 def test_a_blind_reviewer_reports_issues_in_the_original_answer(workbench: Workbench) -> None:
     workbench.team.set(CLEO, QueuePolicy(machine="after"))
     made = decide(workbench, issue(), run_id=None, iteration=None).decision

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 
 from masis.schema.case import Case
-from masis.schema.review import Decision, TargetLabel
+from masis.schema.review import TargetLabel
 from masis.services import Workbench, demo_cases
 from masis.services.reports import case_report
 from masis.views.report import report_name
-from tests.reviewing import ADA, submitted
+from tests.reviewing import ADA, decide
 
 FABRICATED = "strategy-01-fabricated"
 HOSTILE = (
@@ -23,19 +21,12 @@ HOSTILE = (
 )
 
 
-@pytest.fixture
-def workbench(tmp_path: Path) -> Iterator[Workbench]:
-    workbench = Workbench.open(tmp_path / "report.db")
-    yield workbench
-    workbench.store.close()
-
-
 def demo_case(case_id: str) -> Case:
     return next(case for case in demo_cases() if case.id == case_id)
 
 
-def report(workbench: Workbench, case_id: str) -> str:
-    return case_report(workbench.cases.open(case_id), workbench.store.decisions.head())
+def report(bench: Workbench, case_id: str) -> str:
+    return case_report(bench.cases.open(case_id), bench.store.decisions.head())
 
 
 class Reading(HTMLParser):
@@ -56,30 +47,20 @@ class Reading(HTMLParser):
         self.words += data
 
 
-def test_the_report_holds_question_evidence_marks_issues_scores_decisions_and_versions(workbench: Workbench) -> None:
+def test_the_report_holds_question_evidence_marks_issues_scores_decisions_and_versions(bench: Workbench) -> None:
     case = demo_case(FABRICATED)
-    workbench.cases.add(ADA, [case])
-    run = workbench.audits.audit(ADA, case)
+    bench.cases.add(ADA, [case])
+    run = bench.audits.audit(ADA, case)
     answer = run.iterations[0].answer
-    submitted(
-        workbench,
-        Decision(
-            reviewer="Ana",
-            case_id=case.id,
-            run_id=run.id,
-            iteration=1,
-            verdict="override",
-            reason="wrong figure",
-            note="checked against the annual report",
-            corrected_answer="It grew by 14.2% [chunk_2].",
-            labels=(
-                TargetLabel(target="claim", start=0, end=4, text="Four", label="agree"),
-                TargetLabel(target="span", start=0, end=4, text=answer[:4], label="unsafe", severity="high", note="no"),
-                TargetLabel(target="answer", label="incomplete", severity="low"),
-            ),
-        ),
+    labels = (
+        TargetLabel(target="claim", start=0, end=4, text="Four", label="agree"),
+        TargetLabel(target="span", start=0, end=4, text=answer[:4], label="unsafe", severity="high", note="no"),
+        TargetLabel(target="answer", label="incomplete", severity="low"),
     )
-    html = report(workbench, case.id)
+    corrected, note = "It grew by 14.2% [chunk_2].", "checked against the annual report"
+    said = {"iteration": 1, "reason": "wrong figure", "note": note, "corrected_answer": corrected, "labels": labels}
+    decide(bench, case.id, "override", "Ana", **said)
+    html = report(bench, case.id)
     words = Reading(html).words
     for expected in (
         case.query,
@@ -96,7 +77,7 @@ def test_the_report_holds_question_evidence_marks_issues_scores_decisions_and_ve
         run.id,
         run.versions.rubric,
         case.digest(),
-        workbench.store.decisions.head().digest,
+        bench.store.decisions.head().digest,
         "claim “Four”: agree",
     ):
         assert expected in words
@@ -105,11 +86,11 @@ def test_the_report_holds_question_evidence_marks_issues_scores_decisions_and_ve
     assert "line-through" in html
 
 
-def test_the_report_needs_nothing_else_and_runs_nothing(workbench: Workbench) -> None:
+def test_the_report_needs_nothing_else_and_runs_nothing(bench: Workbench) -> None:
     case = demo_case(FABRICATED)
-    workbench.cases.add(ADA, [case])
-    workbench.audits.audit(ADA, case)
-    html = report(workbench, case.id)
+    bench.cases.add(ADA, [case])
+    bench.audits.audit(ADA, case)
+    html = report(bench, case.id)
     reading = Reading(html)
     assert not reading.tags & {"script", "img", "link", "iframe", "form", "object", "embed", "base", "a"}
     assert not reading.attributes & {"src", "href", "srcset", "action", "background"}
@@ -118,7 +99,7 @@ def test_the_report_needs_nothing_else_and_runs_nothing(workbench: Workbench) ->
     assert "default-src 'none'" in html
 
 
-def test_hostile_text_stays_text_wherever_it_stands(workbench: Workbench) -> None:
+def test_hostile_text_stays_text_wherever_it_stands(bench: Workbench) -> None:
     case = Case.model_validate(
         {
             "id": HOSTILE,
@@ -128,22 +109,12 @@ def test_hostile_text_stays_text_wherever_it_stands(workbench: Workbench) -> Non
             "metadata": {"field": HOSTILE},
         }
     )
-    workbench.cases.add(ADA, [case])
-    run = workbench.audits.audit(ADA, case)
-    submitted(
-        workbench,
-        Decision(
-            reviewer=HOSTILE[:200],
-            case_id=case.id,
-            run_id=run.id,
-            verdict="override",
-            reason=HOSTILE,
-            note=HOSTILE,
-            corrected_answer=HOSTILE,
-            labels=(TargetLabel(target="span", start=0, end=1, text=HOSTILE, label=HOSTILE, note=HOSTILE),),
-        ),
-    )
-    html = report(workbench, case.id)
+    bench.cases.add(ADA, [case])
+    bench.audits.audit(ADA, case)
+    label = TargetLabel(target="span", start=0, end=1, text=HOSTILE, label=HOSTILE, note=HOSTILE)
+    said = dict.fromkeys(("reason", "note", "corrected_answer"), HOSTILE)
+    decide(bench, case.id, "override", HOSTILE[:200], labels=(label,), **said)
+    html = report(bench, case.id)
     reading = Reading(html)
     assert not reading.tags & {"script", "img", "iframe", "form", "input"}
     assert not any(name.startswith("on") for name in reading.attributes)
@@ -151,34 +122,31 @@ def test_hostile_text_stays_text_wherever_it_stands(workbench: Workbench) -> Non
     assert "{{ 7*7 }}" in reading.words
 
 
-def test_a_case_without_an_audit_has_a_report_that_says_so(workbench: Workbench) -> None:
+def test_a_case_without_an_audit_has_a_report_that_says_so(bench: Workbench) -> None:
     case = demo_case(FABRICATED)
-    workbench.cases.add(ADA, [case])
-    words = Reading(report(workbench, case.id)).words
+    bench.cases.add(ADA, [case])
+    words = Reading(report(bench, case.id)).words
     assert "No finished audit has checked it." in words
     assert "None yet." in words
     assert all(chunk.text in words for chunk in case.evidence)
 
 
-def test_what_was_redacted_is_gone_from_the_report_too(workbench: Workbench) -> None:
+def test_what_was_redacted_is_gone_from_the_report_too(bench: Workbench) -> None:
     case = demo_case(FABRICATED)
-    workbench.cases.add(ADA, [case])
-    run = workbench.audits.audit(ADA, case)
-    entry = submitted(
-        workbench,
-        Decision(reviewer="Ana", case_id=case.id, run_id=run.id, verdict="reject", reason="names a private person"),
-    )
-    workbench.store.decisions.redact(entry.id, by="Ben", reason="personal data")
-    words = Reading(report(workbench, case.id)).words
+    bench.cases.add(ADA, [case])
+    bench.audits.audit(ADA, case)
+    entry = decide(bench, case.id, "reject", reason="names a private person")
+    bench.store.decisions.redact(entry.id, by="Ben", reason="personal data")
+    words = Reading(report(bench, case.id)).words
     assert "names a private person" not in words
     assert f"Redacted entry {entry.id}" in words
 
 
-def test_the_same_store_gives_the_same_report(workbench: Workbench) -> None:
+def test_the_same_store_gives_the_same_report(bench: Workbench) -> None:
     case = demo_case(FABRICATED)
-    workbench.cases.add(ADA, [case])
-    workbench.audits.audit(ADA, case)
-    assert report(workbench, case.id) == report(workbench, case.id)
+    bench.cases.add(ADA, [case])
+    bench.audits.audit(ADA, case)
+    assert report(bench, case.id) == report(bench, case.id)
 
 
 @pytest.mark.parametrize("case_id", ["../../etc/passwd", "a\nb", 'x"; rm -rf', "日本", "x" * 500, "CON"])
@@ -190,10 +158,10 @@ def test_the_name_of_the_file_is_harmless(case_id: str) -> None:
     assert len(name) < 100
 
 
-def test_the_conversation_before_the_question_is_in_the_report_as_text(workbench: Workbench) -> None:
+def test_the_conversation_before_the_question_is_in_the_report_as_text(bench: Workbench) -> None:
     data = demo_case(FABRICATED).to_json_dict() | {"messages": [{"role": "user", "content": HOSTILE}]}
-    workbench.cases.add(ADA, [Case.model_validate(data)])
-    page = Reading(report(workbench, FABRICATED))
+    bench.cases.add(ADA, [Case.model_validate(data)])
+    page = Reading(report(bench, FABRICATED))
     assert "Earlier in the conversation" in page.words
     assert HOSTILE in page.words
     assert not page.tags & {"script", "img", "iframe", "form", "input"}

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from masis import Case
 from masis.schema.actor import Actor
 from masis.schema.run import Event, Run
 from masis.services import Workbench
 from masis.settings import Settings
+from tests.cases import case_of
 from tests.served_replies import Behaviour, Request, Script, faulty, on
 from tests.serving_models import ModelServer
 from tests.store.factories import a_case
@@ -31,10 +31,8 @@ def _a_verdict_too_few(request: Request) -> Behaviour | None:
 
 SCRIPTS: dict[str, tuple[Script, str | None]] = {
     "a revision that changes nothing": (lambda request: None, UNCHANGED),
-    "a drafted answer": (lambda request: None, None),
     "a reviser that refuses": (on("revision_reply", "refusal"), UNCHANGED),
     "claims without a verdict": (_a_verdict_too_few, UNCHANGED),
-    "a judge that refuses": (on("evaluation_reply", "refusal"), UNCHANGED),
 }
 
 
@@ -92,13 +90,11 @@ def test_an_audit_broken_off_after_any_event_ends_as_one_that_never_was(audited:
 
 
 ADA = Actor(name="Ada")
-CASE = Case.model_validate(
-    {
-        "id": "sound",
-        "query": "When was the bridge opened?",
-        "answer": "The bridge opened on 19 March 1932 [1].",
-        "evidence": [{"id": "1", "text": "The bridge opened on 19 March 1932."}],
-    }
+CASE = case_of(
+    "The bridge opened on 19 March 1932 [1].",
+    {"1": "The bridge opened on 19 March 1932."},
+    case_id="sound",
+    query="When was the bridge opened?",
 )
 KILLED = """
 import os, sys

@@ -12,21 +12,14 @@ from pathlib import Path
 import pytest
 
 from masis import run_audit
-from masis.schema.case import Case
 from masis.services import Workbench
 from masis.services.retention import AUTOMATIC, rule_of, start_automatic
 from masis.settings import Settings
+from tests.cases import case_of
 from tests.reviewing import ADA
 from tests.waiting import PATIENCE_S, until
 
-CASE = Case.model_validate(
-    {
-        "id": "bridge",
-        "query": "How long is the bridge?",
-        "answer": "The bridge is 120 metres long [1].",
-        "evidence": [{"id": "1", "text": "The bridge is 120 metres long."}],
-    }
-)
+CASE = case_of("The bridge is 120 metres long [1].", {"1": "The bridge is 120 metres long."})
 
 
 @pytest.fixture
@@ -150,12 +143,3 @@ def test_an_audit_without_a_store_logs_the_same_fields(caplog: pytest.LogCapture
     assert fields["models"] == run.models
     assert CASE.digest()[:12] in caplog.text
     assert "120 metres" not in caplog.text
-
-
-def test_the_log_of_a_case_is_read_page_by_page(bench: Workbench) -> None:
-    for _ in range(3):
-        bench.audits.audit(ADA, CASE)
-    page = bench.store.executions.page(1, 2, case_id="bridge")
-    assert (len(page.rows), page.total) == (2, 3)
-    assert page.rows[0].at >= page.rows[1].at
-    assert bench.store.executions.page(1, 2, case_id="another").total == 0

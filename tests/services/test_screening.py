@@ -11,7 +11,7 @@ import pytest
 
 from masis import run_audit
 from masis.audit.run_control import RunControl
-from masis.errors import InputError, Removed, SettingsError, StaleVersion, UnknownRecord
+from masis.errors import InputError, Removed, SettingsError, StaleVersion, StoreError, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.run import Run
 from masis.schema.screening import Abstract, Grade, ScreeningEvent
@@ -77,6 +77,7 @@ def test_what_was_graded_before_costs_nothing_in_the_next_screening(tmp_path: Pa
     assert [grade.quality for grade in second.grades] == [grade.quality for grade in first.grades]
 
 
+@pytest.mark.spec("AESOP-ROUNDS")
 def test_one_that_is_cut_short_is_taken_up_where_it_was(tmp_path: Path) -> None:
     class Breaking(ScriptedGrader):
         def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
@@ -90,12 +91,20 @@ def test_one_that_is_cut_short_is_taken_up_where_it_was(tmp_path: Path) -> None:
         desk.screen(ADA, QUESTION, ["corpus:headache"], screening_id="one")
     assert desk.store.screenings.in_state("interrupted") == ("one",)
     before = list(desk.grader.asked)
+    assert desk.store.screenings.summary("one").why
+    kept = [each.round for each in desk.store.screenings.progress("one").progress.finished]
+    assert kept
     desk.grader = ScriptedGrader({}, SERIES)
     found = desk.screen(ADA, "another question", ["corpus:elsewhere"], screening_id="one")
     assert found.question == QUESTION
     assert not set(desk.grader.asked) & set(before)
+    assert list(found.rounds[: len(kept)]) == kept
     assert [each.number for each in found.rounds] == list(range(len(found.rounds)))
     assert len(found.rounds) > 1
+    numbers = [event.seq for event in desk.store.screenings.events("one")]
+    assert numbers == sorted(set(numbers))
+    with pytest.raises(StoreError, match="nothing to resume"):
+        desk.store.screenings.resume("one")
 
 
 def test_a_person_can_stop_it_from_elsewhere(tmp_path: Path) -> None:
@@ -139,11 +148,11 @@ def test_an_override_is_recorded_and_flips_the_decision_and_can_be_taken_back(tm
     opened = desk.override(ADA, found.id, chosen, "recommendation", "discard", reason="Retracted.")
     assert opened.screening.outcome == "evidence_insufficient"
     assert opened.machine == found
-    assert opened.overrides[0].at
-    assert desk.log(found.id)[0].decision is not None
+    (entry,) = desk.log(found.id)
+    assert [(each.id, each.value, each.at) for each in opened.overrides] == [(entry.id, "discard", entry.at)]
     back = desk.override(ADA, found.id, chosen, "recommendation", None, reason="")
     assert back.screening == found
-    assert len(back.overrides) == 2
+    assert len(back.overrides) == back.summary.overrides == 2
     assert desk.store.screening_log.verify().intact
 
 
@@ -482,14 +491,6 @@ def test_corrections_are_entries_of_the_log_that_go_into_csv_and_can_be_undone(t
     desk.override(ADA, found.id, first, "blinding", None, reason="")
     assert desk.override(ADA, found.id, first, "direction", None, reason="").screening == found
     assert desk.store.screening_log.verify().intact
-
-
-def test_corrections_go_with_a_screening_that_is_searched_further(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
-    desk.override(ADA, found.id, found.kept[0], "direction", "opposite", reason="Read in full.")
-    further = desk.search_further(ADA, found.id)
-    assert desk.open(further.id).synthesis.counts["opposite"] == 1
 
 
 def test_a_question_is_planned_again_with_other_concepts_and_the_rest_as_it_was(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from masis.errors import InputError, StaleVersion, StoreError, UnknownRecord
+from masis.errors import InputError, StaleVersion, UnknownRecord
 from masis.schema.actor import ANONYMOUS, Actor
 from masis.schema.review import Decision
 from masis.services.drafts import case_subject
@@ -43,13 +43,6 @@ def test_the_draft_goes_with_the_decision_and_stays_where_it_was_refused(store: 
     assert store.drafts.load("Ada", case_subject("case-1")) == {}
 
 
-def test_a_case_decided_by_another_meanwhile_is_not_decided_over(store: Store, reviews: ReviewService) -> None:
-    seen = store.cases.summary("case-1").version
-    reviews.submit(ADA, decision("bo", "reject"), seen_version=seen)
-    with pytest.raises(StaleVersion):
-        reviews.submit(ADA, decision("ada"), seen_version=seen)
-
-
 def test_the_log_records_the_name_of_who_acts_whatever_name_the_decision_brings(reviews: ReviewService) -> None:
     entry = reviews.submit(Actor(name="Ben"), decision())
     assert entry.decision is not None
@@ -68,36 +61,6 @@ def test_undo_pressed_three_times_undoes_one_decision_only(store: Store, reviews
     assert len({entry.id for entry in undone}) == 1
     assert reviews.undone_by(second) == undone[0]
     assert store.cases.summary("case-1").state == "rejected"
-
-
-def test_what_no_longer_stands_is_not_undone(reviews: ReviewService) -> None:
-    first = reviews.submit(ADA, decision("first", "reject"))
-    reviews.submit(ADA, decision("second"))
-    with pytest.raises(StoreError, match="does not decide"):
-        reviews.undo(ADA, first.id)
-
-
-def test_redacting_an_entry_removes_what_was_written_and_leaves_verdict_and_chain(
-    store: Store, reviews: ReviewService
-) -> None:
-    entry = reviews.submit(ADA, decision(verdict="reject"))
-    record = reviews.redact_entry(Actor(name="Grace"), entry.id, "names a person").decision
-    assert record is not None
-    assert (record.kind, record.reviewer) == ("redaction", "Grace")
-    assert reviews.get(entry.id).decision is None
-    assert store.cases.summary("case-1").state == "rejected"
-    assert store.decisions.verify().intact
-
-
-def test_redacting_a_case_records_who_and_why_and_leaves_the_others_alone(store: Store, reviews: ReviewService) -> None:
-    other = reviews.submit(ADA, decision("other", case_id="case-2"))
-    entry = reviews.submit(ADA, decision("one", "reject"))
-    done = reviews.redact_case(Actor(name="Grace"), "case-1", "asked for by the person named")
-    assert done.entry.decision is not None
-    assert (done.entry.decision.reviewer, done.entries) == ("Grace", 1)
-    assert reviews.get(entry.id).decision is None
-    assert reviews.get(other.id).decision is not None
-    assert store.decisions.verify().intact
 
 
 def test_a_redaction_needs_a_name_a_reason_and_something_to_redact(reviews: ReviewService) -> None:

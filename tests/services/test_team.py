@@ -15,7 +15,7 @@ import pytest
 
 from masis.datasets.exports import write_export
 from masis.errors import CaseHeld, InputError, StaleVersion, StoreError, UnknownRecord
-from masis.schema.actor import ANONYMOUS, Actor
+from masis.schema.actor import Actor
 from masis.schema.base import utc_now
 from masis.schema.review import Decision, LogEntry
 from masis.schema.team import QueuePolicy, Rubric, RubricScore
@@ -23,6 +23,7 @@ from masis.services import Workbench
 from masis.services.records import CaseFilter, DecisionFilter
 from masis.store.reviews.team import later
 from tests.store.factories import a_case, a_run
+from tests.waiting import run_at_once
 
 ADA, BEN, CLEO = Actor(name="Ada"), Actor(name="Ben"), Actor(name="Cleo")
 ALL = CaseFilter(order="oldest")
@@ -92,26 +93,6 @@ def test_an_extended_lease_ends_later_and_keeps_its_begin(workbench: Workbench) 
     assert second.until > later(first.taken_at, 1)
 
 
-def test_of_many_who_take_an_expired_lease_at_once_one_gets_it(workbench: Workbench) -> None:
-    workbench.team.claim(ADA, "case-1")
-    expire(workbench, "case-1")
-    start, won = threading.Barrier(8), list[str]()
-
-    def take(number: int) -> None:
-        start.wait()
-        with contextlib.suppress(CaseHeld):
-            won.append(workbench.team.claim(Actor(name=f"reviewer {number}"), "case-1").reviewer)
-
-    threads = [threading.Thread(target=take, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(won) == 1
-    with pytest.raises(CaseHeld, match=won[0]):
-        decide(workbench, ADA)
-
-
 def test_an_expired_lease_that_nobody_took_over_still_lets_its_reviewer_decide(workbench: Workbench) -> None:
     workbench.team.claim(ADA, "case-1")
     expire(workbench, "case-1")
@@ -123,13 +104,6 @@ def test_a_released_case_is_free_for_others(workbench: Workbench) -> None:
     workbench.team.claim(ADA, "case-1")
     workbench.team.release(ADA, "case-1")
     assert workbench.team.claim(BEN, "case-1").reviewer == "Ben"
-
-
-def test_nobody_takes_a_case_without_a_name_or_one_that_is_not_there(workbench: Workbench) -> None:
-    with pytest.raises(InputError, match="name is missing"):
-        workbench.team.claim(ANONYMOUS, "case-1")
-    with pytest.raises(UnknownRecord):
-        workbench.team.claim(ADA, "nowhere")
 
 
 def test_what_others_have_taken_is_passed_over_and_an_empty_queue_says_who_has_it(workbench: Workbench) -> None:
@@ -460,15 +434,6 @@ def test_where_the_machine_is_never_shown_it_stays_hidden_until_the_case_is_deci
     assert not workbench.cases.open_for(ADA, "case-1").machine_hidden
 
 
-def test_a_list_for_a_blind_reviewer_has_no_verdicts_and_no_order_or_filter_by_them(workbench: Workbench) -> None:
-    share(workbench, machine="after")
-    page = workbench.cases.find_for(ADA, CaseFilter(order="disagreement", flags=("contradicted",), quality_from=0.9))
-    assert page.total == 5
-    assert {(row.quality, row.flags, row.reasons, row.tier) for row in page.rows} == {(None, (), (), None)}
-    by_import = workbench.cases.find(CaseFilter(order="oldest"))
-    assert [row.id for row in page.rows] != [row.id for row in by_import.rows]
-
-
 def test_figures_over_all_cases_are_hidden_from_the_blind_alone_and_until_nothing_is_left(workbench: Workbench) -> None:
     assert not workbench.cases.hides_machine_from(ADA)
     share(workbench, machine="after")
@@ -496,12 +461,6 @@ def test_scores_of_the_rubric_are_checked_and_keep_the_version_they_were_given_u
     for wrong in ({"Clarity": 4}, {"Tone": "loud"}):
         with pytest.raises(InputError, match="version 2 of the rubric"):
             decide(workbench, BEN, "case-2", rubric_scores=wrong)
-
-
-def test_a_score_needs_a_scale_or_categories() -> None:
-    for keys in ({}, {"low": 5, "high": 1}, {"low": 1, "high": 5, "categories": ("a",)}, {"low": 1}):
-        with pytest.raises(ValueError, match="needs a scale"):
-            RubricScore.model_validate({"name": "Clarity", **keys})
 
 
 def test_views_are_saved_for_oneself_or_the_team_and_removed(workbench: Workbench) -> None:
@@ -557,10 +516,7 @@ def test_many_reviewers_on_shared_cases_lose_double_and_unblind_nothing(tmp_path
             with_own.close()
 
     threads = [threading.Thread(target=review, args=(number,)) for number in range(rounds)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_at_once(threads)
     assert problems == []
     assert not set(saw) & set(made), "somebody decided a case after seeing what others had decided about it"
     counts = Counter(case_id for _, case_id in made)
@@ -581,10 +537,3 @@ def test_entries_about_the_work_on_a_case_say_who_vouches_for_the_name(workbench
     entry = workbench.team.comment(vouched, "case-1", "Look again.").decision
     assert entry is not None
     assert entry.extra == {"signed_in_by": "secret"}
-
-
-def test_which_of_some_cases_are_assigned_to_a_reviewer(workbench: Workbench) -> None:
-    workbench.team.assign(CLEO, ["case-1", "case-3"], ["Ben"])
-    workbench.team.assign(CLEO, ["case-2"], ["Ada"])
-    assert workbench.store.team.assigned_among(BEN.name, ["case-1", "case-2", "no such case"]) == {"case-1"}
-    assert workbench.store.team.assigned_among(ANONYMOUS.name, ["case-1", "case-2"]) == frozenset()

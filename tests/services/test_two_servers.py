@@ -18,6 +18,7 @@ from masis.schema.team import QueuePolicy
 from masis.services import Actor, Workbench
 from masis.services.records import CaseFilter
 from tests.store.factories import a_case, a_run
+from tests.waiting import run_at_once
 
 SERVERS = 2
 HUMAN_PACE_S = 4.0
@@ -61,10 +62,7 @@ def serve(database: str, names: list[str], pace_s: float) -> None:
             raise
 
     threads = [threading.Thread(target=session, args=(name,)) for name in names]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_at_once(threads)
     workbench.close()
     sys.stdout.write(json.dumps({"made": made, "saw": saw, "problems": problems}))
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from masis.api.roles import build_roles
-from masis.errors import CaseConflict, UnknownRecord
-from masis.offline.roles.reviser import OfflineReviser
 from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.services import POLICY, Workbench, demo_cases
-from masis.services import audits as audit_service
 from masis.settings import Settings
-from tests.reviewing import ADA, submitted, undone
+from tests.reviewing import ADA
 
 EVIDENCE = [{"id": "chunk_1", "text": "The bridge is 120 metres long. It was opened to traffic in 1931."}]
 CLEAN = Case.model_validate(
@@ -49,14 +44,6 @@ def test_everything_lies_in_one_file_that_is_made_on_opening(tmp_path: Path) -> 
     assert (tmp_path / "new" / "masis.db").is_file()
 
 
-def test_importing_again_changes_nothing_and_a_conflict_leaves_the_others_in(bench: Workbench) -> None:
-    other = CLEAN.model_copy(update={"query": "Another question?"})
-    report = bench.cases.add(ADA, [CLEAN, other, CLEAN.model_copy(update={"id": "third"})])
-    assert (report.added, report.unchanged, len(report.conflicts)) == (1, 1, 1)
-    assert isinstance(report.conflicts[0], CaseConflict)
-    assert bench.cases.open("clean").case == CLEAN
-
-
 def test_a_run_that_needs_nobody_is_accepted_by_policy_in_the_log(bench: Workbench) -> None:
     run = bench.audits.audit(ADA, CLEAN)
     view = bench.cases.open("clean")
@@ -86,57 +73,6 @@ def test_what_was_audited_with_these_settings_needs_no_audit(bench: Workbench) -
     assert bench.audits.needed(CLEAN, Settings(max_iterations=1))
 
 
-def test_an_interrupted_run_is_taken_up_where_it_stopped(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Failing(OfflineReviser):
-        def revise(self, *_: Any) -> Any:
-            raise KeyboardInterrupt
-
-    real = build_roles
-    monkeypatch.setattr(
-        audit_service, "build_roles", lambda settings, _replies: dataclasses.replace(real(settings), reviser=Failing())
-    )
-    with pytest.raises(KeyboardInterrupt):
-        bench.audits.audit(ADA, FAULTY)
-    interrupted = bench.store.runs.in_state("interrupted")
-    assert [bench.runs.summary(run_id).case_id for run_id in interrupted] == ["faulty"]
-    monkeypatch.setattr(audit_service, "build_roles", real)
-    run = bench.audits.audit(ADA, FAULTY)
-    assert run.id == interrupted[0]
-    assert run.total_iterations == 2
-    assert bench.store.runs.in_state("interrupted") == ()
-
-
-def test_a_decision_stands_until_it_is_undone(bench: Workbench) -> None:
-    run = bench.audits.audit(ADA, FAULTY)
-    submitted(bench, decision(run_id=run.id))
-    assert bench.cases.open("faulty").state == "approved"
-    undone(bench, "faulty", "Ada")
-    assert bench.cases.open("faulty").state == "needs_review"
-    assert [entry.decision.kind for entry in bench.cases.open("faulty").history if entry.decision] == [
-        "undo",
-        "decision",
-    ]
-
-
-def test_undoing_nothing_is_an_error_that_says_so(bench: Workbench) -> None:
-    with pytest.raises(UnknownRecord, match="no decision on case 'faulty'"):
-        undone(bench, "faulty", "Ada")
-
-
-def test_the_same_token_is_one_decision(bench: Workbench) -> None:
-    run = bench.audits.audit(ADA, FAULTY)
-    first, second = (submitted(bench, decision(run_id=run.id, token="t1")) for _ in range(2))
-    assert first == second
-    assert bench.store.decisions.verify().length == 1
-
-
-def test_a_decision_records_the_versions_that_judged(bench: Workbench) -> None:
-    run = bench.audits.audit(ADA, FAULTY)
-    entry = submitted(bench, decision(run_id=run.id))
-    assert entry.decision is not None
-    assert {"app", "rubric"} <= entry.decision.versions.keys()
-
-
 @pytest.mark.parametrize(
     ("changes", "lacking"),
     [
@@ -150,19 +86,6 @@ def test_a_decision_records_the_versions_that_judged(bench: Workbench) -> None:
 def test_a_decision_that_lacks_something_says_what(changes: dict[str, Any], lacking: str) -> None:
     with pytest.raises(ValueError, match=lacking):
         decision(**changes)
-
-
-@pytest.mark.spec("REQ-CRITIC-OBS-005")
-def test_health_runs_every_role_and_checks_the_log(bench: Workbench) -> None:
-    report = bench.health()
-    assert report.ok
-    assert {"database", "decision log", "auditor", "disk"} <= {item.name for item in report.items}
-
-
-def test_health_names_a_model_that_nothing_answers_to(tmp_path: Path) -> None:
-    report = Workbench.open(tmp_path / "masis.db", Settings(critic="nobody:x")).health()
-    assert not report.ok
-    assert "nobody" in next(item.message for item in report.items if item.name == "models" and not item.ok)
 
 
 def test_the_demo_loads_and_loads_again_without_harm(tmp_path: Path) -> None:

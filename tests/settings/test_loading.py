@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -287,18 +286,6 @@ def test_weights_that_are_not_those_of_a_mean_are_refused(tmp_path: Path) -> Non
     even = "".join(f"{name} = 0.25\n" for name in WEIGHTS)
     assert read(even, tmp_path).settings.reasoning_weight == 0.25
     assert load({"reasoning_weight": "0.1", "relevance_weight": "0.3"}, environment={}).settings.relevance_weight == 0.3
-
-
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        ({"max_iteration": 2}, "there is no setting 'max_iteration'. Did you mean 'max_iterations'?"),
-        ({"max_iterations": 2, "zzz": 1}, "there is no setting 'zzz'."),
-    ],
-)
-def test_in_python_too_the_error_for_a_wrong_name_names_the_nearest_right_one(given: dict[str, Any], told: str) -> None:
-    with pytest.raises(SettingsError, match=re.escape(told)):
-        Settings(**given)
 
 
 def test_an_empty_variable_counts_as_not_set(tmp_path: Path) -> None:

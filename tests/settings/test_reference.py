@@ -1,17 +1,25 @@
-"""Every setting explains itself wherever it is shown, and the file to begin with says what the defaults say."""
+"""Settings in words and rows, no key repeated, and any file, variable or flag read or refused."""
 
 from __future__ import annotations
 
+import json
 import re
+import tempfile
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from masis.errors import SettingsError
 from masis.settings import GROUPS, Settings, load
-from masis.settings.names import TABLES_OF_TABLES
+from masis.settings.names import SPELLINGS, TABLES, TABLES_OF_TABLES, written
 from masis.settings.ranges import described, schema_of, spelled
 from masis.settings.reference import EXAMPLES, WIDTH, all_rows, template
+from masis.settings.secrecy import HIDDEN, may_be_a_key, shown, without_secrets
+from masis.settings.sources import VARIABLES
 
 RULES = Path(__file__).resolve().parents[2] / "docs" / "rules.toml"
 DEFAULTS = all_rows(load(environment={}))
@@ -95,3 +103,150 @@ def test_its_examples_are_read(name: str, tmp_path: Path) -> None:
     [table] = getattr(load(file=file, environment={}).settings, name).values()
     assert table.model_fields_set == tomllib.loads(EXAMPLES[name])[name].popitem()[1].keys()
     assert EXAMPLES[name].splitlines()[1] in template()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sk-proj-abcdefghijklmnop",
+        "sk-ant-api03-abcdefghij",
+        "  sk_live_abcdefghijkl",
+        "ghp_abcdefghijklmnop1234",
+        "hf_abcdefghijklmnopqr",
+        "AKIAIOSFODNN7EXAMPLE",
+        "AIzaSyAbcdefghijklmnopqrstuvwx",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.x",
+        "Bearer abcdefghijklmnop",
+        "0123456789abcdef0123456789abcdef",
+        "token 0123456789abcdef0123456789abcdef",
+        "openai:sk-abcdefghijklmnop",
+        '{"key": "sk-abcdefghijklmnop"}',
+    ],
+)
+def test_what_looks_like_a_key_is_not_shown(text: str) -> None:
+    assert may_be_a_key(text)
+    assert shown(text) == HIDDEN
+    assert without_secrets(text) == HIDDEN
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "strickt",
+        "openai:gpt-4o-mini",
+        "anthropic:claude-sonnet-5-5",
+        "vllm:meta-llama/Llama-3.1-70B-Instruct-AWQ-INT4",
+        "offline,openai:gpt-4o,ollama:llama3.2:3b-instruct-q4_K_M",
+        "https://eutils.ncbi.nlm.nih.gov/entrez/eutils",
+        "ollama:skywork-13b-base-v2",
+        "ollama:hf.co/bartowski/Llama-3.2-3B-Instruct-GGUF",
+        "librarian@hospital.example",
+        "nine",
+    ],
+)
+def test_what_looks_like_none_is_shown(text: str) -> None:
+    assert without_secrets(text) == text
+    assert shown(text) == repr(text)
+
+
+def test_an_address_is_shown_without_what_only_its_server_should_read() -> None:
+    assert without_secrets("http://me:hidden@host:8000/v1?api_key=hidden#hidden") == "http://host:8000/v1"
+    assert "hidden" not in shown("http://[hidden")
+
+
+def test_values_are_shown_short_and_on_one_line() -> None:
+    assert [shown(value) for value in (True, 3, 0.5, {"a": 1}, [1])] == ["true", "3", "0.5", "a table", "a list"]
+    assert shown("a\nb\x1b") == r"'a\nb\x1b'"
+    assert len(shown("x y" * 100)) < 70
+
+
+def test_a_long_text_takes_no_long_time() -> None:
+    for text in ("a" * 100_000, "a1" * 50_000, "sk-" * 33_000, "1_" * 50_000, "http://" + "@" * 100_000):
+        shown(text)
+
+
+KEY = "sk-proj-a1b2c3d4e5f6g7h8"
+
+scalars = st.one_of(
+    st.booleans(),
+    st.integers(-3, 200),
+    st.floats(allow_nan=True, allow_infinity=True),
+    st.sampled_from(["strict", "lenient", "offline", "openai:gpt-4o", "json", "", KEY, f"x {KEY}", "9", "0.5"]),
+    st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=8),
+)
+values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner))
+tables = st.dictionaries(
+    st.sampled_from(["vllm", "my server", "openai:gpt-4o", KEY]),
+    st.dictionaries(st.sampled_from(["kind", "address", "key_env", "concurrency", "input", "output", KEY]), scalars)
+    | scalars,
+    max_size=2,
+)
+KNOWN = [written(path) for path in (*SPELLINGS, *TABLES)]
+names = st.sampled_from(KNOWN) | st.sampled_from(["loop.x", "x", f"'{KEY}'"])
+files = st.dictionaries(names, values, max_size=5)
+
+
+def _toml(pairs: dict[str, Any]) -> str:
+    return "\n".join(f"{name} = {_value(value)}" for name, value in pairs.items())
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_value(str(key))} = {_value(inside)}" for key, inside in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}.get(text, text)
+
+
+def _tried(**given: Any) -> None:
+    told = "read"
+    try:
+        found = load(**given)
+    except SettingsError as error:
+        told = str(error)
+    else:
+        assert isinstance(found.settings, Settings)
+        assert found.origins.keys() >= Settings.model_fields.keys()
+    assert told.strip()
+    assert "a1b2c3" not in told
+
+
+@pytest.mark.slow
+@given(files, tables, tables)
+def test_any_file_is_read_or_refused(pairs: dict[str, Any], providers: dict[str, Any], prices: dict[str, Any]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "masis.toml"
+        whole = {**({"providers": providers} if providers else {}), **({"prices": prices} if prices else {}), **pairs}
+        file.write_text(_toml(whole), encoding="utf-8", newline="\n")
+        _tried(file=file, environment={})
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_read_or_refused(content: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "masis.toml"
+        file.write_bytes(content)
+        _tried(file=file, environment={})
+
+
+variables = st.sampled_from([*VARIABLES, "MASIS_PROVIDERS__A__ADDRESS", "MASIS_PRICES__A", "MASIS_X", "MASIS_"])
+texts = st.text(max_size=8) | st.sampled_from(
+    [KEY, "true", "3", "{}", "[]", '{"a": {"address": 1}}', f'{{"a": "{KEY}"}}']
+)
+
+
+@given(st.dictionaries(variables, texts, max_size=5))
+def test_any_environment_is_read_or_refused(environment: dict[str, str]) -> None:
+    _tried(environment=environment)
+
+
+@given(
+    st.dictionaries(
+        names | st.text(max_size=12) | st.sampled_from(["providers.a.b.c.d", "prices.a", 'prices."a.b".input']),
+        st.text(max_size=8) | st.sampled_from([KEY, "{}", '{"a": 1}', "1"]),
+        max_size=4,
+    )
+)
+def test_any_flags_are_read_or_refused(flags: dict[str, str]) -> None:
+    _tried(flags=flags, environment={})

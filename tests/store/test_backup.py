@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import shutil
-import signal
 import sqlite3
 import threading
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -28,7 +24,6 @@ from masis.store.core.migrations import MIGRATIONS
 from tests.cli.running import start
 from tests.reviewing import ADA
 from tests.store.factories import a_case, a_decision, a_run
-from tests.waiting import until
 from tools import tamper
 
 
@@ -90,34 +85,6 @@ def test_a_backup_is_of_one_moment_while_others_write(store: Store, tmp_path: Pa
     assert store.decisions.verify().intact
 
 
-def _back_up(path: Path, target: Path) -> None:
-    with Store.open(path) as store:
-        while True:
-            backup.back_up(store.database, target)
-            os.replace(target, target.with_name("last.db"))
-
-
-@pytest.mark.slow
-def test_a_backup_that_is_cut_short_leaves_no_file_of_that_name(store: Store, tmp_path: Path) -> None:
-    fill(store, range(20))
-    store.settle()
-    for seconds in (0.35, 0.4, 0.45):
-        process = multiprocessing.get_context("spawn").Process(
-            target=_back_up, args=(store.path, tmp_path / "backup.db")
-        )
-        process.start()
-        until(lambda: bool(list(tmp_path.glob("*.part"))) or (tmp_path / "last.db").exists(), "a backup has begun")
-        time.sleep(seconds / 10)  # somewhere in the middle of one of many backups
-        assert process.pid is not None
-        os.kill(process.pid, signal.SIGKILL)
-        process.join()
-        for name in ("backup.db", "last.db"):
-            if (tmp_path / name).exists():
-                assert backup.verify(tmp_path / name).problems == ()
-        (tmp_path / "backup.db").unlink(missing_ok=True)
-    assert backup.back_up(store.database, tmp_path / "backup.db").cases == 20
-
-
 @pytest.mark.parametrize("change", [tamper.edit_question, tamper.edit_reason, tamper.set_state, tamper.remove_entry])
 def test_a_database_that_is_not_in_order_is_not_backed_up(tmp_path: Path, change: tamper.Change) -> None:
     tamper.build(tmp_path / "original.db")
@@ -158,17 +125,6 @@ def test_a_database_is_replaced_only_on_request_and_kept(store: Store, tmp_path:
     assert aside is not None
     with Store.open(aside) as kept, Store.open(store.path) as restored:
         assert (kept.cases.count(), restored.cases.count()) == (4, 2)
-
-
-def test_a_damaged_database_is_replaced_too(store: Store, tmp_path: Path) -> None:
-    fill(store, range(2))
-    backup.back_up(store.database, tmp_path / "backup.db")
-    store.settle()
-    store.close()
-    store.path.write_bytes(b"\xff" * 50_000)
-    backup.restore(tmp_path / "backup.db", store.path, replace=True)
-    with Store.open(store.path) as restored:
-        assert restored.cases.count() == 2
 
 
 def test_a_database_in_use_is_not_replaced(store: Store, tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
-"""Cases go in and come out the same."""
+"""Cases, the search in their evidence, and drafts: what goes in comes out, and nothing is overwritten."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from masis.errors import CaseConflict, InputError, UnknownRecord
 from masis.schema.case import Case
 from masis.store import Store
+from masis.store.reviews.drafts import NOBODY_YET
 from tests.store.factories import a_case
 
 TEXT = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=30)
@@ -98,3 +100,115 @@ def test_cases_come_in_the_order_they_went_in(store: Store) -> None:
     store.cases.add_many(a_case(case_id) for case_id in ids)
     assert [case.id for case in store.cases.iterate()] == ids
     assert [case.id for case in store.cases.iterate(after="c-3")] == ["c-9", "c-1"]
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Store:
+    store = Store.open(tmp_path / "m.db")
+    store.cases.add(a_case("one", evidence=[{"id": "a", "text": "Otters swim."}, {"id": 'q"uo\\te', "text": "a"}]))
+    store.cases.add(
+        a_case("two", evidence=[{"id": "a", "text": "Otters swim and otters eat."}, {"id": "é", "text": "b"}])
+    )
+    store.cases.add(a_case("three", evidence=[{"id": "c", "text": "Owls", "source": "a"}], metadata={"a": "a"}))
+    return store
+
+
+@pytest.mark.parametrize(
+    ("evidence_id", "cases"),
+    [("a", ("one", "two")), ('q"uo\\te', ("one",)), ("é", ("two",)), ("c", ("three",)), ("A", ()), ("%", ()), ("", ())],
+)
+def test_an_id_finds_the_cases_with_exactly_such_a_chunk(
+    shared: Store, evidence_id: str, cases: tuple[str, ...]
+) -> None:
+    assert shared.evidence.cases_with([evidence_id]) == {evidence_id: (cases, len(cases))}
+
+
+def test_of_many_cases_the_first_are_named_and_all_counted(shared: Store) -> None:
+    assert shared.evidence.cases_with(["a"], limit=1) == {"a": (("one",), 2)}
+
+
+def test_many_ids_are_looked_for_at_once(shared: Store) -> None:
+    wanted = ["c", "nothing", "é", "a", 'q"uo\\te', "a"]
+    found = shared.evidence.cases_with(wanted)
+    assert found == {
+        "c": (("three",), 1),
+        "nothing": ((), 0),
+        "é": (("two",), 1),
+        "a": (("one", "two"), 2),
+        'q"uo\\te': (("one",), 1),
+    }
+    assert found == {each: shared.evidence.cases_with([each])[each] for each in wanted}
+
+
+def test_words_are_looked_for_in_evidence_only_and_the_best_case_comes_first(shared: Store) -> None:
+    assert shared.evidence.with_words("otters", limit=5) == (("two", "one"), 2)
+    assert shared.evidence.with_words("otters", limit=1, offset=1) == (("one",), 2)
+    assert shared.evidence.with_words("OTTERS eat", limit=5) == (("two",), 1)
+    assert shared.evidence.with_words("bridge opened", limit=5) == ((), 0), "these words are in question and answer"
+    assert shared.evidence.with_words("ott", limit=5).total == 2, "the beginning of a word, where no word is it"
+
+
+@pytest.mark.parametrize(
+    "text", ['"', "otters)", "NOT otters*", "evidence : x", "^", "a OR b", "é" * 50, "-", "query : otters"]
+)
+def test_nothing_that_is_typed_is_read_as_syntax(shared: Store, text: str) -> None:
+    assert shared.evidence.with_words(text, limit=5).total == 0 or "otters" in text
+
+
+def test_a_field_is_there_after_the_store_is_opened_again(path: Path) -> None:
+    with Store.open(path) as store:
+        store.drafts.save("Ada", "case:1", "note", "half a sen")
+        store.drafts.save("Ada", "case:1", "note", "half a sentence")
+        store.drafts.save("Ada", "case:1", "labels", {"0-5": ["supported", None]})
+    with Store.open(path) as store:
+        assert store.drafts.load("Ada", "case:1") == {"note": "half a sentence", "labels": {"0-5": ["supported", None]}}
+
+
+def test_people_and_subjects_do_not_mix(store: Store) -> None:
+    store.drafts.save("Ada", "case:1", "note", "hers")
+    store.drafts.save("Bo", "case:1", "note", "his")
+    store.drafts.save("Ada", "case:2", "note", "another")
+    assert store.drafts.load("Bo", "case:1") == {"note": "his"}
+    store.drafts.clear("Ada", "case:1")
+    assert store.drafts.load("Ada", "case:1") == {}
+    assert store.drafts.load("Bo", "case:1") == {"note": "his"}
+    assert store.drafts.load("Ada", "case:2") == {"note": "another"}
+
+
+def test_a_draft_tells_when_it_was_saved_and_the_same_text_again_is_no_new_draft(store: Store) -> None:
+    assert store.drafts.get("Ada", "case:1").saved_at is None
+    store.drafts.save("Ada", "case:1", "note", "a")
+    first = store.drafts.get("Ada", "case:1").saved_at
+    store.drafts.save("Ada", "case:1", "note", "a")
+    assert store.drafts.get("Ada", "case:1").saved_at == first
+    store.drafts.save("Ada", "case:1", "note", "b")
+    assert str(store.drafts.get("Ada", "case:1").saved_at) > str(first)
+
+
+def test_single_fields_can_go(store: Store) -> None:
+    store.drafts.save_all("Ada", "case:1", {"note": "a", "reason": "other", "verdict": "reject"})
+    store.drafts.clear("Ada", "case:1", "note", "reason")
+    assert store.drafts.load("Ada", "case:1") == {"verdict": "reject"}
+
+
+def test_what_was_typed_before_a_name_was_given_goes_to_that_name(store: Store) -> None:
+    store.drafts.save(NOBODY_YET, "case:1", "note", "typed first")
+    store.drafts.save(NOBODY_YET, "case:2", "note", "must not replace")
+    store.drafts.save("Ada", "case:2", "note", "hers")
+    store.drafts.hand_over(NOBODY_YET, "Ada")
+    assert store.drafts.load("Ada", "case:1") == {"note": "typed first"}
+    assert store.drafts.load("Ada", "case:2") == {"note": "hers"}
+    assert store.drafts.load(NOBODY_YET, "case:1") == {}
+
+
+def test_what_was_typed_after_an_older_draft_of_that_name_is_not_taken_away(store: Store) -> None:
+    store.drafts.save_all("Ada", "case:1", {"note": "last week's", "other": "older", "reason": "other"})
+    store.drafts.save_all(NOBODY_YET, "case:1", {"note": "typed just now", "other": ""})
+    store.drafts.hand_over(NOBODY_YET, "Ada")
+    assert store.drafts.load("Ada", "case:1") == {"note": "typed just now", "other": "older", "reason": "other"}
+
+
+def test_any_text_can_be_kept(store: Store) -> None:
+    nasty = "'; DROP TABLE drafts; -- \x00 \ud800 \u202e <script> 🜁" + "x" * 100_000
+    store.drafts.save("Ada'; --", "case:\x01", "note", nasty)
+    assert store.drafts.load("Ada'; --", "case:\x01") == {"note": nasty}

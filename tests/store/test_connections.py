@@ -1,12 +1,14 @@
-"""The pool of connections, nested transactions, and errors of SQLite in words."""
+"""The pool of connections, nested transactions, several processes on one file, and errors of SQLite in words."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import sqlite3
+import subprocess
+import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,8 @@ from masis.errors import (
 from masis.store import Store
 from masis.store.core import connections
 from masis.store.core.connections import POOL_SIZE, connect, explained_errors
-from tests.store.factories import a_case, a_decision, a_run, accepted
+from tests.store.factories import a_case, a_decision, a_run, accepted, an_iteration
+from tests.waiting import run_at_once
 
 
 def test_many_threads_that_come_and_go_share_a_few_connections(store: Store) -> None:
@@ -42,10 +45,7 @@ def test_many_threads_that_come_and_go_share_a_few_connections(store: Store) -> 
         thread.join()
     assert max(seen) == 1
     threads = [threading.Thread(target=rerun) for _ in range(30)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_at_once(threads)
     assert len(seen) == 40
     assert max(seen) <= POOL_SIZE
 
@@ -179,30 +179,6 @@ def test_a_transaction_that_writes_can_not_begin_on_what_was_read_before_the_loc
         pass  # what SQLite would answer with SQLITE_BUSY_SNAPSHOT once another had written
 
 
-def _add_up(path: Path, rounds: int) -> None:
-    with Store.open(path) as store:
-        for _ in range(rounds):
-            with store.transaction():
-                value = store.drafts.load("Ada", "sum").get("value", 0)
-                assert isinstance(value, int)
-                time.sleep(0.001)
-                store.drafts.save("Ada", "sum", "value", value + 1)
-
-
-@pytest.mark.slow
-def test_processes_that_read_and_then_write_lose_nothing_and_meet_no_old_state(path: Path) -> None:
-    Store.open(path).close()
-    context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=_add_up, args=(path, 40)) for _ in range(2)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(60)
-    assert [process.exitcode for process in processes] == [0, 0]
-    with Store.open(path) as store:
-        assert store.drafts.load("Ada", "sum") == {"value": 80}
-
-
 # Durability
 
 
@@ -296,3 +272,88 @@ def test_a_file_that_can_not_be_written_is_reported_as_one(store: Store, path: P
     connection = connect(path)
     assert connection.execute("SELECT count(*) FROM cases").fetchone()[0] == 0
     connection.close()
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+ADD = "import sys; from masis.store import Store; from tests.store.factories import a_case\n"
+ADD += "with Store.open(sys.argv[1]) as store: store.cases.add(a_case(sys.argv[2]))"
+
+
+@pytest.mark.slow
+def test_opening_a_database_twice_keeps_its_locks_against_other_processes(path: Path) -> None:
+    # A lock goes with the first handle a process closes on the file, whoever opened it: without its locks this process
+    # reads on in a log that the other one has deleted, and writes into it.
+    with Store.open(path) as store:
+        store.cases.add(a_case("ours"))
+        with Store.open(path) as again:
+            again.cases.count()
+        subprocess.run([sys.executable, "-c", ADD, str(path), "theirs"], check=True, cwd=ROOT)
+        assert store.cases.count() == 2
+        store.cases.add(a_case("ours too"))
+    with Store.open(path) as store:
+        assert store.cases.count() == 3
+        assert store.check().ok
+
+
+@pytest.mark.slow
+def test_many_submits_of_one_form_at_once_make_one_decision(store: Store) -> None:
+    store.cases.add(a_case())
+    barrier, ids = threading.Barrier(6), set[str]()
+
+    def submit() -> None:
+        barrier.wait()
+        ids.add(store.decisions.append(a_decision(a_case(), None, token="form-1")).id)
+
+    threads = [threading.Thread(target=submit) for _ in range(6)]
+    run_at_once(threads)
+    assert (len(ids), store.decisions.head().length) == (1, 1)
+
+
+KILLED_AT_WORK = """
+import sys, time
+from pathlib import Path
+from masis.store import Store
+from tests.store.factories import SETTINGS, a_case, an_event, an_iteration
+store = Store.open(Path(sys.argv[1]))
+case = a_case()
+store.cases.add(case)
+store.runs.start("run-1", case_id=case.id, case_digest=case.digest(), models={}, settings=SETTINGS)
+store.runs.append_event(an_event(case))
+store.runs.save_iteration("run-1", an_iteration(1))
+with store.transaction():
+    store.runs.save_iteration("run-1", an_iteration(2))
+    print("in the middle", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.slow
+def test_a_process_killed_in_the_middle_of_a_run_leaves_a_database_that_opens_and_a_run_to_resume(path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED_AT_WORK, str(path)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "in the middle\n"
+    with Store.open(path) as watching:
+        assert watching.runs.in_state("running") == ("run-1",)
+        assert watching.cases.summary("case-1").state == "running"
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    with Store.open(path) as store:
+        assert store.check().ok
+        assert store.runs.in_state("interrupted") == ("run-1",)
+        assert store.runs.summary("run-1").why
+        assert store.cases.summary("case-1").state == "interrupted"
+        progress = store.runs.resume("run-1")
+        assert progress.iterations == (an_iteration(1),)
+        assert progress.last_event == 1
+        store.runs.save_iteration("run-1", an_iteration(2))
+        store.runs.finish(a_run(a_case(), iterations=(an_iteration(1), an_iteration(2))))
+        assert store.cases.summary("case-1").state == "needs_review"

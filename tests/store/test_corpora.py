@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import os
 import random
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from masis.errors import InputError, UnknownRecord
 from masis.schema.screening import Abstract
 from masis.screening.sources.search_terms import search_terms
 from masis.store import Store
+from tests.waiting import run_at_once
 
 
 def an_abstract(number: int = 1, **fields: object) -> Abstract:
@@ -253,10 +252,7 @@ def test_processes_that_import_the_same_records_at_once_keep_each_once(path: Pat
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(2)
     processes = [context.Process(target=_import_same, args=(path, barrier)) for _ in range(2)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(120)
+    run_at_once(processes)
     assert [process.exitcode for process in processes] == [0, 0]
     with Store.open(path) as store:
         summary = store.corpora.summary("c")
@@ -277,33 +273,3 @@ def test_a_question_finds_the_abstract_that_answers_it_among_thousands(store: St
     first = sum(each[:1] == [case_id] for case_id, each in found.items()) / len(asked)
     among_five = sum(case_id in each for case_id, each in found.items()) / len(asked)
     assert (first > 0.9, among_five > 0.96) == (True, True), (first, among_five)  # measured: .93 and .98
-
-
-def _import_and_die(path: Path) -> None:
-    done = 0
-
-    def on_batch(count: int) -> None:
-        nonlocal done
-        done += count
-        if done >= 60:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    with Store.open(path) as store:
-        many = (an_abstract(n, doi=f"10.1000/{n}") for n in range(200))
-        store.corpora.add_many("c", many, source="x", batch=20, on_batch=on_batch)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="processes are killed otherwise here")
-def test_an_import_that_is_killed_leaves_a_whole_corpus_and_is_made_good_by_the_next(path: Path) -> None:
-    process = multiprocessing.get_context("spawn").Process(target=_import_and_die, args=(path,))
-    process.start()
-    process.join(120)
-    assert process.exitcode == -signal.SIGKILL
-    with Store.open(path) as store:
-        assert store.check().ok
-        assert store.corpora.summary("c").abstracts == 60
-        again = [an_abstract(n, doi=f"10.1000/{n}") for n in range(200)]
-        done = store.corpora.add_many("c", again, source="x")
-        assert (done.added, done.duplicates) == (140, 60)
-        assert store.check().ok

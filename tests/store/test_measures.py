@@ -171,11 +171,6 @@ def test_runs_that_ended_well_converged_whichever_way(store: Store) -> None:
     assert store.measures.runs(MeasureFilter(), Pick(rate="convergence_ending")).total == 1
 
 
-def test_a_distribution_of_nothing_is_empty(store: Store) -> None:
-    found = spread(store, "cost_usd")
-    assert (found.count, found.mean, found.p50, [each.count for each in found.bins]) == (0, None, None, [0])
-
-
 def test_the_runs_behind_a_figure_are_found(store: Store) -> None:
     kept(store, 1, iterations=(an_audited(1, critic_ms=20.0), an_audited(2, critic_ms=900.0)))
     kept(store, 2, iterations=(an_iteration(1, invalid=()),), at="2026-01-06T00:00:00.000Z")
@@ -195,14 +190,6 @@ def test_the_runs_behind_a_figure_are_found(store: Store) -> None:
     row = measures.runs(MeasureFilter(), Pick(measure="critic_ms", above=500.0)).rows[0]
     assert (row.case_id, row.query, row.value) == ("case-1", "When was the bridge opened?", 900.0)
     assert measures.runs(MeasureFilter(), Pick(), page=2, size=1).rows[0].run_id == "run-1"
-
-
-def test_figures_hold_no_text(store: Store, path: Path) -> None:
-    case = a_case("case-1", query="Where is the walrus?", answer="The walrus is in Skagen [1].")
-    store.cases.add(case)
-    walrus = an_iteration(1, answer="The walrus is in Skagen [1].")
-    store.runs.finish(a_run(case, iterations=(walrus,)))
-    assert "walrus" not in repr(rows(path)).lower()
 
 
 def test_a_run_that_does_not_finish_leaves_no_figures(store: Store) -> None:

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from masis import version
-from masis.errors import DatabaseBusy, NewerDatabase, NotADatabase, OtherSchema, StoreError
+from masis.errors import NewerDatabase, NotADatabase, OtherSchema, StoreError
 from masis.store import Store
 from masis.store.core import connections, guards, migrations
 from masis.store.core.connections import connect, open_database
 from masis.store.core.migrations import MIGRATIONS, applied, migrate
 from tests.store.factories import a_case, a_decision, a_run
+from tests.waiting import run_at_once
 
 DRAFTS = 2000
 
@@ -219,25 +220,8 @@ def test_processes_that_open_a_new_file_at_once_agree_on_one(path: Path) -> None
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(3)
     processes = [context.Process(target=_open, args=(path, barrier)) for _ in range(3)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(60)
+    run_at_once(processes)
     assert [process.exitcode for process in processes] == [0, 0, 0]
     with Store.open(path) as store:
         assert store.cases.count() == 1
         assert applied(connect(path)) == migrations.names()
-
-
-def test_writing_while_another_holds_the_lock_too_long_says_what_to_do(
-    store: Store, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store.close()
-    monkeypatch.setattr("masis.store.core.connections.BUSY_TIMEOUT_S", 0.05)
-    other = sqlite3.connect(path, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(DatabaseBusy, match=r"held by another program .* close that, or try again"):
-        store.cases.add(a_case())
-    other.execute("ROLLBACK")
-    other.close()
-    assert store.cases.add(a_case()) == "added"

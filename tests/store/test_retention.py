@@ -19,6 +19,7 @@ from masis.schema.screening import Override, ScreeningDecision
 from masis.store import CaseFilter, DecisionFilter, Owner, Store
 from masis.store.core import connections
 from masis.store.core.connections import connect
+from tests.screening.scripted import STRONG, grade_of
 from tests.store.factories import (
     JUDGE,
     SETTINGS,
@@ -30,7 +31,7 @@ from tests.store.factories import (
     an_iteration,
     an_undo,
 )
-from tests.store.test_screenings import a_grade, abstracts, screened
+from tests.store.test_screenings import abstracts, screened
 
 OLD, NEW, CUTOFF = "2026-01-01T10:00:01.000Z", "2026-03-01T10:00:01.000Z", "2026-02-01T00:00:00.000Z"
 SECRET = "Kastellaun lies on a ridge of slate"
@@ -323,7 +324,7 @@ def screenings(store: Store) -> Store:
     store.screening_log.append(
         ScreeningDecision(kind="override", reviewer="Ada", screening_id="with a word", override=word, reason="r")
     )
-    store.remembered_grades.put("k", a_grade("a0"))
+    store.remembered_grades.put("k", grade_of("a0", STRONG))
     return store
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import threading
 import time
 from pathlib import Path
@@ -41,7 +40,7 @@ def fill(store: Store, runs: int) -> None:
 
 
 @pytest.mark.spec("REQ-CRITIC-COMP-002")
-@pytest.mark.soak(smoke=600, full=10_000)
+@pytest.mark.soak(smoke=300, full=10_000)
 def test_of_runs_half_of_which_are_decided_the_other_half_goes_and_the_file_shrinks(path: Path, rounds: int) -> None:
     runs = rounds
     with Store.open(path) as store:
@@ -73,7 +72,7 @@ def test_of_runs_half_of_which_are_decided_the_other_half_goes_and_the_file_shri
         )
         assert store.executions.count() == runs
         assert store.cases.facets().states == {"accepted": runs // 2, "approved": runs // 2}
-    assert shrunk.after < shrunk.before * 0.8  # 0.756 at 600 runs: log entries and executions stay
+    assert shrunk.after < shrunk.before * 0.8  # 0.784 at 300 runs, 0.756 at 600: log entries and executions stay
     assert path.stat().st_size == shrunk.after
 
 
@@ -100,31 +99,6 @@ def remove(path: Path) -> None:
         for _ in range(60):
             store.retention.remove(RULE, by="Ada", how="command")
             store.shrink()
-
-
-def test_purging_and_shrinking_while_others_audit_and_decide_loses_nothing(path: Path) -> None:
-    with Store.open(path) as store:
-        fill(store, 50)
-    context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=work, args=(path, name)) for name in ("Ada", "Grace")]
-    remover = context.Process(target=remove, args=(path,))
-    for process in (*workers, remover):
-        process.start()
-    for process in (*workers, remover):
-        process.join(180)
-    assert [process.exitcode for process in (*workers, remover)] == [0, 0, 0]
-    with Store.open(path) as store:
-        store.retention.remove(RULE, by="Ada", how="command")
-        check = store.check()
-        assert check.ok, check.problems
-        assert check.counts["cases"] == check.counts["runs"] == 2 * EACH + 50 == store.executions.count()
-        decided = [f"run-{name}-{number}" for name in ("Ada", "Grace") for number in range(1, EACH, 2)]
-        for run_id in decided:
-            assert len(store.runs.get(run_id).iterations) == 1
-        gone = [each.id for purge in store.purges.history() for each in store.purges.removals(purge.seq)]
-        assert len(gone) == len(set(gone)) == 25 + EACH
-        assert not set(gone) & set(decided)
-        assert store.cases.facets().states == {"accepted": 25 + EACH, "approved": 25 + EACH}
 
 
 def test_what_is_decided_between_the_look_and_the_removal_stays(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

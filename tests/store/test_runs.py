@@ -11,7 +11,7 @@ from masis.schema.audit import Draft
 from masis.schema.case import Case
 from masis.store import CaseFilter, Owner, Store, this_process
 from masis.store.core.process_owner import SILENCE_S
-from tests.store.factories import JUDGE, SETTINGS, a_case, a_decision, a_run, an_event, an_iteration
+from tests.store.factories import JUDGE, SETTINGS, a_case, a_run, an_event, an_iteration
 
 DEAD = Owner(this_process().host, 2**22 + 1, "long ago")
 
@@ -193,13 +193,3 @@ def test_a_run_without_a_single_iteration_is_kept_as_unscored(store: Store) -> N
     assert store.runs.get("run-1") == run
     (row,) = store.cases.search(CaseFilter(order="least_confident")).rows
     assert (row.quality, row.confidence, row.iterations, row.flags) == (None, None, 0, ("error",))
-
-
-def test_several_writes_are_one_if_asked(store: Store) -> None:
-    case = a_case()
-    store.cases.add(case)
-    with pytest.raises(UnknownRecord), store.transaction():  # noqa: PT012 (that the first write is undone)
-        store.runs.finish(a_run(case))
-        store.decisions.append(a_decision(case, "no such run"))
-    assert store.runs.for_case("case-1") == ()
-    assert store.cases.summary("case-1").state == "new"

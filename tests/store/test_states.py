@@ -161,7 +161,7 @@ class OneCase(RuleBasedStateMachine):
 
 TestOneCase = OneCase.TestCase
 TestOneCase.settings = settings(
-    max_examples=25, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=12, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
 )
 
 

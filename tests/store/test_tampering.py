@@ -8,7 +8,6 @@ import pytest
 
 from masis.schema.retention import RetentionRule
 from masis.store import LogHead, Store
-from masis.store.core.chained_log import sha256
 from masis.store.reviews import subjects
 from tests.store.factories import a_case, a_decision, a_run, accepted
 from tools import tamper
@@ -50,18 +49,6 @@ def test_an_attack_is_detected_by_what_the_page_on_security_says(
         assert "chain" not in found, "a chain that was computed anew verifies: that is what the key is for"
     line = f"| {each.name} | {tamper.WORDS[each.detected_by]} |"
     assert line in (ROOT / "docs/security.md").read_text(encoding="utf-8")
-
-
-def test_an_entry_carries_digests_of_case_run_and_the_answer_decided_about(store: Store) -> None:
-    case, run = a_case(), a_run(a_case())
-    store.cases.add(case)
-    store.runs.finish(run)
-    decision = store.decisions.append(a_decision(case, iteration=1)).decision
-    assert decision is not None
-    assert decision.about is not None
-    assert decision.about.case == case.digest()
-    assert decision.about.run == sha256(run.model_dump_json())
-    assert decision.about.answer == sha256(run.iterations[0].answer)
 
 
 def test_what_was_redacted_or_removed_is_not_checkable_and_not_broken(store: Store) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -12,12 +12,13 @@ from streamlit.testing.v1 import AppTest
 
 from masis.services import Workbench, app_root, demo_cases
 from masis.ui.shell import served_database
+from tests.conftest import made_once
 from tests.reviewing import ADA
 
 AUDITED = ("strategy-01-fabricated", "docs-02-altered", "medicine-01-unsafe", "finance-05-conflict", "policy-01-clean")
 NOT_AUDITED = ("home-01-unsafe", "law-01-clean")
 
-OpenPage = Callable[..., AppTest]
+Serve = Callable[[Path], Workbench]
 
 
 @pytest.fixture(autouse=True)
@@ -29,43 +30,67 @@ def no_page_fails(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def audited_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("audited") / "audited.db"
-    cases = {case.id: case for case in demo_cases()}
-    workbench = Workbench.open(path)
-    workbench.cases.add(ADA, [cases[case_id] for case_id in (*AUDITED, *NOT_AUDITED)])
-    for case_id in AUDITED:
-        workbench.audits.audit(ADA, cases[case_id])
-    workbench.store.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    workbench.store.close()
-    return path
+    def make(path: Path) -> None:
+        cases = {case.id: case for case in demo_cases()}
+        workbench = Workbench.open(path)
+        workbench.cases.add(ADA, [cases[case_id] for case_id in (*AUDITED, *NOT_AUDITED)])
+        for case_id in AUDITED:
+            workbench.audits.audit(ADA, cases[case_id])
+        workbench.close()
+
+    return made_once(tmp_path_factory, "audited.db", make)
 
 
 @pytest.fixture
-def audited_workbench(audited_database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
+    """Serves a database to the pages, and closes it when the test ends."""
+    served: list[Workbench] = []
+
+    def begin(path: Path) -> Workbench:
+        monkeypatch.setattr(served_database, "_served", [path])
+        st.cache_resource.clear()
+        served.append(Workbench.open(path))
+        return served[-1]
+
+    yield begin
+    st.cache_resource.clear()
+    for workbench in served:
+        workbench.close()
+
+
+@pytest.fixture
+def audited_workbench(audited_database: Path, tmp_path: Path, serve: Serve) -> Workbench:
     """A workbench on five audited cases and two that are not, served to the pages."""
-    path = tmp_path / "pages.db"
-    shutil.copy(audited_database, path)
-    monkeypatch.setattr(served_database, "_served", [path])
-    st.cache_resource.clear()
-    workbench = Workbench.open(path)
-    yield workbench
-    st.cache_resource.clear()
-    workbench.store.close()
+    return serve(shutil.copy(audited_database, tmp_path / "pages.db"))
 
 
-@pytest.fixture
-def open_page() -> OpenPage:
-    """Opens a page by the name of its file, with an address; fails where the page raises."""
+def open_page(name: str = "", session: Mapping[str, object] | None = None, **address: str) -> AppTest:
+    """A page by the name of its file, at an address, without the frame; without a name the frame with its first page.
 
-    def opened(name: str, **address: str) -> AppTest:
-        app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
-        for key, value in address.items():
-            app.query_params[key] = value
-        app.switch_page(f"pages/{name}.py").run()
-        assert not app.exception
-        return app
+    ``session`` is what the session holds before the page is opened.
 
-    return opened
+    Fails where the page raises.
+    """
+    app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
+    for key, held in (session or {}).items():
+        app.session_state[key] = held
+    for key, value in address.items():
+        app.query_params[key] = value
+    (app.switch_page(f"pages/{name}.py") if name else app).run()
+    assert not app.exception
+    return app
+
+
+def press(app: AppTest, button: str) -> AppTest:
+    """Press a button by its key or its label."""
+    next(each for each in app.button if button in (each.key, each.label)).click().run()
+    assert not app.exception
+    return app
+
+
+def labels(app: AppTest) -> list[str]:
+    """The labels of all buttons."""
+    return [button.label for button in app.button]
 
 
 def texts(app: AppTest) -> str:

@@ -13,23 +13,21 @@ from masis.schema.team import LabelTypes
 from masis.ui.review import decision_form as forms
 from masis.ui.review.decision_form import FormFields, read_fields
 from masis.ui.shell.keys import GROUPS, key_map
+from tests.cases import case_of
 
-CASE = Case.model_validate(
-    {
-        "id": "bridge",
-        "query": "How long is the bridge, and when was it opened?",
-        "answer": "The bridge is 120 metres long [a]. It was opened in 1950 [b]. It is made of gold [z].",
-        "evidence": [
-            {"id": "a", "text": "The bridge is 120 metres long."},
-            {"id": "b", "text": "The bridge was opened in 1931."},
-        ],
-    }
+CASE = case_of(
+    "The bridge is 120 metres long [a]. It was opened in 1950 [b]. It is made of gold [z].",
+    {"a": "The bridge is 120 metres long.", "b": "The bridge was opened in 1931."},
+    query="How long is the bridge, and when was it opened?",
 )
 
 
 @pytest.fixture(scope="module")
 def run() -> Run:
     return run_audit(CASE)
+
+
+ABOUT: dict[str, Any] = {"case_id": "bridge", "reviewer": " Ada ", "token": "t", "machine_shown": ("marks",)}
 
 
 def missing(answer: str = "as it is", reviewer: str = "Ada", **fields: Any) -> str | None:
@@ -78,13 +76,6 @@ def test_text_that_can_not_be_kept_is_cleaned_and_cut() -> None:
     assert fields.corrected == ""
 
 
-def test_a_form_survives_being_drafted() -> None:
-    fields = FormFields(
-        verdict="override", reason="other", other="o", note="n", corrected="c", labels={"r/1": {"k": "valid"}}
-    )
-    assert read_fields(fields.model_dump(mode="json")) == fields
-
-
 REPORT = {"start": 4, "end": 10, "text": "bridge", "type": "unsupported", "severity": "high", "note": " no "}
 
 
@@ -97,10 +88,9 @@ def test_reported_issues_survive_being_drafted_and_those_of_the_answer_shown_go_
     fields = read_fields(posted)
     assert read_fields(fields.model_dump(mode="json")) == fields
     assert not fields.empty
-    about: dict[str, Any] = {"case_id": "bridge", "reviewer": "Ada", "token": "t", "machine_shown": (), "shown": "d"}
     for audited in (run, None):  # an answer that was not audited, or whose audit is hidden, can be labelled too
         approved = fields.model_copy(update={"verdict": "approve"})
-        decision = forms.decision_of(approved, run=audited, index=0, **about)
+        decision = forms.decision_of(approved, run=audited, index=0, shown="d", **ABOUT)
         assert [each.model_dump() for each in decision.labels] == [
             {**place, "label": "unsupported", "severity": "high", "note": "no"}
             for place in ({"target": "span", "start": 4, "end": 10, "text": "bridge"},)
@@ -155,9 +145,7 @@ def test_the_decision_says_which_iteration_was_seen_and_how(run: Run) -> None:
             "another-run/1": {contradicted["key"]: "partial"},
         },
     )
-    decision = forms.decision_of(
-        fields, case_id="bridge", run=run, index=0, reviewer=" Ada ", token="t", machine_shown=("marks",)
-    )
+    decision = forms.decision_of(fields, run=run, index=0, **ABOUT)
     assert (decision.run_id, decision.iteration, decision.machine_shown) == (run.id, 1, ("marks",))
     assert (decision.reviewer, decision.note, decision.reason) == ("Ada", "seen", "The evidence contradicts it")
     assert decision.extra == {"reason_code": "contradicted", "answer": "the original answer"}
@@ -169,36 +157,22 @@ def test_the_decision_says_which_iteration_was_seen_and_how(run: Run) -> None:
         assert run.iterations[0].answer[label.start : label.end] == label.text
 
 
-def test_a_correction_not_submitted_as_override_is_not_kept(run: Run) -> None:
-    decision = forms.decision_of(
-        FormFields(verdict="approve", corrected="typed, then approved"),
-        case_id="bridge",
-        run=run,
-        index=0,
-        reviewer="Ada",
-        token="t",
-        machine_shown=(),
-    )
-    assert decision.corrected_answer is None
+def test_a_correction_not_submitted_as_override_is_not_kept_and_a_case_without_an_audit_can_be_decided(
+    run: Run,
+) -> None:
+    approved = FormFields(verdict="approve", corrected="typed, then approved")
+    assert forms.decision_of(approved, run=run, index=0, **ABOUT).corrected_answer is None
+    unaudited = forms.decision_of(FormFields(verdict="escalate"), run=None, index=0, **ABOUT)
+    assert (unaudited.run_id, unaudited.iteration, unaudited.machine_shown) == (None, None, ())
 
 
-def test_a_case_without_an_audit_can_be_decided() -> None:
-    decision = forms.decision_of(
-        FormFields(verdict="escalate"),
-        case_id="c",
-        run=None,
-        index=0,
-        reviewer="A",
-        token="t",
-        machine_shown=("marks",),
-    )
-    assert (decision.run_id, decision.iteration, decision.machine_shown) == (None, None, ())
-
-
-def test_a_correction_is_checked_and_the_offenders_are_named() -> None:
+def test_a_correction_is_checked_the_offenders_are_named_and_many_counted() -> None:
     checked = forms.check("It is long [a]. It opened in 1931 [q]. It is 120 metres long.", CASE)
     assert (checked["valid"], checked["fabricated"], checked["fabricated_count"]) == (1, ["q"], 1)
     assert checked["uncited"] == ["It is 120 metres long."]
+    checked = forms.check(" ".join(f"Bridge {n} is long [{n}]." for n in range(100, 150)), CASE)
+    assert checked["fabricated_count"] == 50
+    assert len(checked["fabricated"]) == forms.OFFENDERS_NAMED
 
 
 def test_a_correction_keeps_the_citations_beside_the_answer_whose_sentences_are_unchanged() -> None:
@@ -211,19 +185,6 @@ def test_a_correction_keeps_the_citations_beside_the_answer_whose_sentences_are_
     assert (corrected["valid"], corrected["uncited"]) == (1, ["It opened in 1932."])
     assert corrected["beside"].startswith("1 of 2 citations beside the original answer is kept: those of unchanged")
     assert forms.check(answer, CASE)["beside"] == ""
-
-
-def test_many_offenders_are_counted_and_few_named() -> None:
-    checked = forms.check(" ".join(f"Bridge {n} is long [{n}]." for n in range(100, 150)), CASE)
-    assert checked["fabricated_count"] == 50
-    assert len(checked["fabricated"]) == forms.OFFENDERS_NAMED
-
-
-def test_reasons_the_audit_speaks_for_are_marked(run: Run) -> None:
-    offered = forms.reasons(run.iterations[0])
-    assert [each["code"] for each in offered["reject"] if each["suggested"]][:1] == ["fabricated_citation"]
-    assert not any(each["suggested"] for each in offered["escalate"])
-    assert not any(each["suggested"] for rows in forms.reasons(None).values() for each in rows)
 
 
 def entry(seq: int, decision: Decision | None) -> LogEntry:

@@ -18,7 +18,7 @@ from masis.store.core import connections
 from masis.ui.admin import retention_page
 from masis.ui.metrics import page as metrics_page
 from masis.ui.shell import served_database
-from tests.ui.conftest import OpenPage
+from tests.ui.conftest import open_page
 
 SMALL, LARGE = 600, 6_000
 EVERY = 20
@@ -105,9 +105,7 @@ def a_case(path: Path) -> str:
         )
 
 
-def asked_by(
-    path: Path, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch, page: str, **address: str
-) -> tuple[int, int]:
+def asked_by(path: Path, monkeypatch: pytest.MonkeyPatch, page: str, **address: str) -> tuple[int, int]:
     """The steps that the first paint of a page takes, and the rows that it reads."""
     monkeypatch.setattr(served_database, "_served", [path])
     st.cache_resource.clear()
@@ -123,30 +121,27 @@ def asked_by(
     ("page", "address"),
     [
         ("overview", {}),
-        ("queue", {}),
         ("queue", {"state": "needs_review"}),
-        ("queue", {"order": "newest"}),
-        ("queue", {"order": "random", "seed": "3"}),
-        ("queue", {"q": "case-000150"}),
+        *(
+            pytest.param("queue", address, marks=pytest.mark.soak)
+            for address in ({"order": "newest"}, {"order": "random", "seed": "3"}, {"q": "case-000150"})
+        ),
         ("review", {}),
         ("decisions", {}),
         ("metrics", {}),
         ("retention", {}),
-        ("team", {}),
-        ("datasets", {}),
-        ("settings", {}),
+        *(pytest.param(page, {}, marks=pytest.mark.soak) for page in ("team", "datasets", "settings")),
     ],
 )
 def test_the_first_paint_of_a_page_reads_no_more_of_ten_times_as_many_cases(
     databases: dict[int, Path],
-    open_page: OpenPage,
     monkeypatch: pytest.MonkeyPatch,
     page: str,
     address: dict[str, str],
 ) -> None:
     if page == "review":
         address = {"case": a_case(databases[SMALL]), "state": "needs_review"}
-    small, large = (asked_by(path, open_page, monkeypatch, page, **address) for path in databases.values())
+    small, large = (asked_by(path, monkeypatch, page, **address) for path in databases.values())
     # rows: some more for values that occur among many cases only; ten times as many where a page read every case
     assert large[1] < small[1] + 300
     assert large[0] < small[0] + PASSES * (LARGE - SMALL)

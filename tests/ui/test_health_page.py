@@ -1,4 +1,4 @@
-"""The page of health, what the frame says, and health over HTTP."""
+"""Health, on its page, in the frame and over HTTP; and the page of settings, with where each value comes from."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from pathlib import Path
 import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
-from streamlit.testing.v1 import AppTest
 
-from masis.services import HealthItem, HealthReport, Workbench, app_root
+from masis.errors import SettingsError
+from masis.services import HealthItem, HealthReport, Workbench
+from masis.settings import Loaded, load
 from masis.store import Store
 from masis.ui.admin import health_page, health_reports
 from masis.ui.admin.health_reports import HealthReports, look_at
+from masis.ui.admin.settings_page import settings_frame
 from masis.ui.shell.serve import health_routes
 from masis.views.markdown import escaped
 from tests.services.test_reassessment import WRONG, judged_before
-from tests.ui.conftest import OpenPage, texts
+from tests.ui.conftest import open_page, press, texts
 from tests.waiting import PATIENCE_S, joined, until
 
 SOUND = HealthReport((HealthItem("database", True, "m.db"),))
@@ -32,36 +34,20 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_page_says_what_is_in_order_and_calls_the_models_only_when_asked(
-    audited_workbench: Workbench, open_page: OpenPage
+    audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = open_page("health")
     assert "no model was called" in texts(app)
-    next(button for button in app.button if button.label == "Test the models").click()
-    app.run()
-    assert not app.exception
-    assert "every model answered" in texts(app)
-
-
-def test_a_model_that_fails_is_named(
-    audited_workbench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    assert "every model answered" in texts(press(app, "Test the models"))
     monkeypatch.setattr(Workbench, "check_models", lambda self: (HealthItem("models", False, "no answer from m-1"),))
-    app = open_page("health")
-    next(button for button in app.button if button.label == "Test the models").click()
-    app.run()
-    assert "not every model can be used" in texts(app)
-
-
-def test_looking_again_looks_again(audited_workbench: Workbench, open_page: OpenPage) -> None:
-    app = open_page("health")
+    assert "not every model can be used" in texts(press(app, "Test the models"))
     before = health_reports.REPORTS.latest()
-    next(button for button in app.button if button.label == "Check again").click()
-    app.run()
+    press(app, "Check again")
     assert health_reports.REPORTS.latest() is not before
 
 
 def test_what_an_earlier_acceptance_rule_judged_is_reassessed_after_a_look_at_what_would_change(
-    audited_workbench: Workbench, open_page: OpenPage
+    audited_workbench: Workbench,
 ) -> None:
     assert "judged every audit" in texts(open_page("health"))
     judged_before(audited_workbench, "old", WRONG, accepted=True)
@@ -98,26 +84,19 @@ def test_what_is_not_installed_is_neither_in_order_nor_wrong() -> None:
     assert list(drawn["Check"]) == ["MCP", "DSPy"]
 
 
-def in_the_frame() -> AppTest:
-    """The first page within the frame; ``open_page`` leaves the frame out."""
-    app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30).run()
-    assert not app.exception
-    return app
-
-
 def test_the_frame_of_every_page_says_what_is_wrong_and_leads_to_what_to_do(
     audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "Health checks failed" not in texts(in_the_frame())
+    assert "Health checks failed" not in texts(open_page())
     monkeypatch.setattr(health_reports.REPORTS, "latest", lambda: health_reports.Checked(BROKEN, "2026-01-01"))
-    app = in_the_frame()
+    app = open_page()
     assert ":red[:material/error: **Health checks failed:** decision log.]" in texts(app)
     assert "health" in {link.proto.page for link in app.get("page_link")}
 
 
 def test_a_disk_that_fills_up_is_said_at_once(audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("masis.services.health.LEAST_FREE_BYTES", 10**18)
-    assert "**Health checks failed:** disk." in texts(in_the_frame())
+    assert "**Health checks failed:** disk." in texts(open_page())
 
 
 # over HTTP
@@ -211,14 +190,6 @@ def test_who_asks_while_somebody_looks_waits_for_that_report() -> None:
     assert len(counted) == 1
 
 
-def test_a_report_of_another_database_is_none_of_this_one() -> None:
-    place = [Path("one.db")]
-    reports = HealthReports(lambda _: SOUND, lambda: place[0])
-    reports.current()
-    place[0] = Path("other.db")
-    assert reports.latest() is None
-
-
 @pytest.fixture
 def copied(audited_database: Path, tmp_path: Path) -> Path:
     path = tmp_path / "copied.db"
@@ -250,3 +221,62 @@ def test_no_look_asks_a_model(copied: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert report.ok
     assert "very-secret" not in str(report)
     assert any("not asked now" in item.message for item in report.items)
+
+
+def drawn(loaded: Loaded) -> dict[str, tuple[str, str]]:
+    """Value and origin of every setting, by its name."""
+    frame = settings_frame(loaded)
+    return {row["Setting"].strip("`"): (row["Value"], row["Set by"]) for _, row in frame.iterrows()}
+
+
+def test_a_value_says_where_it_comes_from(tmp_path: Path) -> None:
+    file = tmp_path / "masis.toml"
+    file.write_text("strictness = 'strict'\n", encoding="utf-8")
+    shown = drawn(load(environment={"MASIS_MAX_ITERATIONS": "2"}, file=file))
+    assert shown["max_iterations"] == (
+        "**:blue[2]** (default 3)",
+        f":blue-badge[environment] {escaped('MASIS_MAX_ITERATIONS')}",
+    )
+    value, origin = shown["strictness"]
+    assert value == "**:blue[strict]** (default moderate)"
+    assert escaped(str(file)) in origin
+    assert shown["critic"] == ("offline", "default")
+
+
+def test_what_lies_in_tables_is_shown_with_its_origin_and_nothing_secret(tmp_path: Path) -> None:
+    file = tmp_path / "masis.toml"
+    file.write_text("[providers.vllm]\naddress = 'http://me:pass@host:1/v1'\n", encoding="utf-8")
+    shown = drawn(load(environment={"MASIS_PROVIDERS__VLLM__CONCURRENCY": "4"}, file=file))
+    value, origin = shown["providers.vllm.address"]
+    assert escaped("http://host:1/v1") in value
+    assert escaped(str(file)) in origin
+    value, origin = shown["providers.vllm.concurrency"]
+    assert value == "**:blue[4]**"
+    assert origin.startswith(":blue-badge[environment]")
+
+
+def test_the_page_names_the_database_and_leads_to_health_and_retention(audited_workbench: Workbench) -> None:
+    app = open_page("settings")
+    assert str(audited_workbench.database) in texts(app)
+    assert {link.proto.page for link in app.get("page_link")} >= {"health", "retention"}
+
+
+def test_settings_changed_since_the_start_are_reported(
+    audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = open_page("settings")
+    assert "has changed since" not in texts(app)
+    monkeypatch.setenv("MASIS_MAX_ITERATIONS", "2")
+    app.run()
+    assert "has changed since" in texts(app)
+
+
+def test_a_setting_that_makes_no_sense_is_named_on_the_page(
+    audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MASIS_MAX_ITERATIONS", "many")
+    said = texts(open_page("queue"))
+    assert "A setting can't be used" in said
+    assert "MASIS_MAX_ITERATIONS" in said
+    with pytest.raises(SettingsError):
+        load()

@@ -15,9 +15,8 @@ from masis.services import Workbench
 from masis.services.imports import ImportService, ImportStep
 from masis.ui.imports.form import COLUMNS
 from masis.ui.imports.import_jobs import FileImport, imports
-from masis.ui.shell import served_database
 from tests.reviewing import ADA
-from tests.ui.conftest import OpenPage, texts
+from tests.ui.conftest import Serve, open_page, texts
 
 RAGAS = {"user_input": "How long is it?", "retrieved_contexts": ["It is 120 m long."], "response": "It is 120 m [1]."}
 OWN = {"frage": "How long is it?", "quellen": [{"nr": 1, "inhalt": "It is 120 m long."}], "antwort": "120 m [1]."}
@@ -25,14 +24,8 @@ HOSTILE = "<img src=http://example.org/x onerror=alert(1)> ![](http://example.or
 
 
 @pytest.fixture
-def workbench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
-    path = tmp_path / "imports.db"
-    monkeypatch.setattr(served_database, "_served", [path])
-    st.cache_resource.clear()
-    opened = Workbench.open(path)
-    yield opened
-    st.cache_resource.clear()
-    opened.store.close()
+def workbench(tmp_path: Path, serve: Serve) -> Workbench:
+    return serve(tmp_path / "imports.db")
 
 
 def lines(*rows: object) -> bytes:
@@ -65,9 +58,7 @@ def box(app: AppTest, label: str):  # type: ignore[no-untyped-def]  # streamlit 
     return next(each for each in app.selectbox if each.label == label)
 
 
-def test_a_file_of_another_tool_is_recognised_imported_and_offered_for_audit(
-    workbench: Workbench, open_page: OpenPage
-) -> None:
+def test_a_file_of_another_tool_is_recognised_imported_and_offered_for_audit(workbench: Workbench) -> None:
     app = upload(open_page("imports"), "ragas.jsonl", lines(RAGAS, {**RAGAS, "retrieved_contexts": 5}))
     assert box(app, "Format").value == "ragas"
     assert "Of 2 rows, 1 case can be imported, 1 row can't." in texts(app)
@@ -79,9 +70,7 @@ def test_a_file_of_another_tool_is_recognised_imported_and_offered_for_audit(
     assert app.button(key="back-to-file")
 
 
-def test_a_file_that_went_in_whole_leaves_the_form_and_one_that_did_not_stays_in_it(
-    workbench: Workbench, open_page: OpenPage
-) -> None:
+def test_a_file_that_went_in_whole_leaves_the_form_and_one_that_did_not_stays_in_it(workbench: Workbench) -> None:
     app = start(upload(open_page("imports"), "ragas.jsonl", lines(RAGAS)))
     app.button(key="import-another").click().run()
     assert app.file_uploader
@@ -91,9 +80,7 @@ def test_a_file_that_went_in_whole_leaves_the_form_and_one_that_did_not_stays_in
     assert not app.file_uploader
 
 
-def test_columns_are_chosen_where_nothing_fits_and_remembered_for_the_same_set(
-    workbench: Workbench, open_page: OpenPage
-) -> None:
+def test_columns_are_chosen_where_nothing_fits_and_remembered_for_the_same_set(workbench: Workbench) -> None:
     app = upload(open_page("imports"), "own.jsonl", lines(OWN))
     assert box(app, "Format").value == COLUMNS
     assert app.button(key="start-import").disabled
@@ -113,7 +100,7 @@ def test_columns_are_chosen_where_nothing_fits_and_remembered_for_the_same_set(
     assert not fresh.button(key="start-import").disabled
 
 
-def test_where_two_formats_fit_the_page_asks(workbench: Workbench, open_page: OpenPage) -> None:
+def test_where_two_formats_fit_the_page_asks(workbench: Workbench) -> None:
     row = {**RAGAS, "question": "Why?", "contexts": ["So."], "answer": "So."}
     app = upload(open_page("imports"), "two.jsonl", lines(row))
     assert box(app, "Format").value is None
@@ -123,9 +110,7 @@ def test_where_two_formats_fit_the_page_asks(workbench: Workbench, open_page: Op
     assert not app.button(key="start-import").disabled
 
 
-def test_what_was_pasted_is_still_there_in_another_session_and_read_as_a_table(
-    workbench: Workbench, open_page: OpenPage
-) -> None:
+def test_what_was_pasted_is_still_there_in_another_session_and_read_as_a_table(workbench: Workbench) -> None:
     text = 'question\tcontexts\tanswer\nHow long?\t"It is 120 m long."\t120 m\n'
     workbench.drafts.save(ADA.model_copy(update={"name": ""}), "import", {"text": text})
     app = open_page("imports")
@@ -133,9 +118,7 @@ def test_what_was_pasted_is_still_there_in_another_session_and_read_as_a_table(
     assert "1 case can be imported" in texts(app)
 
 
-def test_a_file_is_still_there_after_the_session_and_said_to_be_gone_after_the_server(
-    workbench: Workbench, open_page: OpenPage
-) -> None:
+def test_a_file_is_still_there_after_the_session_and_said_to_be_gone_after_the_server(workbench: Workbench) -> None:
     upload(open_page("imports"), "ragas.jsonl", lines(RAGAS))
     app = open_page("imports")
     assert "ragas.jsonl" in texts(app)
@@ -145,14 +128,8 @@ def test_a_file_is_still_there_after_the_session_and_said_to_be_gone_after_the_s
     assert "The file is no longer on the server" in texts(app)
 
 
-def test_a_file_that_can_not_be_read_is_named_with_the_cure(workbench: Workbench, open_page: OpenPage) -> None:
-    app = upload(open_page("imports"), "photo.json", b"\x89PNG\r\n\x1a\n" + bytes(64))
-    assert "The file can't be imported like this." in texts(app)
-    assert "photo.json: " in texts(app)
-
-
 def test_an_import_can_be_stopped_and_says_what_is_stored(
-    workbench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+    workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reached, go_on = threading.Event(), threading.Event()
     whole = ImportService.add_file
@@ -179,14 +156,12 @@ def test_an_import_can_be_stopped_and_says_what_is_stored(
     assert "The import was stopped before the end of the file" in texts(app)
 
 
-def test_an_import_that_the_server_does_not_know_is_said_to_be_unknown(
-    workbench: Workbench, open_page: OpenPage
-) -> None:
+def test_an_import_that_the_server_does_not_know_is_said_to_be_unknown(workbench: Workbench) -> None:
     app = open_page("imports", **{"import": "nonsense"})
     assert "not known any more" in texts(app)
 
 
-def test_text_of_a_file_is_nowhere_read_as_markdown(workbench: Workbench, open_page: OpenPage) -> None:
+def test_text_of_a_file_is_nowhere_read_as_markdown(workbench: Workbench) -> None:
     row = {HOSTILE: HOSTILE, "question": HOSTILE, "passages": [HOSTILE], "answer": 5}
     app = upload(open_page("imports"), f"{HOSTILE}.jsonl", lines(row, [HOSTILE]))
     start(app)

@@ -1,18 +1,24 @@
-"""The overview: what waits is said first, and each situation has its next step."""
+"""The overview: what waits is said first, each situation has its next step, and what a batch took and may take."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from masis.schema.review import Decision
+from masis.schema.calls import Usage
+from masis.schema.run import Event
 from masis.services import Workbench
+from masis.services.records import CaseFilter
 from masis.settings import ROLES, Settings
 from masis.ui.live import served_jobs
 from masis.ui.queue.case_list import PRODUCT
-from masis.ui.queue.overview import headline, nothing_waits
+from masis.ui.queue.overview import batch_costs, batch_time, can_be_limited, headline, nothing_waits
 from masis.ui.shell.served_database import served_workbench
-from tests.reviewing import submitted
-from tests.ui.conftest import OpenPage, texts
+from masis.views.spending import spent, spent_so_far
+from tests.audit.test_loop_waiting import TellingCritic, audited, waiting
+from tests.reviewing import ADA, decide
+from tests.ui.conftest import labels, open_page, texts
 from tests.waiting import until
 
 
@@ -40,13 +46,7 @@ def test_an_empty_list_says_whether_anything_was_looked_at(states: dict[str, int
     assert said in nothing_waits(states)
 
 
-def test_the_first_page_says_what_the_product_is_and_why_a_person_decides(
-    audited_workbench: Workbench, open_page: OpenPage
-) -> None:
-    assert PRODUCT in texts(open_page("overview"))
-
-
-def test_each_state_leads_to_its_cases(audited_workbench: Workbench, open_page: OpenPage) -> None:
+def test_each_state_leads_to_its_cases(audited_workbench: Workbench) -> None:
     links = [link.proto for link in open_page("overview").get("page_link")]
     ways = {link.query_string: link.label for link in links if link.query_string}
     assert ways["state=new"] == "**2** :gray[Not audited]"
@@ -54,34 +54,26 @@ def test_each_state_leads_to_its_cases(audited_workbench: Workbench, open_page: 
     assert "state=rejected" not in ways
 
 
-def test_a_first_visit_is_led_to_a_telling_case_and_to_what_was_not_audited(
-    audited_workbench: Workbench, open_page: OpenPage
+def test_a_first_visit_is_told_what_the_product_is_and_led_to_a_case_that_shows_much_and_to_what_was_not_audited(
+    audited_workbench: Workbench,
 ) -> None:
     app = open_page("overview")
     said = texts(app)
-    assert "New here?" in said
-    assert "Halvorsen Marine" in said
-    assert "2 cases have not been audited" in said
+    for expected in (PRODUCT, "New here?", "Halvorsen Marine", "2 cases have not been audited"):
+        assert expected in said
     assert str(audited_workbench.database) in said
-    assert {"Open this case", "Audit all 2 cases"} <= {button.label for button in app.button}
+    assert {"Open this case", "Audit all 2 cases"} <= set(labels(app))
 
 
-def test_once_somebody_has_decided_the_first_steps_are_gone(audited_workbench: Workbench, open_page: OpenPage) -> None:
-    run = audited_workbench.cases.open("docs-02-altered").run
-    assert run is not None
-    submitted(audited_workbench, Decision(reviewer="Ana", case_id="docs-02-altered", run_id=run.id, verdict="approve"))
+def test_once_somebody_has_decided_the_first_steps_are_gone(audited_workbench: Workbench) -> None:
+    decide(audited_workbench, "docs-02-altered")
     said = texts(open_page("overview"))
     assert "New here?" not in said
     assert "No person has decided" not in said
 
 
-def test_an_old_address_of_a_case_goes_on_to_its_page(audited_workbench: Workbench, open_page: OpenPage) -> None:
-    app = open_page("overview", case="docs-02-altered")
-    assert "wait for a person" not in texts(app)
-
-
 def test_a_limit_on_cost_that_no_audit_fits_leaves_every_case_and_says_so(
-    audited_workbench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+    audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not open_page("overview").number_input  # the offline audits cost nothing
     monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-0123456789abcdef")
@@ -94,3 +86,58 @@ def test_a_limit_on_cost_that_no_audit_fits_leaves_every_case_and_says_so(
     assert not app.exception
     assert "It ended there since one more audit could pass the limit on cost." in texts(app)
     assert audited_workbench.cases.facets().states["new"] == 2
+
+
+def test_what_was_spent_tells_retries_caches_and_an_unknown_price() -> None:
+    usage = Usage(calls=2, tries=3, prompt_tokens=1000, cached_tokens=400, completion_tokens=200, cost_usd=0.01)
+    assert spent(usage) == "2 calls, 1 retry, 1,200 tokens (40% of those sent came from a cache), $0.0100"
+    assert spent(Usage(calls=1, tries=1, prompt_tokens=10)) == "1 call, 10 tokens, cost unknown"
+
+
+def test_a_run_under_way_tells_what_its_finished_calls_took() -> None:
+    assert spent_so_far([]) == ""
+    run = audited(waiting(TellingCritic()))
+    assert run.usage.calls == 1
+
+
+def test_the_overview_says_where_a_batch_would_be_sent_and_what_it_may_cost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workbench = Workbench.open(tmp_path / "masis.db")
+    workbench.cases.add_demo(ADA)
+    assert batch_costs(workbench, 60) == ""
+    assert not can_be_limited(workbench)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-0123456789abcdef")
+    workbench.settings = Settings(**dict.fromkeys(ROLES, "openai"))  # type: ignore[arg-type]
+    said = batch_costs(workbench, 60)
+    assert "are sent to api.openai.com." in said
+    assert "at most about $" in said
+    assert can_be_limited(workbench)
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert "Set OPENAI_API_KEY" in batch_costs(workbench, 60)
+
+
+def test_the_overview_says_how_long_a_batch_takes_at_the_pace_of_audits_by_the_same_models(tmp_path: Path) -> None:
+    workbench = Workbench.open(tmp_path / "masis.db")
+    workbench.cases.add_demo(ADA)
+    assert batch_time(workbench, 60) == ""
+    first, second = workbench.cases.find(CaseFilter(size=2)).rows
+    for row in (first, second):
+        workbench.audits.audit(ADA, workbench.store.cases.get(row.id))
+    with workbench.store.database.transaction() as connection:
+        connection.execute("UPDATE run_measures SET loop_ms = 1500")
+    assert batch_time(workbench, 60) == "About 2 minutes at the pace of the last 2 audits with these models."
+    assert batch_time(workbench, 1) == "About 2 seconds at the pace of the last 2 audits with these models."
+    workbench.settings = Settings(critic="openai")
+    assert batch_time(workbench, 60) == ""
+
+
+def test_replies_that_no_model_gave_are_counted_apart_and_show_no_tokens_or_cost() -> None:
+    cached, replayed = Usage(cached_calls=2, cost_usd=0.0), Usage(replayed_calls=1, cost_usd=0.0)
+    assert spent(cached) == "2 replies from the cache, unpaid"
+    assert spent(replayed) == "1 recorded reply"
+    answered = {"source": "replay", "tries": 1, "cost_usd": 0.0}
+    event = Event(run_id="r", case_id="c", seq=1, at="", kind="call_finished", data=answered)
+    assert spent_so_far([event, event]) == "2 recorded replies; no model was called"
+    both = Usage(calls=1, tries=1, prompt_tokens=10, cost_usd=0.01, cached_calls=1)
+    assert spent(both) == "1 call, 10 tokens, 1 reply from the cache, unpaid, $0.0100"

@@ -1,20 +1,23 @@
-"""The pages as Streamlit runs them, without a browser: what they say in each situation."""
+"""The pages as Streamlit runs them: what they say in each situation, and what a role does not allow on each of them."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 import streamlit as st
-from streamlit.testing.v1 import AppTest
 
-from masis.schema.wording import counted
-from masis.services import Workbench, app_root
-from masis.ui.shell import served_database
+from masis.schema.actor import Actor, Role
+from masis.schema.team import QueuePolicy
+from masis.services import Workbench
+from masis.settings.sign_in import SignIn
+from masis.ui.shell import reach, served_database
 from masis.views.words import FLAG, RULE, STATE, STATES
 from tests.reviewing import ADA
+from tests.ui.conftest import AUDITED, NOT_AUDITED, open_page, press, texts
 
 
 @pytest.fixture
@@ -26,50 +29,28 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     st.cache_resource.clear()
 
 
-def page(**address: str) -> AppTest:
-    app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
-    for name, value in address.items():
-        app.query_params[name] = value
-    app.run()
-    assert not app.exception
-    return app
-
-
-def texts(app: AppTest) -> str:
-    kinds = (app.title, app.header, app.markdown, app.text, app.caption)
-    return "\n".join(element.value for kind in kinds for element in kind)
-
-
 def test_an_empty_database_says_what_a_case_is_and_loads_the_demo(database: Path) -> None:
-    app = page()
+    app = open_page()
     assert "No cases yet" in texts(app)
     assert str(database) in texts(app)
-    next(button for button in app.button if "demo" in button.label).click()
-    app.run()
-    assert not app.exception
+    press(app, "Load the demo cases")
     assert "No cases yet" not in texts(app)
 
 
 def test_an_unknown_case_is_said_to_be_unknown(database: Path) -> None:
     Workbench.open(database).cases.add_demo(ADA)
-    assert "There is no such case" in texts(page(case="nowhere"))
-
-
-def test_a_case_that_was_not_audited_offers_the_audit(database: Path) -> None:
-    Workbench.open(database).cases.add_demo(ADA)
-    app = page(case="strategy-01-fabricated")
-    assert "Audit now" in [button.label for button in app.button]
+    assert "There is no such case" in texts(open_page(case="nowhere"))
 
 
 def test_nonsense_in_the_address_is_ignored(database: Path) -> None:
     Workbench.open(database).cases.add_demo(ADA)
-    app = page(page="-3", state="nowhere,", order="sideways", field="Nothing", flag="%", q="x" * 10_000)
+    app = open_page(page="-3", state="nowhere,", order="sideways", field="Nothing", flag="%", q="x" * 10_000)
     assert "No cases yet" not in texts(app)
 
 
 def test_a_file_that_is_no_database_is_named_instead_of_a_traceback(database: Path) -> None:
     database.write_text("not a database, only text " * 100, encoding="utf-8")
-    app = page()
+    app = open_page()
     assert "The database can't be used" in texts(app)
     assert str(database) in texts(app)
 
@@ -80,12 +61,6 @@ def test_every_state_flag_and_rule_has_words() -> None:
     assert all(word.text for word in (*FLAG.values(), *RULE.values()))
 
 
-def test_counts_are_spoken() -> None:
-    assert counted(1, "case") == "1 case"
-    assert counted(1204, "case") == "1,204 cases"
-    assert counted(2, "chunk of evidence", "chunks of evidence") == "2 chunks of evidence"
-
-
 def test_a_page_that_fails_says_so_in_words_and_the_log_says_why(
     audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -93,7 +68,7 @@ def test_a_page_that_fails_says_so_in_words_and_the_log_says_why(
         raise ZeroDivisionError("a secret of the case")
 
     monkeypatch.setattr("masis.ui.queue.overview.show_overview", broken)
-    app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30).run()
+    app = open_page()
     assert "This page could not be drawn" in texts(app)
     assert "Nothing that is stored was changed" in texts(app)
     assert "a secret of the case" not in texts(app)
@@ -118,10 +93,84 @@ def test_trouble_with_the_file_is_reported_in_words_on_a_page_and_in_the_decisio
         raise error
 
     monkeypatch.setattr("masis.ui.queue.overview.show_overview", troubled)
-    overview = page()
+    overview = open_page()
     assert "The database can't be used" in texts(overview)
     assert said in texts(overview)
     monkeypatch.setattr("masis.ui.review.decision._draw", troubled)
-    answer_view = page(case="docs-02-altered")
+    answer_view = open_page(case="docs-02-altered")
     assert "What you typed is stored in this browser" in answer_view.error[0].value
     assert said in texts(answer_view)
+
+
+READS = {
+    *("Queue", "Team", "Sign out", "Compare", "Check again", "Show changes", "Show marks", "Clear filters", "Report"),
+    *("Fill in an example", "Discard it", "Critic's model for all", "Open this case", "Verify the log", "Clear"),
+    *("Choose one in the queue",),
+}
+"""Buttons that change nothing but what the page shows."""
+PAGES: tuple[tuple[str, dict[str, str], set[str]], ...] = (
+    ("overview", {}, {"Audit all 2 cases"}),
+    ("queue", {}, set()),
+    ("review", {"case": AUDITED[0]}, {"Audit again", "Redact this case"}),
+    ("review", {"case": NOT_AUDITED[0]}, {"Audit now"}),
+    ("new", {}, {"Start the audit", "Test these models"}),
+    ("new", {"case": NOT_AUDITED[0]}, {"Start the audit"}),
+    ("screening", {}, {"Load the demo abstracts"}),
+    ("health", {}, {"Test the models"}),
+    ("team", {}, {"Set this policy", "Set this rubric", "Do this to all chosen cases"}),
+)
+
+
+class _Everybody:
+    """A sign-in whose every session is of one role."""
+
+    def __init__(self, role: Role) -> None:
+        self._role = role
+
+    def actor(self, claims: object) -> Actor:
+        """Return who has signed in."""
+        return Actor(name="ada", roles=(self._role,), authenticated=True, signed_in_by="team")
+
+
+@pytest.fixture
+def signed_in(role: Role, audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
+    monkeypatch.setattr(reach, "_served", [reach.Reach(sign_in=cast("SignIn", _Everybody(role)))])
+    st.cache_resource.clear()
+    yield audited_workbench
+    st.cache_resource.clear()
+
+
+@pytest.mark.parametrize("role", ["viewer"])
+@pytest.mark.parametrize(("name", "place", "changing"), PAGES)
+def test_a_viewer_can_press_nothing_that_changes_something(
+    signed_in: Workbench, name: str, place: dict[str, str], changing: set[str]
+) -> None:
+    app = open_page(name, **place)
+    disabled = {button.label: button.help for button in app.button if button.disabled}
+    assert changing <= set(disabled), "what changes something is there, and can't be pressed"
+    assert all("Takes the role" in disabled[label] and "you have viewer" in disabled[label] for label in changing)
+    assert {button.label for button in app.button if not button.disabled} <= READS
+
+
+@pytest.mark.parametrize("role", ["admin"])
+def test_who_may_can_press_it(signed_in: Workbench) -> None:
+    app = open_page("health")
+    assert [button.disabled for button in app.button if button.label == "Test the models"] == [False]
+
+
+@pytest.mark.parametrize("role", ["viewer", "reviewer"])
+def test_a_viewer_reads_beside_the_decision_that_it_takes_another_role(role: Role, signed_in: Workbench) -> None:
+    notices = [notice.value for notice in open_page("review", case=AUDITED[0]).info]
+    assert any("Deciding takes the role reviewer; you have viewer" in text for text in notices) == (role == "viewer")
+
+
+@pytest.mark.parametrize(("role", "sees"), [("reviewer", False), ("lead", True), ("admin", True)])
+def test_leads_and_admins_see_figures_while_blind_without_the_audits_behind_them(
+    role: Role, sees: bool, signed_in: Workbench
+) -> None:
+    signed_in.team.set(Actor(name="ada", roles=("admin",), authenticated=True), QueuePolicy(machine="after"))
+    page = open_page("metrics", show="hallucination")
+    assert bool(page.multiselect) == sees
+    assert ("You see figures over all cases as a lead" in texts(page)) == sees
+    assert not [each for each in page.button_group if each.key == "metrics-list"]
+    assert "What audits found is hidden from you" in texts(open_page("queue"))

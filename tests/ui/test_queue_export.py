@@ -12,10 +12,10 @@ from masis.services.exports import FORMATS
 from masis.services.records import CaseFilter
 from masis.ui.queue.export import zipped
 from tests.reviewing import ADA
-from tests.ui.conftest import OpenPage, texts
+from tests.ui.conftest import open_page, texts
 
 
-@pytest.mark.parametrize(("form", "encoding"), [("claims", "csv"), ("ragas", "jsonl"), ("label-studio", "jsonl")])
+@pytest.mark.parametrize(("form", "encoding"), [("claims", "csv"), ("label-studio", "jsonl")])
 def test_the_zip_holds_the_data_and_the_manifest_of_the_cases_listed(
     audited_workbench: Workbench, form: str, encoding: str
 ) -> None:
@@ -32,9 +32,7 @@ def test_the_folder_for_hugging_face_is_in_the_zip_whole(audited_workbench: Work
         assert {"hf/README.md", "hf/manifest.json", "hf/data/train.jsonl"} <= set(archive.namelist())
 
 
-def test_the_page_offers_every_format_and_encodings_for_flat_ones(
-    audited_workbench: Workbench, open_page: OpenPage
-) -> None:
+def test_the_page_offers_every_format_and_encodings_for_flat_ones(audited_workbench: Workbench) -> None:
     page = open_page("queue")
     chosen = page.selectbox(key="export-format")
     assert list(chosen.options) == list(FORMATS)
@@ -42,7 +40,7 @@ def test_the_page_offers_every_format_and_encodings_for_flat_ones(
     assert list(page.selectbox(key="export-encoding").options) == ["jsonl", "csv", "parquet"]
 
 
-def test_the_file_is_prepared_and_then_downloaded(audited_workbench: Workbench, open_page: OpenPage) -> None:
+def test_the_file_is_prepared_and_then_downloaded(audited_workbench: Workbench) -> None:
     page = open_page("queue")
     assert not page.get("download_button")
     page.button(key="export-prepare").click().run()
@@ -50,9 +48,7 @@ def test_the_file_is_prepared_and_then_downloaded(audited_workbench: Workbench, 
     assert "Download 7 cases: decided" in str(offered)
 
 
-def test_where_a_stored_run_is_damaged_the_page_names_it_and_the_cure(
-    audited_workbench: Workbench, open_page: OpenPage
-) -> None:
+def test_where_a_stored_run_is_damaged_the_page_names_it_and_the_cure(audited_workbench: Workbench) -> None:
     run = audited_workbench.cases.open("docs-02-altered").summary.run_id
     with audited_workbench.store.database.transaction() as connection:
         seq = connection.execute("SELECT seq FROM runs WHERE id = ?", [run]).fetchone()[0]

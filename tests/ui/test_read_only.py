@@ -11,12 +11,12 @@ import streamlit as st
 
 from masis.services import Workbench
 from masis.store.core import connections
-from tests.ui.conftest import AUDITED, OpenPage, texts
+from tests.ui.conftest import AUDITED, open_page, texts
 from tests.ui.test_redaction import press
 
 
 def test_a_page_that_may_only_read_the_file_names_it_and_the_cure(
-    audited_workbench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+    audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect = connections.connect
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from masis.schema.review import Decision
 from masis.services import Workbench
-from tests.reviewing import submitted
-from tests.ui.conftest import AUDITED, OpenPage, texts
+from tests.reviewing import decide
+from tests.ui.conftest import AUDITED, open_page, texts
 
 CASE = AUDITED[0]
 
@@ -24,7 +23,7 @@ def press(app: AppTest, button: str, *, name: str = "Grace", reason: str = "name
     return app
 
 
-def test_the_form_says_what_is_removed_and_what_stays(audited_workbench: Workbench, open_page: OpenPage) -> None:
+def test_the_form_says_what_is_removed_and_what_stays(audited_workbench: Workbench) -> None:
     page = texts(open_page("review", case=CASE))
     assert "Removed permanently:** the question, the answer, the evidence" in page
     assert "What stays:** ids, digests, verdicts, metrics" in page
@@ -39,14 +38,14 @@ def test_the_form_says_what_is_removed_and_what_stays(audited_workbench: Workben
     ],
 )
 def test_nothing_is_redacted_without_word_name_and_reason(
-    audited_workbench: Workbench, open_page: OpenPage, typed: dict[str, str], said: str
+    audited_workbench: Workbench, typed: dict[str, str], said: str
 ) -> None:
     app = press(open_page("review", case=CASE), "Redact this case", **typed)  # type: ignore[arg-type]
     assert said in texts(app)
     assert audited_workbench.cases.summary(CASE).state != "redacted"
 
 
-def test_a_case_is_redacted_and_its_page_says_so(audited_workbench: Workbench, open_page: OpenPage) -> None:
+def test_a_case_is_redacted_and_its_page_says_so(audited_workbench: Workbench) -> None:
     app = press(open_page("review", case=CASE), "Redact this case", word="Redact ")
     assert "The case is redacted, with" in texts(app)
     assert audited_workbench.cases.summary(CASE).state == "redacted"
@@ -56,11 +55,8 @@ def test_a_case_is_redacted_and_its_page_says_so(audited_workbench: Workbench, o
     assert not [button for button in again.button if button.label == "Redact this case"]
 
 
-def test_an_opened_entry_of_the_log_is_redacted(audited_workbench: Workbench, open_page: OpenPage) -> None:
-    run = audited_workbench.cases.open(CASE).run
-    assert run is not None
-    rejected = Decision(reviewer="Ada", case_id=CASE, run_id=run.id, verdict="reject", reason="Wrong", note="a name")
-    entry = submitted(audited_workbench, rejected)
+def test_an_opened_entry_of_the_log_is_redacted(audited_workbench: Workbench) -> None:
+    entry = decide(audited_workbench, CASE, "reject", note="a name")
     app = press(open_page("decisions", entry=entry.id), f"Redact entry {entry.seq}", word="redact")
     assert f"Entry {entry.seq} is redacted." in texts(app)
     assert audited_workbench.reviews.get(entry.id).decision is None

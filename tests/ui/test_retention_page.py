@@ -10,15 +10,14 @@ from streamlit.testing.v1 import AppTest
 
 from masis.schema.actor import Actor
 from masis.schema.retention import PurgePlan, RetentionRule
-from masis.schema.review import Decision
 from masis.services import Workbench
 from masis.services.retention import rule_of
 from masis.store.retention.removal import Retention
 from masis.ui.admin import retention_page
 from masis.ui.admin.retention_page import plan_parts, plan_row, plan_words
 from masis.ui.review.run_list import run_row
-from tests.reviewing import submitted
-from tests.ui.conftest import AUDITED, OpenPage, texts
+from tests.reviewing import decide
+from tests.ui.conftest import AUDITED, labels, open_page, texts
 
 DECIDED, WAITS = AUDITED[0], AUDITED[1]
 
@@ -26,8 +25,7 @@ DECIDED, WAITS = AUDITED[0], AUDITED[1]
 @pytest.fixture
 def old(audited_workbench: Workbench) -> Workbench:
     """Audits forty days old, one of them decided on."""
-    run = audited_workbench.cases.open(DECIDED).runs[0]
-    submitted(audited_workbench, Decision(reviewer="Ada", case_id=DECIDED, run_id=run.id, verdict="approve"))
+    decide(audited_workbench, DECIDED)
     with sqlite3.connect(audited_workbench.database) as connection:
         connection.execute("UPDATE jobs SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(ended_at) - 40)")
     connection.close()
@@ -44,24 +42,19 @@ def press(app: AppTest, *, name: str, word: str) -> AppTest:
     return app
 
 
-def test_nothing_goes_by_looking(old: Workbench, open_page: OpenPage) -> None:
-    app = open_page("retention", decided="yes", days="1")
-    assert "30 days" in texts(app)
-    assert old.store.purges.history() == ()
-
-
 @pytest.mark.parametrize(
     ("name", "word", "said"), [("Grace", "yes", "type “remove” first"), ("", "remove", "type your name first")]
 )
-def test_nothing_goes_without_a_name_and_the_word(
-    old: Workbench, open_page: OpenPage, name: str, word: str, said: str
+def test_nothing_goes_by_looking_or_without_a_name_and_the_word(
+    old: Workbench, name: str, word: str, said: str
 ) -> None:
-    app = press(open_page("retention"), name=name, word=word)
-    assert said in texts(app)
+    app = open_page("retention", decided="yes", days="1")
+    assert "30 days" in texts(app)
+    assert said in texts(press(app, name=name, word=word))
     assert old.store.purges.history() == ()
 
 
-def test_what_was_shown_goes_and_is_recorded_with_the_name(old: Workbench, open_page: OpenPage) -> None:
+def test_what_was_shown_goes_and_is_recorded_with_the_name(old: Workbench) -> None:
     plan = old.store.retention.plan(rule_of(30))
     assert plan.runs == len(AUDITED) - 1
     app = press(open_page("retention"), name="Grace", word="Remove ")
@@ -71,9 +64,7 @@ def test_what_was_shown_goes_and_is_recorded_with_the_name(old: Workbench, open_
     assert "nothing" not in texts(open_page("retention")).lower().split("execution log")[0].split("removed")[-1]
 
 
-def test_what_would_go_is_looked_for_once_not_at_every_key(
-    old: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_would_go_is_looked_for_once_not_at_every_key(old: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[RetentionRule] = []
 
     plan = Retention.plan
@@ -91,7 +82,7 @@ def test_what_would_go_is_looked_for_once_not_at_every_key(
     assert len(looked) == 3, "after a removal it is looked for again"
 
 
-def test_the_age_in_the_address_is_the_rule(old: Workbench, open_page: OpenPage) -> None:
+def test_the_age_in_the_address_is_the_rule(old: Workbench) -> None:
     app = open_page("retention", days="50")
     assert not [button for button in app.button if button.label.startswith("Remove ")]
     app = open_page("retention", days="39")
@@ -99,9 +90,7 @@ def test_the_age_in_the_address_is_the_rule(old: Workbench, open_page: OpenPage)
     assert not open_page("retention", days="many").exception
 
 
-def test_the_plan_is_drawn_with_why_the_rest_stays(
-    old: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_plan_is_drawn_with_why_the_rest_stays(old: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = old.store.retention.plan(rule_of(30))
     monkeypatch.setattr(retention_page, "LISTED", 2)
     app = open_page("retention")
@@ -115,11 +104,6 @@ def test_the_plan_is_drawn_with_why_the_rest_stays(
     assert case["href"].startswith("review?case=")
 
 
-def test_a_workbench_without_audits_has_a_page_all_the_same(open_page: OpenPage, audited_workbench: Workbench) -> None:
-    app = open_page("retention")
-    assert "Nothing so far" in texts(app)
-
-
 # pages that meet what is gone
 
 
@@ -131,49 +115,30 @@ def purged(old: Workbench) -> Workbench:
     return old
 
 
-@pytest.mark.parametrize("case", [DECIDED, WAITS])
-def test_the_case_page_says_that_the_audit_was_removed_and_offers_a_new_one(
-    purged: Workbench, open_page: OpenPage, case: str
-) -> None:
-    run = purged.cases.open(case).runs[0]
-    for address in ({"case": case}, {"case": case, "run": run.id}):
-        app = open_page("review", **address)
-        said = "\n".join(each.value for each in app.info)
-        assert "was removed on" in said
-        assert "by retention" in said
-        assert [button for button in app.button if button.label == "Audit again"]
+def test_pages_say_that_an_audit_was_removed_and_offer_a_new_one(purged: Workbench) -> None:
+    for case in (DECIDED, WAITS):
+        run = purged.cases.open(case).runs[0]
+        for address in ({"case": case}, {"case": case, "run": run.id}):
+            app = open_page("review", **address)
+            said = "\n".join(each.value for each in app.info)
+            assert "was removed on" in said
+            assert "by retention" in said
+            assert "Audit again" in labels(app)
+        watched = open_page("new", job=run.id, case=case)
+        assert any("Retention removed it on" in each.value for each in watched.info)
 
 
-@pytest.mark.parametrize(
-    ("page", "address"),
-    [
-        ("queue", {}),
-        ("overview", {}),
-        ("decisions", {}),
-        ("compare", {"case": DECIDED}),
-        ("compare", {}),
-        ("new", {"case": DECIDED}),
-        ("metrics", {}),
-        ("health", {}),
-        ("retention", {}),
-    ],
-)
-def test_every_page_copes_with_audits_that_are_gone(
-    purged: Workbench, open_page: OpenPage, page: str, address: dict[str, str]
-) -> None:
-    assert not open_page(page, **address).exception
-
-
-def test_an_opened_entry_about_a_run_that_is_gone_is_shown(purged: Workbench, open_page: OpenPage) -> None:
+def test_every_page_copes_with_audits_that_are_gone(purged: Workbench) -> None:
     entry = purged.store.decisions.current(DECIDED)
     assert entry is not None
-    assert not open_page("decisions", entry=entry.id).exception
-
-
-def test_the_watch_of_an_audit_that_is_gone_says_so(purged: Workbench, open_page: OpenPage) -> None:
-    run = purged.cases.open(WAITS).runs[0]
-    app = open_page("new", job=run.id, case=WAITS)
-    assert any("Retention removed it on" in each.value for each in app.info)
+    for page in ("queue", "overview", "decisions", "compare", "metrics", "health", "retention"):
+        open_page(page)
+    for page, address in (
+        ("compare", {"case": DECIDED}),
+        ("new", {"case": DECIDED}),
+        ("decisions", {"entry": entry.id}),
+    ):
+        open_page(page, **address)
 
 
 def test_the_history_of_a_case_marks_a_run_that_is_gone(purged: Workbench) -> None:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+import functools
+import shutil
 from pathlib import Path
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from masis.screening.demo import CORPUS, demo_abstracts, demo_questions
-from masis.services import Workbench, app_root
+from masis.services import Workbench
 from masis.services.jobs import Jobs
 from masis.store.reviews.drafts import NOBODY_YET
 from masis.ui.live import served_jobs
 from masis.ui.screening.form import SUBJECT
-from masis.ui.shell import served_database
 from tests.reviewing import ADA
-from tests.ui.conftest import texts
+from tests.ui.conftest import Serve, open_page, press, texts
+from tests.waiting import until
 
 ASKED = {each.id: each for each in demo_questions()}
 SOURCE = f"corpus:{CORPUS}"
@@ -33,45 +32,21 @@ def screened(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("htn", "b12", "ery"):
         settings = workbench.settings.model_copy(update={"screening_retrieve": ASKED[name].retrieve})
         workbench.screenings.screen(ADA, ASKED[name].question, (SOURCE,), settings=settings, screening_id=name)
-    workbench.store.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    workbench.store.close()
+    workbench.close()
     return path
 
 
 @pytest.fixture
-def workbench(screened: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
-    path = tmp_path / "pages.db"
-    path.write_bytes(screened.read_bytes())
-    yield from _served(path, monkeypatch)
+def workbench(screened: Path, tmp_path: Path, serve: Serve) -> Workbench:
+    return serve(shutil.copy(screened, tmp_path / "pages.db"))
 
 
 @pytest.fixture
-def empty_bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
-    yield from _served(tmp_path / "empty.db", monkeypatch)
+def empty_bench(tmp_path: Path, serve: Serve) -> Workbench:
+    return serve(tmp_path / "empty.db")
 
 
-def _served(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
-    monkeypatch.setattr(served_database, "_served", [path])
-    st.cache_resource.clear()
-    workbench = Workbench.open(path)
-    yield workbench
-    st.cache_resource.clear()
-    workbench.store.close()
-
-
-def page(**query: str) -> AppTest:
-    app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
-    for name, value in query.items():
-        app.query_params[name] = value
-    app.switch_page("pages/screening.py").run()
-    assert not app.exception
-    return app
-
-
-def press(app: AppTest, key: str) -> None:
-    next(button for button in app.button if button.key == key).click()
-    app.run()
-    assert not app.exception
+page = functools.partial(open_page, "screening")
 
 
 def shown(app: AppTest, name: str) -> str:
@@ -114,7 +89,7 @@ def test_a_screening_runs_in_a_process_of_its_own_and_its_rounds_are_in_the_stor
         settings = workbench.settings.model_copy(update={"screening_retrieve": 10})
         screening_id = jobs.screen(ADA, ASKED["hf"].question, (SOURCE,), settings)
         assert jobs.get(screening_id) is not None
-        _until(lambda: jobs.get(screening_id) is None)
+        until(lambda: jobs.get(screening_id) is None, "the screening ended")
         assert jobs.failure("screening", screening_id) is None
         assert workbench.store.screenings.get(screening_id).outcome == "sufficient"
         kinds = [event.kind for event in workbench.store.screenings.events(screening_id)]
@@ -128,7 +103,7 @@ def test_a_screening_that_cannot_be_made_says_why_and_the_page_shows_it(workbenc
     page()
     jobs = served_jobs()
     screening_id = jobs.screen(ADA, "Does it help?", ("corpus:gone",))
-    _until(lambda: jobs.get(screening_id) is None)
+    until(lambda: jobs.get(screening_id) is None, "the screening ended")
     app = page(screening=screening_id)
     assert "failed" in texts(app)
     assert "corpus" in texts(app)
@@ -141,10 +116,8 @@ def test_an_interrupted_screening_shows_its_rounds_and_can_be_resumed(workbench:
     )
     workbench.store.screenings.abandon("cut", "The process ended.")
     app = page(screening="cut")
-    assert "Resume the screening" in [button.label for button in app.button]
-    next(button for button in app.button if button.label == "Resume the screening").click()
-    app.run()
-    _until(lambda: workbench.store.screenings.summary("cut").state == "finished")
+    press(app, "Resume the screening")
+    until(lambda: workbench.store.screenings.summary("cut").state == "finished", "the screening ended")
     assert stands(workbench, "cut") in ("sufficient", "evidence_insufficient")
 
 
@@ -204,20 +177,14 @@ def test_nothing_kept_can_not_be_audited_and_the_page_says_so(workbench: Workben
     assert button.disabled
 
 
-@pytest.mark.spec("AESOP-ANCHORS")
-def test_the_kept_set_becomes_a_case_whose_evidence_has_sentence_anchors(workbench: Workbench) -> None:
+def test_the_kept_set_is_handed_over_as_a_case(workbench: Workbench) -> None:
     app = page(screening="htn")
     app.text_input(key="hand-over-name").set_value("Ada Lind")
     press(app, "hand-over")
-    case_id = workbench.store.screening_log.entries().rows[0].decision
-    assert case_id is not None
-    case = workbench.store.cases.get(case_id.extra["case"])
-    opened = workbench.screenings.open("htn")
-    assert len(case.evidence) == len(opened.screening.kept)
-    for chunk in case.evidence:
-        known = chunk.model_extra or {}
-        assert opened.abstracts[known["abstract_id"]].text == chunk.text
-        assert all(chunk.text[each["start"] : each["end"]].strip() for each in known["sentences"])
+    (entry,) = workbench.screenings.log("htn")
+    assert entry.decision is not None
+    case = workbench.store.cases.get(entry.decision.extra["case"])
+    assert len(case.evidence) == len(workbench.screenings.open("htn").screening.kept)
 
 
 @pytest.mark.spec("AESOP-MEMORY")
@@ -231,13 +198,6 @@ def test_memory_is_off_by_default_is_shown_with_what_it_would_change_and_can_be_
     press(app, "memory-reset")
     assert not workbench.store.acceptances.accepted()
     assert workbench.store.acceptances.history()
-
-
-def _until(holds: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it took too long"
-        time.sleep(0.05)
 
 
 def test_a_grader_that_cannot_be_asked_is_reported_before_anything_starts(workbench: Workbench) -> None:
@@ -256,7 +216,7 @@ def test_a_finished_screening_is_searched_further_on_the_page(workbench: Workben
     press(app, "search-further")
     further = shown(app, "screening")
     assert further not in ("", "ery")
-    _until(lambda: workbench.store.screenings.summary(further).state == "finished")
+    until(lambda: workbench.store.screenings.summary(further).state == "finished", "the screening ended")
     first, found = (workbench.screenings.open(each).machine for each in ("ery", further))
     assert found.rounds[: len(first.rounds)] == first.rounds
 
@@ -271,8 +231,8 @@ def test_a_result_shows_its_concepts_and_screens_again_with_others(workbench: Wo
     press(app, "screen-again")
     again = shown(app, "screening")
     assert again not in ("", "b12")
-    _until(lambda: served_jobs().get(again) is None)
-    _until(lambda: workbench.store.screenings.summary(again).state == "finished")
+    until(lambda: served_jobs().get(again) is None, "the screening ended")
+    until(lambda: workbench.store.screenings.summary(again).state == "finished", "the screening ended")
     first, found = (workbench.screenings.open(each).machine for each in ("b12", again))
     assert found.question == first.question
     assert found.rounds[0].queries[0].text == "proton pump inhibitors vitamin B12 deficiency in adults"
@@ -299,13 +259,6 @@ def test_the_form_keeps_concepts_until_they_are_put_back_or_another_question_is_
     app = page()
     app.selectbox(key="screening-demo-question").set_value(ASKED["htn"].question).run()
     assert workbench.store.drafts.load(NOBODY_YET, SUBJECT)["settings"]["screening_concepts"] == ""
-
-
-def _correct(app: AppTest, abstract_id: str, field: str, value: str, reason: str) -> None:
-    press(app, f"correct-{field}")
-    app.button_group(key=f"correction-{abstract_id}-{field}").set_value(value)
-    app.text_input(key="correction-reason").set_value(reason)
-    press(app, "correction-record")
 
 
 @pytest.mark.spec("AESOP-OVERRIDE")
@@ -350,22 +303,19 @@ def test_a_correction_without_a_name_a_value_or_a_reason_is_refused(workbench: W
 def test_a_corrected_direction_turns_the_summary_and_the_outcome(workbench: Workbench) -> None:
     opened = workbench.screenings.open("b12")
     assert opened.screening.outcome == "conflicting"
-    against = [each.abstract_id for each in opened.synthesis.findings if each.direction == "no_clear_effect"]
-    app = page(screening="b12", abstract=against[0])
-    app.text_input(key="override-name").set_value("Ada Lind")
-    for number, each in enumerate(against, 1):
-        app = page(screening="b12", abstract=each) if number > 1 else app
-        if number > 1:
-            app.text_input(key="override-name").set_value("Ada Lind")
-        _correct(app, each, "direction", "effect", "The conclusion says so.")
-        assert workbench.screenings.open("b12").synthesis.counts["effect"] == len(opened.synthesis.findings) - (
-            len(against) - number
-        )
+    last, *others = [each.abstract_id for each in opened.synthesis.findings if each.direction == "no_clear_effect"]
+    for each in others:
+        workbench.screenings.override(ADA, "b12", each, "direction", "effect", reason="The conclusion says so.")
+    app = page(screening="b12", abstract=last)
+    press(app, "correct-direction")
+    app.text_input(key="correction-name").set_value("Ada Lind")
+    app.button_group(key=f"correction-{last}-direction").set_value("effect")
+    app.text_input(key="correction-reason").set_value("The conclusion says so.")
+    press(app, "correction-record")
     assert stands(workbench, "b12") == "sufficient"
     assert "The kept studies agree" in texts(app)
     press(app, "undo-direction")
-    now = workbench.screenings.open("b12").synthesis.counts
-    assert now["no_clear_effect"] == 1
+    assert workbench.screenings.open("b12").synthesis.counts["no_clear_effect"] == 1
 
 
 def test_a_discarded_abstract_has_an_appraisal_and_no_finding_to_correct(workbench: Workbench) -> None:

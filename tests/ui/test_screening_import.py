@@ -11,19 +11,16 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import pytest
-import streamlit as st
-from streamlit.testing.v1 import AppTest
 
 from masis.datasets.readers.abstracts import read_abstracts
 from masis.errors import InputError
 from masis.schema.actor import Actor
 from masis.schema.screening import Abstract
-from masis.services import Workbench, app_root
+from masis.services import Workbench
 from masis.ui.screening import import_files
 from masis.ui.screening.import_files import CorpusUpload, NamedFile
-from masis.ui.shell import served_database
 from tests.reviewing import ADA
-from tests.ui.conftest import texts
+from tests.ui.conftest import Serve, open_page, texts
 
 
 class Stalled:
@@ -62,12 +59,8 @@ def lines(records: int) -> bytes:
 
 
 @pytest.fixture
-def workbench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
-    path = tmp_path / "import.db"
-    monkeypatch.setattr(served_database, "_served", [path])
-    st.cache_resource.clear()
-    yield Workbench.open(path)
-    st.cache_resource.clear()
+def workbench(tmp_path: Path, serve: Serve) -> Workbench:
+    return serve(tmp_path / "import.db")
 
 
 def test_an_import_says_how_far_it_has_come_while_it_goes_on(workbench: Workbench, reader: Stalled) -> None:
@@ -113,9 +106,7 @@ def test_a_file_that_is_refused_as_a_whole_counts_as_a_file_and_not_as_a_record(
         ],
     )
     upload.wait(30)
-    app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
-    app.session_state[import_files._UNDER_WAY] = upload
-    app.switch_page("pages/screening.py").run()
+    app = open_page("screening", {import_files._UNDER_WAY: upload})
     app.run()
     assert [each.value for each in app.warning] == ["2 files could not be imported.", "1 record could not be imported."]
     assert "b.jsonl: 2 records, 1 added, 0 duplicates, 1 unreadable" in texts(app)
@@ -124,9 +115,7 @@ def test_a_file_that_is_refused_as_a_whole_counts_as_a_file_and_not_as_a_record(
 
 def test_the_page_shows_an_import_under_way_and_takes_what_it_brought(workbench: Workbench, reader: Stalled) -> None:
     upload = _begun(workbench, ADA, "mine", [NamedFile("b.jsonl", io.BytesIO(lines(4_000)))])
-    app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
-    app.session_state[import_files._UNDER_WAY] = upload
-    app.switch_page("pages/screening.py").run()
+    app = open_page("screening", {import_files._UNDER_WAY: upload})
     assert any("Importing b.jsonl: " in each.value for each in app.info)
     assert app.button(key="screening-import").disabled
     reader.let_go.set()
@@ -140,10 +129,8 @@ def test_the_page_shows_an_import_under_way_and_takes_what_it_brought(workbench:
 def test_an_import_is_stopped_by_a_button_and_what_was_read_is_stored(workbench: Workbench, reader: Stalled) -> None:
     files = [NamedFile("b.jsonl", io.BytesIO(lines(4_000))), NamedFile("c.jsonl", io.BytesIO(lines(3)))]
     upload = _begun(workbench, ADA, "mine", files)
-    app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
-    app.session_state[import_files._UNDER_WAY] = upload
     assert reader.stopped.wait(30)
-    app.switch_page("pages/screening.py").run()
+    app = open_page("screening", {import_files._UNDER_WAY: upload})
     app.button(key="screening-import-stop").click().run()
     assert upload.stopping
     assert app.button(key="screening-import-stop").disabled

@@ -1,17 +1,35 @@
-"""Starting the server: which port, which settings, which headers."""
+"""The server: port, settings, headers, which requests it answers, which database it shows, and who is at work."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import shlex
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
-from masis.services import app_root
-from masis.ui.shell import serve
+from masis.errors import SettingsError
+from masis.services import POLICY, Workbench, app_root
+from masis.settings.hosts import AllowedHosts
+from masis.store.reviews.drafts import NOBODY_YET
+from masis.ui.shell import serve, served_database
+from masis.ui.shell.host_guard import HostGuard
+from masis.ui.shell.reach import Reach
+from masis.ui.shell.served_database import command, command_markdown
+from tests.ui.conftest import Serve
+
+
+@pytest.fixture(autouse=True)
+def _own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MASIS_DB", str(tmp_path / "mine.db"))
+    monkeypatch.setattr(served_database, "_served", [])
 
 
 @pytest.fixture
@@ -78,10 +96,205 @@ def test_every_response_is_dressed_with_the_security_headers() -> None:
 
 
 def test_the_database_named_at_the_start_is_the_one_that_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    from masis.ui.shell import served_database
-
-    monkeypatch.setattr(served_database, "_served", [])
     monkeypatch.setenv("MASIS_DB", "/somewhere/else.db")
     assert served_database.served_database() == Path("/somewhere/else.db")
     served_database.serve_database(Path("named.db"))
     assert served_database.served_database() == Path("named.db")
+
+
+HERE = AllowedHosts()
+WIDER = AllowedHosts(["Audits.Example.org.", "192.0.2.7", "[2001:db8::7]"])
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "127.0.0.1:8501", "localhost:8501", "LocalHost", "localhost.", "[::1]:9"]
+)
+def test_loopback_names_are_answered(host: str) -> None:
+    assert HERE.refusal([host], []) is None
+
+
+@pytest.mark.parametrize(
+    "hosts",
+    [
+        *(["rebound.example:8501"], ["localhost.rebound.example"], ["127.0.0.1.rebound.example"], ["192.0.2.7"]),
+        *([], [""], [":8501"], ["localhost:99999"], ["localhost", "localhost"], ["localhost, rebound.example"]),
+        *(["user@localhost"], ["localhost/x"], ["localhost:8501:1"], ["[::1"], ["0.0.0.0:8501"], ["2130706433"]),
+    ],
+)
+def test_any_other_host_is_misdirected(hosts: list[str]) -> None:
+    refusal = HERE.refusal(hosts, [])
+    assert refusal is not None
+    assert refusal.status == 421
+
+
+def test_allowed_names_are_answered_in_any_spelling() -> None:
+    for host in ("audits.example.org", "AUDITS.example.org:443", "192.0.2.7:8501", "[2001:DB8:0::7]:8501", "localhost"):
+        assert WIDER.refusal([host], []) is None
+    assert WIDER.refusal(["other.example.org"], []) is not None
+
+
+@pytest.mark.parametrize(
+    ("host", "origin"),
+    [
+        ("localhost:8501", "http://localhost:8501"),
+        ("audits.example.org", "https://audits.example.org"),  # behind a proxy that ends TLS
+        ("audits.example.org:443", "https://audits.example.org"),
+        ("[::1]:8501", "http://[::1]:8501"),
+    ],
+)
+def test_a_page_of_this_server_is_its_own_origin(host: str, origin: str) -> None:
+    assert WIDER.refusal([host], [origin]) is None
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        *("http://rebound.example:8501", "http://localhost:9999", "http://127.0.0.1:8501", "null", "", "file://"),
+        *("http://localhost:8501/x", "http://localhost:8501@rebound.example", "http://localhost", "http://[::1"),
+        "http://audits.example.org:8501",  # an allowed name, but not the one that the request is addressed to
+    ],
+)
+def test_any_other_origin_is_forbidden(origin: str) -> None:
+    refusal = WIDER.refusal(["localhost:8501"], [origin])
+    assert refusal is not None
+    assert refusal.status == 403
+    assert WIDER.refusal(["localhost:8501"], ["http://localhost:8501", "http://localhost:8501"]) is not None
+
+
+@pytest.mark.parametrize("name", ["", "https://a.example", "a.example:80", "a b", "*", "a.example/x", "::zz"])
+def test_a_name_that_is_none_is_refused_at_the_start(name: str) -> None:
+    with pytest.raises(SettingsError, match="name or address alone"):
+        AllowedHosts([name])
+
+
+def test_an_address_that_is_listened_on_is_answered_to() -> None:
+    assert Reach("192.0.2.7", insecure=True).hosts().refusal(["192.0.2.7:8501"], []) is None
+    assert Reach("0.0.0.0", ("a.example",), insecure=True).hosts().refusal(["0.0.0.0:8501"], []) is not None
+
+
+def called(scope: dict[str, Any]) -> tuple[bool, list[MutableMapping[str, Any]]]:
+    """Whether a request went through the guard, and what it was answered; reading of it fails."""
+    sent: list[MutableMapping[str, Any]] = []
+    through = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        through.append(scope)
+
+    async def receive() -> MutableMapping[str, Any]:
+        raise AssertionError("the request was read")
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message)
+
+    asyncio.run(HostGuard(app, HERE)(scope, receive, send))
+    return bool(through), sent
+
+
+FOREIGN = [(b"host", b"rebound.example:8501"), (b"origin", b"http://rebound.example:8501")]
+
+
+def test_nothing_of_a_foreign_request_is_read_nor_passed_on() -> None:
+    through, sent = called({"type": "http", "method": "PUT", "path": "/_stcore/upload_file/a/b", "headers": FOREIGN})
+    assert not through
+    assert sent[0]["status"] == 421
+    assert json.loads(sent[1]["body"]) == {"error": "This server does not answer to that host name."}
+
+
+def test_a_foreign_websocket_is_refused_before_it_is_open() -> None:
+    scope: dict[str, Any] = {"type": "websocket", "path": "/_stcore/stream", "headers": FOREIGN}
+    through, sent = called(scope)
+    assert not through
+    assert sent == [
+        {"type": "websocket.close", "code": 1008, "reason": "This server does not answer to that host name."}
+    ]
+    _, sent = called({**scope, "extensions": {"websocket.http.response": {}}})
+    assert (sent[0]["type"], sent[0]["status"]) == ("websocket.http.response.start", 421)
+
+
+def test_what_is_addressed_to_this_server_goes_through() -> None:
+    through, sent = called({"type": "http", "path": "/", "headers": [(b"host", b"localhost:8501")]})
+    assert through
+    assert not sent
+    assert called({"type": "lifespan"})[0]
+
+
+def test_a_command_names_no_database_where_it_takes_the_one_that_is_shown(tmp_path: Path) -> None:
+    assert command("masis export") == "masis export"
+    served_database.serve_database(tmp_path / "mine.db")
+    assert command("masis export") == "masis export"
+
+
+def test_a_command_shown_on_the_demo_reaches_the_demo(tmp_path: Path) -> None:
+    served_database.serve_database(tmp_path / "demo.db")
+    assert command("masis import cases.jsonl") == f"masis import cases.jsonl --db {tmp_path / 'demo.db'}"
+
+
+def test_a_command_reaches_a_database_with_any_name(tmp_path: Path) -> None:
+    served_database.serve_database(tmp_path / "my `$cases`; *.db")
+    assert shlex.split(command("masis export"))[-1] == str(tmp_path / "my `$cases`; *.db")
+
+
+def test_a_backtick_in_the_name_does_not_end_the_code_it_stands_in(tmp_path: Path) -> None:
+    served_database.serve_database(tmp_path / "a``b.db")
+    shown = command_markdown("masis export")
+    assert shown == f"``` {command('masis export')} ```"
+
+
+@pytest.fixture
+def workbench(tmp_path: Path, serve: Serve) -> Workbench:
+    return serve(tmp_path / "names.db")
+
+
+def named(given: Any) -> str | None:
+    """What a session calls itself after the name was given."""
+
+    def script(given: object) -> None:
+        import streamlit as st
+
+        from masis.ui.shell.reviewer import name_reviewer, reviewer, reviewer_badge
+        from masis.ui.shell.served_database import served_workbench
+
+        name_reviewer(served_workbench(), given)
+        reviewer_badge(served_workbench())
+        st.session_state["seen"] = reviewer()
+
+    app = AppTest.from_function(script, kwargs={"given": given}, default_timeout=20).run()
+    assert not app.exception
+    return str(app.session_state["seen"]) if app.session_state["seen"] else None
+
+
+def test_a_name_is_kept_tidy_and_takes_over_what_was_drafted_before(workbench: Workbench) -> None:
+    workbench.store.drafts.save(NOBODY_YET, "case:1", "note", "typed first")
+    assert named("  Ada \n Lovelace\x00 ") == "Ada Lovelace"
+    assert workbench.store.drafts.load("Ada Lovelace", "case:1") == {"note": "typed first"}
+
+
+@pytest.mark.parametrize("given", ["", "   ", None, 7, ["Ada"], POLICY.name, POLICY.name.upper()])
+def test_what_is_no_name_of_a_person_is_not_taken(workbench: Workbench, given: Any) -> None:
+    assert named(given) is None
+
+
+def test_a_hostile_name_is_shown_as_it_is_and_cut(workbench: Workbench) -> None:
+    assert len(named("![x](http://192.0.2.1/)" * 50) or "") <= 80
+
+
+ROOT = Path(__file__).resolve().parents[2]
+SAID = """
+import logging, os
+from masis.ui.shell.worker import show_log
+for form in ("", "yaml", "json"):
+    os.environ["MASIS_LOG_FORMAT"] = form
+    logging.getLogger("masis").handlers.clear()
+    show_log()
+    logging.getLogger("masis.x").warning("it broke")
+"""
+
+
+@pytest.mark.slow
+def test_a_line_is_words_unless_json_is_asked_for() -> None:
+    environment = {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", SAID], capture_output=True, text=True, check=True, env=environment)
+    *words, line = done.stderr.splitlines()
+    assert words == ["it broke", "it broke"], "a form that is none does not silence the log"
+    told = json.loads(line)
+    assert (told["level"], told["logger"], told["message"]) == ("WARNING", "masis.x", "it broke")

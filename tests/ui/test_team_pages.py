@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 from masis.schema.actor import Actor
 from masis.schema.review import Decision, TargetLabel
 from masis.schema.team import LabelTypes, Lease, QueuePolicy, Rubric, RubricScore
-from masis.services import Workbench, app_root
+from masis.services import Workbench
 from masis.services.audits import POLICY
 from masis.services.records import CaseFilter, DecisionFilter
 from masis.services.team import EmptyQueue
@@ -18,7 +18,8 @@ from masis.ui.queue.case_list import case_row
 from masis.ui.team.adjudication import differences, final_words
 from masis.ui.team.page import read_scores, read_types, score_line, type_line
 from masis.ui.team.taking import why_nothing
-from tests.ui.conftest import texts
+from tests.reviewing import decide
+from tests.ui.conftest import open_page, press, texts
 
 ADA, BEN = Actor(name="Ada Lind"), Actor(name="Ben")
 CASE = "strategy-01-fabricated"
@@ -26,35 +27,16 @@ ACCEPTED = "policy-01-clean"
 
 
 def opened(name: str, reviewer: str = "Ada Lind", **address: str) -> AppTest:
-    app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
-    app.session_state["reviewer-name"] = reviewer
-    for key, value in address.items():
-        app.query_params[key] = value
-    app.switch_page(f"pages/{name}.py").run()
-    assert not app.exception
-    return app
+    return open_page(name, {"reviewer-name": reviewer}, **address)
 
 
-def decide(workbench: Workbench, actor: Actor, verdict: str, **keys: object) -> None:
-    run = workbench.cases.open(CASE).run
-    content = {
-        "reviewer": actor.name,
-        "case_id": CASE,
-        "run_id": run.id if run else None,
-        "iteration": 1,
-        "reason": "why",
-    }
-    workbench.reviews.submit(actor, Decision.model_validate(content | {"verdict": verdict} | keys))
-
-
-def accept(workbench: Workbench) -> str:
-    """Let the policy accept a case, as a model's audit would have it; returns the run."""
+def accept(workbench: Workbench) -> None:
+    """Let the policy accept a case, as a model's audit would have it."""
     run = workbench.cases.summary(ACCEPTED).run_id
     assert run is not None
     entry = Decision(kind="policy_accept", source="CODE", reviewer=POLICY.name, case_id=ACCEPTED, run_id=run)
     workbench.store.decisions.append(entry)
     assert workbench.cases.summary(ACCEPTED).state == "accepted"
-    return run
 
 
 def shown_rows(app: AppTest) -> str:
@@ -78,12 +60,10 @@ def test_a_case_that_another_has_is_shown_with_name_and_time(audited_workbench: 
 
 
 def test_the_name_is_asked_before_the_first_case_and_then_no_more(audited_workbench: Workbench) -> None:
-    app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
-    app.query_params["case"] = CASE
-    app.switch_page("pages/review.py").run()
+    app = open_page("review", case=CASE)
     assert audited_workbench.store.team.leases() == ()
     app.text_input(key="name-first-field").input("Ada Lind")
-    next(button for button in app.button if button.label == "Start reviewing").click().run()
+    press(app, "Start reviewing")
     assert app.session_state["reviewer-name"] == "Ada Lind"
     assert not [each for each in app.text_input if each.key == "name-first-field"]
     assert len(audited_workbench.store.team.leases()) == 1
@@ -91,16 +71,15 @@ def test_the_name_is_asked_before_the_first_case_and_then_no_more(audited_workbe
 
 def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited_workbench: Workbench) -> None:
     audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
-    decide(audited_workbench, ADA, "approve")
-    decide(audited_workbench, BEN, "reject")
+    decide(audited_workbench, CASE, "approve", ADA.name)
+    decide(audited_workbench, CASE, "reject", BEN.name)
     assert "1 case has reviewers who differ" in texts(opened("team", "Cleo"))
     app = opened("team", "Cleo", case=CASE)
     assert {"Ada Lind", "Ben", "Approved", "Rejected"} <= set(texts(app).replace("\\", "").splitlines())
     app.session_state["final-verdict"] = "reject"
     app.run()
     app.text_area(key="final-reason").input("Ben is right.")
-    next(button for button in app.button if button.label == "Reject the answer for good").click().run()
-    assert not app.exception
+    press(app, "Reject the answer for good")
     assert audited_workbench.cases.summary(CASE).state == "rejected"
     assert len(audited_workbench.reviews.individual(CASE)) == 2
 
@@ -148,11 +127,10 @@ def test_pages_over_all_cases_hide_what_audits_found_from_the_blind_and_say_why(
 
 def test_the_log_hides_acceptances_from_the_blind_until_they_have_decided(audited_workbench: Workbench) -> None:
     hidden = DecisionFilter(blind_to=ADA.name, machine_shown="after")
-    run = accept(audited_workbench)
+    accept(audited_workbench)
     assert audited_workbench.reviews.entries(DecisionFilter(kinds=("policy_accept",))).total == 1
     assert audited_workbench.reviews.entries(hidden).total == 0
-    approval = Decision(reviewer=ADA.name, case_id=ACCEPTED, run_id=run, iteration=1, verdict="approve")
-    audited_workbench.reviews.submit(ADA, approval)
+    decide(audited_workbench, ACCEPTED, reviewer=ADA.name)
     listed = audited_workbench.reviews.entries(hidden).rows
     assert [entry.decision.kind for entry in listed if entry.decision] == ["decision", "policy_accept"]
 
@@ -160,29 +138,29 @@ def test_the_log_hides_acceptances_from_the_blind_until_they_have_decided(audite
 def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Workbench) -> None:
     app = opened("team")
     app.number_input[0].set_value(3)
-    next(button for button in app.button if button.label == "Set this policy").click().run()
+    press(app, "Set this policy")
     assert audited_workbench.store.team.in_force(QueuePolicy).reviewers == 3
     next(area for area in app.text_area if area.label == "Scores").input("Clarity: 1-5 | 5 is best")
-    next(button for button in app.button if button.label == "Set this rubric").click().run()
+    press(app, "Set this rubric")
     assert audited_workbench.store.team.in_force(Rubric).scores == (
         RubricScore(name="Clarity", low=1, high=5, guidance="5 is best"),
     )
     next(area for area in app.text_area if area.label == "Scores").input("Clarity")
-    next(button for button in app.button if button.label == "Set this rubric").click().run()
+    press(app, "Set this rubric")
     assert audited_workbench.store.team.in_force(Rubric).version == 1
     assert "is no score" in "\n".join(str(each.value) for each in app.warning)
     types = next(area for area in app.text_area if area.label == "Types")
     assert types.value.startswith("fabricated citation | cites evidence")
     types.input("too long | over 300 words\nrude")
-    next(button for button in app.button if button.label == "Set these label types").click().run()
+    press(app, "Set these label types")
     assert audited_workbench.store.team.in_force(LabelTypes).names == ("too long", "rude")
     next(area for area in app.text_area if area.label == "Types").input("rude\nRude")
-    next(button for button in app.button if button.label == "Set these label types").click().run()
+    press(app, "Set these label types")
     assert audited_workbench.store.team.in_force(LabelTypes).version == 1
     assert "two label types have the same name" in "\n".join(str(each.value) for each in app.warning)
     app.multiselect[0].select(app.multiselect[0].options[0])
     next(field for field in app.text_input if field.label.startswith("Reviewers or tags")).input("Ben, Cleo")
-    next(button for button in app.button if button.label == "Do this to all chosen cases").click().run()
+    press(app, "Do this to all chosen cases")
     assert audited_workbench.store.team.counted("assigned") == {"Ben": 1, "Cleo": 1}
     assert audited_workbench.cases.find(CaseFilter(assignees=("Ben",))).total == 1
 
@@ -272,8 +250,8 @@ def test_more_begins_with_what_is_harmless_and_ends_with_redaction(audited_workb
 def test_a_case_on_which_reviewers_differ_leads_to_its_adjudication(audited_workbench: Workbench) -> None:
     audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
     assert not links_to_team(opened("review", case=CASE))
-    decide(audited_workbench, ADA, "approve")
-    decide(audited_workbench, BEN, "reject")
+    decide(audited_workbench, CASE, "approve", ADA.name)
+    decide(audited_workbench, CASE, "reject", BEN.name)
     app = opened("review", case=CASE)
     assert "All decisions on this case are made, and they differ." in [each.value for each in app.info]
     assert links_to_team(app) == {f"case={CASE}"}

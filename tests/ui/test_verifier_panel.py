@@ -21,7 +21,7 @@ from masis.ui.queue.case_list import not_confirmed
 from tests.integrations.tiny_hub import files_of, hub
 from tests.integrations.tiny_models import save_model
 from tests.reviewing import ADA
-from tests.ui.conftest import OpenPage, texts
+from tests.ui.conftest import open_page, texts
 from tests.waiting import until
 
 CARD = "---\nlicense: mit\nlanguage: en\n---\n"
@@ -90,9 +90,7 @@ def test_a_download_that_fails_says_what_to_do(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.apptest
-def test_a_model_is_chosen_and_used_from_then_on(
-    audited_workbench: Workbench, open_page: OpenPage, tmp_path: Path
-) -> None:
+def test_a_model_is_chosen_and_used_from_then_on(audited_workbench: Workbench, tmp_path: Path) -> None:
     folder = save_model(tmp_path / "nli", card=CARD)
     app = open_page("settings")
     assert "one setting away" in " ".join(each.value for each in app.caption)
@@ -108,7 +106,7 @@ def test_a_model_is_chosen_and_used_from_then_on(
 
 @pytest.mark.apptest
 def test_the_page_downloads_a_model(
-    audited_workbench: Workbench, open_page: OpenPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    audited_workbench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with hub(files_of(save_model(tmp_path / "nli", card=CARD))) as endpoint:
         monkeypatch.setattr(ModelDownload, "endpoint", endpoint)
@@ -132,7 +130,7 @@ class Abstaining(OfflineVerifier):
 
 @pytest.mark.apptest
 def test_case_overview_and_queue_say_what_was_left_open_one_click_from_a_verifier(
-    audited_workbench: Workbench, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+    audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(roles, "OfflineVerifier", Abstaining)
     case = audited_workbench.store.cases.get("law-01-clean")

@@ -6,20 +6,17 @@ import pytest
 
 from masis import run_audit
 from masis.schema.audit import Issue
-from masis.schema.case import Case
 from masis.schema.run import Iteration, Run
 from masis.views.issue_history import course_at, follow, issue_history
+from tests.cases import case_of
 
-CASE = Case.model_validate(
+CASE = case_of(
+    "The Lenne bridge is 210 metres long [c1]. It was opened in 1931 [c9].",
     {
-        "id": "bridge",
-        "query": "How long is the Lenne bridge, and when was it opened?",
-        "answer": "The Lenne bridge is 210 metres long [c1]. It was opened in 1931 [c9].",
-        "evidence": [
-            {"id": "c1", "text": "The Lenne bridge is 120 metres long. It carries two lanes."},
-            {"id": "c2", "text": "The Lenne bridge was opened on 4 May 1931 by the mayor."},
-        ],
-    }
+        "c1": "The Lenne bridge is 120 metres long. It carries two lanes.",
+        "c2": "The Lenne bridge was opened on 4 May 1931 by the mayor.",
+    },
+    query="How long is the Lenne bridge, and when was it opened?",
 )
 
 

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from masis import Case, run_audit
+from masis import run_audit
 from masis.views.marks import answer_pieces, reference_marks
+from tests.cases import case_of
 
 ANSWER = "The bridge is 120 metres long. It was opened in 1931 [b]."
-CASE = Case.model_validate(
-    {
-        "id": "1",
-        "query": "How long is the bridge?",
-        "answer": ANSWER,
-        "evidence": [
-            {"id": "a", "text": "The bridge is 120 metres long."},
-            {"id": "b", "text": "It was opened in 1931."},
-        ],
-        "citations": [
-            {"start": 0, "end": 30, "evidence_id": "a"},
-            {"start": 0, "end": 30, "evidence_id": "nowhere"},
-            {"start": 31, "end": len(ANSWER), "evidence_id": "b"},
-        ],
-    }
+CASE = case_of(
+    ANSWER,
+    {"a": "The bridge is 120 metres long.", "b": "It was opened in 1931."},
+    case_id="1",
+    citations=[
+        {"start": 0, "end": 30, "evidence_id": "a"},
+        {"start": 0, "end": 30, "evidence_id": "nowhere"},
+        {"start": 31, "end": len(ANSWER), "evidence_id": "b"},
+    ],
 )
 
 

@@ -13,6 +13,7 @@ from masis import run_audit
 from masis.schema.case import Case
 from masis.views.answer import answer_view, unaudited_answer_view
 from masis.views.markup import Markup, find_markup, with_markup
+from tests.cases import case_of
 
 HIDEABLE = re.compile(r"(?:[\s>#*+\-_~`|:\\\[\]]|\d{1,9}[.)](?=\s))*")
 """What may be hidden: marks of Markdown and blanks, never a word; of digits only the number of a list's item."""
@@ -170,13 +171,8 @@ ANSWER = (
 
 @pytest.fixture(scope="module")
 def case() -> Case:
-    return Case.model_validate(
-        {
-            "id": "bridge",
-            "query": "How long is the Lenne bridge?",
-            "answer": ANSWER,
-            "evidence": [{"id": "c1", "text": "## Survey\n\nThe Lenne bridge is **120 metres** long."}],
-        }
+    return case_of(
+        ANSWER, {"c1": "## Survey\n\nThe Lenne bridge is **120 metres** long."}, query="How long is the Lenne bridge?"
     )
 
 

@@ -1,8 +1,21 @@
-"""Numbers, amounts, sizes and times as people read them."""
+"""How numbers, verdicts, states, scores and entries of the log are worded and marked, once for all surfaces."""
 
 from __future__ import annotations
 
+from typing import Any, get_args
+
+import pytest
+
+from masis.api.audits import run_audit
+from masis.schema.case import Case, ClaimVerdict
+from masis.schema.review import CaseState, Decision, EntryKind, EntrySource, LogEntry, Verdict
+from masis.schema.run import ReviewCode, ReviewTier, TerminationReason
 from masis.schema.wording import shortened
+from masis.views import comparison, story, verdicts, words
+from masis.views.charts import rate_chart, spread_chart
+from masis.views.log_entries import entry_about, entry_contents, entry_reason, entry_texts, entry_word, undone_text
+from masis.views.markdown import badge, coloured, escaped
+from masis.views.metrics import period_name, period_of
 from masis.views.numbers import (
     cost_text,
     day,
@@ -15,6 +28,7 @@ from masis.views.numbers import (
     percent,
     score_text,
 )
+from masis.views.report import Reported, case_report
 
 
 def test_figures_have_as_many_digits_as_they_deserve() -> None:
@@ -82,3 +96,156 @@ def test_a_text_is_cut_to_the_length_asked_for_with_a_sign() -> None:
     assert shortened("twelve chars", 12) == "twelve chars"
     assert shortened("thirteen char", 12) == "thirteen ch…"
     assert shortened("nine 4567 and more", 11) == "nine 4567…"
+
+
+@pytest.mark.parametrize(
+    ("table", "values"),
+    [
+        (words.STATE, CaseState),
+        (words.DECIDE, Verdict),
+        (words.DECIDED, Verdict),
+        (words.ENTRY, EntryKind),
+        (words.SOURCE, EntrySource),
+        (words.VERDICT, ClaimVerdict),
+        (words.REASON, ReviewCode),
+        (words.TIER, ReviewTier),
+        (words.STOPPED, TerminationReason),
+    ],
+)
+def test_every_value_of_a_closed_set_has_a_word(table: dict[str, object], values: object) -> None:
+    assert set(table) == set(get_args(values))
+
+
+def test_not_confirmed_is_no_accusation_in_words_or_colour() -> None:
+    for word in (words.VERDICT["unverifiable"], words.RULE["unverifiable_claim"], words.REASON["unconfirmed_claim"]):
+        assert (word.text, word.tone) == ("not confirmed", "calm")
+
+
+def test_a_rule_of_a_model_reads_by_its_type() -> None:
+    assert words.rule_word("critic_logical_gap").text == "logical gap"
+
+
+def test_labels_are_coloured_by_their_tone_and_escaped() -> None:
+    assert badge(words.Word("a]b", "bad")) == r":red-badge[a\]b]"
+    assert coloured(words.label(words.STATE["accepted"])) == r":green[Auto\-accepted]"
+
+
+def test_text_from_outside_is_shown_and_never_obeyed() -> None:
+    assert escaped("*a* [b](http://c) www.d e@f") == (
+        "\\*a\\* \\[b\\]\\(http\\:\u200b\\/\\/c\\) www\u200b\\.d e\\@\u200bf"
+    )
+
+
+REPLAYED = "replay:/data/replies.jsonl (openai:gpt-4o, 2026-11-24)"
+RECORDED = "recorded replies of openai:gpt-4o, 2026-11-24; no model was called"
+
+
+def test_who_judged_is_worded_once_and_says_where_no_model_was_called() -> None:
+    assert words.model_words(REPLAYED) == RECORDED
+    assert words.model_words("replay:f.jsonl") == "recorded replies in f.jsonl; no model was called"
+    assert words.model_words(f"offline,{REPLAYED}") == f"offline, then {RECORDED}"
+    for other in ("offline", "openai:gpt-4o", "offline,openai:gpt-4o", "local:a (b, 2026-11-24)"):
+        assert words.model_words(other) == other
+
+
+def test_every_surface_that_says_who_judged_says_that_the_replies_were_recorded() -> None:
+    case = Case.model_validate(
+        {"id": "1", "query": "How long?", "answer": "Ten [1].", "evidence": [{"id": "1", "text": "Ten metres."}]}
+    )
+    run = run_audit(case)
+    run = run.model_copy(update={"models": run.models | {"critic": REPLAYED, "evaluator": REPLAYED}})
+    assert f"{RECORDED} (critic, evaluator)" in story.judges(run)
+    assert f"{RECORDED}: critic, evaluator" in comparison.models_words(run.models)
+    assert escaped(RECORDED) in comparison.differing(run_audit(case), run)["Right"].tolist()
+    report = case_report(Reported(case, "needs_review", (), run, None), (0, ""))
+    assert report.count(RECORDED) >= 2
+    assert REPLAYED not in report.partition("<dt>Settings")[0]
+    check = run.iterations[0].claims[0].model_copy(update={"judged_by": REPLAYED})
+    judged = verdicts.claims(run.iterations[0].model_copy(update={"claims": (check,)}))
+    assert judged[0]["by"] == RECORDED
+
+
+def entry(seq: int, **decision: Any) -> LogEntry:
+    about = {"reviewer": "Ada", "case_id": "c", "run_id": None} | decision
+    return LogEntry(
+        seq=seq,
+        id=f"e{seq}",
+        at="2026-01-01T10:00:00.000Z",
+        payload_digest="",
+        previous="",
+        digest="",
+        decision=Decision.model_validate(about) if decision else None,
+    )
+
+
+REJECTED = entry(1, verdict="reject", reason="why")
+UNDO = entry(2, kind="undo", undoes="e1", reviewer="Bo")
+
+
+def test_an_undo_and_a_redaction_name_the_entry_they_are_about() -> None:
+    redaction = entry(4, kind="redaction", extra={"redacts": "e3"})
+    final = entry(5, kind="adjudication", verdict="override", corrected_answer="x", reason="r")
+    words = {key: word.text for key, word in entry_texts([final, redaction, entry(3), UNDO, REJECTED]).items()}
+    assert words == {
+        "e1": "Rejected the original answer",
+        "e2": "Undid “Rejected the original answer”",
+        "e3": "Redacted",
+        "e4": "Redacted entry e3",
+        "e5": "Overrode the original answer by adjudication",
+    }
+
+
+def test_an_undo_of_an_entry_that_is_not_there_says_so_much() -> None:
+    assert entry_texts([UNDO])["e2"].text == "Undid a decision"
+
+
+@pytest.mark.parametrize(
+    ("given", "word", "about"),
+    [
+        (REJECTED, "Rejected", "the original answer"),
+        (UNDO, "Undone", "“Rejected” by Ada, entry 1"),
+        (entry(3), "Redacted", "what was written here was removed"),
+        (entry(4, kind="redaction", extra={"redacts": "e1"}), "Redaction", "the text of entry 1"),
+        (entry(5, kind="tag", tags=("urgent", "drug")), "Tagged", "urgent, drug"),
+        (entry(6, kind="policy_accept"), "Auto-accepted", "“Rejected” by Ada, entry 1"),
+    ],
+)
+def test_an_entry_says_in_a_word_what_it_is_and_beside_it_about_what(given: LogEntry, word: str, about: str) -> None:
+    assert entry_word(given).text == word
+    assert entry_about(given.decision, REJECTED) == about
+
+
+def test_an_acceptance_names_its_rule_and_a_decision_its_reason() -> None:
+    assert entry_reason(REJECTED.decision) == "why"
+    assert entry_reason(entry(1, kind="policy_accept", extra={"rule": "4"}).decision) == "by acceptance rule 4"
+    assert entry_reason(entry(1, kind="policy_accept").decision) == "by the acceptance rule"
+    assert entry_reason(None) == ""
+
+
+def test_what_undid_an_entry_and_what_it_holds_are_said() -> None:
+    assert [undone_text(by) for by in (None, entry(3), UNDO)] == ["", "undone", "undone by Bo"]
+    corrected = entry(1, verdict="override", corrected_answer="x", reason="r").decision
+    assert entry_contents(corrected) == ["corrected answer"]
+    assert entry_contents(None) == []
+
+
+def test_charts_have_axes_from_nothing_to_everything() -> None:
+    described: Any = rate_chart().to_dict()
+    assert described["layer"][0]["encoding"]["y"]["scale"]["domain"] == [0, 1]
+    spread: Any = spread_chart("ms", "answers").to_dict()
+    assert spread["layer"][0]["encoding"]["y"]["title"] == "answers"
+
+
+@pytest.mark.parametrize(
+    ("period", "first", "last", "name"),
+    [
+        ("day", "2026-02-28", "2026-03-01", "28 Feb 2026"),
+        ("week", "2026-11-16", "2026-11-23", "week of 16 Nov 2026"),
+        ("month", "2026-12-01", "2027-01-01", "December 2026"),
+    ],
+)
+def test_periods_have_a_first_day_and_a_name(period: Any, first: str, last: str, name: str) -> None:
+    bounds = period_of(period, first)
+    assert bounds is not None
+    assert (bounds[0].isoformat(), bounds[1].isoformat()) == (first, last)
+    assert period_name(period, first) == name

@@ -1,7 +1,7 @@
 """All that the workbench uses of Streamlit beyond its documented API, in one place.
 
 None of it is promised to stay, so pyproject.toml allows no minor version of Streamlit later than ``TESTED``, and
-tests/browser/test_streamlit_internals.py names what a new version no longer has. To move to one: raise ``TESTED`` and
+tests/browser/test_demo.py names what a new version no longer has. To move to one: raise ``TESTED`` and
 the bound in pyproject.toml, run that test, and change what it names here.
 """
 

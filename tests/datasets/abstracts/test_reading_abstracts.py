@@ -18,97 +18,17 @@ from masis.datasets.readers.abstracts.bibtex import plain
 from masis.errors import InputError
 from masis.schema.screening import Abstract
 
-RIS = """Database: Example
-TY  - JOUR
-TI  - Salt and blood pressure
-AU  - Müller, K.
-AU  - Doe, Jane
-PY  - 2019/03//
-JO  - Journal of Examples
-DO  - https://doi.org/10.1000/SALT.1
-AN  - 1234
-DB  - PubMed
-AB  - BACKGROUND: Salt is eaten.
-METHODS: 48 adults took part.
-KW  - salt
-KW  - blood pressure
-UR  - https://example.org/a;b
-ER  -\x20
-"""
-
-BIBTEX = r"""
-@string{jex = "Journal of Examples"}
-@article{mueller2019,
-  title    = {{Salt} and blood pressure},
-  author   = {M{\"u}ller, K. and Doe, Jane},
-  year     = 2019,
-  journal  = jex,
-  doi      = {10.1000/salt.1},
-  pmid     = {1234},
-  abstract = {BACKGROUND: Salt is eaten. METHODS: 48 adults took part.},
-  keywords = {salt; blood pressure},
-  url      = {https://example.org/a;b},
-}
-"""
-
-MEDLINE = """
-PMID- 1234
-OWN - NLM
-DP  - 2019 Mar
-TI  - Salt and blood
-      pressure
-LID - 10.1000/salt.1 [doi]
-AB  - BACKGROUND: Salt is eaten. METHODS: 48 adults
-      took part.
-FAU - Müller, K.
-AU  - Müller K
-FAU - Doe, Jane
-JT  - Journal of Examples
-PT  - Randomized Controlled Trial
-OT  - salt
-OT  - *blood pressure
-"""
-
-PUBMED_XML = """<?xml version="1.0" ?>
-<!DOCTYPE PubmedArticleSet PUBLIC "-//NLM//DTD PubMedArticle//EN" "https://dtd.example.org/pubmed.dtd">
-<PubmedArticleSet><PubmedArticle><MedlineCitation>
-  <PMID Version="1">1234</PMID>
-  <Article>
-    <Journal><JournalIssue><PubDate><MedlineDate>2019 Mar-Apr</MedlineDate></PubDate></JournalIssue>
-      <Title>Journal of Examples</Title></Journal>
-    <ArticleTitle><i>Salt</i> and blood pressure</ArticleTitle>
-    <ELocationID EIdType="doi">10.1000/salt.1</ELocationID>
-    <Abstract><AbstractText Label="BACKGROUND">Salt is eaten.</AbstractText>
-      <AbstractText Label="METHODS">48 adults took part.</AbstractText></Abstract>
-    <AuthorList><Author><LastName>Müller</LastName><ForeName>K.</ForeName></Author>
-      <Author><LastName>Doe</LastName><ForeName>Jane</ForeName></Author></AuthorList>
-    <PublicationTypeList><PublicationType>Randomized Controlled Trial</PublicationType></PublicationTypeList>
-  </Article>
-  <KeywordList><Keyword>salt</Keyword><Keyword>blood pressure</Keyword></KeywordList>
-</MedlineCitation></PubmedArticle></PubmedArticleSet>
-"""
-
-JSON_LINES = json.dumps(
-    {
-        "pmid": 1234,
-        "title": "Salt and blood pressure",
-        "abstract": "BACKGROUND: Salt is eaten. METHODS: 48 adults took part.",
-        "authors": "Müller, K.; Doe, Jane",
-        "year": "2019 Mar",
-        "journal": "Journal of Examples",
-        "doi": "10.1000/salt.1",
-        "keywords": "salt| blood pressure",
-        "label": "RCT",
-    }
-)
-
+SAMPLES = Path(__file__).parent / "files"
 FILES: dict[AbstractFormat, str] = {
-    "ris": RIS,
-    "bibtex": BIBTEX,
-    "medline": MEDLINE,
-    "pubmed_xml": PUBMED_XML,
-    "jsonl": JSON_LINES,
+    "ris": (SAMPLES / "salt.ris").read_text(encoding="utf-8"),
+    "bibtex": (SAMPLES / "salt.bib").read_text(encoding="utf-8"),
+    "medline": (SAMPLES / "salt.nbib").read_text(encoding="utf-8"),
+    "pubmed_xml": (SAMPLES / "salt.xml").read_text(encoding="utf-8"),
+    "jsonl": (SAMPLES / "salt.jsonl").read_text(encoding="utf-8"),
 }
+"""One record in every format."""
+
+RIS, MEDLINE, PUBMED_XML, JSON_LINES = (FILES[form] for form in ("ris", "medline", "pubmed_xml", "jsonl"))
 
 
 def read(text: str | bytes, name: str = "file", form: AbstractFormat | None = None) -> list[Abstract | InputError]:

@@ -16,18 +16,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from masis.datasets.exports import FORMATS, Selection
-from masis.datasets.exports.sinks import REPEATED, DigestStream, escaped_cell, sink_for
+from masis.datasets.exports.sinks import DigestStream, escaped_cell, sink_for
 from masis.datasets.exports.splits import Shares, splits
-from masis.datasets.loading import read_cases
 from masis.datasets.mapping import read_any
 from masis.errors import InputError
 from masis.schema.case import Case
-from masis.schema.review import Decision, TargetLabel
+from masis.schema.review import TargetLabel
 from masis.schema.team import DEFAULT_LABEL_TYPES, LabelType, LabelTypes
 from masis.services import Workbench
 from masis.store import CaseFilter, Store
 from masis.store.audits.queue import QUERY_SHOWN
-from tests.reviewing import ADA, submitted
+from tests.reviewing import ADA, decide
 from tests.store.factories import a_case
 
 ANSWER = "The bridge is 12 metres long [1]. It is red [9]."
@@ -62,22 +61,19 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
         )
         bench.cases.add_one(ADA, case)
         bench.audits.audit(ADA, case)
-    decide(bench, 1, "Ben", "reject", "partial")
-    decide(bench, 1, "Ada", "override", "contradicted", corrected_answer=GOOD)
-    decide(bench, 2, "Ada", "approve")
-    decide(bench, 3, "Ada", "reject")
-    decide(bench, 4, "Ada", "override", corrected_answer=f"  {ANSWER} ")
+    decide(bench, "case-1", "reject", "Ben", iteration=1, labels=labelled("partial"))
+    decide(bench, "case-1", "override", iteration=1, labels=labelled("contradicted"), corrected_answer=GOOD)
+    decide(bench, "case-2", "approve", iteration=1)
+    decide(bench, "case-3", "reject", iteration=1)
+    decide(bench, "case-4", "override", iteration=1, corrected_answer=f"  {ANSWER} ")
     yield bench
     bench.close()
 
 
-def decide(bench: Workbench, number: int, reviewer: str, verdict: str, label: str | None = None, **given: Any) -> None:
-    run = bench.cases.open(f"case-{number}").run
-    assert run is not None
+def labelled(label: str) -> tuple[TargetLabel, ...]:
+    """The first claim of the answer, labelled."""
     words = ANSWER[: ANSWER.index(" It is")]
-    labels = (TargetLabel(target="claim", start=0, end=len(words), text=words, label=label),) if label else ()
-    content = {"reviewer": reviewer, "case_id": f"case-{number}", "run_id": run.id, "verdict": verdict, "iteration": 1}
-    submitted(bench, Decision.model_validate({**content, "reason": "read", "labels": labels, **given}))
+    return (TargetLabel(target="claim", start=0, end=len(words), text=words, label=label),)
 
 
 def rows(bench: Workbench, form: str, selection: Selection | None = None) -> tuple[list[Any], dict[str, Any]]:
@@ -156,8 +152,8 @@ def test_reported_issues_are_in_the_exports_with_severity_note_and_place(tmp_pat
         TargetLabel.model_validate({**place, "label": '<rude> & "red"', "severity": "low"}),
         TargetLabel(target="answer", label="incomplete", severity="medium", note="no width"),
     ]
-    decide(bench, 1, "Ada", "reject", labels=labels)
-    decide(bench, 2, "Ada", "reject", labels=labels[2:])
+    decide(bench, "case-1", "reject", iteration=1, labels=labels)
+    decide(bench, "case-2", "reject", iteration=1, labels=labels[2:])
     found, manifest = rows(bench, "labels")
     names = ("target", "start", "end", "text", "label", "severity", "note")
     assert [tuple(row[name] for name in names) for row in found[:3]] == [
@@ -202,11 +198,8 @@ def test_a_corrected_answer_lists_the_citations_that_it_keeps(tmp_path: Path) ->
         bench.audits.audit(ADA, bench.store.cases.get(f"case-{number}"))
     corrected = "Indeed. The bridge is 120 metres long. Nobody knows why."
     for number, verdict in ((1, "override"), (2, "approve"), (3, "reject")):
-        run = bench.cases.open(f"case-{number}").run
-        assert run is not None
-        content = {"reviewer": "Ada", "case_id": f"case-{number}", "run_id": run.id, "iteration": 1, "reason": "read"}
-        text = corrected if verdict == "override" else None
-        submitted(bench, Decision.model_validate({**content, "verdict": verdict, "corrected_answer": text}))
+        given_answer = {"corrected_answer": corrected} if verdict == "override" else {}
+        decide(bench, f"case-{number}", verdict, iteration=1, **given_answer)
     found, _ = rows(bench, "decided")
     assert [row["answer_citations"] for row in found] == [[{**given[0], "start": 8, "end": 38}], given, []]
     (kept,) = found[0]["answer_citations"]
@@ -297,17 +290,6 @@ def test_adding_questions_moves_none() -> None:
     assert splits([*questions, "Who wrote Faust?"])[:300] == splits(questions)
 
 
-@pytest.mark.parametrize(("form", "profile"), [("ragas", "ragas")])
-def test_an_export_imported_with_its_own_profile_gives_the_question_the_judged_answer_and_the_evidence(
-    bench: Workbench, tmp_path: Path, form: str, profile: str
-) -> None:
-    file = tmp_path / f"{form}.jsonl"
-    bench.exports.write_file(ADA, file, form, Selection(CaseFilter(datasets=("pilot",), states=("approved",))))
-    (case,) = read_cases(file, profile)
-    assert (case.query, case.answer) == ("How long is bridge number 2?", ANSWER)
-    assert "The bridge is 120 metres long." in [chunk.text.strip() for chunk in case.evidence]
-
-
 def test_no_table_that_grows_with_the_audits_is_read_whole_for_a_batch_of_cases(bench: Workbench) -> None:
     asked: list[str] = []
     with bench.store.database.reading() as connection:
@@ -384,13 +366,6 @@ def test_csv_is_what_csv_writes(rows: list[dict[str, Any]], data: st.DataObject)
         cells = [row[name] for name in COLUMNS]
         writer.writerow([escaped_cell(each) if isinstance(each, str) else each for each in cells])
     assert out.getvalue() == wanted.getvalue().encode()
-
-
-def test_what_repeats_is_at_both_ends_of_every_flat_format() -> None:
-    for form in FORMATS.values():
-        if form.flat:
-            repeated = [name in REPEATED for name in form.columns]
-            assert repeated == [*sorted(repeated[:-1], reverse=True), True], form.name
 
 
 def test_questions_are_read_whole_however_long(tmp_path: Path) -> None:

@@ -11,15 +11,13 @@ import pytest
 
 from masis.datasets.exports import FORMATS, Selection, Shares
 from masis.errors import InputError, StoreError, UnknownRecord
-from masis.schema.case import Case
-from masis.schema.review import Decision, TargetLabel
 from masis.services import Workbench
 from masis.services.retention import rule_of
 from masis.store import CaseFilter
-from tests.reviewing import ADA, submitted, undone
+from tests.cases import case_of
+from tests.datasets.exports.test_formats import ANSWER, labelled
+from tests.reviewing import ADA, decide, undone
 
-ANSWER = "The bridge is 12 metres long [1]. It is red [9]."
-WORDS = "The bridge is 12 metres long [1]."
 QUESTIONS = (
     "How long is the old bridge?",
     "Which city has a red tower?",
@@ -36,34 +34,31 @@ def bench(tmp_path: Path) -> Any:
     bench = Workbench.open(tmp_path / "versions.db")
     for number in range(1, 5):
         add(bench, number)
-    decide(bench, 1, "Ben", "reject", "partial")
-    decide(bench, 1, "Ada", "override", "contradicted", corrected_answer="It is 120 metres long [1].")
-    decide(bench, 2, "Ada", "approve", "supported")
-    decide(bench, 3, "Ada", "reject", "contradicted")
+    decide(bench, "case-1", "reject", "Ben", iteration=1, labels=labelled("partial"))
+    decide(
+        bench,
+        "case-1",
+        "override",
+        iteration=1,
+        labels=labelled("contradicted"),
+        corrected_answer="It is 120 metres long [1].",
+    )
+    decide(bench, "case-2", "approve", iteration=1, labels=labelled("supported"))
+    decide(bench, "case-3", "reject", iteration=1, labels=labelled("contradicted"))
     yield bench
     bench.close()
 
 
 def add(bench: Workbench, number: int) -> None:
-    case = Case.model_validate(
-        {
-            "id": f"case-{number}",
-            "query": QUESTIONS[number - 1],
-            "answer": ANSWER,
-            "evidence": [{"id": "1", "text": "The bridge is 120 metres long."}],
-            "metadata": {"trace_id": f"trace-{number}"},
-        }
+    case = case_of(
+        ANSWER,
+        {"1": "The bridge is 120 metres long."},
+        case_id=f"case-{number}",
+        query=QUESTIONS[number - 1],
+        metadata={"trace_id": f"trace-{number}"},
     )
     bench.cases.add_one(ADA, case)
     bench.audits.audit(ADA, case)
-
-
-def decide(bench: Workbench, number: int, reviewer: str, verdict: str, label: str | None = None, **given: Any) -> None:
-    run = bench.cases.open(f"case-{number}").run
-    assert run is not None
-    labels = (TargetLabel(target="claim", start=0, end=len(WORDS), text=WORDS, label=label),) if label else ()
-    content = {"reviewer": reviewer, "case_id": f"case-{number}", "run_id": run.id, "verdict": verdict, "iteration": 1}
-    submitted(bench, Decision.model_validate({**content, "reason": "read", "labels": labels, **given}))
 
 
 def stored(path: Path) -> dict[str, bytes]:
@@ -74,10 +69,10 @@ def stored(path: Path) -> dict[str, bytes]:
 def change_everything(bench: Workbench) -> None:
     """Decide, undo, audit and add; nothing of what was frozen is left as the last word."""
     undone(bench, "case-1", "Ada")
-    decide(bench, 2, "Ada", "reject", "contradicted")
-    decide(bench, 4, "Ben", "approve")
+    decide(bench, "case-2", "reject", iteration=1, labels=labelled("contradicted"))
+    decide(bench, "case-4", "approve", "Ben", iteration=1)
     bench.audits.audit(ADA, bench.cases.open("case-3").case)
-    decide(bench, 3, "Ada", "approve")
+    decide(bench, "case-3", "approve", iteration=1)
     add(bench, 5)
 
 
@@ -174,10 +169,10 @@ def test_other_bytes_are_never_passed_off_as_the_same(
 
 def test_two_versions_differ_in_what_was_added_removed_relabelled_moved_and_audited_anew(bench: Workbench) -> None:
     bench.datasets.freeze(ADA, "v1", "decided", Selection())
-    decide(bench, 2, "Ada", "reject", "contradicted")
+    decide(bench, "case-2", "reject", iteration=1, labels=labelled("contradicted"))
     bench.audits.audit(ADA, bench.cases.open("case-3").case)
-    decide(bench, 3, "Ada", "reject", "contradicted")
-    decide(bench, 4, "Ben", "approve")
+    decide(bench, "case-3", "reject", iteration=1, labels=labelled("contradicted"))
+    decide(bench, "case-4", "approve", "Ben", iteration=1)
     bench.datasets.freeze(ADA, "v2", "decided", Selection(CaseFilter(states=("rejected", "approved"))))
     found = bench.datasets.compare("v1", "v2")
     assert {each.case_id: each.kinds for each in found.cases} == {
@@ -196,7 +191,7 @@ def test_two_versions_differ_in_what_was_added_removed_relabelled_moved_and_audi
 def test_the_same_decision_made_again_is_no_other_label(bench: Workbench) -> None:
     bench.datasets.freeze(ADA, "v1", "decided", Selection())
     undone(bench, "case-2", "Ada")
-    decide(bench, 2, "Ada", "approve", "supported")
+    decide(bench, "case-2", "approve", iteration=1, labels=labelled("supported"))
     bench.datasets.freeze(ADA, "v2", "decided", Selection(shares=Shares(0, 0, 100)))
     found = bench.datasets.compare("v1", "v2").cases
     assert {each.kinds for each in found} == {("moved",)}
