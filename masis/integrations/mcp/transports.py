@@ -30,6 +30,8 @@ log = logging.getLogger("masis.integrations.mcp")
 MOST_MESSAGE = 8 * 1024 * 1024
 """Bytes of one message, on either way in."""
 
+LEAST_TOKEN = 16
+"""Characters of the secret: 16 hexadecimal digits hold 64 bits."""
 PATH = "/mcp"
 INTERRUPTED = 130
 """The exit code after a signal, as of every command."""
@@ -55,7 +57,9 @@ async def _stdio(server: MasisServer) -> int:
         if not ended.done():
             ended.set_result(code)
 
-    _on_signals(loop, lambda: end(INTERRUPTED))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):  # Windows, or not the main thread
+            loop.add_signal_handler(number, end, INTERRUPTED)
     lines = _Lines(sys.stdin.fileno(), loop)
 
     async def serve() -> None:
@@ -73,14 +77,6 @@ async def _stdio(server: MasisServer) -> int:
     if code == 0 and not serving.cancelled() and (error := serving.exception()):
         raise error
     return code
-
-
-def _on_signals(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):
-        try:
-            loop.add_signal_handler(number, call)
-        except (NotImplementedError, ValueError, RuntimeError):  # no such thing here: Windows, or not the main thread
-            return
 
 
 class _Lines:
@@ -123,10 +119,8 @@ class _Lines:
             return b""
 
     def _put(self, line: str | None) -> None:
-        try:
+        with contextlib.suppress(RuntimeError):  # the loop is closed, nobody reads any more
             self._loop.call_soon_threadsafe(self._read.put_nowait, line)
-        except RuntimeError:  # the loop is closed, nobody reads any more
-            return
 
 
 def _too_long(head: bytes, end: bytes) -> str:
@@ -150,51 +144,55 @@ def check_address(host: str, allowed: tuple[str, ...], token: str | None) -> Non
             "--allow-host lets others reach the server, so put a secret into the variable MASIS_MCP_TOKEN; clients "
             "send it as 'Authorization: Bearer ...'."
         )
+    if token is not None and len(token) < LEAST_TOKEN:
+        raise SettingsError(
+            f"MASIS_MCP_TOKEN has {len(token)} characters and could be guessed; it needs at least {LEAST_TOKEN}. "
+            'python -c "import secrets; print(secrets.token_urlsafe(32))" makes one.'
+        )
 
 
-def app(server: MasisServer, allowed: tuple[str, ...], token: str | None) -> Asgi:
-    """The ASGI application. Host and Origin of each request must be ours, against pages that rebind their name."""
-    names = ("127.0.0.1", "localhost", "[::1]", *allowed)
-    hosts = [each for name in names for each in (name, f"{name}:*")]
+def app(server: MasisServer, allowed: tuple[str, ...], token: str | None, port: int) -> Asgi:
+    """Return the ASGI application. Host and Origin of each request must be ours, against pages that rebind their name.
+
+    A page of this machine on another port is another site; those of names that were allowed may have any port, since a
+    proxy stands before them.
+    """
+    own = ("127.0.0.1", "localhost", "[::1]")
+    named = [each for name in allowed for each in (name, f"{name}:*")]
     security = TransportSecuritySettings(
         enable_dns_rebinding_protection=True,
-        allowed_hosts=hosts,
-        allowed_origins=[f"{scheme}://{each}" for each in hosts for scheme in ("http", "https")],
+        allowed_hosts=[*(each for name in own for each in (name, f"{name}:*")), *named],
+        allowed_origins=[
+            f"{scheme}://{each}"
+            for scheme in ("http", "https")
+            for each in (*(f"{name}:{port}" for name in own), *named)
+        ],
     )
     inner: Asgi = server.server.streamable_http_app(
         streamable_http_path=PATH, transport_security=security, max_request_body_size=MOST_MESSAGE
     )
-    inner = _json_only(inner)
-    return inner if token is None else _guarded(inner, token)
+    return _guarded(inner, None if token is None else token.encode())
 
 
-def _json_only(inner: Asgi) -> Asgi:
-    """The application without bodies of other types: a page of any site may send text/plain without asking first."""
+def _guarded(inner: Asgi, token: bytes | None) -> Asgi:
+    """Return the application for those who know the secret, without bodies of other types than JSON.
 
-    async def checked(scope: dict[str, Any], receive: Any, send: Any) -> None:
-        given = dict(scope.get("headers", ())).get(b"content-type", b"").partition(b";")[0].strip().lower()
-        if scope["type"] != "http" or scope.get("method") != "POST" or given == b"application/json":
-            await inner(scope, receive, send)
-            return
-        about = {"error": "unsupported_media_type", "error_description": "Send the body as application/json"}
-        await JSONResponse(about, 415)(scope, receive, send)
-
-    return checked
-
-
-def _guarded(inner: Asgi, token: str) -> Asgi:
-    """The application for those who know the secret."""
-    expected = token.encode()
+    A page of any site may send text/plain without asking first.
+    """
 
     async def guarded(scope: dict[str, Any], receive: Any, send: Any) -> None:
-        kind, _, given = dict(scope.get("headers", ())).get(b"authorization", b"").partition(b" ")
-        known = kind.lower() == b"bearer" and hmac.compare_digest(given.strip(), expected)
-        if scope["type"] != "http" or known:
-            await inner(scope, receive, send)
-            return
-        about = {"error": "invalid_token", "error_description": "Send the token as Authorization: Bearer ..."}
-        refusal = JSONResponse(about, 401, {"www-authenticate": 'Bearer error="invalid_token"'})
-        await refusal(scope, receive, send)
+        headers = dict(scope.get("headers", ()))
+        kind, _, given = headers.get(b"authorization", b"").partition(b" ")
+        body = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        answer: Asgi = inner
+        known = token is None or (kind.lower() == b"bearer" and hmac.compare_digest(given.strip(), token))
+        if scope["type"] == "http" and not known:
+            about = {"error": "invalid_token", "error_description": "Send the token as Authorization: Bearer ..."}
+            answer = JSONResponse(about, 401, {"www-authenticate": 'Bearer error="invalid_token"'})
+        elif scope.get("method") == "POST" and body != b"application/json":
+            about = {"error": "unsupported_media_type", "error_description": "Send the body as application/json"}
+            answer = JSONResponse(about, 415)
+        await answer(scope, receive, send)
 
     return guarded
 
@@ -214,7 +212,7 @@ def address(listener: socket.socket) -> str:
 def serve_http(server: MasisServer, listener: socket.socket, allowed: tuple[str, ...], token: str | None) -> int:
     """Serve until a signal comes, the only end there is; returns the exit code."""
     config = uvicorn.Config(
-        app(server, allowed, token),
+        app(server, allowed, token, listener.getsockname()[1]),
         log_config=None,  # what it logs goes where our log goes; its own setup writes to stdout
         access_log=False,
         timeout_graceful_shutdown=_SHUTDOWN_S,
