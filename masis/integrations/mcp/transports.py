@@ -19,11 +19,12 @@ from typing import Any
 import uvicorn
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.responses import JSONResponse
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse, PlainTextResponse
 
 from masis.errors import SettingsError
 from masis.integrations.mcp.server import MasisServer
-from masis.settings.hosts import is_loopback
+from masis.settings.hosts import AllowedHosts, is_loopback
 
 log = logging.getLogger("masis.integrations.mcp")
 
@@ -134,6 +135,7 @@ def _too_long(head: bytes, end: bytes) -> str:
 
 def check_address(host: str, allowed: tuple[str, ...], token: str | None) -> None:
     """Raise SettingsError where others could reach the server and nobody said that they may, or by which secret."""
+    AllowedHosts(allowed)  # says which name is none
     if not is_loopback(host) and not allowed:
         raise SettingsError(
             f"--host {host}: others who can reach this machine could read every case and have audits made. If that is "
@@ -151,45 +153,35 @@ def check_address(host: str, allowed: tuple[str, ...], token: str | None) -> Non
         )
 
 
-def app(server: MasisServer, allowed: tuple[str, ...], token: str | None, port: int) -> Asgi:
-    """Return the ASGI application. Host and Origin of each request must be ours, against pages that rebind their name.
+def app(server: MasisServer, allowed: tuple[str, ...], token: str | None) -> Asgi:
+    """Return the ASGI application for those who know the secret, on the hosts that are ours.
 
-    A page of this machine on another port is another site; those of names that were allowed may have any port, since a
-    proxy stands before them.
+    Host and Origin of each request are checked as at every door (``masis/settings/hosts.py``), against pages that
+    rebind their name and pages of other servers here; bodies of other types than JSON are refused, since a page of any
+    site may send text/plain without asking first.
     """
-    own = ("127.0.0.1", "localhost", "[::1]")
-    named = [each for name in allowed for each in (name, f"{name}:*")]
-    security = TransportSecuritySettings(
-        enable_dns_rebinding_protection=True,
-        allowed_hosts=[*(each for name in own for each in (name, f"{name}:*")), *named],
-        allowed_origins=[
-            f"{scheme}://{each}"
-            for scheme in ("http", "https")
-            for each in (*(f"{name}:{port}" for name in own), *named)
-        ],
-    )
     inner: Asgi = server.server.streamable_http_app(
-        streamable_http_path=PATH, transport_security=security, max_request_body_size=MOST_MESSAGE
+        streamable_http_path=PATH,
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        max_request_body_size=MOST_MESSAGE,
     )
-    return _guarded(inner, None if token is None else token.encode())
-
-
-def _guarded(inner: Asgi, token: bytes | None) -> Asgi:
-    """Return the application for those who know the secret, without bodies of other types than JSON.
-
-    A page of any site may send text/plain without asking first.
-    """
+    hosts, expected = AllowedHosts(allowed), None if token is None else token.encode()
 
     async def guarded(scope: dict[str, Any], receive: Any, send: Any) -> None:
-        headers = dict(scope.get("headers", ()))
-        kind, _, given = headers.get(b"authorization", b"").partition(b" ")
-        body = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        if scope["type"] != "http":
+            await inner(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        kind, _, given = headers.get("authorization", "").partition(" ")
+        known = kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), expected or b"")
+        body = headers.get("content-type", "").partition(";")[0].strip().lower()
         answer: Asgi = inner
-        known = token is None or (kind.lower() == b"bearer" and hmac.compare_digest(given.strip(), token))
-        if scope["type"] == "http" and not known:
+        if refusal := hosts.refusal(headers.getlist("host"), headers.getlist("origin")):
+            answer = PlainTextResponse(refusal.reason, refusal.status)
+        elif expected is not None and not known:
             about = {"error": "invalid_token", "error_description": "Send the token as Authorization: Bearer ..."}
             answer = JSONResponse(about, 401, {"www-authenticate": 'Bearer error="invalid_token"'})
-        elif scope.get("method") == "POST" and body != b"application/json":
+        elif scope["method"] == "POST" and body != "application/json":
             about = {"error": "unsupported_media_type", "error_description": "Send the body as application/json"}
             answer = JSONResponse(about, 415)
         await answer(scope, receive, send)
@@ -212,7 +204,7 @@ def address(listener: socket.socket) -> str:
 def serve_http(server: MasisServer, listener: socket.socket, allowed: tuple[str, ...], token: str | None) -> int:
     """Serve until a signal comes, the only end there is; returns the exit code."""
     config = uvicorn.Config(
-        app(server, allowed, token, listener.getsockname()[1]),
+        app(server, allowed, token),
         log_config=None,  # what it logs goes where our log goes; its own setup writes to stdout
         access_log=False,
         timeout_graceful_shutdown=_SHUTDOWN_S,
