@@ -88,7 +88,7 @@ class _Lines:
     """
 
     def __init__(self, descriptor: int, loop: asyncio.AbstractEventLoop) -> None:
-        self._descriptor, self._loop = os.dup(descriptor), loop
+        self._stream, self._loop = os.fdopen(os.dup(descriptor), "rb"), loop
         self._read: asyncio.Queue[str | None] = asyncio.Queue()
         threading.Thread(target=self._follow, name="mcp-stdin", daemon=True).start()
 
@@ -97,37 +97,25 @@ class _Lines:
             yield line
 
     def _follow(self) -> None:
-        held, head = bytearray(), b""  # the head of a line that is too long, of which only the end is held
-        while chunk := self._chunk():
-            *ends, rest = chunk.split(b"\n")
-            for end in ends:
-                held += end
-                self._put(_too_long(head, bytes(held)) if head else held.decode("utf-8", "replace"))
-                held, head = bytearray(), b""
-            held += rest
-            if head:
-                del held[:-_EDGE]
-            elif len(held) > MOST_MESSAGE:
-                head = bytes(held[:_EDGE])
-        if held and not head:
-            self._put(held.decode("utf-8", "replace"))
-        self._put(None)
+        with contextlib.suppress(OSError, RuntimeError):  # the terminal is gone, or the loop is closed
+            while line := self._stream.readline(MOST_MESSAGE + 1):
+                text = line.decode("utf-8", "replace") if len(line) <= MOST_MESSAGE else self._refused(line)
+                self._loop.call_soon_threadsafe(self._read.put_nowait, text)
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._read.put_nowait, None)
 
-    def _chunk(self) -> bytes:
-        try:
-            return os.read(self._descriptor, _CHUNK)
-        except OSError:  # the terminal is gone
-            return b""
-
-    def _put(self, line: str | None) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed, nobody reads any more
-            self._loop.call_soon_threadsafe(self._read.put_nowait, line)
+    def _refused(self, line: bytes) -> str:
+        """Read on to the end of a line that is too long, and return what stands for it."""
+        head, end = line[:_EDGE], line[-_EDGE:]
+        while not end.endswith(b"\n") and (more := self._stream.readline(_CHUNK)):
+            end = (end + more)[-_EDGE:]
+        return _too_long(head, end)
 
 
 def _too_long(head: bytes, end: bytes) -> str:
     """What stands for a message of which only the edges are known."""
     log.warning("A message of more than %d bytes is refused.", MOST_MESSAGE)
-    found = _ID_AT_HEAD.match(head) or _ID_AT_END.search(end[-_EDGE:])
+    found = _ID_AT_HEAD.match(head) or _ID_AT_END.search(end)
     identifier = json.loads(found.group(1)) if found else None
     method = f"message longer than {MOST_MESSAGE} bytes"
     return json.dumps({"jsonrpc": "2.0", "method": method} | ({} if identifier is None else {"id": identifier}))
