@@ -314,7 +314,7 @@ def test_a_prompt_quotes_what_was_given_and_names_tools_that_are_there() -> None
             "question is missing; there is no argument 'case'. check_draft takes",
         ),
         ("explain_run", None, "run_id is missing"),
-        ("explain_run", {"run_id": "x" * 100_001}, "'run_id' has more than 100,000 characters"),
+        ("explain_run", {"run_id": "x" * 150_001}, "'run_id' has more than 150,000 characters"),
     ],
 )
 def test_the_error_for_a_wrong_prompt_says_what_is_wrong(name: str, given: dict[str, str] | None, told: str) -> None:

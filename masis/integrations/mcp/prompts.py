@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from masis.errors import InputError
 from masis.integrations.mcp.quoting import named, quoted_json
-
-_MOST = 100_000
+from masis.schema import limits
 
 
 class Argument(NamedTuple):
@@ -39,7 +38,11 @@ class Prompt(NamedTuple):
         names = [argument.name for argument in self.arguments]
         wrong = [f"{each.name} is missing" for each in self.arguments if each.required and each.name not in values]
         wrong += [f"there is no argument {named(name)}" for name in values if name not in names]
-        wrong += [f"{named(name)} has more than {_MOST:,} characters" for name in values if len(values[name]) > _MOST]
+        wrong += [
+            f"{named(name)} has more than {limits.ANSWER:,} characters"
+            for name in values
+            if len(values[name]) > limits.ANSWER
+        ]
         if wrong:
             takes = f"{self.name} takes {', '.join(names) or 'no arguments'}."
             raise InputError("; ".join(wrong), cure=takes, field="arguments")

@@ -41,6 +41,7 @@ from masis.integrations.mcp.quoting import named, visible
 from masis.integrations.mcp.reports import address
 from masis.integrations.mcp.sources import Source, among, best_chunks, gathered, near_case_ids, near_run_ids
 from masis.integrations.mcp.spending import Spending
+from masis.schema import limits
 from masis.schema.base import Share
 from masis.schema.case import Case, Evidence
 from masis.schema.drafts import CamelRecord, CritiqueResult, SourceDocument
@@ -52,10 +53,8 @@ from masis.services import Actor, Workbench
 from masis.services.records import CaseFilter, QueueOrder
 from masis.settings import Settings
 
-MOST_QUERY, MOST_TEXT, MOST_CLAIM = 20_000, 100_000, 5_000
-"""Characters of a question, of an answer or a chunk, of a claim."""
-MOST_EVIDENCE = 2_000_000
-"""Characters of all chunks of one call."""
+MOST_CLAIM = 5_000
+"""Characters of a claim; those of questions, answers and evidence are in ``masis/schema/limits.py``."""
 MOST_SOURCES, MOST_CLAIMS, MOST_LISTED = 200, 100, 100
 MOST_REPORTED = 2_000_000
 """Characters of a run that get_run gives whole; longer ones are read as the resource."""
@@ -88,8 +87,8 @@ def _not_blank(value: str) -> str:
 
 def _distinct(chunks: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
     size, first = sum(len(chunk.text) for chunk in chunks), dict[str, int]()
-    if size > MOST_EVIDENCE:
-        sizes = {"size": f"{size:,}", "limit": f"{MOST_EVIDENCE:,}"}
+    if size > limits.EVIDENCE:
+        sizes = {"size": f"{size:,}", "limit": f"{limits.EVIDENCE:,}"}
         raise PydanticCustomError("too_large", "holds {size} characters, at most {limit} are taken", sizes)
     for index, chunk in enumerate(chunks):
         if chunk.id in first:
@@ -110,8 +109,8 @@ class _WithoutNull:
 
 T = TypeVar("T")
 Maybe = Annotated[T | None, _WithoutNull()]
-Query = Annotated[StrictStr, _at_most(MOST_QUERY, "characters"), AfterValidator(_not_blank)]
-Text = Annotated[StrictStr, _at_most(MOST_TEXT, "characters"), AfterValidator(_not_blank)]
+Query = Annotated[StrictStr, _at_most(limits.QUESTION, "characters"), AfterValidator(_not_blank)]
+Text = Annotated[StrictStr, _at_most(limits.ANSWER, "characters"), AfterValidator(_not_blank)]
 ClaimText = Annotated[StrictStr, _at_most(MOST_CLAIM, "characters"), AfterValidator(_not_blank)]
 Identifier = Annotated[StrictStr, _at_most(2_000, "characters"), AfterValidator(_not_blank)]
 SourceIds = Annotated[tuple[Identifier, ...], _at_most(MOST_SOURCES, "ids")]

@@ -36,8 +36,8 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("critique_answer", {"query": "q", "draft": "d", "sourceIds": ["weir"]}, "'weir' is a case, not evidence of one"),
     (
         "critique_answer",
-        {"query": "q", "draft": "d" * 100_001, "sourceIds": ["1"]},
-        "holds 100,001 characters, at most 100,000 are taken",
+        {"query": "q", "draft": "d" * 150_001, "sourceIds": ["1"]},
+        "holds 150,001 characters, at most 150,000 are taken",
     ),
     ("audit_citations", {"answer": "It is."}, "give evidence, or sourceIds of stored evidence"),
     ("audit_citations", {"answer": " ", "sourceIds": ["1"]}, "answer: is empty"),
