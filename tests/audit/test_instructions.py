@@ -115,7 +115,7 @@ def test_an_order_that_is_written_out_backwards_or_addressed_to_a_role_is_found(
     "text",
     [
         "H<sub>2</sub>O boils at 100&nbsp;&deg;C; 25%20 of it evaporates.",
-        "See https://example.org/a%20b?q=%49 and C:\\users\\x41 for R&amp;D.",
+        "See https://example.org/a%20b?q=%49 and D:\\data\\x41 for R&amp;D.",
         "A note to reviewers: the third table was corrected.",
         "The verdict is supported by the evidence of three witnesses.",
         "### Response: the patients' responses were rated by two physicians."[4:],

@@ -20,10 +20,11 @@ import uvicorn
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.datastructures import Headers
-from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from masis.errors import SettingsError
 from masis.integrations.mcp.server import MasisServer
+from masis.integrations.token_bucket import Bucket
 from masis.settings.hosts import AllowedHosts, is_loopback
 
 log = logging.getLogger("masis.integrations.mcp")
@@ -31,6 +32,10 @@ log = logging.getLogger("masis.integrations.mcp")
 MOST_MESSAGE = 8 * 1024 * 1024
 """Bytes of one message, on either way in."""
 
+REQUESTS_A_SECOND, BURST = 50.0, 500
+"""What all clients together may send: an agent that asks for many things at once is far below it."""
+GUESSES = (1.0, 20)
+"""Requests a second with a wrong secret that are looked at, and how many at once; more are refused unread."""
 LEAST_TOKEN = 16
 """Characters of the secret: 16 hexadecimal digits hold 64 bits."""
 PATH = "/mcp"
@@ -154,27 +159,36 @@ def app(server: MasisServer, allowed: tuple[str, ...], token: str | None) -> Asg
         max_request_body_size=MOST_MESSAGE,
     )
     hosts, expected = AllowedHosts(allowed), None if token is None else token.encode()
+    taken, guessed = Bucket(REQUESTS_A_SECOND, BURST), Bucket(*GUESSES)
+
+    def refusal(headers: Headers, method: str) -> Response | None:
+        kind, _, given = headers.get("authorization", "").partition(" ")
+        if wrong := hosts.refusal(headers.getlist("host"), headers.getlist("origin")):
+            return PlainTextResponse(wrong.reason, wrong.status)
+        if expected and not (kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), expected)):
+            if wait := guessed.take():
+                return _refused(
+                    429, "too_many_requests", "Too many wrong tokens", {"retry-after": str(round(wait + 1))}
+                )
+            about = {"www-authenticate": 'Bearer error="invalid_token"'}
+            return _refused(401, "invalid_token", "Send the token as Authorization: Bearer ...", about)
+        if wait := taken.take():
+            words = f"At most {REQUESTS_A_SECOND:g} requests a second"
+            return _refused(429, "too_many_requests", words, {"retry-after": str(round(wait + 1))})
+        body = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if method == "POST" and body != "application/json":
+            return _refused(415, "unsupported_media_type", "Send the body as application/json", {})
+        return None
 
     async def guarded(scope: dict[str, Any], receive: Any, send: Any) -> None:
-        if scope["type"] != "http":
-            await inner(scope, receive, send)
-            return
-        headers = Headers(scope=scope)
-        kind, _, given = headers.get("authorization", "").partition(" ")
-        known = kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), expected or b"")
-        body = headers.get("content-type", "").partition(";")[0].strip().lower()
-        answer: Asgi = inner
-        if refusal := hosts.refusal(headers.getlist("host"), headers.getlist("origin")):
-            answer = PlainTextResponse(refusal.reason, refusal.status)
-        elif expected is not None and not known:
-            about = {"error": "invalid_token", "error_description": "Send the token as Authorization: Bearer ..."}
-            answer = JSONResponse(about, 401, {"www-authenticate": 'Bearer error="invalid_token"'})
-        elif scope["method"] == "POST" and body != "application/json":
-            about = {"error": "unsupported_media_type", "error_description": "Send the body as application/json"}
-            answer = JSONResponse(about, 415)
-        await answer(scope, receive, send)
+        refused = refusal(Headers(scope=scope), scope["method"]) if scope["type"] == "http" else None
+        await (refused or inner)(scope, receive, send)
 
     return guarded
+
+
+def _refused(status: int, error: str, words: str, headers: dict[str, str]) -> Response:
+    return JSONResponse({"error": error, "error_description": words}, status, headers)
 
 
 def listening(host: str, port: int) -> socket.socket:

@@ -13,7 +13,6 @@ import hashlib
 import hmac
 import logging
 import threading
-import time
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from typing import NamedTuple
@@ -24,6 +23,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from masis.errors import MasisError
+from masis.integrations.token_bucket import Bucket
 from masis.integrations.web.openapi import document
 from masis.services.ingestion import IngestionService, Source, token_digest
 from masis.services.records import Acknowledged, Form, Received
@@ -48,24 +48,6 @@ class Refused(Exception):
         self.status, self.problem, self.cure, self.headers = status, problem, cure, dict(headers or {})
 
 
-class Bucket:
-    """How many requests a source may send yet: a token bucket."""
-
-    def __init__(self, source: Source) -> None:
-        self._rate, self._most = source.requests_per_second, float(source.burst)
-        self._left, self._at = float(source.burst), time.monotonic()
-
-    def take(self) -> float:
-        """Take one request; returns 0, or in how many seconds there is one."""
-        now = time.monotonic()
-        self._left = min(self._most, self._left + (now - self._at) * self._rate)
-        self._at = now
-        if self._left >= 1:
-            self._left -= 1
-            return 0.0
-        return (1 - self._left) / self._rate
-
-
 class _Pending(NamedTuple):
     request: Received
     answer: asyncio.Future[Acknowledged]
@@ -76,7 +58,7 @@ class Door:
 
     def __init__(self, ingestion: IngestionService, sources: Mapping[str, Source], hosts: AllowedHosts) -> None:
         self.ingestion, self.sources, self.hosts = ingestion, dict(sources), hosts
-        self._buckets = {name: Bucket(source) for name, source in sources.items()}
+        self._buckets = {name: Bucket(each.requests_per_second, each.burst) for name, each in sources.items()}
         self._queue: asyncio.Queue[_Pending] = asyncio.Queue(WRITTEN_AT_ONCE * 5)
         self._over = threading.Event()
         self._arrived = threading.Event()

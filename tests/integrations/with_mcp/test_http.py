@@ -14,10 +14,14 @@ import pytest
 from click.testing import CliRunner
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from starlette.testclient import TestClient
 
 from masis.cli import main
 from masis.errors import SettingsError
+from masis.integrations.mcp import transports
+from masis.integrations.mcp.server import MasisServer
 from masis.integrations.mcp.transports import MOST_MESSAGE, check_address
+from masis.services import Workbench
 from tests.integrations.with_mcp.door import BRIDGE, Door, found
 
 HELLO = {
@@ -80,6 +84,23 @@ def test_others_come_in_only_by_a_name_that_was_allowed_and_with_the_secret(data
 
         assert door.run(with_secret())["case"] == BRIDGE
         assert "open sesame, please" not in door.log.read_text()
+
+
+def test_so_many_requests_and_guesses_a_second_and_no_more(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(transports, "GUESSES", (0.001, 3))
+    monkeypatch.setattr(transports, "BURST", 2)
+    monkeypatch.setattr(transports, "REQUESTS_A_SECOND", 0.001)
+    workbench = Workbench.open(tmp_path / "m.db")
+    server = MasisServer(workbench, 1)
+    token = "open sesame, please"
+    with TestClient(transports.app(server, (), token), base_url="http://127.0.0.1:8765") as client:
+        guesses = [client.post("/mcp", headers={"authorization": f"Bearer {n}"}) for n in range(5)]
+        assert [each.status_code for each in guesses] == [401, 401, 401, 429, 429]
+        asked = [client.post("/mcp", headers={"authorization": f"Bearer {token}"}) for _ in range(3)]
+        assert [each.status_code for each in asked] == [415, 415, 429], "guesses shut nobody out who knows the secret"
+        assert int(asked[2].headers["retry-after"]) > 1
+    server.close()
+    workbench.close()
 
 
 def test_an_address_that_others_reach_needs_a_flag_and_a_secret(tmp_path: Path) -> None:
