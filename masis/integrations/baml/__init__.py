@@ -59,7 +59,7 @@ function Read() -> map<string, AnyValue> {
   prompt #"none"#
 }
 """
-"""What BAML's runtime is told: to read any object, its fields in their order."""
+"""What BAML's runtime is asked for: to read any object, its fields in their order."""
 _SIGNS = re.compile(r'("(?:[^"\\]|\\.)*+\\?(?:"|\Z))|[,}\]]', re.DOTALL)
 
 

@@ -117,7 +117,7 @@ class _Listener:
         return 1 if self.iteration is None else 2
 
     def on_event(self, event: observation.Event) -> None:
-        """Take what happens: the spans of steps and rounds, and what is to be told of them."""
+        """Take what happens: the spans of steps and rounds, and their attributes."""
         if isinstance(event, observation.Replied):
             self.reply = event.text
             return
