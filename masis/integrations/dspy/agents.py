@@ -111,7 +111,7 @@ class Agent(dspy.Module):
         """Return the reply as a record, asked within a run or alone. Raises ProviderFailed and BadReply."""
         control = control or RunControl(RunBudget(call_s=self.settings.call_deadline_s))
         (predictor,) = self.predictors()
-        found = asked(predictor, inputs, lm or self.for_run(control), control, self.role, self.version)
+        found = asked(predictor, inputs, lm or self.for_run(control), control, self.settings, self.role)
         shape = SHAPES[self.role]
         return shape.model_construct(**{name: getattr(found, name) for name in shape.model_fields})
 

@@ -1,9 +1,8 @@
 """How an agent asks: our prompts and fences through DSPy, and a model of ours as a ``dspy.LM``.
 
 DSPy's own adapters set off fields by headings that a hostile text may hold as well, so the prompt, the fences and the
-reading of replies are those of ``masis/llm``. A model of ours is asked as every role asks it: addresses, keys, retries,
-deadlines and the record of each call are ``masis.llm.client.model``'s. Any other ``dspy.LM`` is asked as whoever made
-it set it up, within the time that is left.
+reading of replies are those of ``masis/llm``. A model is asked as every role asks it: addresses, keys, retries,
+deadlines and the record of each call are ``masis.llm.client.model``'s. Any other ``dspy.LM`` is a provider like others.
 """
 
 from __future__ import annotations
@@ -17,14 +16,18 @@ from typing import Any
 import dspy
 from dspy import lm15
 
+from masis.api.roles import calls_at_once
 from masis.audit.run_control import RunControl
-from masis.errors import BadReply, ProviderFailed, StepError
+from masis.errors import ProviderFailed, StepError
 from masis.integrations.dspy.demonstrations import SHAPES, Role, examples_of, task, with_program
-from masis.llm.client import schemas
-from masis.llm.client.model import RAW_KEPT, Model
-from masis.llm.client.reply_parsing import Unreadable, read
-from masis.llm.roles.prompting import Prompt
-from masis.schema.calls import ModelCall
+from masis.llm.client.limits import Limiter
+from masis.llm.client.model import Model
+from masis.llm.client.retry import RetryPolicy
+from masis.llm.client.server_capabilities import ServerCapabilities
+from masis.llm.providers.base import Call, Reply, Tokens, Trouble, TryFailed
+from masis.llm.roles.prompting import Prompt, load
+from masis.schema.calls import ReplyMode
+from masis.settings import Settings
 
 TOKENS_MOST = 8_000
 
@@ -88,115 +91,102 @@ def name_of(lm: Any) -> str:
     return engine.model.name if isinstance(engine, OurEngine) else str(getattr(lm, "model", None) or type(lm).__name__)
 
 
-def asked(predictor: Any, inputs: dict[str, Any], lm: Any, control: RunControl, role: Role, version: str) -> Any:
+def asked(predictor: Any, inputs: dict[str, Any], lm: Any, control: RunControl, settings: Settings, role: Role) -> Any:
     """Return a predictor's prediction. Raises ProviderFailed or BadReply, as ``Model.ask``."""
     lm = predictor.lm or lm or dspy.settings.lm
     if lm is None:
         raise ProviderFailed("no model is named: give the agent an lm, or set one with dspy.context(lm=...)")
-    with dspy.context(adapter=Fenced(role, control, version)):
+    if not isinstance(getattr(lm, "engine", None), OurEngine):
+        lent = LentModel(lm)
+        model = Model(
+            name=name_of(lm),
+            model=name_of(lm),
+            role=role,
+            control=control,
+            provider=lent,
+            limiter=Limiter(calls_at_once(settings)),
+            capabilities=ServerCapabilities(lent.modes),
+            retry=RetryPolicy(settings.max_retries, settings.retry_base_s, settings.retry_cap_s),
+        )
+        lm = language_model(model, f"{load(role).version} by DSPy", temperature=lm.kwargs.get("temperature") or 0.0)
+    with dspy.context(adapter=Fenced(role, control)):
         return predictor(**inputs, lm=lm)
 
 
 class Fenced(dspy.Adapter):
-    """Puts a task of ours to a model within one run, and reads the reply."""
+    """Puts a task of ours to a model of ours within one run."""
 
-    def __init__(self, role: Role, control: RunControl, version: str) -> None:
+    def __init__(self, role: Role, control: RunControl) -> None:
         super().__init__()
-        self._role, self._control, self._version = role, control, version
-        self._shape, self._strict = SHAPES[role], False
+        self._role, self._control = role, control
 
     def __call__(
         self, lm: Any, lm_kwargs: dict[str, Any], signature: Any, demos: list[Any], inputs: dict[str, Any]
     ) -> list[dict[str, Any]]:
-        """Ask, and read what came. Raises ProviderFailed and BadReply."""
-        engine = getattr(lm, "engine", None)
-        if not isinstance(engine, OurEngine):
-            return self._foreign(lm, lm_kwargs, signature, demos, inputs)
-        prompt = self._prompt(signature, demos, inputs)._replace(version=engine.version)
-        heat = lm_kwargs.get("temperature", lm.kwargs.get("temperature"))
-        with engine.turn():
-            record = engine.model.ask(prompt, self._shape, max_tokens=TOKENS_MOST, temperature=heat)
-        return [{name: getattr(record, name) for name in self._shape.model_fields}]
-
-    def _prompt(self, signature: Any, demos: list[Any], inputs: dict[str, Any]) -> Prompt:
+        """Ask, and return the fields of the reply, scores unchanged. Raises ProviderFailed and BadReply."""
+        engine, shape = lm.engine, SHAPES[self._role]
         mappings = [each if isinstance(each, Mapping) else dict(each.items()) for each in demos]
         prompt = task(self._role, inputs, self._control.fence)
-        return with_program(prompt, self._role, signature.instructions, examples_of(self._role, mappings))
+        prompt = with_program(prompt, self._role, signature.instructions, examples_of(self._role, mappings))
+        heat = lm_kwargs.get("temperature", lm.kwargs.get("temperature"))
+        with engine.turn():
+            prompt = prompt._replace(version=engine.version)
+            record = engine.model.ask(prompt, shape, max_tokens=TOKENS_MOST, temperature=heat)
+        return [{name: getattr(record, name) for name in shape.model_fields}]
 
-    def _foreign(
-        self, lm: Any, lm_kwargs: dict[str, Any], signature: Any, demos: list[Any], inputs: dict[str, Any]
-    ) -> list[dict[str, Any]]:
-        """Ask a ``dspy.LM`` of somebody else's, and put the call on record."""
-        began, arguments = self._control.budget.seconds(), dict(lm_kwargs)
-        self._strict = _takes_schema(lm)
-        if self._strict:
-            schema = schemas.of(self._shape)
-            form = {"name": schema.name, "strict": True, "schema": schema.schema}
+
+class LentModel:
+    """Any other ``dspy.LM`` as a provider: one try, with DSPy's own retries and cache off."""
+
+    schema_in_cache = False
+
+    def __init__(self, lm: Any) -> None:
+        self._lm, self._timed = lm, isinstance(getattr(lm, "engine", None), str)
+        if self._timed:
+            self._lm = lm.copy(num_retries=0, cache=False)
+            self._lm.history = lm.history
+        self.modes: tuple[ReplyMode, ...] = ("prompt",)
+        with contextlib.suppress(Exception):  # a model unknown to the library's tables is asked in the prompt
+            if lm.supports_response_schema and "response_format" in lm.supported_params:
+                self.modes = ("json_schema", "prompt")
+
+    def answer(self, call: Call) -> Reply:
+        """Make one try. Raises TryFailed."""
+        arguments: dict[str, Any] = {"timeout": call.timeout_s} if self._timed else {}
+        text = call.task_with_schema() if call.mode == "prompt" else call.task()
+        if call.mode == "json_schema":
+            form = {"name": call.schema.name, "strict": True, "schema": call.schema.schema}
             arguments["response_format"] = {"type": "json_schema", "json_schema": form}
-        if isinstance(getattr(lm, "engine", None), str):
-            arguments.setdefault("timeout", max(self._control.budget.left_s(), 0.1))
-        outcome, why = "failed", ""
+        messages = [
+            {"role": "system", "content": call.prompt.frame},
+            {"role": "user", "content": f"{call.prompt.shared}\n\n{text}"},
+        ]
         with dspy.track_usage() as tracker:
             try:
-                found: list[dict[str, Any]] = super().__call__(lm, arguments, signature, demos, inputs)
-                outcome = "answered"
+                found = _Plain(messages)(self._lm, arguments, dspy.Signature("asked -> text"), [], {"asked": ""})
             except dspy.LMError as error:
-                why = f"{name_of(lm)}: {' '.join((error.message or str(error)).split())[:300]}"
-                raise ProviderFailed(why) from error
+                trouble: Trouble = "server" if dspy.is_retryable_lm_error(error) else "request"
+                why = " ".join((error.message or str(error)).split())[:300]
+                raise TryFailed(trouble, why, retry_after_s=getattr(error, "retry_after", None)) from error
             except dspy.AdapterParseError as error:
-                outcome = "malformed"
-                why = f"{name_of(lm)}: {error.message.partition('Adapter Fenced failed')[0].strip()}"
-                raise BadReply(why, kind="malformed", raw=str(error.lm_response)[:RAW_KEPT]) from error
-            finally:
-                self._record(name_of(lm), outcome, why, began, tracker.get_total_tokens())
-        return found
+                raise TryFailed("empty", "the reply is empty") from error
+        used = tracker.get_total_tokens().values()
+        counts = [sum(int(each.get(f"{kind}_tokens") or 0) for each in used) for kind in ("prompt", "completion")]
+        return Reply(found[0]["text"], None, Tokens(prompt=counts[0], completion=counts[1]))
+
+
+class _Plain(dspy.Adapter):
+    """Sends messages as they are and returns the text: the library takes messages from adapters alone."""
+
+    def __init__(self, messages: list[dict[str, Any]]) -> None:
+        super().__init__()
+        self._messages = messages
 
     def format(self, signature: Any, demos: list[Any], inputs: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return the frame as the system's message, the rest as the user's, with the schema where none goes beside."""
-        prompt, schema = self._prompt(signature, demos, inputs), schemas.of(self._shape)
-        text = f"{prompt.shared}\n\n{prompt.task}"
-        if not self._strict:
-            text += (
-                "\n\nReply with one JSON object and nothing else: no prose, no code fence. It satisfies this JSON "
-                f"schema, named {schema.name}:\n{schema.text}"
-            )
-        return [{"role": "system", "content": prompt.frame}, {"role": "user", "content": text}]
+        return self._messages
 
     def parse(self, signature: Any, completion: str) -> dict[str, Any]:
-        """Return the fields of a reply, scores unchanged. Raises AdapterParseError."""
-        try:
-            record = read(completion, self._shape)
-        except Unreadable as error:
-            raise dspy.AdapterParseError("Fenced", signature, completion, message=str(error)) from None
-        return {name: getattr(record, name) for name in self._shape.model_fields}
-
-    def _record(self, model: str, outcome: Any, why: str, began: float, used: dict[str, dict[str, Any]]) -> None:
-        tokens = [
-            sum(int(each.get(f"{kind}_tokens") or 0) for each in used.values()) for kind in ("prompt", "completion")
-        ]
-        place = self._control.calls.place
-        self._control.calls.record(
-            ModelCall(
-                role=self._role,
-                step=place.step,
-                iteration=place.iteration,
-                model=model,
-                prompt=self._version,
-                mode="json_schema" if self._strict else "prompt",
-                outcome=outcome,
-                ms=(self._control.budget.seconds() - began) * 1000,
-                prompt_tokens=tokens[0],
-                completion_tokens=tokens[1],
-                error=why,
-            )
-        )
-
-
-def _takes_schema(lm: Any) -> bool:
-    """Whether a model is known to take a strict schema beside the messages."""
-    with contextlib.suppress(Exception):  # a model unknown to the library's tables is asked in the prompt
-        return bool(lm.supports_response_schema and "response_format" in lm.supported_params)
-    return False
+        return {"text": completion}
 
 
 def _texts(parts: Any) -> str:

@@ -110,15 +110,14 @@ def test_texts_stand_in_fences_that_they_cannot_close(server: ModelServer, setti
 
 
 @pytest.mark.parametrize("strict", [True, False])
-def test_any_dspy_lm_will_do_as_it_is_set_up(strict: bool, settings_at: Any) -> None:
-    name = "openai/gpt-4o" if strict else "openai/unheard-of"
-    lm = dspy.LM(name, api_base="?", api_key="loopback", num_retries=1, cache=False)
+def test_any_dspy_lm_will_do_without_its_own_retries_and_cache(strict: bool, settings_at: Any) -> None:
+    lm = dspy.LM("openai/gpt-4o" if strict else "openai/unheard-of", api_base="?", api_key="loopback", num_retries=8)
     with ModelServer([status(503)]) as served:
         lm.kwargs["api_base"] = served.address
         critic = CriticAgent(lm=lm, settings=settings_at(served))
         first, second = critic(answer=ANSWER, **ASKED), critic(answer=ANSWER, **ASKED)
         assert first.overall_quality_score == second.overall_quality_score == 0.6
-        assert len(served.requests) == 3  # once more after the failure, as its own retries say
+        assert len(served.requests) == 3  # once more after the failure, and no reply from a cache
         assert served.requests[0].mode == ("json_schema" if strict else "prompt")
         assert served.requests[0].fences("ANSWER") == [ANSWER]
     assert len(lm.history) == 2
@@ -143,10 +142,22 @@ def test_a_model_that_never_answers_is_left_at_the_deadline(own: bool, settings_
     assert awaited.overall_quality_score is None
 
 
-def test_a_reply_of_a_dspy_lm_that_cannot_be_read_leaves_the_critique_unscored() -> None:
-    found = CriticAgent(lm=dspy.utils.DummyLM([{"nonsense": "no"}] * 5))(answer=ANSWER, **ASKED)
+def test_a_wait_that_the_deadline_has_no_room_for_is_not_begun(settings_at: Any) -> None:
+    with ModelServer(lambda request: status(429, retry_after="6")) as served:
+        lm = dspy.LM("openai/any", api_base=served.address, api_key="loopback")
+        critic = CriticAgent(lm=lm, settings=settings_at(served, call_deadline_s=1.0))
+        found = critic(answer=ANSWER, **ASKED)
+        awaited = asyncio.run(critic.acall(answer=ANSWER, **ASKED))
+    assert "no time is left to wait 6.0 s" in found.unscored
+    assert "no time is left to wait 6.0 s" in awaited.unscored
+
+
+def test_a_reply_of_a_dspy_lm_that_cannot_be_read_is_asked_for_once_more() -> None:
+    lm = dspy.utils.DummyLM([{"nonsense": "no"}] * 5)
+    found = CriticAgent(lm=lm)(answer=ANSWER, **ASKED)
     assert found.overall_quality_score is None
     assert "no JSON object" in found.unscored
+    assert len(lm.history) == 2
 
 
 def test_the_model_may_be_left_to_the_context(server: ModelServer, settings_at: Any) -> None:
