@@ -97,7 +97,7 @@ def chunks_of(
     def chunk(*, last: bool) -> Iterator[Chunk]:
         if number not in done:
             held = json.dumps(entries, ensure_ascii=False)
-            yield Chunk(part.name, number, last, part.source, (part.size if last else end) - before, held)
+            yield Chunk(part.name, number, last, part.source, end - before, held)
 
     for row in _readable(part, place, profile):
         if len(entries) == size:
