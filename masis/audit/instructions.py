@@ -15,6 +15,7 @@ from __future__ import annotations
 import base64
 import binascii
 import codecs
+import html
 import re
 import tomllib
 import unicodedata
@@ -188,15 +189,54 @@ _SPACED = re.compile(r"(?<![\w])[a-z](?:([ ._*-])[a-z])(?:\1[a-z]){3,}(?![\w])")
 _BLANKS = re.compile(r"[^\S\n]+")
 
 
+_ESCAPED = re.compile(
+    r"""(?P<entity>&(?:\#\d{1,7}|\#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});)
+      | (?P<code>\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})) | (?P<percent>%[2-7][0-9a-fA-F])
+      | (?P<tags>(?<=\w)(?:</?[a-zA-Z][^<>]{0,40}>|<!--[^<>]{0,80}-->){1,4}(?=\w))""",
+    re.VERBOSE,
+)
+"""Characters written out for a parser, and tags that stand inside of a word."""
+_BACKWARDS = re.compile(
+    r"\b(?:erongi|suoiverp|snoitcurtsni|tpmorp|metsys|drager?sid|rewsna|evorppa|detroppus|tegrof)\b"
+)
+
+
 def _readings(text: str) -> Iterator[_Reading]:
     plain = _plain(text)
     yield plain
+    if (written_out := _unescaped(text)) is not None:
+        read = _plain(written_out.text)
+        yield _Reading(read.text, [written_out.places[at] for at in read.places])
+    if len(_BACKWARDS.findall(plain.text)) > 1:
+        yield _Reading(plain.text[::-1], plain.places[::-1])
     if len(_LEET_WORD.findall(plain.text)) > 1:
         yield _Reading(_LEET_WORD.sub(lambda word: word.group().translate(_LEET), plain.text), plain.places)
     if _SPACED.search(plain.text):
         yield _closed_up(plain)
     if "\u202e" in text:
         yield _Reading(plain.text[::-1], plain.places[::-1])
+
+
+def _unescaped(text: str) -> _Reading | None:
+    """Return the text with HTML entities and ``%49`` as the characters they stand for, without tags inside of words:
+    what a browser or a parser hands to the next reader. None where there is nothing of it.
+    """
+    pieces: list[str] = []
+    places: list[int] = []
+    at = 0
+    for found in _ESCAPED.finditer(text):
+        sign = found.group()
+        means = html.unescape(sign) if found["entity"] else ""
+        if found["code"] or found["percent"]:
+            means = chr(int(sign.lstrip("\\%ux"), 16))
+        if means == sign:
+            continue
+        pieces += text[at : found.start()], means
+        places += [*range(at, found.start()), *[found.start()] * len(means)]
+        at = found.end()
+    if not at:
+        return None
+    return _Reading("".join([*pieces, text[at:]]), [*places, *range(at, len(text))])
 
 
 def _plain(text: str) -> _Reading:
@@ -335,7 +375,8 @@ _BASE64 = re.compile(
     r"(?<![\w+/=])(?:[A-Za-z0-9+/]{4}){5,400}(?:[A-Za-z0-9+/]{2,3}={1,2}|[A-Za-z0-9+/]{2,3})?(?![\w+/])"
 )
 _HEX = re.compile(r"(?<!\w)(?:[0-9a-fA-F]{2}){16,800}(?!\w)")
-_ROT13 = re.compile(r"\brot ?-?13\b", re.IGNORECASE)
+_ROT13 = re.compile(r"\brot ?-?13\b|\b(?:vtaber|qvfertneq|vafgehpgvbaf?|cerivbhf|sbetrg|bireevqr)\b", re.IGNORECASE)
+"""The word, or one that orders begin with, in that code."""
 
 
 _RUN = re.compile(r"[A-Za-z0-9+/]{22}")

@@ -17,6 +17,7 @@ from masis.cli.output import ErrorReport, Interruption, Progress, printable, say
 from masis.datasets.readers import read_case_lines
 from masis.errors import InputError
 from masis.integrations.dspy import labelled, part, programs
+from masis.integrations.dspy.demonstrations import Role
 from masis.integrations.dspy.programs import Measured, Program
 from masis.schema.case import Case
 from masis.schema.wording import counted
@@ -105,7 +106,7 @@ def optimize(
     context: click.Context,
     name: str | None,
     source: str,
-    role: labelled.Role,
+    role: Role,
     optimizer: Literal["bootstrap", "mipro", "gepa"],
     model: str | None,
     teacher: str,

@@ -41,11 +41,7 @@ COLUMNS = (
     Column("digest", "string", "digest of the case's text (`Case.digest()`)"),
     Column("dataset", "string", "`metadata.dataset` of the case"),
     Column("source", "string", "file of the input the case came from"),
-    Column(
-        "source_offset",
-        "int64",
-        "where its row is counted from: a byte of JSON Lines, a row of Parquet; 0 in small files",
-    ),
+    Column("source_offset", "int64", "where its row is counted from: 0, the beginning of the file"),
     Column("source_row", "int64", "its row or line from there, from 1"),
     Column("run_id", "string", "id of the run"),
     Column("finished_at", "timestamp", "when the audit ended, UTC"),

@@ -19,6 +19,7 @@ from masis.errors import InputError
 from masis.schema.base import Record, Share
 from masis.schema.case import Case
 from masis.schema.explain import explain
+from masis.schema.limits import check_case
 from masis.store import Store
 from masis.store.audits.inbox import Acknowledged, Batch, Form, Received
 
@@ -129,14 +130,20 @@ class IngestionService:
         errors: list[str] = []
         found: list[Case] = []
         if source is not None and source.profile:
-            read = read_mapped_cases(request.form, request.body, source.profile, source.max_cases)
+            read = read_mapped_cases(request.form, request.body, source.profile)
         else:
             read = read_cases(request.form, request.body)
         for each in read:
-            if isinstance(each, InputError):
-                errors.append(str(each))
-            else:
-                found.append(each)
+            if source is not None and len(found) + len(errors) == source.max_cases:
+                # The door counts what a body seems to hold; only who has read it knows.
+                errors.append(f"body: holds more than {source.max_cases:,} cases (max_cases): the rest was not read.")
+                break
+            try:
+                if isinstance(each, InputError):
+                    raise each
+                found.append(check_case(each))
+            except InputError as error:
+                errors.append(str(error))
         taken = [case for case in found if source is None or source.takes(case)]
         try:
             added = self._store.cases.add_many(taken)
@@ -178,8 +185,8 @@ def read_cases(form: Form, body: bytes) -> Iterator[Case | InputError]:
         yield _case(each, number if len(cases) > 1 else None)
 
 
-def read_mapped_cases(form: Form, body: bytes, profile: str, most: int) -> Iterator[Case | InputError]:
-    """Yield the cases of a body that has another tool's form, up to ``most``, and an error for what is none.
+def read_mapped_cases(form: Form, body: bytes, profile: str) -> Iterator[Case | InputError]:
+    """Yield the cases of a body that has another tool's form, and an error for what is none.
 
     The body is read as `masis import` reads a file, in an empty folder: a form of two files is refused.
     """
@@ -187,22 +194,14 @@ def read_mapped_cases(form: Form, body: bytes, profile: str, most: int) -> Itera
     if body.lstrip()[:1] not in (b"{", b"["):  # a packed file would be unpacked: the limit is on what was sent
         yield InputError("holds no JSON", cure="Send a JSON document, or JSON Lines.", file=name)
         return
-    count = 0
     with tempfile.TemporaryDirectory(prefix="masis-body-") as folder:
         path = Path(folder) / name
         path.write_bytes(body)
         try:
             for row in read_mapped(path, builtin()[profile]):
                 yield from row.problems
-                if row.case is None:
-                    continue
-                if count == most:
-                    yield InputError(
-                        f"holds more than {most:,} cases: the rest was not read", cure="Send fewer.", file=name
-                    )
-                    return
-                count += 1
-                yield row.case
+                if row.case is not None:
+                    yield row.case
         except InputError as error:
             yield error
 

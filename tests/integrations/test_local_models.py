@@ -299,7 +299,7 @@ def test_a_pair_is_scored_once_for_a_model(nli: Path) -> None:
     assert max(batches) <= scoring.BATCH
 
 
-def test_the_cache_forgets_what_was_not_asked_for_longest() -> None:
+def test_the_cache_forgets_the_oldest() -> None:
     cache = ScoreCache(most=2)
     keys = [ScoreCache.key("m", (str(n), "c")) for n in range(3)]
     for key in keys:
@@ -486,7 +486,7 @@ def test_a_download_can_be_stopped_and_taken_up(nli: Path) -> None:
     [
         ({"README.md": b""}, "config.json"),
         ({"config.json": b"{}"}, "no weights"),
-        ({"config.json": b"{}", "tf_model.h5": b""}, "no weights"),
+        ({"config.json": b"{}", "pytorch_model.bin": b""}, "no pickled"),
     ],
 )
 def test_a_repository_of_another_kind_is_not_downloaded(files: dict[str, bytes], says: str) -> None:

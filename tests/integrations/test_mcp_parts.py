@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from masis.errors import InputError, MasisError
-from masis.integrations.mcp import arguments, prompts, reports
-from masis.integrations.mcp.arguments import cursor, page_of
-from masis.integrations.mcp.prompts import MOST, completed
+from masis.integrations.mcp import prompts, reports
 from masis.integrations.mcp.quoting import quoted_json, visible
-from masis.integrations.mcp.sources import address, gathered
+from masis.integrations.mcp.reports import address
+from masis.integrations.mcp.resources import MOST, completed
+from masis.integrations.mcp.sources import gathered
 from masis.integrations.mcp.spending import Spending
-from masis.integrations.mcp.tool_handlers import Progress, Stopped, ToolHandlers, Watch
-from masis.integrations.mcp.tools import TOOLS
+from masis.integrations.mcp.tools import Progress, Stopped, Tools, Watch, all_tools, page_of
+from masis.integrations.mcp.tools import cursor_of as cursor
 from masis.integrations.mcp.worker_pool import Busy, Pool
 from masis.schema.calls import ModelCall
 from masis.schema.case import Case, Evidence
@@ -47,23 +47,29 @@ BRIDGE = {
 
 
 @pytest.fixture
-def handlers(tmp_path: Path) -> ToolHandlers:
+def handlers(tmp_path: Path) -> Tools:
     workbench = Workbench.open(tmp_path / "m.db")
     workbench.cases.add(ADA, [Case.model_validate(BRIDGE)])
-    return ToolHandlers(workbench)
+    return Tools(workbench)
+
+
+def called(tools: Tools, name: str, arguments: dict[str, Any], watch: Watch = Watch()) -> Any:  # noqa: B008
+    """The structured result of a call."""
+    tool = all_tools()[name]
+    return tool.call(tools, tool.read(arguments), watch)
 
 
 @pytest.mark.slow
-@given(tool=st.sampled_from(TOOLS), data=st.data())
+@given(tool=st.sampled_from(list(all_tools().values())), data=st.data())
 def test_any_arguments_are_read_or_refused_in_words(tool: Any, data: st.DataObject) -> None:
     names = list(tool.input_schema()["properties"])
     given_ = data.draw(st.dictionaries(st.sampled_from(names) | st.text(max_size=10), JSON, max_size=6))
     try:
-        asked = arguments.read(tool.takes, given_)
+        asked = tool.read(given_)
     except InputError as error:
         message = str(error)
     else:
-        assert isinstance(asked, tool.takes)
+        assert asked.keys() == tool.arguments.model_fields.keys()
         return
     assert len(message) < 3000
     assert "Arguments " in message
@@ -79,7 +85,7 @@ def test_long_names_and_values_are_refused_at_once_and_cut_in_the_message(key: s
         {"sourceIds": "[" * 100_000},
     ):
         with pytest.raises(InputError) as refused:
-            arguments.read(arguments.CritiqueAnswer, given_)
+            all_tools()["critique_answer"].read(given_)
         assert len(str(refused.value)) < 2000
         assert "\u202e" not in str(refused.value)
 
@@ -114,7 +120,7 @@ def test_a_cursor_is_the_one_that_was_given_or_is_refused(text: str) -> None:
         page_of(text, {"text": "x"})
 
 
-def test_chunks_of_many_cases_and_chunks_in_full_each_have_an_id_of_their_own(handlers: ToolHandlers) -> None:
+def test_chunks_of_many_cases_and_chunks_in_full_each_have_an_id_of_their_own(handlers: Tools) -> None:
     again = {**BRIDGE, "id": "100%/b", "evidence": [{"id": "1", "text": "a"}, {"id": "3/4", "text": "b"}]}
     handlers.workbench.cases.add(ADA, [Case.model_validate(again)])
     inline = [Evidence(id="2", text="In full.")]
@@ -127,57 +133,62 @@ def test_chunks_of_many_cases_and_chunks_in_full_each_have_an_id_of_their_own(ha
     ]  # fmt: skip
 
 
-def test_progress_only_grows_and_ends_at_its_total_also_where_a_draft_is_written_first(handlers: ToolHandlers) -> None:
+def test_progress_only_grows_and_ends_at_its_total_also_where_a_draft_is_written_first(handlers: Tools) -> None:
     without = {key: value for key, value in BRIDGE.items() if key not in ("id", "answer")}
     told: list[Progress] = []
-    handlers.run_audit(arguments.read(arguments.RunAudit, {"case": without}), Watch(told.append))
+    called(handlers, "run_audit", {"case": without}, Watch(told.append))
     done = [progress.done for progress in told]
     assert done == sorted(set(done))
     assert told[-1].done == told[-1].total == 16
     assert told[1].message == "drafting"
 
 
-def test_an_audit_whose_caller_is_gone_stops_and_is_taken_up_after_what_was_finished(handlers: ToolHandlers) -> None:
+def test_an_audit_whose_caller_is_gone_stops_and_is_taken_up_after_what_was_finished(handlers: Tools) -> None:
     told: list[Progress] = []
-    asked = arguments.read(arguments.RunAudit, {"caseId": "bridge"})
+    asked = {"caseId": "bridge"}
     with pytest.raises(Stopped):
-        handlers.run_audit(asked, Watch(told.append, lambda: any("iteration 2" in each.message for each in told)))
+        called(
+            handlers,
+            "run_audit",
+            asked,
+            Watch(told.append, lambda: any("iteration 2" in each.message for each in told)),
+        )
     (stopped,) = handlers.workbench.store.runs.for_case("bridge")
     assert stopped.state == "interrupted"
-    part = handlers.get_run(arguments.read(arguments.GetRun, {"runId": stopped.id}), Watch())
-    assert (part.state, len(part.iterations), part.final_answer) == ("interrupted", 1, None)
+    part = called(handlers, "get_run", {"runId": stopped.id})
+    assert (part["state"], len(part["iterations"]), part["final_answer"]) == ("interrupted", 1, None)
     told.clear()
-    run = handlers.run_audit(asked, Watch(told.append))
-    assert run.run_id == stopped.id
-    assert told[0].message == f"run {run.run_id} is resumed"
+    run = called(handlers, "run_audit", asked, Watch(told.append))
+    assert run["run_id"] == stopped.id
+    assert told[0].message == f"run {stopped.id} is resumed"
     assert [progress.done for progress in told] == sorted(progress.done for progress in told)
     assert told[0].done >= 5
 
 
 def test_a_run_too_long_for_an_answer_is_pointed_to_as_a_resource(
-    handlers: ToolHandlers, monkeypatch: pytest.MonkeyPatch
+    handlers: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = handlers.run_audit(arguments.read(arguments.RunAudit, {"caseId": "bridge"}), Watch())
-    monkeypatch.setattr("masis.integrations.mcp.tool_handlers.MOST_REPORTED", 1000)
-    with pytest.raises(InputError, match=f"read the resource {run.uri}"):
-        handlers.get_run(arguments.read(arguments.GetRun, {"runId": run.run_id, "detail": "whole"}), Watch())
+    run = called(handlers, "run_audit", {"caseId": "bridge"})
+    monkeypatch.setattr("masis.integrations.mcp.tools.MOST_REPORTED", 1000)
+    with pytest.raises(InputError, match=f"read the resource {run['uri']}"):
+        called(handlers, "get_run", {"runId": run["run_id"], "detail": "whole"})
 
 
-def test_every_result_has_the_form_that_is_promised(handlers: ToolHandlers) -> None:
-    run = handlers.run_audit(arguments.read(arguments.RunAudit, {"caseId": "bridge"}), Watch())
+def test_every_result_has_the_form_that_is_promised(handlers: Tools) -> None:
+    run = called(handlers, "run_audit", {"caseId": "bridge"})
     asked: dict[str, dict[str, Any]] = {
         "critique_answer": {"query": "q", "draft": BRIDGE["answer"], "sourceIds": ["bridge/1"]},
         "audit_citations": {"answer": BRIDGE["answer"], "sourceIds": ["bridge/1"]},
         "verify_claims": {"claims": ["It is long."], "sourceIds": ["bridge/1"]},
         "run_audit": {"caseId": "bridge"},
-        "get_run": {"runId": run.run_id, "detail": "whole"},
+        "get_run": {"runId": run["run_id"], "detail": "whole"},
         "get_case": {"caseId": "bridge"},
         "list_queue": {},
         "search_evidence": {"text": "bridge"},
     }
-    for tool in TOOLS:
-        result = tool.result(tool.does(handlers, arguments.read(tool.takes, asked[tool.name]), Watch()))
-        schema = tool.output_schema()
+    for tool in all_tools().values():
+        result = called(handlers, tool.name, asked[tool.name])
+        schema = tool.output_schema
         assert set(schema["required"]) <= set(result) <= set(schema["properties"]), tool.name
         assert json.loads(quoted_json(result)) == result
 
@@ -187,10 +198,8 @@ ODD = ["bridge", "bridge/1", "1", "/", "%2F", "masis://run/x", "", "\x00", "é/\
 
 @pytest.mark.slow
 @settings(max_examples=150)
-@given(tool=st.sampled_from(TOOLS), data=st.data())
-def test_whatever_is_asked_is_answered_or_refused_in_words(
-    fuzzed: ToolHandlers, tool: Any, data: st.DataObject
-) -> None:
+@given(tool=st.sampled_from(list(all_tools().values())), data=st.data())
+def test_whatever_is_asked_is_answered_or_refused_in_words(fuzzed: Tools, tool: Any, data: st.DataObject) -> None:
     text, number = st.sampled_from(ODD) | st.text(max_size=30), st.integers(-3, 200) | st.none()
     of_type = {
         "string": text,
@@ -206,7 +215,7 @@ def test_whatever_is_asked_is_answered_or_refused_in_words(
         if data.draw(st.booleans(), label=name):
             given_[name] = data.draw(values, label=name)
     try:
-        result = tool.result(tool.does(fuzzed, arguments.read(tool.takes, given_), Watch()))
+        result = called(fuzzed, tool.name, given_)
     except MasisError as error:
         result = str(error)
     assert json.loads(quoted_json(result)) == result
@@ -214,10 +223,10 @@ def test_whatever_is_asked_is_answered_or_refused_in_words(
 
 
 @pytest.fixture(scope="module")
-def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> ToolHandlers:
+def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Tools:
     workbench = Workbench.open(tmp_path_factory.mktemp("fuzz") / "m.db", Settings(draft_min_length=0))
     workbench.cases.add(ADA, [Case.model_validate(BRIDGE)])
-    return ToolHandlers(workbench)
+    return Tools(workbench)
 
 
 def test_a_pool_takes_so_many_calls_and_refuses_the_next_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,28 +271,28 @@ def test_work_learns_that_its_caller_has_gone_and_what_waited_is_never_begun() -
     assert begun == ["first"]
 
 
-def test_claims_are_left_in_the_middle_where_whoever_asked_has_gone(handlers: ToolHandlers) -> None:
-    asked = arguments.read(arguments.VerifyClaims, {"claims": ["It is long."] * 50, "sourceIds": ["bridge/1"]})
+def test_claims_are_left_in_the_middle_where_whoever_asked_has_gone(handlers: Tools) -> None:
+    asked = {"claims": ["It is long."] * 50, "sourceIds": ["bridge/1"]}
     looked = iter([False, False, True])
     with pytest.raises(Stopped):
-        handlers.verify_claims(asked, Watch(gone=lambda: next(looked)))
+        called(handlers, "verify_claims", asked, Watch(gone=lambda: next(looked)))
     assert next(looked, None) is None
 
 
-def test_ids_are_completed_newest_first_and_only_where_an_id_is_asked_for(handlers: ToolHandlers) -> None:
+def test_ids_are_completed_newest_first_and_only_where_an_id_is_asked_for(handlers: Tools) -> None:
     many = [Case.model_validate({**BRIDGE, "id": f"brief-{number:03}"}) for number in range(150)]
     handlers.workbench.cases.add(ADA, many)
     found = completed(handlers, "case_id", "brief-")
     assert (len(found.values), found.values[0], found.total) == (MOST, "brief-149", 150)
     assert completed(handlers, "case_id", "bri").total == 151
     run = handlers.workbench.audits.audit(ADA, many[0])
-    assert completed(handlers, "run_id", run.id[:4]).values == (run.id,)
+    assert completed(handlers, "run_id", run.id[:4]).values == [run.id]
     for argument, begun in [("draft", "b"), ("case_id", "BRIDGE"), ("case_id", "\ud800"), ("case_id", "%_'\x00")]:
         assert completed(handlers, argument, begun).total == 0
 
 
 def test_a_prompt_quotes_what_was_given_and_names_tools_that_are_there() -> None:
-    there = {tool.name for tool in TOOLS}
+    there = set(all_tools())
     for prompt in prompts.PROMPTS:
         given_all = {argument.name: "x" for argument in prompt.arguments}
         assert {word for word in there if word in prompt.message(given_all)}, prompt.name
@@ -305,7 +314,7 @@ def test_a_prompt_quotes_what_was_given_and_names_tools_that_are_there() -> None
             "question is missing; there is no argument 'case'. check_draft takes",
         ),
         ("explain_run", None, "run_id is missing"),
-        ("explain_run", {"run_id": "x" * 100_001}, "'run_id' has more than 100,000 characters"),
+        ("explain_run", {"run_id": "x" * 150_001}, "'run_id' has more than 150,000 characters"),
     ],
 )
 def test_the_error_for_a_wrong_prompt_says_what_is_wrong(name: str, given: dict[str, str] | None, told: str) -> None:

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 import masis
 from masis.api import audits
-from masis.api.roles import addresses, build_roles, check_models, offered_models, pin_versions, uses_models
+from masis.api.roles import addresses, build_roles, check_models, offered_models, pin_versions
 from masis.audit import output_validation
 from masis.cli import main
 from masis.errors import MissingExtra
@@ -134,7 +134,7 @@ def test_modules_of_dspy_name_the_extra(without: Callable[..., None]) -> None:
     assert door.CriticAgentOutput.__name__ == "CriticAgentOutput"
 
 
-def test_a_program_of_dspy_can_be_listed_and_named_and_says_what_it_needs(
+def test_a_program_of_dspy_is_listed_named_and_asked_with_where_dspy_is_missing(
     without: Callable[..., None], tmp_path: Path
 ) -> None:
     programs.saved(tmp_path, a_program())
@@ -143,11 +143,10 @@ def test_a_program_of_dspy_can_be_listed_and_named_and_says_what_it_needs(
     assert "dspy:careful@1" in listed.stdout
     settings = Settings(critic="dspy:careful", programs_folder=str(tmp_path))
     assert pin_versions(settings).critic == "dspy:careful@1"
-    assert "dspy:careful@1" not in offered_models(settings, "critic")
-    assert uses_models(settings)
-    for refused in (check_models, build_roles, addresses):
-        with pytest.raises(MissingExtra, match=r"pip install '\.\["):
-            refused(settings)
+    assert "dspy:careful@1" in offered_models(settings, "critic")
+    check_models(settings)
+    assert build_roles(settings).models["critic"] == "dspy:careful@1"
+    assert addresses(settings)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,9 @@
-"""The parts of audits on Ray that need no Ray: the input in chunks, the ledger, the permits, the output folder."""
+"""The parts of audits on Ray that need no Ray: the input in chunks, the ledger, the output folder."""
 
 from __future__ import annotations
 
 import gzip
 import json
-import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow
@@ -16,7 +14,6 @@ from masis.datasets.lake import Origin, failed_row, open_lake
 from masis.errors import InputError
 from masis.integrations.ray.inputs import Chunk, cases_of, chunks_of, parts_of
 from masis.integrations.ray.ledger import Ledger, Spent
-from masis.integrations.ray.permits import ClusterGate, Permits
 from masis.integrations.ray.shards import Lake, made_of
 from tests.cli.running import case, lines
 from tests.store.factories import a_case
@@ -24,9 +21,8 @@ from tests.store.factories import a_case
 NUMBERED = [case(f"case-{number}", query=f"How long is bridge {number}?") for number in range(40)]
 
 
-def read(place: Path | str, *, part_bytes: int = 2**20, size: int = 7) -> list[Chunk]:
-    parts = parts_of(str(place), part_bytes)
-    return [chunk for part in parts for chunk in chunks_of(part, str(place), None, size)]
+def read(place: Path | str, *, size: int = 7) -> list[Chunk]:
+    return [chunk for part in parts_of(str(place)) for chunk in chunks_of(part, str(place), None, size)]
 
 
 def ids(chunks: list[Chunk]) -> list[str]:
@@ -36,38 +32,16 @@ def ids(chunks: list[Chunk]) -> list[str]:
 # --- the input
 
 
-@pytest.mark.parametrize("part_bytes", [150, 333, 334, 1000, 2**20])
-def test_every_line_is_read_once_wherever_the_file_is_cut(tmp_path: Path, part_bytes: int) -> None:
+def test_every_line_is_read_once_and_found_again_by_its_number(tmp_path: Path) -> None:
     file = tmp_path / "cases.jsonl"
-    file.write_bytes(lines(*NUMBERED))
-    chunks = read(file, part_bytes=part_bytes)
+    file.write_bytes(lines(*NUMBERED).rstrip())  # the last line needs no line break
+    chunks = read(file)
     assert ids(chunks) == [each["id"] for each in NUMBERED]
     assert len({chunk.shard for chunk in chunks}) == len(chunks)
-
-
-@pytest.mark.parametrize("cut", [-1, 0, 1])
-def test_a_cut_at_the_end_of_a_line_loses_and_repeats_nothing(tmp_path: Path, cut: int) -> None:
-    file = tmp_path / "cases.jsonl"
-    file.write_bytes(lines(*NUMBERED))
-    first = len(lines(*NUMBERED[:13]))
-    assert ids(read(file, part_bytes=first + cut)) == [each["id"] for each in NUMBERED]
-
-
-def test_the_last_line_needs_no_line_break(tmp_path: Path) -> None:
-    file = tmp_path / "cases.jsonl"
-    file.write_bytes(lines(*NUMBERED).rstrip())
-    assert ids(read(file, part_bytes=500)) == [each["id"] for each in NUMBERED]
-
-
-def test_a_row_is_found_again_by_its_offset_and_number(tmp_path: Path) -> None:
-    file = tmp_path / "cases.jsonl"
-    file.write_bytes(lines(*NUMBERED))
-    for chunk in read(file, part_bytes=1000):
-        content = file.read_bytes()[max(chunk.offset - 1, 0) :]
-        rest = content if chunk.offset == 0 else content[content.index(b"\n") + 1 :]
+    for chunk in chunks:
         for row, found, _ in cases_of(chunk):
             assert found is not None
-            assert json.loads(rest.splitlines()[row - 1])["id"] == found.id
+            assert json.loads(file.read_bytes().splitlines()[row - 1])["id"] == found.id
 
 
 def test_a_folder_is_read_with_its_files_of_every_kind(tmp_path: Path) -> None:
@@ -79,10 +53,9 @@ def test_a_folder_is_read_with_its_files_of_every_kind(tmp_path: Path) -> None:
     (tmp_path / "_SUCCESS").write_bytes(b"")
     (tmp_path / "notes.txt").write_text("no input", encoding="utf-8")
     assert sorted(ids(read(tmp_path))) == sorted(each["id"] for each in NUMBERED)
-    assert sorted(ids(read(tmp_path, part_bytes=900))) == sorted(each["id"] for each in NUMBERED)
 
 
-def test_a_profile_of_another_tool_is_recognised_in_every_part(tmp_path: Path) -> None:
+def test_a_profile_of_another_tool_is_recognised(tmp_path: Path) -> None:
     rows = [
         {
             "user_input": f"How long is bridge {n}?",
@@ -93,7 +66,7 @@ def test_a_profile_of_another_tool_is_recognised_in_every_part(tmp_path: Path) -
     ]
     file = tmp_path / "ragas.jsonl"
     file.write_bytes(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
-    found = [found for chunk in read(file, part_bytes=400) for _, found, _ in cases_of(chunk)]
+    found = [found for chunk in read(file) for _, found, _ in cases_of(chunk)]
     assert [each.query for each in found if each] == [row["user_input"] for row in rows]
 
 
@@ -103,7 +76,7 @@ def test_object_storage_is_read_like_a_folder(tmp_path: Path) -> None:
     memory = fsspec.filesystem("memory")
     memory.pipe("/in/cases.jsonl", lines(*NUMBERED))
     try:
-        chunks = read("memory://in", part_bytes=900)
+        chunks = read("memory://in")
         assert ids(chunks) == [each["id"] for each in NUMBERED]
         assert chunks[0].source == "memory://in/cases.jsonl"
     finally:
@@ -244,37 +217,24 @@ def test_the_record_names_no_setting_that_changes_no_result(tmp_path: Path) -> N
 def test_a_case_that_ends_its_worker_again_and_again_is_set_aside() -> None:
     ledger = Ledger(3, None)
     for number in (1, 2, 3):
-        begun = ledger.start("s")
-        assert begun.token == number
-        assert begun.suspects == (() if number == 1 else (7,))
+        assert ledger.start("s") == number
         assert ledger.begin("s", 7, 0.0) == ("audit", number)
     ledger.start("s")
     assert ledger.begin("s", 7, 0.0) == ("set_aside", 3)
-    ledger.set_aside("s", 7, "the worker ended")
+    ledger.ended("s", 7, Spent("failed"), "the worker ended")
     assert ledger.totals().failed == 1
     assert ledger.errors() == ["the worker ended"]
     assert ledger.errors() == []
 
 
-def test_an_audit_that_ended_is_no_suspect() -> None:
+def test_what_a_dead_worker_had_not_written_counts_once_and_costs_twice() -> None:
     ledger = Ledger(3, None)
-    ledger.start("s")
-    ledger.begin("s", 1, 0.0)
-    ledger.ended("s", 1, Spent("accepted"))
-    ledger.begin("s", 2, 0.0)
-    assert ledger.start("s").suspects == (2,)
-
-
-def test_what_a_dead_worker_had_not_written_counts_once() -> None:
-    ledger = Ledger(3, None)
-    ledger.start("s")
-    ledger.ended("s", 1, Spent("accepted"))
-    ledger.written("s")
-    ledger.ended("s", 2, Spent("accepted", cost_usd=0.5))
-    ledger.start("s")
-    ledger.ended("s", 2, Spent("accepted", cost_usd=0.5))
-    assert ledger.totals().accepted == 2
-    assert ledger.totals().cost_usd == 1.0  # it was paid twice
+    for _ in range(2):
+        ledger.start("s")
+        ledger.begin("s", 2, 0.0)
+        ledger.ended("s", 2, Spent("accepted", cost_usd=0.5))
+    ledger.complete("s", 10)
+    assert (ledger.totals().accepted, ledger.totals().cost_usd, ledger.totals().size) == (1, 1.0, 10)
 
 
 def test_the_cost_of_the_whole_cluster_stays_under_the_limit() -> None:
@@ -288,7 +248,7 @@ def test_the_cost_of_the_whole_cluster_stays_under_the_limit() -> None:
 
 def test_only_the_newest_try_may_write() -> None:
     ledger = Ledger(3, None)
-    first, second = ledger.start("s").token, ledger.start("s").token
+    first, second = ledger.start("s"), ledger.start("s")
     assert not ledger.may_write("s", first)
     assert ledger.may_write("s", second)
 
@@ -297,117 +257,3 @@ def test_nothing_begins_after_a_stop() -> None:
     ledger = Ledger(3, None)
     ledger.stop()
     assert ledger.begin("s", 1, 0.0)[0] == "stop"
-
-
-# --- the permits
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-class Provider:
-    """Answers ``budget`` calls in each second, and refuses more with the time until the next second begins."""
-
-    def __init__(self, budget: int, clock: Clock) -> None:
-        self.budget, self.clock = budget, clock
-        self.second, self.taken, self.served, self.refused = -1, 0, 0, 0
-
-    def call(self) -> float | None:
-        if int(self.clock.now) != self.second:
-            self.second, self.taken = int(self.clock.now), 0
-        if self.taken >= self.budget:
-            self.refused += 1
-            return self.second + 1 - self.clock.now
-        self.taken += 1
-        self.served += 1
-        return None
-
-
-def simulated(permits: Permits, provider: Provider, clock: Clock, seconds: float, late: float = 0.0) -> None:
-    """Let 32 callers ask for permits as fast as they get them, on the test's own clock; calls are up to so late."""
-    chance, callers = random.Random(1), 32
-    due = [clock.now] * callers
-    end = clock.now + seconds
-    permitted = [False] * callers
-    while (first := min(due)) < end:
-        clock.now = max(clock.now, first)
-        caller = due.index(first)
-        if not permitted[caller]:
-            permitted[caller], wait = permits.take()
-            due[caller] = clock.now + wait + (chance.uniform(0, late) if permitted[caller] else 1e-6)
-            continue
-        refused = provider.call()
-        permitted[caller] = False
-        if refused is None:
-            permits.answered()
-            due[caller] = clock.now + 0.2
-        else:
-            permits.refused(refused)
-            due[caller] = clock.now + max(refused, 0.05)
-
-
-@pytest.mark.parametrize("budget", [5, 20, 60])
-@pytest.mark.parametrize("late", [0.0, 0.1])
-def test_the_rate_that_a_provider_allows_is_found_and_kept(budget: int, late: float) -> None:
-    clock = Clock()
-    permits, provider = Permits(clock), Provider(budget, clock)
-    simulated(permits, provider, clock, 20, late)
-    served, refused = provider.served, provider.refused
-    simulated(permits, provider, clock, 200, late)
-    assert (provider.served - served) / 200 >= 0.9 * budget
-    assert (provider.served - served + provider.refused - refused) / 200 <= 1.05 * budget
-
-
-def test_a_budget_that_grows_is_used() -> None:
-    clock = Clock()
-    permits, provider = Permits(clock), Provider(10, clock)
-    simulated(permits, provider, clock, 60)
-    provider.budget = 20
-    simulated(permits, provider, clock, 200)
-    served = provider.served
-    simulated(permits, provider, clock, 60)
-    assert (provider.served - served) / 60 >= 0.8 * 20
-
-
-def test_without_a_refusal_nobody_waits() -> None:
-    assert Permits(Clock()).take() == (True, 0.0)
-
-
-def test_nobody_calls_while_a_provider_asks_to_wait() -> None:
-    clock = Clock()
-    permits = Permits(clock)
-    permits.answered()
-    permits.refused(3.0)
-    clock.now = 2.9
-    assert permits.take()[0] is False
-    clock.now = 3.1
-    assert permits.take()[0] is True
-
-
-class Scripted:
-    def __init__(self, answers: Iterator[tuple[bool, float]]) -> None:
-        self.answers = answers
-
-    def take(self) -> tuple[bool, float]:
-        return next(self.answers)
-
-    def answered(self) -> None: ...
-
-    def refused(self, retry_after_s: float | None) -> None: ...
-
-
-def test_a_gate_asks_again_until_it_has_a_permit_and_waits_for_its_turn() -> None:
-    slept: list[float] = []
-    gate = ClusterGate(Scripted(iter([(False, 0.5), (True, 0.2)])), slept.append)
-    assert gate.enter(lambda: True)
-    assert slept == [0.5, 0.2]
-
-
-def test_a_gate_gives_up_once_the_run_is_cancelled() -> None:
-    gate = ClusterGate(Scripted(iter([(False, 0.5)])), lambda seconds: None)
-    asked = iter([True, False])
-    assert not gate.enter(lambda: next(asked))

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from masis.cli.ingest import read_sources
 from masis.datasets.mapping import builtin, read_mapped
 from masis.errors import HTTP_STATUS, DatabaseBusy, DatabaseFull, MasisError, SettingsError, StepError
 from masis.integrations.web import app as web
+from masis.schema import limits
 from masis.services import Workbench
 from masis.services.ingestion import Rule, Source, drawn, new_token, read_mapped_cases
 from masis.services.records import Form
@@ -98,7 +100,7 @@ def test_a_body_of_another_tool_holds_the_cases_that_import_finds_in_its_file(fi
     form: Form = "json" if file.suffix == ".json" else "ndjson"
     wanted = [row.case for row in read_mapped(file, builtin()[profile])]
     assert wanted
-    assert list(read_mapped_cases(form, file.read_bytes(), profile, 1_000)) == wanted
+    assert list(read_mapped_cases(form, file.read_bytes(), profile)) == wanted
 
 
 def test_a_source_with_a_profile_sends_what_its_tool_writes(workbench: Workbench) -> None:
@@ -120,6 +122,47 @@ def test_a_source_with_a_profile_sends_what_its_tool_writes(workbench: Workbench
         packed = opened.post("/v1/cases", content=gzip.compress(lines(rows[0])), headers=NDJSON).json()
         assert "holds no JSON" in done(opened, packed["status"])["first_errors"][0]
     assert [each.id for each in workbench.store.cases.iterate()] == ["1"]
+
+
+def test_what_a_body_holds_is_counted_again_when_it_is_read(workbench: Workbench) -> None:
+    with client(workbench, max_cases=2) as opened:
+        body = json.dumps({"cases": [case(str(n)) for n in range(4)]}).replace('"evidence"', '"\\u0065vidence"')
+        sent = opened.post("/v1/cases", content=body, headers=SEND | {"content-type": "application/json"})
+        assert sent.status_code == 202, "a key that is written with escapes can't be seen at the door"
+        found = done(opened, sent.json()["status"])
+        assert (found["stored"], found["errors"]) == (2, 1)
+        assert "more than 2 cases (max_cases)" in found["first_errors"][0]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"query": "q" * (limits.QUESTION + 1)}, "query: holds 20,001 characters, at most 20,000"),
+        ({"answer": "a" * (limits.ANSWER + 1)}, "answer: holds 150,001 characters"),
+        ({"evidence": [{"id": str(n)} for n in range(limits.CHUNKS + 1)]}, "evidence: holds 1,001 chunks"),
+        ({"evidence": [{"id": "1", "text": "e" * (limits.ANSWER + 1)}]}, "evidence[].text: holds 150,001"),
+        ({"metadata": json.loads("[" * 70 + "]" * 70)}, "64"),
+    ],
+)
+def test_a_case_that_passes_a_limit_is_named_with_it_and_the_others_are_stored(
+    workbench: Workbench, change: dict[str, Any], told: str
+) -> None:
+    with client(workbench) as opened:
+        sent = opened.post("/v1/cases", content=lines(case("a", **change), case("b")), headers=NDJSON).json()
+        found = done(opened, sent["status"])
+    assert (found["stored"], found["errors"]) == (1, 1)
+    assert told in found["first_errors"][0]
+
+
+def test_a_body_of_line_breaks_is_looked_at_in_little_memory() -> None:
+    peaks = []
+    for size in (1_000_000, 4_000_000):
+        body = b"\n" * size
+        tracemalloc.start()
+        assert web._looked_at("ndjson", body, 1_000)[0] == 0
+        peaks.append(tracemalloc.get_traced_memory()[1] / size)
+        tracemalloc.stop()
+    assert max(peaks) < 3, "bytes for each byte that was sent"
 
 
 def test_a_profile_that_is_none_is_refused_with_those_there_are() -> None:

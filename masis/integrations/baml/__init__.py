@@ -1,13 +1,13 @@
-"""BAML's schema-aligned parser as the output validator (REQ-CRITIC-028): ``output_validator = "baml"``.
+"""BAML's parser as the output validator (REQ-CRITIC-028): ``output_validator = "baml"``.
 
     pip install '.[baml]'
 
 The parser reads what strict reading refuses: quotes of the wrong kind, commas too many or missing, comments, ``True``.
 It also guesses: it fills in what is missing, takes the first of several objects, closes what was cut off, drops what
-it can't place. Each of its readings is therefore held against the text (``masis/llm/client/json_repair.py``),
-and a reply that
-does not say for certain what was read stays unread. No client is generated, no server asked and no file written: the
-form of a reply is handed to BAML's runtime as a text, which is all that its parser needs.
+it can't place. Each of its readings is therefore held against the text (``masis/llm/client/json_repair.py``), and a
+reply that does not say for certain what was read stays unread. The names of fields and single values in place of lists
+are then put into the record's form, and pydantic has the last word. No client is generated, no server asked and no file
+written.
 """
 
 from __future__ import annotations
@@ -16,22 +16,13 @@ import re
 import types
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from masis.audit.context import AuditContext
 from masis.audit.output_validation import PydanticValidator, Rescued
 from masis.errors import InvalidRevision, MissingExtra
-from masis.integrations.baml.shapes import (
-    AS_WRITTEN,
-    FUNCTION,
-    aligned_as_written,
-    class_names,
-    field_names,
-    words,
-    written,
-)
 from masis.llm.client.json_repair import RepairRefused, VerifiedRepair, verify_repair
 from masis.schema.audit import Revision
 
@@ -53,6 +44,22 @@ DEEPEST = 16
 """How deep they may stand in each other: 300 levels take seconds, 1,000 minutes, 20,000 the process."""
 ENDS_TRIED = 3
 _BRACKETS = re.compile(r"[{}\[\]]")
+_JOINERS = re.compile(r"[\s_\-]+")
+_FORMS = """
+client<llm> NobodyIsAsked {
+  provider openai
+  options {
+    model "none"
+    api_key "none"
+  }
+}
+type AnyValue = int | float | bool | string | null | AnyValue[] | map<string, AnyValue>
+function Read() -> map<string, AnyValue> {
+  client NobodyIsAsked
+  prompt #"none"#
+}
+"""
+"""What BAML's runtime is asked for: to read any object, its fields in their order."""
 _SIGNS = re.compile(r'("(?:[^"\\]|\\.)*+\\?(?:"|\Z))|[,}\]]', re.DOTALL)
 
 
@@ -112,42 +119,29 @@ def rescued(text: str, shape: type[BaseModel]) -> Rescued | None:
             _nothing_after(text, verified.end, shape)
         except RepairRefused:
             continue
-        return _valid(verified, text[start:end], shape)
+        return _valid(verified, shape)
     return None
 
 
-class _Reader(NamedTuple):
-    runtime: Any
-    classes: types.ModuleType
-
-
-class _Fields(dict[str, Any]):
-    """An object as BAML hands it over."""
-
-    @classmethod
-    def model_validate(cls, fields: dict[str, Any]) -> dict[str, Any]:
-        return dict(fields)
-
-
 @cache
-def _reader(shape: type[BaseModel]) -> _Reader:
-    """BAML's runtime for this shape; no variable of the environment is given to it."""
-    classes = types.ModuleType("masis_forms")
-    for name in class_names(shape):
-        setattr(classes, name, type(name, (_Fields,), {}))
-    return _Reader(BamlRuntime.from_files("masis", {"forms.baml": written(shape)}, {}), classes)
+def _runtime() -> Any:
+    """Return BAML's runtime; no variable of the environment is given to it."""
+    return BamlRuntime.from_files("masis", {"forms.baml": _FORMS}, {})
 
 
-def _parsed(function: str, text: str, shape: type[BaseModel]) -> Any:
-    """What BAML reads, whole. Raises RepairRefused where it reads nothing."""
-    runtime, classes = _reader(shape)
+def _parsed(text: str) -> dict[str, Any]:
+    """Return the object that BAML reads. Raises RepairRefused where it reads none."""
+    runtime, none = _runtime(), types.ModuleType("masis_forms")
     context = runtime.create_context_manager()
     try:
-        return runtime.parse_llm_response(function, text, classes, classes, classes, False, context, None, None, {})
+        found = runtime.parse_llm_response("Read", text, none, none, none, False, context, None, None, {})
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # noqa: BLE001 (its own error, or a panic, which is no Exception)
         raise RepairRefused(f"BAML reads nothing ({type(error).__name__})") from None
+    if not isinstance(found, dict):
+        raise RepairRefused("BAML reads no object")
+    return found
 
 
 def _start(text: str, shape: type[BaseModel]) -> int | None:
@@ -194,19 +188,23 @@ def _ends(text: str, start: int) -> Iterator[int]:
 
 
 def _as_written(text: str, start: int, end: int, shape: type[BaseModel]) -> VerifiedRepair:
-    """What BAML reads up to an end, as it is or spaced out, where the unchanged text confirms it."""
-    known = (field_names(shape), words(shape))
+    """Return what BAML reads up to an end, as it is or spaced out, where the unchanged text confirms it."""
+    schema = shape.model_json_schema()
+    names = {name for each in (schema, *schema.get("$defs", {}).values()) for name in each.get("properties", {})}
     try:
-        return verify_repair(_object(text[start:end], shape), text, start, *known)
+        return verify_repair(_parsed(text[start:end]), text, start, names, _words(schema))
     except RepairRefused:
-        return verify_repair(_object(_spaced(text[start:end]), shape), text, start, *known)
+        return verify_repair(_parsed(_spaced(text[start:end])), text, start, names, _words(schema))
 
 
-def _object(text: str, shape: type[BaseModel]) -> dict[str, Any]:
-    proposed = _parsed(AS_WRITTEN, text, shape)
-    if not isinstance(proposed, dict):
-        raise RepairRefused("BAML reads no object")
-    return proposed
+def _words(schema: Any) -> set[str]:
+    """Return the words of a schema's closed sets."""
+    if isinstance(schema, list):
+        return set().union(*map(_words, schema))
+    if not isinstance(schema, dict):
+        return set()
+    own = {word for word in schema.get("enum", ()) if isinstance(word, str)}
+    return own.union(*map(_words, schema.values()))
 
 
 def _spaced(text: str) -> str:
@@ -223,18 +221,45 @@ def _nothing_after(text: str, end: int, shape: type[BaseModel]) -> None:
         raise RepairRefused("the record goes on behind its end")
 
 
-def _valid(verified: VerifiedRepair, text: str, shape: type[BaseModel]) -> Rescued | None:
-    """The record as written, if it is one; else as BAML aligns it, where that is the same in another form."""
+def _valid(verified: VerifiedRepair, shape: type[BaseModel]) -> Rescued | None:
+    """Return the record as written, if it is one; else with its names and lists put into form."""
     if _is(verified.value, shape):
         return Rescued(verified.value, verified.repairs or ("its surroundings",))
-    for given in (text, _spaced(text)):
-        try:
-            aligned, repairs = aligned_as_written(_parsed(FUNCTION, given, shape), verified.value)
-        except RepairRefused:
-            continue
-        if _is(aligned, shape):
-            return Rescued(aligned, (*verified.repairs, *repairs))
-    return None
+    schema, repairs = shape.model_json_schema(), list(verified.repairs)
+    try:
+        fitted = _fitted(verified.value, schema, schema.get("$defs", {}), repairs)
+    except RepairRefused:
+        return None
+    return Rescued(fitted, tuple(dict.fromkeys(repairs))) if _is(fitted, shape) else None
+
+
+def _fitted(value: Any, schema: dict[str, Any], defs: dict[str, Any], repairs: list[str]) -> Any:
+    """Return the value with fields under their right names, and a single value in a list where one is due.
+
+    Raises RepairRefused where two fields have the same name.
+    """
+    schema = defs.get(schema.get("$ref", "").rpartition("/")[2], schema)
+    if schema.get("type") == "array":
+        if not isinstance(value, list):
+            repairs.append("one value in place of a list")
+            value = [value]
+        return [_fitted(each, schema.get("items", {}), defs, repairs) for each in value]
+    if not isinstance(value, dict) or "properties" not in schema:
+        return value
+    right = {_plain(name): name for name in schema["properties"]}
+    made: dict[str, Any] = {}
+    for name, each in value.items():
+        own = str(right.get(_plain(name), name))
+        if own in made:
+            raise RepairRefused("two fields have the same name")
+        if own != name:
+            repairs.append("a name spelt otherwise")
+        made[own] = _fitted(each, schema["properties"].get(own, {}), defs, repairs)
+    return made
+
+
+def _plain(name: str) -> str:
+    return _JOINERS.sub("", name).casefold()
 
 
 def _is(value: dict[str, Any], shape: type[BaseModel]) -> bool:
@@ -250,7 +275,7 @@ def _aligned_record(revision: Revision) -> None:
     fields = set(Revision.model_fields) - {"judged_by", "changes"}
     record = revision.model_dump(mode="json", include=fields)
     try:
-        whole = _parsed(AS_WRITTEN, revision.model_dump_json(include=fields), Revision)
+        whole = _parsed(revision.model_dump_json(include=fields))
     except RepairRefused as error:
         raise InvalidRevision(f"The revision is out of form: {error}.", raw=revision.revised_answer) from None
     if whole != record:

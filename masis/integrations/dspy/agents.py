@@ -7,6 +7,7 @@ nothing recorded of a revision that its texts don't confirm.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -18,48 +19,83 @@ from masis.audit.context import AuditContext
 from masis.audit.critique import CritiqueJudgement, ruled
 from masis.audit.run_control import RunBudget, RunControl
 from masis.errors import BadReply, CriticFailed, InvalidCritique, InvalidRevision, ReviserFailed, StepError
-from masis.integrations.dspy.asking import asked, asked_async
-from masis.integrations.dspy.contracts import CriticAgentOutput, critique_of, evidence_of, revision_of
-from masis.integrations.dspy.engine import language_model
-from masis.integrations.dspy.signatures import CRITIC_PROMPT, REVISER_PROMPT, critique_task, revision_task
+from masis.integrations.dspy.asking import asked, language_model, name_of
+from masis.integrations.dspy.contracts import CriticAgentOutput, RevisionAgentOutput, critique_of, evidence_of
+from masis.integrations.dspy.demonstrations import SHAPES, Role
 from masis.llm import registry
-from masis.llm.client.retry import RetryPolicy
 from masis.llm.roles.critic import judgement
 from masis.llm.roles.prompting import load
-from masis.llm.roles.replies import CritiqueReply, RevisionReply
 from masis.llm.roles.reviser import briefing, revision
 from masis.schema.audit import Critique, Issue, JudgedBy, Revision
 from masis.schema.base import Unscored
+from masis.schema.case import Evidence
 from masis.settings import Settings
 
-# What critic and reviser share as DSPy modules: a model, how it is asked, who the record says it was.
+__all__ = ["CONTEXT", "Chunks", "CriticAgent", "RevisionAgent"]
 
 Chunks = Iterable[Any]
 CONTEXT = "context"
 """In place of a model: whatever ``dspy.context`` or ``dspy.configure`` names when the agent is asked."""
 
 
-class Agent(dspy.Module):
-    """An agent and its model."""
+_INPUTS: dict[Role, dict[str, Any]] = {
+    "critic": {
+        "original_query": str,
+        "evidence_chunks": list[Evidence],
+        "answer": str,
+        "reasoning_steps": list[str],
+    },
+    "reviser": {
+        "original_query": str,
+        "evidence_chunks": list[Evidence],
+        "original_answer": str,
+        "issues": list[dict[str, Any]],
+        "critique": dict[str, Any],
+    },
+}
 
-    role = ""
-    prompt = ""
+
+def signature_of(role: Role) -> Any:
+    """Return the task of a role as a typed signature, with the instructions of its prompt file."""
+    fields = {name: (kind, dspy.InputField()) for name, kind in _INPUTS[role].items()}
+    fields |= {name: (field.annotation, dspy.OutputField()) for name, field in SHAPES[role].model_fields.items()}
+    return dspy.Signature(fields, load(role).before, signature_name=role.title())
+
+
+class Agent(dspy.Module):
+    """An agent and its model.
+
+    The model is ``llm_provider:model_name``, with the address and the key that settings and environment have for it, or
+    ``lm``: any ``dspy.LM``. ``lm=CONTEXT`` leaves it to ``dspy.context``.
+    """
+
+    role: Role
     temperature = 0.0
 
-    def __init__(self, llm_provider: str, model_name: str, lm: Any, settings: Settings | None) -> None:
+    def __init__(
+        self,
+        llm_provider: str = "openai",
+        model_name: str = "gpt-4",
+        *,
+        lm: Any = None,
+        settings: Settings | None = None,
+    ) -> None:
         super().__init__()
         self.model_string = f"{llm_provider}:{model_name}"
         self.settings = settings or Settings()
         self.llm = lm
-        self.version = f"{load(self.prompt).version} by DSPy"
+        self.version = f"{load(self.role).version} by DSPy"
+
+    async def aforward(self, *arguments: Any, **named: Any) -> Any:
+        """``forward`` on a thread of its own, awaited."""
+        return await asyncio.to_thread(self.forward, *arguments, **named)
 
     @property
-    def model(self) -> str:
-        """Return the name of the model, as records have it."""
+    def judged_by(self) -> JudgedBy:
+        """Model and version, for the record."""
         lm = self._own_lm()
-        if lm == CONTEXT:
-            lm = dspy.settings.lm
-        return str(getattr(lm, "model", None) or self.model_string)
+        lm = dspy.settings.lm if lm == CONTEXT else lm
+        return JudgedBy(model=name_of(lm) if lm is not None else self.model_string, version=self.version)
 
     def for_run(self, control: RunControl) -> Any:
         """Return the model for one run: the agent's own, else ``llm_provider:model_name``, reached as settings say.
@@ -71,51 +107,33 @@ class Agent(dspy.Module):
         model = registry.asker(self.model_string, self.role, control, self.settings)
         return language_model(model, self.version, temperature=self.temperature)
 
+    def ask(self, inputs: dict[str, Any], control: RunControl | None, lm: Any) -> Any:
+        """Return the reply as a record, asked within a run or alone. Raises ProviderFailed and BadReply."""
+        control = control or RunControl(RunBudget(call_s=self.settings.call_deadline_s))
+        (predictor,) = self.predictors()
+        found = asked(predictor, inputs, lm or self.for_run(control), control, self.settings, self.role)
+        shape = SHAPES[self.role]
+        return shape.model_construct(**{name: getattr(found, name) for name in shape.model_fields})
+
     def _own_lm(self) -> Any:
         return next((each.lm for each in self.predictors() if each.lm is not None), self.llm)
 
-    def _about(self) -> str:
-        return f"{self.role} {self.version}"
-
-    def _control(self) -> RunControl:
-        return RunControl(RunBudget(call_s=self.settings.call_deadline_s))
-
-    def _retry(self) -> RetryPolicy:
-        return RetryPolicy(self.settings.max_retries, self.settings.retry_base_s, self.settings.retry_cap_s)
-
-    @property
-    def judged_by(self) -> JudgedBy:
-        """Model and version, for the record."""
-        return JudgedBy(model=self.model, version=self.version)
-
-
-def read_of(found: Any, shape: Any) -> Any:
-    """Return the prediction as the record it was read from: validated when it was parsed."""
-    return shape.model_construct(**{name: getattr(found, name) for name in shape.model_fields})
-
-
-__all__ = ["CONTEXT", "Chunks", "CriticAgent", "RevisionAgent"]
+    def _cited(self, answer: str, query: str, chunks: Chunks, number: int, steps: Iterable[str] | None) -> AuditContext:
+        """Return what an agent sees, with the citations audited by code."""
+        evidence = evidence_of(chunks)
+        cited = audits.audit_citations(answer, evidence, self.settings)
+        found = issues.merged(cited, (), (), self.settings, answer=answer, evidence=evidence)
+        return AuditContext(query, answer, evidence, cited, (), (), found, number, tuple(steps or ()))
 
 
 class CriticAgent(Agent):
-    """Analyses an answer by its evidence (REQ-CRITIC-001).
+    """Analyses an answer by its evidence (REQ-CRITIC-001)."""
 
-    The model is ``llm_provider:model_name``, with the address and the key that settings and environment have for it, or
-    ``lm``: any ``dspy.LM``. ``lm=CONTEXT`` leaves it to ``dspy.context``.
-    """
+    role: Role = "critic"
 
-    role, prompt = "critic", CRITIC_PROMPT
-
-    def __init__(
-        self,
-        llm_provider: str = "openai",
-        model_name: str = "gpt-4",
-        *,
-        lm: Any = None,
-        settings: Settings | None = None,
-    ) -> None:
-        super().__init__(llm_provider, model_name, lm, settings)
-        self.critic = dspy.Predict(critique_task())
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.critic = dspy.Predict(signature_of(self.role))
 
     def forward(
         self,
@@ -129,86 +147,45 @@ class CriticAgent(Agent):
 
         Where no critique could be had, scores are None and ``unscored`` says why; nothing is raised for it.
         """
-        context = self.context(answer, original_query, evidence_chunks, reasoning_steps, iteration_number)
-        return self._prediction(context, self.judge(context))
-
-    async def aforward(
-        self,
-        answer: str,
-        original_query: str,
-        evidence_chunks: Chunks,
-        reasoning_steps: Iterable[str] | None = None,
-        iteration_number: int = 1,
-    ) -> Any:
-        """``forward``, awaited."""
-        context, control = (
-            self.context(answer, original_query, evidence_chunks, reasoning_steps, iteration_number),
-            self._control(),
-        )
-        try:
-            lm = self.for_run(control)
-            found = await asked_async(self.critic, _of_critic(context), lm, control, self._retry(), self._about())
-            return self._prediction(context, judgement(read_of(found, CritiqueReply), context))
-        except StepError as error:
-            return self._prediction(context, _unscored(error))
+        context = self._cited(answer, original_query, evidence_chunks, iteration_number, reasoning_steps)
+        judged = self.judge(context)
+        own = issues.RaisedIssues((), ())
+        if isinstance(judged, CritiqueJudgement):
+            own = issues.raised(judged.objections, context.answer, context.issues)
+        found = (*context.issues, *own.issues)
+        verdict = ruled(judged, context.citation_audit, found, self.judged_by, own.notes)
+        output = critique_of(verdict, found)
+        fields = {name: getattr(output, name) for name in CriticAgentOutput.model_fields}
+        return dspy.Prediction(**fields, objections=own.issues, found=found, verdict=verdict)
 
     def judge(
         self, context: AuditContext, control: RunControl | None = None, lm: Any = None
     ) -> CritiqueJudgement | Unscored:
         """Return the model's judgement, as any critic of an audit does; a failure is a value."""
-        control = control or self._control()
+        inputs = {
+            "original_query": context.query,
+            "evidence_chunks": list(context.evidence),
+            "answer": context.answer,
+            "reasoning_steps": list(context.reasoning_steps),
+        }
         try:
-            lm = lm or self.for_run(control)
-            found = asked(self.critic, _of_critic(context), lm, control, self._retry(), self._about())
+            return judgement(self.ask(inputs, control, lm), context)
+        except BadReply as error:
+            code = CriticFailed.code if error.kind == "refused" else InvalidCritique.code
+            return Unscored(reason=str(error), code=code, raw=error.raw)
         except StepError as error:
-            return _unscored(error)
-        return judgement(read_of(found, CritiqueReply), context)
-
-    def context(
-        self,
-        answer: str,
-        original_query: str,
-        evidence_chunks: Chunks,
-        reasoning_steps: Iterable[str] | None = None,
-        iteration_number: int = 1,
-    ) -> AuditContext:
-        """Return what a critic sees, with the citations audited by code."""
-        evidence = evidence_of(evidence_chunks)
-        cited = audits.audit_citations(answer, evidence, self.settings)
-        found = issues.merged(cited, (), (), self.settings, answer=answer, evidence=evidence)
-        steps = tuple(reasoning_steps or ())
-        return AuditContext(original_query, answer, evidence, cited, (), (), found, iteration_number, steps)
-
-    def _prediction(self, context: AuditContext, given: CritiqueJudgement | Unscored) -> Any:
-        own = issues.RaisedIssues((), ())
-        if isinstance(given, CritiqueJudgement):
-            own = issues.raised(given.objections, context.answer, context.issues)
-        found = (*context.issues, *own.issues)
-        verdict = ruled(given, context.citation_audit, found, self.judged_by, own.notes)
-        output = critique_of(verdict, found)
-        return dspy.Prediction(
-            **{name: getattr(output, name) for name in CriticAgentOutput.model_fields},
-            objections=own.issues,
-            found=found,
-            verdict=verdict,
-        )
+            return Unscored(reason=str(error), code=error.code, raw=error.raw)
 
 
 class RevisionAgent(Agent):
-    """Improves an answer on the issues found (REQ-CRITIC-008). Its model is named as ``CriticAgent``'s."""
+    """Improves an answer on the issues found (REQ-CRITIC-008)."""
 
-    role, prompt, temperature = "reviser", REVISER_PROMPT, 0.3
+    role: Role = "reviser"
+    temperature = 0.3
 
-    def __init__(
-        self,
-        llm_provider: str = "openai",
-        model_name: str = "gpt-4",
-        *,
-        lm: Any = None,
-        settings: Settings | None = None,
-    ) -> None:
-        super().__init__(llm_provider, model_name, lm, settings)
-        self.revision = dspy.Predict(revision_task())
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.revision = dspy.Predict(signature_of(self.role))
 
     def forward(
         self,
@@ -222,30 +199,24 @@ class RevisionAgent(Agent):
 
         Raises ReviserFailed, InvalidRevision or ProviderFailed where none could be had.
         """
-        context, found, inputs = self._inputs_of(
-            original_answer, critique, original_query, evidence_chunks, iteration_number
-        )
-        return self._prediction(self._revised(context, found, inputs, self._control(), None))
+        context = self._cited(original_answer, original_query, evidence_chunks, iteration_number, None)
 
-    async def aforward(
-        self,
-        original_answer: str,
-        critique: Any,
-        original_query: str,
-        evidence_chunks: Chunks,
-        iteration_number: int = 1,
-    ) -> Any:
-        """``forward``, awaited."""
-        context, found, inputs = self._inputs_of(
-            original_answer, critique, original_query, evidence_chunks, iteration_number
-        )
-        control = self._control()
-        try:
-            lm = self.for_run(control)
-            given = await asked_async(self.revision, inputs, lm, control, self._retry(), self._about())
-        except BadReply as error:
-            raise _as_reviser(error) from error
-        return self._prediction(revision(read_of(given, RevisionReply), context, found, self.judged_by))
+        def of_critique(name: str) -> Any:
+            return critique.get(name) if isinstance(critique, Mapping) else getattr(critique, name, None)
+
+        if (verdict := of_critique("verdict")) is not None:
+            made = self.revise(context, verdict, of_critique("found") or ())
+        else:
+            raised = [
+                each if isinstance(each, Mapping) else each.model_dump(mode="json")
+                for each in of_critique("issues") or ()
+            ]
+            named = [(str(each.get("id", f"i{number}")), each) for number, each in enumerate(raised, 1)]
+            rows = [{"ids": [name], **{key: each[key] for key in each if key != "id"}} for name, each in named]
+            view = {"reasoning": of_critique("critique_reasoning") or ""}
+            made = self._revised(context, rows, view, tuple(_named(name) for name, _ in named), None, None)
+        output = RevisionAgentOutput.model_validate(made, from_attributes=True)
+        return dspy.Prediction(**{name: getattr(output, name) for name in type(output).model_fields}, revision=made)
 
     def revise(
         self,
@@ -257,76 +228,29 @@ class RevisionAgent(Agent):
     ) -> Revision:
         """Return a revision, as any reviser of an audit does. Raises as ``forward`` does."""
         found = tuple(found)
-        rows, view = briefing(context, critique, found)
-        inputs = _of_reviser(context, rows, view)
-        return self._revised(context, found, inputs, control or self._control(), lm)
+        return self._revised(context, *briefing(context, critique, found), found, control, lm)
 
     def _revised(
-        self, context: AuditContext, found: tuple[Issue, ...], inputs: dict[str, Any], control: RunControl, lm: Any
+        self,
+        context: AuditContext,
+        rows: list[dict[str, Any]],
+        view: dict[str, Any],
+        found: tuple[Issue, ...],
+        control: RunControl | None,
+        lm: Any,
     ) -> Revision:
+        inputs = {
+            "original_query": context.query,
+            "evidence_chunks": list(context.evidence),
+            "original_answer": context.answer,
+            "issues": rows,
+            "critique": view,
+        }
         try:
-            lm = lm or self.for_run(control)
-            given = asked(self.revision, inputs, lm, control, self._retry(), self._about())
+            return revision(self.ask(inputs, control, lm), context, found, self.judged_by)
         except BadReply as error:
-            raise _as_reviser(error) from error
-        return revision(read_of(given, RevisionReply), context, found, self.judged_by)
-
-    def _inputs_of(
-        self, answer: str, critique: Any, query: str, chunks: Chunks, number: int
-    ) -> tuple[AuditContext, tuple[Issue, ...], dict[str, Any]]:
-        evidence = evidence_of(chunks)
-        cited = audits.audit_citations(answer, evidence, self.settings)
-        context = AuditContext(query, answer, evidence, cited, (), (), (), number)
-        if (verdict := _given(critique, "verdict")) is not None:
-            found = tuple(_given(critique, "found") or ())
-            return context, found, _of_reviser(context, *briefing(context, verdict, found))
-        raised = [_as_mapping(each) for each in _given(critique, "issues") or ()]
-        rows = [{"ids": [str(each.pop("id", f"i{number}"))], **each} for number, each in enumerate(raised, 1)]
-        view = {"reasoning": _given(critique, "critique_reasoning") or ""}
-        return context, tuple(_named(row["ids"][0]) for row in rows), _of_reviser(context, rows, view)
-
-    def _prediction(self, made: Revision) -> Any:
-        output = revision_of(made)
-        return dspy.Prediction(**{name: getattr(output, name) for name in type(output).model_fields}, revision=made)
-
-
-def _of_critic(context: AuditContext) -> dict[str, Any]:
-    return {
-        "original_query": context.query,
-        "evidence_chunks": list(context.evidence),
-        "answer": context.answer,
-        "reasoning_steps": list(context.reasoning_steps),
-    }
-
-
-def _of_reviser(context: AuditContext, rows: list[dict[str, Any]], view: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "original_query": context.query,
-        "evidence_chunks": list(context.evidence),
-        "original_answer": context.answer,
-        "issues": rows,
-        "critique": view,
-    }
-
-
-def _unscored(error: StepError) -> Unscored:
-    if isinstance(error, BadReply):
-        code = CriticFailed.code if error.kind == "refused" else InvalidCritique.code
-        return Unscored(reason=str(error), code=code, raw=error.raw)
-    return Unscored(reason=str(error), code=error.code, raw=error.raw)
-
-
-def _as_reviser(error: BadReply) -> StepError:
-    failure = ReviserFailed if error.kind == "refused" else InvalidRevision
-    return failure(str(error), raw=error.raw)
-
-
-def _given(critique: Any, name: str) -> Any:
-    return critique.get(name) if isinstance(critique, Mapping) else getattr(critique, name, None)
-
-
-def _as_mapping(issue: Any) -> dict[str, Any]:
-    return dict(issue) if isinstance(issue, Mapping) else dict(issue.model_dump(mode="json"))
+            failure = ReviserFailed if error.kind == "refused" else InvalidRevision
+            raise failure(str(error), raw=error.raw) from error
 
 
 def _named(name: str) -> Issue:

@@ -1,187 +1,193 @@
-"""A predictor asked within what a run allows: tries, deadlines and the record of the call are the run's.
+"""How an agent asks: our prompts and fences through DSPy, and a model of ours as a ``dspy.LM``.
 
-A model of ours (``engine.py``) keeps to all that itself. Any other ``dspy.LM`` is asked here, with DSPy's own retries
-and cache off, under the same policy (``masis/llm/client/retry.py``): at most ``max_retries`` more tries where that may
-help, once more for a reply that can't be read, and no wait past the deadline.
+DSPy's own adapters set off fields by headings that a hostile text may hold as well, so the prompt, the fences and the
+reading of replies are those of ``masis/llm``. A model is asked as every role asks it: addresses, keys, retries,
+deadlines and the record of each call are ``masis.llm.client.model``'s. Any other ``dspy.LM`` is a provider like others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import contextlib
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import dspy
+from dspy import lm15
 
+from masis.api.roles import calls_at_once
 from masis.audit.run_control import RunControl
-from masis.errors import BadReply, ProviderFailed, StepError
-from masis.integrations.dspy.engine import OurEngine
-from masis.integrations.dspy.fenced import Fenced, takes_schema
-from masis.llm.client.model import RAW_KEPT
-from masis.llm.client.retry import Again, NoTimeToRetry, RetryCancelled, RetryPolicy
-from masis.llm.prices import cost
-from masis.llm.providers.base import Tokens
-from masis.schema.calls import CallOutcome, ModelCall
+from masis.errors import ProviderFailed, StepError
+from masis.integrations.dspy.demonstrations import SHAPES, Role, examples_of, task, with_program
+from masis.llm.client.limits import Limiter
+from masis.llm.client.model import Model
+from masis.llm.client.retry import RetryPolicy
+from masis.llm.client.server_capabilities import ServerCapabilities
+from masis.llm.providers.base import Call, Reply, Tokens, Trouble, TryFailed
+from masis.llm.roles.prompting import Prompt, load
+from masis.schema.calls import ReplyMode
+from masis.settings import Settings
+
+TOKENS_MOST = 8_000
 
 
-def asked(predictor: Any, inputs: dict[str, Any], lm: Any, control: RunControl, retry: RetryPolicy, about: str) -> Any:
-    """Return the prediction. Raises ProviderFailed or BadReply, as ``Model.ask``. ``about`` names role and prompt."""
-    asking = _Asking(predictor, lm, control, about)
-
-    def attempt() -> Any:
-        with asking.one_try() as arguments:
-            return predictor(**inputs, **arguments)
-
-    with asking.recorded():
-        return retry.run(attempt, asking.again, left_s=asking.left_s, pause=control.cancellation.pause)
+class Stopped(BaseException):
+    """No further call is to be made. No ``Exception``: optimisers count those and go on with the next case."""
 
 
-async def asked_async(
-    predictor: Any, inputs: dict[str, Any], lm: Any, control: RunControl, retry: RetryPolicy, about: str
-) -> Any:
-    """Do the same, awaited."""
-    asking = _Asking(predictor, lm, control, about)
+@dataclass(frozen=True)
+class OurEngine:
+    """A model of ours behind a ``dspy.LM``; each call is made within ``turn``, which may raise Stopped."""
 
-    async def attempt() -> Any:
-        with asking.one_try() as arguments:
-            return await predictor.acall(**inputs, **arguments)
+    model: Model
+    version: str
+    turn: Callable[[], AbstractContextManager[None]] = nullcontext
 
-    with asking.recorded():
-        return await retry.run_async(
-            attempt, asking.again, left_s=asking.left_s, pause=control.cancellation.pause_async
-        )
-
-
-class _Asking:
-    """One question under way."""
-
-    def __init__(self, predictor: Any, lm: Any, control: RunControl, about: str) -> None:
-        self.lm = _alone(predictor.lm or lm or dspy.settings.lm)
-        self.ours = isinstance(getattr(self.lm, "engine", None), OurEngine)
-        self.control, self.about = control, about
-        # DSPy keeps the last 10,000 questions of the process; ours are on record where they belong.
-        self.history: dict[str, Any] = {"disable_history": True} if self.ours else {}
-        self.began = control.budget.seconds()
-        self.until = self.began + control.budget.left_s()
-        self.tries = self.unread = 0
-        self.tokens = Tokens()
-        self.last: Exception | None = None
-
-    def left_s(self) -> float:
-        """Return the seconds left for all tries together."""
-        return self.until - self.control.budget.seconds()
-
-    @contextmanager
-    def one_try(self) -> Iterator[dict[str, Any]]:
-        """Count one try and what it used; yields the arguments to pass on with the question."""
-        if self.control.cancellation.cancelled:
-            raise self._failed("stopped", "stopped before it was asked")
-        if (left := self.left_s()) <= 0:
-            raise self._failed("out_of_time", str(self.last or "no time was left to ask"))
-        self.tries += 1
-        arguments: dict[str, Any] = {"lm": self.lm}
-        if isinstance(getattr(self.lm, "engine", None), str):
-            arguments["config"] = {"timeout": max(left, 0.1)}
-        with (
-            dspy.track_usage() as tracker,
-            dspy.context(adapter=Fenced(self.control.fence), track_usage=False, **self.history),
-        ):
+    def complete(self, request: lm15.Request) -> lm15.Response:
+        """Return words, for an optimiser that has instructions written. Raises ProviderError for our StepError."""
+        system = request.system if isinstance(request.system, str) else _texts(request.system or ())
+        text = "\n\n".join(_texts(message.parts) for message in request.messages)
+        prompt = Prompt(system or "You are a careful assistant.", "Your task:", text, self.version)
+        most = request.config.max_tokens or TOKENS_MOST
+        with self.turn():
             try:
-                yield arguments
-            finally:
-                self._spend(tracker.get_total_tokens())
-
-    def again(self, error: BaseException) -> Again | None:
-        """Return whether a failure may be over at the next try; a reply that can't be read is asked for once more."""
-        if isinstance(error, dspy.AdapterParseError):
-            self.last, self.unread = error, self.unread + 1
-            return None if self.unread > 1 or self.ours else Again(at_once=True)
-        if isinstance(error, dspy.LMError) and _step_error(error) is None:
-            self.last = error
-            return Again(getattr(error, "retry_after", None)) if dspy.is_retryable_lm_error(error) else None
-        return None
-
-    @contextmanager
-    def recorded(self) -> Iterator[None]:
-        """Put the call on record, and raise the error of ours for whatever ended it."""
-        try:
-            yield
-        except dspy.AdapterParseError as error:
-            raise self._bad(error) from error
-        except dspy.LMError as error:
-            if (own := _step_error(error)) is not None:
-                raise own from error
-            raise self._failed("failed", error.message or str(error)) from error
-        except NoTimeToRetry as stop:
-            raise self._failed("out_of_time", f"{self.last}; {stop}") from self.last
-        except RetryCancelled:
-            raise self._failed("stopped", "stopped while it waited to try again") from self.last
-        self._record("answered", "")
-
-    def _failed(self, outcome: CallOutcome, why: str) -> ProviderFailed:
-        """Return the error to raise, with the call on record."""
-        why = f"{_name(self.lm)}: {' '.join(why.split())[:300]}"
-        self._record(outcome, why)
-        return ProviderFailed(why)
-
-    def _bad(self, error: Any) -> BadReply:
-        why = f"{_name(self.lm)}: {error.message.partition('Adapter Fenced failed')[0].strip()}"
-        self._record("malformed", why)
-        return BadReply(why, kind="malformed", raw=str(error.lm_response)[:RAW_KEPT])
-
-    def _spend(self, by_model: dict[str, dict[str, Any]]) -> None:
-        for usage in by_model.values():
-            counts = [_count(usage, name) for name in ("prompt_tokens", "completion_tokens")]
-            self.tokens = self.tokens.plus(Tokens(prompt=counts[0], completion=counts[1]))
-
-    def _record(self, outcome: CallOutcome, error: str) -> None:
-        if self.ours:  # on record already
-            return
-        role, _, prompt = self.about.partition(" ")
-        self.control.calls.record(
-            ModelCall(
-                role=role,
-                step=self.control.calls.place.step,
-                iteration=self.control.calls.place.iteration,
-                model=_name(self.lm),
-                prompt=prompt,
-                mode="json_schema" if takes_schema(self.lm) else "prompt",
-                outcome=outcome,
-                tries=self.tries,
-                ms=(self.control.budget.seconds() - self.began) * 1000,
-                prompt_tokens=self.tokens.prompt,
-                completion_tokens=self.tokens.completion,
-                cost_usd=cost(self.tokens, None),
-                error=error,
-            )
+                words = self.model.say(prompt, max_tokens=most, temperature=request.config.temperature)
+            except StepError as error:
+                raise lm15.ProviderError(str(error)) from error
+        return lm15.Response(
+            id=None,
+            model=self.model.name,
+            message=lm15.Message.assistant(words),
+            finish_reason="stop",
+            usage=lm15.Usage(),
         )
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> OurEngine:
+        return self  # connections and limits are shared by all copies of a program
 
-def _alone(lm: Any) -> Any:
-    """The model without DSPy's own retries and cache; its history goes on in the one given."""
+
+def language_model(
+    model: Model,
+    version: str,
+    *,
+    temperature: float = 0.0,
+    turn: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Any:
+    """Return a model of ours as a ``dspy.LM``; ``version`` is recorded with each call."""
+    return dspy.LM(
+        f"masis/{model.name.replace('/', ' ')}",  # the library takes what follows the last slash for a family of models
+        engine=OurEngine(model, version, turn),
+        cache=False,
+        num_retries=0,
+        temperature=temperature,
+        max_tokens=TOKENS_MOST,
+    )
+
+
+def name_of(lm: Any) -> str:
+    """Return the name of a model, as records have it."""
+    engine = getattr(lm, "engine", None)
+    return engine.model.name if isinstance(engine, OurEngine) else str(getattr(lm, "model", None) or type(lm).__name__)
+
+
+def asked(predictor: Any, inputs: dict[str, Any], lm: Any, control: RunControl, settings: Settings, role: Role) -> Any:
+    """Return a predictor's prediction. Raises ProviderFailed or BadReply, as ``Model.ask``."""
+    lm = predictor.lm or lm or dspy.settings.lm
     if lm is None:
         raise ProviderFailed("no model is named: give the agent an lm, or set one with dspy.context(lm=...)")
-    if not isinstance(getattr(lm, "engine", None), str):
-        return lm
-    alone = lm.copy(num_retries=0, cache=False)
-    alone.history = lm.history
-    return alone
+    if not isinstance(getattr(lm, "engine", None), OurEngine):
+        lent = LentModel(lm)
+        model = Model(
+            name=name_of(lm),
+            model=name_of(lm),
+            role=role,
+            control=control,
+            provider=lent,
+            limiter=Limiter(calls_at_once(settings)),
+            capabilities=ServerCapabilities(lent.modes),
+            retry=RetryPolicy(settings.max_retries, settings.retry_base_s, settings.retry_cap_s),
+        )
+        lm = language_model(model, f"{load(role).version} by DSPy", temperature=lm.kwargs.get("temperature") or 0.0)
+    with dspy.context(adapter=Fenced(role, control)):
+        return predictor(**inputs, lm=lm)
 
 
-def _step_error(error: BaseException) -> StepError | None:
-    """The error of ours that a call through our engine ended with."""
-    at: BaseException | None = error
-    while at is not None:
-        if isinstance(at, StepError):
-            return at
-        at = at.__cause__
-    return None
+class Fenced(dspy.Adapter):
+    """Puts a task of ours to a model of ours within one run."""
+
+    def __init__(self, role: Role, control: RunControl) -> None:
+        super().__init__()
+        self._role, self._control = role, control
+
+    def __call__(
+        self, lm: Any, lm_kwargs: dict[str, Any], signature: Any, demos: list[Any], inputs: dict[str, Any]
+    ) -> list[dict[str, Any]]:
+        """Ask, and return the fields of the reply, scores unchanged. Raises ProviderFailed and BadReply."""
+        engine, shape = lm.engine, SHAPES[self._role]
+        mappings = [each if isinstance(each, Mapping) else dict(each.items()) for each in demos]
+        prompt = task(self._role, inputs, self._control.fence)
+        prompt = with_program(prompt, self._role, signature.instructions, examples_of(self._role, mappings))
+        heat = lm_kwargs.get("temperature", lm.kwargs.get("temperature"))
+        with engine.turn():
+            prompt = prompt._replace(version=engine.version)
+            record = engine.model.ask(prompt, shape, max_tokens=TOKENS_MOST, temperature=heat)
+        return [{name: getattr(record, name) for name in shape.model_fields}]
 
 
-def _name(lm: Any) -> str:
-    return str(getattr(lm, "model", None) or type(lm).__name__)
+class LentModel:
+    """Any other ``dspy.LM`` as a provider: one try, with DSPy's own retries and cache off."""
+
+    schema_in_cache = False
+
+    def __init__(self, lm: Any) -> None:
+        self._lm, self._timed = lm, isinstance(getattr(lm, "engine", None), str)
+        if self._timed:
+            self._lm = lm.copy(num_retries=0, cache=False)
+            self._lm.history = lm.history
+        self.modes: tuple[ReplyMode, ...] = ("prompt",)
+        with contextlib.suppress(Exception):  # a model unknown to the library's tables is asked in the prompt
+            if lm.supports_response_schema and "response_format" in lm.supported_params:
+                self.modes = ("json_schema", "prompt")
+
+    def answer(self, call: Call) -> Reply:
+        """Make one try. Raises TryFailed."""
+        arguments: dict[str, Any] = {"timeout": call.timeout_s} if self._timed else {}
+        text = call.task_with_schema() if call.mode == "prompt" else call.task()
+        if call.mode == "json_schema":
+            form = {"name": call.schema.name, "strict": True, "schema": call.schema.schema}
+            arguments["response_format"] = {"type": "json_schema", "json_schema": form}
+        messages = [
+            {"role": "system", "content": call.prompt.frame},
+            {"role": "user", "content": f"{call.prompt.shared}\n\n{text}"},
+        ]
+        with dspy.track_usage() as tracker:
+            try:
+                found = _Plain(messages)(self._lm, arguments, dspy.Signature("asked -> text"), [], {"asked": ""})
+            except dspy.LMError as error:
+                trouble: Trouble = "server" if dspy.is_retryable_lm_error(error) else "request"
+                why = " ".join((error.message or str(error)).split())[:300]
+                raise TryFailed(trouble, why, retry_after_s=getattr(error, "retry_after", None)) from error
+            except dspy.AdapterParseError as error:
+                raise TryFailed("empty", "the reply is empty") from error
+        used = tracker.get_total_tokens().values()
+        counts = [sum(int(each.get(f"{kind}_tokens") or 0) for each in used) for kind in ("prompt", "completion")]
+        return Reply(found[0]["text"], None, Tokens(prompt=counts[0], completion=counts[1]))
 
 
-def _count(usage: dict[str, Any], name: str) -> int:
-    value = usage.get(name)
-    return value if isinstance(value, int) and value > 0 else 0
+class _Plain(dspy.Adapter):
+    """Sends messages as they are and returns the text: the library takes messages from adapters alone."""
+
+    def __init__(self, messages: list[dict[str, Any]]) -> None:
+        super().__init__()
+        self._messages = messages
+
+    def format(self, signature: Any, demos: list[Any], inputs: dict[str, Any]) -> list[dict[str, Any]]:
+        return self._messages
+
+    def parse(self, signature: Any, completion: str) -> dict[str, Any]:
+        return {"text": completion}
+
+
+def _texts(parts: Any) -> str:
+    return "\n\n".join(part.text for part in parts if getattr(part, "text", None))

@@ -28,16 +28,14 @@ from masis.audit.statistics import interval
 from masis.errors import MissingExtra, ProviderFailed, SettingsError, StepError
 from masis.integrations.dspy import labelled, metric, programs
 from masis.integrations.dspy.agents import CONTEXT, CriticAgent, RevisionAgent
-from masis.integrations.dspy.engine import Stopped, language_model
-from masis.integrations.dspy.fenced import plain
-from masis.integrations.dspy.labelled import Labelled, Parts, Role
+from masis.integrations.dspy.asking import Stopped, language_model
+from masis.integrations.dspy.demonstrations import Role, plain
+from masis.integrations.dspy.labelled import Labelled, Parts
 from masis.llm import registry
 from masis.llm.roles.prompting import load
 from masis.schema.base import utc_now
 from masis.schema.calls import Usage
 from masis.settings import Settings
-
-# One compilation: what is to be done, the model that does it, what it spent, and whether it may go on.
 
 Optimizer = Literal["bootstrap", "mipro", "gepa"]
 
@@ -63,15 +61,6 @@ class Plan:
     max_cost: float | None = None
     source: str = ""
     shuffled: bool = False
-
-    def settings(self) -> dict[str, Any]:
-        """Return the optimiser's arguments, for the record."""
-        return {
-            "teacher": self.teacher,
-            "demonstrations": self.demonstrations,
-            "accept": self.accept,
-            "trials": self.trials,
-        }
 
 
 class CompilingProgress(NamedTuple):
@@ -109,11 +98,8 @@ class Session:
         self.concurrency = max(1, model.limiter.most)
 
     def _lm(self, model: Any, temperature: float) -> Any:
-        recorded = f"{self._prompt()} compiled by {self.plan.optimizer}"
+        recorded = f"{load(self.plan.role).version} compiled by {self.plan.optimizer}"
         return language_model(model, recorded, temperature=temperature, turn=self._turn)
-
-    def _prompt(self) -> str:
-        return load(self.plan.role).version
 
     @property
     def usage(self) -> Usage:
@@ -124,29 +110,21 @@ class Session:
     def _turn(self) -> Iterator[None]:
         """One call, if there may be one more; what is under way is counted at the mean cost of a call so far."""
         with self._lock:
-            self._may_go_on()
+            spent = self.usage
+            tokens = spent.prompt_tokens + spent.completion_tokens
+            self.watch(CompilingProgress(self.doing, spent.calls, tokens, spent.cost_usd))
+            if self.stopping():
+                self.control.cancellation.cancel()
+                raise Stopped("a person asked to stop")
+            soon = (spent.cost_usd or 0.0) * (1 + self._under_way / max(1, spent.calls))
+            if self.plan.max_cost is not None and soon >= self.plan.max_cost:
+                raise Stopped(f"the limit of ${self.plan.max_cost:g} is reached")
             self._under_way += 1
         try:
             yield
         finally:
             with self._lock:
                 self._under_way -= 1
-
-    def _may_go_on(self) -> None:
-        spent = self.usage
-        self.watch(
-            CompilingProgress(self.doing, spent.calls, spent.prompt_tokens + spent.completion_tokens, spent.cost_usd)
-        )
-        if self.stopping():
-            self.control.cancellation.cancel()
-            raise Stopped("a person asked to stop")
-        cost = spent.cost_usd or 0.0
-        soon = self._under_way * cost / max(1, spent.calls)
-        if self.plan.max_cost is not None and cost + soon >= self.plan.max_cost:
-            raise Stopped(f"the limit of ${self.plan.max_cost:g} is reached")
-
-
-# Optimisers without their noise.
 
 
 class _Silent(tqdm.tqdm):
@@ -156,49 +134,28 @@ class _Silent(tqdm.tqdm):
         super().__init__(*args, **(options | {"disable": True}))
 
 
-class _Quiet:
-    """Without the bars and banners that optimisers print: stdout is for data, and progress is shown in our own words.
+_ALONE = threading.Lock()
 
-    They print to what the whole process shares, so that of several sessions at once the last to end brings all back.
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Work without the bars and banners that optimisers print: stdout is for data, progress is shown in our own words.
+
+    They print to what the whole process shares, so that one session works at a time.
     """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._sessions = 0
-        self._undo = contextlib.ExitStack()
-
-    def __enter__(self) -> None:
-        with self._lock:
-            self._sessions += 1
-            if self._sessions == 1:
-                self._hush()
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._sessions -= 1
-            if not self._sessions:
-                self._undo.close()
-
-    def _hush(self) -> None:
-        gepa_engine: Any = importlib.import_module("gepa.core.engine")
-        log, bar = logging.getLogger("dspy"), tqdm.tqdm
-        self._undo.callback(log.setLevel, log.level)
+    gepa_engine: Any = importlib.import_module("gepa.core.engine")
+    log = logging.getLogger("dspy")
+    with _ALONE, contextlib.ExitStack() as undo, contextlib.redirect_stdout(io.StringIO()):
+        undo.callback(log.setLevel, log.level)
         log.setLevel(logging.CRITICAL)
         for module in (tqdm, gepa_engine):
-            self._undo.callback(setattr, module, "tqdm", bar)
-            module.tqdm = _Silent
-        self._undo.enter_context(contextlib.redirect_stdout(io.StringIO()))
-
-
-QUIET = _Quiet()
-"""Entered while an optimiser works."""
-
-
-# DSPy's optimisers at work on our agents: how each is called, and what a reply is worth.
+            undo.callback(setattr, module, "tqdm", tqdm.tqdm)
+        tqdm.tqdm = gepa_engine.tqdm = _Silent
+        yield
 
 
 def graded(role: Role, case: Labelled, prediction: Any) -> metric.Graded:
-    """A prediction beside what was labelled."""
+    """Return a prediction's worth beside what was labelled."""
     if role == "critic":
         unscored = getattr(prediction, "unscored", "no critique")
         return metric.of_critique(case, getattr(prediction, "objections", ()), unscored)
@@ -206,23 +163,19 @@ def graded(role: Role, case: Labelled, prediction: Any) -> metric.Graded:
 
 
 def inputs_of(role: Role, case: Labelled) -> dict[str, Any]:
-    """What the agent is given of a labelled answer."""
+    """Return what the agent is given of a labelled answer."""
     shared = {"original_query": case.query, "evidence_chunks": list(case.evidence)}
     if role == "critic":
         return {**shared, "answer": case.answer, "reasoning_steps": list(case.reasoning_steps)}
-    inputs = labelled.reviser_inputs(case)
-    critique = {"issues": inputs["issues"], "critique_reasoning": ""}
+    critique = {"issues": labelled.reviser_issues(case), "critique_reasoning": ""}
     return {**shared, "original_answer": case.answer, "critique": critique}
 
 
-def _example(role: Role, case: Labelled) -> Any:
-    inputs = inputs_of(role, case)
-    return dspy.Example(**inputs, labelled=case).with_inputs(*inputs)
-
-
 def optimised(session: Session, student: Any, cases: Sequence[Labelled]) -> Any:
-    """The program that the optimiser of the plan makes of the student. Raises Stopped and MissingExtra."""
-    plan, examples = session.plan, [_example(session.plan.role, case) for case in cases]
+    """Return the program that the optimiser of the plan makes of the student. Raises Stopped and MissingExtra."""
+    plan = session.plan
+    given = [(case, inputs_of(plan.role, case)) for case in cases]
+    examples = [dspy.Example(**inputs, labelled=case).with_inputs(*inputs) for case, inputs in given]
 
     def score(example: Any, prediction: Any, trace: Any = None) -> float:
         return graded(plan.role, example.labelled, prediction).score
@@ -231,18 +184,20 @@ def optimised(session: Session, student: Any, cases: Sequence[Labelled]) -> Any:
         found = graded(plan.role, example.labelled, prediction)
         return dspy.Prediction(score=found.score, feedback=found.feedback)
 
+    shown = {
+        "metric": score,
+        "metric_threshold": plan.accept,
+        "max_bootstrapped_demos": plan.demonstrations,
+        "max_labeled_demos": 0,
+        "max_errors": len(examples) + 1,
+    }
     if plan.optimizer == "bootstrap":
         teacher = {} if session.teacher_lm is session.lm else {"lm": session.teacher_lm}
-        optimizer = dspy.BootstrapFewShot(
-            metric=score,
-            metric_threshold=plan.accept,
-            teacher_settings=teacher,
-            max_bootstrapped_demos=plan.demonstrations,
-            max_labeled_demos=0,
-            max_errors=len(examples) + 1,
-        )
-        return optimizer.compile(student, trainset=examples)
-    learn, check = _halves(examples, plan.seed)
+        return dspy.BootstrapFewShot(teacher_settings=teacher, **shown).compile(student, trainset=examples)
+    # Instructions are written from one half; the optimiser itself chooses by the other.
+    random.Random(plan.seed).shuffle(examples)
+    cut = max(1, len(examples) // 2)
+    halves = {"trainset": examples[:cut], "valset": examples[cut:] or examples[:cut]}
     if plan.optimizer == "gepa":
         gepa = dspy.GEPA(
             metric=with_feedback,
@@ -252,55 +207,23 @@ def optimised(session: Session, student: Any, cases: Sequence[Labelled]) -> Any:
             seed=plan.seed,
             warn_on_score_mismatch=False,
         )
-        return gepa.compile(student, trainset=learn, valset=check)
-    return _mipro(session, score, student, learn, check)
-
-
-def _mipro(session: Session, score: Any, student: Any, learn: list[Any], check: list[Any]) -> Any:
-    plan = session.plan
+        return gepa.compile(student, **halves)
     mipro = dspy.MIPROv2(
-        metric=score,
         prompt_model=session.writer_lm,
         task_model=session.lm,
-        max_bootstrapped_demos=plan.demonstrations,
-        max_labeled_demos=0,
         auto=None,
         num_candidates=max(2, plan.trials // 2),
         num_threads=session.concurrency,
-        max_errors=len(learn) + len(check) + 1,
-        metric_threshold=plan.accept,
         seed=plan.seed,
+        **shown,
     )
     try:
-        return mipro.compile(
-            student,
-            trainset=learn,
-            valset=check,
-            num_trials=plan.trials,
-            minibatch=False,
-            program_aware_proposer=False,
-        )
+        return mipro.compile(student, **halves, num_trials=plan.trials, minibatch=False, program_aware_proposer=False)
     except ImportError as error:
         raise MissingExtra(f"MIPROv2 needs a package more: pip install 'dspy[optuna]' ({error})") from error
 
 
-def _halves(examples: Sequence[Any], seed: int) -> tuple[list[Any], list[Any]]:
-    """What instructions are written from, and what the optimiser itself chooses by."""
-    drawn = list(examples)
-    random.Random(seed).shuffle(drawn)
-    cut = max(1, len(drawn) // 2)
-    return drawn[:cut], drawn[cut:] or drawn[:cut]
-
-
-__all__ = ["CompilingProgress", "Plan", "Session", "Stopped", "agent_for", "compiled", "measured", "state_of"]
-
 RESAMPLES = 2_000
-
-
-def agent_for(role: Role, settings: Settings) -> Any:
-    """An agent that nobody compiled yet, which asks whatever model the context names."""
-    made = CriticAgent if role == "critic" else RevisionAgent
-    return made(lm=CONTEXT, settings=settings)
 
 
 def compiled(session: Session, parts: Parts) -> programs.Program:
@@ -310,8 +233,8 @@ def compiled(session: Session, parts: Parts) -> programs.Program:
     """
     plan = session.plan
     train = labelled.shuffled(parts.train, plan.seed) if plan.shuffled else parts.train
-    student = agent_for(plan.role, session.base)
-    with QUIET, dspy.context(lm=session.lm, trace=[], disable_history=True):
+    student = (CriticAgent if plan.role == "critic" else RevisionAgent)(lm=CONTEXT, settings=session.base)
+    with _quiet(), dspy.context(lm=session.lm, trace=[], disable_history=True):
         session.doing = "measuring what there is"
         before = measured(session, student, parts.held_out)
         session.doing = f"compiling with {plan.optimizer}"
@@ -327,7 +250,7 @@ def compiled(session: Session, parts: Parts) -> programs.Program:
         role=plan.role,
         model=session.model_name,
         optimizer=plan.optimizer,
-        settings=plan.settings(),
+        settings={name: getattr(plan, name) for name in ("teacher", "demonstrations", "accept", "trials")},
         data=programs.MadeFrom(
             source=plan.source,
             digest=labelled.digest((*parts.train, *parts.held_out)),

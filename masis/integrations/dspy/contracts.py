@@ -7,17 +7,17 @@ would pass for a judgement.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AliasChoices, BeforeValidator, Field
 
 from masis import schema
 from masis.audit.issues import CRITIC_LOOP_TYPE
 from masis.schema import case
-from masis.schema.audit import Critique, Revision
+from masis.schema.audit import Critique
 from masis.schema.base import Record, Share
 from masis.schema.case import Evidence, Severity
-from masis.schema.run import Iteration, Run, TerminationReason
+from masis.schema.run import TerminationReason
 
 LoopIssueType = Literal["logical", "factual", "safety", "ambiguity", "missing_info", "incomplete_reasoning"]
 
@@ -25,15 +25,24 @@ EvidenceChunk = Evidence
 """A chunk of evidence: ``id``, ``text``, ``source``; further keys are stored."""
 
 
+def _loop_type(kind: Any) -> Any:
+    return CRITIC_LOOP_TYPE.get(kind, kind)
+
+
 class Issue(Record):
-    """One issue of an answer; ``location`` is the answer's words, ``reasoning`` why it is one (REQ-CRITIC-005)."""
+    """One issue of an answer; ``location`` is the answer's words, ``reasoning`` why it is one (REQ-CRITIC-005).
+
+    An audit's own issue is read under these names (``from_attributes``).
+    """
 
     id: str
-    issue_type: LoopIssueType
+    issue_type: Annotated[LoopIssueType, BeforeValidator(_loop_type)] = Field(
+        validation_alias=AliasChoices("issue_type", "type")
+    )
     severity: Severity
     description: str
-    reasoning: str
-    location: str | None
+    reasoning: str = Field(validation_alias=AliasChoices("reasoning", "reason"))
+    location: str | None = Field(validation_alias=AliasChoices("location", "quote"))
     suggestion: str
 
 
@@ -98,7 +107,7 @@ class IterationResult(Record):
     iteration_number: int
     answer: str
     quality_score: Share | None
-    issues_identified: tuple[Issue, ...]
+    issues_identified: tuple[Issue, ...] = Field(validation_alias=AliasChoices("issues_identified", "issues"))
     changes_made: str
     improvement_delta: float | None
 
@@ -123,65 +132,11 @@ def evidence_of(chunks: Iterable[EvidenceChunk | Mapping[str, Any] | str]) -> tu
     return case.evidence_of(chunks, "evidence_chunks")
 
 
-def issue_of(found: schema.audit.Issue) -> Issue:
-    """Return an issue under these names."""
-    kind: Any = CRITIC_LOOP_TYPE[found.type]
-    return Issue(
-        id=found.id,
-        issue_type=kind,
-        severity=found.severity,
-        description=found.description,
-        reasoning=found.reason,
-        location=found.quote,
-        suggestion=found.suggestion,
-    )
-
-
 def critique_of(verdict: Critique, found: Iterable[schema.audit.Issue]) -> CriticAgentOutput:
     """Return a critique after the rules in code, under these names."""
+    shared = CriticAgentOutput.model_fields.keys() - {"issues", "unscored"}
     return CriticAgentOutput(
-        issues=tuple(issue_of(each) for each in found),
-        overall_quality_score=verdict.overall_quality_score,
-        critique_confidence=verdict.critique_confidence,
-        critique_reasoning=verdict.critique_reasoning,
-        has_major_issues=verdict.has_major_issues,
-        confidence=verdict.confidence,
-        hallucination_detected=verdict.hallucination_detected,
-        needs_retry=verdict.needs_retry,
+        issues=tuple(Issue.model_validate(each, from_attributes=True) for each in found),
         unscored=verdict.unscored.reason if verdict.unscored else None,
-    )
-
-
-def revision_of(revision: Revision) -> RevisionAgentOutput:
-    """Return a revision under these names."""
-    return RevisionAgentOutput(
-        revised_answer=revision.revised_answer,
-        changes_explanation=revision.changes_explanation,
-        updated_confidence=revision.updated_confidence,
-        issues_addressed=revision.issues_addressed,
-        preserved_content=revision.preserved_content,
-    )
-
-
-def loop_output_of(run: Run) -> CriticLoopOutput:
-    """Return a run under these names."""
-    return CriticLoopOutput(
-        final_answer=run.final_answer,
-        final_quality_score=run.final_quality_score,
-        iterations=tuple(_iteration(each) for each in run.iterations),
-        total_iterations=run.total_iterations,
-        improvement_percentage=run.improvement_percentage,
-        converged=run.converged,
-        termination_reason=run.termination_reason,
-    )
-
-
-def _iteration(iteration: Iteration) -> IterationResult:
-    return IterationResult(
-        iteration_number=iteration.iteration_number,
-        answer=iteration.answer,
-        quality_score=iteration.quality_score,
-        issues_identified=tuple(issue_of(each) for each in iteration.issues),
-        changes_made=iteration.changes_made,
-        improvement_delta=iteration.improvement_delta,
+        **{name: getattr(verdict, name) for name in shared},
     )

@@ -11,9 +11,8 @@ import asyncio
 import dataclasses
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import dspy
 from pydantic import ValidationError
@@ -23,11 +22,9 @@ from masis.audit import loop
 from masis.audit.context import AuditContext
 from masis.audit.critique import CritiqueJudgement
 from masis.audit.run_control import RunControl
-from masis.errors import InputError, SettingsError
-from masis.integrations.dspy.agents import CONTEXT, Chunks, CriticAgent, RevisionAgent
-from masis.integrations.dspy.contracts import evidence_of, loop_output_of
-from masis.integrations.dspy.fenced import check_demonstrations
-from masis.integrations.dspy.programs import Program
+from masis.errors import SettingsError
+from masis.integrations.dspy.agents import Agent, Chunks, CriticAgent, RevisionAgent
+from masis.integrations.dspy.contracts import CriticLoopOutput, evidence_of
 from masis.observers.observation import run_to_completion
 from masis.schema.audit import Critique, Issue, JudgedBy, Revision
 from masis.schema.base import Unscored
@@ -35,48 +32,31 @@ from masis.schema.case import Case
 from masis.schema.run import Event, Run
 from masis.settings import OFFLINE, Settings
 
-# The agents in the roles that the loop asks for, within one run.
+A = TypeVar("A", bound=Agent)
 
 
 @dataclass(frozen=True)
-class DspyCritic:
-    """A ``CriticAgent`` as the critic of a run; ``lm`` the model it asks there.
+class _InRun(Generic[A]):
+    """An agent in its role within one run; ``lm`` is the model it asks there."""
 
-    ``traced``: DSPy may keep what is asked and replied for an optimiser. In an audit nobody reads it, and it would be
-    kept as long as the process lives.
-    """
-
-    agent: CriticAgent
+    agent: A
     lm: Any
     control: RunControl
-    judged_by: JudgedBy
-    traced: bool = True
 
+    @property
+    def judged_by(self) -> JudgedBy:
+        """The agent's model and version."""
+        return self.agent.judged_by
+
+
+class _Critic(_InRun[CriticAgent]):
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
-        """The agent's judgement."""
-        with _tracing(self.traced):
-            return self.agent.judge(context, self.control, self.lm)
+        return self.agent.judge(context, self.control, self.lm)
 
 
-@dataclass(frozen=True)
-class DspyReviser:
-    """A ``RevisionAgent`` as the reviser of a run."""
-
-    agent: RevisionAgent
-    lm: Any
-    control: RunControl
-    judged_by: JudgedBy
-    traced: bool = True
-
+class _Reviser(_InRun[RevisionAgent]):
     def revise(self, context: AuditContext, critique: Critique, issues: Sequence[Issue]) -> Revision:
-        """The agent's revision. Raises StepError where there is none."""
-        with _tracing(self.traced):
-            made = self.agent.revise(context, critique, issues, self.control, self.lm)
-        return made.model_copy(update={"judged_by": self.judged_by})
-
-
-def _tracing(wanted: bool) -> AbstractContextManager[None]:
-    return nullcontext() if wanted else dspy.context(trace=None)
+        return self.agent.revise(context, critique, issues, self.control, self.lm)
 
 
 class MultiAgentCriticLoop(dspy.Module):
@@ -174,9 +154,9 @@ class MultiAgentCriticLoop(dspy.Module):
         control, critic, reviser = roles.control, self.critic_agent, self.revision_agent
         return dataclasses.replace(
             roles,
-            critic=DspyCritic(critic, critic.for_run(control), control, critic.judged_by),
-            reviser=DspyReviser(reviser, reviser.for_run(control), control, reviser.judged_by),
-            models=roles.models | {"critic": critic.model, "reviser": reviser.model},
+            critic=_Critic(critic, critic.for_run(control), control),
+            reviser=_Reviser(reviser, reviser.for_run(control), control),
+            models=roles.models | {"critic": critic.judged_by.model, "reviser": reviser.judged_by.model},
             prompts=roles.prompts | {"critic": critic.version, "reviser": reviser.version},
             waits=True,
         )
@@ -193,28 +173,5 @@ def _case(answer: str, query: str, chunks: Chunks, steps: Iterable[str] | None) 
 
 
 def _prediction(run: Run) -> Any:
-    output = loop_output_of(run)
-    return dspy.Prediction(**{name: getattr(output, name) for name in type(output).model_fields}, run=run)
-
-
-# From a compiled program back to the agent it is a program of.
-
-
-def agent_of(program: Program, settings: Settings) -> Any:
-    """Return the agent of a compiled program, with its instructions and demonstrations, for any model.
-
-    Raises InputError for a program of an agent with other parts, or with demonstrations that show no case.
-    """
-    kind = CriticAgent if program.role == "critic" else RevisionAgent
-    agent = kind(lm=CONTEXT, settings=settings)
-    agent.version = program.recorded
-    parts = dict(agent.named_predictors())
-    if set(parts) != set(program.state):
-        raise InputError(f"{program.string} has other parts than this version's {program.role}", cure="Compile again.")
-    for name, predictor in parts.items():
-        part = program.state[name]
-        predictor.signature = predictor.signature.with_instructions(part.instructions)
-        predictor.demos = [dict(demo) for demo in part.demos]
-        check_demonstrations(predictor.signature, predictor.demos)
-    agent._compiled = True
-    return agent
+    output = CriticLoopOutput.model_validate(run, from_attributes=True)
+    return dspy.Prediction(**{name: getattr(output, name) for name in CriticLoopOutput.model_fields}, run=run)

@@ -10,7 +10,7 @@ import hashlib
 import json
 import random
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from masis.api.audits import audit_citations
 from masis.bench.rows import groups
@@ -20,7 +20,6 @@ from masis.schema.review import Decision
 from masis.services import Workbench
 from masis.services.records import CaseFilter
 
-Role = Literal["critic", "reviser"]
 BY_CODE = frozenset({"fabricated_citation", "uncited", "redundant"})
 """What the citation audit finds by itself: a critic may say it too, and need not."""
 _CHANGED: dict[str, str] = {"partial": "unsupported", "unverifiable": "unsupported"}
@@ -257,9 +256,9 @@ def _moved(each: Expected, answer: str) -> Expected:
     return each._replace(span=(len(answer) - length, len(answer)))
 
 
-def reviser_inputs(case: Labelled) -> dict[str, Any]:
+def reviser_issues(case: Labelled) -> list[dict[str, Any]]:
     """Return the issues of an answer as a reviser gets them."""
-    rows: list[dict[str, Any]] = [
+    return [
         {
             "id": f"i{number}",
             "severity": each.severity,
@@ -272,4 +271,3 @@ def reviser_inputs(case: Labelled) -> dict[str, Any]:
         }
         for number, each in enumerate(case.expected, 1)
     ]
-    return {"issues": rows, "critique": {"reasoning": ""}}

@@ -24,7 +24,7 @@ except ImportError as error:
         "The nodes for LangGraph need the package langgraph. Install it: pip install '.[langgraph]'"
     ) from error
 
-from masis.integrations.langgraph.evidence import EvidenceState, evidence_critic_node, evidence_graph, retriever_node
+from masis.integrations.langgraph.evidence import EvidenceState, evidence_critic_node, evidence_graph
 from masis.integrations.langgraph.nodes import critic_node, evaluator_node, synthesizer_node
 from masis.integrations.langgraph.person import aresume, keep_node, person_node, resume, waiting
 from masis.integrations.langgraph.state import EvidenceList, MasisState, Metrics, Trace
@@ -43,7 +43,6 @@ __all__ = [
     "keep_node",
     "person_node",
     "resume",
-    "retriever_node",
     "synthesizer_node",
     "waiting",
 ]

@@ -1,32 +1,29 @@
-"""The evidence critic in a graph: retrieve, grade, decide, and retrieve again with what was missing.
+"""The evidence critic in a graph: a whole screening as one node, or one round of it after a retriever of your own.
 
-    graph.add_node("evidence", evidence_graph([retriever], settings))       # writes evidence and decision
-
-or the two nodes apart, round a retriever of your own (``masis.screening``; rules AESOP-*).
+graph.add_node("evidence", evidence_graph([retriever], settings))       # writes evidence and decision
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, TypeAlias, TypedDict
 
-from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.graph import END, START, StateGraph
 
-from masis.audit.concurrency import start_in_thread
-from masis.audit.run_control import RunBudget, RunControl
+from masis.audit.run_control import RunControl
 from masis.errors import InputError, RetrievalFailed
 from masis.integrations.langgraph.reading import abstracts_by_id, state_entry, text_of
-from masis.integrations.langgraph.state import EvidenceList, Metrics, Trace, appended
+from masis.integrations.langgraph.state import EvidenceList, Metrics, Trace, node
+from masis.observers.observation import ScreeningStart, run_to_completion
 from masis.schema.base import utc_now
-from masis.schema.screening import Abstract, Grade, Query
+from masis.schema.screening import Abstract, Grade, Ruling
 from masis.screening.critic import evaluate, grader_for
 from masis.screening.grading.grader import Grader
 from masis.screening.handover import evidence_from_kept
 from masis.screening.rounds import queries, ruling
-from masis.screening.rounds.searching import Pool, search
+from masis.screening.rounds.round_loop import new_screening_id, screen
 from masis.screening.sources.records import year_of
 from masis.screening.sources.retrievers import Retriever
 from masis.settings import Settings
@@ -38,7 +35,7 @@ Source: TypeAlias = Any
 
 
 def retriever_of(source: Source) -> Retriever:
-    """The source as a retriever of ours. Raises InputError for what can't be asked."""
+    """Return the source as a retriever of ours. Raises InputError for what can't be asked."""
     if hasattr(source, "search"):
         ours: Retriever = source
         return ours
@@ -60,7 +57,7 @@ class _Asked:
         self._ask, self.name = ask, name
 
     def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
-        """At most ``limit`` of what is given, from ``offset`` on. Raises RetrievalFailed where that fails."""
+        """Return at most ``limit`` of what is given, from ``offset`` on. Raises RetrievalFailed where that fails."""
         try:
             found = abstracts_by_id(self._ask(query))
         except Exception as error:  # sources of others fail in ways of their own
@@ -72,38 +69,13 @@ Json = dict[str, Any]
 
 
 def with_abstracts(before: Json | None, new: Any) -> Json:
-    """Abstracts by id, with those of an update: a mapping by id, or a list of records or documents."""
+    """Return abstracts by id, with those of an update: a mapping by id, or a list of records or documents."""
     return {**(before or {}), **abstracts_by_id(new or {})}
 
 
 def by_id(before: Json | None, new: Json | None) -> Json:
-    """Records by id, the newer in place of the older."""
+    """Return records by id, the newer in place of the older."""
     return {**(before or {}), **(new or {})}
-
-
-class EvidenceState(TypedDict, total=False):
-    """What retriever and evidence critic read and write.
-
-    ``abstracts`` and ``grades`` hold all that was found, by id; ``retrieved`` the ids that the last searches brought,
-    ``listed`` those that the last search for the question itself did, ``queries`` what has been asked, ``missing`` what
-    is still lacking. ``decision`` is ``sufficient`` or ``retrieve_more``, ``rounds`` how many rounds were judged,
-    ``evidence`` what is kept.
-    """
-
-    user_query: str
-    abstracts: Annotated[Json, with_abstracts]
-    retrieved: list[str]
-    listed: list[str]
-    grades: Annotated[Json, by_id]
-    queries: Annotated[list[Json], appended]
-    missing: list[str]
-    decision: str
-    rounds: int
-    kept: list[str]
-    discarded: list[str]
-    evidence: EvidenceList
-    metrics: Metrics
-    trace: Trace
 
 
 class Asked(TypedDict):
@@ -121,43 +93,28 @@ class Answered(TypedDict, total=False):
     trace: Trace
 
 
-def retriever_node(retrievers: Sequence[Source], settings: Settings | None = None) -> Runnable[Any, Any]:
-    """A node that searches: first for the question, then for what the last round was missing.
+class EvidenceState(Asked, Answered, total=False):
+    """What the evidence critic reads and writes.
 
-    ``retrievers`` are ours, LangChain's, or functions of a query that give records or documents. The node writes
-    ``abstracts``, ``retrieved`` and ``queries``. A source that fails is reported in ``metrics["warnings"]``;
-    where every one does, nothing was retrieved.
+    ``abstracts`` and ``grades`` hold all that was found, by id; ``retrieved`` the ids that the last search brought,
+    ``missing`` what is still lacking. ``decision`` is ``sufficient`` or ``retrieve_more``, ``rounds`` how many rounds
+    were judged, ``evidence`` what is kept.
     """
-    settings = settings or Settings()
-    sources = [retriever_of(each) for each in retrievers]
 
-    def retrieve(state: Any, control: RunControl) -> Json:
-        question = text_of(state, "user_query")
-        abstracts = _abstracts(state)
-        tried = [Query.model_validate(each) for each in state_entry(state, "queries", ())]
-        searched = _queries(question, state, abstracts, tried, settings.screening_retrieve)
-        pool = Pool()
-        for abstract in abstracts.values():
-            pool.add(abstract)
-        found = search(searched, sources, settings.screening_retrieve, pool)
-        update: Json = {
-            "abstracts": {
-                each.id: each.model_dump(mode="json") for each in found.abstracts if each.id not in abstracts
-            },
-            "retrieved": [each.id for each in found.abstracts],
-            "queries": [each.model_dump(mode="json") for each in searched],
-        }
-        if any(each.text == queries.searched_text(question) for each in searched):
-            update["listed"] = update["retrieved"]
-        return update | ({"metrics": {"warnings": list(found.warnings)}} if found.warnings else {})
-
-    return _node("retriever", retrieve, settings)
+    abstracts: Annotated[Json, with_abstracts]
+    retrieved: list[str]
+    grades: Annotated[Json, by_id]
+    missing: list[str]
+    rounds: int
+    kept: list[str]
+    discarded: list[str]
 
 
-def evidence_critic_node(
-    settings: Settings | None = None, graders: Callable[[Settings, RunControl], Grader] = grader_for
-) -> Runnable[Any, Any]:
-    """A node that grades what was retrieved and decides: sufficient, or retrieve more.
+Graders: TypeAlias = Callable[[Settings, RunControl], Grader]
+
+
+def evidence_critic_node(settings: Settings | None = None, graders: Graders = grader_for) -> Runnable[Any, Any]:
+    """Return a node that grades what was retrieved and decides: sufficient, or retrieve more.
 
     It reads ``abstracts``, and ``retrieved`` (where that is missing, all of them vote), grades what has no grade yet,
     and writes ``grades``, ``decision``, ``kept``, ``discarded``, ``evidence``, ``missing``, ``rounds``, ``metrics`` and
@@ -168,10 +125,11 @@ def evidence_critic_node(
     graders(settings, RunControl())  # says now what is wrong with it
     thresholds = ruling.thresholds_of(settings)
 
-    def decide(state: Any, control: RunControl) -> Json:
+    def decide(state: Any, config: RunnableConfig, control: RunControl) -> Json:
         began = time.perf_counter()
         question, number = text_of(state, "user_query"), int(state_entry(state, "rounds", 0))
-        abstracts = _abstracts(state)
+        found = abstracts_by_id(state_entry(state, "abstracts", {}))
+        abstracts = {key: Abstract.model_validate(each) for key, each in found.items()}
         graded = {key: Grade.model_validate(each) for key, each in state_entry(state, "grades", {}).items()}
         to_grade = [abstracts[each] for each in state_entry(state, "retrieved", list(abstracts)) if each in abstracts]
         grades, decided = evaluate(
@@ -181,110 +139,95 @@ def evidence_critic_node(
         votes = ruling.judged(grades, tuple(graded.values()))
         if len(votes) != len(grades):
             decided = ruling.ruling(number, votes, thresholds)
-        by_advice = {
-            advice: [each.abstract_id for each in graded.values() if each.recommendation == advice]
-            for advice in ("keep", "discard")
-        }
-        missing = []
+        missing: dict[str, None] = {}
         if decided.decision == "retrieve_more":
-            everything = _seen(list(abstracts.values()), graded)
-            missing = [lack.what for lack in queries.find_gaps(question, everything, year_of(utc_now()))]
+            seen = [queries.GradedAbstract(each, graded[key]) for key, each in abstracts.items() if key in graded]
+            gaps = queries.find_gaps(question, tuple(seen), year_of(utc_now()))
+            missing = dict.fromkeys(lack.what for lack in gaps)
         ms = round((time.perf_counter() - began) * 1000, 3)
+        advised = {
+            name: [each.abstract_id for each in graded.values() if each.recommendation == advice]
+            for name, advice in (("kept", "keep"), ("discarded", "discard"))
+        }
         return {
+            **advised,
             "grades": {grade.abstract_id: grade.model_dump(mode="json") for grade in grades},
             "decision": decided.decision,
-            "kept": by_advice["keep"],
-            "discarded": by_advice["discard"],
-            "evidence": [
-                each.model_dump(mode="json") for each in evidence_from_kept(graded.values(), abstracts, question)
-            ],
-            "missing": list(dict.fromkeys(missing)),
+            "evidence": _evidence(graded.values(), abstracts, question),
+            "missing": list(missing),
             "rounds": number + 1,
-            "metrics": {
-                "screening": {"round": number, "ruling": decided.model_dump(mode="json")},
-                "node_latency_ms": {"evidence_critic": ms},
-            },
-            "trace": [
-                {
-                    "node": "evidence_critic",
-                    "round": number,
-                    "decision": decided.decision,
-                    "consensus": decided.consensus,
-                    "average_quality": decided.average,
-                    "required_average": decided.required_average,
-                    "keep": decided.tally.keep,
-                    "discard": decided.tally.discard,
-                    "needs_more": decided.tally.needs_more,
-                    "not_relevant": decided.tally.not_relevant,
-                    "duration_ms": ms,
-                }
-            ],
+            "metrics": _metrics(number, decided, ms),
+            "trace": [_traced(number, decided) | {"duration_ms": ms}],
         }
 
-    return _node("evidence_critic", decide, settings)
+    return node("evidence_critic", decide, settings)
 
 
 def evidence_graph(
-    retrievers: Sequence[Source],
-    settings: Settings | None = None,
-    graders: Callable[[Settings, RunControl], Grader] = grader_for,
+    retrievers: Sequence[Source], settings: Settings | None = None, graders: Graders = grader_for
 ) -> Any:
-    """The two nodes as a compiled graph that retrieves until the evidence suffices, or the limit of rounds is reached.
+    """Return a graph that retrieves until the evidence suffices, or the limit of rounds is reached: a screening.
 
-    As a node of another graph it takes ``user_query`` and gives ``evidence``, ``decision``, ``metrics`` and ``trace``.
-    ``decision`` is then still ``retrieve_more`` where the limit was reached, or nothing else was to be found.
+    ``retrievers`` are ours, LangChain's, or functions of a query that give records or documents. As a node of another
+    graph it takes ``user_query`` and gives ``evidence``, ``decision``, ``metrics`` and ``trace``. ``decision`` is then
+    still ``retrieve_more`` where the limit was reached, or nothing else was to be found. A source that fails is
+    reported in ``metrics["warnings"]``.
     """
     settings = settings or Settings()
-    graph = StateGraph(EvidenceState, input_schema=Asked, output_schema=Answered)
-    graph.add_node("retriever", retriever_node(retrievers, settings))
-    graph.add_node("evidence_critic", evidence_critic_node(settings, graders))
-    graph.add_edge(START, "retriever")
-    graph.add_edge("retriever", "evidence_critic")
+    graders(settings, RunControl())
+    sources = [retriever_of(each) for each in retrievers]
 
-    def onward(state: Any) -> Any:
-        if state["decision"] == "sufficient" or state["rounds"] >= settings.screening_max_rounds:
-            return END
-        tried = [Query.model_validate(each) for each in state["queries"]]
+    def search(state: Any, config: RunnableConfig, control: RunControl) -> Json:
+        began, abstracts = time.perf_counter(), dict[str, Abstract]()
         question = text_of(state, "user_query")
-        more = _queries(question, state, _abstracts(state), tried, settings.screening_retrieve)
-        return "retriever" if more else END  # no further query would help
+        work = screen(
+            question,
+            sources,
+            graders(settings, control),
+            settings,
+            screening_id=new_screening_id(),
+            cancelled=lambda: control.cancellation.cancelled,
+            keep=lambda finished: abstracts.update({each.id: each for each in finished.abstracts}),
+        )
+        found = run_to_completion(work, None, ScreeningStart())
+        ms = round((time.perf_counter() - began) * 1000, 3)
+        warnings = [*found.warnings, *(each for one in found.rounds for each in one.warnings)]
+        metrics = _metrics(len(found.rounds) - 1, found.rounds[-1].ruling, ms) if found.rounds else {}
+        return {
+            "decision": found.decision,
+            "evidence": _evidence(found.grades, abstracts, question),
+            "metrics": metrics | ({"warnings": list(dict.fromkeys(warnings))} if warnings else {}),
+            "trace": [_traced(each.number, each.ruling) for each in found.rounds],
+        }
 
-    graph.add_conditional_edges("evidence_critic", onward, ["retriever", END])
+    graph = StateGraph(EvidenceState, input_schema=Asked, output_schema=Answered)
+    graph.add_node("evidence_critic", node("evidence_critic", search, settings))
+    graph.add_edge(START, "evidence_critic")
+    graph.add_edge("evidence_critic", END)
     return graph.compile()
 
 
-def _node(name: str, work: Callable[[Any, RunControl], Json], settings: Settings) -> Runnable[Any, Any]:
-    """The work as a node for sync and async graphs; once its task is cancelled, no further call is made."""
-
-    def control() -> RunControl:
-        return RunControl(RunBudget(call_s=settings.call_deadline_s))
-
-    async def unsync(state: Any) -> Json:
-        under_way = control()
-        try:
-            return await asyncio.wrap_future(start_in_thread(lambda: work(state, under_way), name))
-        finally:
-            under_way.cancellation.cancel()
-
-    return RunnableLambda(lambda state: work(state, control()), unsync, name=name)
+def _evidence(grades: Iterable[Grade], abstracts: Mapping[str, Abstract], question: str) -> list[Json]:
+    return [each.model_dump(mode="json") for each in evidence_from_kept(grades, abstracts, question)]
 
 
-def _queries(
-    question: str, state: Any, abstracts: Mapping[str, Abstract], tried: Sequence[Query], limit: int
-) -> tuple[Query, ...]:
-    if not tried:
-        return queries.first_queries(question)
-    graded = {key: Grade.model_validate(each) for key, each in state_entry(state, "grades", {}).items()}
-    listed = [graded[each] for each in state_entry(state, "listed", ()) if each in graded]
-    goes_on = queries.list_goes_on(listed, limit)
-    gaps = queries.find_gaps(question, _seen(list(abstracts.values()), graded), year_of(utc_now()))
-    return queries.next_queries(question, gaps, tried, limit, goes_on=goes_on)
+def _metrics(number: int, decided: Ruling, ms: float) -> Json:
+    return {
+        "screening": {"round": number, "ruling": decided.model_dump(mode="json")},
+        "node_latency_ms": {"evidence_critic": ms},
+    }
 
 
-def _seen(abstracts: Sequence[Abstract], grades: Mapping[str, Grade]) -> tuple[queries.GradedAbstract, ...]:
-    return tuple(queries.GradedAbstract(each, grades[each.id]) for each in abstracts if each.id in grades)
-
-
-def _abstracts(state: Any) -> dict[str, Abstract]:
-    found = abstracts_by_id(state_entry(state, "abstracts", {}))
-    return {key: Abstract.model_validate(each) for key, each in found.items()}
+def _traced(number: int, decided: Ruling) -> Json:
+    return {
+        "node": "evidence_critic",
+        "round": number,
+        "decision": decided.decision,
+        "consensus": decided.consensus,
+        "average_quality": decided.average,
+        "required_average": decided.required_average,
+        "keep": decided.tally.keep,
+        "discard": decided.tally.discard,
+        "needs_more": decided.tally.needs_more,
+        "not_relevant": decided.tally.not_relevant,
+    }

@@ -4,30 +4,25 @@ writes what is new.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.config import get_stream_writer
 
 from masis.api import stepwise
 from masis.api.roles import check_models
 from masis.audit import step_events
-from masis.audit.concurrency import start_in_thread
+from masis.audit.run_control import RunControl
 from masis.integrations.langgraph.reading import case_of, evidence_of, run_of, same_case, state_entry, text_of
+from masis.integrations.langgraph.state import node
 from masis.schema.audit import Critique
 from masis.schema.case import Case
-from masis.schema.run import Event, Iteration, Run
+from masis.schema.run import Iteration, Run
 from masis.settings import Settings
 
 Json = dict[str, Any]
-Cancelled = Callable[[], bool]
-OnEvent = Callable[[Event], None]
-Work = Callable[[Any, str | None, OnEvent, Cancelled], Json]
 
 CRITIC_TRACED = (
     *("node", "confidence", "hallucination", "needs_retry", "conflicts", "invalid_citations", "uncited_claims"),
@@ -47,16 +42,16 @@ def critic_node(settings: Settings | None = None) -> Runnable[Any, Any]:
     """
     settings = _checked(settings)
 
-    def work(state: Any, thread: str | None, on_event: OnEvent, cancelled: Cancelled) -> Json:
-        began = time.perf_counter()
+    def work(state: Any, config: RunnableConfig, control: RunControl) -> Json:
+        began, thread = time.perf_counter(), _thread(config)
         draft, before = text_of(state, "draft_answer"), run_of(state)
         case = same_case(state, before, thread)
         if case is None or _decided(state, case):
             case, before = case_of(state, draft, thread), None
-        run = stepwise.audit_once(case, settings, before=before, answer=draft, on_event=on_event, cancelled=cancelled)
+        run = stepwise.audit_once(case, settings, before=before, answer=draft, **_followed(control))
         return _criticised(run, _ms_since(began))
 
-    return _node("critic", work)
+    return node("critic", work, settings)
 
 
 def evaluator_node(settings: Settings | None = None) -> Runnable[Any, Any]:
@@ -67,16 +62,16 @@ def evaluator_node(settings: Settings | None = None) -> Runnable[Any, Any]:
     """
     settings = _checked(settings)
 
-    def work(state: Any, thread: str | None, on_event: OnEvent, cancelled: Cancelled) -> Json:
-        began = time.perf_counter()
+    def work(state: Any, config: RunnableConfig, control: RunControl) -> Json:
+        began, thread = time.perf_counter(), _thread(config)
         answer, audited = text_of(state, "final_answer"), run_of(state)
         case = same_case(state, audited, thread)
         if case is None or audited is None or audited.iterations[-1].answer != answer:
-            return _judged_apart(case_of(state, answer, thread), state, settings, began, on_event, cancelled)
-        run = stepwise.evaluate_once(case, audited, settings, on_event=on_event, cancelled=cancelled)
+            return _judged_apart(case_of(state, answer, thread), state, settings, began, _followed(control))
+        run = stepwise.evaluate_once(case, audited, settings, **_followed(control))
         return _evaluated(run, _ms_since(began))
 
-    return _node("evaluator", work)
+    return node("evaluator", work, settings)
 
 
 def synthesizer_node(settings: Settings | None = None) -> Runnable[Any, Any]:
@@ -86,8 +81,8 @@ def synthesizer_node(settings: Settings | None = None) -> Runnable[Any, Any]:
     """
     settings = _checked(settings)
 
-    def work(state: Any, thread: str | None, on_event: OnEvent, cancelled: Cancelled) -> Json:
-        began = time.perf_counter()
+    def work(state: Any, config: RunnableConfig, control: RunControl) -> Json:
+        began, thread = time.perf_counter(), _thread(config)
         audited = run_of(state)
         case = same_case(state, audited, thread)
         if (
@@ -102,7 +97,7 @@ def synthesizer_node(settings: Settings | None = None) -> Runnable[Any, Any]:
         entry = {"node": "synthesizer", "characters": len(draft), "duration_ms": ms}
         return {"draft_answer": draft, "metrics": {"node_latency_ms": {"synthesizer": ms}}, "trace": [entry]}
 
-    return _node("synthesizer", work)
+    return node("synthesizer", work, settings)
 
 
 def _checked(settings: Settings | None) -> Settings:
@@ -111,37 +106,25 @@ def _checked(settings: Settings | None) -> Settings:
     return settings
 
 
-def _node(name: str, work: Work) -> Runnable[Any, Any]:
-    """Make the work a node for sync and async graphs; events of the audit go to whoever streams ``custom``.
-
-    In an async graph it is done on a thread, and makes no further call once its task is cancelled.
-    """
-
-    def sync(state: Any, config: RunnableConfig) -> Json:
-        return work(state, _thread(config), _event_writer(), lambda: False)
-
-    async def unsync(state: Any, config: RunnableConfig) -> Json:
-        stop, on_event = threading.Event(), _event_writer()
-        try:
-            done = start_in_thread(lambda: work(state, _thread(config), on_event, stop.is_set), name)
-            return await asyncio.wrap_future(done)
-        finally:
-            stop.set()
-
-    return RunnableLambda(sync, unsync, name=name)
-
-
 def _thread(config: RunnableConfig) -> str | None:
     thread = config.get("configurable", {}).get("thread_id")
     return None if thread is None else str(thread)
 
 
-def _event_writer() -> OnEvent:
+def _followed(control: RunControl) -> Json:
+    """Return how a step is followed: its events go to whoever streams ``custom``; it stops once it is cancelled."""
+
+    def unheard(event: Any) -> None:
+        """Called outside of a graph: nobody streams."""
+
     try:
-        write = get_stream_writer()
-    except (RuntimeError, KeyError):  # called outside of a graph: nobody streams
-        return lambda event: None
-    return lambda event: write(event.model_dump(mode="json"))
+        write: Any = get_stream_writer()
+    except (RuntimeError, KeyError):
+        write = unheard
+    return {
+        "on_event": lambda event: write(event.model_dump(mode="json")),
+        "cancelled": lambda: control.cancellation.cancelled,
+    }
 
 
 def _ms_since(began: float) -> float:
@@ -202,9 +185,7 @@ def _scored(last: Iteration, ms: float) -> Json:
     }
 
 
-def _judged_apart(
-    case: Case, state: Any, settings: Settings, began: float, on_event: OnEvent, cancelled: Cancelled
-) -> Json:
+def _judged_apart(case: Case, state: Any, settings: Settings, began: float, followed: Json) -> Json:
     """Return the scores of an answer that no critic node of ours has audited; the audit so far stays as it is."""
     found = _found(state, case.answer or "")
     reported = state_entry(state, "critique", {})
@@ -218,10 +199,8 @@ def _judged_apart(
         has_major_issues=False,
         judged_by=stepwise.HOST,
     )
-    run = stepwise.audit_once(case, settings, critique=critique, on_event=on_event, cancelled=cancelled)
-    run = stepwise.evaluate_once(
-        case, stepwise.with_external_findings(run, found), settings, on_event=on_event, cancelled=cancelled
-    )
+    run = stepwise.audit_once(case, settings, critique=critique, **followed)
+    run = stepwise.evaluate_once(case, stepwise.with_external_findings(run, found), settings, **followed)
     return _scored(run.iterations[-1], _ms_since(began))
 
 

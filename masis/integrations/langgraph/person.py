@@ -63,10 +63,7 @@ def keep_node(workbench: Workbench) -> Runnable[Any, Any]:
             }
         }
 
-    async def akeep(state: Any, config: RunnableConfig) -> Json:
-        return await asyncio.to_thread(keep, state, config)
-
-    return RunnableLambda(keep, akeep, name="keep")
+    return RunnableLambda(keep, name="keep")  # in an async graph LangChain calls it on a thread
 
 
 def _id_of(run: Run) -> str:
@@ -90,15 +87,7 @@ def person_node(workbench: Workbench) -> Runnable[Any, Any]:
             decided = workbench.reviews.outcome(review["case_id"], review["seen"])
         return _settled(review, decided)
 
-    async def aperson(state: Any) -> Json:
-        review = _review(state)
-        decided = await asyncio.to_thread(workbench.reviews.outcome, review["case_id"], review["seen"])
-        while decided is None and review["needed"]:
-            interrupt(_question(state, review))
-            decided = await asyncio.to_thread(workbench.reviews.outcome, review["case_id"], review["seen"])
-        return _settled(review, decided)
-
-    return RunnableLambda(person, aperson, name="person")
+    return RunnableLambda(person, name="person")
 
 
 def _review(state: Any) -> Json:

@@ -6,10 +6,16 @@ more; the reducers here put it into the state, so that no node loses what anothe
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, TypedDict
 
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+
+from masis.audit.concurrency import start_in_thread
+from masis.audit.run_control import RunBudget, RunControl
 from masis.integrations.langgraph.reading import plain_evidence
+from masis.settings import Settings
 
 Json = dict[str, Any]
 
@@ -70,3 +76,28 @@ class MasisState(TypedDict, total=False):
     metrics: Metrics
     trace: Trace
     review: Json
+
+
+Work = Callable[[Any, RunnableConfig, RunControl], Json]
+
+
+def node(name: str, work: Work, settings: Settings) -> Runnable[Any, Any]:
+    """Return the work as a node for sync and async graphs.
+
+    In an async graph it is done on a thread, and makes no further call once its task is cancelled.
+    """
+
+    def control() -> RunControl:
+        return RunControl(RunBudget(call_s=settings.call_deadline_s))
+
+    def sync(state: Any, config: RunnableConfig) -> Json:
+        return work(state, config, control())
+
+    async def unsync(state: Any, config: RunnableConfig) -> Json:
+        under_way = control()
+        try:
+            return await asyncio.wrap_future(start_in_thread(lambda: work(state, config, under_way), name))
+        finally:
+            under_way.cancellation.cancel()
+
+    return RunnableLambda(sync, unsync, name=name)

@@ -6,20 +6,22 @@ Nothing here reaches the network but ``download``, which a person asks for.
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 import re
-import threading
-from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from masis.errors import MissingExtra, MissingModel, SettingsError
+import huggingface_hub
+from huggingface_hub import constants, errors
+from huggingface_hub.utils.tqdm import tqdm
+
+from masis.errors import MissingModel, SettingsError
 from masis.integrations.local import PREFIX
 from masis.schema.run import LocalModel
 
-WeightFormat = Literal["onnx", "safetensors", "pytorch"]
+WeightFormat = Literal["onnx", "safetensors"]
 
 _HUB_ID = re.compile(
     r"(?P<repo>[A-Za-z0-9][\w.-]{0,95}(?:/[A-Za-z0-9][\w.-]{0,95})?)(?P<file>(?:/[\w.-]{1,96}){1,4}\.onnx)?"
@@ -32,10 +34,9 @@ PIN = 12
 ONNX_PLACES = ("model.onnx", "onnx/model.onnx")
 """Where an ONNX file is looked for, best first; another is named: ``local:ORG/NAME/onnx/model_quantized.onnx``."""
 SAFETENSORS, SAFETENSORS_INDEX = "model.safetensors", "model.safetensors.index.json"
-PYTORCH = "pytorch_model.bin"
-SMALL_FILES = (
-    *("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
-    *("vocab.txt", "vocab.json", "merges.txt", "spm.model", "spiece.model", "sentencepiece.bpe.model", "README.md"),
+_SMALL = re.compile(
+    r"config\.json|README\.md|tokenizer(_config)?\.json|(special_tokens_map|added_tokens|vocab)\.json|vocab\.txt|merges\.txt"
+    r"|(spm|spiece|sentencepiece\.bpe)\.model"
 )
 LARGEST_TEXT = 20_000_000
 """Bytes that a configuration or a card may have; a larger one is not read."""
@@ -98,7 +99,7 @@ def find(text: str) -> ModelFolder:
     Raises SettingsError that says what is missing and what to do.
     """
     name = parse_name(text)
-    found = _on_disk(name) if name.path is not None else _in_cache(name)
+    found = _found(name)
     if name.digest and not (actual := digest_of(found)).startswith(name.digest):
         raise SettingsError(
             f"{PREFIX}:{text}: the model's file is another one now (sha256 {actual[:PIN]}...). Name it without "
@@ -111,15 +112,17 @@ def is_here(text: str) -> bool:
     """Whether the model's files are on this machine. Raises SettingsError for a name that can't be read."""
     name = parse_name(text)
     try:
-        _on_disk(name) if name.path is not None else _in_cache(name)
+        _found(name)
     except MissingModel:
         return False
     return True
 
 
-def _on_disk(name: ModelName) -> ModelFolder:
-    assert name.path is not None
-    path = name.path.resolve()
+def _found(name: ModelName) -> ModelFolder:
+    return _in_cache(name) if name.path is None else _on_disk(name, name.path.resolve())
+
+
+def _on_disk(name: ModelName, path: Path) -> ModelFolder:
     if not path.exists():
         raise SettingsError(f"{PREFIX}:{name.text}: there is no such folder or file. Check the path.")
     if path.is_dir():
@@ -142,22 +145,20 @@ def _in_folder(name: str, folder: Path, file: str = "", revision: str | None = N
     for place in ONNX_PLACES:
         if (folder / place).is_file() and (folder / "tokenizer.json").is_file():
             return _with_onnx(name, folder, folder / place, revision)
-    config = read_json(folder / "config.json")
-    if (folder / SAFETENSORS).is_file():
-        return ModelFolder(name, folder, config, folder / SAFETENSORS, (), "safetensors", revision)
-    if (folder / SAFETENSORS_INDEX).is_file():
-        index = read_json(folder / SAFETENSORS_INDEX)
-        names = sorted({Path(str(part)).name for part in index.get("weight_map", {}).values()})
-        shards = tuple(folder / part for part in names)
+    config, weights, shards = read_json(folder / "config.json"), folder / SAFETENSORS, tuple[Path, ...]()
+    if not weights.is_file():
+        weights = folder / SAFETENSORS_INDEX
+        if not weights.is_file():
+            raise MissingModel(
+                f"{name}: {folder} holds no weights that can be read: neither {ONNX_PLACES[0]} with tokenizer.json, "
+                f"nor {SAFETENSORS}. Pickled weights (.bin) are not read, since they can run a program: where you "
+                "trust them, save the model with save_pretrained()."
+            )
+        index = read_json(weights).get("weight_map", {})
+        shards = tuple(folder / part for part in sorted({Path(str(part)).name for part in index.values()}))
         if not shards or not all(shard.is_file() for shard in shards):
             raise MissingModel(f"{name}: parts of its weights are missing in {folder}. {_get(name)}")
-        return ModelFolder(name, folder, config, folder / SAFETENSORS_INDEX, shards, "safetensors", revision)
-    if (folder / PYTORCH).is_file():
-        return ModelFolder(name, folder, config, folder / PYTORCH, (), "pytorch", revision)
-    raise MissingModel(
-        f"{name}: {folder} holds no weights that can be read: neither {ONNX_PLACES[0]} with tokenizer.json, nor "
-        f"{SAFETENSORS}, nor {PYTORCH}."
-    )
+    return ModelFolder(name, folder, config, weights, shards, "safetensors", revision)
 
 
 def _with_onnx(name: str, folder: Path, file: Path, revision: str | None = None) -> ModelFolder:
@@ -166,8 +167,7 @@ def _with_onnx(name: str, folder: Path, file: Path, revision: str | None = None)
 
 
 def _in_cache(name: ModelName) -> ModelFolder:
-    hub = _hub()
-    config = hub.try_to_load_from_cache(name.repo, "config.json", revision=name.revision)
+    config = huggingface_hub.try_to_load_from_cache(name.repo, "config.json", revision=name.revision)
     full = f"{PREFIX}:{name.text}"
     if not isinstance(config, str):
         raise MissingModel(f"{full}: is not on this machine yet, neither as a folder nor downloaded. {_get(full)}")
@@ -229,7 +229,8 @@ def card_of(found: ModelFolder) -> Card:
     if not path.is_file() or path.stat().st_size > LARGEST_TEXT:
         return Card()
     try:
-        data = _hub().ModelCard(path.read_text(encoding="utf-8"), ignore_metadata_errors=True).data.to_dict()
+        card: Any = huggingface_hub.ModelCard(path.read_text(encoding="utf-8"), ignore_metadata_errors=True)
+        data = card.data.to_dict()
     except Exception:  # noqa: BLE001 (whatever a stranger's metadata makes a YAML reader raise: it says nothing then)
         return Card()
     licence = data.get("license")
@@ -281,17 +282,21 @@ class Step(NamedTuple):
 OnStep = Callable[[Step], None]
 
 
+class _Cancelled(Exception):
+    """Whoever waited for the download no longer does."""
+
+
 def download(
     text: str,
     on_step: OnStep = lambda step: None,
     *,
     endpoint: str | None = None,
-    cancelled: Callable[[], bool] | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
 ) -> ModelFolder:
     """Download a model of the hub into its cache, unless it is there, and return its files.
 
-    Only what is needed is fetched: configuration, tokenizer, card and one form of the weights, ONNX before safetensors
-    before PyTorch. Raises SettingsError that says what went wrong and what to do.
+    Only what is needed is fetched: configuration, tokenizer, card and one form of the weights, ONNX before safetensors.
+    Raises SettingsError that says what went wrong and what to do.
 
     Args:
         text: What stands behind ``local:``.
@@ -303,57 +308,60 @@ def download(
     name = parse_name(text)
     if is_here(text):
         return find(text)
-    hub, full = _hub(), f"{PREFIX}:{name.text}"
+    full, done = f"{PREFIX}:{name.text}", 0
+
+    def report(file: str, arrived: int) -> None:
+        if cancelled():
+            raise _Cancelled
+        on_step(Step(file, done + arrived, sum(wanted.values())))
+
     try:
-        info = hub.HfApi(endpoint=endpoint).model_info(name.repo, revision=name.revision, files_metadata=True)
-        sizes = {file.rfilename: file.size or 0 for file in info.siblings or ()}
-        wanted = _wanted(full, sizes, name.file)
-        meter = _Meter(sum(sizes[file] for file in wanted), on_step, cancelled or (lambda: False))
-        for file in wanted:
-            meter.begin(file, sizes[file])
-            hub.hf_hub_download(
-                name.repo, file, revision=name.revision, endpoint=endpoint, tqdm_class=_bar_class(meter)
-            )
-            meter.finish()
+        info = huggingface_hub.HfApi(endpoint=endpoint).model_info(
+            name.repo, revision=name.revision, files_metadata=True
+        )
+        wanted = _wanted(full, {file.rfilename: file.size or 0 for file in info.siblings or ()}, name.file)
+        for file, size in wanted.items():
+            report(file, 0)
+            bar = _bar_class(partial(report, file), size)
+            huggingface_hub.hf_hub_download(name.repo, file, revision=name.revision, endpoint=endpoint, tqdm_class=bar)
+            done += size
+            report(file, 0)
     except _Cancelled:
         raise SettingsError(f"{full}: the download was stopped. The same command goes on with it.") from None
-    except (OSError, _http_error(hub), hub.errors.HFValidationError) as error:
-        raise SettingsError(_failed(full, name, error, hub)) from error
+    except (OSError, _HTTP_ERROR, errors.HFValidationError) as error:
+        raise SettingsError(_failed(full, name, error)) from error
     return find(text)
 
 
-def _http_error(hub: Any) -> type[Exception]:
-    """The error of the HTTP library that this version of the hub's client stands on (httpx or httpx2)."""
-    found: type[Exception] = next(base for base in hub.errors.HfHubHTTPError.__mro__ if base.__name__ == "HTTPError")
-    return found
+_HTTP_ERROR: type[Exception] = next(base for base in errors.HfHubHTTPError.__mro__ if base.__name__ == "HTTPError")
+"""The error of the HTTP library that this version of the hub's client stands on (httpx or httpx2)."""
 
 
-def _wanted(full: str, sizes: dict[str, int], file: str) -> Sequence[str]:
-    small = [each for each in SMALL_FILES if each in sizes]
+def _wanted(full: str, sizes: dict[str, int], file: str) -> dict[str, int]:
+    """Return the files to fetch, with their sizes."""
     if "config.json" not in sizes:
         raise SettingsError(f"{full}: is no model of the kind that verifies (it has no config.json).")
-    onnx = [file] if file else [place for place in ONNX_PLACES if place in sizes and "tokenizer.json" in sizes][:1]
-    if onnx and onnx[0] in sizes:
-        return [*small, *onnx, *(each for each in sizes if re.fullmatch(re.escape(onnx[0]) + r"[_.]data.*", each))]
-    if file:
+    if file and file not in sizes:
         raise SettingsError(f"{full}: the repository has no file {file}.")
-    if SAFETENSORS in sizes:
-        return [*small, SAFETENSORS]
-    if SAFETENSORS_INDEX in sizes:
-        shards = [each for each in sizes if re.fullmatch(r"model-\d+-of-\d+\.safetensors", each)]
-        return [*small, SAFETENSORS_INDEX, *shards]
-    if PYTORCH in sizes:
-        return [*small, PYTORCH]
-    raise SettingsError(f"{full}: has no weights that can be read here (ONNX, safetensors, {PYTORCH}).")
+    onnx = [file] if file else [place for place in ONNX_PLACES if place in sizes and "tokenizer.json" in sizes]
+    if onnx:
+        weights = re.escape(onnx[0]) + r"([_.]data.*)?"
+    elif SAFETENSORS in sizes:
+        weights = re.escape(SAFETENSORS)
+    elif SAFETENSORS_INDEX in sizes:
+        weights = re.escape(SAFETENSORS_INDEX) + r"|model-\d+-of-\d+\.safetensors"
+    else:
+        raise SettingsError(f"{full}: has no weights that can be read here (ONNX, safetensors; no pickled .bin).")
+    return {each: sizes[each] for each in sizes if _SMALL.fullmatch(each) or re.fullmatch(weights, each)}
 
 
-def _failed(full: str, name: ModelName, error: Exception, hub: Any) -> str:
-    if isinstance(error, hub.errors.GatedRepoError):
+def _failed(full: str, name: ModelName, error: BaseException) -> str:
+    if isinstance(error, errors.GatedRepoError):
         return (
             f"{full}: its owners ask for a login. Accept their terms at https://huggingface.co/{name.repo}, then run: "
             "hf auth login"
         )
-    if isinstance(error, hub.errors.RepositoryNotFoundError | hub.errors.RevisionNotFoundError):
+    if isinstance(error, errors.RepositoryNotFoundError | errors.RevisionNotFoundError):
         return f"{full}: the hub has no such model (or it is private). Check the id at https://huggingface.co/models."
     why = " ".join(str(error).split())[:200]
     return (
@@ -362,70 +370,27 @@ def _failed(full: str, name: ModelName, error: Exception, hub: Any) -> str:
     )
 
 
-class _Cancelled(Exception):
-    """Whoever waited for the download no longer does."""
+def _bar_class(report: Callable[[int], None], size: int) -> type:
+    """Return a progress bar that draws nothing and reports bytes: the hub's client tells nobody else."""
+    base: Any = tqdm
 
+    class Bar(base):
+        arrived = 0
 
-class _Meter:
-    """Adds up the bytes of several files, whichever threads they arrive on."""
-
-    def __init__(self, total: int, on_step: OnStep, cancelled: Callable[[], bool]) -> None:
-        self._total, self._on_step, self._cancelled = total, on_step, cancelled
-        self._finished = self._size = self._arrived = 0
-        self._file = ""
-        self._lock = threading.Lock()
-
-    def begin(self, file: str, size: int) -> None:
-        self._file, self._size, self._arrived = file, size, 0
-        self.tell()
-
-    def arrive(self, count: float) -> None:
-        with self._lock:
-            self._arrived = min(self._size, self._arrived + int(count))
-        self.tell()
-
-    def finish(self) -> None:
-        self._finished, self._arrived = self._finished + self._size, 0
-        self.tell()
-
-    def tell(self) -> None:
-        if self._cancelled():
-            raise _Cancelled
-        self._on_step(Step(self._file, self._finished + self._arrived, self._total))
-
-
-def _bar_class(meter: _Meter) -> type:
-    """A progress bar that draws nothing and tells the meter: the hub's client reports to nothing else."""
-    tqdm: Any = importlib.import_module("huggingface_hub.utils").tqdm
-
-    class Bar(tqdm):
         def __init__(self, *args: Any, **options: Any) -> None:
             super().__init__(*args, **{**options, "disable": True})
 
         def update(self, n: float | None = 1) -> bool | None:
-            meter.arrive(n or 0)
+            Bar.arrived = min(size, Bar.arrived + int(n or 0))
+            report(Bar.arrived)
             return None
 
     return Bar
 
 
-def _hub() -> Any:
-    try:
-        import huggingface_hub
-        import huggingface_hub.constants
-        import huggingface_hub.errors
-    except ModuleNotFoundError as error:
-        if error.name != "huggingface_hub":
-            raise
-        raise MissingExtra(
-            "Models of the Hugging Face hub need a package that is not installed: pip install '.[local]'"
-        ) from None
-    return huggingface_hub
-
-
 def downloaded() -> Iterable[ModelFolder]:
     """Yield the models in the hub's cache that have a configuration and weights that can be read."""
-    cache = Path(_hub().constants.HF_HUB_CACHE)
+    cache = Path(constants.HF_HUB_CACHE)
     # The names alone: the hub's own listing measures every file of every model, and pages ask for this often.
     for folder in sorted(cache.glob("models--*--*")):
         repo = folder.name.removeprefix("models--").replace("--", "/", 1)

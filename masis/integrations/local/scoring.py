@@ -1,7 +1,7 @@
 """Scores pairs of evidence and claim with a model on this machine: ONNX through onnxruntime, else through PyTorch.
 
 Texts from outside are texts: a ``</s>`` in an answer is tokenised as the characters it is, not as the mark of an end.
-No code of a model's repository runs; pickled weights are read by PyTorch's reader that executes nothing.
+No code of a model's repository runs, and pickled weights are not read.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
-import pickle
+import inspect
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from tokenizers import Tokenizer
 
 from masis.errors import MissingExtra, SettingsError, StepError
 from masis.integrations.local.label_mapping import HHEM_TYPE, MINICHECK_T5_WORDS, Labels, labels_of
@@ -28,7 +29,6 @@ from masis.integrations.local.model_files import (
     digest_of,
     digest_of_file,
     find,
-    read_json,
     recorded,
 )
 from masis.schema.run import LocalModel
@@ -36,7 +36,6 @@ from masis.schema.run import LocalModel
 BATCH = 16
 LONGEST = 512
 """Tokens of evidence and claim together; windows are cut so that this rarely truncates, and then only the evidence."""
-INSTALL = "pip install '.[local]'"
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Pair = tuple[str, str]
@@ -76,9 +75,8 @@ class ScoreCache:
     """
 
     def __init__(self, most: int = 20_000) -> None:
-        self._most = most
+        self._most, self._lock = most, threading.Lock()
         self._scores: OrderedDict[bytes, PairScore] = OrderedDict()
-        self._lock = threading.Lock()
 
     @staticmethod
     def key(model: str, pair: Pair) -> bytes:
@@ -89,16 +87,13 @@ class ScoreCache:
     def get(self, key: bytes) -> PairScore | None:
         """Return a score found before, or None."""
         with self._lock:
-            if key in self._scores:
-                self._scores.move_to_end(key)
             return self._scores.get(key)
 
     def put(self, key: bytes, score: PairScore) -> None:
-        """Keep a score; the one not asked for longest gives way."""
+        """Store a score; the oldest gives way."""
         with self._lock:
             self._scores[key] = score
-            self._scores.move_to_end(key)
-            while len(self._scores) > self._most:
+            if len(self._scores) > self._most:
                 self._scores.popitem(last=False)
 
 
@@ -197,9 +192,9 @@ def _loaded(name: str, digests: tuple[str, ...], threads: int) -> LocalScorer:
 def check(text: str) -> Labels:
     """Read what a model is, without loading its weights. Raises as ``load`` does."""
     found = find(text)
-    needed = ("onnxruntime",) if found.format == "onnx" else ("torch", "transformers")
-    if not all(map(importlib.util.find_spec, needed)):  # found, not imported: PyTorch takes seconds and much memory
-        raise MissingExtra(_needs_extra() if found.format != "onnx" else _NEEDS_ONNXRUNTIME)
+    # found, not imported: PyTorch takes seconds and much memory
+    if found.format != "onnx" and not all(map(importlib.util.find_spec, ("torch", "transformers"))):
+        raise MissingExtra(_NEEDS_EXTRA)
     return labels_of(found.config, found.name, str(found.folder / "config.json"))
 
 
@@ -263,35 +258,26 @@ def _longest(found: ModelFolder) -> int:
 
 
 def _tokenizer(found: ModelFolder) -> Any:
-    path = found.file("tokenizer.json")
-    if path is not None:
-        try:
-            from tokenizers import Tokenizer
-        except ModuleNotFoundError:
-            raise MissingExtra(
-                f"{found.name}: needs the package tokenizers, which is not installed: {INSTALL}"
-            ) from None
+    if path := found.file("tokenizer.json"):
         try:
             return Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises Exception itself
-            raise SettingsError(
-                f"{path}: can't be read ({str(error)[:200]}). Fetch the model's files again."
-            ) from error
+            why = str(error)[:200]
+            raise SettingsError(f"{path}: can't be read ({why}). Fetch the model's files again.") from error
+    cure = "AutoTokenizer.from_pretrained(MODEL).save_pretrained(FOLDER)."
     if found.format == "onnx":
         raise SettingsError(
-            f"{found.name}: there is no tokenizer.json in {found.folder}. Make one with transformers: "
-            "AutoTokenizer.from_pretrained(MODEL).save_pretrained(FOLDER)."
+            f"{found.name}: there is no tokenizer.json in {found.folder}. Make one with transformers: {cure}"
         )
-    transformers = _transformers()
     try:
-        made = transformers.AutoTokenizer.from_pretrained(
+        made = _transformers().AutoTokenizer.from_pretrained(
             str(found.folder), use_fast=True, local_files_only=True, trust_remote_code=False
         )
         return made.backend_tokenizer
     except (OSError, ValueError, AttributeError, ImportError) as error:
+        why = " ".join(str(error).split())[:200]
         raise SettingsError(
-            f"{found.name}: {found.folder} holds no tokenizer that can be read ({' '.join(str(error).split())[:200]}). "
-            "Save one beside the weights: AutoTokenizer.from_pretrained(MODEL).save_pretrained(FOLDER)."
+            f"{found.name}: {found.folder} holds no tokenizer that can be read ({why}). Save one beside it: {cure}"
         ) from error
 
 
@@ -302,7 +288,8 @@ class _OnnxEngine:
     """onnxruntime on the CPU. Only inputs that the graph has are given."""
 
     def __init__(self, found: ModelFolder, threads: int) -> None:
-        runtime = _onnxruntime()
+        import onnxruntime as runtime  # takes a tenth of a second, which looking at a model need not wait for
+
         options = runtime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
         options.log_severity_level = 3
@@ -330,16 +317,17 @@ class _OnnxEngine:
 
 
 def _torch_engine(found: ModelFolder, labels: Labels, threads: int) -> Engine:
-    transformers, torch = _transformers(), _torch()
+    transformers, torch = _transformers(), importlib.import_module("torch")
+    kind = {"first_token": "AutoModelForTokenClassification", "t5_words": "AutoModelForSeq2SeqLM"}.get(
+        labels.head, "AutoModelForSequenceClassification"
+    )
     try:
-        model = (
-            _hhem(found, transformers) if found.config.get("model_type") == HHEM_TYPE else _pretrained(found, labels)
-        )
-    except pickle.UnpicklingError as error:
-        raise SettingsError(
-            f"{found.weights}: holds more than weights, which is not read: it could run a program. Choose a model with "
-            "safetensors, or convert it where you trust it."
-        ) from error
+        if found.config.get("model_type") == HHEM_TYPE:
+            model = _hhem(found, transformers)
+        else:
+            model = getattr(transformers, kind).from_pretrained(
+                str(found.folder), local_files_only=True, trust_remote_code=False, use_safetensors=True
+            )
     except (OSError, ValueError, KeyError, RuntimeError, ImportError, StopIteration) as error:
         why = " ".join(str(error).split())[:200]
         raise SettingsError(
@@ -347,18 +335,6 @@ def _torch_engine(found: ModelFolder, labels: Labels, threads: int) -> Engine:
             "save_pretrained(), or export it to ONNX (docs/verifiers.md)."
         ) from error
     return _TorchEngine(model.eval(), torch, labels, threads)
-
-
-def _pretrained(found: ModelFolder, labels: Labels) -> Any:
-    transformers = _transformers()
-    made = {
-        "classes": transformers.AutoModelForSequenceClassification,
-        "score": transformers.AutoModelForSequenceClassification,
-        "first_token": transformers.AutoModelForTokenClassification,
-        "t5_words": transformers.AutoModelForSeq2SeqLM,
-    }[labels.head]
-    more = {} if found.format == "safetensors" else {"use_safetensors": False, "weights_only": True}
-    return made.from_pretrained(str(found.folder), local_files_only=True, trust_remote_code=False, **more)
 
 
 def _hhem(found: ModelFolder, transformers: Any) -> Any:
@@ -403,8 +379,6 @@ class _TorchEngine:
     """PyTorch on the CPU, without gradients. Only what the model's ``forward`` takes is given."""
 
     def __init__(self, model: Any, torch: Any, labels: Labels, threads: int) -> None:
-        import inspect
-
         self._model, self._torch, self._labels, self._threads = model, torch, labels, threads
         self._takes_types = "token_type_ids" in inspect.signature(model.forward).parameters and (
             getattr(model.config, "type_vocab_size", 0) > 1
@@ -426,40 +400,17 @@ class _TorchEngine:
         return found
 
 
-_NEEDS_ONNXRUNTIME = f"ONNX models need the package onnxruntime, which is not installed: {INSTALL}"
-
-
-def _onnxruntime() -> Any:
-    try:
-        import onnxruntime
-    except ModuleNotFoundError:
-        raise MissingExtra(_NEEDS_ONNXRUNTIME) from None
-    return onnxruntime
-
-
-def _torch() -> Any:
-    try:
-        import torch
-    except ModuleNotFoundError:
-        raise MissingExtra(_needs_extra()) from None
-    return torch
+_NEEDS_EXTRA = (
+    "Models in safetensors files need packages that are not installed (torch, transformers): pip install '.[local]'. A "
+    "model exported to ONNX needs neither."
+)
 
 
 def _transformers() -> Any:
     try:
-        import torch  # noqa: F401 (transformers imports without it and fails later, in other words)
-        import transformers
+        importlib.import_module("torch")  # transformers imports without it and fails later, in other words
+        transformers: Any = importlib.import_module("transformers")
     except ModuleNotFoundError:
-        raise MissingExtra(_needs_extra()) from None
+        raise MissingExtra(_NEEDS_EXTRA) from None
     transformers.utils.logging.disable_progress_bar()  # a bar of its own amid our lines
     return transformers
-
-
-def _needs_extra() -> str:
-    return (
-        "Models in safetensors or PyTorch files need packages that are not installed (torch, transformers): "
-        f"{INSTALL}. A model exported to ONNX needs neither."
-    )
-
-
-__all__ = ["LocalScorer", "PairScore", "ScoreCache", "check", "load", "read_json"]

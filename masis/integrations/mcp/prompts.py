@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from masis.errors import InputError
 from masis.integrations.mcp.quoting import named, quoted_json
-from masis.integrations.mcp.tool_handlers import ToolHandlers
-
-_MOST = 100_000
+from masis.schema import limits
 
 
 class Argument(NamedTuple):
@@ -26,8 +23,7 @@ class Argument(NamedTuple):
     required: bool = True
 
 
-@dataclass(frozen=True)
-class Prompt:
+class Prompt(NamedTuple):
     """One prompt: ``text`` is followed by the arguments, quoted."""
 
     name: str
@@ -42,7 +38,11 @@ class Prompt:
         names = [argument.name for argument in self.arguments]
         wrong = [f"{each.name} is missing" for each in self.arguments if each.required and each.name not in values]
         wrong += [f"there is no argument {named(name)}" for name in values if name not in names]
-        wrong += [f"{named(name)} has more than {_MOST:,} characters" for name in values if len(values[name]) > _MOST]
+        wrong += [
+            f"{named(name)} has more than {limits.ANSWER:,} characters"
+            for name in values
+            if len(values[name]) > limits.ANSWER
+        ]
         if wrong:
             takes = f"{self.name} takes {', '.join(names) or 'no arguments'}."
             raise InputError("; ".join(wrong), cure=takes, field="arguments")
@@ -85,37 +85,13 @@ PROMPTS = (
         "question and what was found. Decide nothing.",
     ),
 )
-BY_NAME = {prompt.name: prompt for prompt in PROMPTS}
 
 
 def prompt_named(name: str) -> Prompt:
-    """The prompt of this name. Raises InputError naming those there are."""
-    if name in BY_NAME:
-        return BY_NAME[name]
-    near = difflib.get_close_matches(name[:60], BY_NAME, n=1)
+    """Return the prompt of this name. Raises InputError naming those there are."""
+    by_name = {prompt.name: prompt for prompt in PROMPTS}
+    if name in by_name:
+        return by_name[name]
+    near = difflib.get_close_matches(name[:60], by_name, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""
-    raise InputError(f"there is no prompt {named(name)}{hint}", cure=f"There are: {', '.join(BY_NAME)}.", field="name")
-
-
-# Ids completed as somebody types them: of the templates of resources, and of the arguments of prompts.
-
-MOST = 100
-"""Values that the protocol takes in one completion."""
-
-_KINDS: dict[str, Literal["case", "run"]] = {"case_id": "case", "run_id": "run"}
-
-
-class Completed(NamedTuple):
-    """The ids that begin so, newest first, and how many there are in all."""
-
-    values: tuple[str, ...]
-    total: int
-
-
-def completed(handlers: ToolHandlers, argument: str, beginning: str) -> Completed:
-    """Ids of the kind that an argument of this name takes; none for an argument that takes no id."""
-    kind = _KINDS.get(argument)
-    if kind is None or any("\ud800" <= char <= "\udfff" for char in beginning):  # half a character begins no id
-        return Completed((), 0)
-    found = handlers.workbench.store.evidence.ids_beginning(kind, beginning, MOST)
-    return Completed(found.ids, found.total)
+    raise InputError(f"there is no prompt {named(name)}{hint}", cure=f"There are: {', '.join(by_name)}.", field="name")

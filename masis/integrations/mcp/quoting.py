@@ -32,18 +32,18 @@ _BLANK = {
 
 
 def quoted_json(value: Any) -> str:
-    """The value as JSON in which nothing is invisible; parsing gives the value back."""
+    """Return the value as JSON in which nothing is invisible; parsing gives the value back."""
     return json.dumps(value, ensure_ascii=False).translate(_SHOWN)
 
 
 def visible(text: str, limit: int = _LINE) -> str:
-    """One line of text from outside, cut to ``limit`` characters, for a message or a title."""
+    """Return one line of text from outside, cut to ``limit`` characters, for a message or a title."""
     cut = text if len(text) <= limit else text[: limit - 1] + "…"
     return cut.replace("\n", " ").replace("\t", " ").translate(_SHOWN)
 
 
 def named(identifier: str) -> str:
-    """An id in quotes, as a message names it."""
+    """Return an id in quotes, as a message names it."""
     return f"'{visible(identifier)}'"
 
 
@@ -52,17 +52,11 @@ class _Shown(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
-        written = _escaped(code) if char in _BLANK or unicodedata.category(char) in _INVISIBLE else char
+        hidden = char in _BLANK or unicodedata.category(char) in _INVISIBLE
+        written = json.dumps(char)[1:-1].replace("\x7f", "\\u007f") if hidden else char
         if len(self) < _REMEMBERED:
             self[code] = written
         return written
-
-
-def _escaped(code: int) -> str:
-    if code <= 0xFFFF:
-        return f"\\u{code:04x}"
-    high, low = divmod(code - 0x10000, 0x400)
-    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
 
 
 _SHOWN = _Shown()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
 from pydantic import Field
 
-from masis.integrations.mcp.sources import Source, address
 from masis.schema.audit import CitationAudit, ClaimCheck
 from masis.schema.base import Record, Share
 from masis.schema.calls import Usage
@@ -157,27 +156,32 @@ class EvidencePage(Record):
     next_cursor: str | None = None
 
 
-def run_uri(run_id: str) -> str:
-    """Return the address of a run as a resource."""
-    return f"masis://run/{quote(run_id, safe='')}"
+def uri(kind: str, identifier: str) -> str:
+    """Return the address of a run or a case as a resource."""
+    return f"masis://{kind}/{quote(identifier, safe='')}"
 
 
-def case_uri(case_id: str) -> str:
-    """Return the address of a case as a resource."""
-    return f"masis://case/{quote(case_id, safe='')}"
+def address(case_id: str, evidence_id: str) -> str:
+    """Return the id of a chunk in the whole store."""
+    return "/".join(part.replace("%", "%25").replace("/", "%2F") for part in (case_id, evidence_id))
 
 
-def used(sources: Sequence[Source]) -> tuple[UsedSource, ...]:
-    """Return what the evidence ids of a result refer to."""
+def used(sources: Iterable[Any]) -> tuple[UsedSource, ...]:
+    """Return what the evidence ids of a result refer to; ``source_id`` is None for evidence given in full."""
     return tuple(
         UsedSource(
             evidence_id=source.chunk.id,
-            source_id=address(source.case_id, source.evidence_id)
-            if source.case_id is not None and source.evidence_id is not None
-            else None,
+            source_id=None if source.case_id is None else address(source.case_id, source.evidence_id),
         )
         for source in sources
     )
+
+
+_OF_RUN = (
+    *("case_id", "started_at", "finished_at", "models", "termination_reason", "converged", "final_answer"),
+    *("quality", "revised_quality", "final_quality_score", "improvement_percentage", "needs_review"),
+    *("review_reasons", "warnings", "usage"),
+)
 
 
 def of_run(run: Run, *, whole: bool = False, reused: bool | None = None) -> RunReport:
@@ -187,30 +191,16 @@ def of_run(run: Run, *, whole: bool = False, reused: bool | None = None) -> RunR
     revised = _issues(run.revised) if run.revised else ()
     return RunReport(
         run_id=run.id,
-        case_id=run.case_id,
         state="finished",
-        uri=run_uri(run.id),
-        started_at=run.started_at,
-        finished_at=run.finished_at,
-        models=run.models,
-        termination_reason=run.termination_reason,
-        converged=run.converged,
-        quality=run.quality,
-        revised_quality=run.revised_quality,
+        uri=uri("run", run.id),
         best_iteration=best.iteration_number if best else None,
-        final_answer=run.final_answer,
-        final_quality_score=run.final_quality_score,
-        improvement_percentage=run.improvement_percentage,
-        needs_review=run.needs_review,
-        review_reasons=run.review_reasons,
-        warnings=run.warnings,
         iterations=tuple(map(_iteration, run.iterations)),
         issues=found[:MOST_ISSUES],
         revised_issues=revised[:MOST_ISSUES],
         issues_left_out=max(0, len(found) - MOST_ISSUES) + max(0, len(revised) - MOST_ISSUES),
-        usage=run.usage,
         reused=reused,
         run=run.model_dump(mode="json") if whole else None,
+        **{name: getattr(run, name) for name in _OF_RUN},
     )
 
 
@@ -221,7 +211,7 @@ def of_progress(progress: RunProgress, *, whole: bool = False) -> RunReport:
         run_id=progress.run_id,
         case_id=progress.case_id,
         state=progress.state,
-        uri=run_uri(progress.run_id),
+        uri=uri("run", progress.run_id),
         started_at=progress.started_at,
         models=progress.models,
         iterations=tuple(map(_iteration, progress.iterations)),

@@ -7,12 +7,15 @@ has such a chunk. What names nothing, or more than one, is reported with the ids
 from __future__ import annotations
 
 import difflib
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from masis.errors import InputError, UnknownRecord
 from masis.integrations.mcp.quoting import named
+from masis.integrations.mcp.reports import FoundEvidence, address
 from masis.schema.case import Case, Evidence
 from masis.services import Workbench
 
@@ -31,13 +34,8 @@ class Source(NamedTuple):
     evidence_id: str | None = None
 
 
-def address(case_id: str, evidence_id: str) -> str:
-    """The id of a chunk in the whole store."""
-    return f"{_written(case_id)}/{_written(evidence_id)}"
-
-
 def gathered(workbench: Workbench, ids: Sequence[str], inline: Sequence[Evidence] = ()) -> tuple[Source, ...]:
-    """The chunks given in full, then those the ids name, each once, each with an id of its own.
+    """Return the chunks given in full, then those the ids name, each once, each with an id of its own.
 
     A chunk keeps its own id where no other here has the same, so that ``[chunk_1]`` in an answer still points at it;
     else it goes by its address. Raises InputError naming every id that names nothing or more than one chunk.
@@ -46,25 +44,23 @@ def gathered(workbench: Workbench, ids: Sequence[str], inline: Sequence[Evidence
     found: dict[tuple[str, str], Source] = {}
     wrong: list[str] = []
     for source_id in dict.fromkeys(ids):
-        meant = finder.named(source_id)
-        if meant.total == 1:
-            found.setdefault(meant.places[0], finder.source(source_id, *meant.places[0]))
+        places, total = finder.places(source_id)
+        if total == 1 and (chunk := finder.chunk(*places[0])):
+            found.setdefault(places[0], Source(chunk, source_id, *places[0]))
         else:
-            wrong.append(finder.why_not(source_id, meant))
+            wrong.append(finder.why_not(source_id, places, total))
     if wrong:
         raise InputError(
             "; ".join(wrong), cure="search_evidence and get_case give ids of stored evidence.", field="sourceIds"
         )
-    shared = Counter([chunk.id for chunk in inline] + [source.chunk.id for source in found.values()])
-    stored = (_apart(source) if shared[source.chunk.id] > 1 else source for source in found.values())
-    return (*(Source(chunk) for chunk in inline), *stored)
-
-
-def _apart(source: Source) -> Source:
-    assert source.case_id is not None
-    assert source.evidence_id is not None
-    own = address(source.case_id, source.evidence_id)
-    return source._replace(chunk=source.chunk.model_copy(update={"id": own}))
+    shared = Counter([chunk.id for chunk in inline] + [evidence_id for _, evidence_id in found])
+    stored = [
+        source._replace(chunk=source.chunk.model_copy(update={"id": address(*place)}))
+        if shared[place[1]] > 1
+        else source
+        for place, source in found.items()
+    ]
+    return (*map(Source, inline), *stored)
 
 
 def near_case_ids(workbench: Workbench, case_id: str) -> list[str]:
@@ -88,19 +84,12 @@ def _near(text: str, ids: Sequence[str]) -> list[str]:
     return difflib.get_close_matches(text[:100], [each for each in ids if len(each) <= 200], n=_NEAR, cutoff=0.5)
 
 
-def _written(identifier: str) -> str:
-    return identifier.replace("%", "%25").replace("/", "%2F")
-
-
 def _read(written: str) -> str:
     return written.replace("%2F", "/").replace("%2f", "/").replace("%25", "%")
 
 
-class _Named(NamedTuple):
-    """What an id names: the first few places, each a case and a chunk of it, and how many there are."""
-
-    places: tuple[tuple[str, str], ...]
-    total: int
+Place = tuple[str, str]
+"""A case and a chunk of it."""
 
 
 class _Finder:
@@ -109,28 +98,22 @@ class _Finder:
     def __init__(self, workbench: Workbench, ids: Sequence[str]) -> None:
         self._workbench = workbench
         self._cases: dict[str, Case | None] = {}
-        self._placed = {each: tuple(place for place in self._splits(each) if self._chunk(*place)) for each in ids}
+        self._placed = {each: [place for place in self._splits(each) if self.chunk(*place)] for each in ids}
         alone = [source_id for source_id, places in self._placed.items() if not places]
         self._alone = workbench.store.evidence.cases_with(alone, limit=_NEAR) if alone else {}
 
-    def named(self, source_id: str) -> _Named:
-        """What the id names: read as an address where it is one, else as the id of a chunk alone."""
+    def places(self, source_id: str) -> tuple[list[Place], int]:
+        """Return the first places that an id names, as an address or else as a chunk's id alone, and their number."""
         if placed := self._placed[source_id]:
-            return _Named(placed, len(placed))
+            return placed, len(placed)
         found = self._alone[source_id]
-        return _Named(tuple((case_id, source_id) for case_id in found.ids), found.total)
+        return [(case_id, source_id) for case_id in found.ids], found.total
 
-    def source(self, source_id: str, case_id: str, evidence_id: str) -> Source:
-        """The chunk at a place that is there."""
-        chunk = self._chunk(case_id, evidence_id)
-        assert chunk is not None
-        return Source(chunk, source_id, case_id, evidence_id)
-
-    def why_not(self, source_id: str, found: _Named) -> str:
-        """Why an id names no one chunk, and which may have been meant."""
-        if found.total:
-            addresses = ", ".join(named(address(*place)) for place in found.places)
-            return f"{named(source_id)} is evidence of {found.total:,} cases: name the case too, as in {addresses}"
+    def why_not(self, source_id: str, places: Sequence[Place], total: int) -> str:
+        """Return why an id names no one chunk, and which may have been meant."""
+        if total:
+            addresses = ", ".join(named(address(*place)) for place in places)
+            return f"{named(source_id)} is evidence of {total:,} cases: name the case too, as in {addresses}"
         for case_id, evidence_id in self._splits(source_id):
             if case := self._case(case_id):
                 ids = [chunk.id for chunk in case.evidence]
@@ -146,7 +129,7 @@ class _Finder:
         return f"there is no stored evidence {named(source_id)}"
 
     def _splits(self, source_id: str) -> Iterator[tuple[str, str]]:
-        """The ways to read an id as case and chunk: as ``address`` writes it, then at each ``/`` as it stands."""
+        """Yield the ways to read an id as case and chunk: as ``address`` writes it, then at each ``/`` as it stands."""
         seen = set()
         parts = source_id.split("/")
         for cut in range(1, min(len(parts), _SLASHES + 1)):
@@ -156,7 +139,8 @@ class _Finder:
                     seen.add(place)
                     yield place
 
-    def _chunk(self, case_id: str, evidence_id: str) -> Evidence | None:
+    def chunk(self, case_id: str, evidence_id: str) -> Evidence | None:
+        """Return the chunk at a place, where there is one."""
         case = self._case(case_id)
         return next((chunk for chunk in case.evidence if chunk.id == evidence_id), None) if case else None
 
@@ -167,3 +151,47 @@ class _Finder:
             except UnknownRecord:
                 self._cases[case_id] = None
         return self._cases[case_id]
+
+
+# The chunks of a case that say most about some words, and the part of each where they stand.
+
+MOST_CHUNKS = 5
+EXCERPT = 300
+_WORDS = 32
+_WORD = re.compile(r"\w+")
+
+
+def best_chunks(case: Case, text: str) -> list[FoundEvidence]:
+    """Up to five chunks of a case with the most of the words, in the order of how many."""
+    words = list(dict.fromkeys(_plain(found.group()) for found in _WORD.finditer(text)))[:_WORDS]
+    plain = [(chunk, _plain(chunk.text)) for chunk in case.evidence]
+    scored = [(sum(word in said for word in words), chunk) for chunk, said in plain]
+    best = sorted((each for each in scored if each[0]), key=lambda each: -each[0])[:MOST_CHUNKS]
+    return [
+        FoundEvidence(
+            source_id=address(case.id, chunk.id),
+            case_id=case.id,
+            evidence_id=chunk.id,
+            source=chunk.source,
+            excerpt=_excerpt(chunk, words),
+            characters=len(chunk.text),
+        )
+        for _, chunk in best
+    ]
+
+
+def _excerpt(chunk: Evidence, words: list[str]) -> str:
+    """The stretch around the first of the words."""
+    plain = _plain(chunk.text)
+    if len(plain) != len(chunk.text):  # positions differ where a character has no plain form of one character
+        return chunk.text[:EXCERPT]
+    first = min((at for word in words if (at := plain.find(word)) >= 0), default=0)
+    start = max(0, first - EXCERPT // 4)
+    cut = chunk.text[start : start + EXCERPT]
+    return f"{'…' if start else ''}{cut}{'…' if start + EXCERPT < len(chunk.text) else ''}"
+
+
+def _plain(text: str) -> str:
+    """Lower case without accents, as the full text index compares words."""
+    decomposed = unicodedata.normalize("NFD", text.lower())
+    return "".join(char for char in decomposed if not unicodedata.combining(char))

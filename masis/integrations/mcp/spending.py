@@ -7,10 +7,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from masis.errors import SpendingLimit
 from masis.observers import observation
-from masis.observers.observation import CallStart, Event, Result, Start
+from masis.observers.observation import CallStart, Event, Listener, Result, Start
 from masis.schema.calls import ModelCall
 
 
@@ -51,8 +52,8 @@ class Spending:
         """Count from now on; returns a function that ends this."""
         return observation.register(self)
 
-    def on_start(self, start: Start) -> _Call:
-        """Count what starts."""
+    def on_start(self, start: Start) -> Listener:
+        """Count what starts, once it ends."""
         model = f"{start.provider}:{start.model}" if isinstance(start, CallStart) else ""
         return _Call(self, model, _receipt.get())
 
@@ -61,9 +62,7 @@ class Spending:
         if call.source != "model":
             return
         with self._lock:
-            for each in (self.total, receipt):
-                if each is None:
-                    continue
+            for each in filter(None, (self.total, receipt)):
                 each.calls += 1
                 each.cost_usd += call.cost_usd or 0.0
                 each.unpriced += call.cost_usd is None
@@ -101,11 +100,12 @@ class Spending:
             _receipt.reset(token)
 
 
-class _Call:
+class _Call(NamedTuple):
     """One call to a model under way."""
 
-    def __init__(self, spending: Spending, model: str, receipt: Receipt | None) -> None:
-        self._spending, self._model, self._receipt = spending, model, receipt
+    spending: Spending
+    model: str
+    receipt: Receipt | None
 
     def on_event(self, event: Event) -> None:
         """Nothing costs anything before it ends."""
@@ -113,4 +113,4 @@ class _Call:
     def on_end(self, result: Result | None, error: BaseException | None) -> None:
         """Count a call that came to an end."""
         if isinstance(result, ModelCall):
-            self._spending.add(result, self._model, self._receipt)
+            self.spending.add(result, self.model, self.receipt)

@@ -19,17 +19,25 @@ from typing import Any
 import uvicorn
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.responses import JSONResponse
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from masis.errors import SettingsError
 from masis.integrations.mcp.server import MasisServer
-from masis.settings.hosts import is_loopback
+from masis.integrations.token_bucket import Bucket
+from masis.settings.hosts import AllowedHosts, is_loopback
 
 log = logging.getLogger("masis.integrations.mcp")
 
 MOST_MESSAGE = 8 * 1024 * 1024
 """Bytes of one message, on either way in."""
 
+REQUESTS_A_SECOND, BURST = 50.0, 500
+"""What all clients together may send: an agent that asks for many things at once is far below it."""
+GUESSES = (1.0, 20)
+"""Requests a second with a wrong secret that are looked at, and how many at once; more are refused unread."""
+LEAST_TOKEN = 16
+"""Characters of the secret: 16 hexadecimal digits hold 64 bits."""
 PATH = "/mcp"
 INTERRUPTED = 130
 """The exit code after a signal, as of every command."""
@@ -55,7 +63,9 @@ async def _stdio(server: MasisServer) -> int:
         if not ended.done():
             ended.set_result(code)
 
-    _on_signals(loop, lambda: end(INTERRUPTED))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):  # Windows, or not the main thread
+            loop.add_signal_handler(number, end, INTERRUPTED)
     lines = _Lines(sys.stdin.fileno(), loop)
 
     async def serve() -> None:
@@ -75,14 +85,6 @@ async def _stdio(server: MasisServer) -> int:
     return code
 
 
-def _on_signals(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):
-        try:
-            loop.add_signal_handler(number, call)
-        except (NotImplementedError, ValueError, RuntimeError):  # no such thing here: Windows, or not the main thread
-            return
-
-
 class _Lines:
     """The lines of a file descriptor, read on a thread that keeps no process alive.
 
@@ -91,7 +93,7 @@ class _Lines:
     """
 
     def __init__(self, descriptor: int, loop: asyncio.AbstractEventLoop) -> None:
-        self._descriptor, self._loop = os.dup(descriptor), loop
+        self._stream, self._loop = os.fdopen(os.dup(descriptor), "rb"), loop
         self._read: asyncio.Queue[str | None] = asyncio.Queue()
         threading.Thread(target=self._follow, name="mcp-stdin", daemon=True).start()
 
@@ -100,39 +102,25 @@ class _Lines:
             yield line
 
     def _follow(self) -> None:
-        held, head = bytearray(), b""  # the head of a line that is too long, of which only the end is held
-        while chunk := self._chunk():
-            *ends, rest = chunk.split(b"\n")
-            for end in ends:
-                held += end
-                self._put(_too_long(head, bytes(held)) if head else held.decode("utf-8", "replace"))
-                held, head = bytearray(), b""
-            held += rest
-            if head:
-                del held[:-_EDGE]
-            elif len(held) > MOST_MESSAGE:
-                head = bytes(held[:_EDGE])
-        if held and not head:
-            self._put(held.decode("utf-8", "replace"))
-        self._put(None)
+        with contextlib.suppress(OSError, RuntimeError):  # the terminal is gone, or the loop is closed
+            while line := self._stream.readline(MOST_MESSAGE + 1):
+                text = line.decode("utf-8", "replace") if len(line) <= MOST_MESSAGE else self._refused(line)
+                self._loop.call_soon_threadsafe(self._read.put_nowait, text)
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._read.put_nowait, None)
 
-    def _chunk(self) -> bytes:
-        try:
-            return os.read(self._descriptor, _CHUNK)
-        except OSError:  # the terminal is gone
-            return b""
-
-    def _put(self, line: str | None) -> None:
-        try:
-            self._loop.call_soon_threadsafe(self._read.put_nowait, line)
-        except RuntimeError:  # the loop is closed, nobody reads any more
-            return
+    def _refused(self, line: bytes) -> str:
+        """Read on to the end of a line that is too long, and return what stands for it."""
+        head, end = line[:_EDGE], line[-_EDGE:]
+        while not end.endswith(b"\n") and (more := self._stream.readline(_CHUNK)):
+            end = (end + more)[-_EDGE:]
+        return _too_long(head, end)
 
 
 def _too_long(head: bytes, end: bytes) -> str:
     """What stands for a message of which only the edges are known."""
     log.warning("A message of more than %d bytes is refused.", MOST_MESSAGE)
-    found = _ID_AT_HEAD.match(head) or _ID_AT_END.search(end[-_EDGE:])
+    found = _ID_AT_HEAD.match(head) or _ID_AT_END.search(end)
     identifier = json.loads(found.group(1)) if found else None
     method = f"message longer than {MOST_MESSAGE} bytes"
     return json.dumps({"jsonrpc": "2.0", "method": method} | ({} if identifier is None else {"id": identifier}))
@@ -140,6 +128,7 @@ def _too_long(head: bytes, end: bytes) -> str:
 
 def check_address(host: str, allowed: tuple[str, ...], token: str | None) -> None:
     """Raise SettingsError where others could reach the server and nobody said that they may, or by which secret."""
+    AllowedHosts(allowed)  # says which name is none
     if not is_loopback(host) and not allowed:
         raise SettingsError(
             f"--host {host}: others who can reach this machine could read every case and have audits made. If that is "
@@ -150,53 +139,56 @@ def check_address(host: str, allowed: tuple[str, ...], token: str | None) -> Non
             "--allow-host lets others reach the server, so put a secret into the variable MASIS_MCP_TOKEN; clients "
             "send it as 'Authorization: Bearer ...'."
         )
+    if token is not None and len(token) < LEAST_TOKEN:
+        raise SettingsError(
+            f"MASIS_MCP_TOKEN has {len(token)} characters and could be guessed; it needs at least {LEAST_TOKEN}. "
+            'python -c "import secrets; print(secrets.token_urlsafe(32))" makes one.'
+        )
 
 
 def app(server: MasisServer, allowed: tuple[str, ...], token: str | None) -> Asgi:
-    """The ASGI application. Host and Origin of each request must be ours, against pages that rebind their name."""
-    names = ("127.0.0.1", "localhost", "[::1]", *allowed)
-    hosts = [each for name in names for each in (name, f"{name}:*")]
-    security = TransportSecuritySettings(
-        enable_dns_rebinding_protection=True,
-        allowed_hosts=hosts,
-        allowed_origins=[f"{scheme}://{each}" for each in hosts for scheme in ("http", "https")],
-    )
+    """Return the ASGI application for those who know the secret, on the hosts that are ours.
+
+    Host and Origin of each request are checked as at every door (``masis/settings/hosts.py``), against pages that
+    rebind their name and pages of other servers here; bodies of other types than JSON are refused, since a page of any
+    site may send text/plain without asking first.
+    """
     inner: Asgi = server.server.streamable_http_app(
-        streamable_http_path=PATH, transport_security=security, max_request_body_size=MOST_MESSAGE
+        streamable_http_path=PATH,
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        max_request_body_size=MOST_MESSAGE,
     )
-    inner = _json_only(inner)
-    return inner if token is None else _guarded(inner, token)
+    hosts, expected = AllowedHosts(allowed), None if token is None else token.encode()
+    taken, guessed = Bucket(REQUESTS_A_SECOND, BURST), Bucket(*GUESSES)
 
-
-def _json_only(inner: Asgi) -> Asgi:
-    """The application without bodies of other types: a page of any site may send text/plain without asking first."""
-
-    async def checked(scope: dict[str, Any], receive: Any, send: Any) -> None:
-        given = dict(scope.get("headers", ())).get(b"content-type", b"").partition(b";")[0].strip().lower()
-        if scope["type"] != "http" or scope.get("method") != "POST" or given == b"application/json":
-            await inner(scope, receive, send)
-            return
-        about = {"error": "unsupported_media_type", "error_description": "Send the body as application/json"}
-        await JSONResponse(about, 415)(scope, receive, send)
-
-    return checked
-
-
-def _guarded(inner: Asgi, token: str) -> Asgi:
-    """The application for those who know the secret."""
-    expected = token.encode()
+    def refusal(headers: Headers, method: str) -> Response | None:
+        kind, _, given = headers.get("authorization", "").partition(" ")
+        if wrong := hosts.refusal(headers.getlist("host"), headers.getlist("origin")):
+            return PlainTextResponse(wrong.reason, wrong.status)
+        if expected and not (kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), expected)):
+            if wait := guessed.take():
+                return _refused(
+                    429, "too_many_requests", "Too many wrong tokens", {"retry-after": str(round(wait + 1))}
+                )
+            about = {"www-authenticate": 'Bearer error="invalid_token"'}
+            return _refused(401, "invalid_token", "Send the token as Authorization: Bearer ...", about)
+        if wait := taken.take():
+            words = f"At most {REQUESTS_A_SECOND:g} requests a second"
+            return _refused(429, "too_many_requests", words, {"retry-after": str(round(wait + 1))})
+        body = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if method == "POST" and body != "application/json":
+            return _refused(415, "unsupported_media_type", "Send the body as application/json", {})
+        return None
 
     async def guarded(scope: dict[str, Any], receive: Any, send: Any) -> None:
-        kind, _, given = dict(scope.get("headers", ())).get(b"authorization", b"").partition(b" ")
-        known = kind.lower() == b"bearer" and hmac.compare_digest(given.strip(), expected)
-        if scope["type"] != "http" or known:
-            await inner(scope, receive, send)
-            return
-        about = {"error": "invalid_token", "error_description": "Send the token as Authorization: Bearer ..."}
-        refusal = JSONResponse(about, 401, {"www-authenticate": 'Bearer error="invalid_token"'})
-        await refusal(scope, receive, send)
+        refused = refusal(Headers(scope=scope), scope["method"]) if scope["type"] == "http" else None
+        await (refused or inner)(scope, receive, send)
 
     return guarded
+
+
+def _refused(status: int, error: str, words: str, headers: dict[str, str]) -> Response:
+    return JSONResponse({"error": error, "error_description": words}, status, headers)
 
 
 def listening(host: str, port: int) -> socket.socket:

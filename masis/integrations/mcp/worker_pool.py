@@ -43,8 +43,7 @@ class Pool:
         gone = threading.Event()
         future = self._pool.submit(contextvars.copy_context().run, work, gone.is_set)
         self._under_way[future] = gone
-        loop = asyncio.get_running_loop()
-        future.add_done_callback(lambda ended: _on_loop(loop, lambda: self._under_way.pop(ended, None)))
+        future.add_done_callback(lambda ended: self._under_way.pop(ended, None))
         try:
             return await asyncio.wrap_future(future)
         finally:
@@ -56,11 +55,3 @@ class Pool:
             gone.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
         wait(list(self._under_way), timeout=patience_s)
-
-
-def _on_loop(loop: asyncio.AbstractEventLoop, call: Callable[[], Any]) -> None:
-    """Call it on the loop, or here where the loop is gone."""
-    try:
-        loop.call_soon_threadsafe(call)
-    except RuntimeError:
-        call()

@@ -22,17 +22,15 @@ from masis.integrations.ray import inputs, shards
 from masis.integrations.ray.auditor import Auditor, Work
 from masis.integrations.ray.inputs import Part
 from masis.integrations.ray.ledger import Ledger, Totals
-from masis.integrations.ray.permits import AllPermits
 from masis.settings import Settings
 from masis.settings.environment import quiet_ray
-from masis.version import APP
 
 STORE_BYTES = 256 * 2**20
 """Ray's object store on a machine of our own: only chunks pass through it, and Ray Data lets few wait."""
 AUDITS_A_CALL = 4
 """Audits under way for each call to a model that may be: while one reads a reply, another has its call."""
 READERS = 4
-"""Parts that are read at once: one reader feeds many auditors."""
+"""Files that are read at once: one reader feeds many auditors."""
 LOOKED_S = 1.0
 """How often progress is asked for."""
 
@@ -50,7 +48,6 @@ class RayAudit(NamedTuple):
         max_cost: US dollars, over all workers.
         tries: How often an audit is begun that raises, or ends its worker.
         chunk: Cases that are written together.
-        part_bytes: The size of the parts that large files are read in.
 
     """
 
@@ -63,7 +60,6 @@ class RayAudit(NamedTuple):
     max_cost: float | None = None
     tries: int = 3
     chunk: int = inputs.CHUNK_CASES
-    part_bytes: int = inputs.PART_BYTES
 
 
 class Report(NamedTuple):
@@ -97,24 +93,24 @@ def audit_on_ray(
         MasisError: Ray ended the job; given again, it goes on.
 
     """
-    _check_installed()
-    parts = inputs.parts_of(job.place, job.part_bytes)
+    if importlib.util.find_spec("ray") is None:
+        raise MissingExtra("--engine ray needs the package Ray: pip install '.[ray]' (or 'masis-workbench[ray]').")
+    parts = inputs.parts_of(job.place)
     lake = shards.Lake(job.out)
     profile = job.profile.name if job.profile else None
     lake.prepare(shards.made_of(parts, job.settings.of_audit(), profile, job.chunk))
-    done = lake.done()
-    left = [part for part in parts if not (part.name in done and done[part.name].whole)]
+    found = lake.done()
+    done = {part.name: found.get(part.name, shards.Done({}, False)) for part in parts}
+    left = [part for part in parts if not done[part.name].whole]
     total = sum(part.size for part in parts)
-    before = total - sum(part.size - sum(done[part.name].chunks.values() if part.name in done else ()) for part in left)
+    before = sum(part.size if part not in left else sum(done[part.name].chunks.values()) for part in parts)
     if not left:
         return Report(Totals(), total, before, True)
-    chunks_done = {name: tuple(each.chunks) for name, each in done.items()}
     with lake.held(), _cluster(job) as (ray, cores):
-        ledger = _named(ray, Ledger, f"masis-ledger-{_digest(job.out)}").remote(job.tries, job.max_cost)
-        permits = shared_actor(ray, AllPermits, f"masis-permits-{APP}").remote()
+        ledger = _ledger(ray, job)
         try:
             with _watched(ray, ledger, lambda totals: watch(totals, total, before), failed):
-                complete = _run(job, left, chunks_done, cores, ledger, permits)
+                complete = _run(job, left, {name: tuple(each.chunks) for name, each in done.items()}, cores, ledger)
             totals: Totals = ray.get(ledger.totals.remote())
             for error in ray.get(ledger.errors.remote()):
                 failed(error)
@@ -126,14 +122,7 @@ def audit_on_ray(
     return Report(totals, total, before, complete)
 
 
-def _run(
-    job: RayAudit,
-    left: list[Part],
-    done: dict[str, tuple[int, ...]],
-    cores: int,
-    ledger: Any,
-    permits: Any,
-) -> bool:
+def _run(job: RayAudit, left: list[Part], done: dict[str, tuple[int, ...]], cores: int, ledger: Any) -> bool:
     """Let Ray Data read and audit; returns whether every shard is complete."""
     from ray import data
 
@@ -154,7 +143,7 @@ def _run(
     chunks = dataset.flat_map(read, num_cpus=0, compute=data.TaskPoolStrategy(size=min(len(left), workers, READERS)))
     audited = chunks.map_batches(
         Auditor,
-        fn_constructor_args=(work, ledger, permits),
+        fn_constructor_args=(work, ledger),
         batch_size=1,
         compute=data.ActorPoolStrategy(
             min_size=1, max_size=workers, initial_size=workers, max_tasks_in_flight_per_actor=2
@@ -174,11 +163,6 @@ def _work(job: RayAudit, cores: int) -> tuple[Work, int]:
     each = math.ceil(calls / workers)
     settings = with_concurrency(job.settings, each)
     return Work(settings, job.out, each * AUDITS_A_CALL, job.tries, job.max_cost is not None), workers
-
-
-def _check_installed() -> None:
-    if importlib.util.find_spec("ray") is None:
-        raise MissingExtra("--engine ray needs the package Ray: pip install '.[ray]' (or 'masis-workbench[ray]').")
 
 
 @contextmanager
@@ -226,32 +210,19 @@ def _cores(ray: Any) -> int:
     return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
 
-def _named(ray: Any, kind: type, name: str) -> Any:
-    """Return an actor class whose actor has a name, takes no core and lives on the driver's node, which it ends with.
+def _ledger(ray: Any, job: RayAudit) -> Any:
+    """Return the job's ledger: a named actor that takes no core and lives on the driver's node, which it ends with.
 
-    Raises InputError where there is one of that name.
+    Raises InputError where another job writes to the same folder.
     """
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    name = f"masis-ledger-{blake2b(job.out.encode(), digest_size=8).hexdigest()}"
     if any(each["name"] == name for each in ray.util.list_named_actors(all_namespaces=True)):
         raise InputError("is being written by another audit", cure="Wait for its end.", field="--out")
-    return ray.remote(kind).options(name=name, num_cpus=0, scheduling_strategy=here)
-
-
-def shared_actor(ray: Any, kind: type, name: str) -> Any:
-    """Return an actor class whose one actor all jobs of the cluster share.
-
-    It is no job's own: one that began later would lose it when the first one ends. It stays on the cluster, without a
-    core, and is started again where its node goes.
-    """
-    return ray.remote(kind).options(
-        name=name, num_cpus=0, lifetime="detached", get_if_exists=True, max_restarts=-1, max_task_retries=-1
-    )
-
-
-def _digest(out: str) -> str:
-    return blake2b(out.encode(), digest_size=8).hexdigest()
+    made = ray.remote(Ledger).options(name=name, num_cpus=0, scheduling_strategy=here)
+    return made.remote(job.tries, job.max_cost)
 
 
 @contextmanager

@@ -5,17 +5,11 @@ A plain object; the job makes an actor of it, which lives on the driver's node a
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Literal, NamedTuple
 
 Begin = Literal["audit", "stop", "set_aside"]
-
-
-class Begun(NamedTuple):
-    """A try at a shard: its number, and the rows that were under way when an earlier try ended without writing."""
-
-    token: int
-    suspects: tuple[int, ...]
+_MESSAGES = 100
 
 
 class Totals(NamedTuple):
@@ -57,22 +51,19 @@ class Ledger:
     def __init__(self, tries: int, max_cost: float | None) -> None:
         self._most_tries, self._max_cost = tries, max_cost
         self._tokens: Counter[str] = Counter()
-        self._under_way: dict[str, Counter[int]] = {}
-        self._costing = self._ended = 0
-        self._counts: Counter[str] = Counter()
-        self._unwritten: dict[str, Counter[str]] = {}
-        self._cost = 0.0
+        self._tries: defaultdict[str, Counter[int]] = defaultdict(Counter)
+        self._under_way: defaultdict[str, set[int]] = defaultdict(set)
+        self._ended: defaultdict[str, dict[int, Spent]] = defaultdict(dict)
+        self._complete: Counter[str] = Counter()
+        self._spent, self._audits = Spent(""), 0
         self._stopped = self._exhausted = False
         self._errors: list[str] = []
 
-    def start(self, shard: str) -> Begun:
-        """Begin a try at a shard. Audits of an earlier one no longer count as under way: its worker is gone."""
+    def start(self, shard: str) -> int:
+        """Begin a try at a shard and return its number. The worker of an earlier one is gone, with its audits."""
         self._tokens[shard] += 1
-        rows = self._under_way.setdefault(shard, Counter())
-        if self._tokens[shard] > 1:
-            self._costing -= min(len(rows), self._costing)
-            self._counts.subtract(self._unwritten.pop(shard, Counter()))
-        return Begun(self._tokens[shard], tuple(sorted(rows)))
+        self._under_way.pop(shard, None)
+        return self._tokens[shard]
 
     def may_write(self, shard: str, token: int) -> bool:
         """Return whether this try is the newest one: a worker that was taken for dead must not write over another."""
@@ -80,73 +71,64 @@ class Ledger:
 
     def begin(self, shard: str, row: int, estimate_usd: float) -> tuple[Begin, int]:
         """Ask to audit a row; returns what to do, and how often it was begun, this time included."""
-        rows = self._under_way.setdefault(shard, Counter())
-        if self._stopped:
-            return "stop", rows[row]
-        if rows[row] >= self._most_tries:
-            return "set_aside", rows[row]
+        tries = self._tries[shard]
+        if not self._stopped and tries[row] >= self._most_tries:
+            return "set_aside", tries[row]
+        over = False
         if self._max_cost is not None:
-            each = self._cost / self._ended if self._ended else estimate_usd
-            if self._cost + (self._costing + 1) * each > self._max_cost:
-                self._exhausted = True
-                return "stop", rows[row]
-        self._costing += 1
-        rows[row] += 1
-        return "audit", rows[row]
+            each = self._spent.cost_usd / self._audits if self._audits else estimate_usd
+            costing = 1 + sum(map(len, self._under_way.values()))
+            over = self._spent.cost_usd + costing * each > self._max_cost
+            self._exhausted |= over
+        if self._stopped or over:
+            return "stop", tries[row]
+        self._under_way[shard].add(row)
+        tries[row] += 1
+        return "audit", tries[row]
 
-    def ended(self, shard: str, row: int, spent: Spent) -> None:
-        """Note that an audit came to its end, however that was."""
-        self._under_way.get(shard, Counter()).pop(row, None)
-        self._costing = max(0, self._costing - 1)
-        self._ended += 1
-        self._cost += spent.cost_usd
-        self._count(shard, spent.outcome, incomplete=spent.incomplete)
-        self._counts["calls"] += spent.calls
-        self._counts["tokens"] += spent.tokens
-
-    def again(self, shard: str) -> None:
-        """Note that an audit raised and is begun again."""
-        self._costing = max(0, self._costing - 1)
-
-    def set_aside(self, shard: str, row: int, error: str) -> None:
-        """Note a row that is written with its error and was not audited."""
-        self._under_way.get(shard, Counter()).pop(row, None)
-        self._count(shard, "failed")
-        self.failed(error)
-
-    def failed(self, error: str) -> None:
-        """Keep a message for the person who waits, up to a limit."""
-        if len(self._errors) < _MESSAGES:
+    def ended(self, shard: str, row: int, spent: Spent | None, error: str = "") -> None:
+        """Note that an audit came to its end; ``spent`` is None where it raised and is begun again."""
+        self._under_way[shard].discard(row)
+        if spent is None:
+            return
+        if error and len(self._errors) < _MESSAGES:
             self._errors.append(error)
-
-    def written(self, shard: str) -> None:
-        """Note that what ended is written: it will not be audited again."""
-        self._unwritten.pop(shard, None)
+        self._ended[shard][row] = spent
+        self._audits += spent.calls > 0 or not error
+        self._spent = Spent(
+            "",
+            calls=self._spent.calls + spent.calls,
+            tokens=self._spent.tokens + spent.tokens,
+            cost_usd=self._spent.cost_usd + spent.cost_usd,
+        )
 
     def complete(self, shard: str, size: int) -> None:
         """Note that a shard is complete, and how many bytes of the input that was."""
-        self._under_way.pop(shard, None)
-        self._counts["size"] += size
-        self._counts["shards"] += 1
+        self._complete += self._counted(shard) + Counter(size=size, shards=1)
+        for held in (self._under_way, self._tries, self._ended):
+            held.pop(shard, None)
 
-    def _count(self, shard: str, outcome: str, *, incomplete: bool = False) -> None:
-        more = Counter({outcome: 1, "incomplete": int(incomplete)})
-        self._counts.update(more)
-        self._unwritten.setdefault(shard, Counter()).update(more)
+    def _counted(self, shard: str) -> Counter[str]:
+        found = self._ended[shard].values()
+        return Counter(each.outcome for each in found) + Counter(incomplete=sum(each.incomplete for each in found))
 
     def stop(self) -> None:
         """Let no further audit begin."""
         self._stopped = True
 
     def totals(self) -> Totals:
-        """Return what is done so far."""
-        names = ("accepted", "needs_review", "failed", "incomplete", "size", "shards", "calls", "tokens")
-        return Totals(**{name: self._counts[name] for name in names}, cost_usd=self._cost, exhausted=self._exhausted)
+        """Return what is done so far; a row that is audited a second time counts once, and costs twice."""
+        counts = sum((self._counted(shard) for shard in list(self._ended)), Counter[str]()) + self._complete
+        names = ("accepted", "needs_review", "failed", "incomplete", "size", "shards")
+        return Totals(
+            **{name: counts[name] for name in names},
+            calls=self._spent.calls,
+            tokens=self._spent.tokens,
+            cost_usd=self._spent.cost_usd,
+            exhausted=self._exhausted,
+        )
 
     def errors(self) -> list[str]:
         """Return the messages since the last time, oldest first."""
         taken, self._errors = self._errors, []
         return taken
-
-
-_MESSAGES = 100

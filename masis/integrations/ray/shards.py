@@ -49,7 +49,7 @@ class Lake:
         if self._exists(about):
             self._check(json.loads(self._read(about)), made_of)
         else:
-            if any(self._listed(self._root)):
+            if self._listed(self._root):
                 raise InputError("holds other files", cure="Name a new folder.", file=self.place)
             for folder in (*(f"outcome={outcome}" for outcome in OUTCOMES), STATE, f"{STATE}/done"):
                 self._files.create_dir(f"{self._root}/{folder}", recursive=True)
@@ -76,20 +76,18 @@ class Lake:
             yield
 
     def done(self) -> dict[str, Done]:
-        """Return what is complete, by part."""
+        """Return what is complete, by file of the input."""
         from pyarrow import fs
 
-        found: dict[str, dict[int, int]] = defaultdict(dict)
+        found: defaultdict[str, dict[int, int]] = defaultdict(dict)
         last: dict[str, int] = {}
         folder = f"{self._root}/{STATE}/done"
         for each in self._files.get_file_info(fs.FileSelector(folder, recursive=True, allow_not_found=True)):
-            if each.type != fs.FileType.File or each.base_name.startswith("."):
-                continue
-            part = each.path.rpartition("/")[0].rpartition("/")[2]
-            number, size, *end = each.base_name.split("-")
-            found[part][int(number)] = int(size)
-            if end:
-                last[part] = int(number)
+            part, _, mark = each.path.removeprefix(f"{folder}/").partition("/")
+            number, *size = mark.split("-")
+            if number.isdecimal():
+                found[part][int(number)] = int(size[0])
+                last |= {part: int(number)} if size[1:] else {}
         return {part: Done(chunks, last.get(part) == len(chunks) - 1) for part, chunks in found.items()}
 
     def written(self, shard: str) -> dict[int, dict[str, Any]]:

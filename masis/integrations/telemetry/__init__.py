@@ -98,17 +98,18 @@ def start(
 
 def _begun(settings: Settings, tracers: TracerProvider | None, meters: MeterProvider | None) -> Telemetry:
     try:
-        from masis.integrations.telemetry.current import place
-        from masis.integrations.telemetry.spans import Spans
-    except ImportError as error:
-        raise _missing(error) from error
-    shut = None
-    if tracers is None and meters is None:
-        try:
+        from masis.integrations.telemetry.spans import Spans, place
+
+        shut = None
+        if tracers is None and meters is None:
             from masis.integrations.telemetry import sdk
-        except ImportError as error:
-            raise _missing(error) from error
-        tracers, meters, shut = sdk.providers(settings)
+
+            tracers, meters, shut = sdk.providers(settings)
+    except ImportError as error:
+        raise MissingExtra(
+            f"telemetry needs OpenTelemetry, and {error.name or 'a part of it'} is not installed. "
+            f"Install it with: pip install '.[{EXTRA}]'"
+        ) from error
     unregister = observation.register(Spans(tracers, meters, texts=settings.telemetry_texts))
     log_records.place.append(place)
 
@@ -117,13 +118,6 @@ def _begun(settings: Settings, tracers: TracerProvider | None, meters: MeterProv
         log_records.place.remove(place)
 
     return Telemetry(leave, shut)
-
-
-def _missing(error: ImportError) -> MissingExtra:
-    return MissingExtra(
-        f"telemetry needs OpenTelemetry, and {error.name or 'a part of it'} is not installed. "
-        f"Install it with: pip install '.[{EXTRA}]'"
-    )
 
 
 def end(within_s: float = END_WITHIN_S) -> None:

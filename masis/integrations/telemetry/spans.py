@@ -1,33 +1,61 @@
-"""Spans: what is under way as OpenTelemetry sees it, as ``masis.observers.observation`` reports it.
+"""Spans and metrics: what is under way as OpenTelemetry sees it, as ``masis.observers.observation`` reports it.
 
     caller's span > invoke_workflow audit > iteration > invoke_agent critic > chat gpt-4o
 
 Each span is the current one while its work is done, on the thread that does it and those that it starts, so that spans
-of others (an HTTP client's, a logger's) find their place. What a run found goes onto its span; a step that failed, a
-call without an answer and a run that ended by error have the status ERROR with a code, never with a message, which may
-quote a text.
+of others (an HTTP client's, a logger's) find their place. What was found goes onto the span of its work; a step that
+failed, a call without an answer and a run that ended by error have the status ERROR with a code, never with a message,
+which may quote a text.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Mapping
+from operator import attrgetter
 from typing import Any
 
-from opentelemetry import trace
-from opentelemetry.metrics import MeterProvider, get_meter_provider
-from opentelemetry.trace import TracerProvider
+from opentelemetry import context, trace
+from opentelemetry.metrics import Counter, Histogram, Meter, MeterProvider, get_meter_provider
+from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer, TracerProvider
 
 from masis import version
-from masis.audit import run_metrics
+from masis.audit import metric_catalogue, run_metrics
 from masis.integrations.telemetry import names
-from masis.integrations.telemetry.calls import CallSpan, Instruments
-from masis.integrations.telemetry.current import CurrentSpan, span_attributes
 from masis.observers import observation
+from masis.schema.calls import ModelCall
 from masis.schema.drafts import CritiqueResult
 from masis.schema.run import Event, Run
 from masis.schema.screening import Screening, ScreeningEvent
+from masis.settings import ROLES
 
 SCOPE = "masis"
 LONGEST_ID = 200
+
+Attributes = Mapping[str, Any]
+
+OF_RUN = {
+    "masis.case.digest": "case_digest",
+    "masis.total_iterations": "total_iterations",
+    "masis.termination_reason": "termination_reason",
+    "masis.converged": "ended_well",
+    "masis.needs_review": "needs_review",
+    "masis.final_quality_score": "final_quality_score",
+    "masis.improvement_percentage": "improvement_percentage",
+    "masis.calls": "usage.calls",
+    "masis.cost_usd": "usage.cost_usd",
+}
+OF_CALL = {
+    names.RESPONSE_MODEL: "answered_by",
+    names.INPUT_TOKENS: "prompt_tokens",
+    names.OUTPUT_TOKENS: "completion_tokens",
+    "masis.outcome": "outcome",
+    "masis.source": "source",
+    "masis.tries": "tries",
+    "masis.mode": "mode",
+    "masis.cost_usd": "cost_usd",
+}
+"""Attributes of a span, and where in the result they stand."""
 
 
 class Spans:
@@ -40,84 +68,120 @@ class Spans:
 
     def on_start(self, start: observation.Start) -> observation.Listener:
         """Begin a span, which is the current one until it has ended."""
-        match start:
-            case observation.AuditStart():
-                return _Audit(self, start)
-            case observation.CallStart():
-                return CallSpan(self.tracer, self.instruments, self.texts, start)
-            case observation.DraftStart():
-                return _Draft(self, start)
-            case observation.ScreeningStart():
-                return _Screening(self, start)
+        return _Listener(self, start)
 
 
-def _workflow(name: str) -> tuple[str, dict[str, Any]]:
-    return f"invoke_workflow {name}", {names.OPERATION: "invoke_workflow", names.WORKFLOW: name}
+class _Listener:
+    """One piece of work: its span, and those of its steps within it; ``open`` are the spans, the outermost first."""
 
-
-class _Audit:
-    """A run, with its iterations and their steps."""
-
-    def __init__(self, spans: Spans, start: observation.AuditStart) -> None:
+    def __init__(self, spans: Spans, start: observation.Start) -> None:
         self.spans, self.start = spans, start
-        name, attributes = _workflow("audit")
-        self.run = CurrentSpan(spans.tracer, name, {**attributes, "masis.operation": start.operation})
-        if spans.texts and start.case is not None:
-            self.run.put({"masis.question": start.case.query, "masis.answer": start.case.answer})
-        self.iteration: CurrentSpan | None = None
-        self.step: CurrentSpan | None = None
+        self.open: list[CurrentSpan] = []
         self.models: dict[str, str] = {}
-        self.number: int | None = None
+        self.iteration: int | None = None
+        self.reply = ""
+        texts: dict[str, Any] = {}
+        match start:
+            case observation.CallStart():
+                self._begin(f"chat {start.model}", _of_call(start), SpanKind.CLIENT)
+                texts = {
+                    names.SYSTEM_INSTRUCTIONS: json.dumps([{"type": "text", "content": start.system}]),
+                    names.INPUT_MESSAGES: _messages("user", start.question),
+                }
+            case observation.AuditStart():
+                self._workflow("audit", {"masis.operation": start.operation})
+                if start.case is not None:
+                    texts = {"masis.question": start.case.query, "masis.answer": start.case.answer}
+            case observation.DraftStart():
+                self._workflow("critique_draft", {"masis.sources": start.sources})
+                texts = {"masis.question": start.query, "masis.answer": start.draft}
+            case observation.ScreeningStart():
+                self._workflow("screen_abstracts", {})
+        if spans.texts:
+            self.open[0].put(texts)
 
-    def on_event(self, event: observation.Event) -> None:
-        if not isinstance(event, Event):
-            return
-        match event.kind:
-            case "run_started":
-                self._run_started(event)
-            case "step_started":
-                self._step_started(event)
-            case "step_finished":
-                self._step_finished(event)
-            case "call_retried" | "call_repaired":
-                self._here.span.add_event(event.kind, dict(span_attributes(event.data)))
-            case "warning":
-                self._warning(event)
-            case "iteration_finished":
-                self._iteration_finished(event)
+    def _workflow(self, name: str, attributes: Attributes) -> None:
+        self._begin(f"invoke_workflow {name}", {names.OPERATION: "invoke_workflow", names.WORKFLOW: name, **attributes})
+
+    def _begin(self, name: str, attributes: Attributes, kind: SpanKind = SpanKind.INTERNAL) -> None:
+        self.open.append(CurrentSpan(self.spans.tracer, name, attributes, kind))
+
+    def _close(self, depth: int) -> None:
+        """End the spans within so many outer ones."""
+        while len(self.open) > depth:
+            self.open.pop().end()
 
     @property
-    def _here(self) -> CurrentSpan:
-        return self.step or self.iteration or self.run
+    def _above_step(self) -> int:
+        """How many spans there are round a step: the run's, and that of its iteration where one is under way."""
+        return 1 if self.iteration is None else 2
 
-    def _run_started(self, event: Event) -> None:
-        self.models = dict(event.data.get("models", {}))
-        self.run.put(
-            {
-                "masis.run.id": event.run_id,
-                "masis.case.id": event.case_id[:LONGEST_ID],
-                "masis.model": self.models,
-                "masis.resumed_after": event.data.get("resumed_after") or None,
-            }
-        )
+    def on_event(self, event: observation.Event) -> None:
+        """Take what happens: the spans of steps and rounds, and their attributes."""
+        if isinstance(event, observation.Replied):
+            self.reply = event.text
+            return
+        match event.kind:
+            case "run_started" if isinstance(event, Event):
+                self.models = dict(event.data.get("models", {}))
+                self.open[0].put(
+                    {
+                        "masis.run.id": event.run_id,
+                        "masis.case.id": event.case_id[:LONGEST_ID],
+                        "masis.model": self.models,
+                        "masis.resumed_after": event.data.get("resumed_after") or None,
+                    }
+                )
+            case "screening_started" if isinstance(event, ScreeningEvent):
+                graders = event.data.get("graders", ())
+                self.open[0].put({"masis.screening.id": event.screening_id, "masis.graders": graders})
+            case "step_started" if isinstance(event, Event):
+                self._step_started(event)
+            case "step_finished" if isinstance(event, Event):
+                if len(self.open) > self._above_step:
+                    # The specs' "Telemetry Emitted": as an event with their fields, and as attributes.
+                    node, fields = str(event.data.get("node", event.step)), dict(span_attributes(event.data))
+                    self.open[-1].span.add_event(node, fields)
+                    self.open[-1].put({f"masis.{node}.{name}": each for name, each in fields.items() if name != "node"})
+                self._close(self._above_step)
+            case "call_retried" | "call_repaired":
+                self.open[-1].span.add_event(event.kind, dict(span_attributes(event.data)))
+            case "warning":
+                code = event.data.get("code") if isinstance(event, Event) else None
+                self.open[-1].span.add_event("warning", {"masis.code": str(code)} if code else {})
+                if code and isinstance(event, Event) and event.step is not None:
+                    self.open[-1].failed(str(code))
+            case "iteration_finished":
+                self._close(self._above_step)
+                if self.iteration is not None:
+                    self.open[-1].put({f"masis.{name}": value for name, value in event.data.items()})
+                self.iteration = None
+                self._close(1)
+            case "round_started" if isinstance(event, ScreeningEvent):
+                self._close(1)
+                self._begin("round", {"masis.round": event.round})
+            case "round_finished":
+                if len(self.open) > 1:
+                    numbers = {name: value for name, value in event.data.items() if not isinstance(value, list | str)}
+                    self.open[-1].put({f"masis.{name}": value for name, value in numbers.items()})
+                self._close(1)
 
     def _step_started(self, event: Event) -> None:
-        self._end_step()
-        tracer, step = self.spans.tracer, str(event.step)
-        if event.iteration is not None and event.iteration != self.number:
-            self._end_iteration()
-            self.iteration = CurrentSpan(tracer, "iteration", {"masis.iteration": event.iteration})
-            self.number = event.iteration
-        role = names.ROLE_OF_STEP.get(step)
-        model = names.model_name(self.models.get(role, "")) if role else None
+        self._close(self._above_step)
+        if event.iteration is not None and event.iteration != self.iteration:
+            self._close(1)
+            self._begin("iteration", {"masis.iteration": event.iteration})
+            self.iteration = event.iteration
+        name = str(event.step)
+        role = names.ROLE_OF_STEP.get(name)
+        string = self.models.get(role, "") if role else ""
         attributes = {
-            "masis.step": step,
+            "masis.step": name,
             "masis.role": role,
             "masis.iteration": event.iteration,
-            "masis.model": self.models.get(role) if role else None,
+            "masis.model": string or None,
         }
-        name = step
-        if role and model:
+        if role and (model := names.model_name(string)):
             name = f"invoke_agent {role}"
             attributes |= {
                 names.OPERATION: "invoke_agent",
@@ -125,152 +189,186 @@ class _Audit:
                 names.PROVIDER: model.provider,
                 names.REQUEST_MODEL: model.model,
             }
-        self.step = CurrentSpan(tracer, name, attributes)
-
-    def _step_finished(self, event: Event) -> None:
-        """What the step tells (the specs' "Telemetry Emitted"): as an event with their fields, and as attributes."""
-        if self.step is not None:
-            node = str(event.data.get("node", event.step))
-            fields = dict(span_attributes(event.data))
-            self.step.span.add_event(node, fields)
-            self.step.put({f"masis.{node}.{name}": value for name, value in fields.items() if name != "node"})
-        self._end_step()
-
-    def _warning(self, event: Event) -> None:
-        code = event.data.get("code")
-        here = self._here
-        here.span.add_event("warning", {"masis.code": str(code)} if code else {})
-        if code and event.step is not None:
-            here.failed(str(code))
-
-    def _iteration_finished(self, event: Event) -> None:
-        self._end_step()
-        if self.iteration is not None:
-            self.iteration.put({f"masis.{name}": value for name, value in event.data.items()})
-        self._end_iteration()
-
-    def _end_step(self) -> None:
-        if self.step is not None:
-            self.step.end()
-            self.step = None
-
-    def _end_iteration(self) -> None:
-        if self.iteration is not None:
-            self.iteration.end()
-            self.iteration, self.number = None, None
+        self._begin(name, attributes)
 
     def on_end(self, result: observation.Result | None, error: BaseException | None) -> None:
-        if error is not None and self.step is not None:
-            self.step.failed(type(error).__name__)
-        self._end_step()
-        self._end_iteration()
+        """End the spans: what was found goes onto the outermost and into the metrics."""
+        if error is not None and len(self.open) > self._above_step:
+            self.open[-1].failed(type(error).__name__)
+        self._close(1)
         try:
-            if isinstance(result, Run):
-                self._result(result)
+            match result:
+                case Run():
+                    self._run_ended(result)
+                case ModelCall():
+                    error = None  # that the call failed is in its outcome
+                    self._call_ended(result)
+                case CritiqueResult():
+                    self._draft_ended(result)
+                case Screening():
+                    counts = {"rounds": result.rounds, "graded": result.grades, "kept": result.kept}
+                    self.open[0].put({"masis.outcome": result.outcome})
+                    self.open[0].put({f"masis.{name}": len(each) for name, each in counts.items()})
+                    if result.outcome == "error":
+                        self.open[0].failed("error")
         finally:
-            self.run.end(error)
+            self.open[0].end(error)
 
-    def _result(self, run: Run) -> None:
-        self.run.put(
+    def _run_ended(self, run: Run) -> None:
+        assert isinstance(self.start, observation.AuditStart)
+        top = self.open[0]
+        top.put({name: attrgetter(place)(run) for name, place in OF_RUN.items()})
+        top.put(
             {
-                "masis.case.digest": run.case_digest,
-                "masis.total_iterations": run.total_iterations,
-                "masis.termination_reason": run.termination_reason,
-                "masis.converged": run.ended_well,
-                "masis.needs_review": run.needs_review,
                 "masis.review_reasons": list(dict.fromkeys(reason.code for reason in run.review_reasons)),
-                "masis.final_quality_score": run.final_quality_score,
-                "masis.improvement_percentage": run.improvement_percentage,
-                "masis.calls": run.usage.calls,
-                "masis.cost_usd": run.usage.cost_usd,
                 names.INPUT_TOKENS: run.usage.prompt_tokens or None,
                 names.OUTPUT_TOKENS: run.usage.completion_tokens or None,
+                "masis.final_answer": run.final_answer if self.spans.texts else None,
             }
         )
-        if self.spans.texts:
-            self.run.put({"masis.final_answer": run.final_answer})
         if run.termination_reason == "error":
             codes = [warning.code for warning in run.warnings if warning.code is not None]
-            self.run.failed(codes[-1] if codes else "error")
+            top.failed(codes[-1] if codes else "error")
         self.spans.instruments.run(run_metrics.of_run(run), run.models, self.start.operation)
 
+    def _call_ended(self, call: ModelCall) -> None:
+        assert isinstance(self.start, observation.CallStart)
+        top, asked = self.open[0], _conventional(self.start)
+        top.put({name: attrgetter(place)(call) for name, place in OF_CALL.items()})
+        top.put(
+            {
+                names.CACHED_TOKENS: call.cached_tokens or None,
+                names.OUTPUT_TYPE: "text" if call.mode == "text" else "json",
+            }
+        )
+        if self.reply and self.spans.texts:
+            top.put({names.OUTPUT_MESSAGES: _messages("assistant", self.reply)})
+        if call.outcome != "answered":
+            top.failed(call.outcome)
+        if call.source == "model":
+            answered = {names.RESPONSE_MODEL: call.answered_by} if call.answered_by else {}
+            self.spans.instruments.call(call, {**asked, **answered})
 
-class _Draft:
-    """The critique of a draft."""
-
-    def __init__(self, spans: Spans, start: observation.DraftStart) -> None:
-        self.spans = spans
-        name, attributes = _workflow("critique_draft")
-        self.draft = CurrentSpan(spans.tracer, name, {**attributes, "masis.sources": start.sources})
-        if spans.texts:
-            self.draft.put({"masis.question": start.query, "masis.answer": start.draft})
-
-    def on_event(self, event: observation.Event) -> None:
-        """The audit within it has spans of its own."""
-
-    def on_end(self, result: observation.Result | None, error: BaseException | None) -> None:
-        try:
-            if isinstance(result, CritiqueResult):
-                found = run_metrics.of_draft(result)
-                self.draft.put(
-                    {
-                        "masis.is_valid": result.is_valid,
-                        "masis.issues": len(result.issues),
-                        "masis.hallucination": found.hallucination,
-                        "masis.confidence": result.confidence,
-                        "masis.claims": found.claims,
-                        "masis.revised": result.revised_draft is not None,
-                        "masis.unscored": len(result.unscored),
-                    }
-                )
-                self.spans.instruments.draft(found)
-        finally:
-            self.draft.end(error)
+    def _draft_ended(self, result: CritiqueResult) -> None:
+        found = run_metrics.of_draft(result)
+        self.open[0].put(
+            {
+                "masis.is_valid": result.is_valid,
+                "masis.issues": len(result.issues),
+                "masis.hallucination": found.hallucination,
+                "masis.confidence": result.confidence,
+                "masis.claims": found.claims,
+                "masis.revised": result.revised_draft is not None,
+                "masis.unscored": len(result.unscored),
+            }
+        )
+        self.spans.instruments.record(metric_catalogue.of_critique(found), "critique_draft", {})
 
 
-class _Screening:
-    """A screening, with its rounds."""
+def _conventional(start: observation.CallStart) -> dict[str, Any]:
+    return {
+        names.OPERATION: "chat",
+        names.PROVIDER: names.provider_name(start.provider),
+        names.REQUEST_MODEL: start.model,
+    }
 
-    def __init__(self, spans: Spans, start: observation.ScreeningStart) -> None:
-        self.spans = spans
-        name, attributes = _workflow("screen_abstracts")
-        self.screening = CurrentSpan(spans.tracer, name, attributes)
-        self.round: CurrentSpan | None = None
 
-    def on_event(self, event: observation.Event) -> None:
-        if not isinstance(event, ScreeningEvent):
-            return
-        match event.kind:
-            case "screening_started":
-                graders = event.data.get("graders", ())
-                self.screening.put({"masis.screening.id": event.screening_id, "masis.graders": graders})
-            case "round_started":
-                self._end_round()
-                self.round = CurrentSpan(self.spans.tracer, "round", {"masis.round": event.round})
-            case "warning":
-                (self.round or self.screening).span.add_event("warning")
-            case "round_finished":
-                if self.round is not None:
-                    numbers = {name: value for name, value in event.data.items() if not isinstance(value, list | str)}
-                    self.round.put({f"masis.{name}": value for name, value in numbers.items()})
-                self._end_round()
+def _of_call(start: observation.CallStart) -> dict[str, Any]:
+    return _conventional(start) | {
+        names.MAX_TOKENS: start.max_tokens,
+        names.TEMPERATURE: start.temperature,
+        names.PROMPT_NAME: start.prompt,
+        "masis.role": start.role,
+        "masis.step": start.step,
+        "masis.iteration": start.iteration,
+    }
 
-    def _end_round(self) -> None:
-        if self.round is not None:
-            self.round.end()
-            self.round = None
 
-    def on_end(self, result: observation.Result | None, error: BaseException | None) -> None:
-        self._end_round()
-        if isinstance(result, Screening):
-            self.screening.put(
-                {
-                    "masis.outcome": result.outcome,
-                    "masis.rounds": len(result.rounds),
-                    "masis.graded": len(result.grades),
-                    "masis.kept": len(result.kept),
-                }
-            )
-            if result.outcome == "error":
-                self.screening.failed("error")
-        self.screening.end(error)
+def _messages(role: str, text: str) -> str:
+    """Return one message as the conventions write it."""
+    return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]}], ensure_ascii=False)
+
+
+class CurrentSpan:
+    """A span that is the current one from its making to its end."""
+
+    def __init__(self, tracer: Tracer, name: str, attributes: Attributes, kind: SpanKind) -> None:
+        self.span = tracer.start_span(name, kind=kind, attributes=dict(span_attributes(attributes)))
+        self._token = context.attach(trace.set_span_in_context(self.span))
+
+    def put(self, attributes: Attributes) -> None:
+        """Add attributes; what is unknown is left out."""
+        self.span.set_attributes(dict(span_attributes(attributes)))
+
+    def failed(self, code: str) -> None:
+        """Mark the span as failed."""
+        self.span.set_status(Status(StatusCode.ERROR, code))
+        self.span.set_attribute(names.ERROR, code)
+
+    def end(self, error: BaseException | None = None) -> None:
+        """End the span; the one before is current again."""
+        if error is not None:
+            self.failed(type(error).__name__)
+        context.detach(self._token)
+        self.span.end()
+
+
+def span_attributes(
+    attributes: Attributes, prefix: str = ""
+) -> Iterator[tuple[str, str | bool | int | float | list[str]]]:
+    """Yield attributes as OpenTelemetry takes them: flat, and without what is unknown."""
+    for name, value in attributes.items():
+        if isinstance(value, Mapping):
+            yield from span_attributes(value, f"{prefix}{name}.")
+        elif isinstance(value, list | tuple):
+            yield f"{prefix}{name}", [str(each) for each in value]
+        elif isinstance(value, str | bool | int | float):
+            yield f"{prefix}{name}", value
+
+
+def place() -> dict[str, str]:
+    """Return the current span, for a line of the log (``masis/observers/log_records.py``)."""
+    here = trace.get_current_span().get_span_context()
+    return {"trace_id": f"{here.trace_id:032x}", "span_id": f"{here.span_id:016x}"} if here.is_valid else {}
+
+
+class Instruments:
+    """One instrument a metric of the table (``masis/audit/metric_catalogue.py``). Safe to use from several threads."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._histograms: dict[str, Histogram] = {}
+        self._counters: dict[str, Counter] = {}
+        for metric in metric_catalogue.METRICS:
+            about = (metric.name, metric.unit, metric.description)
+            if metric.kind == "counter":
+                self._counters[metric.name] = meter.create_counter(*about)
+            else:
+                made = meter.create_histogram(*about, explicit_bucket_boundaries_advisory=metric.bounds)
+                self._histograms[metric.name] = made
+
+    def run(self, found: run_metrics.RunMeasures, models: Mapping[str, str], operation: str) -> None:
+        """Record a run; the metrics of the original answer too, unless its draft's critique gives them."""
+        self.record(metric_catalogue.of_run(found), operation, models)
+        if operation == "audit":
+            self.record(metric_catalogue.of_critique(found.critique), operation, models)
+
+    def record(self, values: Iterator[metric_catalogue.Recorded], operation: str, models: Mapping[str, str]) -> None:
+        """Record values under the model of who they are of: the reviser, the evaluator, else the critic."""
+        for name, value in values:
+            role = next((role for role in ("reviser", "evaluator") if name.startswith(f"masis.{role}.")), "critic")
+            filed = {"masis.operation": operation}
+            self._histograms[name].record(value, {**filed, "masis.model": models[role]} if role in models else filed)
+
+    def call(self, call: ModelCall, conventional: Attributes) -> None:
+        """Record a call to a model, with the attributes that the conventions ask for."""
+        failed = {} if call.outcome == "answered" else {names.ERROR: call.outcome}
+        attributes = {**conventional, "masis.role": call.role}
+        self._histograms[metric_catalogue.CALL_DURATION.name].record(call.ms / 1000, {**attributes, **failed})
+        for kind, tokens in (("input", call.prompt_tokens), ("output", call.completion_tokens)):
+            if tokens:
+                of_kind = {**attributes, names.TOKEN_TYPE: kind}
+                self._histograms[metric_catalogue.CALL_TOKENS.name].record(tokens, of_kind)
+                if call.role in ROLES:
+                    self._counters[metric_catalogue.LOOP_TOKENS.name].add(tokens, of_kind)
+        if call.cost_usd is not None:
+            self._counters[metric_catalogue.COST.name].add(call.cost_usd, attributes)

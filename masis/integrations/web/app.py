@@ -13,7 +13,6 @@ import hashlib
 import hmac
 import logging
 import threading
-import time
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from typing import NamedTuple
@@ -24,6 +23,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from masis.errors import MasisError
+from masis.integrations.token_bucket import Bucket
 from masis.integrations.web.openapi import document
 from masis.services.ingestion import IngestionService, Source, token_digest
 from masis.services.records import Acknowledged, Form, Received
@@ -48,24 +48,6 @@ class Refused(Exception):
         self.status, self.problem, self.cure, self.headers = status, problem, cure, dict(headers or {})
 
 
-class Bucket:
-    """How many requests a source may send yet: a token bucket."""
-
-    def __init__(self, source: Source) -> None:
-        self._rate, self._most = source.requests_per_second, float(source.burst)
-        self._left, self._at = float(source.burst), time.monotonic()
-
-    def take(self) -> float:
-        """Take one request; returns 0, or in how many seconds there is one."""
-        now = time.monotonic()
-        self._left = min(self._most, self._left + (now - self._at) * self._rate)
-        self._at = now
-        if self._left >= 1:
-            self._left -= 1
-            return 0.0
-        return (1 - self._left) / self._rate
-
-
 class _Pending(NamedTuple):
     request: Received
     answer: asyncio.Future[Acknowledged]
@@ -76,7 +58,7 @@ class Door:
 
     def __init__(self, ingestion: IngestionService, sources: Mapping[str, Source], hosts: AllowedHosts) -> None:
         self.ingestion, self.sources, self.hosts = ingestion, dict(sources), hosts
-        self._buckets = {name: Bucket(source) for name, source in sources.items()}
+        self._buckets = {name: Bucket(each.requests_per_second, each.burst) for name, each in sources.items()}
         self._queue: asyncio.Queue[_Pending] = asyncio.Queue(WRITTEN_AT_ONCE * 5)
         self._over = threading.Event()
         self._arrived = threading.Event()
@@ -152,7 +134,12 @@ class Door:
         wait = self._buckets[found[0].name].take()
         if wait:
             cure = f"Send at most {found[0].requests_per_second:g} requests a second, or several cases in one."
-            raise Refused(429, "too many requests", cure, {"retry-after": str(max(1, round(wait + 0.5)))})
+            raise Refused(
+                429,
+                "too many requests (requests_per_second, burst)",
+                cure,
+                {"retry-after": str(max(1, round(wait + 0.5)))},
+            )
         return found[0]
 
     async def cases(self, request: Request) -> Response:
@@ -165,12 +152,13 @@ class Door:
         if key is not None and not (0 < len(key) <= LONGEST_KEY and key.isprintable()):
             raise Refused(400, "the idempotency key can't be used", f"Send 1 to {LONGEST_KEY} printable characters.")
         body = await _body(request, source.max_body_bytes)
-        count = _count(form, body)
+        # On a thread: nothing that grows with the body may hold up the others.
+        count, digest = await asyncio.to_thread(_looked_at, form, body, source.max_cases)
         if not count:
             raise Refused(400, "the body holds no case", "Send a case, {'cases': [...]}, or a case on each line.")
         if count > source.max_cases:
-            raise Refused(413, f"{count:,} cases at once", f"Send at most {source.max_cases:,} in one request.")
-        digest = hashlib.sha256(body).hexdigest()
+            cure = f"Send at most {source.max_cases:,} in one request."
+            raise Refused(413, f"more than {source.max_cases:,} cases at once (max_cases)", cure)
         made = await self.acknowledge(Received(uuid.uuid4().hex, source.name, key, digest, form, body))
         if made.conflict:
             cure = "Give each request a key of its own; the same key is for the same body."
@@ -191,7 +179,7 @@ class Door:
 
 async def _body(request: Request, most: int) -> bytes:
     """Return the body. Raises Refused where it is too long, before more of it is read."""
-    too_long = Refused(413, f"the body has more than {most:,} bytes", "Send fewer cases at once.")
+    too_long = Refused(413, f"the body has more than {most:,} bytes (max_body_bytes)", "Send fewer cases at once.")
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and int(declared) > most:
         raise too_long
@@ -203,11 +191,16 @@ async def _body(request: Request, most: int) -> bytes:
     return bytes(held)
 
 
-def _count(form: Form, body: bytes) -> int:
-    """Return how many cases a body seems to hold; they are read later."""
-    if form == "ndjson":
-        return sum(bool(line.strip()) for line in body.split(b"\n"))
-    return 0 if not body.strip() else max(1, body.count(b'"evidence"'))
+def _looked_at(form: Form, body: bytes, most: int) -> tuple[int, str]:
+    """Return how many cases a body seems to hold, counted no further than past ``most``, and its digest.
+
+    They are counted again when they are read: a key may be written with escapes.
+    """
+    if form == "ndjson":  # blanks go first, so that what is left on a line is one word
+        count = len(body.translate(None, b" \t\r\x0b\x0c").split(None, most + 1))
+    else:
+        count = 0 if not body.strip() else max(1, body.count(b'"evidence"'))
+    return count, hashlib.sha256(body).hexdigest()
 
 
 async def _alive(request: Request) -> Response:

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable
 from statistics import median
-from typing import Protocol
 
 LOOK_AGAIN_S = 0.1
 """How often a waiting call asks whether it should still wait."""
@@ -23,38 +22,6 @@ REMEMBERED = 50
 """Replies after which a limit that was too high is tried again."""
 
 
-class Gate(Protocol):
-    """What every try at one address passes after it has its place: a rate that several processes share, say."""
-
-    def enter(self, still: Callable[[], bool]) -> bool:
-        """Wait until a try may be made, as long as ``still`` says so; returns whether it may."""
-        ...
-
-    def answered(self) -> None:
-        """Note a reply."""
-        ...
-
-    def refused(self, retry_after_s: float | None) -> None:
-        """Note that the server refused a try since it has too many, and for how long it asks to wait."""
-        ...
-
-
-class _Open:
-    """The gate of a process that shares no rate with others."""
-
-    def enter(self, still: Callable[[], bool]) -> bool:
-        return still()
-
-    def answered(self) -> None:
-        pass
-
-    def refused(self, retry_after_s: float | None) -> None:
-        pass
-
-
-_OPEN = _Open()
-
-
 class Limiter:
     """A limit on calls under way. Safe to use from several threads; ``most`` may be changed while in use.
 
@@ -64,8 +31,7 @@ class Limiter:
     server that queues calls lets them all run out of time.
     """
 
-    def __init__(self, most: int, *, adapts: bool = False, gate: Gate = _OPEN) -> None:
-        self.gate = gate
+    def __init__(self, most: int, *, adapts: bool = False) -> None:
         self._lock = threading.Lock()
         self._waiting: collections.deque[threading.Event] = collections.deque()
         self._most = most
@@ -193,14 +159,6 @@ class Limiter:
 
 _lock = threading.Lock()
 _limiters: dict[str, Limiter] = {}
-_gate_of: Callable[[str], Gate] | None = None
-
-
-def use_gates(gate_of: Callable[[str], Gate]) -> None:
-    """Let the tries at every address that this process calls from now on for the first time pass a gate of its own."""
-    global _gate_of
-    with _lock:
-        _gate_of = gate_of
 
 
 def limiter(address: str, most: int, *, adapts: bool = False) -> Limiter:
@@ -208,7 +166,7 @@ def limiter(address: str, most: int, *, adapts: bool = False) -> Limiter:
     with _lock:
         found = _limiters.get(address)
         if found is None:
-            found = _limiters[address] = Limiter(most, adapts=adapts, gate=_gate_of(address) if _gate_of else _OPEN)
+            found = _limiters[address] = Limiter(most, adapts=adapts)
     if found.most != most:
         found.most = most
     return found

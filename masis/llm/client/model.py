@@ -329,7 +329,6 @@ class _Asking(Generic[R]):
         """One try, when its turn comes."""
         self._wait_for_turn()
         try:
-            self._pass_gate()
             self._may_go_on()
             if self.until is None:
                 self.limit = self.control.budget.limit()
@@ -340,12 +339,9 @@ class _Asking(Generic[R]):
             began = self.control.budget.seconds()
             reply = self.model.provider.answer(call._replace(timeout_s=self._left_s()))
             self.model.limiter.answered(self.control.budget.seconds() - began, self.prompt.version)
-            self.model.limiter.gate.answered()
         except TryFailed as failed:
             if failed.trouble == "timeout":
                 self.model.limiter.timed_out()
-            if failed.trouble == "rate":
-                self.model.limiter.gate.refused(failed.retry_after_s)
             raise
         finally:
             self.model.limiter.give()
@@ -379,14 +375,6 @@ class _Asking(Generic[R]):
             self.until += self.control.budget.seconds() - began
         if not taken:
             raise _Stop("stopped", "stopped before it was asked")
-
-    def _pass_gate(self) -> None:
-        """Wait for what others leave of a rate that is shared with them; that is taken from no deadline either."""
-        began = self.control.budget.seconds()
-        with self.control.budget.queued():
-            self.model.limiter.gate.enter(lambda: not self.control.cancellation.cancelled)
-        if self.until is not None:
-            self.until += self.control.budget.seconds() - began
 
     def _read(self, reply: Reply, call: Call) -> R:
         capabilities = self.model.capabilities

@@ -19,6 +19,7 @@ from masis.api.audits import audit_citations
 from masis.api.roles import addresses, check_models, estimate, uses_models
 from masis.datasets.readers.pasted import Form, Pasted
 from masis.errors import InputError, MasisError
+from masis.schema import limits
 from masis.schema.case import Case, Evidence
 from masis.schema.explain import explain
 from masis.schema.wording import counted
@@ -26,7 +27,7 @@ from masis.settings import ROLES, UNCHECKED, Settings
 from masis.views.numbers import dollars
 from masis.views.words import model_words
 
-LONGEST: dict[str, int] = {"question": 20_000, "evidence": 200_000, "answer": 150_000}
+LONGEST: dict[str, int] = {"question": limits.QUESTION, "evidence": 200_000, "answer": limits.ANSWER}
 """Characters a field takes; an upload of evidence may be longer. A text area gets slow past 200,000."""
 
 CHUNKS_SHOWN = 40

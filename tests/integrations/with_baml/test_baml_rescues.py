@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from masis.integrations.baml import DEEPEST, LONGEST, MOST_BRACKETS, rescued
-from masis.integrations.baml.shapes import class_names, written
 from masis.llm.client import shared_schema
 from masis.llm.client.reply_parsing import Unreadable, read
 from masis.llm.roles import replies
@@ -345,12 +344,6 @@ def test_a_rescue_takes_little_time() -> None:
     text = pretty(FULL["claims_verify"] | {"verdicts": FULL["claims_verify"]["verdicts"] * 8})[:-2] + ",\n}"
     by_baml(text, replies.VerdictsReply)
     assert by_baml(text, replies.VerdictsReply) is not None
-
-
-@pytest.mark.parametrize("shape", SHAPE.values())
-def test_every_form_can_be_written_in_baml(shape: type[BaseModel]) -> None:
-    text = written(shape)
-    assert all(f"class {name} {{" in text for name in class_names(shape))
 
 
 class Odd(BaseModel):

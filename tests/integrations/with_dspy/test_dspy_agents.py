@@ -10,6 +10,7 @@ from typing import Any
 import dspy
 import pytest
 
+from masis.audit.run_control import RunControl
 from masis.errors import InputError, InvalidRevision, ProviderFailed, SettingsError
 from masis.integrations.dspy import (
     CONTEXT,
@@ -109,9 +110,7 @@ def test_texts_stand_in_fences_that_they_cannot_close(server: ModelServer, setti
 
 
 @pytest.mark.parametrize("strict", [True, False])
-def test_any_dspy_lm_will_do_without_its_own_retries_and_cache(
-    strict: bool, settings_at: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_any_dspy_lm_will_do_without_its_own_retries_and_cache(strict: bool, settings_at: Any) -> None:
     lm = dspy.LM("openai/gpt-4o" if strict else "openai/unheard-of", api_base="?", api_key="loopback", num_retries=8)
     with ModelServer([status(503)]) as served:
         lm.kwargs["api_base"] = served.address
@@ -163,7 +162,7 @@ def test_a_reply_of_a_dspy_lm_that_cannot_be_read_is_asked_for_once_more() -> No
 
 def test_the_model_may_be_left_to_the_context(server: ModelServer, settings_at: Any) -> None:
     critic = CriticAgent(lm=CONTEXT)
-    lm = CriticAgent("scripted", "judge", settings=settings_at(server)).for_run(critic._control())
+    lm = CriticAgent("scripted", "judge", settings=settings_at(server)).for_run(RunControl())
     with dspy.context(lm=lm):
         assert critic(answer=ANSWER, **ASKED).overall_quality_score == 0.6
     assert "no model is named" in critic(answer=ANSWER, **ASKED).unscored
@@ -280,5 +279,5 @@ def test_an_agent_does_what_dspy_does_with_modules(server: ModelServer, settings
     assert dspy.Evaluate(devset=[example] * 3, metric=quality, num_threads=2)(critic).score == 60.0
     both = dspy.Parallel(num_threads=2, disable_progress_bar=True)([(critic, example), (loaded, example)])
     assert [each.overall_quality_score for each in both] == [0.6, 0.6]
-    copy = CriticAgent(lm=critic.for_run(critic._control())).deepcopy()
+    copy = CriticAgent(lm=critic.for_run(RunControl())).deepcopy()
     assert copy(**asked).overall_quality_score == 0.6

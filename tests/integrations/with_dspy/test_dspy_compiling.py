@@ -6,19 +6,17 @@ import json
 import sys
 import threading
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
-import dspy
 import pytest
 from dspy.clients import model_metadata
-from dspy.clients.base_lm import GLOBAL_HISTORY
 
 from masis import run_audit
 from masis.api.roles import offered_models
 from masis.errors import InputError, ProviderFailed, SettingsError
 from masis.integrations.dspy import compiling, labelled, programs
-from masis.integrations.dspy.critic_loop import agent_of
+from masis.integrations.dspy.plugin import Compiled
 from masis.schema.case import Case
 from masis.schema.providers import Price
 from masis.settings import Settings
@@ -117,14 +115,17 @@ def test_a_program_comes_back_from_its_file_as_it_was(learning: ModuleType, sett
         settings = settings_at(served)
         session = compiling.Session(plan(), settings)
         kept, file = programs.saved(tmp_path, compiling.compiled(session, parts_of(learning)))
-        again = agent_of(programs.read(file), settings)
-        assert compiling.state_of(again) == kept.state
+        assert programs.read(file) == kept
         assert json.loads(file.read_text())["state"] == {"critic": kept.state["critic"].model_dump(mode="json")}
+        measured = served.requests[-1]
         case = learning.case(80, True)
-        asked = {"original_query": case["query"], "evidence_chunks": case["evidence"], "answer": case["answer"]}
-        again.llm = session.lm
-        found = again(**asked)
-        assert [issue.quote for issue in found.objections] == [case["labels"]["findings"][0]["text"]]
+        audited = settings.model_copy(update={"critic": "dspy:careful", "programs_folder": str(tmp_path)})
+        run = run_audit(Case.model_validate(case), audited.model_copy(update={"evaluate": "never"}))
+        found = [issue.quote for issue in run.iterations[0].issues if issue.source == "critic"]
+        assert found == [case["labels"]["findings"][0]["text"]]
+        asked = next(each for each in served.requests if case["answer"] in each.text)
+        for fence in ("EXAMPLE_ANSWER", "EXAMPLE_EVIDENCE", "EXAMPLE_REPLY"):
+            assert asked.fences(fence) == measured.fences(fence), "an audit asks as it was measured"
 
 
 def test_a_person_can_stop_it(learning: ModuleType, settings_at: Any) -> None:
@@ -203,15 +204,6 @@ def test_several_samples_are_drawn_with_heat(learning: ModuleType, settings_at: 
     assert run.iterations[0].critique.hallucination_votes == (0, 3)
 
 
-def test_an_audit_leaves_no_text_behind_in_the_library(learning: ModuleType, settings_at: Any, tmp_path: Path) -> None:
-    with ModelServer(learning.critic) as served:
-        settings = settings_at(served, programs_folder=str(tmp_path), critic="dspy:careful")
-        programs.saved(tmp_path, compiling.compiled(compiling.Session(plan(), settings), parts_of(learning)))
-        before = len(dspy.settings.trace), len(GLOBAL_HISTORY)
-        run_audit(Case.model_validate(learning.case(80, False)), settings)
-        assert (len(dspy.settings.trace), len(GLOBAL_HISTORY)) == before
-
-
 def test_programs_are_offered_for_their_own_role(learning: ModuleType, settings_at: Any, tmp_path: Path) -> None:
     with ModelServer(learning.critic) as served:
         settings = settings_at(served, programs_folder=str(tmp_path))
@@ -224,6 +216,8 @@ def test_programs_are_offered_for_their_own_role(learning: ModuleType, settings_
 @pytest.mark.parametrize("demo", [{}, {"answer": 1}, {"original_query": "?", "answer": "a", "evidence_chunks": 7}])
 def test_a_program_with_a_broken_demonstration_is_refused_before_an_audit(demo: Any, tmp_path: Path) -> None:
     state = {"critic": programs.Part(instructions="Judge.", demos=({**demo, "issues": []},))}
-    broken = programs.Program.model_construct(name="a", version=1, role="critic", state=state, digest="0" * 64)
+    broken = Compiled(
+        programs.Program.model_construct(name="a", version=1, role="critic", state=state, digest="0" * 64)
+    )
     with pytest.raises(InputError, match="demonstration 1"):
-        agent_of(broken, Settings())
+        broken.filled(SimpleNamespace(control=None), Settings())

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
-from masis.integrations.dspy import programs
+import pytest
+
+from masis.integrations.dspy import agents, programs
+from masis.schema.providers import ProviderSettings
+from masis.settings import Settings
 from tests.serving_models import ModelServer
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -27,6 +33,18 @@ def test_the_example_runs_as_written(tmp_path: Path, server: ModelServer) -> Non
     assert "metres" in ran.stdout
     assert "dspy:example@1" in ran.stdout
     assert programs.names(programs.folder()) == ["example"]
+
+
+def test_the_modules_of_the_guide_run_as_written(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    guide = (ROOT / "docs" / "dspy.md").read_text(encoding="utf-8")
+    found = re.search(r"```python\n(.*?)```", guide, re.DOTALL)
+    assert found
+    settings = Settings(providers={"openai": ProviderSettings(address=server.address)})
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback")
+    monkeypatch.setattr(agents, "Settings", lambda: settings)
+    names: dict[str, Any] = {}
+    exec(found[1], names)
+    assert names["found"].run.usage.calls == len(server.requests) > 0
 
 
 def test_without_a_model_the_example_says_how_it_is_run() -> None:

@@ -1,4 +1,4 @@
-"""Models in safetensors and PyTorch files, tiny and randomly initialised: scored as their makers' code does."""
+"""Models in safetensors files, tiny and randomly initialised: scored as their makers' code does."""
 
 from __future__ import annotations
 
@@ -84,23 +84,12 @@ def test_an_entailment_model_gives_what_transformers_gives(tmp_path: Path, kind:
     assert [score.contradicts for score in scores] == pytest.approx(expected[:, 2].tolist(), abs=1e-5)
 
 
-def test_pickled_weights_are_read_without_running_them(tmp_path: Path) -> None:
-    model = transformers.RobertaForSequenceClassification(transformers.RobertaConfig(**sizes(id2label=NLI)))
-    model.config.architectures = ["RobertaForSequenceClassification"]
-    model.config.save_pretrained(tmp_path)
+def test_pickled_weights_are_not_read(tmp_path: Path) -> None:
+    transformers.RobertaConfig(**sizes(id2label=NLI)).save_pretrained(tmp_path)
     save_tokenizer(tmp_path)
-    torch.save(model.state_dict(), tmp_path / "pytorch_model.bin")
-    assert scoring.load(str(tmp_path)).model.format == "pytorch"
-    ran = tmp_path / "ran"
-
-    class Hostile:
-        def __reduce__(self) -> Any:
-            return (Path.touch, (ran,))
-
-    torch.save({"classifier.weight": Hostile()}, tmp_path / "pytorch_model.bin")
-    with pytest.raises(SettingsError, match="more than weights"):
+    torch.save({}, tmp_path / "pytorch_model.bin")
+    with pytest.raises(SettingsError, match="Pickled weights"):
         scoring.load(str(tmp_path))
-    assert not ran.exists()
 
 
 @pytest.mark.parametrize("kind", ["Roberta", "DebertaV2"])

@@ -14,10 +14,14 @@ import pytest
 from click.testing import CliRunner
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from starlette.testclient import TestClient
 
 from masis.cli import main
 from masis.errors import SettingsError
+from masis.integrations.mcp import transports
+from masis.integrations.mcp.server import MasisServer
 from masis.integrations.mcp.transports import MOST_MESSAGE, check_address
+from masis.services import Workbench
 from tests.integrations.with_mcp.door import BRIDGE, Door, found
 
 HELLO = {
@@ -55,18 +59,19 @@ def test_a_page_that_rebinds_its_name_or_comes_from_elsewhere_is_refused(door: D
     assert status(door, Host="evil.example.org") == 421
     assert status(door, Host=f"127.0.0.1.evil.example.org:{port}") == 421
     assert status(door, Origin="http://evil.example.org") == 403
+    assert status(door, Origin=f"http://localhost:{(port or 0) + 1}") == 403, "a page of another server here"
     assert status(door, Origin="null") == 403
     assert status(door, b" " * (MOST_MESSAGE + 1)) == 413
 
 
 def test_others_come_in_only_by_a_name_that_was_allowed_and_with_the_secret(database: Path) -> None:
-    with Door("http", database, "--allow-host", "audits.example.org", MASIS_MCP_TOKEN="open sesame") as door:
+    with Door("http", database, "--allow-host", "audits.example.org", MASIS_MCP_TOKEN="open sesame, please") as door:
         assert status(door) == 401
-        assert status(door, Authorization="Bearer open") == 401
-        assert status(door, Authorization="Basic open sesame") == 401
-        known = {"Authorization": "Bearer open sesame"}
+        assert status(door, Authorization="Bearer open sesame") == 401
+        assert status(door, Authorization="Basic open sesame, please") == 401
+        known = {"Authorization": "Bearer open sesame, please"}
         assert status(door, **known) == 200
-        assert status(door, Authorization="bearer open sesame") == 200, "the scheme's case doesn't matter"
+        assert status(door, Authorization="bearer open sesame, please") == 200, "the scheme's case doesn't matter"
         assert status(door, **known, Host="audits.example.org") == 200
         assert status(door, **known, Host="evil.example.org") == 421
 
@@ -78,7 +83,24 @@ def test_others_come_in_only_by_a_name_that_was_allowed_and_with_the_secret(data
                 return found(await client.call_tool("get_case", {"caseId": "bridge"}))
 
         assert door.run(with_secret())["case"] == BRIDGE
-        assert "open sesame" not in door.log.read_text()
+        assert "open sesame, please" not in door.log.read_text()
+
+
+def test_so_many_requests_and_guesses_a_second_and_no_more(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(transports, "GUESSES", (0.001, 3))
+    monkeypatch.setattr(transports, "BURST", 2)
+    monkeypatch.setattr(transports, "REQUESTS_A_SECOND", 0.001)
+    workbench = Workbench.open(tmp_path / "m.db")
+    server = MasisServer(workbench, 1)
+    token = "open sesame, please"
+    with TestClient(transports.app(server, (), token), base_url="http://127.0.0.1:8765") as client:
+        guesses = [client.post("/mcp", headers={"authorization": f"Bearer {n}"}) for n in range(5)]
+        assert [each.status_code for each in guesses] == [401, 401, 401, 429, 429]
+        asked = [client.post("/mcp", headers={"authorization": f"Bearer {token}"}) for _ in range(3)]
+        assert [each.status_code for each in asked] == [415, 415, 429], "guesses shut nobody out who knows the secret"
+        assert int(asked[2].headers["retry-after"]) > 1
+    server.close()
+    workbench.close()
 
 
 def test_an_address_that_others_reach_needs_a_flag_and_a_secret(tmp_path: Path) -> None:
@@ -100,13 +122,14 @@ def test_an_address_that_others_reach_needs_a_flag_and_a_secret(tmp_path: Path) 
         ("localhost", (), None, True),
         ("::1", (), None, True),
         ("127.0.0.1", ("audits.example.org",), None, False),  # behind a proxy others reach it too
-        ("127.0.0.1", ("audits.example.org",), "s", True),
-        ("0.0.0.0", (), "s", False),
-        ("::", (), "s", False),
-        ("", (), "s", False),
-        ("192.0.2.1", (), "s", False),
-        ("audits.example.org", (), "s", False),
-        ("0.0.0.0", ("audits.example.org",), "s", True),
+        ("127.0.0.1", ("audits.example.org",), "s" * 16, True),
+        ("0.0.0.0", (), "s" * 16, False),
+        ("::", (), "s" * 16, False),
+        ("", (), "s" * 16, False),
+        ("192.0.2.1", (), "s" * 16, False),
+        ("audits.example.org", (), "s" * 16, False),
+        ("0.0.0.0", ("audits.example.org",), "s" * 16, True),
+        ("0.0.0.0", ("audits.example.org",), "s" * 15, False),  # a secret that could be guessed
     ],
 )
 def test_who_may_reach_an_address(host: str, allowed: tuple[str, ...], token: str | None, served: bool) -> None:

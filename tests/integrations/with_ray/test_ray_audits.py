@@ -5,22 +5,17 @@ One small audit runs always, on this machine's cores; what kills workers, waits 
 
 from __future__ import annotations
 
-import gc
-import time
 from pathlib import Path
 from typing import Any
 
 import pyarrow
 import pyarrow.parquet as parquet
 import pytest
-import ray
 
 from masis import run_audit
 from masis.api.roles import estimate
 from masis.datasets.lake import open_lake
 from masis.integrations.ray import RayAudit, Totals, audit_on_ray
-from masis.integrations.ray.job import shared_actor
-from masis.integrations.ray.permits import AllPermits
 from masis.schema.case import Case
 from masis.schema.providers import Price, ProviderSettings
 from masis.schema.run import Run
@@ -54,7 +49,7 @@ def test_a_folder_is_audited_as_each_case_would_be_alone_and_no_case_twice(tmp_p
     (tmp_path / "in" / "a.jsonl").write_bytes(lines(*cases[:3]) + b"{broken\n")
     parquet.write_table(pyarrow.Table.from_pylist(cases[3:]), tmp_path / "in" / "b.parquet")
     # One worker: each process that Ray starts imports all that it may need.
-    job = RayAudit(str(tmp_path / "in"), str(tmp_path / "out"), Settings(), workers=1, chunk=2, part_bytes=1000)
+    job = RayAudit(str(tmp_path / "in"), str(tmp_path / "out"), Settings(), workers=1, chunk=2)
 
     report = audit_on_ray(job)
 
@@ -129,21 +124,3 @@ def test_the_limit_on_cost_holds_over_all_workers(tmp_path: Path) -> None:
     assert not report.complete
     assert 0 < report.totals.cost_usd <= limit
     assert len(rows(tmp_path / "out")) == report.totals.cases
-
-
-@pytest.mark.soak
-def test_the_permits_outlive_the_job_that_made_them() -> None:
-    made = shared_actor(ray, AllPermits, "permits-of-a-test").remote()
-    assert ray.get(made.take.remote("http://a")) == (True, 0.0)
-    ray.get(made.refused.remote("http://a", 30.0))
-    other = shared_actor(ray, AllPermits, "permits-of-a-test").remote()
-    del made  # as at the end of the job that made them, while another one goes on
-    gc.collect()
-    try:
-        for _ in range(20):  # an actor ends some moments after its last owner
-            allowed, wait_s = ray.get(other.take.remote("http://a"))
-            assert not allowed, "what was learnt of the provider is forgotten"
-            assert wait_s > 0
-            time.sleep(0.1)
-    finally:
-        ray.kill(other)

@@ -1,4 +1,4 @@
-"""Long trials of audits on Ray: a node that is killed, a driver that is killed, a provider that refuses at a budget."""
+"""Long trials of audits on Ray: a node that is killed, a driver that is killed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,13 +21,10 @@ from masis import run_audit
 from masis.datasets.lake import open_lake, outcome_of
 from masis.datasets.loading import read_cases
 from masis.integrations.ray import RayAudit, Totals, audit_on_ray
-from masis.schema.providers import ProviderSettings
 from masis.schema.run import Run
-from masis.settings import ROLES, Settings
+from masis.settings import Settings
 from tests.cli.running import case, lines
 from tests.integrations.with_ray.conftest import QUIET, ROOT, WORKERS
-from tests.served_replies import Behaviour, Request, status
-from tests.serving_models import ModelServer
 from tests.waiting import until
 
 pytestmark = [
@@ -146,52 +142,3 @@ def alive(session: int, name: str) -> list[int]:
             if int(owner) == session and state.strip() != "Z" and named:
                 found.append(int(process.name))
     return found
-
-
-BUDGET = 10
-"""Calls a second that the scripted provider answers; more are refused until the next second begins."""
-
-
-class Budgeted:
-    """A script of a provider with a budget; remembers when calls came, and which were answered."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[float, bool]] = []
-        self._second, self._taken = -1, 0
-
-    def __call__(self, request: Request) -> Behaviour | None:
-        now = time.monotonic()
-        if int(now) != self._second:
-            self._second, self._taken = int(now), 0
-        self._taken += 1
-        self.calls.append((now, self._taken <= BUDGET))
-        if self._taken <= BUDGET:
-            return None
-        return status(429, "Rate limit reached for requests", retry_after=f"{self._second + 1 - now:.3f}")
-
-    def rates(self) -> tuple[float, float]:
-        """Calls a second, and answers a second, while the rate was known and there was enough to ask."""
-        begin, end = self.calls[0][0] + 8, self.calls[-1][0] - 4
-        asked = [answered for at, answered in self.calls if begin <= at < end]
-        return len(asked) / (end - begin), sum(asked) / (end - begin)
-
-
-@pytest.mark.soak(full=400)
-def test_all_workers_together_keep_to_the_rate_of_a_provider_and_use_it(
-    tmp_path: Path, folder: str, rounds: int
-) -> None:
-    file = tmp_path / "cases.jsonl"
-    file.write_bytes(lines(*(case(f"case-{n}", query=f"How long is bridge {n}?") for n in range(rounds))))
-    script = Budgeted()
-    with ModelServer(script, issues="none", latency_ms=100, keep=False) as server, two_nodes(folder):
-        provider = ProviderSettings(kind="openai", address=server.address, adapts=False)
-        settings = Settings(**dict.fromkeys(ROLES, "scripted:m"), providers={"scripted": provider})
-        report = audit_on_ray(RayAudit(str(file), str(tmp_path / "out"), settings, workers=8))
-    asked, answered = script.rates()
-    refused = sum(not each for _, each in script.calls)
-    figures = f"{len(script.calls)} calls, {refused} refused, {asked:.2f} asked and {answered:.2f} answered a second"
-    assert (report.totals.cases, report.totals.failed, report.totals.incomplete) == (rounds, 0, 0)
-    assert refused <= 0.2 * len(script.calls), figures
-    assert asked <= 1.05 * BUDGET, figures
-    assert answered >= 0.9 * BUDGET, figures
-    print(figures)  # noqa: T201

@@ -1,0 +1,137 @@
+"""The guides of docs as written: their code runs, their commands have the options they name, their JSON is read."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+from starlette.testclient import TestClient
+
+from masis.cli import main
+from masis.integrations.web import app as web
+from masis.schema.review import Decision
+from masis.services import Workbench
+from masis.services.ingestion import Source, new_token
+from masis.settings import Settings
+from tests.cli.running import case
+from tests.reviewing import submitted
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+GUIDES = ("mcp", "dspy", "langgraph", "baml", "telemetry", "ingestion", "scale", "verifiers")
+BLOCK = re.compile(r"```(\w*)\n([\s\S]*?)```|((?:^    .*\n|^\n)+)", re.MULTILINE)
+
+
+def blocks(guide: str, language: str = "") -> Iterator[str]:
+    """The blocks of code of a guide: those fenced under a language, and those that are indented."""
+    for name, fenced, indented in BLOCK.findall((DOCS / f"{guide}.md").read_text(encoding="utf-8")):
+        if fenced and name == language:
+            yield fenced
+        elif indented.strip() and not language:
+            yield textwrap.dedent(indented).strip()
+
+
+def code(guide: str, beginning: str) -> str:
+    """The block of Python that begins so."""
+    return next(each for each in (*blocks(guide), *blocks(guide, "python")) if each.lstrip().startswith(beginning))
+
+
+def commands() -> Iterator[tuple[str, list[str]]]:
+    """Every line of a guide that gives a command of ours."""
+    for guide in GUIDES:
+        for block in (*blocks(guide), *blocks(guide, "sh")):
+            for line in block.splitlines():
+                words = re.sub(r"^(?:[A-Z_]+=\S+ )+", "", line.strip()).split("  ")[0]
+                if re.match(r"masis [a-z]", words) and "..." not in words:
+                    yield guide, re.split(r" (?:\||>>|#) ?", words)[0].split()[1:]
+
+
+@pytest.mark.parametrize(("guide", "words"), list(commands()), ids=lambda each: str(each)[:60])
+def test_a_command_of_a_guide_is_one_and_has_the_options_it_names(guide: str, words: list[str]) -> None:
+    command: click.Command = main
+    path = [word for word in words if not word.startswith("-")]
+    while isinstance(command, click.Group):
+        found = command.get_command(click.Context(command), path.pop(0))
+        assert found is not None, words
+        command = found
+    known = {name for param in command.params for name in (*param.opts, *param.secondary_opts)} | {"--help"}
+    named = {word.partition("=")[0] for word in words if re.match(r"--[a-z]", word)}
+    assert named <= known, f"docs/{guide}.md: masis {' '.join(words)}"
+
+
+def test_what_clients_of_the_mcp_server_are_told_is_json_with_a_command_that_is_there() -> None:
+    found = [json.loads(block) for block in blocks("mcp", "json")]
+    servers = [server for each in found for server in next(iter(each.values())).values()]
+    assert len(servers) == 3
+    for server in servers:
+        if "command" in server:
+            assert server["command"] == "masis"
+            assert CliRunner().invoke(main, [*server["args"], "--help"]).exit_code == 0
+
+
+def test_the_graph_of_the_guide_audits_and_waits_for_a_person(tmp_path: Path) -> None:
+    pytest.importorskip("langgraph")
+    from langgraph.checkpoint.memory import InMemorySaver
+
+    state = case("bridge") | {"draft_answer": "The bridge is 990 metres long [9]."}
+    names: dict[str, Any] = {"my_synthesizer": lambda given: {"draft_answer": state["draft_answer"]}, "Path": Path}
+    exec(code("langgraph", "from langgraph.graph"), names)
+    first, second = code("langgraph", "from masis.integrations.langgraph import keep_node").split("...\n")
+    exec(first.replace('"masis.db"', repr(str(tmp_path / "masis.db"))), names)
+    graph = names["graph"]
+    graph.add_edge("evaluator", "keep")
+    graph.add_edge("keep", "person")
+    config = names["config"] = {"configurable": {"thread_id": "t"}}
+    compiled = names["compiled"] = graph.compile(checkpointer=InMemorySaver())
+    compiled.invoke({"user_query": state["query"], "evidence": state["evidence"]}, config)
+    exec(second, names)
+    ((waits,),) = (names["waiting"](compiled.get_state(config)).values(),)
+    workbench = names["workbench"]
+    about = {name: waits[name] for name in ("case_id", "run_id")}
+    submitted(workbench, Decision(reviewer="Ada", verdict="reject", reason="990 is wrong", iteration=1, **about))
+    assert names["resume"](compiled, config, workbench)["final_answer"] is None
+
+
+def test_telemetry_takes_the_providers_of_a_program() -> None:
+    pytest.importorskip("opentelemetry.sdk")
+    from opentelemetry import trace
+    from opentelemetry.metrics import get_meter_provider
+
+    names: dict[str, Any] = {"Settings": Settings, "trace": trace, "get_meter_provider": get_meter_provider}
+    lines = code("telemetry", "from masis.integrations import telemetry").splitlines()
+    exec("\n".join([*lines[:-1], f"started = {lines[-1]}"]), names)
+    assert names["started"].on
+    names["started"].end()
+
+
+def test_a_team_s_own_validator_is_made_as_the_guide_makes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    names: dict[str, Any] = {"__name__": "acme.answers"}
+    monkeypatch.setitem(sys.modules, "acme.answers", sys.modules[__name__])
+    exec(code("baml", "# acme/answers.py"), names)
+    assert names["validator"].name == "acme"
+
+
+def test_the_client_of_the_guide_sends_a_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    token, digest = new_token()
+    workbench = Workbench.open(tmp_path / "inbox.db", Settings())
+    served = web.application(workbench.ingestion, {"chatbot": Source(name="chatbot", token_sha256=digest)})
+    names: dict[str, Any] = {"question": "How long?", "answer": "120 m [1].", "chunk": "It is 120 m long."}
+    monkeypatch.setenv("TOKEN", token)
+    with TestClient(served, base_url="http://127.0.0.1:8700") as opened:
+
+        def urlopen(request: Any) -> io.BytesIO:
+            answered = opened.post(request.full_url, content=request.data, headers=dict(request.header_items()))
+            assert answered.status_code == 202
+            return io.BytesIO(answered.content)
+
+        monkeypatch.setattr("urllib.request.urlopen", urlopen)
+        exec(code("ingestion", "import json, os"), names)
+    workbench.close()

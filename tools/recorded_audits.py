@@ -1,0 +1,112 @@
+"""Ship recorded replies with the demo, and pin what the loop makes of them.
+
+    python tools/recorded_audits.py FILE        takes the replies in FILE (masis audit --record) into data/replies
+    python tools/recorded_audits.py             writes what the shipped replies come to, as tests/data/recorded_audits.json
+
+Of FILE come in the replies to those demo cases that replay whole: no step unscored, nothing unrecorded. The replies are
+sorted, so that the same recording gives the same file.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from masis.api.audits import run_audit
+from masis.llm import recordings
+from masis.llm.recordings import Asked, RecordedReply, ReplayFile
+from masis.schema.calls import REPLAY
+from masis.schema.case import Case
+from masis.schema.run import Run
+from masis.services import demo_cases, recorded_cases, recorded_settings
+from masis.settings import ROLES, Settings
+
+FOLDER = ROOT / "data" / "replies"
+EXPECTED = ROOT / "tests" / "data" / "recorded_audits.json"
+
+
+def outcome(run: Run) -> dict[str, Any]:
+    """Return what a recorded audit comes to, small enough to be read: verdicts, issues and scores of each iteration."""
+    return {
+        "ended": run.termination_reason,
+        "best": run.best,
+        "needs_review": run.needs_review,
+        "reasons": sorted(reason.code for reason in run.review_reasons),
+        "iterations": [
+            {
+                "verdicts": [check.verdict for check in iteration.claims],
+                "issues": sorted(f"{issue.severity} {issue.rule}" for issue in iteration.issues),
+                "quality": iteration.quality_score,
+                "confidence": iteration.critique.confidence,
+                "overall": iteration.evaluation.overall_score if iteration.evaluation else None,
+            }
+            for iteration in run.iterations
+        ],
+    }
+
+
+def whole(run: Run) -> bool:
+    """Return whether every step of a run has a result."""
+    return run.termination_reason != "error" and not any(
+        iteration.critique.unscored
+        or iteration.claim_report.unscored
+        or iteration.evaluation is None
+        or iteration.evaluation.unscored
+        or any(check.verdict == "unscored" for check in iteration.claims)
+        for iteration in run.iterations
+    )
+
+
+def take(file: str) -> None:
+    """Write the replies of a recording that the demo cases need, and the ids of the cases that they audit whole."""
+    used: dict[str, RecordedReply] = {}
+    found: list[RecordedReply] = []
+    find = ReplayFile.find
+
+    def noticing(self: ReplayFile, asked: Asked) -> RecordedReply:
+        found.append(find(self, asked))
+        return found[-1]
+
+    recordings.ReplayFile.find = noticing  # type: ignore[method-assign]
+    settings = Settings().model_copy(update=dict.fromkeys(ROLES, f"{REPLAY}{file}"))
+    ids: list[str] = []
+    for case in demo_cases():
+        found.clear()
+        if whole(run_audit(case, settings)):
+            ids.append(case.id)
+            used.update((reply.key, reply) for reply in found)
+        else:
+            print(f"left out: {case.id}")
+    ordered = sorted(used.values(), key=lambda reply: (reply.role, reply.asked, reply.sample, reply.attempt))
+    lines = "".join(f"{reply.model_dump_json(exclude_defaults=True)}\n" for reply in ordered)
+    (FOLDER / "replies.jsonl").write_text(lines, encoding="utf-8")
+    (FOLDER / "cases.json").write_text(json.dumps(sorted(ids), indent=1) + "\n", encoding="utf-8")
+    print(f"{len(ids)} cases, {len(ordered)} replies")
+
+
+def audited() -> dict[str, Run]:
+    """Return the audits of the recorded demo cases, by case."""
+    recorded, settings = recorded_cases(), recorded_settings(Settings())
+    cases: Sequence[Case] = [case for case in demo_cases() if case.id in recorded]
+    return {case.id: run_audit(case, settings) for case in cases}
+
+
+def main() -> None:
+    """Take a recording in, or write what the shipped one comes to."""
+    if len(sys.argv) > 1:
+        take(sys.argv[1])
+        return
+    EXPECTED.write_text(
+        json.dumps({name: outcome(run) for name, run in audited().items()}, indent=1, sort_keys=True) + "\n",
+        encoding="utf-8",
+    )
+
+
+if __name__ == "__main__":
+    main()
