@@ -23,7 +23,7 @@ EVIDENCE = (
     {"id": "chunk_2", "text": "It was opened to traffic in 1931 by the mayor."},
 )
 WRONG = "The Halden bridge is 90 metres long [chunk_1]. It cost 4 million crowns [chunk_9]."
-RIGHT = "The Halden bridge is 120 metres long [chunk_1]. It was opened to traffic in 1931 [chunk_2]."
+RIGHT = "The Halden bridge is 120 metres long [chunk_1]. It was opened to traffic in 1931 by the mayor [chunk_2]."
 SETTINGS = Settings()
 
 

@@ -139,7 +139,8 @@ def _half_unit(fact: Fact) -> float:
     scale = _number(fact) / float(plain) if float(plain) else 1.0
     if "." in plain:
         return 0.5 * 10.0 ** -len(plain.partition(".")[2]) * scale
-    return 0.5 * 10.0 ** (len(plain) - len(plain.rstrip("0"))) * scale
+    # 120 is no 100, though one of its digits may have been rounded away.
+    return min(0.5 * 10.0 ** (len(plain) - len(plain.rstrip("0"))), max(0.5, 0.05 * float(plain))) * scale
 
 
 def _rounded(value: float, fact: Fact, other: float, *, loose: bool) -> bool:

@@ -16,7 +16,7 @@ EVIDENCE = (
 )
 QUESTION = "How long is the Halden bridge, and when was it opened?"
 WRONG = "The Halden bridge is 90 metres long [chunk_1]. It cost 4 million crowns [chunk_9]."
-RIGHT = "The Halden bridge is 120 metres long [chunk_1]. It was opened to traffic in 1931 [chunk_2]."
+RIGHT = "The Halden bridge is 120 metres long [chunk_1]. It was opened to traffic in 1931 by the mayor [chunk_2]."
 
 
 def asked(answer: str = WRONG, **more: Any) -> dict[str, Any]:

@@ -146,7 +146,7 @@ def test_as_a_part_of_a_larger_graph_it_feeds_synthesizer_and_critic_and_adds_no
     assert [entry["node"] for entry in state["trace"]] == ["before", "evidence_critic", "synthesizer", "critic"]
     assert len(state["metrics"]["confidence_history"]) == 2
     assert state["metrics"]["last_citation_audit"]["invalid_citations"] == []
-    assert state["confidence"] > 0.7
+    assert state["confidence"] > 0.5
     assert {"screening", "last_citation_audit"} <= set(state["metrics"])
 
 
