@@ -28,7 +28,7 @@ from masis.schema.audit import CitationAudit, ClaimReport, Critique, Draft, Eval
 from masis.schema.base import Unscored
 from masis.schema.calls import ModelCall, Step, Usage
 from masis.schema.case import Case, Evidence, GivenCitation
-from masis.schema.run import Event, Iteration, Run, StepsDone, TerminationReason, Versions
+from masis.schema.run import Event, Iteration, Run, RunWarning, StepsDone, TerminationReason, Versions
 from masis.schema.wording import counted
 from masis.settings import Settings
 
@@ -210,7 +210,9 @@ class AuditRun:
             elif not self._changed(revision):
                 reason = "convergence"
                 why = revision.changes_explanation.strip() or "The reviser changed nothing."
-                yield from self.reporter.warn(None, "revision", why, last.iteration_number)
+                about = RunWarning(code=None, step="revision", iteration=last.iteration_number, message=why)
+                if about not in self.reporter.warnings:  # else the run that was cut short has warned of it
+                    yield from self.reporter.warn(None, "revision", why, last.iteration_number)
         if revision is not None:
             last = last.model_copy(update={"revision": revision})
         if reason is not None and last.evaluation is None and self.settings.evaluate != "never":
