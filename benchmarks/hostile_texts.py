@@ -25,7 +25,7 @@ from masis.llm.client.reply_parsing import Unreadable, read
 from masis.llm.providers.provider_errors import scrubbed
 from masis.llm.roles.prompting import disarmed
 from masis.llm.roles.replies import CritiqueReply
-from masis.offline.parsing.extraction import extract
+from masis.offline.parsing.facts import extract
 from masis.offline.text.tokens import tokens
 from masis.schema.case import Evidence
 from masis.schema.screening import Abstract

@@ -35,12 +35,6 @@ def test_a_warning_against_harm_is_no_unsafe_advice() -> None:
     assert "unsafe_advice" not in rules(f"{CLEAN} Never disable the safety alarm.")
 
 
-def test_absolute_words_over_guarded_evidence_are_wider_than_the_evidence() -> None:
-    evidence = (Evidence(id="1", text="In this trial the drug may reduce headaches in some patients."),)
-    assert "overgeneral_claim" in rules("The drug always reduces headaches in patients [1].", evidence)
-    assert "overgeneral_claim" not in rules("The drug may reduce headaches in some patients [1].", evidence)
-
-
 def test_sources_that_disagree_are_named() -> None:
     evidence = (
         Evidence(id="a", text="The mill fire of 1911 killed 43 workers."),

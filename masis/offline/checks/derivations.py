@@ -1,22 +1,19 @@
 """Values that follow from those of the evidence without standing in it.
 
 Rounding, sums and differences, products and shares, a change in percent, an average, the years between two dates, a
-date some time away from another, another unit. What can be computed is not accused, whether or not it was: a claim is
+year some years away from another, another unit. What can be computed is not accused, whether or not it was: a claim is
 only accused of a figure that nothing explains.
 """
 
 from __future__ import annotations
 
 import re
-from calendar import monthrange
 from collections.abc import Iterator, Sequence
-from datetime import date, timedelta
 from itertools import combinations
 from typing import NamedTuple
 
 from masis.offline.matching.passages import Passage
-from masis.offline.parsing.extraction import Day, Fact
-from masis.offline.parsing.facts import ABOUT_SHARE
+from masis.offline.parsing.facts import ABOUT_SHARE, Day, Fact
 from masis.offline.parsing.units import UNITS
 from masis.offline.text.tokens import stem
 
@@ -89,7 +86,7 @@ def follows(text: str, fact: Fact, near: Near, *, arithmetic: bool = True) -> bo
 
     """
     if isinstance(fact.value, Day):
-        return _date_follows(fact, near)
+        return arithmetic and _date_follows(fact, near)
     value = _number(fact)
     if _TIMES.match(text, fact.end) or fact.dimension == "points":
         return True
@@ -107,7 +104,11 @@ def follows(text: str, fact: Fact, near: Near, *, arithmetic: bool = True) -> bo
     if fact.dimension == "percent" and not any(character.isdigit() for character in fact.text):
         slack = max(slack, ABOUT_SHARE)
     parted = near.parted or _PARTED.search(text) is not None
-    return any(abs(made - value) <= slack for made in _computed(fact, near, parted=parted)) or _spans_dates(fact, near)
+    if any(abs(made - value) <= slack for made in _computed(fact, near, parted=parted)):
+        return True
+    # the time between two dates, with a year's play: "66 years" for 1908 and 1974
+    years = [day.year for day in near.days if day.year] if fact.dimension == "months" else []
+    return any(abs(value - 12.0 * abs(one - other)) <= 12 for one, other in combinations(years, 2))
 
 
 def _number(fact: Fact) -> float:
@@ -205,60 +206,17 @@ def _percentages(near: Near) -> Iterator[float]:
                 yield from (100 * a / b, 100 * b / a, 100 * abs(b - a) / a, 100 * abs(b - a) / b)
 
 
-def _spans_dates(fact: Fact, near: Near) -> bool:
-    """Return whether the figure is the time between two dates: "66 years" for 1908 and 1974."""
-    value = _number(fact)
-    if fact.dimension not in ("months", "duration"):
-        return False
-    for one, other in combinations(near.days, 2):
-        years = abs(one.year - other.year) if one.year and other.year else None
-        if years is not None and fact.dimension == "months" and abs(value - 12.0 * years) <= 12:
-            return True
-        if one.month and other.month and (one.year == other.year or not (one.year and other.year)):
-            apart = abs((_as_date(one, one.year) - _as_date(other, one.year)).days)
-            made = apart * _DAY if fact.dimension == "duration" else apart / _MONTH
-            if abs(made - value) <= (3.5 * _DAY if fact.dimension == "duration" else 1.0):
-                return True
-    return False
-
-
 def _date_follows(fact: Fact, near: Near) -> bool:
-    """Return whether a date lies some time of the evidence away from another: 1968 for "in 1964, four years before"."""
-    wanted = fact.value
-    assert isinstance(wanted, Day)
-    if fact.dimension == "decade" and any(day.year // 10 == wanted.year // 10 for day in near.days):
+    """Return whether a date may lie some time of the evidence away from another: 1968 for "1964, four years before".
+
+    Years are computed. Days and months are not: beside a span of the evidence, no date in them is accused.
+    """
+    day = fact.value
+    assert isinstance(day, Day)
+    if fact.dimension == "decade" and any(other.year // 10 == day.year // 10 for other in near.days):
         return True
-    spans = [
-        (_number(other) / _DAY, 0.0) if other.dimension == "duration" else (0.0, _number(other))
-        for other in near.numbers
-        if other.dimension in ("duration", "months")
-    ]
-    return any(_falls(wanted, day, span) for day in near.days for span in spans)
-
-
-def _falls(wanted: Day, day: Day, span: tuple[float, float]) -> bool:
-    days, months = span
-    if days > 36_525 or months > 1_200:
-        return False
-    if not wanted.month:
-        return bool(day.year and months) and abs(abs(wanted.year - day.year) - months / 12) <= 1
-    if not day.month or (wanted.day and not day.day):
-        return False
-    base = _as_date(day, day.year)
-    slack = 1 if days else 3  # the first day is counted or not; months are not all of a length
-    for sign in (1, -1):
-        reached = base + timedelta(days=sign * (days or months * _MONTH))
-        if wanted.year and day.year and reached.year != wanted.year:
-            continue
-        if wanted.day and abs((_as_date(wanted, reached.year) - reached).days) <= slack:
-            return True
-        if not wanted.day and reached.month == wanted.month:
-            return True
-    return False
-
-
-def _as_date(day: Day, year: int) -> date:
-    """Return the day in the calendar; the middle of the month where no day is given, any year where none is."""
-    year = year or 2001
-    month = day.month or 1
-    return date(year, month, min(day.day or 15, monthrange(year, month)[1]))
+    spans = [other for other in near.numbers if other.dimension in ("duration", "months")]
+    if day.month:
+        return bool(spans and any(other.month for other in near.days))
+    years = [_number(span) / 12 for span in spans if span.dimension == "months"]
+    return any(abs(abs(day.year - other.year) - span) <= 1 for other in near.days if other.year for span in years)

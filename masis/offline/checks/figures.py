@@ -1,4 +1,4 @@
-"""Numbers, dates and units of a claim that stand in no evidence, or that the evidence has otherwise.
+"""Numbers, dates, units and quotations of a claim that stand in no evidence, or that the evidence has otherwise.
 
 A figure is accused where no evidence has it and nothing explains it: neither the question nor arithmetic nor rounding.
 With another figure in its place the evidence contradicts the claim, and the issue names both; else the claim is
@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple
 
 from masis.offline.checks.copies import words_of
 from masis.offline.checks.derivations import Near, follows, near_values
 from masis.offline.matching.assessment import Signal
-from masis.offline.matching.fact_table import FactTable
 from masis.offline.matching.overlap import Match
-from masis.offline.matching.passages import Passage
-from masis.offline.parsing.extraction import Fact
-from masis.offline.parsing.facts import agree, comparable, compared, likeness
-from masis.offline.parsing.parsed_sentence import ParsedSentence
+from masis.offline.matching.passages import ParsedSentence, Passage
+from masis.offline.parsing.facts import Day, Fact, agree, comparable, compared, likeness, number, reach
 
 RIVAL_FROM = 0.6
 """Strength from which another figure of the evidence counts as the one in whose place the claim's stands."""
@@ -53,6 +53,62 @@ _EXAMPLE = re.compile(
 """Words of a sentence that gives an example or supposes a case."""
 _IN_REFERENCE = re.compile(r"(?:[A-Z][\w’'.-]*,? \(|\([^()]{0,38}[\w.],? )$")
 """What stands before the year of a reference: "(Smith et al., 2013)", "Smith (2013)"."""
+QUOTED_WORDS = 4
+"""Words from which words in quotation marks are taken for a quotation; fewer may be a term or a nickname."""
+_QUOTED = re.compile(r"“([^“”]*+)”|„([^“”„]*+)[“”]|«([^«»]*+)»|\"([^\"]*+)\"")
+_LEFT_OUT = re.compile(r"\[[^\[\]]{0,40}\]|…|\.\.\.")
+"""What a quotation leaves out or puts in its own words."""
+_CAPITALISED = 0.7
+"""Share of longer words with a capital from which the quoted words are a title."""
+
+_Key = tuple[str, str, float | Day, str, int]
+"""What decides whether two facts agree: kind, text, value, dimension and digits."""
+
+
+class _Occurrences(NamedTuple):
+    """A value with the indices of the passages that have it."""
+
+    fact: Fact
+    where: list[int]
+
+
+class FactTable:
+    """The passages that state the same fact; lookups are cached."""
+
+    def __init__(self, found: Sequence[Passage]) -> None:
+        """`found` are the passages in order; the table refers to them by index."""
+        self._passages = found
+        self._same: dict[_Key, list[int]] = {}
+
+    def holders(self, fact: Fact, allowed: frozenset[int] | None) -> list[int]:
+        """Return the passages (of the allowed documents) that have an agreeing number or date."""
+        key = _key(fact)
+        same = self._same.get(key)
+        if same is None:
+            near = self._near(fact) if fact.kind == "number" else self._values["date"]
+            same = self._same[key] = sorted({i for other in near if agree(fact, other.fact) for i in other.where})
+        return same if allowed is None else [i for i in same if self._passages[i].document in allowed]
+
+    @cached_property
+    def _values(self) -> dict[str, list[_Occurrences]]:
+        by_key: dict[_Key, _Occurrences] = {}
+        for i, passage in enumerate(self._passages):
+            for fact in passage.facts:
+                by_key.setdefault(_key(fact), _Occurrences(fact, [])).where.append(i)
+        found = {kind: [entry for entry in by_key.values() if entry.fact.kind == kind] for kind in ("number", "date")}
+        found["number"].sort(key=lambda entry: number(entry.fact))
+        return found
+
+    def _near(self, fact: Fact) -> Sequence[_Occurrences]:
+        """Return the numbers close enough to agree: of many thousands, few need to be compared."""
+        ordered, value = self._values["number"], number(fact)
+        first = bisect_left(ordered, value - reach(value), key=lambda entry: number(entry.fact))
+        last = bisect_right(ordered, value + reach(value), key=lambda entry: number(entry.fact))
+        return ordered[first:last]
+
+
+def _key(fact: Fact) -> _Key:
+    return (fact.kind, fact.text, fact.value, fact.dimension, fact.digits)
 
 
 def accused_figures(
@@ -266,3 +322,37 @@ def _counts_the_same(sentence: ParsedSentence, fact: Fact, passage: Passage, oth
     return bool(set(mine) & set(theirs)) or bool(
         mine and theirs and min(len(mine[0]), len(theirs[0])) >= 4 and mine[0][:5] == theirs[0][:5]
     )
+
+
+class Quotable:
+    """The words of all evidence, in which quotations are looked for; read when the first one is."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = texts
+
+    @cached_property
+    def _words(self) -> list[str]:
+        return [_spaced(text) for text in self._texts]
+
+    def accused(self, claim: str, question: str) -> Iterator[Signal]:
+        """Yield a signal without evidence for each quotation of the claim that neither evidence nor question has."""
+        if claim.count('"') % 2:
+            return  # it is unclear which marks open and which close
+        for found in _QUOTED.finditer(claim):
+            start, end = found.start() + 1, found.end() - 1
+            quoted = claim[start:end]
+            if len(words_of(quoted)) < QUOTED_WORDS or _is_title(quoted):
+                continue
+            parts = [part for part in map(_spaced, _LEFT_OUT.split(quoted)) if part.strip()]
+            if not any(all(part in text for part in parts) for text in (*self._words, _spaced(question))):
+                reason = f"the quotation “{quoted.strip()}” stands in no evidence"
+                yield Signal("quotation", (start, end), quoted, "", 0, 0, "", reason, 0.9)
+
+
+def _spaced(text: str) -> str:
+    return f" {' '.join(words_of(text))} " if text.strip() else ""
+
+
+def _is_title(quoted: str) -> bool:
+    longer = [word for word in re.findall(r"[^\W\d_]+", quoted) if len(word) > 3]
+    return bool(longer) and sum(word[0].isupper() for word in longer) >= _CAPITALISED * len(longer)

@@ -16,16 +16,12 @@ from itertools import pairwise
 
 from masis.audit.sentences import split_sentences
 from masis.offline.checks.copies import Copied, CopyIndex
-from masis.offline.checks.figures import accused_figures, numerals_in
-from masis.offline.checks.quotations import Quotable
+from masis.offline.checks.figures import FactTable, Quotable, accused_figures, numerals_in
 from masis.offline.inference.encoder import Encoder, load_encoder
 from masis.offline.matching.assessment import Assessment, Signal, SignalKind, SupportingPassage, Verdict
-from masis.offline.matching.closeness import closeness
-from masis.offline.matching.fact_table import FactTable
-from masis.offline.matching.overlap import Match, match_sentence, restrict
-from masis.offline.matching.passages import LONGEST_PASSAGE, Passage, names_in, passages, postings
+from masis.offline.matching.overlap import Match, closeness, match_sentence, restrict
+from masis.offline.matching.passages import LONGEST_PASSAGE, ParsedSentence, Passage, names_in, passages, postings
 from masis.offline.parsing.facts import extract
-from masis.offline.parsing.parsed_sentence import ParsedSentence
 from masis.offline.text.tokens import Token, tokens
 
 __all__ = ["Assessment", "EvidenceIndex", "Signal", "SignalKind", "SupportingPassage", "Verdict"]

@@ -12,11 +12,11 @@ from masis.offline.matching.evidence_index import EvidenceIndex
 from masis.offline.matching.passages import Passage
 from masis.offline.text.lexicon import loose_keys
 from masis.offline.text.tokens import tokens
-from masis.schema.audit import Claim, JudgedBy
+from masis.schema.audit import Claim, JudgedBy, Measurement
 from masis.schema.case import Evidence
 
 OFFLINE = "offline"
-VERSION = "5"
+VERSION = "6"
 """Raised whenever an offline role judges otherwise than before."""
 
 JUDGED_BY = JudgedBy(model=OFFLINE, version=VERSION)
@@ -159,6 +159,11 @@ def _passage_stems(passage: Passage) -> frozenset[str]:
 def share_covered(passage: Passage, answer: frozenset[str]) -> float:
     """Return the share of a passage that the answer covers, 0..1 by word weight."""
     return share_met({word.stem: word.weight for word in passage.words if word.weight > 0}, answer)
+
+
+def measured(name: str, value: float, meaning: str) -> Measurement:
+    """Return one measured quantity of a score, with what it means in words."""
+    return Measurement(name=name, value=value, meaning=meaning)
 
 
 def mean(values: Iterable[float], empty: float = 0.0) -> float:

@@ -4,15 +4,49 @@ A passage is a sentence, or a piece of one that runs on (a table, a transcript):
 their words at once and their facts when first asked.
 """
 
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from operator import attrgetter
 
 from masis.audit.sentences import split_sentences
-from masis.offline.parsing.parsed_sentence import ParsedSentence
+from masis.offline.parsing.facts import Fact, extract
 from masis.offline.text.lexicon import loose_keys
 from masis.offline.text.tokens import Token, tokens
 
 LONGEST_PASSAGE = 80
 """Words; a longer sentence is cut into several passages, which windows join again."""
+
+
+_START, _END = attrgetter("start"), attrgetter("end")
+
+
+class ParsedSentence:
+    """A sentence, or a piece of one that runs on; `words` have offsets into `text`."""
+
+    def __init__(self, text: str, words: Sequence[Token]) -> None:
+        self.text, self.words = text, words
+        self.content = frozenset(word.stem for word in words if word.weight > 0)
+
+    @cached_property
+    def facts(self) -> list[Fact]:
+        """Its numbers and dates, with offsets into the text."""
+        return extract(self.text, self.words)
+
+    @cached_property
+    def content_words(self) -> list[Token]:
+        """Its content words."""
+        return [word for word in self.words if word.weight > 0]
+
+    def content_before(self, start: int, near: int) -> list[Token]:
+        """Return the last content words that end before the offset, at most `near`."""
+        i = bisect_right(self.content_words, start, key=_END)
+        return self.content_words[max(0, i - near) : i]
+
+    def content_after(self, end: int, near: int) -> list[Token]:
+        """Return the first content words that begin at the offset or behind it, at most `near`."""
+        i = bisect_left(self.content_words, end, key=_START)
+        return self.content_words[i : i + near]
 
 
 class Passage(ParsedSentence):

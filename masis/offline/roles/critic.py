@@ -1,7 +1,6 @@
 """The critic without a model: issues found by rule, and scores measured on claims and question.
 
-Citation and claim checks come first; the critic adds what neither sees: unsafe advice, statements wider than their
-evidence, sources that disagree.
+Citation and claim checks come first; the critic adds what neither sees: unsafe advice, and sources that disagree.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Iterator
 from masis.audit.claims import HIGH_BELOW
 from masis.audit.context import AuditContext
 from masis.audit.critique import CritiqueJudgement, Objection
-from masis.offline.matching.key_points import JUDGED_BY, index_of, mean, plain_text
+from masis.offline.matching.key_points import JUDGED_BY, index_of, mean, measured, plain_text
 from masis.offline.roles.evaluator import completeness, groundedness, relevance, unsupported_conclusions
 from masis.schema.audit import ClaimCheck, JudgedBy, Measurement
 from masis.schema.base import Unscored
@@ -41,17 +40,6 @@ WARNS_AGAINST = re.compile(
     r"\b(?:never|do not|don['’]t|must not|should not|avoid|not to|warn(?:s|ed|ing)? against|instead of)\b",
     re.IGNORECASE,
 )
-ABSOLUTE = re.compile(
-    r"\b(?:all|every|always|never|none|no one|nobody|everyone|any|completely|entirely|guarantee[sd]?|proves?|proven|"
-    r"definitely|certainly|universally|in all cases|without exception|eliminates?|cures?)\b",
-    re.IGNORECASE,
-)
-GUARDED = re.compile(
-    r"\b(?:some|may|might|can|could|often|most|many|usually|sometimes|typically|generally|likely|suggests?|appears?|"
-    r"in this (?:trial|study|cohort|sample|series)|among|preliminary|limited|subgroup|up to|at least|about|"
-    r"approximately|in \w+ patients|not (?:all|every|necessarily))\b",
-    re.IGNORECASE,
-)
 
 
 class OfflineCritic:
@@ -68,11 +56,7 @@ class OfflineCritic:
         if grounded is None:
             return Unscored(reason="no claim of the answer could be checked against text")
         conflicts = tuple(source_conflicts(context))
-        objections = (
-            *unsafe(context),
-            *wider_than_evidence(context),
-            *conflicts,
-        )
+        objections = (*unsafe(context), *conflicts)
         contradicted = [check for check in context.claims if check.verdict == "contradicted"]
         baseless = [c for c in context.claims if c.verdict == "unsupported" and (c.support or 0.0) < HIGH_BELOW]
         quality = _quality(context, grounded, objections)
@@ -91,11 +75,7 @@ class OfflineCritic:
             conflicting_evidence=tuple(objection.reason for objection in conflicts),
             measurements={
                 "confidence": (
-                    Measurement(
-                        name="score",
-                        value=grounded,
-                        meaning="mean support of the claims, a half where it could not be confirmed",
-                    ),
+                    measured("score", grounded, "mean support of the claims, a half where it could not be confirmed"),
                 ),
                 "overall_quality_score": quality,
             },
@@ -126,28 +106,6 @@ def unsafe(context: AuditContext) -> Iterator[Objection]:
             "Leave the advice out, or say what the evidence says and whom to ask.",
             sentence.text,
         )
-
-
-def wider_than_evidence(context: AuditContext) -> Iterator[Objection]:
-    """Yield claims in absolute words where the evidence for them is hedged."""
-    for check in context.claims:
-        text = plain_text(check.claim)
-        found = ABSOLUTE.search(text)
-        if found is None or not check.quotes or GUARDED.search(text):
-            continue
-        quote = check.quotes[0]
-        guarded = GUARDED.search(quote.text)
-        if guarded and not ABSOLUTE.search(quote.text):
-            yield Objection(
-                "factual",
-                "overgeneral_claim",
-                "medium",
-                f"“{found.group()}” goes further than the evidence.",
-                f"{quote.evidence_id} is more cautious: “{guarded.group()}”.",
-                f"Say it as {quote.evidence_id} does.",
-                check.claim.text,
-                (quote.evidence_id,),
-            )
 
 
 def source_conflicts(context: AuditContext) -> Iterator[Objection]:
@@ -181,19 +139,13 @@ def _quality(context: AuditContext, grounded: float, objections: tuple[Objection
     doubts = min(0.15, 0.05 * sum(o.severity == "medium" for o in objections))
     score = max(0.0, 0.7 * grounded + 0.15 * answered + 0.15 * complete - harm - doubts)
     return (
-        Measurement(
-            name="grounded claims",
-            value=grounded,
-            meaning="mean support of the claims, a half where it could not be confirmed",
-        ),
-        Measurement(name="relevance", value=answered, meaning="whether the answer is about the question"),
-        Measurement(name="completeness", value=complete, meaning="share of the key points covered"),
-        Measurement(name="harm", value=harm, meaning="0.3 off for unsafe advice without evidence"),
-        Measurement(name="doubts", value=doubts, meaning="0.05 off for each medium issue, at most 0.15"),
-        Measurement(
-            name="score",
-            value=min(1.0, score),
-            meaning="0.7 x grounded + 0.15 x relevance + 0.15 x completeness, less harm and doubts",
+        measured("grounded claims", grounded, "mean support of the claims, a half where it could not be confirmed"),
+        measured("relevance", answered, "whether the answer is about the question"),
+        measured("completeness", complete, "share of the key points covered"),
+        measured("harm", harm, "0.3 off for unsafe advice without evidence"),
+        measured("doubts", doubts, "0.05 off for each medium issue, at most 0.15"),
+        measured(
+            "score", min(1.0, score), "0.7 x grounded + 0.15 x relevance + 0.15 x completeness, less harm and doubts"
         ),
     )
 

@@ -11,6 +11,7 @@ from masis.offline.matching.key_points import (
     index_of,
     key_points,
     mean,
+    measured,
     plain_text,
     query_terms,
     share_covered,
@@ -92,17 +93,13 @@ def faithfulness(context: AuditContext) -> tuple[Measurement, ...] | None:
         return None
     right = mean((_RIGHT.get(r.finding, 0.0) for check in context.claims for r in check.references), empty=UNDECIDED)
     return (
-        Measurement(
-            name="grounded claims",
-            value=grounded,
-            meaning="mean support of the claims, a half where it could not be confirmed",
+        measured("grounded claims", grounded, "mean support of the claims, a half where it could not be confirmed"),
+        measured(
+            "right references",
+            right,
+            "share of references whose chunk supports the sentence, a half where it could not be confirmed",
         ),
-        Measurement(
-            name="right references",
-            value=right,
-            meaning="share of references whose chunk supports the sentence, a half where it could not be confirmed",
-        ),
-        Measurement(name="score", value=0.85 * grounded + 0.15 * right, meaning="0.85 x grounded + 0.15 x references"),
+        measured("score", 0.85 * grounded + 0.15 * right, "0.85 x grounded + 0.15 x references"),
     )
 
 
@@ -115,9 +112,9 @@ def relevance(context: AuditContext) -> tuple[Measurement, ...]:
         for check in context.claims
     )
     return (
-        Measurement(name="question met", value=met, meaning="share of the question's content words in the answer"),
-        Measurement(name="on topic", value=on_topic, meaning="share of claims that are about the question"),
-        Measurement(name="score", value=0.3 * met + 0.7 * on_topic, meaning="0.3 x question met + 0.7 x on topic"),
+        measured("question met", met, "share of the question's content words in the answer"),
+        measured("on topic", on_topic, "share of claims that are about the question"),
+        measured("score", 0.3 * met + 0.7 * on_topic, "0.3 x question met + 0.7 x on topic"),
     )
 
 
@@ -134,11 +131,9 @@ def completeness(context: AuditContext) -> tuple[Measurement, ...]:
     confirmed = covered_by(" ".join(check.claim.text for check in context.claims if check.verified))
     covered = confirmed + UNDECIDED * max(0.0, covered_by(context.answer) - confirmed)
     return (
-        Measurement(name="key points", value=float(len(points)), meaning="passages that the question asks for"),
-        Measurement(
-            name="score",
-            value=covered,
-            meaning="share of the key points covered, by relevance; half where the claims are not confirmed",
+        measured("key points", float(len(points)), "passages that the question asks for"),
+        measured(
+            "score", covered, "share of the key points covered, by relevance; half where the claims are not confirmed"
         ),
     )
 
@@ -147,11 +142,11 @@ def reasoning_quality(context: AuditContext) -> tuple[Measurement, ...]:
     """Score reasoning as 1 less its flaws: repeats, unsupported conclusions, run-on sentences, self-contradiction."""
     found = flaws(context)
     lost = sum(flaw.value for flaw in found)
-    return (*found, Measurement(name="score", value=max(0.0, 1.0 - lost), meaning="1 less the shares above"))
+    return (*found, measured("score", max(0.0, 1.0 - lost), "1 less the shares above"))
 
 
-def _value(measured: tuple[Measurement, ...]) -> float:
-    return min(1.0, measured[-1].value)
+def _value(score: tuple[Measurement, ...]) -> float:
+    return min(1.0, score[-1].value)
 
 
 # How an answer is argued, as far as form shows it: repeats, conclusions without support, run-on sentences.
@@ -168,25 +163,21 @@ def flaws(context: AuditContext) -> tuple[Measurement, ...]:
     texts = [sentence.text for sentence in context.citation_audit.sentences if sentence.status != "exempt"]
     conclusions = [check for check in context.claims if CONCLUDES.search(check.claim.text)]
     return (
-        Measurement(
-            name="repeats",
-            value=0.5 * mean(_repeats(texts)),
-            meaning="half the share of sentences that say the same again",
+        measured("repeats", 0.5 * mean(_repeats(texts)), "half the share of sentences that say the same again"),
+        measured(
+            "conclusions without ground",
+            0.5 * mean(not check.verified for check in conclusions if check.verdict != "unverifiable"),
+            "half the share of conclusions that the evidence does not support",
         ),
-        Measurement(
-            name="conclusions without ground",
-            value=0.5 * mean(not check.verified for check in conclusions if check.verdict != "unverifiable"),
-            meaning="half the share of conclusions that the evidence does not support",
+        measured(
+            "run-on sentences",
+            0.3 * mean(len(text.split()) > LONG_WORDS for text in texts),
+            f"0.3 x the share of sentences over {LONG_WORDS} words",
         ),
-        Measurement(
-            name="run-on sentences",
-            value=0.3 * mean(len(text.split()) > LONG_WORDS for text in texts),
-            meaning=f"0.3 x the share of sentences over {LONG_WORDS} words",
-        ),
-        Measurement(
-            name="denied claims",
-            value=0.4 * mean(check.verdict == "contradicted" for check in context.claims),
-            meaning="0.4 x the share of claims that the evidence contradicts",
+        measured(
+            "denied claims",
+            0.4 * mean(check.verdict == "contradicted" for check in context.claims),
+            "0.4 x the share of claims that the evidence contradicts",
         ),
     )
 

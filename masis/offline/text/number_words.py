@@ -1,4 +1,4 @@
-"""Numbers written in words: cardinals, ordinals, shares and how often.
+"""Numbers written in words: cardinals, ordinals and shares.
 
     read_cardinal(["two", "hundred", "and", "five", "cases"], 0)   # NumberWords(value=205, after=4, scaled=True)
 
@@ -36,15 +36,13 @@ SCALES = {
     "crore": 10**7,
 }
 """Words that multiply the number before them."""
-OCCASIONS = {"once": 1.0, "twice": 2.0, "thrice": 3.0}
-"""Words that count occasions, as "three times" does."""
 _LONGEST = 12
 """The most words a number is written in."""
 _PERIODS = frozenset("quarter half century decade year season edition round floor stage phase chapter term".split())
 """What an ordinal in words tells apart: "the third quarter", not "the second"."""
 _PARTS = {"half": 2, "third": 3, "thirds": 3, "quarter": 4, "quarters": 4, "fifth": 5, "fifths": 5, "tenth": 10}
 _NUMERATORS = {"a": 1, "one": 1, "two": 2, "three": 3, "four": 4}
-NUMERAL_STARTS = frozenset({*NUMBER_WORDS, *ORDINAL_WORDS, *OCCASIONS, *_NUMERATORS, "dozen", "half", "quarter"})
+NUMERAL_STARTS = frozenset({*NUMBER_WORDS, *ORDINAL_WORDS, *_NUMERATORS, "dozen", "half", "quarter"})
 """Words at which a number may begin."""
 
 
