@@ -302,7 +302,7 @@ class Jobs:
         elif kind == "screening":
             self.workbench.screenings.cancel(actor, subject)
         elif run_id := self.workbench.runs.under_way(subject):
-            self.workbench.runs.cancel(actor, run_id)
+            self.workbench.audits.cancel(actor, run_id)
 
     def cancelling(self, kind: JobKind, job_id: str) -> bool:
         """Whether a job under way, here or in another process, has been asked to stop."""
