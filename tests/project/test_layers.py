@@ -191,7 +191,7 @@ READS = {
     "purges": {"history", "removals"},
     "retention": {"plan"},
     "screening_log": {"check_subjects", "verify"},
-    "screenings": {"events", "newest", "progress"},
+    "screenings": {"events", "newest", "progress", "summary"},
     "team": {"assigned_among", "counted", "in_force", "leases", "progress", "views"},
 }
 """Reads of the store that need no service: nothing that others decided or the machine found is in them.
