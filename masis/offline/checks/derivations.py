@@ -207,16 +207,20 @@ def _percentages(near: Near) -> Iterator[float]:
 
 
 def _date_follows(fact: Fact, near: Near) -> bool:
-    """Return whether a date may lie some time of the evidence away from another: 1968 for "1964, four years before".
+    """Return whether a date lies some time of the evidence away from another: 1968 for "1964, four years before".
 
-    Years are computed. Days and months are not: beside a span of the evidence, no date in them is accused.
+    Compared in months, with one to spare; in years, where the date has no month.
     """
     day = fact.value
     assert isinstance(day, Day)
     if fact.dimension == "decade" and any(other.year // 10 == day.year // 10 for other in near.days):
         return True
-    spans = [other for other in near.numbers if other.dimension in ("duration", "months")]
-    if day.month:
-        return bool(spans and any(other.month for other in near.days))
-    years = [_number(span) / 12 for span in spans if span.dimension == "months"]
-    return any(abs(abs(day.year - other.year) - span) <= 1 for other in near.days if other.year for span in years)
+    base = {"duration": _DAY * _MONTH, "months": 1.0}
+    spans = [_number(span) / base[span.dimension] for span in near.numbers if span.dimension in base]
+    spare = 1.0 if day.month else 12.0
+    return any(abs(_months_apart(day, other) - span) <= spare for other in near.days for span in spans)
+
+
+def _months_apart(one: Day, other: Day) -> float:
+    years = one.year - other.year if one.year and other.year else 0
+    return abs(12 * years + (one.month - other.month if one.month and other.month else 0))
