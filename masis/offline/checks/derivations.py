@@ -15,7 +15,6 @@ from typing import NamedTuple
 from masis.offline.matching.passages import Passage
 from masis.offline.parsing.facts import ABOUT_SHARE, Day, Fact
 from masis.offline.parsing.units import UNITS
-from masis.offline.text.tokens import stem
 
 MOST_VALUES = 40
 """Values of the passages near that are computed with: among many, some sum fits by chance."""
@@ -48,7 +47,6 @@ _PARTED = re.compile(
 )
 _ONE = re.compile(r"\b(?:a|an|one|per|each|every) (second|minute|hour|day|week|month|year|decade)\b", re.IGNORECASE)
 """A unit of time of which there is one."""
-_UNIT = re.compile(r"\d[\s-]?([^\W\d_]+)")
 _PARTS = (0.5, 1 / 3, 2 / 3, 0.25, 0.75, 0.2, 2.0, 3.0)
 
 
@@ -96,7 +94,7 @@ def follows(text: str, fact: Fact, near: Near, *, arithmetic: bool = True) -> bo
     same = [other for other in near.numbers if not fact.dimension or not other.dimension or _alike(fact, other)]
     if any(_rounded(value, fact, _number(other), loose=loose) or least < _number(other) < 2 * least for other in same):
         return True
-    if any(_converted(text, fact, other) for other in near.numbers) or (fact.dimension, value) in near.ones:
+    if (fact.dimension, value) in near.ones:
         return True
     if not arithmetic:
         return False
@@ -119,16 +117,6 @@ def _number(fact: Fact) -> float:
 def _alike(fact: Fact, other: Fact) -> bool:
     time = {"duration", "months"}
     return fact.dimension == other.dimension or {fact.dimension, other.dimension} <= time
-
-
-def _converted(text: str, fact: Fact, other: Fact) -> bool:
-    """Return whether two figures have the same digits and another size of one unit: 12 kilonewtons, 12,000 newtons."""
-    mine, theirs = (re.sub(r"[^\d]", "", each.text).strip("0") for each in (fact, other))
-    if not mine or mine != theirs:
-        return False
-    unit, others = _UNIT.search(text[fact.start : fact.end + 25]), _UNIT.search(other.text)
-    here, there = stem(unit[1]) if unit else "", stem(others[1]) if others else other.head
-    return here != there and len(here) > 3 and here[-4:] == there[-4:]
 
 
 def _half_unit(fact: Fact) -> float:

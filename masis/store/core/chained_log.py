@@ -13,7 +13,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
@@ -22,7 +22,7 @@ from masis.schema.review import Decision, LogCheck, LogEntry, SubjectCheck
 from masis.schema.screening import ScreeningDecision, ScreeningEntry
 from masis.store.core import guards, signatures
 from masis.store.core.connections import Connection, Database
-from masis.store.records import LogHead
+from masis.store.records import DecisionFilter, LogHead, ScreeningLogFilter
 from masis.store.retention.shrinking import settle
 
 NOTHING_BEFORE = "0" * 64
@@ -31,27 +31,9 @@ NOTHING_BEFORE = "0" * 64
 _ID_LENGTH = 24
 _AT_ONCE = 100
 
+LogFilter = DecisionFilter | ScreeningLogFilter
 D = TypeVar("D", Decision, ScreeningDecision)
 E = TypeVar("E", LogEntry, ScreeningEntry)
-
-
-class LogFilter(Protocol):
-    """Which page of a log, and from which end."""
-
-    @property
-    def newest_first(self) -> bool:
-        """Whether the newest entry comes first."""
-        ...
-
-    @property
-    def page(self) -> int:
-        """Return the number of the page, from 1."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """Return how many entries a page holds."""
-        ...
 
 
 class Place(NamedTuple):
@@ -181,7 +163,11 @@ class ChainedLog(Generic[D, E]):
         return self.rows_of_page(connection, matching, values, wanted), total
 
     def rows_of_page(
-        self, connection: sqlite3.Connection, matching: str, values: list[Any], wanted: LogFilter
+        self,
+        connection: sqlite3.Connection,
+        matching: str,
+        values: list[Any],
+        wanted: LogFilter,
     ) -> tuple[E, ...]:
         """Return one page of the entries that match, uncounted."""
         # the numbers of the page come from an index, and only its rows are joined and read

@@ -8,8 +8,6 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
-from pydantic import Field
-
 from masis.errors import StaleVersion, StoreError, UnknownRecord
 from masis.schema.base import Record
 from masis.schema.review import SubjectCheck
@@ -18,24 +16,11 @@ from masis.schema.screening import (
     Override,
     ScreeningDecision,
     ScreeningEntry,
-    ScreeningEntryKind,
 )
 from masis.store.core.chained_log import ChainedLog, StoredLog
 from masis.store.jobs import job_row
-from masis.store.records import PageSize
+from masis.store.records import ScreeningLogFilter
 from masis.store.screening import subjects
-
-
-class ScreeningLogFilter(Record):
-    """Which entries of the screening log, newest first by default. Empty fields don't filter."""
-
-    screening_id: str | None = None
-    abstract_id: str | None = None
-    kinds: tuple[ScreeningEntryKind, ...] = ()
-    reviewers: tuple[str, ...] = ()
-    newest_first: bool = True
-    page: int = Field(default=1, ge=1)
-    size: PageSize = 50
 
 
 class ScreeningLogPage(Record):
