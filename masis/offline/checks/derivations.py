@@ -197,13 +197,13 @@ def _percentages(near: Near) -> Iterator[float]:
 def _date_follows(fact: Fact, near: Near) -> bool:
     """Return whether a date lies some time of the evidence away from another: 1968 for "1964, four years before".
 
-    Compared in months, with one to spare; in years, where the date has no month.
+    Compared in months, with one to spare; where the date has no month, in years, which days and weeks don't change.
     """
     day = fact.value
     assert isinstance(day, Day)
     if fact.dimension == "decade" and any(other.year // 10 == day.year // 10 for other in near.days):
         return True
-    base = {"duration": _DAY * _MONTH, "months": 1.0}
+    base = {"duration": _DAY * _MONTH, "months": 1.0} if day.month else {"months": 1.0}
     spans = [_number(span) / base[span.dimension] for span in near.numbers if span.dimension in base]
     spare = 1.0 if day.month else 12.0
     return any(abs(_months_apart(day, other) - span) <= spare for other in near.days for span in spans)
