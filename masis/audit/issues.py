@@ -110,13 +110,6 @@ INSTRUCTIONS_MOST = 20
 """Issues that one text raises; a text with more is no less unsafe."""
 
 
-def with_instructions(issues: Sequence[Issue], answer: str, evidence: Sequence[Evidence]) -> tuple[Issue, ...]:
-    """Return the issues of a stored iteration, with those of instructing texts where none were looked for."""
-    if any(issue.source == "instructions" for issue in issues):
-        return tuple(issues)
-    return (*issues, *numbered(_from_instructions(answer, evidence), len(issues) + 1))
-
-
 def _from_instructions(answer: str, evidence: Sequence[Evidence]) -> Iterable[Issue]:
     for found in find_instructions(answer)[:INSTRUCTIONS_MOST]:
         yield _issue(

@@ -8,11 +8,10 @@ A rate is a histogram of 0 and 1: its mean, the sum divided by the count, is the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from masis.audit.run_metrics import CritiqueMeasures, IterationMeasures, RunMeasures
-from masis.schema.run import ENDED_WELL
 
 SECONDS = (0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 15, 20, 35, 60, 90, 120, 300)
 MILLISECONDS = tuple(1000 * each for each in SECONDS)
@@ -43,127 +42,111 @@ class Metric(NamedTuple):
     bounds: tuple[float, ...] = ()
 
 
-OfRun = Callable[[RunMeasures], float | None]
-OfIteration = Callable[[IterationMeasures], float | None]
-OfCritique = Callable[[CritiqueMeasures], float | None]
 Recorded = tuple[str, float]
+Measured = dict[Metric, str]
+"""Metrics, each with the field of the measures that it is taken of."""
 
 
-def _s(ms: float | None) -> float | None:
-    return None if ms is None else ms / 1000
+def _histograms(*rows: tuple[str, str, str, str, tuple[float, ...], str]) -> Measured:
+    return {
+        Metric(name, "histogram", unit, words, spec, bounds): field for name, unit, words, spec, bounds, field in rows
+    }
 
 
-def _yes(value: bool | None) -> float | None:
-    return None if value is None else float(value)
-
-
-def _histogram(name: str, unit: str, description: str, spec: str, bounds: tuple[float, ...]) -> Metric:
-    return Metric(name, "histogram", unit, description, spec, bounds)
-
-
-OF_RUN: dict[Metric, OfRun] = {
-    _histogram(
-        "masis.loop.duration", "s", "Total refinement loop duration, by the clock on the wall", LOOP, SECONDS
-    ): lambda run: _s(run.loop_ms),
-    _histogram("masis.loop.iterations", "{iteration}", "Number of iterations per query", LOOP, (1, 2, 3, 4, 5)): (
-        lambda run: len(run.iterations)
+OF_RUN = _histograms(
+    ("masis.loop.duration", "s", "Total refinement loop duration, by the clock on the wall", LOOP, SECONDS, "loop_ms"),
+    (
+        "masis.loop.iterations",
+        "{iteration}",
+        "Number of iterations per query",
+        LOOP,
+        (1, 2, 3, 4, 5),
+        "iteration_count",
     ),
-    _histogram(
+    (
         "masis.loop.improvement_percentage",
         "%",
         "Improvement percentage, from the first score to the best one",
         LOOP,
         PERCENTAGES,
-    ): lambda run: run.improvement_percentage,
-    _histogram(
+        "improvement_percentage",
+    ),
+    (
         "masis.loop.converged_rate",
         "1",
         "The share of runs that converged: the loop ended well, by no_issues or convergence",
         LOOP,
         NO_OR_YES,
-    ): lambda run: _yes(run.termination in ENDED_WELL),
-    _histogram(
+        "ended_well",
+    ),
+    (
         "masis.loop.convergence_rate",
         "1",
         "Convergence endings: the share of runs whose loop ended by convergence alone",
         LOOP,
         NO_OR_YES,
-    ): lambda run: _yes(run.termination == "convergence"),
-    _histogram(
+        "converged",
+    ),
+    (
         "masis.loop.needs_review_rate",
         "1",
         "The share of runs that a person should look at",
         "a run that needs review",
         NO_OR_YES,
-    ): lambda run: _yes(run.needs_review),
-}
+        "needs_review",
+    ),
+)
 """Taken of each run of the loop."""
 
-OF_ITERATION: dict[Metric, OfIteration] = {
-    _histogram("masis.critic.duration", "s", "CriticAgent execution time", LOOP, SECONDS): lambda it: _s(it.critic_ms),
-    _histogram("masis.reviser.duration", "s", "RevisionAgent execution time", LOOP, SECONDS): (
-        lambda it: _s(it.reviser_ms)
-    ),
-    _histogram(
+OF_ITERATION = _histograms(
+    ("masis.critic.duration", "s", "CriticAgent execution time", LOOP, SECONDS, "critic_ms"),
+    ("masis.reviser.duration", "s", "RevisionAgent execution time", LOOP, SECONDS, "reviser_ms"),
+    (
         "masis.loop.improvement_delta",
         "1",
         "Quality score improvement delta, between two iterations",
         LOOP,
         DELTAS,
-    ): lambda it: it.improvement_delta,
-    _histogram("masis.loop.issues", "{issue}", "Issue identification rate: issues per answer", LOOP, COUNTS): (
-        lambda it: it.issues
+        "improvement_delta",
     ),
-    _histogram("masis.critic.confidence", "1", "Confidence in the answer, after the penalties", CRITIC, SHARES): (
-        lambda it: it.confidence
+    ("masis.loop.issues", "{issue}", "Issue identification rate: issues per answer", LOOP, COUNTS, "issues"),
+    ("masis.critic.confidence", "1", "Confidence in the answer, after the penalties", CRITIC, SHARES, "confidence"),
+    ("masis.critic.conflicts", "{conflict}", "Conflicts between sources", CRITIC, COUNTS, "conflicts"),
+    ("masis.critic.invalid_citations", "{citation}", "References to no evidence", CRITIC, COUNTS, "invalid_citations"),
+    (
+        "masis.critic.uncited_claims",
+        "{claim}",
+        "Sentences that should cite and don't",
+        CRITIC,
+        COUNTS,
+        "uncited_claims",
     ),
-    _histogram("masis.critic.conflicts", "{conflict}", "Conflicts between sources", CRITIC, COUNTS): (
-        lambda it: it.conflicts
-    ),
-    _histogram("masis.critic.invalid_citations", "{citation}", "References to no evidence", CRITIC, COUNTS): (
-        lambda it: it.invalid_citations
-    ),
-    _histogram("masis.critic.uncited_claims", "{claim}", "Sentences that should cite and don't", CRITIC, COUNTS): (
-        lambda it: it.uncited_claims
-    ),
-    _histogram("masis.evaluator.duration", "s", "The evaluator's execution time", EVALUATOR, SECONDS): (
-        lambda it: _s(it.evaluator_ms)
-    ),
-    _histogram("masis.evaluator.overall_score", "1", "The evaluator's overall score", EVALUATOR, SHARES): (
-        lambda it: it.overall
-    ),
-    _histogram("masis.evaluator.faithfulness", "1", "Faithfulness, after the clamps", EVALUATOR, SHARES): (
-        lambda it: it.faithfulness
-    ),
-    _histogram("masis.evaluator.relevance", "1", "Relevance", EVALUATOR, SHARES): lambda it: it.relevance,
-    _histogram("masis.evaluator.completeness", "1", "Completeness", EVALUATOR, SHARES): lambda it: it.completeness,
-}
+    ("masis.evaluator.duration", "s", "The evaluator's execution time", EVALUATOR, SECONDS, "evaluator_ms"),
+    ("masis.evaluator.overall_score", "1", "The evaluator's overall score", EVALUATOR, SHARES, "overall"),
+    ("masis.evaluator.faithfulness", "1", "Faithfulness, after the clamps", EVALUATOR, SHARES, "faithfulness"),
+    ("masis.evaluator.relevance", "1", "Relevance", EVALUATOR, SHARES, "relevance"),
+    ("masis.evaluator.completeness", "1", "Completeness", EVALUATOR, SHARES, "completeness"),
+)
 """Taken of each iteration of a run, which is one audited answer."""
 
-OF_CRITIQUE: dict[Metric, OfCritique] = {
-    _histogram("critique_hallucination_rate", "1", "Share of drafts with hallucinations", DRAFT, NO_OR_YES): (
-        lambda draft: _yes(draft.hallucination)
-    ),
-    _histogram("critique_revision_rate", "1", "Share of answers that needed revision", DRAFT, NO_OR_YES): (
-        lambda draft: _yes(draft.revision)
-    ),
-    _histogram("critique_latency_ms", "ms", "Time for full critique cycle", DRAFT, MILLISECONDS): (
-        lambda draft: draft.latency_ms
-    ),
-    _histogram("critique_confidence_avg", "1", "Average confidence score, of the claims", DRAFT, SHARES): (
-        lambda draft: draft.confidence
-    ),
-    _histogram("claims_per_draft", "{claim}", "Average claims extracted", DRAFT, COUNTS): lambda draft: draft.claims,
-}
+OF_CRITIQUE = _histograms(
+    ("critique_hallucination_rate", "1", "Share of drafts with hallucinations", DRAFT, NO_OR_YES, "hallucination"),
+    ("critique_revision_rate", "1", "Share of answers that needed revision", DRAFT, NO_OR_YES, "revision"),
+    ("critique_latency_ms", "ms", "Time for full critique cycle", DRAFT, MILLISECONDS, "latency_ms"),
+    ("critique_confidence_avg", "1", "Average confidence score, of the claims", DRAFT, SHARES, "confidence"),
+    ("claims_per_draft", "{claim}", "Average claims extracted", DRAFT, COUNTS, "claims"),
+)
 """Taken of each original answer or draft."""
 
 LOOP_TOKENS = Metric("masis.loop.tokens", "counter", "{token}", "LLM token usage for critic loop", LOOP)
 COST = Metric(
     "masis.loop.cost", "counter", "{USD}", "Cost of calls to models, where a price is known", "prices of calls"
 )
-CALL_DURATION = _histogram("gen_ai.client.operation.duration", "s", "GenAI operation duration.", GEN_AI, CALL_SECONDS)
-CALL_TOKENS = _histogram(
-    "gen_ai.client.token.usage", "{token}", "Number of input and output tokens used.", GEN_AI, TOKENS
+CALL_DURATION = Metric(
+    "gen_ai.client.operation.duration", "histogram", "s", "GenAI operation duration.", GEN_AI, CALL_SECONDS
+)
+CALL_TOKENS = Metric(
+    "gen_ai.client.token.usage", "histogram", "{token}", "Number of input and output tokens used.", GEN_AI, TOKENS
 )
 OF_CALL = (LOOP_TOKENS, COST, CALL_DURATION, CALL_TOKENS)
 """Recorded at each call to a model."""
@@ -173,17 +156,17 @@ METRICS: tuple[Metric, ...] = (*OF_RUN, *OF_ITERATION, *OF_CRITIQUE, *OF_CALL)
 
 def of_run(measures: RunMeasures) -> Iterator[Recorded]:
     """What is recorded of a run, metric by metric; what is not known is left out."""
-    for metric, value in OF_RUN.items():
-        if (found := value(measures)) is not None:
-            yield metric.name, found
+    yield from _recorded(OF_RUN, measures)
     for iteration in measures.iterations:
-        for of_answer, figure in OF_ITERATION.items():
-            if (found := figure(iteration)) is not None:
-                yield of_answer.name, found
+        yield from _recorded(OF_ITERATION, iteration)
 
 
 def of_critique(measures: CritiqueMeasures) -> Iterator[Recorded]:
     """Return what is recorded of an original answer or a draft."""
-    for metric, value in OF_CRITIQUE.items():
-        if (found := value(measures)) is not None:
-            yield metric.name, found
+    return _recorded(OF_CRITIQUE, measures)
+
+
+def _recorded(metrics: Measured, measures: RunMeasures | IterationMeasures | CritiqueMeasures) -> Iterator[Recorded]:
+    for metric, field in metrics.items():
+        if (found := getattr(measures, field)) is not None:
+            yield metric.name, found / 1000 if metric.unit == "s" else float(found)

@@ -7,7 +7,6 @@ ask the budget how long they may wait, file a record of each call, and make no f
 
 from __future__ import annotations
 
-import asyncio
 import queue
 import secrets
 import threading
@@ -202,13 +201,6 @@ class CancelToken:
     def pause(self, seconds: float) -> bool:
         """Wait so long, or until ``cancel``; return whether to go on."""
         return not self._event.wait(seconds)
-
-    async def pause_async(self, seconds: float) -> bool:
-        """Wait as ``pause`` does, leaving the event loop free."""
-        until = time.monotonic() + seconds
-        while not self.cancelled and (left := until - time.monotonic()) > 0:
-            await asyncio.sleep(min(left, LOOK_AGAIN_S))
-        return not self.cancelled
 
 
 @dataclass

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from masis.schema.drafts import CritiqueResult
-from masis.schema.run import Iteration, Run
+from masis.schema.run import ENDED_WELL, Iteration, Run
 
 FALSE = ("hallucination", "unsupported", "contradiction")
 """Issues of a draft which say that the sources do not support it; a high one makes the draft a hallucination."""
@@ -73,6 +73,16 @@ class RunMeasures(NamedTuple):
     output_tokens: int
     cost_usd: float | None
     critique: CritiqueMeasures
+
+    @property
+    def iteration_count(self) -> int:
+        """How many answers were audited."""
+        return len(self.iterations)
+
+    @property
+    def ended_well(self) -> bool:
+        """Whether the loop ended by ``no_issues`` or ``convergence``."""
+        return self.termination in ENDED_WELL
 
 
 def of_run(run: Run) -> RunMeasures:

@@ -40,15 +40,6 @@ _CURES_FOR_MISSING = {
     "evidence": f"Add what the retrieval found. {_EVIDENCE_SHAPE}",
 }
 
-EXPECTED: Mapping[str, str] = {
-    "string_type": "text",
-    "bool_type": "true or false",
-    **dict.fromkeys(("tuple_type", "list_type"), "a list"),
-    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "an object"),
-    **dict.fromkeys(("int_type", "float_type", "int_parsing", "float_parsing"), "a number"),
-}
-"""What a value must be where pydantic reports an error of this type."""
-
 
 def kind_of(value: Any) -> str:
     """Return what a JSON value is, in words: ``a number``, ``an object``, ``null``..."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import Field
 
@@ -38,7 +38,7 @@ class RunWarning(Record):
     message: str
 
 
-ReviewCode = Literal[
+MustLook = Literal[
     "hallucination",
     "invalid_reference",
     "contradicted_claim",
@@ -48,6 +48,8 @@ ReviewCode = Literal[
     "safety",
     "instruction",
     "insufficient_evidence",
+]
+NotCertified = Literal[
     "conflicting_evidence",
     "unconfirmed_claim",
     "revised",
@@ -64,21 +66,10 @@ ReviewCode = Literal[
     "limit",
     "cancelled",
 ]
+ReviewCode = Literal[MustLook, NotCertified]
 ReviewTier = Literal["must_look", "not_certified"]
 
-MUST_LOOK: frozenset[ReviewCode] = frozenset(
-    {
-        "hallucination",
-        "invalid_reference",
-        "contradicted_claim",
-        "unsupported_claim",
-        "partial_claim",
-        "serious_issue",
-        "safety",
-        "instruction",
-        "insufficient_evidence",
-    }
-)
+MUST_LOOK: frozenset[ReviewCode] = frozenset(get_args(MustLook))
 """Reasons that say something is wrong or unsafe. The others say that the answer could not be certified."""
 
 

@@ -16,7 +16,7 @@ from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.schema.run import Event, Iteration, Run, RunWarning, StepsDone
 from masis.services.access import OPEN, Access
-from masis.services.records import RunProgress, RunSummary
+from masis.services.records import RunProgress
 from masis.settings import Settings
 from masis.store import Store
 from masis.store.audits.runs import Runs
@@ -61,58 +61,6 @@ class _EventLog:
             self._runs.append_events(self._pending)
             self._pending.clear()
         self._written = time.monotonic()
-
-
-class RunService:
-    """The use cases of runs as they are stored, whoever makes them."""
-
-    def __init__(self, store: Store, access: Access = OPEN) -> None:
-        self._store, self._runs, self._access = store, store.runs, access
-
-    def get(self, run_id: str) -> Run:
-        """Return a finished run. Raises UnknownRecord, Removed, and StoreError where it is not finished."""
-        return self._runs.get(run_id)
-
-    def summary(self, run_id: str) -> RunSummary:
-        """Return a run as a list shows it. Raises UnknownRecord."""
-        return self._runs.summary(run_id)
-
-    def progress(self, run_id: str) -> RunProgress:
-        """Return how far a run has come. Raises UnknownRecord and Removed."""
-        return self._runs.progress(run_id)
-
-    def events(self, run_id: str) -> tuple[Event, ...]:
-        """Return the events of a run in order. Raises UnknownRecord."""
-        return self._runs.events(run_id)
-
-    def for_case(self, case_id: str) -> tuple[RunSummary, ...]:
-        """Return the runs of a case, newest first. Raises UnknownRecord."""
-        return self._runs.for_case(case_id)
-
-    def cases_with_several(self) -> tuple[str, ...]:
-        """Return the ids of the cases whose runs can be compared, the one that ran last first."""
-        return self._runs.cases_with_several()
-
-    def under_way(self, case_id: str) -> str | None:
-        """Return the run of a case that a living process is making; a run whose process is gone is interrupted first.
-
-        Raises UnknownRecord.
-        """
-        running = next((run.id for run in self._runs.for_case(case_id) if run.state == "running"), None)
-        return None if running is None or running in self.mark_lost() else running
-
-    def mark_lost(self) -> tuple[str, ...]:
-        """Mark the runs whose process is gone as interrupted; returns their ids."""
-        return self._runs.mark_lost()
-
-    def cancel(self, actor: Actor, run_id: str) -> None:
-        """Ask whoever makes a run to stop after its current step. Raises UnknownRecord and NotAllowed."""
-        self._access.require(actor, "audit")
-        self._runs.request_cancel(run_id)
-
-    def cancel_requested(self, run_id: str) -> bool:
-        """Return whether a run was asked to stop. Raises UnknownRecord."""
-        return self._runs.cancel_requested(run_id)
 
 
 class AuditService:
@@ -186,6 +134,11 @@ class AuditService:
             run_id, case_id=case.id, case_digest=case.digest(), models=roles.models, settings=settings.of_audit()
         )
         return self._run(case, settings, roles, run_id, None, on_event, cancelled)
+
+    def cancel(self, actor: Actor, run_id: str) -> None:
+        """Ask whoever makes a run to stop after its current step. Raises UnknownRecord and NotAllowed."""
+        self._access.require(actor, "audit")
+        self._store.runs.request_cancel(run_id)
 
     def forget_replies(self, actor: Actor, case_id: str) -> int:
         """Remove the cached replies about a case, so that its next audit asks the models anew; returns how many."""

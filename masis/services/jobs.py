@@ -39,6 +39,8 @@ from masis.screening.rounds.round_loop import new_screening_id
 from masis.services.records import CaseFilter
 from masis.services.workbench import Workbench
 from masis.settings import Settings
+from masis.store.audits.runs import Runs
+from masis.store.screening.screenings import Screenings
 
 log = logging.getLogger(__name__)
 
@@ -302,7 +304,7 @@ class Jobs:
         elif kind == "screening":
             self.workbench.screenings.cancel(actor, subject)
         elif run_id := self.workbench.runs.under_way(subject):
-            self.workbench.runs.cancel(actor, run_id)
+            self.workbench.audits.cancel(actor, run_id)
 
     def cancelling(self, kind: JobKind, job_id: str) -> bool:
         """Whether a job under way, here or in another process, has been asked to stop."""
@@ -344,8 +346,8 @@ class Jobs:
         self.workbench.runs.mark_lost()
         self.workbench.screenings.mark_lost()
 
-    def _stored(self, kind: JobKind) -> _StoredJobs:
-        return self.workbench.runs if kind == "audit" else self.workbench.screenings
+    def _stored(self, kind: JobKind) -> Runs | Screenings:
+        return self.workbench.runs if kind == "audit" else self.workbench.store.screenings
 
     def _serve(self, kind: JobKind) -> None:
         """Run jobs of one kind, one at a time; this thread only waits: for jobs, and for a worker's replies."""
@@ -486,14 +488,6 @@ class Jobs:
             with contextlib.suppress(MasisError):  # not finished: what it has cost is in no result
                 usage = self.workbench.runs.get(job.id).usage
             batch.budget.ended(usage)
-
-
-class _StoredJobs(Protocol):
-    """What the services of runs and of screenings say of what is stored."""
-
-    def summary(self, job_id: str, /) -> object: ...
-
-    def cancel_requested(self, job_id: str, /) -> bool: ...
 
 
 # One worker process: the server's end, then its own.

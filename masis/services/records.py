@@ -19,12 +19,12 @@ from masis.store.records import (
     RunProgress,
     RunState,
     RunSummary,
+    ScreeningLogFilter,
 )
 from masis.store.retention.redaction import CaseRedaction
 from masis.store.reviews.drafts import Draft
 from masis.store.reviews.team import Progress
-from masis.store.screening.corpora import CorpusImport, CorpusRetriever, CorpusSummary
-from masis.store.screening.log import ScreeningLogFilter
+from masis.store.screening.corpora import CorpusImport, CorpusSummary
 from masis.store.screening.screenings import ScreeningProgress, ScreeningSummary
 
 __all__ = [
@@ -36,7 +36,6 @@ __all__ = [
     "CaseRedaction",
     "CaseSummary",
     "CorpusImport",
-    "CorpusRetriever",
     "CorpusSummary",
     "DatasetVersion",
     "DecisionFilter",

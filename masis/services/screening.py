@@ -51,7 +51,6 @@ from masis.screening.synthesis.prisma_svg import prisma_svg
 from masis.services.access import OPEN, Access
 from masis.services.records import (
     CorpusImport,
-    CorpusRetriever,
     CorpusSummary,
     ScreeningLogFilter,
     ScreeningSummary,
@@ -199,10 +198,6 @@ class CorpusService:
         """Remove a corpus; screenings keep copies of what they graded. Raises UnknownRecord and NotAllowed."""
         self._access.require(actor, "oversee")
         self._corpora.remove(corpus)
-
-    def retriever(self, corpus: str) -> CorpusRetriever:
-        """Return the corpus as a source of a screening. Raises UnknownRecord."""
-        return self._corpora.retriever(corpus)
 
 
 class ScreeningService:
@@ -438,10 +433,6 @@ class ScreeningService:
         self._store.screenings.finish(screening, abstracts)
         self._store.acceptances.replace(screening.id, acceptances(screening))
 
-    def summary(self, screening_id: str) -> ScreeningSummary:
-        """Return one screening as a list shows it. Raises UnknownRecord."""
-        return self._store.screenings.summary(screening_id)
-
     def mark_lost(self) -> tuple[str, ...]:
         """Mark the screenings whose process is gone as interrupted; returns their ids."""
         return self._store.screenings.mark_lost()
@@ -450,10 +441,6 @@ class ScreeningService:
         """Ask whoever makes a screening to stop after its current step. Raises UnknownRecord and NotAllowed."""
         self._access.require(actor, "audit")
         self._store.screenings.request_cancel(screening_id)
-
-    def cancel_requested(self, screening_id: str) -> bool:
-        """Return whether a screening was asked to stop. Raises UnknownRecord."""
-        return self._store.screenings.cancel_requested(screening_id)
 
     def open(self, screening_id: str) -> OpenedScreening:
         """Return a finished screening with people's overrides.

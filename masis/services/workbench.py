@@ -7,7 +7,7 @@ from pathlib import Path
 from masis.schema.actor import Actor
 from masis.services import health
 from masis.services.access import OPEN, Access
-from masis.services.audits import AuditService, RunService
+from masis.services.audits import AuditService
 from masis.services.backups import BackupService
 from masis.services.cases import CaseService
 from masis.services.datasets import DatasetService
@@ -31,12 +31,13 @@ from masis.store import Store
 class Workbench:
     """The use cases on one database with one set of settings, a service a subject: ``workbench.reviews.submit(...)``.
 
-    Pages, commands and integrations write through the services; of ``store`` they use a few reads that need no check.
+    Pages, commands and integrations write through the services; of ``store``, ``runs`` and ``metrics`` they use reads
+    that need no check.
     """
 
     def __init__(self, store: Store, settings: Settings, database: Path, access: Access = OPEN) -> None:
         self.store, self.settings, self.database, self.access = store, settings, database, access
-        self.cases, self.runs = CaseService(store, access), RunService(store, access)
+        self.cases, self.runs = CaseService(store, access), store.runs
         self.audits = AuditService(store, settings, access)
         self.reviews, self.drafts = ReviewService(store, access), DraftService(store, access)
         self.exports, self.corpora = ExportService(store, access), CorpusService(store, access)

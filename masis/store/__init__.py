@@ -45,6 +45,7 @@ from masis.store.records import (
     LostFromDataset,
     RunProgress,
     RunSummary,
+    ScreeningLogFilter,
     StoreCheck,
 )
 from masis.store.retention import shrinking
@@ -57,7 +58,7 @@ from masis.store.reviews.outcomes import CaseOutcome, Judgement, Outcomes, ReadC
 from masis.store.reviews.team import Team
 from masis.store.screening.acceptance_memory import Acceptances, RememberedGrades
 from masis.store.screening.corpora import Corpora, CorpusImport, CorpusRetriever, CorpusSummary
-from masis.store.screening.log import ScreeningLog, ScreeningLogFilter
+from masis.store.screening.log import ScreeningLog
 from masis.store.screening.screenings import Screenings, ScreeningSummary
 
 

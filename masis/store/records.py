@@ -11,6 +11,7 @@ from masis.schema.audit import Draft
 from masis.schema.base import Record, Share
 from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry, Verdict
 from masis.schema.run import Iteration, ReviewTier, StepsDone, TerminationReason
+from masis.schema.screening import ScreeningEntryKind
 from masis.schema.team import MachineShown
 from masis.schema.wording import counted
 
@@ -209,6 +210,18 @@ class DecisionFilter(Record):
     until: str | None = None
     blind_to: str | None = None
     machine_shown: MachineShown = "first"
+    newest_first: bool = True
+    page: int = Field(default=1, ge=1)
+    size: PageSize = 50
+
+
+class ScreeningLogFilter(Record):
+    """Which entries of the screening log, newest first by default. Empty fields don't filter."""
+
+    screening_id: str | None = None
+    abstract_id: str | None = None
+    kinds: tuple[ScreeningEntryKind, ...] = ()
+    reviewers: tuple[str, ...] = ()
     newest_first: bool = True
     page: int = Field(default=1, ge=1)
     size: PageSize = 50

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Literal, get_args
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, NamedTuple, get_args
 
 import pandas as pd
 
@@ -13,6 +14,7 @@ from masis.schema.run import Iteration, Run
 
 TableOf = Literal["runs", "iterations", "claims", "citations", "issues"]
 Row = dict[str, Any]
+Getter = Callable[[Any], Any]
 
 
 def runs_to_pandas(runs: Iterable[Run] | Run, of: TableOf = "runs") -> pd.DataFrame:
@@ -28,116 +30,87 @@ def runs_to_pandas(runs: Iterable[Run] | Run, of: TableOf = "runs") -> pd.DataFr
         InputError: There is no such table, or ``runs`` holds something else.
 
     """
-    if of not in _ROWS:
+    if of not in get_args(TableOf):
         raise InputError(f"{of!r} is no table", cure=f"There are: {', '.join(get_args(TableOf))}.", field="of")
-    names, rows = _ROWS[of]
     listed = [runs] if isinstance(runs, Run) else list(runs)
     for place, run in enumerate(listed):
         if not isinstance(run, Run):
             raise InputError(
                 f"is {kind_of(run)}, not a Run", cure="Give what an audit returned.", field=f"runs[{place}]"
             )
-    found = [row for run in listed for row in rows(run)]
-    return pd.DataFrame(found, columns=list(names))
+    if of == "runs":
+        return pd.DataFrame([{name: read(run) for name, read in _RUN.items()} for run in listed], columns=list(_RUN))
+    table = _TABLES[of]
+    return pd.DataFrame([row for run in listed for row in table.rows(run)], columns=[*_PLACE, *table.columns])
 
 
-def _run(run: Run) -> Iterator[Row]:
-    original = run.original
-    evaluation = original.evaluation if original else None
-    yield {
-        "case_id": run.case_id,
-        "run_id": run.id,
-        "quality": run.quality,
-        "revised_quality": run.revised_quality,
-        "confidence": original.critique.confidence if original else None,
-        "overall": evaluation.overall_score if evaluation else None,
-        "faithfulness": evaluation.faithfulness if evaluation else None,
-        "iterations": run.total_iterations,
-        "improvement_percentage": run.improvement_percentage,
-        "termination_reason": run.termination_reason,
-        "needs_review": run.needs_review,
-        "review_reasons": " ".join(reason.code for reason in run.review_reasons),
-        "claims": len(original.claims) if original else 0,
-        "supported_claims": sum(check.verified for check in original.claims) if original else 0,
-        "issues": len(original.issues) if original else 0,
-        "cost_usd": run.usage.cost_usd,
-        "final_answer": run.final_answer,
-    }
+def _columns(*names: str, **others: str | Getter) -> dict[str, Getter]:
+    """Return how columns are read: as fields of the same name, by a path, which may end at None, or by a function."""
+    every: dict[str, str | Getter] = {**dict(zip(names, names, strict=True)), **others}
+    return {name: partial(_at, how.split(".")) if isinstance(how, str) else how for name, how in every.items()}
 
 
-def _place(run: Run, iteration: Iteration) -> Row:
-    number = iteration.iteration_number
-    return {"case_id": run.case_id, "run_id": run.id, "iteration": number, "best": iteration is run.best_iteration}
+def _at(path: Sequence[str], record: Any) -> Any:
+    for name in path:
+        record = None if record is None else getattr(record, name)
+    return record
 
 
-def _iterations(run: Run) -> Iterator[Row]:
-    for each in run.iterations:
-        yield {
-            **_place(run, each),
-            "quality": each.quality_score,
-            "confidence": each.critique.confidence,
-            "overall": each.evaluation.overall_score if each.evaluation else None,
-            "improvement_delta": each.improvement_delta,
-            "invalid_citations": len(each.citation_audit.invalid_citations),
-            "uncited_claims": len(each.citation_audit.uncited_claims),
-            "claims": len(each.claims),
-            "issues": len(each.issues),
-            "answer": each.answer,
-        }
-
-
-def _claims(run: Run) -> Iterator[Row]:
-    for each in run.iterations:
-        for check in each.claims:
-            yield {
-                **_place(run, each),
-                "start": check.claim.start,
-                "end": check.claim.end,
-                "text": check.claim.text,
-                "verdict": check.verdict,
-                "support": check.support,
-                "confidence": check.confidence,
-                "sources": " ".join(check.sources),
-                "judged_by": check.judged_by,
-            }
-
-
-def _citations(run: Run) -> Iterator[Row]:
-    names = ("start", "end", "text", "reference", "evidence_id", "status", "resolved_by")
-    for each in run.iterations:
-        for citation in each.citation_audit.citations:
-            yield _place(run, each) | {name: getattr(citation, name) for name in names}
-
-
-def _issues(run: Run) -> Iterator[Row]:
-    names = ("start", "end", "source", "type", "rule", "severity", "description", "reason", "suggestion")
-    for each in run.iterations:
-        for issue in each.issues:
-            yield _place(run, each) | {name: getattr(issue, name) for name in names}
-
-
+_RUN = {
+    **_columns("case_id", run_id="id"),
+    **_columns("quality", "revised_quality", confidence="original.critique.confidence"),
+    **_columns(overall="original.evaluation.overall_score", faithfulness="original.evaluation.faithfulness"),
+    **_columns(iterations="total_iterations"),
+    **_columns("improvement_percentage", "termination_reason", "needs_review"),
+    **_columns(
+        review_reasons=lambda run: " ".join(reason.code for reason in run.review_reasons),
+        claims=lambda run: len(run.original.claims) if run.original else 0,
+        supported_claims=lambda run: sum(check.verified for check in run.original.claims) if run.original else 0,
+        issues=lambda run: len(run.original.issues) if run.original else 0,
+        cost_usd="usage.cost_usd",
+    ),
+    **_columns("final_answer"),
+}
+_ITERATION = {
+    **_columns(quality="quality_score", confidence="critique.confidence", overall="evaluation.overall_score"),
+    **_columns("improvement_delta"),
+    **_columns(
+        invalid_citations=lambda iteration: len(iteration.citation_audit.invalid_citations),
+        uncited_claims=lambda iteration: len(iteration.citation_audit.uncited_claims),
+        claims=lambda iteration: len(iteration.claims),
+        issues=lambda iteration: len(iteration.issues),
+    ),
+    **_columns("answer"),
+}
+_CLAIM = {
+    **_columns(start="claim.start", end="claim.end", text="claim.text"),
+    **_columns("verdict", "support", "confidence", sources=lambda check: " ".join(check.sources)),
+    **_columns("judged_by"),
+}
+_CITATION = _columns("start", "end", "text", "reference", "evidence_id", "status", "resolved_by")
+_ISSUE = _columns("start", "end", "source", "type", "rule", "severity", "description", "reason", "suggestion")
 _PLACE = ("case_id", "run_id", "iteration", "best")
-_SPAN = ("start", "end", "text")
-_ROWS: dict[str, tuple[tuple[str, ...], Callable[[Run], Iterator[Row]]]] = {
-    "runs": (
-        (
-            *("case_id", "run_id", "quality", "revised_quality", "confidence", "overall", "faithfulness", "iterations"),
-            *("improvement_percentage", "termination_reason", "needs_review", "review_reasons", "claims"),
-            *("supported_claims", "issues", "cost_usd", "final_answer"),
-        ),
-        _run,
-    ),
-    "iterations": (
-        (
-            *(*_PLACE, "quality", "confidence", "overall", "improvement_delta", "invalid_citations"),
-            *("uncited_claims", "claims", "issues", "answer"),
-        ),
-        _iterations,
-    ),
-    "claims": ((*_PLACE, *_SPAN, "verdict", "support", "confidence", "sources", "judged_by"), _claims),
-    "citations": ((*_PLACE, *_SPAN, "reference", "evidence_id", "status", "resolved_by"), _citations),
-    "issues": (
-        (*_PLACE, "start", "end", "source", "type", "rule", "severity", "description", "reason", "suggestion"),
-        _issues,
-    ),
+
+
+class _Table(NamedTuple):
+    """A table of what stands in the iterations of runs: its columns, and what of an iteration is a row."""
+
+    columns: Mapping[str, Getter]
+    of: Callable[[Iteration], Iterable[Any]]
+
+    def rows(self, run: Run) -> Iterator[Row]:
+        for each in run.iterations:
+            place = (run.case_id, run.id, each.iteration_number, each is run.best_iteration)
+            for record in self.of(each):
+                yield {
+                    **dict(zip(_PLACE, place, strict=True)),
+                    **{name: read(record) for name, read in self.columns.items()},
+                }
+
+
+_TABLES = {
+    "iterations": _Table(_ITERATION, lambda iteration: (iteration,)),
+    "claims": _Table(_CLAIM, lambda iteration: iteration.claims),
+    "citations": _Table(_CITATION, lambda iteration: iteration.citation_audit.citations),
+    "issues": _Table(_ISSUE, lambda iteration: iteration.issues),
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 
@@ -26,45 +25,34 @@ class Failing:
             raise ConnectionError(f"failure {self.tries}")
         return self.tries
 
-    async def awaited(self) -> int:
-        return self()
-
 
 def asked(seconds: float | None = None, *, at_once: bool = False) -> Callable[[BaseException], Again | None]:
     return lambda error: Again(seconds, at_once) if isinstance(error, ConnectionError) else None
 
 
-def run(attempt: Failing, awaited: bool, policy: RetryPolicy, again: object, left_s: float, token: CancelToken) -> int:
-    """Run the policy in one of its two forms."""
-    if not awaited:
-        return policy.run(attempt, again, left_s=lambda: left_s, pause=token.pause)  # type: ignore[arg-type]
-    return asyncio.run(
-        policy.run_async(attempt.awaited, again, left_s=lambda: left_s, pause=token.pause_async)  # type: ignore[arg-type]
-    )
+def run(attempt: Failing, policy: RetryPolicy, again: object, left_s: float, token: CancelToken) -> int:
+    return policy.run(attempt, again, left_s=lambda: left_s, pause=token.pause)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("awaited", [False, True])
 @pytest.mark.spec("REQ-CRITIC-032")
-def test_a_failure_that_passes_is_tried_again_up_to_the_limit(awaited: bool) -> None:
+def test_a_failure_that_passes_is_tried_again_up_to_the_limit() -> None:
     passing, lasting = Failing(2), Failing(9)
-    assert run(passing, awaited, POLICY, asked(), 9.0, CancelToken()) == 3
+    assert run(passing, POLICY, asked(), 9.0, CancelToken()) == 3
     with pytest.raises(ConnectionError, match="failure 3"):
-        run(lasting, awaited, POLICY, asked(), 9.0, CancelToken())
+        run(lasting, POLICY, asked(), 9.0, CancelToken())
     assert lasting.tries == 3
 
 
-@pytest.mark.parametrize("awaited", [False, True])
-def test_no_wait_is_begun_that_goes_past_the_deadline(awaited: bool) -> None:
+def test_no_wait_is_begun_that_goes_past_the_deadline() -> None:
     attempt, began = Failing(1), time.monotonic()
     with pytest.raises(NoTimeToRetry, match=r"6\.0 s") as raised:
-        run(attempt, awaited, POLICY, asked(6.0), 1.0, CancelToken())
+        run(attempt, POLICY, asked(6.0), 1.0, CancelToken())
     assert time.monotonic() - began < 0.9
     assert isinstance(raised.value.__cause__, ConnectionError)
     assert attempt.tries == 1
 
 
-@pytest.mark.parametrize("awaited", [False, True])
-def test_a_wait_ends_when_the_run_is_cancelled(awaited: bool) -> None:
+def test_a_wait_ends_when_the_run_is_cancelled() -> None:
     token, attempt = CancelToken(), Failing(1)
 
     def again(error: BaseException) -> Again:
@@ -73,14 +61,14 @@ def test_a_wait_ends_when_the_run_is_cancelled(awaited: bool) -> None:
 
     began = time.monotonic()
     with pytest.raises(RetryCancelled):
-        run(attempt, awaited, POLICY, again, 60.0, token)
+        run(attempt, POLICY, again, 60.0, token)
     assert time.monotonic() - began < 4
     assert attempt.tries == 1
 
 
 def test_what_is_worth_another_try_at_once_waits_for_nothing() -> None:
     slow = RetryPolicy(retries=1, base_s=30.0, cap_s=30.0)
-    assert run(Failing(1), False, slow, asked(at_once=True), 1.0, CancelToken()) == 2
+    assert run(Failing(1), slow, asked(at_once=True), 1.0, CancelToken()) == 2
 
 
 def test_any_other_failure_is_raised_as_it_is() -> None:

@@ -46,7 +46,7 @@ def test_an_altered_fact_is_contradicted_and_the_right_one_named(
     assert assessment.verdict == "contradicted"
     signal = assessment.signals[0]
     assert (signal.kind, signal.claim_text, signal.evidence_text) == (kind, wrong, right)
-    assert claim[slice(*signal.claim_span)] == wrong
+    assert claim[signal.claim_start : signal.claim_end] == wrong
     texts = dict([("chunk_1", FIRM), *OTHERS])
     assert texts[signal.evidence_id][signal.evidence_start : signal.evidence_end] == right
 

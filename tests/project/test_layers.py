@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from masis.store import Store
+from masis.store.audits.runs import Runs
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "masis"
@@ -190,7 +191,7 @@ READS = {
     "purges": {"history", "removals"},
     "retention": {"plan"},
     "screening_log": {"check_subjects", "verify"},
-    "screenings": {"events", "newest", "progress"},
+    "screenings": {"events", "newest", "progress", "summary"},
     "team": {"assigned_among", "counted", "in_force", "leases", "progress", "views"},
 }
 """Reads of the store that need no service: nothing that others decided or the machine found is in them.
@@ -199,11 +200,25 @@ What a person may see only now and then (a summary, a run, an entry of the log) 
 """
 
 
+WRITES_OF_RUNS = {
+    name
+    for name, method in inspect.getmembers(Runs, inspect.isfunction)
+    if not name.startswith("_") and "transaction(" in inspect.getsource(method) and name != "mark_lost"
+}
+"""What ``Workbench.runs``, which is the store's part, has besides reads; that a process is gone is no decision."""
+
+
 def reaching_past_reads(source: str) -> Iterator[tuple[int, str]]:
     """Yield line and expression of every use of a store that isn't a call of one of ``READS``."""
     tree = ast.parse(source)
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Attribute)
+            and node.attr in WRITES_OF_RUNS
+            and ast.unparse(node.value).endswith(".runs")
+        ):
+            yield node.lineno, ast.unparse(node)
         if isinstance(node, ast.Attribute) and node.attr in ("store", "_store"):
             part = parents[node]
             method = parents.get(part)
@@ -227,7 +242,13 @@ def test_whatever_lies_above_the_services_writes_through_them_and_reads_only_wha
 
 @pytest.mark.parametrize(
     "source",
-    ["desk.store.cases.add(case)", "store = desk.store", "f(desk.store.team)", "desk.store.team.put(me, rubric)"],
+    [
+        "desk.store.cases.add(case)",
+        "store = desk.store",
+        "f(desk.store.team)",
+        "desk.runs.finish(run)",
+        "desk.store.team.put(me, rubric)",
+    ],
 )
 def test_a_write_and_a_store_handed_on_are_refused(source: str) -> None:
     assert list(reaching_past_reads(source))

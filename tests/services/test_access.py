@@ -96,7 +96,7 @@ CALLS: dict[str, tuple[Permission, Call]] = {
     "cases.add": ("audit", lambda desk, who: desk.cases.add(who, [a_case("new")])),
     "cases.add_one": ("audit", lambda desk, who: desk.cases.add_one(who, a_case("new"))),
     "cases.add_demo": ("audit", lambda desk, who: desk.cases.add_demo(who)),
-    "runs.cancel": ("audit", lambda desk, who: desk.runs.cancel(who, "run-1")),
+    "audits.cancel": ("audit", lambda desk, who: desk.audits.cancel(who, "run-1")),
     "audits.audit": ("audit", lambda desk, who: desk.audits.audit(who, desk.store.cases.get("case-1"))),
     "audits.store_run": ("audit", lambda desk, who: desk.audits.store_run(who, made_elsewhere())),
     "audits.forget_replies": ("audit", lambda desk, who: desk.audits.forget_replies(who, "case-1")),

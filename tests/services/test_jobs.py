@@ -162,9 +162,9 @@ def test_what_waits_is_removed_from_the_queue_and_never_begins(workbench: Workbe
     over(jobs, *ids[:3])
     until(lambda: not any(map(jobs.get, screenings)), "the screenings")
     assert not workbench.runs.for_case(ids[1])
-    assert [workbench.screenings.summary(each).state for each in screenings[::2]] == ["finished"] * 2
+    assert [workbench.store.screenings.summary(each).state for each in screenings[::2]] == ["finished"] * 2
     with pytest.raises(UnknownRecord):
-        workbench.screenings.summary(screenings[1])
+        workbench.store.screenings.summary(screenings[1])
 
 
 def test_an_audit_by_another_process_is_found_and_asked_to_stop(workbench: Workbench, jobs: Jobs, pool: Pool) -> None:
@@ -312,7 +312,7 @@ def test_worker_processes_are_killed_resumed_cancelled_and_closed(workbench: Wor
         assert workbench.runs.summary(run_id).state == "finished"
         assert jobs.failure("audit", "long") is None
         until(lambda: jobs.get(screening) is None, "the screening")
-        assert workbench.screenings.summary(screening).state == "finished"
+        assert workbench.store.screenings.summary(screening).state == "finished"
         case_id = first_case(workbench)
         jobs.audit(ADA, case_id, Settings(critic="no-such-model"))
         over(jobs, case_id)

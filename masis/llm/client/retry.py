@@ -11,11 +11,11 @@ from __future__ import annotations
 import datetime
 import email.utils
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from tenacity import AsyncRetrying, RetryCallState, Retrying, wait_exponential, wait_random_exponential
+from tenacity import RetryCallState, Retrying, wait_exponential, wait_random_exponential
 from tenacity.wait import wait_base
 
 T = TypeVar("T")
@@ -47,8 +47,6 @@ OnRetry = Callable[[float], None]
 @dataclass(frozen=True)
 class RetryPolicy:
     """How often a request is tried again, and the waits before: ``base_s``, twice that ..., at most ``cap_s``.
-
-    ``run`` and ``run_async`` take the same arguments:
 
     Args:
         attempt: Makes one try; what it raises last is raised.
@@ -88,23 +86,6 @@ class RetryPolicy:
                 raise RetryCancelled
 
         return Retrying(sleep=sleep, **_Rules(self, classify, left_s, on_retry).hooks())(attempt)
-
-    async def run_async(
-        self,
-        attempt: Callable[[], Awaitable[T]],
-        classify: Classify,
-        *,
-        left_s: Callable[[], float],
-        pause: Callable[[float], Awaitable[object]],
-        on_retry: OnRetry = lambda wait_s: None,
-    ) -> T:
-        """Do the same for a coroutine; ``pause`` is awaited."""
-
-        async def sleep(seconds: float) -> None:
-            if await pause(float(seconds)) is False:
-                raise RetryCancelled
-
-        return await AsyncRetrying(sleep=sleep, **_Rules(self, classify, left_s, on_retry).hooks())(attempt)
 
 
 class _Rules:

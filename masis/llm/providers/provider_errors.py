@@ -187,33 +187,25 @@ def _parameter(said: Refusal) -> str | None:
     return named or ("system" if _SYSTEM.search(said.message) else None)
 
 
+_MESSAGES: dict[Trouble, str] = {
+    "forbidden": "the key may not do this ({status}){quoted}",
+    "model": "there is no model {model!r} there, or the key may not use it ({status}){quoted}",
+    "address": "the address answers, but not as this API does ({status}). Check it, up to the /v1{quoted}",
+    "format": "this form of structured output is not supported ({status}){quoted}",
+    "too_long": "question and evidence do not fit the model's context ({status}){quoted}. " + LARGER_CONTEXT,
+    "quota": "the account is out of credit or over its quota ({status}){quoted}",
+    "rate": "too many calls at the moment ({status}){quoted}",
+    "server": "the server failed or is overloaded ({status}){quoted}",
+    "refused": "a content filter refused the question ({status})",
+}
+"""By trouble. That of ``key`` is made apart: the words of a server may show parts of the key."""
+
+
 def _message(trouble: Trouble, status: int, said: str, *, key_name: str, model: str, provider: str) -> str:
-    quoted = f": {said}" if said else ""
-    match trouble:
-        case "key":  # the server's words may show parts of the key
-            if key_name:
-                return f"the key was not accepted ({status}). Check {key_name}."
-            return (
-                f"a key is needed ({status}). Name the variable that holds it: key_env in [providers.{provider}] of "
-                "masis.toml."
-            )
-        case "forbidden":
-            return f"the key may not do this ({status}){quoted}"
-        case "model":
-            return f"there is no model {model!r} there, or the key may not use it ({status}){quoted}"
-        case "address":
-            return f"the address answers, but not as this API does ({status}). Check it, up to the /v1{quoted}"
-        case "format":
-            return f"this form of structured output is not supported ({status}){quoted}"
-        case "too_long":
-            return f"question and evidence do not fit the model's context ({status}){quoted}. {LARGER_CONTEXT}"
-        case "quota":
-            return f"the account is out of credit or over its quota ({status}){quoted}"
-        case "rate":
-            return f"too many calls at the moment ({status}){quoted}"
-        case "server":
-            return f"the server failed or is overloaded ({status}){quoted}"
-        case "refused":
-            return f"a content filter refused the question ({status})"
-        case _:
-            return f"refused as asked ({status}){quoted}"
+    if trouble == "key" and key_name:
+        return f"the key was not accepted ({status}). Check {key_name}."
+    if trouble == "key":
+        where = f"[providers.{provider}] of masis.toml"
+        return f"a key is needed ({status}). Name the variable that holds it: key_env in {where}."
+    message = _MESSAGES.get(trouble, "refused as asked ({status}){quoted}")
+    return message.format(status=status, quoted=f": {said}" if said else "", model=model)

@@ -80,35 +80,19 @@ def of_passages(found: Judged, share: float) -> Judged:
 def unverifiable(claims: Sequence[Claim], judged_by: str) -> tuple[Judged, ...]:
     """Claims where no chunk has text: there is nothing to ask a model about."""
     issue = "There is nothing to check this against."
-    return tuple(
-        Judged(
-            ClaimCheck(
-                claim=claim,
-                verdict="unverifiable",
-                support=None,
-                confidence=None,
-                issue=issue,
-                judged_by=judged_by,
-            )
-        )
-        for claim in claims
-    )
+    return tuple(_undecided(claim, "unverifiable", issue, judged_by) for claim in claims)
 
 
 def unscored(claim: Claim, why: Unscored, judged_by: str) -> Judged:
     """A claim without a verdict."""
-    issue = f"{why.reason[:1].upper()}{why.reason[1:]}."
-    return Judged(
-        ClaimCheck(
-            claim=claim,
-            verdict="unscored",
-            support=None,
-            confidence=None,
-            issue=issue,
-            judged_by=judged_by,
-            unscored=why,
-        )
+    return _undecided(claim, "unscored", f"{why.reason[:1].upper()}{why.reason[1:]}.", judged_by, why)
+
+
+def _undecided(claim: Claim, verdict: ClaimVerdict, issue: str, judged_by: str, why: Unscored | None = None) -> Judged:
+    check = ClaimCheck(
+        claim=claim, verdict=verdict, support=None, confidence=None, issue=issue, judged_by=judged_by, unscored=why
     )
+    return Judged(check)
 
 
 def number_of(given: object) -> int | None:

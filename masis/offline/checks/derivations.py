@@ -15,7 +15,6 @@ from typing import NamedTuple
 from masis.offline.matching.passages import Passage
 from masis.offline.parsing.facts import ABOUT_SHARE, Day, Fact
 from masis.offline.parsing.units import UNITS
-from masis.offline.text.tokens import stem
 
 MOST_VALUES = 40
 """Values of the passages near that are computed with: among many, some sum fits by chance."""
@@ -52,7 +51,6 @@ _PARTED = re.compile(
 )
 _ONE = re.compile(r"\b(?:a|an|one|per|each|every) (second|minute|hour|day|week|month|year|decade)\b", re.IGNORECASE)
 """A unit of time of which there is one."""
-_UNIT = re.compile(r"\d[\s-]?([^\W\d_]+)")
 _PARTS = (0.5, 1 / 3, 2 / 3, 0.25, 0.75, 0.2, 2.0, 3.0)
 
 
@@ -101,7 +99,7 @@ def follows(text: str, fact: Fact, near: Near, *, arithmetic: bool = True) -> bo
     same = [other for other in near.numbers if not fact.dimension or not other.dimension or _alike(fact, other)]
     if any(_rounded(value, fact, _number(other), loose=loose) or least < _number(other) < 2 * least for other in same):
         return True
-    if any(_converted(text, fact, other) for other in near.numbers) or (fact.dimension, value) in near.ones:
+    if any(_converted(fact, other) for other in near.numbers) or (fact.dimension, value) in near.ones:
         return True
     if not arithmetic:
         return False
@@ -126,19 +124,13 @@ def _alike(fact: Fact, other: Fact) -> bool:
     return fact.dimension == other.dimension or {fact.dimension, other.dimension} <= time
 
 
-def _converted(text: str, fact: Fact, other: Fact) -> bool:
-    """Return whether two figures have the same digits and another size of one unit: 12 kilonewtons, 12,000 newtons.
+def _converted(fact: Fact, other: Fact) -> bool:
+    """Return whether two figures have the same digits, and one has another unit or none.
 
-    Of two digits and more also where one has another unit or none: 54,000 in a table of thousands is 54 million.
+    54,000 in a table of thousands is 54 million; 240 hectares are 2.4 square kilometres. One digit alone is chance.
     """
     mine, theirs = (re.sub(r"[^\d]", "", each.text).strip("0") for each in (fact, other))
-    if not mine or mine != theirs:
-        return False
-    if len(mine) > 1 and fact.dimension != other.dimension:
-        return True
-    unit, others = _UNIT.search(text[fact.start : fact.end + 25]), _UNIT.search(other.text)
-    here, there = stem(unit[1]) if unit else "", stem(others[1]) if others else other.head
-    return here != there and len(here) > 3 and here[-4:] == there[-4:]
+    return len(mine) > 1 and mine == theirs and fact.dimension != other.dimension
 
 
 def _half_unit(fact: Fact) -> float:
@@ -224,16 +216,20 @@ def _percentages(near: Near) -> Iterator[float]:
 
 
 def _date_follows(fact: Fact, near: Near) -> bool:
-    """Return whether a date may lie some time of the evidence away from another: 1968 for "1964, four years before".
+    """Return whether a date lies some time of the evidence away from another: 1968 for "1964, four years before".
 
-    Years are computed. Days and months are not: beside a span of the evidence, no date in them is accused.
+    Compared in months, with one to spare; where the date has no month, in years, which days and weeks don't change.
     """
     day = fact.value
     assert isinstance(day, Day)
     if fact.dimension == "decade" and any(other.year // 10 == day.year // 10 for other in near.days):
         return True
-    spans = [other for other in near.numbers if other.dimension in ("duration", "months")]
-    if day.month:
-        return bool(spans and any(other.month for other in near.days))
-    years = [_number(span) / 12 for span in spans if span.dimension == "months"]
-    return any(abs(abs(day.year - other.year) - span) <= 1 for other in near.days if other.year for span in years)
+    base = {"duration": _DAY * _MONTH, "months": 1.0} if day.month else {"months": 1.0}
+    spans = [_number(span) / base[span.dimension] for span in near.numbers if span.dimension in base]
+    spare = 1.0 if day.month else 12.0
+    return any(abs(_months_apart(day, other) - span) <= spare for other in near.days for span in spans)
+
+
+def _months_apart(one: Day, other: Day) -> float:
+    years = one.year - other.year if one.year and other.year else 0
+    return abs(12 * years + (one.month - other.month if one.month and other.month else 0))

@@ -8,7 +8,6 @@ word for word, with another figure in it.
 
 from __future__ import annotations
 
-import math
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
@@ -17,10 +16,10 @@ from typing import NamedTuple
 
 from masis.offline.checks.copies import words_of
 from masis.offline.checks.derivations import MOST_VALUES, follows, near_values
-from masis.offline.matching.assessment import Signal
 from masis.offline.matching.overlap import Match
 from masis.offline.matching.passages import ParsedSentence, Passage
 from masis.offline.parsing.facts import Day, Fact, agree, comparable, compared, likeness, number, reach
+from masis.schema.audit import Contradiction
 
 RIVAL_FROM = 0.6
 """Strength from which another figure of the evidence counts as the one in whose place the claim's stands."""
@@ -125,7 +124,7 @@ def accused_figures(
     question: Sequence[Fact] = (),
     numerals: Collection[str] = (),
     origins: Sequence[Fact] = (),
-) -> Iterator[Signal]:
+) -> Iterator[Contradiction]:
     """Yield a signal for each figure that the evidence has otherwise or nowhere.
 
     Args:
@@ -177,7 +176,7 @@ def accused_figures(
             yield _signal(fact, passage, other, reason, strength)
         elif not _unaccused(match.sentence.text, fact):
             reason = f"“{fact.text}” stands in no evidence"
-            yield Signal(fact.kind, (fact.start, fact.end), fact.text, "", 0, 0, "", reason, 0.8)
+            yield _absent(fact.kind, fact.start, fact.end, fact.text, reason, 0.8)
 
 
 def _computed_with(match: Match) -> Sequence[Passage]:
@@ -244,10 +243,11 @@ def _stands_as_numeral(fact: Fact, match: Match, numerals: Collection[str], riva
     return own <= {numeral for i in match.region for numeral in numerals_in(match.passages[i].text)}
 
 
-def _signal(fact: Fact, passage: Passage, other: Fact, reason: str, strength: float) -> Signal:
-    return Signal(
+def _signal(fact: Fact, passage: Passage, other: Fact, reason: str, strength: float) -> Contradiction:
+    return Contradiction(
         kind=fact.kind,
-        claim_span=(fact.start, fact.end),
+        claim_start=fact.start,
+        claim_end=fact.end,
         claim_text=fact.text,
         evidence_id=passage.evidence_id,
         evidence_start=passage.start + other.start,
@@ -258,7 +258,23 @@ def _signal(fact: Fact, passage: Passage, other: Fact, reason: str, strength: fl
     )
 
 
-def _framed(match: Match, fact: Fact) -> Signal | None:
+def _absent(kind: str, start: int, end: int, text: str, reason: str, strength: float) -> Contradiction:
+    """Return the accusation of words that stand in no evidence."""
+    return Contradiction(
+        kind=kind,
+        claim_start=start,
+        claim_end=end,
+        claim_text=text,
+        evidence_id="",
+        evidence_start=0,
+        evidence_end=0,
+        evidence_text="",
+        reason=reason,
+        strength=strength,
+    )
+
+
+def _framed(match: Match, fact: Fact) -> Contradiction | None:
     """Return a signal where a passage is the claim word for word but for this figure, and none is with it."""
     text = match.sentence.text
     frame = (words_of(text[: fact.start]), words_of(text[fact.end :]))
@@ -319,28 +335,9 @@ def _candidates(match: Match, fact: Fact, facts: Sequence[Fact], i: int) -> list
         for other in passage.facts[:MOST_FACTS]
         if other.kind == fact.kind
         and (other.dimension == fact.dimension or comparable(fact, other))
-        and _scales_alike(fact, other)
         and not compared(passage.text, other)
         and not any(mate is not fact and agree(mate, other) for mate in facts)
     ]
-
-
-def _scales_alike(fact: Fact, other: Fact) -> bool:
-    """Return whether two figures are in one unit, up to a power of ten: miles beside kilometres need converting."""
-    if not fact.dimension or fact.kind != "number" or fact.dimension != other.dimension:
-        return True
-    mine, theirs = _scale(fact), _scale(other)
-    if not mine or not theirs:
-        return True
-    apart = math.log10(mine / theirs)
-    return abs(apart - round(apart)) < 1e-6
-
-
-def _scale(fact: Fact) -> float:
-    """Return the base units in one of what was written before the unit; 0 where that is in words."""
-    written = re.match(r"\D{0,4}(\d[\d,]*(?:\.\d+)?)", fact.text)
-    plain = float(written[1].replace(",", "")) if written else 0.0
-    return float(fact.value) / plain if plain else 0.0  # type: ignore[arg-type]
 
 
 def _surroundings(sentence: ParsedSentence, fact: Fact, passage: Passage, other: Fact) -> float:
@@ -370,7 +367,7 @@ class Quotable:
     def _words(self) -> list[str]:
         return [_spaced(text) for text in self._texts]
 
-    def accused(self, claim: str, question: str) -> Iterator[Signal]:
+    def accused(self, claim: str, question: str) -> Iterator[Contradiction]:
         """Yield a signal without evidence for each quotation of the claim that neither evidence nor question has."""
         if claim.count('"') % 2:
             return  # it is unclear which marks open and which close
@@ -382,7 +379,7 @@ class Quotable:
             parts = [part for part in map(_spaced, _LEFT_OUT.split(quoted)) if part.strip()]
             if not any(all(part in text for part in parts) for text in (*self._words, _spaced(question))):
                 reason = f"the quotation “{quoted.strip()}” stands in no evidence"
-                yield Signal("quotation", (start, end), quoted, "", 0, 0, "", reason, 0.9)
+                yield _absent("quotation", start, end, quoted, reason, 0.9)
 
 
 def _spaced(text: str) -> str:

@@ -1,1 +1,1 @@
-"""From features to a verdict: the fitted support classifier and the calibration of contradictions."""
+"""Likeness of meaning: the sentence encoder and its files."""

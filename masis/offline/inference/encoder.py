@@ -6,10 +6,8 @@ Its files, licence and limits are described in `minilm/MODEL_CARD.md`; `tools/ex
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -45,23 +43,11 @@ class Encoder:
         self._tokenizer = Tokenizer.from_str((folder / "tokenizer.json").read_text(encoding="utf-8"))
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(MAX_PIECES)
-        self._cache: OrderedDict[str, Array] = OrderedDict()
-        self._max_cached_texts = max_cached_texts
-        self._lock = Lock()
+        self._cached = lru_cache(max_cached_texts)(self._encode)
 
     def encode(self, text: str) -> Array:
         """Return the sum of the text's token vectors (384), from the cache where possible."""
-        with self._lock:
-            cached = self._cache.get(text)
-            if cached is not None:
-                self._cache.move_to_end(text)
-                return cached
-        encoded = self._encode(text)
-        with self._lock:
-            self._cache[text] = encoded
-            if len(self._cache) > self._max_cached_texts:
-                self._cache.popitem(last=False)
-        return encoded
+        return self._cached(text)
 
     def _encode(self, text: str) -> Array:
         ids = np.array([self._tokenizer.encode(text).ids], dtype=np.int64)

@@ -10,21 +10,20 @@ differ in the third digit between kinds of CPU.
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Literal
 
 from masis.audit.sentences import split_sentences
 from masis.offline.checks.copies import Copied, CopyIndex
 from masis.offline.checks.figures import FactTable, Quotable, accused_figures, numerals_in
 from masis.offline.inference.encoder import Encoder, load_encoder
-from masis.offline.matching.assessment import Assessment, Signal, SignalKind, SupportingPassage, Verdict
 from masis.offline.matching.overlap import Match, closeness, match_sentence, restrict
 from masis.offline.matching.passages import LONGEST_PASSAGE, ParsedSentence, Passage, names_in, passages, postings
 from masis.offline.parsing.facts import Fact, extract
 from masis.offline.text.tokens import Token, tokens
-
-__all__ = ["Assessment", "EvidenceIndex", "Signal", "SignalKind", "SupportingPassage", "Verdict"]
+from masis.schema.audit import Contradiction, Quote
 
 _INNER_STOP = re.compile(r"[.!?][\"”’)]?\s|\n")
 _REFUSES = re.compile(
@@ -61,7 +60,6 @@ _SUBJECT_WORDS = 3
 """First words of a sentence among which its subject is named."""
 _LOOK_BACK = 3
 """Passages before a copy in which its subject is looked for."""
-_NOTHING_ASSERTED = Assessment(None, "unverifiable", 0.8)
 Part = tuple[int, Match]
 """A sentence of a claim, or a piece of one: where it begins, and its overlap with the evidence."""
 ALWAYS_JUDGED = 1000
@@ -74,6 +72,35 @@ _WORDS_COMPARED = 350
 """Words of the evidence that the words of a sentence are compared with one by one, about: those of the best runs."""
 TOO_LONG = "long"
 """The code of what kept such a claim from being judged."""
+
+Verdict = Literal["supported", "contradicted", "unsupported", "unverifiable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """How far the evidence supports one claim.
+
+    `support` says how close the evidence comes, 0..1, None where there is nothing to check against: an order for the
+    queue, no probability. `confidence` is how sure the verdict is, 0..1. `signals` accuse with what the evidence has
+    instead, `absent` with what stands in no evidence (their `evidence_id` and `evidence_text` are empty). `vetoes` are
+    codes of what kept a copy from being confirmed, `change` the words in which a near-copy differs from its sentence:
+    those of the claim, those of the evidence. `supporting` holds at most three passages, the best first, each with the
+    share of the claim's content that it covers; of a confirmed claim the ones that it copies. `uncovered` are the spans
+    of the claim that no evidence covers, or the accused ones alone.
+    """
+
+    support: float | None
+    verdict: Verdict
+    confidence: float
+    signals: tuple[Contradiction, ...] = ()
+    absent: tuple[Contradiction, ...] = ()
+    vetoes: tuple[str, ...] = ()
+    change: tuple[str, str] | None = None
+    supporting: tuple[Quote, ...] = ()
+    uncovered: tuple[tuple[int, int], ...] = ()
+
+
+_NOTHING_ASSERTED = Assessment(None, "unverifiable", 0.8)
 
 
 class EvidenceIndex:
@@ -157,14 +184,11 @@ class EvidenceIndex:
         close = round(sum(match.total * closeness(match, encoder) for _, match in parts) / weight, 4)
         copied, objections = self._copied(claim, parts, allowed, question, before)
         if copied and not objections:
-            places = tuple(
-                SupportingPassage(self._chunks[place.document][0], place.start, place.end, 1.0)
-                for found in copied
-                for place in found.places
-            )
-            return Assessment(max(close, _COPY_SUPPORT), "supported", 0.95, supporting=tuple(dict.fromkeys(places)))
+            places = dict.fromkeys(place for found in copied for place in found.places)
+            quotes = tuple(_quote(*self._chunks[place.document], place.start, place.end, 1.0) for place in places)
+            return Assessment(max(close, _COPY_SUPPORT), "supported", 0.95, supporting=quotes)
         accused = [] if copied else self._accused(claim, parts, question)
-        supporting, uncovered = _supporting(parts), _uncovered(parts)
+        supporting, uncovered = self._supporting(parts), _uncovered(parts)
         if not accused:
             change = None if copied else next(self._copies.changes(claim, self._nearest(parts)), None)
             return Assessment(
@@ -185,7 +209,7 @@ class EvidenceIndex:
             signals=signals,
             absent=absent,
             supporting=supporting,
-            uncovered=tuple(sorted(signal.claim_span for signal in absent)),
+            uncovered=tuple(sorted((signal.claim_start, signal.claim_end) for signal in absent)),
         )
 
     @cached_property
@@ -229,6 +253,16 @@ class EvidenceIndex:
         near = dict.fromkeys(i for _, match in parts for i in match.top)
         return [(self.passages[i].document, self.passages[i].start) for i in near]
 
+    def _supporting(self, parts: list[Part]) -> tuple[Quote, ...]:
+        best: dict[int, float] = {}
+        for _, found in parts:
+            for i in found.top[:3]:
+                best[i] = max(best.get(i, 0.0), found.coverage((i,)))
+        ranked = sorted(best.items(), key=lambda item: (-item[1], item[0]))
+        leader = ranked[0][1] if ranked else 0.0
+        near = [(self.passages[i], round(score, 4)) for i, score in ranked[:3] if score >= max(0.2, 0.5 * leader)]
+        return tuple(_quote(*self._chunks[each.document], each.start, each.end, score) for each, score in near)
+
     def _about_another(self, sentence: str, copy: Copied, question: str, before: str) -> bool:
         """Return whether a copy may be about something else than the question and the answer so far.
 
@@ -255,14 +289,14 @@ class EvidenceIndex:
     def _named(self, words: Sequence[Token]) -> list[Token]:
         return [word for word in words if word.text[0].isupper() and word.stem in self._names]
 
-    def _accused(self, claim: str, parts: Sequence[Part], question: str) -> list[Signal]:
+    def _accused(self, claim: str, parts: Sequence[Part], question: str) -> list[Contradiction]:
         """Return the accusations, the strongest first, with what the evidence has in the place before what it lacks."""
         asked = extract(question)
         found = list(self._quotable.accused(claim, question))
         for offset, match in parts:
             for signal in accused_figures(match, self._facts, asked, self._numerals, self._figures_of_origins):
-                start, end = signal.claim_span
-                found.append(replace(signal, claim_span=(start + offset, end + offset)))
+                place = {"claim_start": signal.claim_start + offset, "claim_end": signal.claim_end + offset}
+                found.append(signal.model_copy(update=place))
         return sorted(found, key=lambda signal: (not signal.evidence_id, -signal.strength))
 
     def _matched(self, claim: str) -> list[Part]:
@@ -309,21 +343,8 @@ def _bounded_parts(start: int, sentence: str) -> Iterator[tuple[int, ParsedSente
         yield start + begin, ParsedSentence(text, tokens(text) if begin or end < len(sentence) else words)
 
 
-def _supporting(parts: list[Part]) -> tuple[SupportingPassage, ...]:
-    best: dict[int, float] = {}
-    for _, found in parts:
-        for i in found.top[:3]:
-            best[i] = max(best.get(i, 0.0), found.coverage((i,)))
-    ranked = sorted(best.items(), key=lambda item: (-item[1], item[0]))
-    leader = ranked[0][1] if ranked else 0.0
-    found_passages = parts[0][1].passages
-    return tuple(
-        SupportingPassage(
-            found_passages[i].evidence_id, found_passages[i].start, found_passages[i].end, round(score, 4)
-        )
-        for i, score in ranked[:3]
-        if score >= max(0.2, 0.5 * leader)
-    )
+def _quote(evidence_id: str, text: str, start: int, end: int, score: float) -> Quote:
+    return Quote(evidence_id=evidence_id, start=start, end=end, text=text[start:end], score=score)
 
 
 def _uncovered(parts: Sequence[Part]) -> tuple[tuple[int, int], ...]:

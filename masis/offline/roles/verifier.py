@@ -25,9 +25,7 @@ from masis.schema.audit import (
     CitationAudit,
     Claim,
     ClaimCheck,
-    Contradiction,
     MissingPoint,
-    Quote,
     ReferenceCheck,
     ReferenceFinding,
 )
@@ -130,39 +128,14 @@ class _Asked:
 def _check(claim: Claim, asked: _Asked) -> ClaimCheck:
     text = plain_text(claim)
     whole = asked.assess(text)
-    quotes = tuple(
-        Quote(
-            evidence_id=passage.evidence_id,
-            start=passage.start,
-            end=passage.end,
-            text=asked.texts[passage.evidence_id][passage.start : passage.end],
-            score=passage.score,
-        )
-        for passage in whole.supporting
-    )
-    contradictions = tuple(
-        Contradiction(
-            kind=signal.kind,
-            claim_start=signal.claim_span[0],
-            claim_end=signal.claim_span[1],
-            claim_text=signal.claim_text,
-            evidence_id=signal.evidence_id,
-            evidence_start=signal.evidence_start,
-            evidence_end=signal.evidence_end,
-            evidence_text=signal.evidence_text,
-            reason=signal.reason,
-            strength=signal.strength,
-        )
-        for signal in whole.signals
-    )
     return ClaimCheck(
         claim=claim,
         verdict=whole.verdict,
         support=whole.support,
         confidence=whole.confidence,
         sources=_sources(whole),
-        quotes=quotes,
-        contradictions=contradictions,
+        quotes=whole.supporting,
+        contradictions=whole.signals,
         references=tuple(_reference(cited, claim.cited, text, whole, asked) for cited in claim.cited),
         uncovered=whole.uncovered,
         issue=_issue(text, whole),

@@ -383,6 +383,14 @@ class Runs(StoredJobs[Event]):
         with self._database.reading() as connection:
             return summaries(connection, "case_seq = ?", [case_seq(connection, case_id)])
 
+    def under_way(self, case_id: str) -> str | None:
+        """Return the run of a case that a living process makes now; runs whose process is gone become interrupted.
+
+        Raises UnknownRecord.
+        """
+        running = next((run.id for run in self.for_case(case_id) if run.state == "running"), None)
+        return None if running is None or running in self.mark_lost() else running
+
     def summary(self, run_id: str) -> RunSummary:
         """Return one run as lists show it. Raises UnknownRecord."""
         with self._database.reading() as connection:

@@ -13,7 +13,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
@@ -22,7 +22,8 @@ from masis.schema.review import Decision, LogCheck, LogEntry, SubjectCheck
 from masis.schema.screening import ScreeningDecision, ScreeningEntry
 from masis.store.core import guards, signatures
 from masis.store.core.connections import Connection, Database
-from masis.store.records import LogHead
+from masis.store.records import DecisionFilter, LogHead, ScreeningLogFilter
+from masis.store.retention.shrinking import settle
 
 NOTHING_BEFORE = "0" * 64
 """What the first entry follows."""
@@ -30,27 +31,9 @@ NOTHING_BEFORE = "0" * 64
 _ID_LENGTH = 24
 _AT_ONCE = 100
 
+LogFilter = DecisionFilter | ScreeningLogFilter
 D = TypeVar("D", Decision, ScreeningDecision)
 E = TypeVar("E", LogEntry, ScreeningEntry)
-
-
-class LogFilter(Protocol):
-    """Which page of a log, and from which end."""
-
-    @property
-    def newest_first(self) -> bool:
-        """Whether the newest entry comes first."""
-        ...
-
-    @property
-    def page(self) -> int:
-        """Return the number of the page, from 1."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """Return how many entries a page holds."""
-        ...
 
 
 class Place(NamedTuple):
@@ -180,7 +163,11 @@ class ChainedLog(Generic[D, E]):
         return self.rows_of_page(connection, matching, values, wanted), total
 
     def rows_of_page(
-        self, connection: sqlite3.Connection, matching: str, values: list[Any], wanted: LogFilter
+        self,
+        connection: sqlite3.Connection,
+        matching: str,
+        values: list[Any],
+        wanted: LogFilter,
     ) -> tuple[E, ...]:
         """Return one page of the entries that match, uncounted."""
         # the numbers of the page come from an index, and only its rows are joined and read
@@ -320,6 +307,47 @@ class ChainedLog(Generic[D, E]):
         extra = self.decision.model_validate_json(redaction["payload"]).extra
         if extra.get("redacts") != row["id"] or extra.get("kept") != self.facts(row):
             yield f"the log has something else about it than its redaction (entry {redaction['seq']}) kept"
+
+
+class StoredLog(Generic[D, E]):
+    """One log of a store: what both logs give to read, and how an entry is redacted."""
+
+    log: ChainedLog[D, E]
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def redact(self, entry_id: str, *, by: str, reason: str, at: str | None = None) -> E:
+        """Remove what was written in an entry: its place in the chain stays. This is an entry too; returns it.
+
+        While another program reads an old state, the write-ahead log holds the text (``Store.settle`` says so).
+        Raises UnknownRecord, and StoreError where it is redacted already or is a redaction itself.
+        """
+        with self._database.transaction() as connection:
+            row = self.log.row(connection, entry_id)
+            entry = self.log.redact(connection, row, by=by, reason=reason, at=at or self._database.now())
+            self.on_redacted(connection, row)
+        # until then the write-ahead log still holds pages with the old text
+        self._database.once_committed(lambda: settle(self._database))
+        return entry
+
+    def on_redacted(self, connection: sqlite3.Connection, row: sqlite3.Row) -> None:
+        """Bring up to date what follows from the entry that was redacted."""
+        raise NotImplementedError
+
+    def iterate(self) -> Iterator[E]:
+        """Yield the whole log from its beginning, a hundred entries in memory at a time."""
+        return self.log.iterate(self._database)
+
+    def head(self) -> LogHead:
+        """Return length and last digest."""
+        with self._database.reading() as connection:
+            return self.log.head(connection)
+
+    def verify(self) -> LogCheck:
+        """Walk the chain and name every entry that doesn't fit, and why; and every guard of the log that is gone."""
+        with self._database.reading() as connection:
+            return self.log.verify(connection)
 
 
 def check_subjects(

@@ -3,28 +3,54 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from typing import Any
 
 from masis.errors import StaleVersion, StoreError, UnknownRecord
-from masis.schema.review import Decision, LogCheck, LogEntry, SubjectCheck
+from masis.schema.review import Decision, LogEntry, SubjectCheck
 from masis.schema.team import QueuePolicy
 from masis.store.audits.cases import case_seq
-from masis.store.core.chained_log import ChainedLog
-from masis.store.core.connections import Database
+from masis.store.core.chained_log import ChainedLog, StoredLog
 from masis.store.jobs import assert_not_removed
-from masis.store.records import DecisionFilter, DecisionPage, LogHead
-from masis.store.retention.shrinking import settle
+from masis.store.records import DecisionFilter, DecisionPage
 from masis.store.reviews import subjects
 from masis.store.reviews.states import policy_of, refresh
 from masis.store.reviews.team import hidden_cases, in_force
 
+_SELECT = """
+    SELECT log.*, written.payload, written.reviewer, cases.id AS case_id, runs.id AS run_id, undone.id AS undoes_id
+    FROM decision_log AS log
+    LEFT JOIN decision_payloads AS written ON written.entry_seq = log.seq
+    LEFT JOIN cases ON cases.seq = log.case_seq
+    LEFT JOIN runs ON runs.seq = log.run_seq
+    LEFT JOIN decision_log AS undone ON undone.seq = log.undoes
+"""
 
-class Decisions:
+
+def _facts(entry: sqlite3.Row | Decision) -> dict[str, Any]:
+    names = ("case_id", "run_id", "kind", "source", "verdict", "token", "undoes")
+    if isinstance(entry, Decision):
+        return {name: getattr(entry, name) for name in names}
+    return {name: entry["undoes_id" if name == "undoes" else name] for name in names}
+
+
+LOG = ChainedLog(
+    table="decision_log",
+    payloads="decision_payloads",
+    select=_SELECT,
+    noun="entry",
+    decision=Decision,
+    entry=LogEntry,
+    columns=("kind", "source", "verdict", "token"),
+    links=("case_seq", "run_seq"),
+    about=("case_id", "run_id"),
+    facts=_facts,
+)
+
+
+class Decisions(StoredLog[Decision, LogEntry]):
     """The decision log of a store."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    log = LOG
 
     def append(self, decision: Decision, at: str | None = None, *, seen_version: int | None = None) -> LogEntry:
         """Append an entry; the case's state follows in the same transaction.
@@ -72,19 +98,9 @@ class Decisions:
             )
         return tuple(map(LOG.read, rows))
 
-    def redact(self, entry_id: str, *, by: str, reason: str, at: str | None = None) -> LogEntry:
-        """Remove what was written in an entry: verdict and place in the chain stay. This is an entry too; returns it.
-
-        While another program reads an old state, the write-ahead log holds the text (``Store.settle`` says so).
-        Raises UnknownRecord, and StoreError where it is redacted already or is a redaction itself.
-        """
-        with self._database.transaction() as connection:
-            row = LOG.row(connection, entry_id)
-            entry = LOG.redact(connection, row, by=by, reason=reason, at=at or self._database.now())
-            refresh(connection, row["case_seq"])
-        # until then the write-ahead log still holds pages with the old text
-        self._database.once_committed(lambda: settle(self._database))
-        return entry
+    def on_redacted(self, connection: sqlite3.Connection, row: sqlite3.Row) -> None:
+        """Bring the state of its case up to date."""
+        refresh(connection, row["case_seq"])
 
     def get(self, entry_id: str) -> LogEntry:
         """One entry. Raises UnknownRecord."""
@@ -116,60 +132,15 @@ class Decisions:
         more = upto is not None and where != "1" and total > upto
         return DecisionPage(rows=rows, total=min(total, upto) if more and upto is not None else total, more=more)
 
-    def iterate(self) -> Iterator[LogEntry]:
-        """The whole log from its beginning, a hundred entries in memory at a time."""
-        return LOG.iterate(self._database)
-
     def reviewers(self) -> dict[str, int]:
         """Everyone who has an entry in the log, with how many; the acceptance policy is one of them."""
         sql = "SELECT reviewer, count(*) FROM decision_payloads GROUP BY reviewer ORDER BY reviewer"
         return dict(self._database.cached(sql, lambda connection: connection.execute(sql).fetchall()))
 
-    def head(self) -> LogHead:
-        """Length and last digest."""
-        with self._database.reading() as connection:
-            return LOG.head(connection)
-
-    def verify(self) -> LogCheck:
-        """Walk the chain and name every entry that doesn't fit, and why; and every guard of the log that is gone."""
-        with self._database.reading() as connection:
-            return LOG.verify(connection)
-
     def check_subjects(self) -> SubjectCheck:
         """Compare every entry with its case, run and answer as stored, and the states of cases with runs and log."""
         with self._database.reading() as connection:
             return subjects.check(connection)
-
-
-_SELECT = """
-    SELECT log.*, written.payload, written.reviewer, cases.id AS case_id, runs.id AS run_id, undone.id AS undoes_id
-    FROM decision_log AS log
-    LEFT JOIN decision_payloads AS written ON written.entry_seq = log.seq
-    LEFT JOIN cases ON cases.seq = log.case_seq
-    LEFT JOIN runs ON runs.seq = log.run_seq
-    LEFT JOIN decision_log AS undone ON undone.seq = log.undoes
-"""
-
-
-def _facts(entry: sqlite3.Row | Decision) -> dict[str, Any]:
-    names = ("case_id", "run_id", "kind", "source", "verdict", "token", "undoes")
-    if isinstance(entry, Decision):
-        return {name: getattr(entry, name) for name in names}
-    return {name: entry["undoes_id" if name == "undoes" else name] for name in names}
-
-
-LOG = ChainedLog(
-    table="decision_log",
-    payloads="decision_payloads",
-    select=_SELECT,
-    noun="entry",
-    decision=Decision,
-    entry=LogEntry,
-    columns=("kind", "source", "verdict", "token"),
-    links=("case_seq", "run_seq"),
-    about=("case_id", "run_id"),
-    facts=_facts,
-)
 
 
 def _under_policy(connection: sqlite3.Connection, decision: Decision, case: int, at: str) -> Decision:

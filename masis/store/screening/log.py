@@ -6,39 +6,21 @@ The two chains are apart, since a screening is no case.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from typing import Any
-
-from pydantic import Field
 
 from masis.errors import StaleVersion, StoreError, UnknownRecord
 from masis.schema.base import Record
-from masis.schema.review import LogCheck, SubjectCheck
+from masis.schema.review import SubjectCheck
 from masis.schema.screening import (
     Agreement,
     Override,
     ScreeningDecision,
     ScreeningEntry,
-    ScreeningEntryKind,
 )
-from masis.store.core.chained_log import ChainedLog
-from masis.store.core.connections import Database
+from masis.store.core.chained_log import ChainedLog, StoredLog
 from masis.store.jobs import job_row
-from masis.store.records import LogHead, PageSize
-from masis.store.retention.shrinking import settle
+from masis.store.records import ScreeningLogFilter
 from masis.store.screening import subjects
-
-
-class ScreeningLogFilter(Record):
-    """Which entries of the screening log, newest first by default. Empty fields don't filter."""
-
-    screening_id: str | None = None
-    abstract_id: str | None = None
-    kinds: tuple[ScreeningEntryKind, ...] = ()
-    reviewers: tuple[str, ...] = ()
-    newest_first: bool = True
-    page: int = Field(default=1, ge=1)
-    size: PageSize = 50
 
 
 class ScreeningLogPage(Record):
@@ -83,11 +65,10 @@ LOG = ChainedLog(
 )
 
 
-class ScreeningLog:
+class ScreeningLog(StoredLog[ScreeningDecision, ScreeningEntry]):
     """The screening log of a store."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    log = LOG
 
     def append(self, decision: ScreeningDecision, *, seen_version: int | None = None) -> ScreeningEntry:
         """Append an entry; an override or an agreement gets the time of its entry.
@@ -112,19 +93,9 @@ class ScreeningLog:
                 decision = decision.model_copy(update={"about": about})
             return append_entry(connection, decision, at, screening)
 
-    def redact(self, entry: str, *, by: str, reason: str) -> ScreeningEntry:
-        """Remove what was written in an entry: its place in the chain stays. This is an entry too; returns it.
-
-        An override that is redacted no longer stands. Raises UnknownRecord, and StoreError where it is redacted
-        already or is a redaction itself.
-        """
-        with self._database.transaction() as connection:
-            row = LOG.row(connection, entry)
-            redaction = LOG.redact(connection, row, by=by, reason=reason, at=self._database.now())
-            _changed(connection, row["screening_seq"])
-        # until then the write-ahead log still holds pages with the old text
-        self._database.once_committed(lambda: settle(self._database))
-        return redaction
+    def on_redacted(self, connection: sqlite3.Connection, row: sqlite3.Row) -> None:
+        """Bring the version of its screening up to date."""
+        _changed(connection, row["screening_seq"])
 
     def overrides(self, screening_id: str) -> tuple[Override, ...]:
         """What people said about the grades of a screening, oldest first, with the id of each entry."""
@@ -165,20 +136,6 @@ class ScreeningLog:
         with self._database.reading() as connection:
             rows, total = LOG.page(connection, matching, values, wanted)
         return ScreeningLogPage(rows=rows, total=total)
-
-    def iterate(self) -> Iterator[ScreeningEntry]:
-        """The whole log from its beginning, a hundred entries in memory at a time."""
-        return LOG.iterate(self._database)
-
-    def head(self) -> LogHead:
-        """Length and last digest."""
-        with self._database.reading() as connection:
-            return LOG.head(connection)
-
-    def verify(self) -> LogCheck:
-        """Walk the chain and name every entry that doesn't fit, and why; and every guard of the log that is gone."""
-        with self._database.reading() as connection:
-            return LOG.verify(connection)
 
     def check_subjects(self) -> SubjectCheck:
         """Compare every entry with the screening, abstract and grade that it is about, as stored."""

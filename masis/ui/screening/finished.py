@@ -224,7 +224,7 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
     """Draw the page of one finished screening."""
     if handed := st.session_state.pop("screening-handed", None):
         st.switch_page("pages/new.py", query_params=handed)
-    opened = _opened(str(workbench.database), screening_id, workbench.screenings.summary(screening_id).version)
+    opened = _opened(str(workbench.database), screening_id, workbench.store.screenings.summary(screening_id).version)
     screening = opened.screening
     head(screening)
     show_concepts(screening)

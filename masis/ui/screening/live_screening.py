@@ -24,7 +24,7 @@ from masis.views.words import RUN_STATE, Word, label
 def summary_of(workbench: Workbench, screening_id: str) -> ScreeningSummary | None:
     """Return the screening as the store has it; None where it has none."""
     try:
-        return workbench.screenings.summary(screening_id)
+        return workbench.store.screenings.summary(screening_id)
     except UnknownRecord:
         return None
 
