@@ -91,7 +91,7 @@ def screen(
 ) -> None:
     """Screen abstracts for a question: grade them, round by round, until they suffice or nothing more can be found.
 
-    A FILE holds abstracts as JSON Lines, RIS, BibTeX, PubMed XML or MEDLINE text ('-' for stdin). It is searched for
+    A FILE holds abstracts as JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text or CSV ('-' for stdin). It is searched for
     the question; what is found is graded for relevance, method, sample size and study type; where that is not enough,
     further rounds search with other words for what was missing. Rounds are shown on stderr.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -61,7 +62,17 @@ def test_each_abstract_gets_a_grade_a_recommendation_and_reasons() -> None:
 
 @pytest.mark.spec("AESOP-CONVERGES")
 def test_strong_evidence_suffices() -> None:
-    trials = [Abstract.model_validate({**TRIAL, "id": f"t{i}", "title": f"{TRIAL['title']} {i}"}) for i in range(4)]
+    trials = [
+        Abstract.model_validate(
+            {
+                **TRIAL,
+                "id": f"t{i}",
+                "title": f"{TRIAL['title']} {i}",
+                "text": re.sub(r"NCT\d+", f"NCT0000000{i}", TRIAL["text"]),
+            }
+        )
+        for i in range(4)
+    ]
     found = masis.screen_abstracts(QUESTION, trials)
     assert (found.decision, found.outcome, found.flow.kept) == ("sufficient", "sufficient", 4)
 

@@ -115,12 +115,13 @@ def test_nothing_is_graded_twice_however_often_it_is_found() -> None:
     assert set(found.rounds[1].new) == set(found.rounds[1].retrieved) - set(ONE)
 
 
-def test_what_was_found_before_votes_again_in_the_round_that_finds_it_again() -> None:
+@pytest.mark.spec("AESOP-CONSENSUS")
+def test_every_relevant_abstract_found_so_far_votes_in_each_round() -> None:
     says = {"a": STRONG, "b": STRONG, "c": WEAK, "d": WEAK, "e": WEAK}
-    source = ScriptedSource(abstracts(*ONE), abstracts("a", "b", "f"))
+    source = ScriptedSource(abstracts(*ONE), abstracts("a", "b", "f"), abstracts("g", "h"))
     found, _ = screened(ScriptedGrader(says), source)
-    assert (found.rounds[1].ruling.tally.keep, found.outcome) == (3, "sufficient")
-    assert found.kept == ("a", "b", "f")
+    assert [(each.ruling.tally.keep, each.ruling.tally.votes) for each in found.rounds] == [(2, 5), (5, 8)]
+    assert (found.outcome, found.kept) == ("sufficient", ("a", "b", "g", "h", "f"))
 
 
 def test_a_round_takes_no_more_than_its_limit_from_each_source_and_takes_them_in_turn() -> None:

@@ -16,7 +16,7 @@ from masis.schema.screening import Abstract, Grade, Recommendation, Screening
 from masis.screening.grading.methodology import ITEM_STATE_NAMES, LABELS
 from masis.screening.grading.question import concepts_as_text, question_of
 from masis.screening.synthesis.findings import finding_of
-from masis.views.screening import DESIGN, DIRECTION, RULE_REASON
+from masis.views.screening import DESIGN, DIRECTION, rule_text
 
 _REASONS = ("relevance_score", "methodology_score", "sample_size_adequate", "study_type", "recommendation")
 
@@ -63,7 +63,7 @@ def _row(screening: Screening, grade: Grade, abstract: Abstract | None, number: 
         "source": record.source,
         "round": number,
         "recommendation": grade.recommendation,
-        "rule": RULE_REASON[grade.rule],
+        "rule": rule_text(grade),
         "relevance_score": _number(grade.relevance_score),
         "methodology_score": _number(grade.methodology_score),
         "methodology_raw": _number(grade.methodology_raw),
@@ -127,7 +127,7 @@ class _Writer(RisWriter):  # type: ignore[misc]  # rispy has no types
 def _ris(abstract: Abstract, grade: Grade) -> str:
     why = grade.reasons.get("recommendation")
     notes = [
-        f"Screening: {grade.recommendation}, {RULE_REASON[grade.rule]}",
+        f"Screening: {grade.recommendation}, {rule_text(grade)}",
         *([] if why is None else [f"Why: {why.text}"]),
         *([] if grade.quality is None else [f"Quality: {grade.quality:.3f}"]),
     ]

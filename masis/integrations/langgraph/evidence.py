@@ -26,7 +26,8 @@ from masis.screening.critic import evaluate, grader_for
 from masis.screening.grading.grader import Grader
 from masis.screening.handover import evidence_from_kept
 from masis.screening.rounds import queries, ruling
-from masis.screening.rounds.searching import Pool, search
+from masis.screening.rounds.searching import search
+from masis.screening.sources.pool import Pool
 from masis.screening.sources.records import year_of
 from masis.screening.sources.retrievers import Retriever
 from masis.settings import Settings
@@ -178,9 +179,6 @@ def evidence_critic_node(
             question, to_grade, number, grader=graders(settings, control), thresholds=thresholds, previous=graded
         )
         graded |= {grade.abstract_id: grade for grade in grades}
-        votes = ruling.judged(grades, tuple(graded.values()))
-        if len(votes) != len(grades):
-            decided = ruling.ruling(number, votes, thresholds)
         by_advice = {
             advice: [each.abstract_id for each in graded.values() if each.recommendation == advice]
             for advice in ("keep", "discard")

@@ -7,12 +7,13 @@ The words decide between them, and they may raise a type that was recognised too
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from masis.schema.screening import Abstract, Design, StudyType, Words
+from masis.schema.wording import with_article
 from masis.screening.grading import rubric
-from masis.screening.grading.wording import LONGEST_READ, Wording, first
+from masis.screening.grading.wording import Wording, first
+from masis.screening.sources.publication import publication_of
 from masis.views.screening import DESIGN, STUDY_TYPE
 
 
@@ -58,44 +59,6 @@ _COHORT = Wording(
     r"|\bfollowed(?: up)? for\b|\bregistry\b|\bretrospective(?:ly)? (?:\w+ )?(?:study|review|analy[sz]\w+|chart)\b"
 )
 
-_NOTICE_TITLE = Wording(
-    r"^\W*(?:(?:retraction|retracted|withdrawn|withdrawal|erratum|errata|corrigendum|corrigenda|editorial|expression "
-    r"of concern|(?:author |publisher )?correction|comment|commentary)\b(?: ?:| to\b| article\b|\W*$)"
-    r"|comment(?:ary)? on\b|reply to\b|letter to the editor\b|in response to\b)"
-)
-_NOTICE_TEXT = Wording(
-    r"\bthis (?:article|paper|publication|record|review) (?:has been|was|is) (?:retracted|withdrawn)\b"
-    r"|\b(?:retracts?|retraction of) (?:this|the) (?:article|paper)\b|\bthe article cited above\b"
-)
-_NOTICE_TYPES = frozenset(
-    (
-        "retraction of publication",
-        "retracted publication",
-        "published erratum",
-        "editorial",
-        "comment",
-        "letter",
-        "news",
-    )
-)
-_PROTOCOL_TITLE = Wording(
-    r"\b(?:study|trial|review|research) protocol\b|\bprotocol (?:for|of) (?:an? |the )?(?:[\w-]+,? ){0,6}(?:study"
-    r"|trial|review)\b"
-    r"|\brationale(?:,| and) (?:study )?design\b|\bdesign and rationale\b|\bstudy design (?:and|of)\b"
-)
-_PLANNED = re.compile(
-    r"\b(?:will|shall) (?:\w+ly )?(?:be (?:\w+ly )?(?:randomi[sz]ed|allocated|assigned|recruited|enrolled|included"
-    r"|invited|"
-    r"assessed|measured|followed|analy[sz]ed|compared|collected|conducted)|recruit|enrol+|receive|randomi[sz]e"
-    r"|undergo)\b",
-    re.I,
-)
-_RESULT = re.compile(
-    r"\bp ?[<=>] ?0?\.\d|\b(?:we found|results showed|was associated with|improved (?:significantly|more)"
-    r"|were randomi[sz]ed"
-    r"|did not differ|significantly (?:\w+ )?(?:lower|higher|better|worse|reduced|increased))\b",
-    re.I,
-)
 _ANIMAL_WORDS = (
     r"(?:rats|mice|murine|rabbits|piglets|pigs|swine|beagles|zebrafish|sheep|ewes|hamsters|monkeys|macaques)"
 )
@@ -200,8 +163,10 @@ _MAY_BE_REVIEW: frozenset[StudyType] = frozenset({"remaining", "non_systematic_r
 LEAST_SURE = 0.5
 """A type that discards an abstract by itself has to be likelier than all others together."""
 
-_DISCARDING: frozenset[Design] = frozenset({"case_report", "narrative_review", "animal_study", "in_vitro_study"})
-"""Designs whose prior lies under the least methodology: an abstract is discarded for them."""
+_DISCARDING: frozenset[Design] = frozenset(
+    {"case_report", "narrative_review", "animal_study", "in_vitro_study", "protocol"}
+)
+"""Designs for which an abstract is discarded: no study with results, or a prior under the least methodology."""
 
 
 def place_design(study_type: StudyType | None, abstract: Abstract, confidence: float = 1.0) -> Placement:
@@ -221,7 +186,7 @@ def place_design(study_type: StudyType | None, abstract: Abstract, confidence: f
         return Placement("randomised_trial", f"Recognised as {name}, but its words say that it was randomised.", words)
     for design, wording in _FINER.get(study_type, ()):
         if words := first(wording, abstract):
-            return Placement(design, f"Its words make it a {DESIGN[design]}.", words)
+            return Placement(design, f"Its words make it {with_article(DESIGN[design])}.", words)
     design = rubric.DESIGN_OF[study_type]
     if design in _DISCARDING and confidence < LEAST_SURE:
         return Placement("other", f"Recognised as {name}, but not surely enough (share {confidence:.2f}).")
@@ -229,22 +194,14 @@ def place_design(study_type: StudyType | None, abstract: Abstract, confidence: f
 
 
 def sure_design(abstract: Abstract) -> Placement | None:
-    """Return the place of what is no study with results in people, by its own words or its record's publication"
-    " types.
+    """Return the place of what is no study with results in people, by its own words or its record's
+    publication types.
 
     Retractions, errata and comments, protocols without results, animals and cells: these pass for a trial by no
     classifier's and no model's word. None for everything else.
     """
-    types = (abstract.model_extra or {}).get("publication_types") or ()
-    named = [each for each in types if isinstance(each, str) and each.lower() in _NOTICE_TYPES]
-    if named:
-        return Placement("notice", f"Its record says: {named[0]}.")
-    if words := first(_NOTICE_TITLE, abstract, text=False) or first(_NOTICE_TEXT, abstract, title=False):
-        return Placement("notice", "Its words make it a retraction, an erratum or a comment.", words)
-    planned = len(_PLANNED.findall(abstract.text[:LONGEST_READ]))
-    titled = first(_PROTOCOL_TITLE, abstract, text=False)
-    if (titled or planned >= 2) and not _RESULT.search(abstract.text[:LONGEST_READ]):
-        return Placement("protocol", "It says what will be done, and gives no result.", titled)
+    if (found := publication_of(abstract)) is not None and found.status != "of_concern":
+        return Placement("protocol" if found.status == "protocol" else "notice", found.why, found.words)
     if first(_HUMAN, abstract) == ():
         animal = first(_ANIMAL_TEXT, abstract, title=False) or first(_ANIMAL_TITLE, abstract, text=False)
         if animal:

@@ -100,14 +100,14 @@ class ModelGrader:
         about = designs_asked_about(question)
         found = run_concurrently([self._task(question, abstract, about) for abstract in abstracts])
         return tuple(
-            unscored_grade(abstract.id, self.judged_by, _why(each)) if isinstance(each, StepError) else each
+            unscored_grade(abstract, self.judged_by, _why(each)) if isinstance(each, StepError) else each
             for abstract, each in zip(abstracts, found, strict=True)
         )
 
     def _task(self, question_text: str, abstract: Abstract, about: frozenset[Design]) -> Callable[[], Grade]:
         def task() -> Grade:
             if not (abstract.title.strip() or abstract.text.strip()):
-                return unscored_grade(abstract.id, self.judged_by, Unscored(reason="there is nothing to read"))
+                return unscored_grade(abstract, self.judged_by, Unscored(reason="there is nothing to read"))
             reply = self.asker.ask(
                 prompt(question_text, abstract, self.asker.control.fence),
                 GradeReply,
@@ -115,11 +115,11 @@ class ModelGrader:
                 temperature=self.temperature,
             )
             judgement = self._judgement(reply, abstract)
-            grade = grade_from_judgement(abstract.id, judgement, self.judged_by, about)
+            grade = grade_from_judgement(abstract, judgement, self.judged_by, about)
             if reply.recommendation in (grade.recommendation, None):
                 return grade
             note = f"The model itself recommended {str(reply.recommendation)[:20]}; the rules decide."
-            return grade_from_judgement(abstract.id, judgement, self.judged_by, about, note)
+            return grade_from_judgement(abstract, judgement, self.judged_by, about, note)
 
         return task
 

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 from masis.schema.audit import JudgedBy
 from masis.schema.calls import Usage
 from masis.schema.screening import Abstract, Design, Grade, Reason, SampleSize, StudyType, Words
+from masis.schema.wording import with_article
 from masis.screening.grading import designs, rubric, sample_size
 from masis.screening.grading.grader import Judgement, grade_from_judgement
 from masis.screening.grading.hierarchy import designs_asked_about, place_design
@@ -94,7 +95,7 @@ def _judged(
     return SizeAdequacy(enough, Reason(text=text, words=words))
 
 
-VERSION = "6"
+VERSION = "7"
 """Raised whenever the rules of offline grading change; recorded with every grade."""
 
 
@@ -165,7 +166,7 @@ class OfflineGrader:
             },
             unmatched=match.unmatched,
         )
-        return grade_from_judgement(abstract.id, judgement, self.judged_by, about)
+        return grade_from_judgement(abstract, judgement, self.judged_by, about)
 
 
 def offline_grader() -> OfflineGrader:
@@ -186,4 +187,4 @@ def study_types_version() -> str:
 def _study_type_reason(found: FoundType) -> str:
     if found.study_type is None:
         return "No study type was recognised."
-    return f"Reads like a {STUDY_TYPE[found.study_type]} (share {found.confidence:.2f} of 14 types)."
+    return f"Reads like {with_article(STUDY_TYPE[found.study_type])} (share {found.confidence:.2f} of 14 types)."

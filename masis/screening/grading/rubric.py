@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from masis.schema.screening import Design, StudyType
 
-VERSION = "4"
+VERSION = "5"
 """Raised whenever a constant or a rule of screening changes; recorded with every screening."""
 
 
@@ -141,6 +141,8 @@ POOLED_STUDIES = 5
 """From five studies on pooling adds power: Jackson and Turner 2017."""
 OPTIMAL_INFORMATION = 400
 """Participants that make a review plausible however few its studies: Guyatt et al., J Clin Epidemiol 2011;64:1283."""
+LARGE_TRIAL = OPTIMAL_INFORMATION
+"""Participants from which on one randomised trial is evidence enough alone: the optimal information size of GRADE."""
 ANIMALS = 12
 """Two groups that leave ten degrees of freedom for error: Mead 1988."""
 

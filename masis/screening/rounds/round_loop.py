@@ -2,7 +2,8 @@
 
     queries -> search -> grade what is new -> ruling: sufficient? -> stop, or queries from what was missing -> [...]
 
-A round's votes are those of everything its searches brought, graded now or before; nothing is graded twice. The loop
+A round is ruled on all that was found so far, so that the verdict doesn't depend on how many results a page holds;
+nothing is graded twice, unless a record that came later marked it as retracted. The loop
 takes its sources and its grader as arguments, yields events and returns the screening; it uses no store and no page,
 and has no state between two screenings. What a cancelled round had graded is left out of the screening.
 """
@@ -36,8 +37,9 @@ from masis.screening.grading.question import with_concepts
 from masis.screening.rounds import queries, ruling
 from masis.screening.rounds.prisma_flow import flow
 from masis.screening.rounds.ruling import relevant_words
-from masis.screening.rounds.searching import Pool, SearchResult, search
+from masis.screening.rounds.searching import SearchResult, search
 from masis.screening.rounds.threshold_effects import threshold_effects
+from masis.screening.sources.pool import Pool
 from masis.screening.sources.records import year_of
 from masis.screening.sources.retrievers import Retriever
 from masis.screening.synthesis.findings import settled, synthesise
@@ -206,6 +208,13 @@ class _ScreeningRun:
             for abstract in finished.abstracts:
                 self.pool.add(abstract)
             self.grades.update({grade.abstract_id: grade for grade in finished.grades})
+        self._drop_absorbed()
+        self.pool.changed.clear()
+
+    def _drop_absorbed(self) -> None:
+        """Drop the grades of notices whose study came after them: both are one record."""
+        for notice in self.pool.absorbed:
+            self.grades.pop(notice, None)
 
     def _rounds(self) -> Generator[ScreeningEvent, None, tuple[Outcome, tuple[str, ...]]]:
         while True:
@@ -256,12 +265,15 @@ class _ScreeningRun:
         if found.failed:
             return True
         new = tuple(abstract for abstract in found.abstracts if abstract.id not in self.grades)
+        again = tuple(self.pool.by_id[each] for each in sorted(self.pool.changed & self.grades.keys()))
+        self.pool.changed.clear()
         data = {"identified": found.identified, "retrieved": len(found.abstracts), "new": len(new)}
         yield self._event("searched", round=number, data=data)
-        graded = yield from self._grade(new, number)
+        graded = yield from self._grade((*new, *again), number)
+        self._drop_absorbed()
         finished = FinishedRound(
             self._ruled(number, asked, found, new),
-            tuple(abstract for abstract in found.abstracts if abstract.id not in seen_before),
+            (*(abstract for abstract in found.abstracts if abstract.id not in seen_before), *again),
             graded,
         )
         self.rounds.append(finished.round)
@@ -274,7 +286,7 @@ class _ScreeningRun:
             return queries.first_queries(self.asked)
         first = queries.searched_text(self.asked)
         own = [each for each in self.rounds if any(query.text == first for query in each.queries)]
-        listed = [self.grades[abstract_id] for abstract_id in own[-1].retrieved] if own else []
+        listed = [self.grades[each] for each in own[-1].retrieved if each in self.grades] if own else []
         return queries.next_queries(
             self.asked,
             self._gaps(),
@@ -303,8 +315,7 @@ class _ScreeningRun:
 
     def _ruled(self, number: int, asked: tuple[Query, ...], found: SearchResult, new: Sequence[Abstract]) -> Round:
         ids = tuple(abstract.id for abstract in found.abstracts)
-        votes = ruling.judged([self.grades[each] for each in ids], tuple(self.grades.values()))
-        decided = ruling.ruling(number, votes, self.thresholds)
+        decided = ruling.ruling(number, self.grades.values(), self.thresholds)
         missing: tuple[str, ...] = ()
         if decided.decision == "retrieve_more":
             missing = tuple(dict.fromkeys(lack.what for lack in self._gaps()))
@@ -372,7 +383,7 @@ def one_grade_each(grader: Grader, question: str, abstracts: Sequence[Abstract])
     except MasisError as error:
         by_id, why = {}, str(error)
     return tuple(
-        by_id.get(abstract.id) or unscored_grade(abstract.id, grader.judged_by, Unscored(reason=why))
+        by_id.get(abstract.id) or unscored_grade(abstract, grader.judged_by, Unscored(reason=why))
         for abstract in abstracts
     )
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import NamedTuple
 
 from masis.errors import RetrievalFailed
 from masis.schema.screening import Abstract, Query
-from masis.screening.sources.duplicates import RecordKeys, matched_by, record_keys
+from masis.screening.sources.pool import Pool
 from masis.screening.sources.retrievers import Retriever, search_source
 
 
@@ -20,40 +19,6 @@ class SearchResult(NamedTuple):
     abstracts: tuple[Abstract, ...]
     warnings: tuple[str, ...]
     failed: bool
-
-
-@dataclass
-class Pool:
-    """The abstracts of a screening so far, each once, by id and by what else a record is known by.
-
-    ``by_title`` False takes no likeness of titles for sameness: whoever gave the records gave them ids of their own.
-    """
-
-    by_title: bool = True
-    by_id: dict[str, Abstract] = field(default_factory=dict)
-    _marks: dict[str, RecordKeys] = field(default_factory=dict)
-    _by_mark: dict[tuple[str, str], list[str]] = field(default_factory=dict)
-
-    def add(self, abstract: Abstract) -> Abstract:
-        """Return the abstract as the pool knows it: itself if it is new, else the one that came first."""
-        if abstract.id in self.by_id:
-            return self.by_id[abstract.id]
-        keys_of_record = record_keys(abstract)
-        title = keys_of_record.title if self.by_title else None
-        keys = [
-            (kind, key)
-            for kind, key in (("doi", keys_of_record.doi), ("pmid", keys_of_record.pmid), ("title", title))
-            if key
-        ]
-        for key in keys:
-            for other in self._by_mark.get(key, ()):
-                if matched_by(keys_of_record, self._marks[other]) is not None:
-                    return self.by_id[other]
-        self.by_id[abstract.id] = abstract
-        self._marks[abstract.id] = keys_of_record
-        for key in keys:
-            self._by_mark.setdefault(key, []).append(abstract.id)
-        return abstract
 
 
 def search(
