@@ -31,8 +31,8 @@ def corpus(
     """Store abstracts, to be searched and screened.
 
     With a NAME and FILEs, the abstracts of the files are added to that corpus, which is made where there is none. A
-    FILE holds JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text or CSV ('-' for stdin). A study that is there already, by
-    DOI, PubMed id or title, is counted as a duplicate. With a NAME alone its imports are listed, without one all
+    FILE holds JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text or CSV ('-' for stdin). A study that is there already,
+    by DOI, PubMed id or title, is counted as a duplicate. With a NAME alone its imports are listed, without one all
     corpora.
 
     \b

@@ -62,7 +62,9 @@ def concept_options(command: Callable[..., None]) -> Callable[..., None]:
     help="Who grades: offline (the default: no key, no network) or a model. Repeated, they grade together.",
 )
 @click.option("--retrieve", type=click.IntRange(1, 1000), metavar="N", help=option_help("screening_retrieve"))
-@click.option("--all", "everything", is_flag=True, help="Grade every abstract, in one round: they are all there is.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Grade every abstract in the first round: they are all there is."
+)
 @click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True, help="Any other setting of screening.")
 @click.option(
     "--format",
@@ -91,8 +93,8 @@ def screen(
 ) -> None:
     """Screen abstracts for a question: grade them, round by round, until they suffice or nothing more can be found.
 
-    A FILE holds abstracts as JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text or CSV ('-' for stdin). It is searched for
-    the question; what is found is graded for relevance, method, sample size and study type; where that is not enough,
+    A FILE holds abstracts as JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text or CSV ('-' for stdin). It is searched
+    for the question; what is found is graded for relevance, method, sample size and study type; where that is not enough,
     further rounds search with other words for what was missing. Rounds are shown on stderr.
 
     The question is read as concepts: population, intervention, comparison, outcome. Set those that are read wrong;
@@ -137,7 +139,7 @@ def screen(
             thresholds=None if db is None else open_workbench(database_path(db)).screenings.thresholds(settings),
             study_types_version=study_type_weights(settings),
             limit=len(abstracts) if everything else None,
-            read_on=not everything,
+            given_whole=everything,
             cancelled=stopped,
         )
         with measured(settings):

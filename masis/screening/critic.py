@@ -121,8 +121,8 @@ def screen_abstracts(
 ) -> Screening:
     """Screen the given abstracts: grade every one, and decide whether they suffice.
 
-    Nothing else is retrieved, so there is one round, in which all of them vote. To search a corpus round by round, see
-    ``masis.screening.rounds.round_loop.screen``.
+    All of them are graded in the first round. Further rounds can't bring others, and hold them to what those require,
+    as a search of a corpus would (``masis.screening.rounds.round_loop.screen``).
 
     Args:
         question: The question the evidence is to answer; not blank.
@@ -178,7 +178,7 @@ def _whole(
         screening_id=new_screening_id(),
         study_types_version=study_type_weights(settings),
         limit=max(1, len(given)),
-        read_on=False,
+        given_whole=True,
         cancelled=cancelled,
     )
 

@@ -82,6 +82,17 @@ def test_the_settings_are_the_specifications_unless_set_otherwise() -> None:
     assert [longer.required(number) for number in range(8)] == [0.70, 0.65, 0.60, 0.55, 0.55, 0.55, 0.55, 0.55]
 
 
+@pytest.mark.spec("AESOP-DECAY")
+@pytest.mark.parametrize(
+    ("page", "required"),
+    [(8, [0.70, 0.70, 0.70, 0.65]), (10, [0.70, 0.70, 0.65, 0.65]), (20, [0.70, 0.65, 0.60, 0.55]),
+     (60, [0.70, 0.65, 0.60, 0.55])],
+)  # fmt: skip
+def test_small_pages_that_make_more_rounds_lower_the_bar_no_faster(page: int, required: list[float]) -> None:
+    found = ruling.thresholds_of(Settings(screening_retrieve=page))
+    assert [found.required(number) for number in range(4)] == required
+
+
 def test_other_thresholds_can_be_asked_for() -> None:
     strict = ruling.thresholds_of(Settings(screening_required_first=0.9, screening_required_step=0.0))
     assert [strict.required(number) for number in range(3)] == [0.9, 0.9, 0.9]

@@ -82,7 +82,7 @@ def screen(
     thresholds: Thresholds | None = None,
     study_types_version: str | None = None,
     limit: int | None = None,
-    read_on: bool = True,
+    given_whole: bool = False,
     cancelled: Callable[[], bool] = lambda: False,
     progress: ResumePoint | None = None,
     keep: Callable[[FinishedRound], None] = lambda finished: None,
@@ -101,8 +101,8 @@ def screen(
         thresholds: The settings' own unless memory adapted them.
         study_types_version: Recorded with the screening: the version of the weights that recognise study types.
         limit: How many abstracts a round takes from each source; ``screening_retrieve`` unless given.
-        read_on: False for sources that hold nothing but what the first query brings: there is one round, and records
-            of one title count as several.
+        given_whole: Whether the sources are a set that was given whole, which every query brings: records of one title
+            count as several, and later rounds hold what was graded to what they require.
         cancelled: Asked between searches and batches; True ends the screening as cancelled.
         progress: The finished rounds to resume from.
         keep: Called with each finished round, so that it can be stored.
@@ -118,7 +118,7 @@ def screen(
         thresholds or ruling.thresholds_of(settings),
         study_types_version,
         limit or settings.screening_retrieve,
-        read_on,
+        given_whole,
         cancelled,
         keep,
         now,
@@ -166,7 +166,7 @@ class _ScreeningRun:
     thresholds: Thresholds
     study_types_version: str | None
     limit: int
-    read_on: bool
+    given_whole: bool
     cancelled: Callable[[], bool]
     keep: Callable[[FinishedRound], None]
     now: Callable[[], str]
@@ -183,7 +183,7 @@ class _ScreeningRun:
 
     def run(self, progress: ResumePoint) -> ScreeningSteps:
         started_at = self.now()
-        self.pool.by_title = self.read_on
+        self.pool.by_title = not self.given_whole
         self._resume(progress)
         yield self._event(
             "screening_started",
@@ -224,8 +224,6 @@ class _ScreeningRun:
                 why = (_telling(self.rounds), relevant_words(self.grades.values()))
                 if self._enough() and len(self.rounds) >= self.settings.screening_least_rounds:
                     return self._settled()
-                if not self.read_on:
-                    return "evidence_insufficient", (*why, "There is nothing else to retrieve.", *last.missing)
                 if len(self.rounds) >= self.settings.screening_max_rounds:
                     if self._enough():
                         return self._settled()
@@ -292,7 +290,7 @@ class _ScreeningRun:
             self._gaps(),
             [query for each in self.rounds for query in each.queries],
             self.limit,
-            goes_on=queries.list_goes_on(listed, self.limit),
+            goes_on=not self.given_whole and queries.list_goes_on(listed, self.limit),
         )
 
     def _gaps(self) -> tuple[queries.Gap, ...]:

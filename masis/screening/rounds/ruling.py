@@ -20,15 +20,21 @@ _SAME = 1e-9
 
 
 def thresholds_of(settings: Settings) -> Thresholds:
-    """Return the thresholds these settings ask for, before any memory."""
+    """Return the thresholds these settings ask for, before any memory.
+
+    The requirement falls with what was retrieved: a round of a smaller page than ``rubric.PAGE`` counts in proportion,
+    so that small pages, which make more rounds of the same evidence, are no more lenient.
+    """
     first, step, least = (
         settings.screening_required_first,
         settings.screening_required_step,
         settings.screening_required_least,
     )
     required = [first]
+    pace = min(1.0, settings.screening_retrieve / rubric.PAGE)
     while required[-1] > least + _SAME and step > 0 and len(required) < settings.screening_max_rounds:
-        required.append(round(max(least, first - step * len(required)), 6))
+        fallen = int(len(required) * pace + _SAME)
+        required.append(round(max(least, first - step * fallen), 6))
     return Thresholds(
         least_studies=settings.screening_least_studies,
         required_average=tuple(required),

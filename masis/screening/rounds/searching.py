@@ -13,7 +13,7 @@ from masis.screening.sources.retrievers import Retriever, search_source
 
 
 class SearchResult(NamedTuple):
-    """The result of a round's searches: hits with repeats counted, the abstracts once each, warnings."""
+    """The result of a round's searches; ``identified`` counts hits that no earlier round brought, repeats included."""
 
     identified: int
     abstracts: tuple[Abstract, ...]
@@ -30,7 +30,8 @@ def search(
 ) -> SearchResult:
     """Return at most ``limit`` abstracts from each source.
 
-    ``before_search`` is called before each search, and may raise to stop.
+    ``before_search`` is called before each search, and may raise to stop. A record that an
+    earlier round brought is neither identified nor a duplicate once more when another query finds it again.
 
     A source that fails leaves a warning; ``failed`` says that every one did, every time.
     """
@@ -43,13 +44,13 @@ def search(
                 hits.append(tuple(search_source(retriever, query, limit)))
             except RetrievalFailed as error:
                 warnings.append(f"{retriever.name}: {error}")
-    identified = 0
+    identified, earlier = 0, frozenset(pool.seen)
     taken: dict[str, Abstract] = {}
     for place in zip_longest(*hits):
         for hit in place:
             if hit is None or len(taken) >= limit * len(retrievers):
                 continue
-            identified += 1
+            identified += hit.id not in earlier
             abstract = pool.add(hit)
             taken[abstract.id] = abstract
     return SearchResult(identified, tuple(taken.values()), tuple(dict.fromkeys(warnings)), not hits)

@@ -19,12 +19,14 @@ class Pool:
     """The abstracts of a screening so far, each once, by id and by what else a record is known by.
 
     ``by_title`` False takes no likeness of titles for sameness: whoever gave the records gave them ids of their own. A
-    notice that repeats the title of its study is joined with it all the same. ``changed`` names the abstracts that a
-    later record changed, ``absorbed`` the notices that were added before their study, with its id.
+    notice that repeats the title of its study is joined with it all the same. ``seen`` holds the ids of all records
+    added; ``changed`` names the abstracts that a later record changed, ``absorbed`` the notices that were added before
+    their study, with its id.
     """
 
     by_title: bool = True
     by_id: dict[str, Abstract] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)
     absorbed: dict[str, str] = field(default_factory=dict)
     _marks: dict[str, RecordKeys] = field(default_factory=dict)
@@ -34,6 +36,7 @@ class Pool:
 
     def add(self, abstract: Abstract) -> Abstract:
         """Return the abstract as the pool knows it: itself if it is new, else the one that came first."""
+        self.seen.add(abstract.id)
         same = self.absorbed.get(abstract.id, abstract.id)
         if same in self.by_id or (same := self._same(abstract)):
             if abstract.id == same or abstract.id not in self.absorbed:
