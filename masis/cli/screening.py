@@ -94,8 +94,8 @@ def screen(
     """Screen abstracts for a question: grade them, round by round, until they suffice or nothing more can be found.
 
     A FILE holds abstracts as JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text or CSV ('-' for stdin). It is searched
-    for the question; what is found is graded for relevance, method, sample size and study type; where that is not enough,
-    further rounds search with other words for what was missing. Rounds are shown on stderr.
+    for the question; what is found is graded for relevance, method, sample size and study type; where that is not
+    enough, further rounds search with other words for what was missing. Rounds are shown on stderr.
 
     The question is read as concepts: population, intervention, comparison, outcome. Set those that are read wrong;
     commas separate concepts, an equals sign gives another name for one.

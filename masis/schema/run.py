@@ -49,6 +49,7 @@ ReviewCode = Literal[
     "instruction",
     "insufficient_evidence",
     "conflicting_evidence",
+    "screening_draft",
     "unconfirmed_claim",
     "revised",
     "low_confidence",

@@ -133,7 +133,9 @@ DIRECTION: dict[Direction, Word] = {
     "effect": Word("effect as asked", "good"),
     "no_clear_effect": Word("no clear effect", "warn"),
     "opposite": Word("opposite effect", "bad"),
-    "unclear": Word("direction not recognised", "calm"),
+    "unclear": Word(
+        "direction not read", "calm", "No sentence on the asked outcome says it plainly: read the abstract"
+    ),
 }
 
 

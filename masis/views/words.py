@@ -171,6 +171,7 @@ REASON: dict[ReviewCode, Word] = {
     "instruction": Word("instruction", "bad", f"{_MUST_LOOK}: text in answer or evidence instructs its reader"),
     "insufficient_evidence": Word("too little evidence", "bad", f"{_MUST_LOOK}: the screening found too little"),
     "conflicting_evidence": Word("studies conflict", "calm", f"{_NOT_CERTIFIED}: the screened studies conflict"),
+    "screening_draft": Word("drafted from a screening", "calm", f"{_NOT_CERTIFIED}: no model has read the studies"),
     "language": Word("language", "calm", f"{_NOT_CERTIFIED}: the verifier does not support the language"),
     "unconfirmed_claim": Word("not confirmed", "calm", f"{_NOT_CERTIFIED}: the checks could not decide a claim"),
     "revised": Word("revised", "calm", f"{_NOT_CERTIFIED}: the chosen answer is a revision that nobody has read"),

@@ -51,7 +51,7 @@ def size_adequacy(
         return _of_review(abstract, sizes, study_size, needed.least, needed.source)
     if study_size is None:
         return SizeAdequacy(None, Reason(text=f"No number of {needed.of} is stated."))
-    counted = _whole(study_size, sizes)
+    counted = study_size.value if study_size.kind != "arm" else 2 * study_size.value  # at least one other group
     return _judged(abstract, counted, (study_size,), needed.least, needed.of, needed.source)
 
 
@@ -76,14 +76,6 @@ def _of_review(
 def _is_studies(size: SampleSize) -> bool:
     words = size.unit.lower().split()
     return bool(words) and words[-1] in _STUDIES
-
-
-def _whole(stated: SampleSize, sizes: Sequence[SampleSize]) -> int:
-    """Return the whole study's size from the size it rests on: "48 per group" are at least two groups."""
-    if stated.kind != "arm":
-        return stated.value
-    arms = [size.value for size in sizes if size.kind == "arm" and not _is_studies(size)]
-    return sum(arms) if len(arms) > 1 else 2 * stated.value
 
 
 def _judged(

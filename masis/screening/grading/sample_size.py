@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from masis.schema.screening import SampleSize
@@ -74,6 +75,12 @@ _REVIEWED = frozenset(
 """Words of an abstract whose studies are what it studies."""
 
 
+_EARLIER = frozenset("previous prior earlier another other published".split())
+_STUDIED = frozenset(
+    "trial trials study studies report reports series cohort cohorts review reviews meta research work".split()
+)
+_ONLY_PLANNED = frozenset("planned required needed calculated necessary intended".split())
+"""Words behind a sample size that was aimed at."""
 _JOINING = frozenset("and versus vs with to or , plus another".split())
 """Words between the numbers of two groups."""
 
@@ -112,7 +119,7 @@ class MentionClassifier:
         for index, mention in enumerate(found):
             if (mention.value, _shared(mention.family)) in counted_values:
                 continue
-            kind = self._kind(mention, found, index, several_n)
+            kind = None if self._is_of_others(mention) else self._kind(mention, found, index, several_n)
             if kind is None:
                 continue
             counted_values.add((mention.value, _shared(mention.family)))
@@ -140,6 +147,24 @@ class MentionClassifier:
             return "arm" if self._is_paired(mention, found, index, self._sentence(mention)) else None
         return self._kind_of_noun(mention, found, index)
 
+    def _is_of_others(self, mention: Mention) -> bool:
+        """Return whether a number is of a study elsewhere ("a previous trial of 1,500"), or was only planned."""
+        sentence = self._sentence(mention)
+        before = [token.lower for token in self.tokens[sentence.first : mention.first]]
+        before = before[before.index(";") + 1 :] if ";" in before else before
+        after = [token.lower for token in self.tokens[mention.after : min(sentence.after, mention.after + 8)]]
+        after = after[: after.index(";")] if ";" in after else after
+        if before[:1] == ["previously"] or any(
+            word in _EARLIER and following in _STUDIED for word, following in pairwise(before)
+        ):
+            return True
+        literature = "literature" in after or any(
+            pair
+            in (("previously", "reported"), ("been", "reported"), ("been", "described"), ("previously", "described"))
+            for pair in pairwise(after)
+        )
+        return literature or (mention.form == "sample" and bool(_ONLY_PLANNED.intersection(after[:4])))
+
     def _kind_of_n(self, mention: Mention, several: bool, later: Sequence[int]) -> Kind | None:
         if mention.share or self._is_event(mention):
             return None
@@ -162,7 +187,9 @@ class MentionClassifier:
         ahead = self._words(max(sentence.first, mention.first - 4), mention.first)
         whole = self.whole.get(_shared(mention.family), 0)
         verb = _first_verb(self.tokens, mention.after, sentence.after)
-        if verb in _POOL or (mention.family == "studies" and ahead & _POOL_OF_STUDIES):
+        opens = tokens_lower(self.tokens, sentence.first) == "of" and mention.first <= sentence.first + 2
+        drawn = any(each.form == "sample" for each in found[index + 1 :] if each.first < sentence.after)
+        if (opens and drawn) or verb in _POOL or (mention.family == "studies" and ahead & _POOL_OF_STUDIES):
             return "of"
         if whole and self._words(mention.first, mention.after) & _CONTROLS:
             return "arm"
@@ -334,7 +361,7 @@ def study_size(text: str) -> SampleSize | None:
     """Return the size that the study rests on; None where none is stated.
 
     The first total of people or animals that is not the rest of a greater one; else the studies of a review; else the
-    largest arm or whole (``kind`` says so).
+    sum of its groups; else a single group, or the whole that a part is counted in (``kind`` says so).
     """
     return _read(text)[1]
 
@@ -345,13 +372,50 @@ def _read(text: str) -> tuple[tuple[SampleSize, ...], SampleSize | None]:
     text = text[:READ]
     tokens = tokens_of(text)
     found = mentions(tokens, numerals(tokens))
-    counted = MentionClassifier(text, tokens).decide(found)
+    reader = MentionClassifier(text, tokens)
+    counted = reader.decide(found)
     one = single_case(text, tokens) if not _has_people(counted) else None
     if one:
         counted = (SampleSizeMention(one, "total"), *counted)
     sizes = tuple(_size(item, tokens) for item in counted)
     rests = _rests_on(counted)
-    return sizes, None if rests is None else _size(rests, tokens)
+    if rests is None or rests.kind != "arm":
+        return sizes, None if rests is None else _size(rests, tokens)
+    return sizes, _of_arms(rests, counted, reader)
+
+
+_GROUP_NOUNS = frozenset("groups arms".split())
+
+
+def _of_arms(rests: SampleSizeMention, counted: Sequence[SampleSizeMention], reader: MentionClassifier) -> SampleSize:
+    """Return the size of a study that states its groups alone: their sum; "10 per group" by the number of groups."""
+    mention, tokens = rests.mention, reader.tokens
+    size = _size(rests, tokens)
+    if mention.form == "groups":
+        groups = [
+            each.value
+            for each in numerals(tokens)
+            if 1 < each.value < 13 and _GROUP_NOUNS & {tokens_lower(tokens, each.after + on) for on in range(3)}
+        ]
+        return size.model_copy(update={"value": size.value * max(groups, default=2), "kind": "total"})
+    arms = [
+        each.mention
+        for each in counted
+        if each.kind == "arm"
+        and each.mention.form != "groups"
+        and _shared(each.mention.family) == _shared(mention.family)
+    ]
+    if len(arms) < 2:
+        return size
+    first, last = min(arms, key=lambda each: each.first), max(arms, key=lambda each: each.after)
+    return size.model_copy(
+        update={
+            "value": sum(each.value for each in arms),
+            "kind": "total",
+            "start": tokens[first.first].start,
+            "end": tokens[last.after - 1].end,
+        }
+    )
 
 
 def _size(item: SampleSizeMention, tokens: Sequence[Token]) -> SampleSize:
