@@ -12,7 +12,7 @@ from typing import NamedTuple
 from masis.schema.screening import Abstract, Design, StudyType, Words
 from masis.schema.wording import with_article
 from masis.screening.grading import rubric
-from masis.screening.grading.wording import Wording, first
+from masis.screening.grading.wording import Wording, first, mentioned
 from masis.screening.sources.publication import publication_of
 from masis.views.screening import DESIGN, STUDY_TYPE
 
@@ -39,6 +39,25 @@ _SEARCHED = Wording(
     r"|medline|embase|cochrane (?:library|central|database)|pubmed|web of science|studies were included)\b"
 )
 _REVIEW_TITLE = Wording(r"\b(?:systematic review|meta-?\s?analysis|metaanalysis)\b")
+_REVIEW_NAMED = Wording(
+    r"(?:^|[:.–—-] ?)(?:an? |the )?(?:[\w-]+ ){0,4}?(?:systematic review|meta-?\s?analys[ie]s|metaanalysis)"
+    r"(?: and meta-?\s?analysis)?(?: of\b|\W*$)"
+)
+"""A title that names the record so: "... : a meta-analysis", "Meta-analysis of ..."."""
+_REVIEW_DONE = Wording(
+    r"\b(?:we|this|our|present) (?:\w+ )?(?:performed |conducted |did |carried out |undertook |present |report )?"
+    r"(?:an? |the )?(?:[\w-]+ ){0,3}?(?:systematic review|meta-?\s?analysis)\b"
+    r"|\b(?:trials|studies|results|data|estimates|effects?) were (?:\w+ )?(?:pooled|meta-?analy[sz]ed)\b"
+    r"|\b(?:random|fixed)[- ]effects? meta-?\s?analysis\b"
+)
+_RANDOM = Wording(r"\brandomi[sz](?:ed|ation)\b|\brandomly (?:assigned|allocated|divided)\b")
+_OF_RECORD: dict[str, Design] = {
+    "meta-analysis": "meta_analysis",
+    "network meta-analysis": "meta_analysis",
+    "systematic review": "systematic_review",
+    "randomized controlled trial": "randomised_trial",
+}
+"""Publication types of PubMed that name a design: people have read the article for them."""
 _FEW = r"(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|[2-9]|1\d)"
 _SERIES = Wording(
     rf"\b(?:charts?|records|notes|review|report|analysis) of (?:the )?{_FEW} (?:[\w-]+ ){{0,2}}?(?:cases|patients)\b"
@@ -177,10 +196,13 @@ def place_design(study_type: StudyType | None, abstract: Abstract, confidence: f
     """
     if (sure := sure_design(abstract)) is not None:
         return sure
+    for each in abstract.publication_types:
+        if (named := _OF_RECORD.get(each.strip().lower())) is not None:
+            return Placement(named, f"Its record says “{each}”.")
     if study_type is None:
         return Placement("other", "No study type was recognised.")
     name = STUDY_TYPE[study_type]
-    if study_type in _MAY_BE_REVIEW and (found := _review(study_type, abstract)) is not None:
+    if (found := _review(study_type, abstract)) is not None:
         return found
     if study_type in _MAY_BE_TRIAL and (words := _randomised(abstract)):
         return Placement("randomised_trial", f"Recognised as {name}, but its words say that it was randomised.", words)
@@ -188,6 +210,9 @@ def place_design(study_type: StudyType | None, abstract: Abstract, confidence: f
         if words := first(wording, abstract):
             return Placement(design, f"Its words make it {with_article(DESIGN[design])}.", words)
     design = rubric.DESIGN_OF[study_type]
+    state, words = mentioned(_RANDOM, abstract)
+    if design in ("randomised_trial", "other") and state == "denied":
+        return Placement("non_randomised_study", "Its words deny that it was randomised.", words)
     if design in _DISCARDING and confidence < LEAST_SURE:
         return Placement("other", f"Recognised as {name}, but not surely enough (share {confidence:.2f}).")
     return Placement(design, f"What the type stands for ({name}): {DESIGN[design]}.")
@@ -212,12 +237,14 @@ def sure_design(abstract: Abstract) -> Placement | None:
 
 
 def _review(study_type: StudyType, abstract: Abstract) -> Placement | None:
-    """Place a systematic review or meta-analysis, by its type or by its title and a search in its text; None for
-    others.
+    """Place a systematic review or meta-analysis, by its type, by its title, or by what its text says that it did; None
+    for others.
     """
     searched = first(_SEARCHED, abstract, title=False)
     by_type = study_type == "human_systematic_review"
-    if not by_type and not (searched and first(_REVIEW_TITLE, abstract, text=False)):
+    titled = first(_REVIEW_TITLE, abstract, text=False) if searched else first(_REVIEW_NAMED, abstract, text=False)
+    did = first(_REVIEW_DONE, abstract, title=False) if study_type in _MAY_BE_REVIEW else ()
+    if not (by_type or titled or did):
         return None
     if pooled := first(_POOLED, abstract):
         return Placement("meta_analysis", "Its words say that results were pooled.", pooled)
