@@ -93,6 +93,10 @@ _HUMAN = Wording(
     r"|infants) (?:with [\w -]{1,40}?)?(?:were|was|who|received|aged)\b"
 )
 _VITRO_TITLE = Wording(r"\bin vitro\b|\bcell lines?\b|\bcultured (?:\w+ ){0,3}cells\b")
+_VITRO_TEXT = Wording(
+    r"\b(?:this|present|an|the|our) in[- ]vitro (?:study|experiment|comparison|investigation)\b"
+    r"|\bextracted (?:[\w-]+ ){0,3}?(?:teeth|incisors|molars|premolars)\b"
+)
 
 _QUALITATIVE = Wording(
     r"\bqualitative (?:\w+ )?(?:study|research|interviews?|analysis|methods?|approach|descriptive)\b"
@@ -231,8 +235,8 @@ def sure_design(abstract: Abstract) -> Placement | None:
         animal = first(_ANIMAL_TEXT, abstract, title=False) or first(_ANIMAL_TITLE, abstract, text=False)
         if animal:
             return Placement("animal_study", "Its words say that animals were studied.", animal)
-        if cells := first(_VITRO_TITLE, abstract, text=False):
-            return Placement("in_vitro_study", "Its title says that it was done in cells.", cells)
+        if cells := first(_VITRO_TITLE, abstract, text=False) or first(_VITRO_TEXT, abstract, title=False):
+            return Placement("in_vitro_study", "Its words say that it was done in cells or specimens.", cells)
     return None
 
 

@@ -51,7 +51,10 @@ CEILING: dict[Design, float] = {
 }
 
 _ITEMS: dict[AppraisalItem, Wording] = {
-    "randomisation": Wording(r"\brandomi[sz](?:ed|ation)\b|\brandomly (?:assigned|allocated|divided)\b"),
+    "randomisation": Wording(
+        r"\brandomi[sz](?:ed|ation)\b|\brandomly (?:assigned|allocated|divided)\b"
+        r"|\b(?:assigned|allocated|divided|split) (?:\w+ )?at random\b"
+    ),
     "allocation": Wording(
         r"\ballocation (?:was )?conceal\w+|\bconcealed allocation\b|\bsealed envelopes?\b|\b(?:computer"
         r"|centrally)[- ]"
@@ -62,10 +65,15 @@ _ITEMS: dict[AppraisalItem, Wording] = {
         r"\b(?:double|single|triple|assessor|observer|rater|evaluator|investigator|patient)s?[- ](?:blind\w*"
         r"|masked)\b"
         r"|\bblind(?:ed|ly)\b|\bmasked\b(?! (?:uncontrolled )?hypertens)|\bblinding\b|\bdouble[- ]dummy\b"
+        r"|\b(?!colou?r|non|un)\w+-(?:blind(?:ed)?|masked)\b|\bblind to\b"
+        r"|\b(?:unaware of|did not know)(?: of| about)? (?:the |their |which |to which |what )?(?:[\w-]+ ){0,2}?"
+        r"(?:groups?|allocations?|assignments?|treatments?)\b"
     ),
     "control": Wording(
         r"\bplacebo\b|\bcontrol(?:led)? (?:group|arm|trial|condition|study|subjects|animals)\b|\bcontrols\b|\bsham\b"
         r"|\busual care\b|\bstandard (?:care|treatment|therapy)\b|\bwait(?:ing)?[- ]?list\b"
+        r"|\b(?:randomi[sz]ed|assigned|allocated) (?:[\w-]+ ){0,2}to [^.;]{1,90}? (?:or|versus) "
+        r"|\bcompared? (?:[\w-]+ ){1,8}?with (?:those|the|patients|women|men|people|children|participants)\b"
         r"|\bcompar(?:ator|ison group)\b|\bcompared (?:with|to)\b|\bversus\b|\bvs\.? "
         r"|\b(?:more|less|fewer|better|worse|(?:high|low|great|small|long|short|fast|slow|earli|lat|larg|few|saf)er"
         r"|superior|inferior) (?:[\w-]+ ){0,6}?than (?:in|with|for|after|among|those|did|under|on|the|placebo|usual"

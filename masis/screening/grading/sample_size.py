@@ -110,6 +110,10 @@ class MentionClassifier:
         self.is_review = sum(token.lower in _REVIEWED for token in tokens) >= 2
         self.whole: dict[Family | None, int] = {}
         """The greatest total so far, by family."""
+        self.arms: dict[Family | None, int] = {}
+        """The sum of the groups so far, by family."""
+        self.repeated: list[Mention] = []
+        """Groups of the size of another one: a value is listed once, and counts in the sum."""
 
     def decide(self, found: Sequence[Mention]) -> tuple[SampleSizeMention, ...]:
         """Return what each mention is; those that are no sample size are left out."""
@@ -118,14 +122,18 @@ class MentionClassifier:
         counted_values: set[tuple[int, Family | None]] = set()
         for index, mention in enumerate(found):
             if (mention.value, _shared(mention.family)) in counted_values:
+                if mention.form == "n" and not mention.share and several_n:
+                    self.repeated.append(mention)
                 continue
             kind = None if self._is_of_others(mention) else self._kind(mention, found, index, several_n)
             if kind is None:
                 continue
             counted_values.add((mention.value, _shared(mention.family)))
             counted.append(SampleSizeMention(mention, kind, self._arm(mention) if kind == "arm" else None))
+            family = _shared(mention.family)
+            if kind == "arm":
+                self.arms[family] = self.arms.get(family, 0) + mention.value
             if kind == "total":
-                family = _shared(mention.family)
                 self.whole[family] = max(self.whole.get(family, 0), mention.value)
                 counted.extend(self._parts(mention, found))
         return tuple(sorted(counted, key=lambda item: item.mention.first))
@@ -171,7 +179,7 @@ class MentionClassifier:
         ahead = self._words(max(0, mention.first - 4), mention.first)
         if ahead & {"sample", "total", "overall"} and not ahead & _GROUPED:
             return "total"
-        if any(sum(later[:count]) == mention.value for count in range(2, 6)):
+        if any(sum(later[:count]) == mention.value for count in range(2, min(6, len(later) + 1))):
             return "total"
         whole = max(self.whole.values(), default=0)
         return "arm" if several or whole > mention.value else "total"
@@ -185,7 +193,7 @@ class MentionClassifier:
         sentence = self._sentence(mention)
         near = self._words(mention.after, min(sentence.after, mention.after + 10))
         ahead = self._words(max(sentence.first, mention.first - 4), mention.first)
-        whole = self.whole.get(_shared(mention.family), 0)
+        whole = max(counts.get(_shared(mention.family), 0) for counts in (self.whole, self.arms))
         verb = _first_verb(self.tokens, mention.after, sentence.after)
         opens = tokens_lower(self.tokens, sentence.first) == "of" and mention.first <= sentence.first + 2
         drawn = any(each.form == "sample" for each in found[index + 1 :] if each.first < sentence.after)
@@ -398,13 +406,8 @@ def _of_arms(rests: SampleSizeMention, counted: Sequence[SampleSizeMention], rea
             if 1 < each.value < 13 and _GROUP_NOUNS & {tokens_lower(tokens, each.after + on) for on in range(3)}
         ]
         return size.model_copy(update={"value": size.value * max(groups, default=2), "kind": "total"})
-    arms = [
-        each.mention
-        for each in counted
-        if each.kind == "arm"
-        and each.mention.form != "groups"
-        and _shared(each.mention.family) == _shared(mention.family)
-    ]
+    arms = [*reader.repeated, *(each.mention for each in counted if each.kind == "arm")]
+    arms = [each for each in arms if each.form != "groups" and _shared(each.family) == _shared(mention.family)]
     if len(arms) < 2:
         return size
     first, last = min(arms, key=lambda each: each.first), max(arms, key=lambda each: each.after)

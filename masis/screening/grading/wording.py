@@ -50,6 +50,11 @@ _PLANNED = re.compile(
 )
 """What is planned, wished for or done elsewhere was not done here: "should be randomised", "future blinded"
 " trials"."""
+_PLANNED_AFTER = re.compile(
+    r"[\w ,-]{0,40}?\b(?:is|are|would be|will be) (?:\w+ )?"
+    r"(?:needed|required|warranted|necessary|planned|awaited|desirable|called for|under ?way)\b",
+    re.I,
+)
 _VERB = re.compile(r"(?:was|were|are|be|is)\b", re.I)
 _LOOK_BACK = 60
 LONGEST_READ = 20_000
@@ -106,7 +111,7 @@ def _state(text: str, start: int, end: int, *, result: bool = False) -> MentionS
     subject = _VERB.match(text, start) and _NOBODY.search(before)
     if not result and (_DENIED.search(before) or _NOBODY_WAS.search(before) or subject):
         return "denied"
-    return "planned" if _PLANNED.search(before) else "stated"
+    return "planned" if _PLANNED.search(before) or _PLANNED_AFTER.match(after) else "stated"
 
 
 def mentioned(wording: Wording, abstract: Abstract) -> tuple[ItemState, tuple[Words, ...]]:

@@ -96,13 +96,13 @@ _OF_TEXT = _patterns(
             r"^\W*retracted\b[^.]{0,40}[:.\]]",
         ),
         "retraction_notice": (
-            rf"\b(?:retracts?|retraction of|retracting) (?:this|the) (?:above |following )?{_ITEM}\b",
+            r"\b(?:retracts?|retraction of|retracting) (?:this|the) (?:above |following )?(?:article|paper)\b",
             rf"\bthe above {_ITEM}\b[^.]{{0,200}}\bhas been retracted\b",
             r"\bwe (?:hereby )?retract\b",
         ),
         "withdrawn": (
             rf"\bthis {_ITEM} (?:has been|was|is) (?:\w+ )?withdrawn\b",
-            rf"\bwithdr[ae]w (?:this|the) (?:published )?{_ITEM}",
+            r"\bwithdr[ae]w (?:this|the) (?:published )?(?:article|paper|publication|review)\b",
         ),
         "erratum": (r"\bcorrects the article\b", r"\bthe article cited above\b", r"\[this corrects\b"),
     }
@@ -136,6 +136,14 @@ _RESULT = re.compile(
     r"|\b(?:was|were) \d[\d.]* ?%|\b\d[\d.]* ?% (?:versus|vs\.?|and|compared|of the|in the)",
     re.I,
 )
+_HAPPENED = re.compile(
+    r"\b(?:(?:was|were) (?:\w+ly )?(?:randomi[sz]ed|enrolled|recruited|included|allocated|assigned|followed|seen|found"
+    r"|observed|reported|recorded|present|associated|followed by)|occurred|developed|died|healed|recovered|fell|rose"
+    r"|improved|differed|declined|reached|did not \w+|we found|there (?:was|were)"
+    r"|had (?:a|an|no|fewer|more|less))\b",
+    re.I,
+)
+"""What has happened: a study that tells more of it than of what will be done has results, whatever its title."""
 LONGEST_READ = 20_000
 
 
@@ -181,11 +189,11 @@ def _protocol(abstract: Abstract, text: str) -> Publication | None:
     if _RESULT.search(text):
         return None
     title = abstract.title[:LONGEST_READ]
-    planned = [match for match, _ in zip(_PLANNED.finditer(text), range(3), strict=False)]
+    planned = list(_PLANNED.finditer(text))
     titled = _PROTOCOL_TITLE.search(title) or (_MAYBE_PROTOCOL_TITLE.search(title) if planned else None)
-    if not titled and len(planned) < 2:
+    if len(planned) < (2 if not titled else 0) or len(planned) < len(_HAPPENED.findall(text)):
         return None
-    words = tuple(Words(start=each.start(), end=each.end(), text=each.group()) for each in planned)
+    words = tuple(Words(start=each.start(), end=each.end(), text=each.group()) for each in planned[:3])
     if titled:
         words = (Words(start=titled.start(), end=titled.end(), text=titled.group(), place="title"), *words)
     return Publication("protocol", "It says what will be done, and gives no result.", words)

@@ -27,7 +27,7 @@ from masis.views.screening import DIRECTION
 AGREE_SHARE = 0.75
 """From three quarters of the studies with a stated direction on they agree; 2 of 3 do not (ours)."""
 _MOST_WORDS = 90
-_SHARED, _SHARED_RESULT = 0.2, 0.4
+_SHARED, _SHARED_RESULT = 0.15, 0.4
 """Share of the question's words that a conclusion, and a single result, must hold for its direction to be read."""
 _TAIL = 2
 """Where nothing is labelled as a conclusion, the last two sentences are taken for one."""
@@ -73,6 +73,7 @@ _SOME = re.compile(
 )
 _UNSURE = re.compile(
     r"\b(?:unclear|uncertain|inconclusive|unknown|mixed|conflicting|inconsistent|remains? to be|controversial"
+    r"|no (?:statement|conclusion|inference)s? can|cannot be (?:judged|drawn|stated|inferred)"
     r"|may or may not|cannot (?:be )?(?:conclude|recommend|determin|exclude))",
     re.I,
 )
@@ -173,9 +174,10 @@ def _answering(question: str, text: str) -> tuple[_Sentence | None, Direction]:
     sentences = [each for each in _sections(text) if len(text[each.start : each.end].split()) <= _MOST_WORDS]
     last = {each.start for each in sentences[-_TAIL:]}
     labelled = any(_CONCLUDING.search(each.section) for each in sentences)
-    named = [each for each in sentences if _names_outcome(question, text[each.start : each.end])]
+    later = [each for each in sentences if not _NOT_YET.search(each.section)]
+    named = [each for each in later if _names_outcome(question, text[each.start : each.end])]
     concluding = [each for each in named if _CONCLUDING.search(each.section) or (not labelled and each.start in last)]
-    results = [each for each in named if each not in concluding and not _NOT_YET.search(each.section)]
+    results = [each for each in named if each not in concluding]
     shown = None
     for among, least in ((concluding, _SHARED), (results, _SHARED_RESULT)):
         if not among:
