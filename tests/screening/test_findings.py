@@ -57,11 +57,11 @@ def test_the_finding_is_a_sentence_of_the_conclusion_without_its_label() -> None
 @pytest.mark.parametrize(
     ("title", "text", "expected"),
     [
-        ("A trial", "RESULTS: Mortality fell. CONCLUSIONS: Velotarine reduced mortality and improved sleep.", "unclear"),
+        ("A trial", "RESULTS: Mortality fell. CONCLUSIONS: Velotarine reduced deaths and improved sleep.", "unclear"),
         ("A trial", "RESULTS: Stroke did not differ. CONCLUSIONS: Velotarine improved sleep in atrial fibrillation.",
          "unclear"),
-        ("A trial", "RESULTS: Velotarine did not reduce stroke in adults with atrial fibrillation. "
-         "CONCLUSIONS: Velotarine improved sleep.", "no_clear_effect"),
+        ("A trial", "RESULTS: Velotarine did not reduce stroke in adults. CONCLUSIONS: It improved sleep.",
+         "no_clear_effect"),
         ("A trial", "AIM: To show that velotarine reduces stroke in adults with atrial fibrillation.", "unclear"),
         ("A trial", "CONCLUSIONS: No statement can be made on whether velotarine reduced stroke.", "unclear"),
         ("Retraction: A trial", "CONCLUSIONS: Velotarine reduced stroke.", "unclear"),
