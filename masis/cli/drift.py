@@ -1,4 +1,4 @@
-"""``masis drift``: what screening has learned from people and from itself: drift, and the acceptance memory."""
+"""``masis screening``: what goes with ``masis screen``; here the drift of graders and people, and the memory."""
 
 from __future__ import annotations
 
@@ -8,10 +8,22 @@ from typing import Any
 
 import click
 
+from masis.cli.group import Command, CommandGroup
 from masis.cli.options import database_option, open_existing
 from masis.cli.output import printable
 from masis.schema.wording import counted
 from masis.services.screening import DriftSeries, MemoryView
+
+COMMANDS = {
+    "further": Command("masis.cli.screening:search_further", "Make further rounds for a finished screening."),
+    "corpus": Command("masis.cli.corpus:corpus", "Store abstracts, to be searched and screened."),
+    "drift": Command("masis.cli.drift:drift", "Show whether people change grades more often than before."),
+}
+
+
+@click.group("screening", cls=CommandGroup, entries=COMMANDS)
+def screening() -> None:
+    """Go on from screenings, store what they search, and see what they learn."""
 
 
 @click.command()
@@ -25,8 +37,8 @@ def drift(as_json: bool, db: Path | None) -> None:
     the test, and what memory can change. Memory is switched on by the setting screening_memory.
 
     \b
-      masis drift
-      masis drift --json --db review.db
+      masis screening drift
+      masis screening drift --json --db review.db
 
     Exit code 0: shown, whether anything drifted or not. 2: wrong use.
     """  # noqa: D301 (click reads the backspace)

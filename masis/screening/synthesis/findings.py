@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from masis.audit.sentences import split_sentences
 from masis.offline.text.tokens import tokens
@@ -120,7 +120,7 @@ def finding(question: str, abstract: Abstract) -> Finding:
     text = abstract.text[:LONGEST_READ]
     best, read = (None, "unclear") if publication_of(abstract) else _answering(question, text)
     words = None if best is None else Words(start=best.start, end=best.end, text=text[best.start : best.end])
-    return Finding(abstract.id, words, cast("Direction", read))
+    return Finding(abstract.id, words, read)
 
 
 def finding_of(question: str, grade: Grade, abstract: Abstract) -> Finding:
