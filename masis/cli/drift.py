@@ -23,7 +23,15 @@ COMMANDS = {
 
 @click.group("screening", cls=CommandGroup, entries=COMMANDS)
 def screening() -> None:
-    """Go on from screenings, store what they search, and see what they learn."""
+    """Go on from screenings, store what they search, and see what they learn.
+
+    \b
+      masis screening corpus asthma export.ris pubmed.nbib
+      masis screening further 0b7c2f... --rounds 3
+      masis screening drift
+
+    Exit code 0: done. 1: failed. 2: wrong use.
+    """  # noqa: D301 (click reads the backspace)
 
 
 @click.command()
