@@ -45,8 +45,9 @@ from masis.services import Workbench
 from masis.services.screening import CORPUS, PUBMED, records_corpus
 from masis.settings import Settings, database_path
 from masis.settings.reference import option_help
+from masis.views.screening import RECOMMENDATIONS
 
-Form = Literal["json", "csv", "ris", "svg"]
+Form = Literal["json", "csv", "ris", "labels", "svg"]
 
 
 class _Source(click.ParamType[Path | str]):
@@ -89,11 +90,12 @@ def concept_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["json", "csv", "ris", "svg"]),
+    type=click.Choice(["json", "csv", "ris", "labels", "svg"]),
     default="json",
     show_default=True,
     help="json: everything about the screening. csv: a line for each abstract graded. ris: the kept "
-    "abstracts. svg: the PRISMA 2020 flow diagram.",
+    "abstracts. labels: all of them as RIS, with labels that ASReview and Rayyan read. svg: the PRISMA 2020 flow "
+    "diagram.",
 )
 @click.option(
     "--db",
@@ -208,7 +210,7 @@ def screen(
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["json", "csv", "ris", "svg"]),
+    type=click.Choice(["json", "csv", "ris", "labels", "svg"]),
     default="json",
     show_default=True,
     help="As in masis screen.",
@@ -374,4 +376,4 @@ def _write(found: Screening, abstracts: dict[str, Abstract], form: Form, stream:
     elif form == "svg":
         stream.write(prisma_svg(found).encode() + b"\n")
     else:
-        write_screening_ris(found, abstracts, stream)
+        write_screening_ris(found, abstracts, stream, RECOMMENDATIONS if form == "labels" else ("keep",))

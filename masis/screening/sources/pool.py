@@ -57,6 +57,11 @@ class Pool:
             self._by_mark.setdefault(key, []).append(abstract.id)
         return abstract
 
+    def find(self, record: Abstract) -> str | None:
+        """Return the id of the abstract that a record of another tool is; None where the pool doesn't hold it."""
+        given = str((record.model_extra or {}).get("abstract_id") or record.id)
+        return given if given in self.by_id else self._same(record) or None
+
     def _same(self, abstract: Abstract) -> str:
         """Return the id of the abstract that a record repeats; empty where it is new."""
         keys = record_keys(abstract)
