@@ -20,7 +20,6 @@ from masis.screening.grading.ensemble import Ensemble
 from masis.screening.grading.grader import Grader
 from masis.screening.grading.model_grader import ModelGrader
 from masis.screening.grading.offline_grader import offline_grader, study_types_version
-from masis.screening.grading.sample_size import sample_sizes, study_size
 from masis.screening.rounds import ruling
 from masis.screening.rounds.round_loop import ScreeningSteps, new_screening_id, one_grade_each, screen, screen_async
 from masis.screening.sources.pool import with_notices
@@ -66,7 +65,7 @@ def _grader(name: str, settings: Settings, control: RunControl) -> Grader:
     if name == OFFLINE:
         return offline_grader()
     asker = registry.asker(registry.resolve(name, ROLE, settings), ROLE, control, settings)
-    return ModelGrader(asker, sizes=sample_sizes, study_size=study_size)
+    return ModelGrader(asker)
 
 
 def evaluate(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from masis.schema.audit import JudgedBy
 from masis.schema.calls import Usage
-from masis.schema.screening import Abstract, Design, Grade, Reason, SampleSize, StudyType, Words
+from masis.schema.screening import Abstract, Design, Grade, Reason, SampleSize, Words
 from masis.schema.wording import with_article
 from masis.screening.grading import designs, rubric, sample_size
 from masis.screening.grading.grader import Judgement, grade_from_judgement
@@ -91,40 +91,11 @@ VERSION = "7"
 """Raised whenever the rules of offline grading change; recorded with every grade."""
 
 
-class FoundType(Protocol):
-    """A recognised study type: how sure, and the words it rests on."""
-
-    @property
-    def study_type(self) -> StudyType | None:
-        """The likeliest type; None where the abstract has nothing to recognise one from."""
-        ...
-
-    @property
-    def confidence(self) -> float:
-        """Its share among the 14, 0 to 1."""
-        ...
-
-    @property
-    def words(self) -> tuple[Words, ...]:
-        """The words that indicate it."""
-        ...
-
-
-@dataclass(frozen=True)
-class AbstractReaders:
-    """The functions that read an abstract: its study type, its sample sizes, and the size it rests on."""
-
-    study_type: Callable[[Abstract], FoundType]
-    sizes: Callable[[str], tuple[SampleSize, ...]]
-    study_size: Callable[[str], SampleSize | None]
-
-
 @dataclass(frozen=True)
 class OfflineGrader:
-    """Grades without a model; ``reading`` recognises study types and sample sizes."""
+    """Grades without a model: rules, and the weights that recognise study types."""
 
-    reading: AbstractReaders
-    judged_by: JudgedBy = field(default=JudgedBy(model=OFFLINE, version=VERSION))
+    judged_by: JudgedBy
     usage: Usage = field(default=Usage())
 
     def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
@@ -133,9 +104,8 @@ class OfflineGrader:
         return tuple(self._grade(parsed, about, abstract) for abstract in abstracts)
 
     def _grade(self, question: Question, about: frozenset[Design], abstract: Abstract) -> Grade:
-        found = self.reading.study_type(abstract)
-        sizes = self.reading.sizes(abstract.text)
-        study_size = self.reading.study_size(abstract.text)
+        found = designs.recognise(abstract)
+        sizes, study_size = sample_size.sample_sizes(abstract.text), sample_size.study_size(abstract.text)
         place = place_design(found.study_type, abstract, found.confidence)
         match = relevance_by_meaning(question, abstract)
         method = methodology(abstract, place.design, sizes)
@@ -163,12 +133,7 @@ class OfflineGrader:
 
 def offline_grader() -> OfflineGrader:
     """Return the grader without a model, with the recogniser of study types and the extractor of sample sizes."""
-    reading = AbstractReaders(
-        study_type=designs.recognise,
-        sizes=sample_size.sample_sizes,
-        study_size=sample_size.study_size,
-    )
-    return OfflineGrader(reading, JudgedBy(model=OFFLINE, version=f"{VERSION}, study types {designs.version()}"))
+    return OfflineGrader(JudgedBy(model=OFFLINE, version=f"{VERSION}, study types {designs.version()}"))
 
 
 def study_types_version() -> str:
@@ -176,7 +141,7 @@ def study_types_version() -> str:
     return designs.version()
 
 
-def _study_type_reason(found: FoundType) -> str:
+def _study_type_reason(found: designs.RecognisedType) -> str:
     if found.study_type is None:
         return "No study type was recognised."
     return f"Reads like {with_article(STUDY_TYPE[found.study_type])} (share {found.confidence:.2f} of 14 types)."
