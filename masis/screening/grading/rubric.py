@@ -106,8 +106,8 @@ REQUIRED_AVERAGE = (0.70, 0.65, 0.60, 0.55)
 """Required average quality of the kept abstracts by round, staying at the last (specification, Reviewer Confidence
 Decay).
 """
-PAGE = 10
-"""Abstracts of a round from which on it lowers the required average by a whole step: half the default page (ours)."""
+PAGE = 15
+"""Abstracts of a round that lowers the required average by a whole step: three quarters of the default page (ours)."""
 KEEP_SHARE = 0.60
 """At least this share of ``keep`` is a sufficient consensus (specification, Disagreement-Aware CRAG)."""
 DISCARD_SHARE = 0.50
