@@ -25,7 +25,7 @@ from masis.schema.run import (
     TerminationReason,
 )
 from masis.schema.wording import counted
-from masis.settings import Settings
+from masis.settings import OFFLINE, Settings
 
 RULE_VERSION = "6"
 """Raised with every change of what is checked; stored with each run. docs/acceptance.md lists what changed."""
@@ -88,7 +88,7 @@ def assess(
             _serious_issues(judged),
             _safety(judged),
             _instructions(judged, iterations[0]),
-            _screening(case),
+            _screening(case, settings),
             _original(iterations[0], chosen, settings),
             _confidence(judged, settings),
             _quality(judged, settings),
@@ -293,11 +293,19 @@ def _instructions(judged: Iteration, original: Iteration) -> _Check:
     return _Check("instructions", f"instructions in {where}", (ReviewReason(code="instruction", message=message),))
 
 
-def _screening(case: Case) -> _Check:
-    """What a screening found too little of can't carry an answer, however well the answer keeps to it."""
+def _screening(case: Case, settings: Settings) -> _Check:
+    """What a screening found too little of can't carry an answer, however well the answer keeps to it.
+
+    Nor is an answer that was drafted from a screening certified offline: the draft copies sentences that rules took for
+    the studies' findings, and copies always pass the offline verifier.
+    """
     outcome = case.evidence_outcome
     if outcome is None:
         return _Check("screening", "the evidence comes from no screening")
+    if outcome == "sufficient" and settings.verifier == OFFLINE and not (case.answer or "").strip():
+        message = "The answer was drafted from a screening and checked offline: a person reads it against the studies."
+        drafted = ReviewReason(code="screening_draft", message=message)
+        return _Check("screening", "drafted from sufficient evidence, and checked by no model", (drafted,))
     if outcome == "sufficient":
         return _Check("screening", "the screening found the evidence sufficient")
     if outcome == "conflicting":

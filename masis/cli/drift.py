@@ -1,4 +1,4 @@
-"""``masis drift``: what screening has learned from people and from itself: drift, and the acceptance memory."""
+"""``masis screening``: what goes with ``masis screen``; here the drift of graders and people, and the memory."""
 
 from __future__ import annotations
 
@@ -8,10 +8,78 @@ from typing import Any
 
 import click
 
-from masis.cli.options import database_option, open_existing
-from masis.cli.output import printable
+from masis.cli.abstract_files import read_shown
+from masis.cli.group import Command, CommandGroup, JobFailed
+from masis.cli.options import database_option, input_argument, open_existing, open_workbench, operator
+from masis.cli.output import ErrorReport, Interruption, printable, say
+from masis.errors import InputError
+from masis.schema.screening import Abstract, Recommendation
 from masis.schema.wording import counted
 from masis.services.screening import DriftSeries, MemoryView
+from masis.settings import database_path
+
+COMMANDS = {
+    "further": Command("masis.cli.screening:search_further", "Make further rounds for a finished screening."),
+    "corpus": Command("masis.cli.corpus:corpus", "Store abstracts, to be searched and screened."),
+    "labels": Command("masis.cli.drift:labels", "Take decisions from ASReview, Rayyan or Covidence as overrides."),
+    "drift": Command("masis.cli.drift:drift", "Show whether people change grades more often than before."),
+}
+
+
+@click.group("screening", cls=CommandGroup, entries=COMMANDS)
+def screening() -> None:
+    """Go on from screenings, store what they search, and see what they learn.
+
+    \b
+      masis screening corpus asthma export.ris pubmed.nbib
+      masis screening further 0b7c2f... --rounds 3
+      masis screening drift
+
+    Exit code 0: done. 1: failed. 2: wrong use.
+    """  # noqa: D301 (click reads the backspace)
+
+
+@click.command()
+@click.argument("screening")
+@input_argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--as",
+    "every",
+    type=click.Choice(["keep", "discard", "needs_more"]),
+    help="The decision about every record of the files: for Covidence, which exports a list for each.",
+)
+@database_option
+def labels(screening: str, files: tuple[Path, ...], every: Recommendation | None, db: Path | None) -> None:
+    """Take what people decided in another screening tool as overrides of a screening.
+
+    A FILE is an export of ASReview, Rayyan or Covidence as RIS or CSV. Records are matched by id, DOI, PubMed id or
+    title; a decision that differs from the grade becomes an override with the tool as its reason, and the outcome
+    follows. 'masis screen --format csv' and '--format labels' write what those tools read.
+
+    \b
+      masis screening labels 0b7c2f... rayyan.csv
+      masis screening labels 0b7c2f... covidence_excluded.ris --as discard
+
+    Exit code 0: taken. 1: no such screening, or records that could not be read; the rest is taken. 2: wrong use.
+    """  # noqa: D301 (click reads the backspace)
+    errors = ErrorReport()
+    workbench = open_workbench(database_path(db))
+    with Interruption("Stopping. Press Ctrl-C again to stop at once.") as stop:
+        records = [each for file in files for each in read_shown(file, errors, stop)]
+    found = workbench.screenings.take_labels(
+        operator(), screening, [each for each in records if isinstance(each, Abstract)], every=every
+    )
+    for each in records:
+        if isinstance(each, InputError):
+            errors.add(each)
+    say(
+        f"{counted(found.changed, 'grade')} changed, {found.alike} as they were, {found.undecided} without a decision, "
+        f"{found.unknown} not in the screening."
+    )
+    opened = workbench.screenings.open(screening).screening
+    click.echo(f"{opened.outcome.replace('_', ' ')}, {counted(len(opened.kept), 'abstract')} kept")
+    if errors.count:
+        raise JobFailed(f"{counted(errors.count, 'error')}, named above.")
 
 
 @click.command()
@@ -25,8 +93,8 @@ def drift(as_json: bool, db: Path | None) -> None:
     the test, and what memory can change. Memory is switched on by the setting screening_memory.
 
     \b
-      masis drift
-      masis drift --json --db review.db
+      masis screening drift
+      masis screening drift --json --db review.db
 
     Exit code 0: shown, whether anything drifted or not. 2: wrong use.
     """  # noqa: D301 (click reads the backspace)

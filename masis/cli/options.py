@@ -28,7 +28,7 @@ STDIO = Path("-")
 _SHOWN_WARNINGS = "masis.settings.warnings"
 
 
-def checked_input(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+def checked_input(ctx: click.Context | None, param: click.Parameter | None, value: Any) -> Any:
     """Return a path to read, or several. Raises BadParameter where one is a folder or does not exist."""
     for path in value if isinstance(value, tuple) else (value,):
         if path == STDIO:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, cast
 
 import click
 
@@ -13,7 +13,15 @@ from masis.audit.run_control import RunBudget, RunControl
 from masis.cli.abstract_files import counted_off, read_shown
 from masis.cli.group import INTERRUPTED, JobFailed
 from masis.cli.log import measured
-from masis.cli.options import STDIO, chosen_settings, input_argument, open_workbench, operator, out_option
+from masis.cli.options import (
+    STDIO,
+    checked_input,
+    chosen_settings,
+    input_argument,
+    open_workbench,
+    operator,
+    out_option,
+)
 from masis.cli.output import ErrorReport, Interruption, Progress, say
 from masis.datasets.writers.files import whole_file
 from masis.datasets.writers.screenings import write_screening_csv, write_screening_ris
@@ -34,11 +42,24 @@ from masis.screening.rounds import round_loop
 from masis.screening.sources.retrievers import FixedSetRetriever, InMemoryRetriever, Retriever
 from masis.screening.synthesis.prisma_svg import prisma_svg
 from masis.services import Workbench
-from masis.services.screening import CORPUS, records_corpus
+from masis.services.screening import CORPUS, PUBMED, records_corpus
 from masis.settings import Settings, database_path
 from masis.settings.reference import option_help
+from masis.views.screening import RECOMMENDATIONS
 
-Form = Literal["json", "csv", "ris", "svg"]
+Form = Literal["json", "csv", "ris", "labels", "svg"]
+
+
+class _Source(click.ParamType[Path | str]):
+    """What is screened: a file of abstracts, ``-``, ``corpus:NAME`` of the database, or ``pubmed``."""
+
+    name = "source"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path | str:
+        """Return the name of a stored source as it is, else the path, which has to exist."""
+        if isinstance(value, Path) or value == PUBMED or value.startswith(CORPUS):
+            return cast("Path | str", value)
+        return cast("Path", checked_input(ctx, param, Path(value)))
 
 
 def concept_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -51,7 +72,7 @@ def concept_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @click.command()
-@input_argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", type=_Source())
 @click.option("--question", "-q", required=True, help="What the evidence is to answer.")
 @concept_options
 @click.option(
@@ -62,23 +83,28 @@ def concept_options(command: Callable[..., None]) -> Callable[..., None]:
     help="Who grades: offline (the default: no key, no network) or a model. Repeated, they grade together.",
 )
 @click.option("--retrieve", type=click.IntRange(1, 1000), metavar="N", help=option_help("screening_retrieve"))
-@click.option("--all", "everything", is_flag=True, help="Grade every abstract, in one round: they are all there is.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Grade every abstract in the first round: they are all there is."
+)
 @click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True, help="Any other setting of screening.")
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["json", "csv", "ris", "svg"]),
+    type=click.Choice(["json", "csv", "ris", "labels", "svg"]),
     default="json",
     show_default=True,
     help="json: everything about the screening. csv: a line for each abstract graded. ris: the kept "
-    "abstracts. svg: the PRISMA 2020 flow diagram.",
+    "abstracts. labels: all of them as RIS, with labels that ASReview and Rayyan read. svg: the PRISMA 2020 flow "
+    "diagram.",
 )
 @click.option(
-    "--db", type=click.Path(path_type=Path), help="Store it, and the records of its files, in this database too."
+    "--db",
+    type=click.Path(path_type=Path),
+    help="Store it, and the records of its files, in this database; one that searches a corpus always is.",
 )
 @out_option(default="-", show_default=True, help="The file to write; '-' for stdout.")
 def screen(
-    files: tuple[Path, ...],
+    sources: tuple[Path | str, ...],
     question: str,
     graders: tuple[str, ...],
     retrieve: int | None,
@@ -91,9 +117,10 @@ def screen(
 ) -> None:
     """Screen abstracts for a question: grade them, round by round, until they suffice or nothing more can be found.
 
-    A FILE holds abstracts as JSON Lines, RIS, BibTeX, PubMed XML or MEDLINE text ('-' for stdin). It is searched for
-    the question; what is found is graded for relevance, method, sample size and study type; where that is not enough,
-    further rounds search with other words for what was missing. Rounds are shown on stderr.
+    A SOURCE is a file of abstracts in JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text or CSV ('-' for stdin),
+    corpus:NAME for a corpus of the database, or pubmed. All are searched for the question; what is found is graded for
+    relevance, method, sample size and study type; where that is not enough, further rounds search with other words for
+    what was missing. Rounds are shown on stderr.
 
     The question is read as concepts: population, intervention, comparison, outcome. Set those that are read wrong;
     commas separate concepts, an equals sign gives another name for one.
@@ -102,6 +129,7 @@ def screen(
       masis screen export.ris -q "Does metformin reduce mortality in heart failure?" --out screening.json
       masis screen export.ris -q "Is statin therapy worth it after a stroke?" --outcome "recurrence = second stroke"
       masis screen found.jsonl -q "Does exercise help low back pain?" --all --format csv > log.csv
+      masis screen corpus:asthma pubmed -q "Do inhaled steroids slow growth in children?"
 
     Exit code 0: screened, whatever came of it; "decision" says whether the evidence suffices. 1: records that could not
     be read, or no source or grader that could be asked; the rest is screened. 2: wrong use. 130: stopped.
@@ -111,16 +139,29 @@ def screen(
     grader = grader_for(settings, control)  # before anything is read: a model that can't be asked is wrong use
     if not question.strip():
         raise click.UsageError("--question: is empty. Ask what the evidence is to answer.")
+    files = tuple(each for each in sources if isinstance(each, Path))
+    stored = tuple(each for each in sources if isinstance(each, str))
+    if everything and PUBMED in stored:
+        raise click.UsageError("--all: PubMed can't be read whole. Search it, or give a file.")
+    workbench = open_workbench(database_path(db)) if db is not None or stored else None
     errors = ErrorReport()
     with Interruption("Stopping; what is graded so far is written. Press Ctrl-C again to stop at once.") as stop:
-        abstracts = _distinct(_read(files, errors, stop), errors)
-        name = _named(files)
-        corpus = None if db is None or everything else records_corpus(name, abstracts)
-        source = _source(abstracts, name if corpus is None else f"{CORPUS}{corpus}", stop, everything=everything)
+        read = _distinct(_read(files, errors, stop), errors)
+        corpus = None if db is None or everything or not files else records_corpus(_named(files), read)
+        searched: tuple[Retriever, ...] = ()
+        if workbench is not None:
+            searched = workbench.screenings.sources(stored, settings, control.cancellation) if stored else ()
+        if everything:
+            held = (each for name in stored for each in _of_corpus(workbench, name))
+            read = _distinct([*read, *held], errors)
+            searched = (FixedSetRetriever(read),)
+        elif files:
+            name = _named(files) if corpus is None else f"{CORPUS}{corpus}"
+            searched = (InMemoryRetriever(counted_off(read, stop, "Preparing the search"), name=name), *searched)
         if stop.asked:
             say("Stopped before anything was graded.")
             click.get_current_context().exit(INTERRUPTED)
-        if not abstracts:
+        if not read and not stored:
             raise JobFailed("There is no abstract to screen.")
 
         def stopped() -> bool:
@@ -128,29 +169,29 @@ def screen(
                 control.cancellation.cancel()
             return stop.asked
 
+        finished: list[round_loop.FinishedRound] = []
         work = round_loop.screen(
             question,
-            (source,),
+            searched,
             grader,
             settings,
             screening_id=round_loop.new_screening_id(),
-            thresholds=None if db is None else open_workbench(database_path(db)).screenings.thresholds(settings),
+            thresholds=None if workbench is None else workbench.screenings.thresholds(settings),
             study_types_version=study_type_weights(settings),
-            limit=len(abstracts) if everything else None,
-            read_on=not everything,
+            limit=max(1, len(read)) if everything else None,
+            given_whole=everything,
             cancelled=stopped,
+            keep=finished.append,
         )
         with measured(settings):
             found = _watched(work)
     _show_result(found)
-    by_id = {abstract.id: abstract for abstract in abstracts}
-    if db is not None:
-        graded = [by_id[grade.abstract_id] for grade in found.grades]
-        workbench = open_workbench(database_path(db))
-        workbench.screenings.store_screening(operator(), found, graded)
+    by_id = {abstract.id: abstract for each in finished for abstract in each.abstracts}
+    if workbench is not None:
+        workbench.screenings.store_screening(operator(), found, [by_id[grade.abstract_id] for grade in found.grades])
         say(f"Screening {found.id} is stored in {database_path(db)}.")
         if corpus is not None and not stop.asked:
-            _keep_records(workbench, corpus, abstracts, name)
+            _keep_records(workbench, corpus, read, _named(files))
     with whole_file(out) as stream:
         _write(found, by_id, form, stream)
     if stop.asked:
@@ -161,7 +202,7 @@ def screen(
         raise JobFailed(f"{counted(errors.count, 'error')}, named above. The rest is screened.")
 
 
-@click.command(name="search-further")
+@click.command(name="further")
 @click.argument("screening")
 @input_argument("files", nargs=-1, metavar="[FILE]...")
 @click.option("--rounds", type=click.IntRange(1, 20), default=2, show_default=True, help="Further rounds at most.")
@@ -169,7 +210,7 @@ def screen(
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["json", "csv", "ris", "svg"]),
+    type=click.Choice(["json", "csv", "ris", "labels", "svg"]),
     default="json",
     show_default=True,
     help="As in masis screen.",
@@ -185,8 +226,8 @@ def search_further(
     as a corpus for this; where they are not stored, or the file has grown, give the FILE again.
 
     \b
-      masis search-further 0b7c2f... --rounds 3 --out further.json
-      masis search-further 0b7c2f... export.ris
+      masis screening further 0b7c2f... --rounds 3 --out further.json
+      masis screening further 0b7c2f... export.ris
 
     Exit code 0: searched further. 1: no such screening, its sources are gone, or all that they hold is graded. 2: wrong
     use. 130: stopped.
@@ -233,7 +274,7 @@ def _keep_records(workbench: Workbench, corpus: str, abstracts: list[Abstract], 
             progress.move(stored, f"{stored:,} of {len(abstracts):,} records")
 
         workbench.corpora.keep_records(operator(), corpus, abstracts, source=name, on_batch=on_batch)
-    say(f"Its records are stored as corpus {corpus!r}: 'masis search-further' and the page can search further.")
+    say(f"Its records are stored as corpus {corpus!r}: 'masis screening further' and the page can search further.")
 
 
 def _named(files: Iterable[Path]) -> str:
@@ -268,11 +309,9 @@ def _read(files: Iterable[Path], errors: ErrorReport, stop: Interruption) -> Ite
                 yield found
 
 
-def _source(abstracts: list[Abstract], name: str, stop: Interruption, *, everything: bool) -> Retriever:
-    """Return what is searched: all abstracts in their order, or by words, which takes a while for many of them."""
-    if everything:
-        return FixedSetRetriever(abstracts)
-    return InMemoryRetriever(counted_off(abstracts, stop, "Preparing the search"), name=name)
+def _of_corpus(workbench: Workbench | None, source: str) -> Iterable[Abstract]:
+    """Return all abstracts of a stored corpus, in their order."""
+    return () if workbench is None else workbench.store.corpora.iterate(source.removeprefix(CORPUS))
 
 
 def _distinct(abstracts: Iterable[Abstract], errors: ErrorReport) -> list[Abstract]:
@@ -337,4 +376,4 @@ def _write(found: Screening, abstracts: dict[str, Abstract], form: Form, stream:
     elif form == "svg":
         stream.write(prisma_svg(found).encode() + b"\n")
     else:
-        write_screening_ris(found, abstracts, stream)
+        write_screening_ris(found, abstracts, stream, RECOMMENDATIONS if form == "labels" else ("keep",))

@@ -51,6 +51,7 @@ MustLook = Literal[
 ]
 NotCertified = Literal[
     "conflicting_evidence",
+    "screening_draft",
     "unconfirmed_claim",
     "revised",
     "low_confidence",

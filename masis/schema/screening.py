@@ -65,6 +65,19 @@ Design = Literal[
 
 DESIGNS: tuple[Design, ...] = get_args(Design)
 
+PublicationStatus = Literal[
+    "retracted",
+    "retraction_notice",
+    "withdrawn",
+    "erratum",
+    "expression_of_concern",
+    "of_concern",
+    "protocol",
+    "comment",
+]
+"""What a record is where it is no study to count (``screening/sources/publication.py``). ``of_concern`` is a study,
+``expression_of_concern`` the notice about it."""
+
 Recommendation = Literal["keep", "discard", "needs_more"]
 Sufficiency = Literal["sufficient", "retrieve_more"]
 GradeField = Literal[
@@ -120,6 +133,7 @@ Rule = Literal[
     "strong",
     "off_topic",
     "not_a_study",
+    "of_concern",
     "unknown_design",
     "weak_method",
     "weak_design",
@@ -138,7 +152,11 @@ ensemble don't agree, ``person`` after an override.
 
 
 class Abstract(InputRecord):
-    """One record a retriever found. ``source`` says where it came from; what else the record holds is kept."""
+    """One record a retriever found. ``source`` says where it came from; what else the record holds is kept.
+
+    ``publication_types`` are the types that its database gives it ("Retracted Publication", "Published Erratum");
+    ``notice_about`` identifies (PubMed id, DOI) the records that it is a notice about.
+    """
 
     id: StrictStr = Field(min_length=1, max_length=500)
     title: StrictStr = ""
@@ -150,6 +168,8 @@ class Abstract(InputRecord):
     pmid: StrictStr | None = None
     url: StrictStr | None = None
     keywords: tuple[StrictStr, ...] = ()
+    publication_types: tuple[StrictStr, ...] = ()
+    notice_about: tuple[StrictStr, ...] = ()
     source: StrictStr | None = None
 
     @model_validator(mode="before")
@@ -208,7 +228,8 @@ class Grade(Record):
     ``quality`` is the mean of relevance and methodology. ``study_size`` is the size the study rests on.
     ``overridden`` names the fields a person has set; what the machine said stays in the stored grade. ``corrections``
     are items of the appraisal and ``direction`` the direction of the finding as a person set them: a grader sets
-    neither.
+    neither. ``publication`` says what the record is where it is no study to count; it has no vote then.
+    ``registrations`` are the trial registry's numbers that it states: reports of one study share them.
     """
 
     abstract_id: str
@@ -223,6 +244,8 @@ class Grade(Record):
     study_type: StudyType | None
     study_type_confidence: Share | None
     design: Design | None
+    publication: PublicationStatus | None = None
+    registrations: tuple[str, ...] = ()
     recommendation: Recommendation
     rule: Rule
     reasons: dict[OverrideField, Reason] = Field(default_factory=dict)
@@ -285,7 +308,7 @@ class Query(Record):
 
 
 class Tally(Record):
-    """The votes of a round: every relevant abstract its searches brought has one; an unscored one asks for more.
+    """The votes of a round: every relevant abstract found so far has one; an unscored one asks for more.
 
     ``not_relevant`` counts those that don't vote, since they are not shown to be about the question.
     """
@@ -313,7 +336,7 @@ class Tally(Record):
 
 
 class Ruling(Record):
-    """What follows from a round's votes and average: both the consensus and the average must hold to stop."""
+    """What follows from the votes so far: consensus, average and the least number of studies must hold to stop."""
 
     required_average: Share
     average: Share | None
@@ -321,6 +344,9 @@ class Ruling(Record):
     consensus: Sufficiency
     decision: Sufficiency
     why: str
+    studies: int = Field(default=0, ge=0, description="how many independent studies are kept")
+    enough_alone: bool = Field(default=False, description="whether one of them needs no other beside it")
+    too_few: bool = False
 
 
 class Round(Record):
@@ -369,6 +395,7 @@ class Thresholds(Record):
     required_average: tuple[Share, ...]
     keep_share: Share
     discard_share: Share
+    least_studies: int = Field(default=2, ge=1, description="independent studies that a verdict needs")
     adapted_by: float = 0.0
     adapted_why: str = ""
     own_average: tuple[Share, ...] = Field(

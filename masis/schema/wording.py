@@ -16,3 +16,10 @@ def counted_upto(count: int, more: bool, one: str, many: str | None = None) -> s
 def shortened(text: str, longest: int) -> str:
     """Return a text of at most so many characters; where it was cut, it ends with a sign that it goes on."""
     return text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
+
+
+def with_article(noun: str) -> str:
+    """Return a noun with its indefinite article: ``an erratum``, ``a cohort study``; ``another type`` stays."""
+    if noun.startswith(("another ", "other ")):
+        return noun
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"

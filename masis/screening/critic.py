@@ -20,9 +20,9 @@ from masis.screening.grading.ensemble import Ensemble
 from masis.screening.grading.grader import Grader
 from masis.screening.grading.model_grader import ModelGrader
 from masis.screening.grading.offline_grader import offline_grader, study_types_version
-from masis.screening.grading.sample_size import sample_sizes, study_size
 from masis.screening.rounds import ruling
 from masis.screening.rounds.round_loop import ScreeningSteps, new_screening_id, one_grade_each, screen, screen_async
+from masis.screening.sources.pool import with_notices
 from masis.screening.sources.records import abstract_of, validate_abstract
 from masis.screening.sources.retrievers import FixedSetRetriever
 from masis.settings import OFFLINE, Settings
@@ -65,7 +65,7 @@ def _grader(name: str, settings: Settings, control: RunControl) -> Grader:
     if name == OFFLINE:
         return offline_grader()
     asker = registry.asker(registry.resolve(name, ROLE, settings), ROLE, control, settings)
-    return ModelGrader(asker, sizes=sample_sizes, study_size=study_size)
+    return ModelGrader(asker)
 
 
 def evaluate(
@@ -77,27 +77,27 @@ def evaluate(
     thresholds: Thresholds = ruling.DEFAULT,
     previous: Mapping[str, Grade] | None = None,
 ) -> tuple[tuple[Grade, ...], Ruling]:
-    """Grade what one retrieval brought, and rule on this iteration.
+    """Grade what one retrieval brought, and rule on it together with what was found before.
 
     This is the node of a retrieval graph: it has no state, so calls may run in parallel.
 
     Args:
         question: The question the evidence is to answer.
-        abstracts: What the retrieval brought; all of them vote.
+        abstracts: What the retrieval brought.
         iteration: The round, from 0; it sets the required average.
         grader: Grades the abstracts that have no grade yet.
         thresholds: The required averages and consensus shares, 0 to 1.
-        previous: Grades from earlier rounds by abstract id; these abstracts are not graded again.
+        previous: Grades from earlier rounds by abstract id; they vote too, and are not graded again.
 
     Returns:
         A grade for each abstract, in the same order, and the ruling.
 
     """
     previous = previous or {}
-    new = [abstract for abstract in abstracts if abstract.id not in previous]
+    new = [abstract for abstract in with_notices(abstracts) if abstract.id not in previous]
     graded = {grade.abstract_id: grade for grade in (one_grade_each(grader, question, new) if new else ())}
     grades = tuple(graded.get(abstract.id) or previous[abstract.id] for abstract in abstracts)
-    return grades, ruling.ruling(iteration, grades, thresholds)
+    return grades, ruling.ruling(iteration, {**previous, **graded}.values(), thresholds)
 
 
 async def evaluate_async(
@@ -120,8 +120,8 @@ def screen_abstracts(
 ) -> Screening:
     """Screen the given abstracts: grade every one, and decide whether they suffice.
 
-    Nothing else is retrieved, so there is one round, in which all of them vote. To search a corpus round by round, see
-    ``masis.screening.rounds.round_loop.screen``.
+    All of them are graded in the first round. Further rounds can't bring others, and hold them to what those require,
+    as a search of a corpus would (``masis.screening.rounds.round_loop.screen``).
 
     Args:
         question: The question the evidence is to answer; not blank.
@@ -177,7 +177,7 @@ def _whole(
         screening_id=new_screening_id(),
         study_types_version=study_type_weights(settings),
         limit=max(1, len(given)),
-        read_on=False,
+        given_whole=True,
         cancelled=cancelled,
     )
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager, nullcontext
 from typing import BinaryIO, NamedTuple
 
 from masis.audit.run_control import CancelToken, RunBudget, RunControl
+from masis.datasets.readers.abstracts.decisions import Decided, decision_of
 from masis.datasets.writers.screenings import write_screening_csv, write_screening_ris
 from masis.errors import InputError, Removed
 from masis.observers.observation import ScreeningStart, run_to_completion
@@ -44,6 +45,7 @@ from masis.screening.rounds import round_loop
 from masis.screening.rounds.drift import Drift, drift
 from masis.screening.rounds.memory import Shift, acceptances, adapted, shift
 from masis.screening.rounds.overrides import apply_review, effective_overrides, validate_override
+from masis.screening.sources.pool import Pool
 from masis.screening.sources.pubmed import pubmed_of
 from masis.screening.sources.retrievers import GIVEN, Retriever
 from masis.screening.synthesis.findings import Synthesis, synthesise
@@ -99,6 +101,15 @@ class MemoryView(NamedTuple):
     entries: tuple[Acceptance, ...]
     shift: Shift
     on: bool
+
+
+class LabelsTaken(NamedTuple):
+    """What came of another tool's decisions: grades changed, as they were, without a decision, not in the screening."""
+
+    changed: int
+    alike: int
+    undecided: int
+    unknown: int
 
 
 class Judgement(NamedTuple):
@@ -349,7 +360,7 @@ class ScreeningService:
         )
         if tuple(sources) == (GIVEN,):
             raise nothing
-        _assert_stored(sources, cure=f"Give the file again: masis search-further {screening_id} FILE.")
+        _assert_stored(sources, cure=f"Give the file again: masis screening further {screening_id} FILE.")
         corpora = [name.removeprefix(CORPUS) for name in sources if name != PUBMED]
         if PUBMED in sources or sum(self._store.corpora.summary(name).abstracts for name in corpora) > len(graded):
             return
@@ -504,6 +515,34 @@ class ScreeningService:
             opened = self.open(screening_id)
             self._store.acceptances.replace(screening_id, acceptances(opened.screening))
         return opened
+
+    def take_labels(
+        self, actor: Actor, screening_id: str, records: Iterable[Abstract], *, every: Recommendation | None = None
+    ) -> LabelsTaken:
+        """Record what people decided in another tool as overrides of the recommendation; returns the counts.
+
+        A record is matched by its id, DOI, PubMed id or title. ``every`` is the decision about all records, for a tool
+        that exports a list for each decision. What agrees with the grade as it is changes nothing. Raises InputError
+        (no name), NotAllowed, UnknownRecord.
+        """
+        opened = self.open(screening_id)
+        pool = Pool()
+        for abstract in opened.abstracts.values():
+            pool.add(abstract)
+        changed = alike = undecided = unknown = 0
+        for record in records:
+            decided = Decided(every, "another tool", "") if every is not None else decision_of(record)
+            known = pool.find(record)
+            grade = None if known is None else opened.screening.grade(known)
+            if decided is None or grade is None:
+                undecided, unknown = undecided + (decided is None), unknown + (decided is not None)
+            elif grade.recommendation == decided.value:
+                alike += 1
+            else:
+                reason = f"Decided in {decided.tool}" + (f": {decided.reason}" if decided.reason else ".")
+                self.override(actor, screening_id, grade.abstract_id, "recommendation", decided.value, reason=reason)
+                changed += 1
+        return LabelsTaken(changed, alike, undecided, unknown)
 
     def agree(
         self,

@@ -387,6 +387,11 @@ class Settings(Record):
     screening_discard_share: Share = SCREENING(
         0.50, "AESOP-CONSENSUS", "The share to discard from which more is retrieved in any case."
     )
+    screening_least_studies: Annotated[int, Field(ge=1, le=20)] = SCREENING(
+        2,
+        "beyond the specification: one weak study must not make a verdict",
+        "How many independent studies a verdict needs, unless one is a systematic review or a large trial.",
+    )
     screening_memory: bool = SCREENING(
         False, "AESOP-MEMORY", "Whether what was accepted before may move the required average a little."
     )

@@ -7,7 +7,8 @@ from itertools import pairwise
 from typing import Literal, NamedTuple, TypedDict
 
 from masis.schema.screening import Abstract, Grade, GradeField, Opinion, Override, OverrideField
-from masis.views.screening import DESIGN, FIELD, RECOMMENDATION, RULE_REASON, STUDY_TYPE, value_text
+from masis.schema.wording import with_article
+from masis.views.screening import DESIGN, FIELD, RECOMMENDATION, STUDY_TYPE, rule_text, value_text
 from masis.views.words import LabelData, label, model_words
 
 MOST_AUTHORS = 3
@@ -99,7 +100,7 @@ def abstract_data(
         "text": pieces(abstract.text, _spans(grade, "text")),
         "facts": [*facts(abstract), *identifiers(abstract)],
         "recommendation": label(RECOMMENDATION[grade.recommendation]),
-        "rule": RULE_REASON[grade.rule],
+        "rule": rule_text(grade),
         "reasons": [_reason(grade, field, machine, overrides or {}) for field in FIELD],
         "scores": _scores(grade),
         "opinions": [_opinion(each) for each in grade.opinions],
@@ -161,7 +162,7 @@ def _reason(
 def _scores(grade: Grade) -> list[Figure]:
     floor = ""
     if grade.prior is not None and grade.design is not None:
-        floor = f"floor {grade.prior:.2f} of a {DESIGN[grade.design]}"
+        floor = f"floor {grade.prior:.2f} of {with_article(DESIGN[grade.design])}"
         if grade.methodology_raw is not None and grade.methodology_raw < grade.prior:
             floor = f"{grade.methodology_raw:.2f} as reported, raised to the {floor}"
     return [

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from masis.schema.screening import Flow, Round
+from masis.schema.screening import Flow, Round, Ruling
+from masis.schema.wording import counted
 from masis.views.markdown import escaped
 from masis.views.screening import SUFFICIENCY
 
@@ -31,8 +32,17 @@ def rules_text(each: Round) -> str:
     rules = (
         (ruling.consensus == "sufficient", f"Consensus: {SUFFICIENCY[ruling.consensus].text}"),
         (reached, f"Quality: {average}, required {ruling.required_average:.2f}"),
+        (ruling.studies > 0 and not ruling.too_few, f"Studies: {studies_text(ruling)}"),
     )
     return "  \n".join(f":green[✓] {text}" if held else f":red[✗] {text}" for held, text in rules)
+
+
+def studies_text(ruling: Ruling) -> str:
+    """Say how many independent studies are kept, and whether they are too few for a verdict."""
+    kept = counted(ruling.studies, "independent study", "independent studies")
+    if ruling.too_few:
+        return f"{kept} kept, too few"
+    return f"{kept} kept" + (", one of them enough alone" if ruling.enough_alone else "")
 
 
 def flow_frame(flow: Flow) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from masis.schema.screening import (
     Grade,
     GradeField,
     Outcome,
+    PublicationStatus,
     Recommendation,
     Rule,
     StudyType,
@@ -58,7 +59,8 @@ FIELD: dict[GradeField, Word] = {
 RULE_REASON: dict[Rule, str] = {
     "strong": "relevant, and of a method that supports a conclusion",
     "off_topic": "about something else",
-    "not_a_study": "a retraction, an erratum or a comment: no study",
+    "not_a_study": "no study with results",
+    "of_concern": "a study about which concern was expressed",
     "unknown_design": "of a design that was not recognised",
     "weak_method": "method too weak",
     "weak_design": "of a design that supports no conclusion by itself",
@@ -71,6 +73,18 @@ RULE_REASON: dict[Rule, str] = {
     "disagreement": "the graders don't agree",
     "person": "a person's decision",
 }
+
+PUBLICATION: dict[PublicationStatus, str] = {
+    "retracted": "retracted study",
+    "retraction_notice": "retraction notice",
+    "withdrawn": "withdrawn record",
+    "erratum": "erratum",
+    "expression_of_concern": "expression of concern",
+    "of_concern": "study about which concern was expressed",
+    "protocol": "protocol without results",
+    "comment": "comment, letter or editorial",
+}
+"""What a record is where it is no study to count."""
 
 STUDY_TYPE: dict[StudyType, str] = {
     "human_systematic_review": "systematic review (people)",
@@ -119,8 +133,17 @@ DIRECTION: dict[Direction, Word] = {
     "effect": Word("effect as asked", "good"),
     "no_clear_effect": Word("no clear effect", "warn"),
     "opposite": Word("opposite effect", "bad"),
-    "unclear": Word("direction not recognised", "calm"),
+    "unclear": Word(
+        "direction not read", "calm", "No sentence on the asked outcome says it plainly: read the abstract"
+    ),
 }
+
+
+def rule_text(grade: Grade) -> str:
+    """Say why an abstract was recommended so: what the record is where it is no study, else the rule."""
+    return (
+        PUBLICATION[grade.publication] if grade.rule == "not_a_study" and grade.publication else RULE_REASON[grade.rule]
+    )
 
 
 def value_text(field: GradeField, value: object) -> str:

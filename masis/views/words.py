@@ -174,6 +174,7 @@ REASON: dict[ReviewCode, Word] = {
     "not_all_checked": Word(
         "not all checked", "calm", f"{_NOT_CERTIFIED}: a part lies beyond the limits of the settings"
     ),
+    "screening_draft": Word("drafted from a screening", "calm", f"{_NOT_CERTIFIED}: no model has read the studies"),
     "language": Word("language", "calm", f"{_NOT_CERTIFIED}: the verifier does not support the language"),
     "unconfirmed_claim": Word("not confirmed", "calm", f"{_NOT_CERTIFIED}: the checks could not decide a claim"),
     "revised": Word("revised", "calm", f"{_NOT_CERTIFIED}: the audit suggests a revision that nobody has read"),

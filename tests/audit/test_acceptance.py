@@ -29,7 +29,7 @@ def case_of(**changes: Any) -> Case:
 
 
 def assessed(**changes: Any) -> acceptance.Assessment:
-    about = {name: changes.pop(name) for name in ("evidence", "screening") if name in changes}
+    about = {name: changes.pop(name) for name in ("evidence", "screening", "answer") if name in changes}
     termination = changes.pop("termination", "no_issues")
     chosen = changes.pop("settings", Settings(review_uncited_answers=False))
     return acceptance.assess([iteration(**changes)], case_of(**about), termination, chosen)
@@ -87,9 +87,17 @@ def test_a_loop_that_ended_well_is_no_reason(verdict_: str) -> None:
 
 
 def test_sufficient_evidence_of_a_screening_passes_and_too_little_of_it_must_be_looked_at() -> None:
-    assert codes(screening={"id": "s1", "outcome": "sufficient"}) == []
+    assert codes(answer="It is long [1].", screening={"id": "s1", "outcome": "sufficient"}) == []
     (reason,) = assessed(screening={"id": "s1", "outcome": "cancelled"}).reasons
     assert (reason.code, reason.tier) == ("insufficient_evidence", "must_look")
+
+
+def test_an_answer_drafted_from_a_screening_is_not_certified_offline() -> None:
+    sufficient = {"id": "s1", "outcome": "sufficient"}
+    (reason,) = assessed(screening=sufficient).reasons
+    assert (reason.code, reason.tier) == ("screening_draft", "not_certified")
+    asked = Settings(review_uncited_answers=False, verifier="openai:gpt-4o")
+    assert codes(screening=sufficient, settings=asked) == []
 
 
 def test_claims_that_could_not_be_found_are_unscored_and_do_not_count_as_an_answer_without_claims() -> None:

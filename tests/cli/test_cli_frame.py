@@ -190,7 +190,7 @@ def test_every_command_explains_itself_with_an_example(name: str) -> None:
     assert shown.exit_code == 0, shown.output
     assert shown.output.startswith(f"Usage: masis {name} ")
     assert f"\n    masis {name}" in shown.output
-    assert "--db" in shown.output or name in ("bench", "config", "dataset", "models", "person", "redact")
+    assert "--db" in shown.output or name in ("bench", "config", "dataset", "models", "person", "redact", "screening")
 
 
 def test_the_page_of_the_command_line_is_what_help_prints() -> None:

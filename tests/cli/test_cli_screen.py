@@ -96,7 +96,7 @@ def test_a_screening_of_a_file_is_searched_further_in_the_stored_records_and_in_
     assert source.startswith("corpus:abstracts.jsonl ")
     assert "can search further" in screened.stderr
     for files in ((), (FILE,)):
-        result = masis("search-further", first.id, *files, "--db", database, "--rounds", "1")
+        result = masis("screening", "further", first.id, *files, "--db", database, "--rounds", "1")
         assert result.exit_code == 0, result.stderr
         further = Screening.model_validate_json(result.stdout)
         assert further.retrievers == (source,)  # the file given again is known by its records
@@ -113,19 +113,19 @@ def test_where_a_file_holds_nothing_else_or_is_not_stored_searching_further_says
 ) -> None:
     database = tmp_path / "kept.db"
     whole = Screening.model_validate_json(masis("screen", FILE, "-q", WEANING, "--all", "--db", database).stdout)
-    nothing = masis("search-further", whole.id, "--db", database)
+    nothing = masis("screening", "further", whole.id, "--db", database)
     assert nothing.exit_code == 1
     assert f"no further query would help: all {len(whole.grades)} abstracts of its sources are graded" in nothing.stderr
-    assert masis("search-further", whole.id, FILE, "--db", database).exit_code == 1  # nor in the same file again
+    assert masis("screening", "further", whole.id, FILE, "--db", database).exit_code == 1  # nor in the same file again
     elsewhere = whole.model_copy(update={"id": "earlier", "retrievers": ("export.ris",)})
     workbench = Workbench.open(database)
     abstracts = workbench.store.screenings.abstracts(whole.id).values()
     workbench.screenings.store_screening(Actor(name="Ada Lind"), elsewhere, abstracts)
     workbench.close()
-    unknown = masis("search-further", "earlier", "--db", database)
+    unknown = masis("screening", "further", "earlier", "--db", database)
     assert unknown.exit_code == 1
     assert "the records of export.ris, which it searched, are not stored" in unknown.stderr
-    assert "masis search-further earlier FILE" in unknown.stderr
+    assert "masis screening further earlier FILE" in unknown.stderr
 
 
 def test_the_flow_goes_out_as_a_picture(masis: Masis) -> None:
@@ -151,18 +151,39 @@ def test_drift_and_memory_are_shown_on_the_command_line(masis: Masis, tmp_path: 
     workbench = Workbench.open(database)
     ada = Actor(name="Ada \x1b[31mLind")
     workbench.corpora.add_demo(ada)
-    empty = masis("drift", "--db", database)
+    empty = masis("screening", "drift", "--db", database)
     assert "No grade has been changed or agreed with yet" in empty.stdout
     question = demo_questions()[0]
     found = workbench.screenings.screen(ada, question.question, [f"corpus:{CORPUS}"])
     workbench.screenings.agree(ada, found.id, found.kept[0])
     workbench.screenings.override(ada, found.id, found.kept[1], "methodology_score", 0.91, reason="Read.")
     workbench.close()
-    result = masis("drift", "--db", database)
+    result = masis("screening", "drift", "--db", database)
     assert result.exit_code == 0
     assert "Grader offline: grades changed by people: 1 of 2 judgements. 2 judgements; more than 60" in result.stdout
     assert "\x1b" not in result.stdout
     assert f"Acceptance memory (off): {len(found.kept)} acceptances." in result.stdout
-    record = json.loads(masis("drift", "--json", "--db", database).stdout)
+    record = json.loads(masis("screening", "drift", "--json", "--db", database).stdout)
     assert [(each["judgements"], each["disagreements"]) for each in record["drift"]] == [(2, 1), (2, 1)]
     assert record["memory"]["on"] is False
+
+
+def test_a_stored_corpus_is_screened_as_a_file_is_in_pages_and_whole(masis: Masis, tmp_path: Path) -> None:
+    database = tmp_path / "masis.db"
+    assert masis("screening", "corpus", "demo", FILE, "--db", database).exit_code == 0
+    for extra in ((), ("--all",)):
+        of_corpus = masis("screen", "corpus:demo", "--question", QUESTION, "--db", database, *extra)
+        of_file = masis("screen", FILE, "--question", QUESTION, *extra)
+        assert (of_corpus.exit_code, of_file.exit_code) == (0, 0), of_corpus.stderr
+        one, other = (Screening.model_validate_json(each.stdout) for each in (of_corpus, of_file))
+        assert (one.outcome, one.decision) == (other.outcome, other.decision)
+        assert f"Screening {one.id} is stored" in of_corpus.stderr
+        if extra:
+            assert {grade.abstract_id for grade in one.grades} == {grade.abstract_id for grade in other.grades}
+
+
+def test_a_corpus_that_is_not_there_and_all_of_pubmed_are_refused(masis: Masis, tmp_path: Path) -> None:
+    missing = masis("screen", "corpus:none", "-q", QUESTION, "--db", tmp_path / "masis.db")
+    assert (missing.exit_code, "there is no corpus 'none'" in missing.stderr) == (1, True)
+    whole = masis("screen", "pubmed", "-q", QUESTION, "--all", "--db", tmp_path / "masis.db")
+    assert (whole.exit_code, "can't be read whole" in whole.stderr) == (2, True)

@@ -183,7 +183,7 @@ ABOVE_SERVICES = {"pipeline", "integrations", "ui", "cli", "app", "pages"}
 
 READS = {
     "cases": {"get", "iterate"},
-    "corpora": {"imports", "list_all", "search", "summary"},
+    "corpora": {"imports", "iterate", "list_all", "search", "summary"},
     "datasets": {"get", "list_all", "lost"},
     "decisions": {"check_subjects", "head", "reviewers", "verify"},
     "evidence": {"cases_with", "ids_beginning", "newest_case_ids", "newest_run_ids", "with_words"},

@@ -42,14 +42,13 @@ def articles(pmids: list[int]) -> bytes:
     return f"<?xml version='1.0' ?><PubmedArticleSet>{''.join(map(article, pmids))}</PubmedArticleSet>".encode()
 
 
-def hits(total: int, pmids: list[int], *, history: bool = True) -> bytes:
+def hits(total: int, pmids: list[int]) -> bytes:
     """A whole reply of esearch."""
-    kept = "<QueryKey>1</QueryKey><WebEnv>MCID_kept</WebEnv>" if history else ""
     ids = "".join(f"<Id>{pmid}</Id>" for pmid in pmids)
     return (
         '<?xml version="1.0" encoding="UTF-8" ?><!DOCTYPE eSearchResult PUBLIC "-//NLM//DTD esearch 20060628//EN" '
         '"https://dtd.example.org/esearch.dtd"><eSearchResult>'
-        f"<Count>{total}</Count><RetMax>{len(pmids)}</RetMax><RetStart>0</RetStart>{kept}<IdList>{ids}</IdList>"
+        f"<Count>{total}</Count><RetMax>{len(pmids)}</RetMax><RetStart>0</RetStart><IdList>{ids}</IdList>"
         "<TranslationSet/></eSearchResult>"
     ).encode()
 
@@ -62,7 +61,6 @@ class Server:
     pmids: list[int] = field(default_factory=lambda: list(range(101, 601)))
     faults: list[Reply] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
-    history: bool = True
     fetches: Callable[[list[int]], bytes] = articles
     holding_all: int | None = None
 
@@ -77,9 +75,7 @@ class Server:
             found = self.pmids
             if self.holding_all is not None and " AND " in given["term"]:
                 found = found[: self.holding_all]
-            return Reply(body=hits(len(found), found[start : start + most], history=self.history))
-        if "WebEnv" in given:
-            return Reply(body=self.fetches(self.pmids[start : start + most]))
+            return Reply(body=hits(len(found), found[start : start + most]))
         return Reply(body=self.fetches([int(pmid) for pmid in given["id"].split(",")]))
 
 

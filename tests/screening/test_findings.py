@@ -54,6 +54,24 @@ def test_the_finding_is_a_sentence_of_the_conclusion_without_its_label() -> None
     assert finding(QUESTION, Abstract(id="a", title="Only a title")).words is None
 
 
+@pytest.mark.parametrize(
+    ("title", "text", "expected"),
+    [
+        ("A trial", "RESULTS: Mortality fell. CONCLUSIONS: Velotarine reduced deaths and improved sleep.", "unclear"),
+        ("A trial", "RESULTS: Stroke did not differ. CONCLUSIONS: Velotarine improved sleep in atrial fibrillation.",
+         "unclear"),
+        ("A trial", "RESULTS: Velotarine did not reduce stroke in adults. CONCLUSIONS: It improved sleep.",
+         "no_clear_effect"),
+        ("A trial", "AIM: To show that velotarine reduces stroke in adults with atrial fibrillation.", "unclear"),
+        ("A trial", "CONCLUSIONS: No statement can be made on whether velotarine reduced stroke.", "unclear"),
+        ("Retraction: A trial", "CONCLUSIONS: Velotarine reduced stroke.", "unclear"),
+        ("Erratum to: A trial", "CONCLUSIONS: Velotarine reduced stroke.", "unclear"),
+    ],
+)  # fmt: skip
+def test_a_direction_is_read_of_the_asked_outcome_alone_and_of_no_notice(title: str, text: str, expected: str) -> None:
+    assert finding(QUESTION, Abstract(id="a", title=title, text=text)).direction == expected
+
+
 def directions(*named: str) -> bool | None:
     said = {
         "effect": "Velotarine reduced stroke.",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from masis.schema.screening import Abstract
+from masis.schema.screening import Abstract, AppraisalItem, Design
 from masis.screening.grading.hierarchy import place_design, sure_design
-from masis.screening.grading.methodology import methodology
+from masis.screening.grading.methodology import CHECKLIST, methodology
 from masis.screening.grading.offline_grader import offline_grader
 
 TRIAL = (
@@ -94,6 +94,123 @@ def test_a_randomised_experiment_in_animals_is_no_trial(title: str, text: str) -
 
 def test_people_bitten_by_rats_are_people() -> None:
     assert sure_design(of("Wounds", "Patients were bitten by 12 rats. Patients were randomised to a vaccine.")) is None
+
+
+READ_AS: tuple[tuple[AppraisalItem, str, bool], ...] = (
+    ("control", "There was no control group.", False),
+    ("control", "The study lacked a control group.", False),
+    ("control", "Without a comparison group, causality can't be inferred.", False),
+    ("control", "No comparison group was included.", False),
+    ("control", "An uncontrolled study.", False),
+    ("control", "We did not include a control arm.", False),
+    ("control", "There was neither a control group nor blinding.", False),
+    ("control", "The absence of a control group limits this study.", False),
+    ("control", "A limitation was the lack of a concurrent control group.", False),
+    ("control", "This single-arm study had no comparator.", False),
+    ("control", "Laparoscopic surgery compared with open surgery.", True),
+    ("control", "Patients who walked did better than those who did not.", True),
+    ("control", "Drug A versus drug B.", True),
+    ("control", "Pain fell more with aspirin than with placebo.", True),
+    ("control", "Blood pressure was lower in the aspirin group than in the control group.", True),
+    ("control", "Compared with usual care, walking helped.", True),
+    ("control", "Symptoms were well controlled.", False),
+    ("control", "More than 50 patients were seen.", False),
+    ("control", "Patients older than 65 years.", False),
+    ("control", "Rather than wait we treated.", False),
+    ("control", "No difference compared with placebo was found.", True),
+    ("control", "There was no benefit versus placebo.", True),
+    ("control", "Not significantly different from controls.", True),
+    ("control", "Outcomes were not compared with a control group.", False),
+    ("control", "Other than age nothing mattered.", False),
+    ("control", "Pain was less than 3 points.", False),
+    ("blinding", "Patients could not be blinded.", False),
+    ("blinding", "Blinding was impossible.", False),
+    ("blinding", "Participants were not blinded, but assessors were blinded.", True),
+    ("blinding", "An open-label, unblinded trial.", False),
+    ("blinding", "Nobody was blinded.", False),
+    ("blinding", "Therapists could not be masked.", False),
+    ("blinding", "Staff were aware of allocation; there was no blinding.", False),
+    ("blinding", "It was not possible to blind patients.", False),
+    ("blinding", "The trial was neither randomised nor blinded.", False),
+    ("blinding", "Assessors were blinded.", True),
+    ("blinding", "A double-blind trial.", True),
+    ("blinding", "A non-blinded trial.", False),
+    ("blinding", "Outcome assessors were masked to group.", True),
+    ("blinding", "Lack of blinding was a limitation.", False),
+    ("blinding", "Double-blinding was not feasible.", False),
+    ("blinding", "Colour-blind men were studied.", False),
+    ("blinding", "The trial was not double-blind.", False),
+    ("blinding", "blinded assessment was not carried out", False),
+    ("randomisation", "Patients were not randomised.", False),
+    ("randomisation", "Allocation was not randomised.", False),
+    ("randomisation", "A non-randomised study.", False),
+    ("randomisation", "A nonrandomized trial.", False),
+    ("randomisation", "Treatment was not randomly assigned.", False),
+    ("randomisation", "Randomisation was not done.", False),
+    ("randomisation", "Randomisation was not feasible.", False),
+    ("randomisation", "Patients were allocated without randomisation.", False),
+    ("randomisation", "The groups were not formed by randomisation.", False),
+    ("randomisation", "A quasi-randomised study.", False),
+    ("randomisation", "Patients were randomised.", True),
+    ("randomisation", "A randomly selected sample.", False),
+    ("randomisation", "Owing to ethical concerns randomisation could not be performed.", False),
+    ("randomisation", "We could not randomise patients.", False),
+    ("randomisation", "Because patients were not randomised, confounding is possible.", False),
+    ("randomisation", "Participants were randomly allocated.", True),
+    ("randomisation", "Randomization failed to balance age.", True),
+    ("allocation", "Allocation was not concealed.", False),
+    ("allocation", "Allocation concealment was not reported.", False),
+    ("allocation", "Allocation was concealed.", True),
+    ("allocation", "Sealed envelopes were used.", True),
+    ("allocation", "No allocation concealment.", False),
+    ("registration", "The trial was not registered.", False),
+    ("registration", "NCT01234567.", True),
+    ("registration", "The protocol was not preregistered.", False),
+    ("model", "Analyses were not adjusted for age.", False),
+    ("model", "Results were adjusted for age.", True),
+    ("model", "No adjustment for confounders was made.", False),
+    ("model", "Without adjusting for age.", False),
+    ("model", "An intention-to-treat analysis was not performed.", False),
+    ("model", "By intention to treat.", True),
+    ("model", "No regression analysis was done.", False),
+    ("follow_up", "There was no follow-up.", False),
+    ("follow_up", "Followed up for 2 years.", True),
+    ("follow_up", "Follow-up was not available.", False),
+    ("harms", "Adverse events were not reported.", False),
+    ("harms", "Harms: no adverse events occurred.", True),
+    ("harms", "Safety was not assessed.", False),
+    ("harms", "No serious adverse events.", True),
+    ("prospective", "This was not a prospective study.", False),
+    ("prospective", "A prospective study.", True),
+    ("outcome", "No primary outcome was specified.", False),
+    ("outcome", "The primary outcome was pain.", True),
+    ("interval", "Confidence intervals were not reported.", False),
+    ("interval", "95% CI 1 to 2.", True),
+    ("consecutive", "Patients were not consecutive.", False),
+    ("consecutive", "Consecutive patients.", True),
+    ("search", "No systematic search was done; PubMed was not searched.", False),
+    ("bias", "Risk of bias was not assessed.", False),
+    ("bias", "Quality of the studies was not appraised.", False),
+    ("bias", "Risk of bias was assessed.", True),
+    ("selection", "Two reviewers independently selected.", True),
+    ("blinding", "Staff were unaware of the allocation.", True),
+    ("blinding", "Examiners did not know the assignment.", True),
+    ("blinding", "An examiner-masked trial.", True),
+    ("randomisation", "Specimens were divided at random.", True),
+    ("randomisation", "Treatment was not allocated at random.", False),
+    ("control", "A controlled study is needed.", False),
+    ("control", "Adults were randomised to yoga or walking.", True),
+)
+
+
+@pytest.mark.spec("AESOP-METHODOLOGY")
+@pytest.mark.parametrize(("item", "text", "stated"), READ_AS)
+def test_a_method_word_earns_its_points_only_where_it_is_not_denied(
+    item: AppraisalItem, text: str, stated: bool
+) -> None:
+    designs: tuple[Design, ...] = ("randomised_trial", "cohort_study", "systematic_review")
+    design = next(each for each in designs if item in CHECKLIST[each])
+    assert (item in methodology(of("", text), design).reported) is stated
 
 
 DENIED = (

@@ -86,6 +86,14 @@ def test_cohorts_are_not_asked_for_where_there_are_trials_enough() -> None:
     assert [each.design for each in find_gaps(QUESTION, trials)] == ["systematic_review"]
 
 
+def test_two_of_a_design_are_counted_in_the_plural() -> None:
+    cohort = STRONG._replace(design="cohort_study")
+    two = [seen(cohort, f"Aspirin and heart attack in older adults {i}") for i in range(2)]
+    assert "Design: only 2 cohort studies among 2 relevant abstracts." in [
+        each.what for each in find_gaps(QUESTION, two)
+    ]
+
+
 def test_small_studies_ask_for_large_ones() -> None:
     assert "multicentre large trial" in words(seen(STRONG._replace(adequate=False)))
 

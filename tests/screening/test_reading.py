@@ -212,7 +212,6 @@ SIZES: tuple[tuple[Design | None, tuple[SampleSize, ...], int | None, bool | Non
     ("randomised_trial", (size(51),), 0, False),
     ("randomised_trial", (size(26, "arm", arm="per group"),), 0, True),
     ("randomised_trial", (size(25, "arm", arm="per group"),), 0, False),
-    ("randomised_trial", (size(20, "arm"), size(40, "arm")), 0, True),
     ("randomised_trial", (), None, None),
     ("cohort_study", (size(51),), 0, False),
     ("cohort_study", (size(52),), 0, True),

@@ -85,7 +85,7 @@ CASES: tuple[tuple[str, float | None, float | None, Design | None, bool | None, 
     ("less than a case series", 1.0, 0.19, "case_series", None, "discard", "weak_method"),
     ("a case report", 1.0, 0.10, "case_report", None, "discard", "weak_method"),
     ("an overview", 1.0, 0.15, "narrative_review", None, "discard", "weak_method"),
-    ("a protocol", 1.0, 0.40, "protocol", None, "needs_more", "weak_design"),
+    ("a protocol", 1.0, 0.40, "protocol", None, "discard", "not_a_study"),
     ("animals", 1.0, 0.50, "animal_study", True, "needs_more", "weak_design"),
     ("no relevance", None, 0.9, "randomised_trial", True, "needs_more", "unscored"),
     ("no methodology", 0.9, None, "randomised_trial", True, "needs_more", "unscored"),
@@ -112,7 +112,7 @@ def test_each_rule_decides_where_it_should(
 
 
 def test_every_rule_that_follows_from_scores_is_shown_above() -> None:
-    assert {rule for *_, rule in CASES} == set(get_args(Rule)) - {"person", "disagreement", "unmatched"}
+    assert {rule for *_, rule in CASES} == set(get_args(Rule)) - {"person", "disagreement", "unmatched", "of_concern"}
 
 
 @pytest.mark.spec("AESOP-RECOMMENDATION")

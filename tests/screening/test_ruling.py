@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 
 import pytest
 
 from masis.schema.audit import JudgedBy
-from masis.schema.screening import Grade, Recommendation, Tally
+from masis.schema.screening import Grade, Recommendation, SampleSize, Tally
 from masis.screening.rounds import ruling
 from masis.settings import Settings
 
@@ -31,8 +32,13 @@ def averages() -> list[Fraction]:
     return sorted({Fraction(i, 100) for i in range(101)} | {edge + sign * hair for edge in edges for sign in (-1, 1)})
 
 
-def as_written(keep: int, discard: int, more: int, average: Fraction | None, iteration: int) -> tuple[str, str]:
-    """The specification's table and list once more, in whole numbers: consensus and decision."""
+def as_written(
+    keep: int, discard: int, more: int, average: Fraction | None, iteration: int, least: int
+) -> tuple[str, str]:
+    """The specification's table and list once more, in whole numbers: consensus and decision.
+
+    With ``least`` 1 it is the specification as written; the product's default asks for 2 studies.
+    """
     hundredths = {0: 70, 1: 65, 2: 60}.get(iteration, 55)
     everyone = keep + discard + more
     match (10 * keep >= 6 * everyone, 2 * discard >= everyone):
@@ -42,20 +48,22 @@ def as_written(keep: int, discard: int, more: int, average: Fraction | None, ite
             agreed = "retrieve_more"
     if everyone == 0:
         agreed = "retrieve_more"
-    enough = keep >= 1 and average is not None and 100 * average >= hundredths
+    enough = keep >= least and average is not None and 100 * average >= hundredths
     return agreed, ("sufficient" if enough and agreed == "sufficient" else "retrieve_more")
 
 
 @pytest.mark.slow
 @pytest.mark.spec("AESOP-CONSENSUS", "AESOP-DECAY", "AESOP-DECISION")
-def test_every_vote_and_average_is_decided_as_the_specification_says() -> None:
+@pytest.mark.parametrize("least", [1, 2])
+def test_every_vote_and_average_is_decided_as_the_specification_says(least: int) -> None:
     wrong = []
+    thresholds = ruling.DEFAULT.model_copy(update={"least_studies": least})
     for keep, discard, more in splits():
         votes = Tally(keep=keep, discard=discard, needs_more=more)
         for average in [*averages(), None]:
             for number in range(6):
-                found = ruling.decided(votes, None if average is None else float(average), number)
-                if (found.consensus, found.decision) != as_written(keep, discard, more, average, number):
+                found = ruling.decided(votes, None if average is None else float(average), number, thresholds)
+                if (found.consensus, found.decision) != as_written(keep, discard, more, average, number, least):
                     wrong.append((keep, discard, more, average, number, found.decision))
     assert not wrong, wrong[:5]
 
@@ -74,6 +82,17 @@ def test_the_settings_are_the_specifications_unless_set_otherwise() -> None:
     assert [longer.required(number) for number in range(8)] == [0.70, 0.65, 0.60, 0.55, 0.55, 0.55, 0.55, 0.55]
 
 
+@pytest.mark.spec("AESOP-DECAY")
+@pytest.mark.parametrize(
+    ("page", "required"),
+    [(5, [0.70, 0.70, 0.70, 0.65]), (8, [0.70, 0.70, 0.65, 0.65]), (15, [0.70, 0.65, 0.60, 0.55]),
+     (60, [0.70, 0.65, 0.60, 0.55])],
+)  # fmt: skip
+def test_small_pages_that_make_more_rounds_lower_the_bar_no_faster(page: int, required: list[float]) -> None:
+    found = ruling.thresholds_of(Settings(screening_retrieve=page))
+    assert [found.required(number) for number in range(4)] == required
+
+
 def test_other_thresholds_can_be_asked_for() -> None:
     strict = ruling.thresholds_of(Settings(screening_required_first=0.9, screening_required_step=0.0))
     assert [strict.required(number) for number in range(3)] == [0.9, 0.9, 0.9]
@@ -81,9 +100,12 @@ def test_other_thresholds_can_be_asked_for() -> None:
     assert steep.required_average == (0.70, 0.60, 0.58)
 
 
+numbers = itertools.count()
+
+
 def graded(recommendation: Recommendation, quality: float | None = 0.8, relevance: float = 0.9) -> Grade:
     return Grade(
-        abstract_id="a",
+        abstract_id=f"a{next(numbers)}",
         relevance_score=None if quality is None else relevance,
         methodology_score=quality,
         methodology_raw=quality,
@@ -101,7 +123,7 @@ def graded(recommendation: Recommendation, quality: float | None = 0.8, relevanc
 
 @pytest.mark.spec("AESOP-CONSENSUS")
 def test_one_weak_paper_does_not_veto_strong_evidence() -> None:
-    votes = [graded("keep")] * 4 + [graded("discard", 0.1)]
+    votes = [*(graded("keep") for _ in range(4)), graded("discard", 0.1)]
     assert ruling.ruling(0, votes).decision == "sufficient"
 
 
@@ -115,7 +137,7 @@ def test_one_strong_paper_does_not_override_poor_consensus() -> None:
 
 @pytest.mark.spec("AESOP-DECISION")
 def test_agreement_on_evidence_that_is_not_good_enough_retrieves_more_until_the_bar_has_come_down() -> None:
-    votes = [graded("keep", 0.62)] * 5
+    votes = [graded("keep", 0.62) for _ in range(5)]
     assert [ruling.ruling(number, votes).decision for number in range(4)] == [
         "retrieve_more",
         "retrieve_more",
@@ -152,13 +174,13 @@ def test_nothing_found_is_never_sufficient() -> None:
 def test_what_a_person_keeps_without_a_score_counts_as_a_vote_and_not_in_the_average() -> None:
     found = ruling.ruling(0, [graded("keep", None), graded("keep", 0.9)])
     assert (found.average, found.decision) == (0.9, "sufficient")
-    assert ruling.ruling(3, [graded("keep", None)]).decision == "retrieve_more"
+    assert ruling.ruling(3, [graded("keep", None), graded("keep", None)]).decision == "retrieve_more"
 
 
 @pytest.mark.spec("AESOP-CONSENSUS", "AESOP-DECISION")
 @pytest.mark.parametrize("beside", [0, 1, 4, 6, 14, 44, 94, 194])
 def test_what_a_search_brings_beside_the_relevant_abstracts_changes_nothing(beside: int) -> None:
-    relevant = [graded("keep")] * 4 + [graded("discard", 0.1)] + [graded("needs_more", 0.5)]
+    relevant = [*(graded("keep") for _ in range(4)), graded("discard", 0.1), graded("needs_more", 0.5)]
     alone = ruling.ruling(0, relevant)
     found = ruling.ruling(0, [*relevant, *[graded("discard", 0.4, relevance=0.1)] * beside])
     assert (found.consensus, found.decision, found.average) == (alone.consensus, alone.decision, alone.average)
@@ -173,10 +195,57 @@ def test_a_person_votes_on_what_the_machine_took_for_something_else_and_a_failur
     failed = graded("needs_more", None).model_copy(update={"rule": "unscored"})
     assert ruling.ruling(0, [graded("keep"), failed, failed]).decision == "retrieve_more"
     foreign = failed.model_copy(update={"rule": "unmatched"})
-    assert ruling.ruling(0, [graded("keep"), foreign, foreign]).decision == "sufficient"
+    assert ruling.ruling(0, [graded("keep"), graded("keep"), foreign, foreign]).decision == "sufficient"
 
 
 def test_a_page_of_unrelated_abstracts_has_nothing_to_agree_on() -> None:
     found = ruling.ruling(0, [graded("discard", 0.4, relevance=0.1)] * 3)
     assert found.decision == "retrieve_more"
     assert "Of 3 found, none is relevant" in found.why
+
+
+def trial(participants: int | None, **more: object) -> Grade:
+    size = None if participants is None else SampleSize(value=participants, unit="adults", kind="total", start=0, end=1)
+    return graded("keep", 0.9).model_copy(update={"design": "randomised_trial", "study_size": size, **more})
+
+
+@pytest.mark.spec("AESOP-DECISION")
+@pytest.mark.parametrize(
+    ("kept", "enough"),
+    [
+        ([trial(120)], False),
+        ([trial(None)], False),
+        ([trial(399)], False),
+        ([trial(400)], True),
+        ([trial(120), trial(90)], True),
+        ([trial(120).model_copy(update={"design": "meta_analysis"})], True),
+        ([trial(120).model_copy(update={"design": "systematic_review"})], True),
+        ([trial(900).model_copy(update={"design": "cohort_study"})], False),
+        ([trial(120, registrations=("NCT01234567",)), trial(118, registrations=("NCT01234567",))], False),
+        ([trial(120, registrations=("NCT01234567",)), trial(118, registrations=("NCT07654321",))], True),
+    ],
+    ids=["one trial", "of unknown size", "just too small", "large", "two", "meta-analysis", "review", "one cohort",
+         "two reports of one trial", "two registered trials"],
+)  # fmt: skip
+def test_a_verdict_needs_two_independent_studies_or_one_that_is_enough_alone(kept: list[Grade], enough: bool) -> None:
+    found = ruling.ruling(0, kept)
+    assert found.consensus == "sufficient"
+    assert (found.decision == "sufficient", found.too_few) == (enough, not enough)
+    assert ("too few: " in found.why) is not enough
+
+
+def test_the_least_number_of_studies_is_a_setting_that_the_thresholds_record() -> None:
+    one = ruling.thresholds_of(Settings(screening_least_studies=1))
+    assert ruling.ruling(0, [trial(120)], one).decision == "sufficient"
+    three = ruling.thresholds_of(Settings(screening_least_studies=3))
+    found = ruling.ruling(0, [trial(120), trial(90)], three)
+    assert (found.decision, found.studies) == ("retrieve_more", 2)
+    assert "too few: 2 independent studies kept, 3 required" in found.why
+
+
+@pytest.mark.spec("AESOP-CONSENSUS")
+@pytest.mark.parametrize("change", [{"design": "notice"}, {"design": "protocol"}, {"rule": "of_concern"}])
+def test_what_is_no_study_or_in_doubt_has_no_vote(change: dict[str, str]) -> None:
+    aside = [graded("discard", 0.1).model_copy(update=change) for _ in range(5)]
+    found = ruling.ruling(0, [trial(120), trial(90), *aside])
+    assert (found.decision, found.tally.votes) == ("sufficient", 2)

@@ -63,7 +63,7 @@ def test_memory_decides_exactly_where_they_agree_and_the_average_lies_between_bo
             own = ruling.decided(tally, percent / 100, number, ruling.DEFAULT)
             low, high = sorted((other.required(number), ruling.DEFAULT.required(number)))
             between = round(low * 100) <= percent < round(high * 100)
-            expected = own.consensus == "sufficient" and tally.keep > 0 and between
+            expected = own.consensus == "sufficient" and tally.keep >= ruling.DEFAULT.least_studies and between
             if (mine.decision != own.decision) != expected:
                 wrong.append((hundredth, tally, number, percent))
             changed += expected

@@ -117,14 +117,19 @@ def screening(*rounds: list[Grade]) -> Screening:
     )
 
 
-def test_a_round_shows_its_votes_and_whether_each_of_the_two_rules_held() -> None:
+def test_a_round_shows_its_votes_and_whether_each_of_the_three_rules_held() -> None:
     kept = [grade(f"k{n}") for n in range(6)]
     weak = [grade(f"d{n}", "discard") for n in range(4)]
     (found,) = screening(kept + weak).rounds
     assert votes_text(found) == ":green[**6** keep] (60%), :orange[**0** need more] (0%), :red[**4** discard] (40%)"
-    assert re.fullmatch(r":green\[✓\] Consensus: sufficient  \n:green\[✓\] Quality: average [^\n]*", rules_text(found))
-    (poor,) = screening([grade("x", relevance=0.6, methodology=0.66)]).rounds
-    assert re.fullmatch(r":green\[✓\] Consensus: sufficient  \n:red\[✗\] Quality: average [^\n]*", rules_text(poor))
+    held = r":green\[✓\] Consensus: sufficient  \n:green\[✓\] Quality: average [^\n]*  \n:green\[✓\] Studies: [^\n]*"
+    assert re.fullmatch(held, rules_text(found))
+    (poor,) = screening([grade("x", relevance=0.6, methodology=0.66, size=60)]).rounds
+    assert re.fullmatch(
+        r":green\[✓\] Consensus: sufficient  \n:red\[✗\] Quality: average [^\n]*  \n"
+        r":red\[✗\] Studies: 1 independent study kept, too few",
+        rules_text(poor),
+    )
 
 
 def test_a_round_that_found_nothing_has_no_shares() -> None:

@@ -11,12 +11,13 @@ from typing import Any, BinaryIO
 
 from rispy import RisWriter  # type: ignore[import-untyped]
 
+from masis.datasets.readers.abstracts.decisions import OURS
 from masis.datasets.writers.lines import csv_line, escape_formula
 from masis.schema.screening import Abstract, Grade, Recommendation, Screening
 from masis.screening.grading.methodology import ITEM_STATE_NAMES, LABELS
 from masis.screening.grading.question import concepts_as_text, question_of
 from masis.screening.synthesis.findings import finding_of
-from masis.views.screening import DESIGN, DIRECTION, RULE_REASON
+from masis.views.screening import DESIGN, DIRECTION, rule_text
 
 _REASONS = ("relevance_score", "methodology_score", "sample_size_adequate", "study_type", "recommendation")
 
@@ -26,9 +27,17 @@ COLUMNS = (
     *("quality", "study_type", "study_type_confidence", "design", "study_size", "study_size_unit"),
     *("sample_size_adequate", "judged_by", "agreement", "overridden", "unscored", "direction", "finding"),
     *(f"why_{name}" for name in _REASONS),
-    *("concepts", "corrections"),
+    *("concepts", "corrections", "abstract", "keywords", "included", "notes"),
 )
-"""The columns of the screening log as CSV."""
+"""The columns of the screening log as CSV; ``title``, ``abstract``, ``included`` and ``notes`` are called as in
+ASReview and Rayyan, which read the log with its labels."""
+_INCLUDED: dict[Recommendation, str] = {"keep": "1", "discard": "0", "needs_more": ""}
+_LABELS: dict[Recommendation, tuple[str, str]] = {
+    "keep": ("ASReview_relevant", "Included"),
+    "discard": ("ASReview_irrelevant", "Excluded"),
+    "needs_more": ("ASReview_not_seen", "Maybe"),
+}
+"""The labels of a recommendation as ASReview and Rayyan read them in a note."""
 
 
 def write_screening_csv(screening: Screening, abstracts: Mapping[str, Abstract], out: BinaryIO) -> int:
@@ -63,7 +72,7 @@ def _row(screening: Screening, grade: Grade, abstract: Abstract | None, number: 
         "source": record.source,
         "round": number,
         "recommendation": grade.recommendation,
-        "rule": RULE_REASON[grade.rule],
+        "rule": rule_text(grade),
         "relevance_score": _number(grade.relevance_score),
         "methodology_score": _number(grade.methodology_score),
         "methodology_raw": _number(grade.methodology_raw),
@@ -83,7 +92,18 @@ def _row(screening: Screening, grade: Grade, abstract: Abstract | None, number: 
         "finding": None if found is None or found.words is None else found.words.text,
         "concepts": "; ".join(f"{part}: {text}" for part, text in concepts.items() if text),
         "corrections": "; ".join(_corrections(grade)),
+        "abstract": record.text,
+        "keywords": "; ".join(record.keywords),
+        "included": _INCLUDED[grade.recommendation],
+        "notes": " | ".join(_labels(grade)),
     } | {f"why_{name}": grade.reasons[name].text if name in grade.reasons else None for name in _REASONS}
+
+
+def _labels(grade: Grade) -> tuple[str, ...]:
+    """Return the labels of a grade as notes of ASReview and Rayyan; an exclusion with its reason."""
+    asreview, rayyan = _LABELS[grade.recommendation]
+    excluded = (f"RAYYAN-EXCLUSION-REASONS: {rule_text(grade)}",) if grade.recommendation == "discard" else ()
+    return (asreview, f'RAYYAN-INCLUSION: {{"{OURS}"=>"{rayyan}"}}', *excluded)
 
 
 def _corrections(grade: Grade) -> Iterator[str]:
@@ -127,9 +147,10 @@ class _Writer(RisWriter):  # type: ignore[misc]  # rispy has no types
 def _ris(abstract: Abstract, grade: Grade) -> str:
     why = grade.reasons.get("recommendation")
     notes = [
-        f"Screening: {grade.recommendation}, {RULE_REASON[grade.rule]}",
+        f"Screening: {grade.recommendation}, {rule_text(grade)}",
         *([] if why is None else [f"Why: {why.text}"]),
         *([] if grade.quality is None else [f"Quality: {grade.quality:.3f}"]),
+        *_labels(grade),
     ]
     fields: dict[str, str | Iterable[str] | None] = {
         "id": abstract.id,

@@ -136,9 +136,6 @@ def evidence_critic_node(settings: Settings | None = None, graders: Graders = gr
             question, to_grade, number, grader=graders(settings, control), thresholds=thresholds, previous=graded
         )
         graded |= {grade.abstract_id: grade for grade in grades}
-        votes = ruling.judged(grades, tuple(graded.values()))
-        if len(votes) != len(grades):
-            decided = ruling.ruling(number, votes, thresholds)
         missing: dict[str, None] = {}
         if decided.decision == "retrieve_more":
             seen = [queries.GradedAbstract(each, graded[key]) for key, each in abstracts.items() if key in graded]

@@ -125,14 +125,10 @@ def spans_of(text: str, words: int) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What was read of an abstract: its words, the cue of each (-1 for none), counts of words and pairs of words, and
-    the measured cues.
-    """
+    """What was read of an abstract: its words, counts of words and pairs of words, and the measured cues."""
 
     title: list[str]
     text: list[str]
-    title_cues: Array
-    text_cues: Array
     title_terms: dict[str, int]
     text_terms: dict[str, int]
     measured: Array
@@ -146,33 +142,12 @@ def features(title: str, text: str) -> Features:
     measured = np.concatenate(
         [_cues_measured(title_cues, text_cues), _phrases(in_title, title_terms), _phrases(in_text, text_terms)]
     )
-    return Features(in_title, in_text, title_cues, text_cues, title_terms, text_terms, measured)
+    return Features(in_title, in_text, title_terms, text_terms, measured)
 
 
 def terms_of(words: Sequence[str]) -> list[str]:
     """Return the words, then the pairs of words, in order."""
     return [*words, *map(" ".join, pairwise(words))]
-
-
-class Measure(NamedTuple):
-    """What one number of ``Features.measured`` counts: a cue or a phrase, and where; length has neither."""
-
-    cue: int | None
-    phrase: str | None
-    place: Place
-
-
-@cache
-def measures() -> tuple[Measure, ...]:
-    """Return what each number of ``Features.measured`` counts."""
-    cue_lists = cues()
-    numbers = range(len(cue_lists.names))
-    title: Place = "title"
-    text: Place = "text"
-    of_cues = [Measure(cue, None, place) for place in (title, *[text] * (PARTS + 2), title, text) for cue in numbers]
-    lengths = [Measure(None, None, place) for place in (text, title, text, text)]
-    of_phrases = [Measure(None, phrase, place) for place in (title, text) for phrase in cue_lists.phrases]
-    return (*of_cues, *lengths, *of_phrases)
 
 
 def _cues_measured(title: Array, text: Array) -> Array:
@@ -346,7 +321,6 @@ class StudyTypeClassifier:
         contributions = [
             *_top_terms(in_title, along * self.title.scale, "title"),
             *_top_terms(in_text, along * self.text.scale, "text"),
-            *_top_cues(cues_read * (self.measured @ along)),
         ]
         return RecognisedType(
             STUDY_TYPES[best],
@@ -357,10 +331,10 @@ class StudyTypeClassifier:
 
 
 class Contribution(NamedTuple):
-    """How much a term or cue contributed to the type, and where."""
+    """How much a term contributed to the type, and where."""
 
     strength: float
-    what: str | int
+    what: str
     place: Place
 
 
@@ -375,7 +349,7 @@ def _top_terms(found: Terms, along: Array, place: Place) -> list[Contribution]:
     strengths = found.values * (found.weights @ along)
     best = _strongest(strengths, 2 * MOST_WORDS)
     contributions = [Contribution(float(strengths[index]), found.terms[found.indices[index]], place) for index in best]
-    return [each for each in contributions if each.strength > 0 and not _EMPTY_WORDS.issuperset(str(each.what).split())]
+    return [each for each in contributions if each.strength > 0 and not _EMPTY_WORDS.issuperset(each.what.split())]
 
 
 def _strongest(strengths: Array, most: int) -> list[int]:
@@ -385,29 +359,6 @@ def _strongest(strengths: Array, most: int) -> list[int]:
     least = np.partition(strengths, len(strengths) - most)[len(strengths) - most]
     among = np.flatnonzero(strengths >= least)
     return [int(at) for at in among[np.argsort(-strengths[among], kind="stable")][:most]]
-
-
-@cache
-def _kinds_of_measures() -> tuple[Array, list[tuple[str | int, Place]]]:
-    """Return for each measured number which cue or phrase it counts, and where; all measures of one have one number."""
-    kinds: dict[tuple[str | int, Place], int] = {}
-    numbers = []
-    for measure in measures():
-        what = measure.cue if measure.cue is not None else measure.phrase
-        numbers.append(kinds.setdefault(("" if what is None else what, measure.place), len(kinds)))
-    return np.array(numbers), list(kinds)
-
-
-def _top_cues(strengths: Array) -> list[Contribution]:
-    """Return the cues and phrases that contributed most, all measures of one in one place taken together."""
-    numbers, kinds = _kinds_of_measures()
-    together = np.bincount(numbers, weights=strengths)
-    best = _strongest(together, 2 * MOST_WORDS)
-    return [
-        Contribution(float(together[index]), *kinds[index])
-        for index in best
-        if together[index] > 0 and kinds[index][0] != ""
-    ]
 
 
 def _shown(contributions: Sequence[Contribution], title: str, text: str, read: Features) -> tuple[Words, ...]:
@@ -433,11 +384,8 @@ def _shown(contributions: Sequence[Contribution], title: str, text: str, read: F
 
 
 def _first_place(item: Contribution, read: Features) -> tuple[int, int]:
-    """Return the words, from one number up to another, in which a term or cue first occurs; empty where it does not."""
-    words, cues_there = (read.title, read.title_cues) if item.place == "title" else (read.text, read.text_cues)
-    if isinstance(item.what, int):
-        found = np.flatnonzero(cues_there == item.what)
-        return (int(found[0]), int(found[0]) + 1) if len(found) else (0, 0)
+    """Return the words, from one number up to another, in which a term first occurs; empty where it does not."""
+    words = read.title if item.place == "title" else read.text
     term = item.what.split()
     at = -1
     for _ in range(words.count(term[0])):

@@ -30,7 +30,7 @@ from masis.schema.screening import Abstract, Design, Grade, Opinion, OverrideFie
 from masis.screening.grading import rubric
 from masis.screening.grading.grader import Grader, unscored_grade
 from masis.screening.grading.hierarchy import designs_asked_about
-from masis.screening.grading.recommendation import quality_of, recommend
+from masis.screening.grading.recommendation import NO_STUDY, quality_of, recommend
 
 MOST_SPREAD = 0.30
 """The widest spread of quality at which graders still count as agreed: twice the way from 0.70 to 0.55, the range of
@@ -84,12 +84,12 @@ class Ensemble:
         )
 
     def _joined(self, grades: Sequence[Grade], abstract: Abstract, about: frozenset[Design]) -> Grade:
-        return join_grades(grades, abstract.id, len(self.graders), self.judged_by, about)
+        return join_grades(grades, abstract, len(self.graders), self.judged_by, about)
 
 
 def join_grades(
     grades: Sequence[Grade],
-    abstract_id: str,
+    abstract: Abstract,
     graders: int,
     judged_by: JudgedBy,
     about: frozenset[Design] = frozenset(),
@@ -100,17 +100,17 @@ def join_grades(
     agreement = pair_agreement([grade.recommendation for grade in scored])
     if 2 * len(scored) < graders or not scored:
         why = Unscored(reason=f"only {len(scored)} of {graders} graders scored it")
-        return unscored_grade(abstract_id, judged_by, why).model_copy(update={"opinions": opinions})
+        return unscored_grade(abstract, judged_by, why).model_copy(update={"opinions": opinions})
     relevance, method = _median(scored, "relevance_score"), _median(scored, "methodology_score")
     closest = min(scored, key=lambda grade: abs((grade.quality or 0) - median(g.quality or 0 for g in scored)))
     design = _most((grade.design for grade in scored), _lower_prior)
     study_type = next((g.study_type for g in scored if g.design == design), closest.study_type)
     enough = _most((grade.sample_size_adequate for grade in scored), lambda tied: None)
-    advice = recommend(relevance, method, design, enough, about)
+    advice = recommend(relevance, method, design, enough, about, closest.publication)
     votes = Counter(grade.recommendation for grade in scored)
     qualities = [grade.quality for grade in scored if grade.quality is not None]
     spread = max(qualities) - min(qualities)
-    doubt = _doubt(votes[advice.recommendation], len(scored), spread)
+    doubt = "" if design in NO_STUDY else _doubt(votes[advice.recommendation], len(scored), spread)
     said = ", ".join(f"{grade.judged_by.model} {grade.recommendation}" for grade in scored)
     reasons: dict[OverrideField, Reason] = {
         **closest.reasons,

@@ -6,6 +6,7 @@ recommendation follows from the written rules alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
@@ -13,8 +14,12 @@ from masis.schema.audit import JudgedBy
 from masis.schema.base import Unscored
 from masis.schema.calls import Usage
 from masis.schema.screening import Abstract, Design, Grade, GradeField, OverrideField, Reason, SampleSize, StudyType
+from masis.schema.wording import with_article
 from masis.screening.grading import rubric
+from masis.screening.grading.hierarchy import sure_design
 from masis.screening.grading.recommendation import Advice, quality_of, recommend, with_prior_floor
+from masis.screening.grading.wording import LONGEST_READ
+from masis.screening.sources.publication import publication_of
 from masis.views.screening import DESIGN
 
 
@@ -56,15 +61,17 @@ class Judgement(NamedTuple):
 
 
 def grade_from_judgement(
-    abstract_id: str, found: Judgement, judged_by: JudgedBy, about: frozenset[Design] = frozenset(), note: str = ""
+    abstract: Abstract, found: Judgement, judged_by: JudgedBy, about: frozenset[Design] = frozenset(), note: str = ""
 ) -> Grade:
     """Return the grade that follows from a judgement.
 
     ``about`` are designs that the question itself asks about; ``note`` is added to the reason of the recommendation.
     """
+    published = publication_of(abstract)
+    status = None if published is None else published.status
     score = with_prior_floor(found.methodology, found.design)
-    advice = recommend(found.relevance, score, found.design, found.adequate, about)
-    if found.unmatched:
+    advice = recommend(found.relevance, score, found.design, found.adequate, about, status)
+    if found.unmatched and advice.rule != "not_a_study":
         advice = Advice("needs_more", "unmatched", found.reasons["relevance_score"].text)
     reasons: dict[OverrideField, Reason] = {
         **found.reasons,
@@ -77,7 +84,7 @@ def grade_from_judgement(
         silent: GradeField = "relevance_score" if found.relevance is None else "methodology_score"
         unscored = Unscored(reason=reasons[silent].text if silent in reasons else f"it has no {silent}")
     return Grade(
-        abstract_id=abstract_id,
+        abstract_id=abstract.id,
         relevance_score=found.relevance,
         methodology_score=score,
         methodology_raw=found.methodology,
@@ -89,6 +96,8 @@ def grade_from_judgement(
         study_type=found.study_type,
         study_type_confidence=found.study_type_confidence,
         design=found.design,
+        publication=status,
+        registrations=registrations_of(abstract),
         recommendation=advice.recommendation,
         rule=advice.rule,
         reasons=reasons,
@@ -102,13 +111,33 @@ def with_floor_note(reason: Reason, raw: float | None, design: Design | None) ->
     if raw is None or design is None or raw >= rubric.HIERARCHY[design].prior:
         return reason
     place = rubric.HIERARCHY[design]
-    text = f"{reason.text} Raised from {raw:.2f} to {place.prior:.2f}, the floor of a {DESIGN[design]}."
+    text = f"{reason.text} Raised from {raw:.2f} to {place.prior:.2f}, the floor of {with_article(DESIGN[design])}."
     return Reason(text=text, words=reason.words)
 
 
-def unscored_grade(abstract_id: str, judged_by: JudgedBy, why: Unscored) -> Grade:
-    """Return the grade of an abstract that couldn't be graded: no score, and more is needed."""
-    nothing = Judgement(None, None, None, None, None, None, (), None, {})
-    grade = grade_from_judgement(abstract_id, nothing, judged_by)
-    said = {"recommendation": Reason(text=f"It could not be graded: {why.reason.rstrip('.')}.")}
-    return grade.model_copy(update={"unscored": why, "reasons": said})
+def unscored_grade(abstract: Abstract, judged_by: JudgedBy, why: Unscored) -> Grade:
+    """Return the grade of an abstract that couldn't be graded: no score, and more is needed.
+
+    What is no study to count is none whether or not it could be graded.
+    """
+    sure = sure_design(abstract)
+    reasons: dict[OverrideField, Reason] = {} if sure is None else {"design": Reason(text=sure.why, words=sure.words)}
+    nothing = Judgement(None, None, None, None, None if sure is None else sure.design, None, (), None, reasons)
+    grade = grade_from_judgement(abstract, nothing, judged_by)
+    if grade.rule == "not_a_study":
+        return grade
+    said = Reason(text=f"It could not be graded: {why.reason.rstrip('.')}.")
+    return grade.model_copy(update={"unscored": why, "reasons": {**reasons, "recommendation": said}})
+
+
+_REGISTERED = re.compile(
+    r"\b(NCT ?\d{8}|ISRCTN ?\d{6,8}|ChiCTR[-\w]{5,20}|ACTRN ?\d{14}|UMIN ?\d{9}|EudraCT:? ?\d{4}-\d{6}-\d\d"
+    r"|CTRI/\d{4}/\d+/\d+|DRKS ?\d{8}|NTR ?\d{3,5}|IRCT\w{6,20})\b",
+    re.I,
+)
+
+
+def registrations_of(abstract: Abstract) -> tuple[str, ...]:
+    """Return the numbers of trial registries that an abstract states: reports of one study share them."""
+    found = _REGISTERED.findall(f"{abstract.title}\n{abstract.text[:LONGEST_READ]}")
+    return tuple(dict.fromkeys(re.sub(r"[\s:]", "", each).upper() for each in found))

@@ -7,12 +7,13 @@ The words decide between them, and they may raise a type that was recognised too
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from masis.schema.screening import Abstract, Design, StudyType, Words
+from masis.schema.wording import with_article
 from masis.screening.grading import rubric
-from masis.screening.grading.wording import LONGEST_READ, Wording, first
+from masis.screening.grading.wording import Wording, first, mentioned
+from masis.screening.sources.publication import publication_of
 from masis.views.screening import DESIGN, STUDY_TYPE
 
 
@@ -38,6 +39,25 @@ _SEARCHED = Wording(
     r"|medline|embase|cochrane (?:library|central|database)|pubmed|web of science|studies were included)\b"
 )
 _REVIEW_TITLE = Wording(r"\b(?:systematic review|meta-?\s?analysis|metaanalysis)\b")
+_REVIEW_NAMED = Wording(
+    r"(?:^|[:.–—-] ?)(?:an? |the )?(?:[\w-]+ ){0,4}?(?:systematic review|meta-?\s?analys[ie]s|metaanalysis)"
+    r"(?: and meta-?\s?analysis)?(?: of\b|\W*$)"
+)
+"""A title that names the record so: "... : a meta-analysis", "Meta-analysis of ..."."""
+_REVIEW_DONE = Wording(
+    r"\b(?:we|this|our|present) (?:\w+ )?(?:performed |conducted |did |carried out |undertook |present |report )?"
+    r"(?:an? |the )?(?:[\w-]+ ){0,3}?(?:systematic review|meta-?\s?analysis)\b"
+    r"|\b(?:trials|studies|results|data|estimates|effects?) were (?:\w+ )?(?:pooled|meta-?analy[sz]ed)\b"
+    r"|\b(?:random|fixed)[- ]effects? meta-?\s?analysis\b"
+)
+_RANDOM = Wording(r"\brandomi[sz](?:ed|ation)\b|\brandomly (?:assigned|allocated|divided)\b")
+_OF_RECORD: dict[str, Design] = {
+    "meta-analysis": "meta_analysis",
+    "network meta-analysis": "meta_analysis",
+    "systematic review": "systematic_review",
+    "randomized controlled trial": "randomised_trial",
+}
+"""Publication types of PubMed that name a design: people have read the article for them."""
 _FEW = r"(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|[2-9]|1\d)"
 _SERIES = Wording(
     rf"\b(?:charts?|records|notes|review|report|analysis) of (?:the )?{_FEW} (?:[\w-]+ ){{0,2}}?(?:cases|patients)\b"
@@ -58,44 +78,6 @@ _COHORT = Wording(
     r"|\bfollowed(?: up)? for\b|\bregistry\b|\bretrospective(?:ly)? (?:\w+ )?(?:study|review|analy[sz]\w+|chart)\b"
 )
 
-_NOTICE_TITLE = Wording(
-    r"^\W*(?:(?:retraction|retracted|withdrawn|withdrawal|erratum|errata|corrigendum|corrigenda|editorial|expression "
-    r"of concern|(?:author |publisher )?correction|comment|commentary)\b(?: ?:| to\b| article\b|\W*$)"
-    r"|comment(?:ary)? on\b|reply to\b|letter to the editor\b|in response to\b)"
-)
-_NOTICE_TEXT = Wording(
-    r"\bthis (?:article|paper|publication|record|review) (?:has been|was|is) (?:retracted|withdrawn)\b"
-    r"|\b(?:retracts?|retraction of) (?:this|the) (?:article|paper)\b|\bthe article cited above\b"
-)
-_NOTICE_TYPES = frozenset(
-    (
-        "retraction of publication",
-        "retracted publication",
-        "published erratum",
-        "editorial",
-        "comment",
-        "letter",
-        "news",
-    )
-)
-_PROTOCOL_TITLE = Wording(
-    r"\b(?:study|trial|review|research) protocol\b|\bprotocol (?:for|of) (?:an? |the )?(?:[\w-]+,? ){0,6}(?:study"
-    r"|trial|review)\b"
-    r"|\brationale(?:,| and) (?:study )?design\b|\bdesign and rationale\b|\bstudy design (?:and|of)\b"
-)
-_PLANNED = re.compile(
-    r"\b(?:will|shall) (?:\w+ly )?(?:be (?:\w+ly )?(?:randomi[sz]ed|allocated|assigned|recruited|enrolled|included"
-    r"|invited|"
-    r"assessed|measured|followed|analy[sz]ed|compared|collected|conducted)|recruit|enrol+|receive|randomi[sz]e"
-    r"|undergo)\b",
-    re.I,
-)
-_RESULT = re.compile(
-    r"\bp ?[<=>] ?0?\.\d|\b(?:we found|results showed|was associated with|improved (?:significantly|more)"
-    r"|were randomi[sz]ed"
-    r"|did not differ|significantly (?:\w+ )?(?:lower|higher|better|worse|reduced|increased))\b",
-    re.I,
-)
 _ANIMAL_WORDS = (
     r"(?:rats|mice|murine|rabbits|piglets|pigs|swine|beagles|zebrafish|sheep|ewes|hamsters|monkeys|macaques)"
 )
@@ -111,6 +93,10 @@ _HUMAN = Wording(
     r"|infants) (?:with [\w -]{1,40}?)?(?:were|was|who|received|aged)\b"
 )
 _VITRO_TITLE = Wording(r"\bin vitro\b|\bcell lines?\b|\bcultured (?:\w+ ){0,3}cells\b")
+_VITRO_TEXT = Wording(
+    r"\b(?:this|present|an|the|our) in[- ]vitro (?:study|experiment|comparison|investigation)\b"
+    r"|\bextracted (?:[\w-]+ ){0,3}?(?:teeth|incisors|molars|premolars)\b"
+)
 
 _QUALITATIVE = Wording(
     r"\bqualitative (?:\w+ )?(?:study|research|interviews?|analysis|methods?|approach|descriptive)\b"
@@ -200,8 +186,10 @@ _MAY_BE_REVIEW: frozenset[StudyType] = frozenset({"remaining", "non_systematic_r
 LEAST_SURE = 0.5
 """A type that discards an abstract by itself has to be likelier than all others together."""
 
-_DISCARDING: frozenset[Design] = frozenset({"case_report", "narrative_review", "animal_study", "in_vitro_study"})
-"""Designs whose prior lies under the least methodology: an abstract is discarded for them."""
+_DISCARDING: frozenset[Design] = frozenset(
+    {"case_report", "narrative_review", "animal_study", "in_vitro_study", "protocol"}
+)
+"""Designs for which an abstract is discarded: no study with results, or a prior under the least methodology."""
 
 
 def place_design(study_type: StudyType | None, abstract: Abstract, confidence: float = 1.0) -> Placement:
@@ -212,55 +200,55 @@ def place_design(study_type: StudyType | None, abstract: Abstract, confidence: f
     """
     if (sure := sure_design(abstract)) is not None:
         return sure
+    for each in abstract.publication_types:
+        if (named := _OF_RECORD.get(each.strip().lower())) is not None:
+            return Placement(named, f"Its record says “{each}”.")
     if study_type is None:
         return Placement("other", "No study type was recognised.")
     name = STUDY_TYPE[study_type]
-    if study_type in _MAY_BE_REVIEW and (found := _review(study_type, abstract)) is not None:
+    if (found := _review(study_type, abstract)) is not None:
         return found
     if study_type in _MAY_BE_TRIAL and (words := _randomised(abstract)):
         return Placement("randomised_trial", f"Recognised as {name}, but its words say that it was randomised.", words)
     for design, wording in _FINER.get(study_type, ()):
         if words := first(wording, abstract):
-            return Placement(design, f"Its words make it a {DESIGN[design]}.", words)
+            return Placement(design, f"Its words make it {with_article(DESIGN[design])}.", words)
     design = rubric.DESIGN_OF[study_type]
+    state, words = mentioned(_RANDOM, abstract)
+    if design in ("randomised_trial", "other") and state == "denied":
+        return Placement("non_randomised_study", "Its words deny that it was randomised.", words)
     if design in _DISCARDING and confidence < LEAST_SURE:
         return Placement("other", f"Recognised as {name}, but not surely enough (share {confidence:.2f}).")
     return Placement(design, f"What the type stands for ({name}): {DESIGN[design]}.")
 
 
 def sure_design(abstract: Abstract) -> Placement | None:
-    """Return the place of what is no study with results in people, by its own words or its record's publication"
-    " types.
+    """Return the place of what is no study with results in people, by its own words or its record's
+    publication types.
 
     Retractions, errata and comments, protocols without results, animals and cells: these pass for a trial by no
     classifier's and no model's word. None for everything else.
     """
-    types = (abstract.model_extra or {}).get("publication_types") or ()
-    named = [each for each in types if isinstance(each, str) and each.lower() in _NOTICE_TYPES]
-    if named:
-        return Placement("notice", f"Its record says: {named[0]}.")
-    if words := first(_NOTICE_TITLE, abstract, text=False) or first(_NOTICE_TEXT, abstract, title=False):
-        return Placement("notice", "Its words make it a retraction, an erratum or a comment.", words)
-    planned = len(_PLANNED.findall(abstract.text[:LONGEST_READ]))
-    titled = first(_PROTOCOL_TITLE, abstract, text=False)
-    if (titled or planned >= 2) and not _RESULT.search(abstract.text[:LONGEST_READ]):
-        return Placement("protocol", "It says what will be done, and gives no result.", titled)
+    if (found := publication_of(abstract)) is not None and found.status != "of_concern":
+        return Placement("protocol" if found.status == "protocol" else "notice", found.why, found.words)
     if first(_HUMAN, abstract) == ():
         animal = first(_ANIMAL_TEXT, abstract, title=False) or first(_ANIMAL_TITLE, abstract, text=False)
         if animal:
             return Placement("animal_study", "Its words say that animals were studied.", animal)
-        if cells := first(_VITRO_TITLE, abstract, text=False):
-            return Placement("in_vitro_study", "Its title says that it was done in cells.", cells)
+        if cells := first(_VITRO_TITLE, abstract, text=False) or first(_VITRO_TEXT, abstract, title=False):
+            return Placement("in_vitro_study", "Its words say that it was done in cells or specimens.", cells)
     return None
 
 
 def _review(study_type: StudyType, abstract: Abstract) -> Placement | None:
-    """Place a systematic review or meta-analysis, by its type or by its title and a search in its text; None for
-    others.
+    """Place a systematic review or meta-analysis, by its type, by its title, or by what its text says that it did; None
+    for others.
     """
     searched = first(_SEARCHED, abstract, title=False)
     by_type = study_type == "human_systematic_review"
-    if not by_type and not (searched and first(_REVIEW_TITLE, abstract, text=False)):
+    titled = first(_REVIEW_TITLE, abstract, text=False) if searched else first(_REVIEW_NAMED, abstract, text=False)
+    did = first(_REVIEW_DONE, abstract, title=False) if study_type in _MAY_BE_REVIEW else ()
+    if not (by_type or titled or did):
         return None
     if pooled := first(_POOLED, abstract):
         return Placement("meta_analysis", "Its words say that results were pooled.", pooled)

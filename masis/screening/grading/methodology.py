@@ -51,7 +51,10 @@ CEILING: dict[Design, float] = {
 }
 
 _ITEMS: dict[AppraisalItem, Wording] = {
-    "randomisation": Wording(r"\brandomi[sz](?:ed|ation)\b|\brandomly (?:assigned|allocated|divided|selected)\b"),
+    "randomisation": Wording(
+        r"\brandomi[sz](?:ed|ation)\b|\brandomly (?:assigned|allocated|divided)\b"
+        r"|\b(?:assigned|allocated|divided|split) (?:\w+ )?at random\b"
+    ),
     "allocation": Wording(
         r"\ballocation (?:was )?conceal\w+|\bconcealed allocation\b|\bsealed envelopes?\b|\b(?:computer"
         r"|centrally)[- ]"
@@ -62,11 +65,19 @@ _ITEMS: dict[AppraisalItem, Wording] = {
         r"\b(?:double|single|triple|assessor|observer|rater|evaluator|investigator|patient)s?[- ](?:blind\w*"
         r"|masked)\b"
         r"|\bblind(?:ed|ly)\b|\bmasked\b(?! (?:uncontrolled )?hypertens)|\bblinding\b|\bdouble[- ]dummy\b"
+        r"|\b(?!colou?r|non|un)\w+-(?:blind(?:ed)?|masked)\b|\bblind to\b"
+        r"|\b(?:unaware of|did not know)(?: of| about)? (?:the |their |which |to which |what )?(?:[\w-]+ ){0,2}?"
+        r"(?:groups?|allocations?|assignments?|treatments?)\b"
     ),
     "control": Wording(
         r"\bplacebo\b|\bcontrol(?:led)? (?:group|arm|trial|condition|study|subjects|animals)\b|\bcontrols\b|\bsham\b"
         r"|\busual care\b|\bstandard (?:care|treatment|therapy)\b|\bwait(?:ing)?[- ]?list\b"
+        r"|\b(?:randomi[sz]ed|assigned|allocated) (?:[\w-]+ ){0,2}to [^.;]{1,90}? (?:or|versus) "
+        r"|\bcompared? (?:[\w-]+ ){1,8}?with (?:those|the|patients|women|men|people|children|participants)\b"
         r"|\bcompar(?:ator|ison group)\b|\bcompared (?:with|to)\b|\bversus\b|\bvs\.? "
+        r"|\b(?:more|less|fewer|better|worse|(?:high|low|great|small|long|short|fast|slow|earli|lat|larg|few|saf)er"
+        r"|superior|inferior) (?:[\w-]+ ){0,6}?than (?:in|with|for|after|among|those|did|under|on|the|placebo|usual"
+        r"|standard|open|conventional|controls?|non\w+|un\w+)\b"
     ),
     "outcome": Wording(
         r"\b(?:primary|main|principal|co-primary) (?:[\w-]+ ){0,2}?(?:outcome|end ?-?point|measure|variable)s?\b"
@@ -77,12 +88,14 @@ _ITEMS: dict[AppraisalItem, Wording] = {
         r"|\bUMIN ?\d+|\bclinicaltrials\.gov\b|\b(?:trial|protocol) (?:was )?(?:pre-?)?registr\w+|\bpre-?registered\b"
     ),
     "interval": Wording(
-        r"\b9[059] ?% ?(?:CI\b|CrI\b|confidence|credible)|\bconfidence intervals?\b|\bcredible intervals?\b"
+        r"\b9[059] ?% ?(?:CI\b|CrI\b|confidence|credible)|\bconfidence intervals?\b|\bcredible intervals?\b",
+        result=True,
     ),
-    "test": Wording(r"\bp ?[<=>≤] ?0?\.\d+|\bp[- ]values?\b|\bstatistically significant\b"),
+    "test": Wording(r"\bp ?[<=>≤] ?0?\.\d+|\bp[- ]values?\b|\bstatistically significant\b", result=True),
     "effect": Wording(
         r"\b(?:odds|hazard|risk|rate|incidence) ratios?\b|\brelative risks?\b|\b(?:[as]?OR|[as]?HR|RR|IRR|SMD|WMD|MD)"
-        r" ?[=:,]? ?-?\d|\bmean difference\b|\beffect sizes?\b|\bcohen'?s? d\b|\bnumber needed to treat\b"
+        r" ?[=:,]? ?-?\d|\bmean difference\b|\beffect sizes?\b|\bcohen'?s? d\b|\bnumber needed to treat\b",
+        result=True,
     ),
     "model": Wording(
         r"\bregression\b|\badjust(?:ed|ing|ment) for\b|\bmixed[- ](?:effects? |models?)|\bAN[C]?OVA\b"
@@ -93,7 +106,9 @@ _ITEMS: dict[AppraisalItem, Wording] = {
     "follow_up": Wording(
         r"\bfollow(?:ed)?[- ]?up\b|\b(?:after|at|for|over) \d{1,3} (?:days?|weeks?|months?|years?)\b|\bbaseline\b"
     ),
-    "harms": Wording(r"\b(?:adverse (?:events?|effects?|reactions?)|side[- ]effects?|tolerab\w+|safety)\b"),
+    "harms": Wording(
+        r"\b(?:adverse (?:events?|effects?|reactions?)|side[- ]effects?|tolerab\w+|safety)\b", result=True
+    ),
     "prospective": Wording(r"\bprospective(?:ly)?\b"),
     "consecutive": Wording(
         r"\bconsecutive(?:ly)?\b|\ball (?:patients|adults|children|women) (?:who|with|admitted|treated)\b"
@@ -119,7 +134,8 @@ _ITEMS: dict[AppraisalItem, Wording] = {
     ),
     "accuracy": Wording(
         r"\bsensitivit(?:y|ies)\b|\bspecificit(?:y|ies)\b|\bpredictive values?\b|\blikelihood ratios?\b"
-        r"|\barea under the (?:curve|ROC|receiver)|\bAU(?:RO)?C\b|\bkappa\b"
+        r"|\barea under the (?:curve|ROC|receiver)|\bAU(?:RO)?C\b|\bkappa\b",
+        result=True,
     ),
     "collection": Wording(r"\binterviews?\b|\bfocus groups?\b|\bfield ?notes?\b|\bparticipant observation\b"),
     "analysis": Wording(

@@ -30,7 +30,6 @@ from masis.schema.screening import (
     Grade,
     Reason,
     Recommendation,
-    SampleSize,
     StudyType,
     Words,
 )
@@ -38,6 +37,7 @@ from masis.screening.grading import rubric
 from masis.screening.grading.grader import Judgement, grade_from_judgement, unscored_grade
 from masis.screening.grading.hierarchy import designs_asked_about, sure_design
 from masis.screening.grading.offline_grader import size_adequacy
+from masis.screening.grading.sample_size import sample_sizes, study_size
 
 PROMPT = "grader"
 TOKENS_MOST = 1_800
@@ -75,11 +75,9 @@ class GradeReply(Reply):
 
 @dataclass(frozen=True)
 class ModelGrader:
-    """Grades abstracts by asking a model; ``sizes`` and ``study_size`` read the sample sizes."""
+    """Grades abstracts by asking a model; sample sizes are read by rules."""
 
     asker: Asker
-    sizes: Callable[[str], tuple[SampleSize, ...]]
-    study_size: Callable[[str], SampleSize | None]
     temperature: float = 0.0
 
     @property
@@ -100,14 +98,14 @@ class ModelGrader:
         about = designs_asked_about(question)
         found = run_concurrently([self._task(question, abstract, about) for abstract in abstracts])
         return tuple(
-            unscored_grade(abstract.id, self.judged_by, _why(each)) if isinstance(each, StepError) else each
+            unscored_grade(abstract, self.judged_by, _why(each)) if isinstance(each, StepError) else each
             for abstract, each in zip(abstracts, found, strict=True)
         )
 
     def _task(self, question_text: str, abstract: Abstract, about: frozenset[Design]) -> Callable[[], Grade]:
         def task() -> Grade:
             if not (abstract.title.strip() or abstract.text.strip()):
-                return unscored_grade(abstract.id, self.judged_by, Unscored(reason="there is nothing to read"))
+                return unscored_grade(abstract, self.judged_by, Unscored(reason="there is nothing to read"))
             reply = self.asker.ask(
                 prompt(question_text, abstract, self.asker.control.fence),
                 GradeReply,
@@ -115,11 +113,11 @@ class ModelGrader:
                 temperature=self.temperature,
             )
             judgement = self._judgement(reply, abstract)
-            grade = grade_from_judgement(abstract.id, judgement, self.judged_by, about)
+            grade = grade_from_judgement(abstract, judgement, self.judged_by, about)
             if reply.recommendation in (grade.recommendation, None):
                 return grade
             note = f"The model itself recommended {str(reply.recommendation)[:20]}; the rules decide."
-            return grade_from_judgement(abstract.id, judgement, self.judged_by, about, note)
+            return grade_from_judgement(abstract, judgement, self.judged_by, about, note)
 
         return task
 
@@ -130,8 +128,8 @@ class ModelGrader:
             design = rubric.DESIGN_OF[study_type]
         if (sure := sure_design(abstract)) is not None:
             design = sure.design
-        sizes, study_size = self.sizes(abstract.text), self.study_size(abstract.text)
-        enough = size_adequacy(abstract, design, sizes, study_size)
+        sizes, size = sample_sizes(abstract.text), study_size(abstract.text)
+        enough = size_adequacy(abstract, design, sizes, size)
         relevance = normalised("relevance", reply.relevance_score).value
         methodology = normalised("methodology", reply.methodology_score).value
         return Judgement(
@@ -142,7 +140,7 @@ class ModelGrader:
             design=design,
             adequate=enough.value,
             sizes=sizes,
-            study_size=study_size,
+            study_size=size,
             reasons={
                 "relevance_score": _score_reason(relevance, reply.relevance_reason, reply.relevance_quotes, abstract),
                 "methodology_score": _score_reason(

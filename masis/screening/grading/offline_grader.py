@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from masis.schema.audit import JudgedBy
 from masis.schema.calls import Usage
-from masis.schema.screening import Abstract, Design, Grade, Reason, SampleSize, StudyType, Words
+from masis.schema.screening import Abstract, Design, Grade, Reason, SampleSize, Words
+from masis.schema.wording import with_article
 from masis.screening.grading import designs, rubric, sample_size
 from masis.screening.grading.grader import Judgement, grade_from_judgement
 from masis.screening.grading.hierarchy import designs_asked_about, place_design
@@ -50,7 +51,7 @@ def size_adequacy(
         return _of_review(abstract, sizes, study_size, needed.least, needed.source)
     if study_size is None:
         return SizeAdequacy(None, Reason(text=f"No number of {needed.of} is stated."))
-    counted = _whole(study_size, sizes)
+    counted = study_size.value if study_size.kind != "arm" else 2 * study_size.value  # at least one other group
     return _judged(abstract, counted, (study_size,), needed.least, needed.of, needed.source)
 
 
@@ -77,14 +78,6 @@ def _is_studies(size: SampleSize) -> bool:
     return bool(words) and words[-1] in _STUDIES
 
 
-def _whole(stated: SampleSize, sizes: Sequence[SampleSize]) -> int:
-    """Return the whole study's size from the size it rests on: "48 per group" are at least two groups."""
-    if stated.kind != "arm":
-        return stated.value
-    arms = [size.value for size in sizes if size.kind == "arm" and not _is_studies(size)]
-    return sum(arms) if len(arms) > 1 else 2 * stated.value
-
-
 def _judged(
     abstract: Abstract, counted: int, sizes: Sequence[SampleSize], least: int, of: str, source: str
 ) -> SizeAdequacy:
@@ -94,44 +87,15 @@ def _judged(
     return SizeAdequacy(enough, Reason(text=text, words=words))
 
 
-VERSION = "6"
+VERSION = "7"
 """Raised whenever the rules of offline grading change; recorded with every grade."""
-
-
-class FoundType(Protocol):
-    """A recognised study type: how sure, and the words it rests on."""
-
-    @property
-    def study_type(self) -> StudyType | None:
-        """The likeliest type; None where the abstract has nothing to recognise one from."""
-        ...
-
-    @property
-    def confidence(self) -> float:
-        """Its share among the 14, 0 to 1."""
-        ...
-
-    @property
-    def words(self) -> tuple[Words, ...]:
-        """The words that indicate it."""
-        ...
-
-
-@dataclass(frozen=True)
-class AbstractReaders:
-    """The functions that read an abstract: its study type, its sample sizes, and the size it rests on."""
-
-    study_type: Callable[[Abstract], FoundType]
-    sizes: Callable[[str], tuple[SampleSize, ...]]
-    study_size: Callable[[str], SampleSize | None]
 
 
 @dataclass(frozen=True)
 class OfflineGrader:
-    """Grades without a model; ``reading`` recognises study types and sample sizes."""
+    """Grades without a model: rules, and the weights that recognise study types."""
 
-    reading: AbstractReaders
-    judged_by: JudgedBy = field(default=JudgedBy(model=OFFLINE, version=VERSION))
+    judged_by: JudgedBy
     usage: Usage = field(default=Usage())
 
     def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
@@ -140,9 +104,8 @@ class OfflineGrader:
         return tuple(self._grade(parsed, about, abstract) for abstract in abstracts)
 
     def _grade(self, question: Question, about: frozenset[Design], abstract: Abstract) -> Grade:
-        found = self.reading.study_type(abstract)
-        sizes = self.reading.sizes(abstract.text)
-        study_size = self.reading.study_size(abstract.text)
+        found = designs.recognise(abstract)
+        sizes, study_size = sample_size.sample_sizes(abstract.text), sample_size.study_size(abstract.text)
         place = place_design(found.study_type, abstract, found.confidence)
         match = relevance_by_meaning(question, abstract)
         method = methodology(abstract, place.design, sizes)
@@ -165,17 +128,12 @@ class OfflineGrader:
             },
             unmatched=match.unmatched,
         )
-        return grade_from_judgement(abstract.id, judgement, self.judged_by, about)
+        return grade_from_judgement(abstract, judgement, self.judged_by, about)
 
 
 def offline_grader() -> OfflineGrader:
     """Return the grader without a model, with the recogniser of study types and the extractor of sample sizes."""
-    reading = AbstractReaders(
-        study_type=designs.recognise,
-        sizes=sample_size.sample_sizes,
-        study_size=sample_size.study_size,
-    )
-    return OfflineGrader(reading, JudgedBy(model=OFFLINE, version=f"{VERSION}, study types {designs.version()}"))
+    return OfflineGrader(JudgedBy(model=OFFLINE, version=f"{VERSION}, study types {designs.version()}"))
 
 
 def study_types_version() -> str:
@@ -183,7 +141,7 @@ def study_types_version() -> str:
     return designs.version()
 
 
-def _study_type_reason(found: FoundType) -> str:
+def _study_type_reason(found: designs.RecognisedType) -> str:
     if found.study_type is None:
         return "No study type was recognised."
-    return f"Reads like a {STUDY_TYPE[found.study_type]} (share {found.confidence:.2f} of 14 types)."
+    return f"Reads like {with_article(STUDY_TYPE[found.study_type])} (share {found.confidence:.2f} of 14 types)."

@@ -2,13 +2,14 @@
 
 | | holds when | recommendation |
 |---|---|---|
-| unscored | relevance or methodology has no score | needs_more |
+| not_a_study | retracted, withdrawn, a notice, a comment, or a protocol without results | discard |
 | off_topic | relevance under 0.30 | discard |
-| not_a_study | a retraction, an erratum or a comment | discard |
+| unscored | relevance or methodology has no score | needs_more |
+| of_concern | a study about which concern was expressed | needs_more |
 | unknown_design | the design was not recognised | needs_more |
 | weak_method | methodology, after the prior's floor, under 0.20 | discard |
 | borderline_relevance | relevance under 0.50 | needs_more |
-| weak_design | the design supports no conclusion by itself: case series, narrative review, protocol, animals, cells | needs_more |
+| weak_design | the design supports no conclusion by itself: case series, narrative review, animals, cells | needs_more |
 | underpowered | fewer studied than the design needs | needs_more |
 | borderline_method | methodology under 0.30 | needs_more |
 | borderline_quality | the mean of both under 0.45 | needs_more |
@@ -22,11 +23,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from masis.schema.screening import Design, Recommendation, Rule
+from masis.schema.screening import Design, PublicationStatus, Recommendation, Rule
+from masis.schema.wording import with_article
 from masis.screening.grading import rubric
-from masis.views.screening import DESIGN
+from masis.views.screening import DESIGN, PUBLICATION
 
 _EDGE = 1e-9
+NO_STUDY: frozenset[Design | None] = frozenset({"notice", "protocol"})
+"""Designs of what reports no study with results: never kept by the rules, and without a vote."""
 
 
 class Advice(NamedTuple):
@@ -55,14 +59,26 @@ def recommend(
     design: Design | None,
     adequate: bool | None,
     asked_of: frozenset[Design] = frozenset(),
+    publication: PublicationStatus | None = None,
 ) -> Advice:
     """Return the recommendation for an abstract with these scores.
 
-    ``asked_of`` are designs that the question itself is about (animals, cells), so that they are no indirect evidence.
+    ``asked_of`` are designs that the question itself is about (animals, cells), so that they are no indirect evidence;
+    ``publication`` says what the record is where it is no study to count.
     """
     quality = quality_of(relevance, methodology)
+    if design in NO_STUDY:
+        name = PUBLICATION[publication] if publication else DESIGN[design or "notice"]
+        return Advice("discard", "not_a_study", f"It is {with_article(name)}: no study to count.")
+    if relevance is not None and relevance < rubric.DISCARD_RELEVANCE - _EDGE:  # off topic, whatever else is unknown
+        under = f"Relevance {relevance:.2f} is under {rubric.DISCARD_RELEVANCE:.2f}: about something else."
+        return Advice("discard", "off_topic", under)
     if relevance is None or methodology is None or quality is None:
         return Advice("needs_more", "unscored", "It has no score, and no score is no reason to keep or discard.")
+    if publication == "of_concern":
+        return Advice(
+            "needs_more", "of_concern", f"It is {with_article(PUBLICATION[publication])}: read why before it counts."
+        )
     for rule, recommendation, holds, why in _rules(relevance, methodology, quality, design, adequate, asked_of):
         if holds:
             return Advice(recommendation, rule, why)
@@ -84,10 +100,7 @@ def _rules(
 
     place = None if design is None else rubric.HIERARCHY[design]
     inconclusive = place is not None and not place.concludes and design not in asked_of
-    off_topic, partly = ": about something else", ": only partly about the question"
     return (
-        under("off_topic", "discard", "Relevance", relevance, rubric.DISCARD_RELEVANCE, off_topic),
-        ("not_a_study", "discard", design == "notice", "It reports no study of its own, or one that was withdrawn."),
         (
             "unknown_design",
             "needs_more",
@@ -95,12 +108,19 @@ def _rules(
             "Its design was not recognised, and with it how far it can be trusted: read it and set the design.",
         ),
         under("weak_method", "discard", "Methodology", methodology, rubric.DISCARD_METHODOLOGY, ": too weak to use"),
-        under("borderline_relevance", "needs_more", "Relevance", relevance, rubric.KEEP_RELEVANCE, partly),
+        under(
+            "borderline_relevance",
+            "needs_more",
+            "Relevance",
+            relevance,
+            rubric.KEEP_RELEVANCE,
+            ": only partly about the question",
+        ),
         (
             "weak_design",
             "needs_more",
             inconclusive,
-            f"A {DESIGN[design] if design else 'study'} supports no conclusion by itself.",
+            f"{with_article(DESIGN[design] if design else 'study').capitalize()} supports no conclusion by itself.",
         ),
         ("underpowered", "needs_more", adequate is False, "Fewer were studied than the design needs."),
         under("borderline_method", "needs_more", "Methodology", methodology, rubric.KEEP_METHODOLOGY),

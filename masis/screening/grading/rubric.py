@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from masis.schema.screening import Design, StudyType
 
-VERSION = "4"
+VERSION = "5"
 """Raised whenever a constant or a rule of screening changes; recorded with every screening."""
 
 
@@ -106,6 +106,8 @@ REQUIRED_AVERAGE = (0.70, 0.65, 0.60, 0.55)
 """Required average quality of the kept abstracts by round, staying at the last (specification, Reviewer Confidence
 Decay).
 """
+PAGE = 15
+"""Abstracts of a round that lowers the required average by a whole step: three quarters of the default page (ours)."""
 KEEP_SHARE = 0.60
 """At least this share of ``keep`` is a sufficient consensus (specification, Disagreement-Aware CRAG)."""
 DISCARD_SHARE = 0.50
@@ -141,6 +143,8 @@ POOLED_STUDIES = 5
 """From five studies on pooling adds power: Jackson and Turner 2017."""
 OPTIMAL_INFORMATION = 400
 """Participants that make a review plausible however few its studies: Guyatt et al., J Clin Epidemiol 2011;64:1283."""
+LARGE_TRIAL = OPTIMAL_INFORMATION
+"""Participants from which on one randomised trial is evidence enough alone: the optimal information size of GRADE."""
 ANIMALS = 12
 """Two groups that leave ten degrees of freedom for error: Mead 1988."""
 

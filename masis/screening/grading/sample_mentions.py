@@ -297,7 +297,7 @@ def _mention(tokens: Sequence[Token], numeral: Numeral, before: Numeral | None) 
     mention = _of_words(tokens, numeral, before, phrase) or _groups_of(tokens, numeral, phrase)
     if mention:
         return mention
-    if _behind_sample(tokens, numeral):
+    if _behind_sample(tokens, numeral) and (phrase or not _counts_something_else(tokens, numeral.after)):
         return _stated(numeral, "sample", phrase)
     if numeral.value == 1:
         return None
@@ -332,14 +332,34 @@ _ANSWERED = frozenset("answered responded returned participated consented enroll
 _BARE = frozenset("with without who in on received receiving assigned randomized randomised had".split())
 
 
+_INTO_STUDY = frozenset("randomised randomized enrolled recruited included".split())
+"""Verbs that say that the number is of those who came into the study."""
+
+
+def _assigned_before(tokens: Sequence[Token], first: int) -> bool:
+    return any(token.lower in ("randomised", "randomized", "assigned") for token in tokens[max(0, first - 12) : first])
+
+
+def _counts_something_else(tokens: Sequence[Token], at: int) -> bool:
+    """Return whether "a total of 166" goes on with a noun that is no unit: infusions, events, visits."""
+    word = tokens_lower(tokens, at)
+    return word[:1].isalpha() and word not in _STOPS and not word.endswith("ed") and word.endswith("s")
+
+
 def _bare(tokens: Sequence[Token], numeral: Numeral) -> Mention | None:
     """Return a number whose unit was said before: "27 patients with migraine and 30 with headache", "(640 in all)"."""
     ahead, behind = tokens_lower(tokens, numeral.first - 1), tokens_lower(tokens, numeral.after)
     if ahead in _JOINS | {"("} and behind in _ANSWERED and numeral.value > 3:
         return Mention(numeral.value, "sample", numeral.first, numeral.after + 1)
+    following = tokens_lower(tokens, numeral.after + 1)
+    if numeral.value > 3 and ahead in _JOINS | {"("} and behind in ("were", "was") and following in _INTO_STUDY:
+        return Mention(numeral.value, "sample", numeral.first, numeral.after + 2)
+    if numeral.value > 3 and ahead in ("the", "of", "all") and behind in _INTO_STUDY:
+        return Mention(numeral.value, "noun", numeral.first, numeral.after)
+    if behind == "to" and ahead in ("and", "or", "versus") and _assigned_before(tokens, numeral.first):
+        return Mention(numeral.value, "bare", numeral.first, numeral.after)
     if ahead not in _JOINS | {"("} or behind not in _BARE or numeral.value < 4:
         return None
-    following = tokens_lower(tokens, numeral.after + 1)
     if behind == "in" and following in ("all", "total"):
         return Mention(numeral.value, "sample", numeral.first, numeral.after + 2)
     if behind in ("in", "on") and following not in ("the", "a", "each"):
@@ -475,7 +495,7 @@ def _groups_of(tokens: Sequence[Token], numeral: Numeral, phrase: Phrase | None)
     each = (
         (behind[0] in _EACH | {"/"} and (behind[1] in _GROUPS or behind[1] in families()))
         or (behind[0] in ("in", "for") and behind[1] in _EACH and behind[2] in _GROUPS)
-        or (behind[0] == "each" and phrase is not None)
+        or (behind[0] == "each" and phrase is not None and not behind[1][:1].isalpha())
     )
     of_groups = tokens_lower(tokens, numeral.first - 1) == "of" and tokens_lower(tokens, numeral.first - 2) in (
         "groups",

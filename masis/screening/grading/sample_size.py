@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from masis.schema.screening import SampleSize
@@ -74,6 +75,12 @@ _REVIEWED = frozenset(
 """Words of an abstract whose studies are what it studies."""
 
 
+_EARLIER = frozenset("previous prior earlier another other published".split())
+_STUDIED = frozenset(
+    "trial trials study studies report reports series cohort cohorts review reviews meta research work".split()
+)
+_ONLY_PLANNED = frozenset("planned required needed calculated necessary intended".split())
+"""Words behind a sample size that was aimed at."""
 _JOINING = frozenset("and versus vs with to or , plus another".split())
 """Words between the numbers of two groups."""
 
@@ -103,6 +110,10 @@ class MentionClassifier:
         self.is_review = sum(token.lower in _REVIEWED for token in tokens) >= 2
         self.whole: dict[Family | None, int] = {}
         """The greatest total so far, by family."""
+        self.arms: dict[Family | None, int] = {}
+        """The sum of the groups so far, by family."""
+        self.repeated: list[Mention] = []
+        """Groups of the size of another one: a value is listed once, and counts in the sum."""
 
     def decide(self, found: Sequence[Mention]) -> tuple[SampleSizeMention, ...]:
         """Return what each mention is; those that are no sample size are left out."""
@@ -111,14 +122,18 @@ class MentionClassifier:
         counted_values: set[tuple[int, Family | None]] = set()
         for index, mention in enumerate(found):
             if (mention.value, _shared(mention.family)) in counted_values:
+                if mention.form == "n" and not mention.share and several_n:
+                    self.repeated.append(mention)
                 continue
-            kind = self._kind(mention, found, index, several_n)
+            kind = None if self._is_of_others(mention) else self._kind(mention, found, index, several_n)
             if kind is None:
                 continue
             counted_values.add((mention.value, _shared(mention.family)))
             counted.append(SampleSizeMention(mention, kind, self._arm(mention) if kind == "arm" else None))
+            family = _shared(mention.family)
+            if kind == "arm":
+                self.arms[family] = self.arms.get(family, 0) + mention.value
             if kind == "total":
-                family = _shared(mention.family)
                 self.whole[family] = max(self.whole.get(family, 0), mention.value)
                 counted.extend(self._parts(mention, found))
         return tuple(sorted(counted, key=lambda item: item.mention.first))
@@ -140,13 +155,31 @@ class MentionClassifier:
             return "arm" if self._is_paired(mention, found, index, self._sentence(mention)) else None
         return self._kind_of_noun(mention, found, index)
 
+    def _is_of_others(self, mention: Mention) -> bool:
+        """Return whether a number is of a study elsewhere ("a previous trial of 1,500"), or was only planned."""
+        sentence = self._sentence(mention)
+        before = [token.lower for token in self.tokens[sentence.first : mention.first]]
+        before = before[before.index(";") + 1 :] if ";" in before else before
+        after = [token.lower for token in self.tokens[mention.after : min(sentence.after, mention.after + 8)]]
+        after = after[: after.index(";")] if ";" in after else after
+        if before[:1] == ["previously"] or any(
+            word in _EARLIER and following in _STUDIED for word, following in pairwise(before)
+        ):
+            return True
+        literature = "literature" in after or any(
+            pair
+            in (("previously", "reported"), ("been", "reported"), ("been", "described"), ("previously", "described"))
+            for pair in pairwise(after)
+        )
+        return literature or (mention.form == "sample" and bool(_ONLY_PLANNED.intersection(after[:4])))
+
     def _kind_of_n(self, mention: Mention, several: bool, later: Sequence[int]) -> Kind | None:
         if mention.share or self._is_event(mention):
             return None
         ahead = self._words(max(0, mention.first - 4), mention.first)
         if ahead & {"sample", "total", "overall"} and not ahead & _GROUPED:
             return "total"
-        if any(sum(later[:count]) == mention.value for count in range(2, 6)):
+        if any(sum(later[:count]) == mention.value for count in range(2, min(6, len(later) + 1))):
             return "total"
         whole = max(self.whole.values(), default=0)
         return "arm" if several or whole > mention.value else "total"
@@ -160,9 +193,11 @@ class MentionClassifier:
         sentence = self._sentence(mention)
         near = self._words(mention.after, min(sentence.after, mention.after + 10))
         ahead = self._words(max(sentence.first, mention.first - 4), mention.first)
-        whole = self.whole.get(_shared(mention.family), 0)
+        whole = max(counts.get(_shared(mention.family), 0) for counts in (self.whole, self.arms))
         verb = _first_verb(self.tokens, mention.after, sentence.after)
-        if verb in _POOL or (mention.family == "studies" and ahead & _POOL_OF_STUDIES):
+        opens = tokens_lower(self.tokens, sentence.first) == "of" and mention.first <= sentence.first + 2
+        drawn = any(each.form == "sample" for each in found[index + 1 :] if each.first < sentence.after)
+        if (opens and drawn) or verb in _POOL or (mention.family == "studies" and ahead & _POOL_OF_STUDIES):
             return "of"
         if whole and self._words(mention.first, mention.after) & _CONTROLS:
             return "arm"
@@ -334,7 +369,7 @@ def study_size(text: str) -> SampleSize | None:
     """Return the size that the study rests on; None where none is stated.
 
     The first total of people or animals that is not the rest of a greater one; else the studies of a review; else the
-    largest arm or whole (``kind`` says so).
+    sum of its groups; else a single group, or the whole that a part is counted in (``kind`` says so).
     """
     return _read(text)[1]
 
@@ -345,13 +380,45 @@ def _read(text: str) -> tuple[tuple[SampleSize, ...], SampleSize | None]:
     text = text[:READ]
     tokens = tokens_of(text)
     found = mentions(tokens, numerals(tokens))
-    counted = MentionClassifier(text, tokens).decide(found)
+    reader = MentionClassifier(text, tokens)
+    counted = reader.decide(found)
     one = single_case(text, tokens) if not _has_people(counted) else None
     if one:
         counted = (SampleSizeMention(one, "total"), *counted)
     sizes = tuple(_size(item, tokens) for item in counted)
     rests = _rests_on(counted)
-    return sizes, None if rests is None else _size(rests, tokens)
+    if rests is None or rests.kind != "arm":
+        return sizes, None if rests is None else _size(rests, tokens)
+    return sizes, _of_arms(rests, counted, reader)
+
+
+_GROUP_NOUNS = frozenset("groups arms".split())
+
+
+def _of_arms(rests: SampleSizeMention, counted: Sequence[SampleSizeMention], reader: MentionClassifier) -> SampleSize:
+    """Return the size of a study that states its groups alone: their sum; "10 per group" by the number of groups."""
+    mention, tokens = rests.mention, reader.tokens
+    size = _size(rests, tokens)
+    if mention.form == "groups":
+        groups = [
+            each.value
+            for each in numerals(tokens)
+            if 1 < each.value < 13 and _GROUP_NOUNS & {tokens_lower(tokens, each.after + on) for on in range(3)}
+        ]
+        return size.model_copy(update={"value": size.value * max(groups, default=2), "kind": "total"})
+    arms = [*reader.repeated, *(each.mention for each in counted if each.kind == "arm")]
+    arms = [each for each in arms if each.form != "groups" and _shared(each.family) == _shared(mention.family)]
+    if len(arms) < 2:
+        return size
+    first, last = min(arms, key=lambda each: each.first), max(arms, key=lambda each: each.after)
+    return size.model_copy(
+        update={
+            "value": sum(each.value for each in arms),
+            "kind": "total",
+            "start": tokens[first.first].start,
+            "end": tokens[last.after - 1].end,
+        }
+    )
 
 
 def _size(item: SampleSizeMention, tokens: Sequence[Token]) -> SampleSize:

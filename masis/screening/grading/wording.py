@@ -8,17 +8,41 @@ from typing import Literal, NamedTuple
 
 from masis.schema.screening import Abstract, ItemState, Words
 
-_DENIED = re.compile(
-    r"(?:\b(?:not|no|never|without|neither|nor|lack of|absence of|non|quasi)[- ]?(?:an? |any )?|\bun|\bnon)$", re.I
+_DONE = (
+    r"(?:possible|feasible|done|performed|used|applied|attempted|maintained|stated|reported|described|assessed"
+    r"|evaluated|measured|recorded|available|undertaken|carried out|specified|included|made|concealed|conducted"
+    r"|examined|appraised|monitored|considered|implemented|ensured|achieved|searched|employed|adopted|provided|given|kept)"
 )
-_NOBODY = re.compile(r"\b(?:no|none of the|neither) (?:[\w-]+ ){0,2}$", re.I)
-_NOBODY_WAS = re.compile(r"\b(?:no|none of the|neither) (?:[\w-]+ ){1,2}(?:was|were|is|are) $", re.I)
-"""The denial in the subject: "no patients were randomised". Counts only before a verb."""
-_DENIED_AFTER = re.compile(
-    r"\s*(?:of (?:\w+ ){1,3})?(?:(?:was|were|is|are) (?:(?:not|never) (?:possible|feasible|done|performed|used|applied"
-    r"|attempted|maintained|stated)|impossible|infeasible)|(?:could not|cannot) be (?:done|performed|used|kept))\b",
+_ADJECTIVE = (
+    r"(?:an?|any|the|concurrent|separate|formal|parallel|appropriate|matched|untreated|true|proper|adequate|independent"
+    r"|external|contemporaneous|active|placebo|systematic|real|such|other|randomi[sz]ed|patient|participant|assessor) "
+)
+_METHOD = (
+    r"(?:includ|us|employ|hav|had|incorporat|contain|featur|involv|compar|perform|conduct|undertak|report|appl|attempt)"
+)
+_DENIED = re.compile(
+    r"(?:\b(?:not|never)(?: be| been| being| fully| formally| strictly| truly)?(?: an?| any)?"
+    rf"|\b(?:no|without|neither|nor|lack(?:ed|s|ing)?(?: of)?|absence of|absent|non|quasi)(?: {_ADJECTIVE[:-1]}){{0,3}}"
+    r"|(?:\b(?:could|can|did|do|does|was|were|is|had|have) ?(?:not|n.t|never)|\b(?:can|could)n.t|\bcannot)"
+    rf" (?:{_METHOD}\w*)(?: (?:by|with|to|in|{_ADJECTIVE[:-1]})){{0,3}}"
+    r"|\bnot (?:formed|assigned|allocated|chosen|selected|determined|made|decided) (?:by|through|using|via|at)"
+    r"|\b(?:im|not )possible to|\bnot feasible to|\bunable to|\bfailed to|\b(?:could|did) not)[- ]$|\b(?:un|non)$",
     re.I,
 )
+_NOBODY = re.compile(r"\b(?:no|none of the|neither) (?:[\w-]+ ){0,2}$", re.I)
+_NOBODY_WAS = re.compile(
+    r"\b(?:(?:no|none of the|neither)(?: [\w-]+){1,2}|nobody|no one|none) (?:was|were|is|are) $", re.I
+)
+"""The denial in the subject: "no patients were randomised". Counts only before a verb."""
+_DENIED_AFTER = re.compile(
+    r"[\w ]{0,20}?(?: (?:of|for|to) (?:\w+ ){1,3})? ?"
+    rf"(?:(?:was|were|is|are) (?:(?:not|never) (?:\w+ly )?{_DONE}|impossible|infeasible|lacking|absent|unavailable)"
+    rf"|(?:could not|cannot|did not) be {_DONE}|proved impossible|did not take place)\b",
+    re.I,
+)
+_COMPARING = re.compile(r"compared|versus|vs|[a-z]+ (?:[\w-]+ ){0,6}than", re.I)
+"""A comparison, which only "not compared with" denies: "no difference versus placebo" has a comparator."""
+_NOT_COMPARED = re.compile(r"\b(?:not|never)(?: be| been| directly)? $", re.I)
 _PLANNED = re.compile(
     r"\b(?:will|should|would|could|must|may|to) be (?:\w+ly )?$|\b(?:future|further|larger"
     r"|ongoing) (?:[\w-]+,? ){0,3}$",
@@ -26,8 +50,13 @@ _PLANNED = re.compile(
 )
 """What is planned, wished for or done elsewhere was not done here: "should be randomised", "future blinded"
 " trials"."""
+_PLANNED_AFTER = re.compile(
+    r"[\w ,-]{0,40}?\b(?:is|are|would be|will be) (?:\w+ )?"
+    r"(?:needed|required|warranted|necessary|planned|awaited|desirable|called for|under ?way)\b",
+    re.I,
+)
 _VERB = re.compile(r"(?:was|were|are|be|is)\b", re.I)
-_LOOK_BACK = 40
+_LOOK_BACK = 60
 LONGEST_READ = 20_000
 """Characters of a text or title that are read: a record with more is no abstract."""
 _TRIES = 8
@@ -47,13 +76,16 @@ class Mention(NamedTuple):
 class Wording:
     """A pattern, searched without regard to case, whose denied occurrences don't count.
 
+    Of a ``result`` only the reporting can be denied: "no adverse events" reports them, "were not recorded" doesn't.
+
     Every repetition in a pattern is bounded: a search takes time linear in the text. Where lowering a text keeps its
     length, as it nearly always does, the lowered text is searched, which is twice as fast as ignoring case.
     """
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, *, result: bool = False) -> None:
         self._pattern = re.compile(pattern, re.I | re.A)
         self._lowered = re.compile(pattern.lower(), re.A)
+        self._result = result
 
     def search(self, text: str) -> tuple[int, int] | None:
         """Return where it first occurs undenied; None where it doesn't."""
@@ -64,18 +96,22 @@ class Wording:
         lowered = text.lower()
         pattern, searched = (self._lowered, lowered) if len(lowered) == len(text) else (self._pattern, text)
         for tried, found in enumerate(pattern.finditer(searched, 0, LONGEST_READ)):
-            yield Mention(*found.span(), _state(text, *found.span()))
+            yield Mention(*found.span(), _state(text, *found.span(), result=self._result))
             if tried >= _TRIES:
                 return
 
 
-def _state(text: str, start: int, end: int) -> MentionState:
+def _state(text: str, start: int, end: int, *, result: bool = False) -> MentionState:
     """Return whether the words at these places are stated, only planned, or denied or said of nobody."""
     before, after = text[max(0, start - _LOOK_BACK) : start], text[end : end + _LOOK_BACK]
-    subject = _VERB.match(text, start) and _NOBODY.search(before)
-    if _DENIED.search(before) or _NOBODY_WAS.search(before) or subject or _DENIED_AFTER.match(after):
+    if _COMPARING.match(text, start, end):
+        return "denied" if _NOT_COMPARED.search(before) else "stated"
+    if _DENIED_AFTER.match(after):
         return "denied"
-    return "planned" if _PLANNED.search(before) else "stated"
+    subject = _VERB.match(text, start) and _NOBODY.search(before)
+    if not result and (_DENIED.search(before) or _NOBODY_WAS.search(before) or subject):
+        return "denied"
+    return "planned" if _PLANNED.search(before) or _PLANNED_AFTER.match(after) else "stated"
 
 
 def mentioned(wording: Wording, abstract: Abstract) -> tuple[ItemState, tuple[Words, ...]]:

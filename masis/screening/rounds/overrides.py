@@ -37,7 +37,7 @@ from masis.screening.grading.methodology import ITEM_STATE_NAMES, LABELS, apprai
 from masis.screening.grading.question import question_of
 from masis.screening.grading.recommendation import quality_of, recommend, with_prior_floor
 from masis.screening.rounds.prisma_flow import flow
-from masis.screening.rounds.ruling import judged, ruling
+from masis.screening.rounds.ruling import ruling
 from masis.screening.rounds.threshold_effects import threshold_effects
 from masis.screening.synthesis.criteria import criteria_of
 from masis.screening.synthesis.findings import settled, synthesise
@@ -111,7 +111,8 @@ def apply_overrides(
     method = cast("float | None", _value(overrides, "methodology_score", method))
     relevance = cast("float | None", _value(overrides, "relevance_score", grade.relevance_score))
     enough = cast("bool | None", _value(overrides, "sample_size_adequate", grade.sample_size_adequate))
-    advice = recommend(relevance, method, design, enough, designs_asked_about(question))
+    publication = None if "design" in overrides else grade.publication
+    advice = recommend(relevance, method, design, enough, designs_asked_about(question), publication)
     recommendation, rule, why = advice
     if grade.rule == "unmatched" and rule == "unscored":
         recommendation, rule, why = grade.recommendation, grade.rule, grade.reasons["recommendation"].text
@@ -128,6 +129,7 @@ def apply_overrides(
         "sample_size_adequate": enough,
         "study_type": study_type,
         "design": design,
+        "publication": publication,
         "recommendation": recommendation,
         "rule": rule,
         "reasons": {
@@ -245,7 +247,6 @@ def apply_review(
 
 
 def _again(each: Round, grades: Mapping[str, Grade], screening: Screening) -> Round:
-    brought = [grades[abstract_id] for abstract_id in each.retrieved if abstract_id in grades]
     before = {name for other in screening.rounds if other.number <= each.number for name in other.retrieved}
-    votes = judged(brought, [grade for name, grade in grades.items() if name in before])
-    return each.model_copy(update={"ruling": ruling(each.number, votes, screening.thresholds)})
+    found = [grade for name, grade in grades.items() if name in before]
+    return each.model_copy(update={"ruling": ruling(each.number, found, screening.thresholds)})

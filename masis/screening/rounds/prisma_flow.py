@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from masis.schema.screening import Exclusion, Flow, Grade, Round
 from masis.screening.synthesis.criteria import Criterion
-from masis.views.screening import RULE_REASON
+from masis.views.screening import rule_text
 
 
 def flow(rounds: Iterable[Round], grades: Iterable[Grade], criteria: Sequence[Criterion] = ()) -> Flow:
@@ -41,4 +41,4 @@ def _reason(grade: Grade, criteria: Sequence[Criterion]) -> str:
         for each in criteria:
             if why.text.endswith(f": {each.reason}"):
                 return each.reason
-    return RULE_REASON[grade.rule]
+    return rule_text(grade)

@@ -266,7 +266,8 @@ def _designs(relevant: Sequence[GradedAbstract], called: str) -> list[Gap]:
     for (design, _, name, words), count in zip(_DESIGNS, counts, strict=True):
         if count >= _ENOUGH_OF_A_DESIGN or (design == "cohort_study" and counts[0] + counts[1] >= _ENOUGH_OF_A_DESIGN):
             continue
-        few = f"only {counted(count, name)}" if count else f"no {name}"
+        many = f"{name.removesuffix('y')}ies" if name.endswith("y") else f"{name}s"
+        few = f"only {counted(count, name, many)}" if count else f"no {name}"
         what = f"Design: {few} among {counted(len(relevant), f'{called} abstract')}."
         found.append(Gap(what, words, "design", design=design))
     weak = sum(each.grade.rule in ("weak_design", "weak_method", "borderline_method") for each in relevant)

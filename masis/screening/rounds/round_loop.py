@@ -2,7 +2,8 @@
 
     queries -> search -> grade what is new -> ruling: sufficient? -> stop, or queries from what was missing -> [...]
 
-A round's votes are those of everything its searches brought, graded now or before; nothing is graded twice. The loop
+A round is ruled on all that was found so far, so that the verdict doesn't depend on how many results a page holds;
+nothing is graded twice, unless a record that came later marked it as retracted. The loop
 takes its sources and its grader as arguments, yields events and returns the screening; it uses no store and no page,
 and has no state between two screenings. What a cancelled round had graded is left out of the screening.
 """
@@ -36,8 +37,9 @@ from masis.screening.grading.question import with_concepts
 from masis.screening.rounds import queries, ruling
 from masis.screening.rounds.prisma_flow import flow
 from masis.screening.rounds.ruling import relevant_words
-from masis.screening.rounds.searching import Pool, SearchResult, search
+from masis.screening.rounds.searching import SearchResult, search
 from masis.screening.rounds.threshold_effects import threshold_effects
+from masis.screening.sources.pool import Pool
 from masis.screening.sources.records import year_of
 from masis.screening.sources.retrievers import Retriever
 from masis.screening.synthesis.findings import settled, synthesise
@@ -80,7 +82,7 @@ def screen(
     thresholds: Thresholds | None = None,
     study_types_version: str | None = None,
     limit: int | None = None,
-    read_on: bool = True,
+    given_whole: bool = False,
     cancelled: Callable[[], bool] = lambda: False,
     progress: ResumePoint | None = None,
     keep: Callable[[FinishedRound], None] = lambda finished: None,
@@ -99,8 +101,8 @@ def screen(
         thresholds: The settings' own unless memory adapted them.
         study_types_version: Recorded with the screening: the version of the weights that recognise study types.
         limit: How many abstracts a round takes from each source; ``screening_retrieve`` unless given.
-        read_on: False for sources that hold nothing but what the first query brings: there is one round, and records
-            of one title count as several.
+        given_whole: Whether the sources are a set that was given whole, which every query brings: records of one title
+            count as several, and later rounds hold what was graded to what they require.
         cancelled: Asked between searches and batches; True ends the screening as cancelled.
         progress: The finished rounds to resume from.
         keep: Called with each finished round, so that it can be stored.
@@ -116,7 +118,7 @@ def screen(
         thresholds or ruling.thresholds_of(settings),
         study_types_version,
         limit or settings.screening_retrieve,
-        read_on,
+        given_whole,
         cancelled,
         keep,
         now,
@@ -164,7 +166,7 @@ class _ScreeningRun:
     thresholds: Thresholds
     study_types_version: str | None
     limit: int
-    read_on: bool
+    given_whole: bool
     cancelled: Callable[[], bool]
     keep: Callable[[FinishedRound], None]
     now: Callable[[], str]
@@ -181,7 +183,7 @@ class _ScreeningRun:
 
     def run(self, progress: ResumePoint) -> ScreeningSteps:
         started_at = self.now()
-        self.pool.by_title = self.read_on
+        self.pool.by_title = not self.given_whole
         self._resume(progress)
         yield self._event(
             "screening_started",
@@ -206,6 +208,13 @@ class _ScreeningRun:
             for abstract in finished.abstracts:
                 self.pool.add(abstract)
             self.grades.update({grade.abstract_id: grade for grade in finished.grades})
+        self._drop_absorbed()
+        self.pool.changed.clear()
+
+    def _drop_absorbed(self) -> None:
+        """Drop the grades of notices whose study came after them: both are one record."""
+        for notice in self.pool.absorbed:
+            self.grades.pop(notice, None)
 
     def _rounds(self) -> Generator[ScreeningEvent, None, tuple[Outcome, tuple[str, ...]]]:
         while True:
@@ -215,8 +224,6 @@ class _ScreeningRun:
                 why = (_telling(self.rounds), relevant_words(self.grades.values()))
                 if self._enough() and len(self.rounds) >= self.settings.screening_least_rounds:
                     return self._settled()
-                if not self.read_on:
-                    return "evidence_insufficient", (*why, "There is nothing else to retrieve.", *last.missing)
                 if len(self.rounds) >= self.settings.screening_max_rounds:
                     if self._enough():
                         return self._settled()
@@ -256,12 +263,15 @@ class _ScreeningRun:
         if found.failed:
             return True
         new = tuple(abstract for abstract in found.abstracts if abstract.id not in self.grades)
+        again = tuple(self.pool.by_id[each] for each in sorted(self.pool.changed & self.grades.keys()))
+        self.pool.changed.clear()
         data = {"identified": found.identified, "retrieved": len(found.abstracts), "new": len(new)}
         yield self._event("searched", round=number, data=data)
-        graded = yield from self._grade(new, number)
+        graded = yield from self._grade((*new, *again), number)
+        self._drop_absorbed()
         finished = FinishedRound(
             self._ruled(number, asked, found, new),
-            tuple(abstract for abstract in found.abstracts if abstract.id not in seen_before),
+            (*(abstract for abstract in found.abstracts if abstract.id not in seen_before), *again),
             graded,
         )
         self.rounds.append(finished.round)
@@ -274,13 +284,13 @@ class _ScreeningRun:
             return queries.first_queries(self.asked)
         first = queries.searched_text(self.asked)
         own = [each for each in self.rounds if any(query.text == first for query in each.queries)]
-        listed = [self.grades[abstract_id] for abstract_id in own[-1].retrieved] if own else []
+        listed = [self.grades[each] for each in own[-1].retrieved if each in self.grades] if own else []
         return queries.next_queries(
             self.asked,
             self._gaps(),
             [query for each in self.rounds for query in each.queries],
             self.limit,
-            goes_on=queries.list_goes_on(listed, self.limit),
+            goes_on=not self.given_whole and queries.list_goes_on(listed, self.limit),
         )
 
     def _gaps(self) -> tuple[queries.Gap, ...]:
@@ -303,8 +313,7 @@ class _ScreeningRun:
 
     def _ruled(self, number: int, asked: tuple[Query, ...], found: SearchResult, new: Sequence[Abstract]) -> Round:
         ids = tuple(abstract.id for abstract in found.abstracts)
-        votes = ruling.judged([self.grades[each] for each in ids], tuple(self.grades.values()))
-        decided = ruling.ruling(number, votes, self.thresholds)
+        decided = ruling.ruling(number, self.grades.values(), self.thresholds)
         missing: tuple[str, ...] = ()
         if decided.decision == "retrieve_more":
             missing = tuple(dict.fromkeys(lack.what for lack in self._gaps()))
@@ -372,7 +381,7 @@ def one_grade_each(grader: Grader, question: str, abstracts: Sequence[Abstract])
     except MasisError as error:
         by_id, why = {}, str(error)
     return tuple(
-        by_id.get(abstract.id) or unscored_grade(abstract.id, grader.judged_by, Unscored(reason=why))
+        by_id.get(abstract.id) or unscored_grade(abstract, grader.judged_by, Unscored(reason=why))
         for abstract in abstracts
     )
 

@@ -1,16 +1,18 @@
 """The ruling on a round from its votes: consensus, average and decision, as pure functions.
 
-Required averages follow AESOP-DECAY, consensus AESOP-CONSENSUS. Both the consensus and the average must hold to stop,
-and without a kept abstract nothing is sufficient.
+Required averages follow AESOP-DECAY, consensus AESOP-CONSENSUS. Both must hold to stop, and, beyond the specification,
+the kept abstracts must be of at least ``screening_least_studies`` independent studies, or one that is enough alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from statistics import fmean
 
 from masis.schema.screening import Grade, Ruling, Sufficiency, Tally, Thresholds
+from masis.schema.wording import counted
 from masis.screening.grading import rubric
+from masis.screening.grading.recommendation import NO_STUDY
 from masis.settings import Settings
 
 _SAME = 1e-9
@@ -18,16 +20,23 @@ _SAME = 1e-9
 
 
 def thresholds_of(settings: Settings) -> Thresholds:
-    """Return the thresholds these settings ask for, before any memory."""
+    """Return the thresholds these settings ask for, before any memory.
+
+    The requirement falls with what was retrieved: a round of a smaller page than ``rubric.PAGE`` counts in proportion,
+    so that small pages, which make more rounds of the same evidence, are no more lenient.
+    """
     first, step, least = (
         settings.screening_required_first,
         settings.screening_required_step,
         settings.screening_required_least,
     )
     required = [first]
+    pace = min(1.0, settings.screening_retrieve / rubric.PAGE)
     while required[-1] > least + _SAME and step > 0 and len(required) < settings.screening_max_rounds:
-        required.append(round(max(least, first - step * len(required)), 6))
+        fallen = int(len(required) * pace + _SAME)
+        required.append(round(max(least, first - step * fallen), 6))
     return Thresholds(
+        least_studies=settings.screening_least_studies,
         required_average=tuple(required),
         keep_share=settings.screening_keep_share,
         discard_share=settings.screening_discard_share,
@@ -64,11 +73,14 @@ def votes_on(grade: Grade) -> bool:
     """Return whether a grade votes: its abstract is relevant to the question, or a person has decided on it.
 
     What a search returned beside the relevant abstracts says nothing about the evidence, so the ruling must not depend
-    on how many of them a page holds. A grader that failed leaves the relevance unscored and asks for more; another
-    language leaves it open (rule ``unmatched``) and doesn't vote.
+    on how many of them a page holds; what is retracted, a notice, a comment or a protocol doesn't vote either. A grader
+    that failed leaves the relevance unscored and asks for more; another language leaves it open (rule ``unmatched``)
+    and doesn't vote.
     """
     if grade.rule == "person":
         return True
+    if grade.design in NO_STUDY or grade.rule == "of_concern":
+        return False
     if grade.relevance_score is None:
         return grade.rule != "unmatched"
     return grade.relevance_score >= rubric.KEEP_RELEVANCE - _SAME
@@ -83,39 +95,75 @@ def average_quality(grades: Iterable[Grade]) -> float | None:
     return fmean(qualities) if qualities else None
 
 
-def decided(votes: Tally, average: float | None, number: int, thresholds: Thresholds = DEFAULT) -> Ruling:
-    """Return the ruling on a round that voted so and whose kept abstracts average so; ``number`` counts from 0."""
+def decided(
+    votes: Tally,
+    average: float | None,
+    number: int,
+    thresholds: Thresholds = DEFAULT,
+    *,
+    studies: int | None = None,
+    enough_alone: bool = False,
+) -> Ruling:
+    """Return the ruling on votes and on the average of what is kept; ``number`` counts rounds from 0.
+
+    ``studies`` is the number of independent studies kept, the abstracts kept unless given; ``enough_alone`` whether one
+    of them needs no other beside it.
+    """
     required = thresholds.required(number)
     agreed = consensus(votes, thresholds)
+    studies = votes.keep if studies is None else studies
+    too_few = studies < thresholds.least_studies and not enough_alone
     reached = votes.keep > 0 and average is not None and average >= required - _SAME
     return Ruling(
         required_average=required,
         average=average,
         tally=votes,
         consensus=agreed,
-        decision="sufficient" if agreed == "sufficient" and reached else "retrieve_more",
-        why=_why(votes, average, required, agreed, thresholds),
+        decision="sufficient" if agreed == "sufficient" and reached and not too_few else "retrieve_more",
+        why=_why(votes, average, required, agreed, thresholds, _least(studies, enough_alone, thresholds)),
+        studies=studies,
+        enough_alone=enough_alone,
+        too_few=too_few,
     )
 
 
-def judged(brought: Sequence[Grade], so_far: Sequence[Grade]) -> tuple[Grade, ...]:
-    """Return the grades that a round is ruled on: of what it brought; where nothing of it is relevant, of all so far.
+def independent_studies(grades: Iterable[Grade]) -> tuple[int, bool]:
+    """Return how many independent studies are kept, and whether one of them is enough alone.
 
-    A search that brings nothing relevant adds nothing and takes nothing away: the evidence found before it stands, and
-    is held to what this round requires.
+    Reports that state one number of a trial registry are one study. A systematic review or meta-analysis is enough
+    alone, and so is a randomised trial of ``rubric.LARGE_TRIAL`` participants.
     """
-    return tuple(brought) if any(votes_on(grade) for grade in brought) else tuple(so_far)
+    groups: list[set[str]] = []
+    alone = False
+    for grade in grades:
+        if grade.recommendation != "keep":
+            continue
+        mine = set(grade.registrations) or {f"record {grade.abstract_id}"}
+        shared = [group for group in groups if group & mine]
+        groups = [group for group in groups if not group & mine] + [mine.union(*shared)]
+        size = 0 if grade.study_size is None or grade.study_size.kind == "of" else grade.study_size.value
+        large = grade.design == "randomised_trial" and size >= rubric.LARGE_TRIAL
+        alone = alone or large or grade.design in ("meta_analysis", "systematic_review")
+    return len(groups), alone
 
 
 def ruling(number: int, grades: Iterable[Grade], thresholds: Thresholds = DEFAULT) -> Ruling:
-    """Return the ruling on a round from the grades of what its searches brought: only relevant abstracts vote."""
-    brought = tuple(grades)
-    votes = tuple(grade for grade in brought if votes_on(grade))
-    counted = tally(votes).model_copy(update={"not_relevant": len(brought) - len(votes)})
-    return decided(counted, average_quality(votes), number, thresholds)
+    """Return the ruling on a round from the grades of all that was found so far: only relevant abstracts vote."""
+    found = tuple(grades)
+    votes = tuple(grade for grade in found if votes_on(grade))
+    voted = tally(votes).model_copy(update={"not_relevant": len(found) - len(votes)})
+    studies, alone = independent_studies(votes)
+    return decided(voted, average_quality(votes), number, thresholds, studies=studies, enough_alone=alone)
 
 
-def _why(votes: Tally, average: float | None, required: float, agreed: Sufficiency, thresholds: Thresholds) -> str:
+def _why(
+    votes: Tally,
+    average: float | None,
+    required: float,
+    agreed: Sufficiency,
+    thresholds: Thresholds,
+    least: str,
+) -> str:
     aside = f" {votes.not_relevant} others are not shown to be about the question and don't vote."
     if not votes.votes:
         found = f"Of {votes.not_relevant} found, none is" if votes.not_relevant else "Nothing was found, nothing is"
@@ -137,7 +185,19 @@ def _why(votes: Tally, average: float | None, required: float, agreed: Sufficien
     else:
         reached = "reaches" if average >= required - _SAME else "is under"
         quality = f"the kept average {average:.3f} {reached} the required {required:.2f}"
-    return f"{shares}; {verdict}; {quality}.{aside if votes.not_relevant else ''}"
+    return f"{shares}; {verdict}; {quality}{f'; {least}' if votes.keep else ''}.{aside if votes.not_relevant else ''}"
+
+
+def _least(studies: int, enough_alone: bool, thresholds: Thresholds) -> str:
+    """Say how many independent studies are kept, and whether they are as many as a verdict needs."""
+    kept = counted(studies, "independent study", "independent studies")
+    least = thresholds.least_studies
+    if studies >= least:
+        return f"{kept} kept, at least {least} required"
+    large = f"a trial of {rubric.LARGE_TRIAL} or more"
+    if enough_alone:
+        return f"{kept} kept, a systematic review or {large} among them: enough alone"
+    return f"too few: {kept} kept, {least} required, or one systematic review or {large}"
 
 
 def relevant_words(grades: Iterable[Grade]) -> str:

@@ -56,4 +56,7 @@ def _of_round(each: Round, thresholds: Thresholds) -> Iterable[str]:
 
 
 def _ruled_by(each: Round, thresholds: Thresholds) -> Ruling:
-    return decided(each.ruling.tally, each.ruling.average, each.number, thresholds)
+    found = each.ruling
+    return decided(
+        found.tally, found.average, each.number, thresholds, studies=found.studies, enough_alone=found.enough_alone
+    )

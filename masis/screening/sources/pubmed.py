@@ -11,7 +11,7 @@ import io
 import threading
 import time
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -241,12 +241,10 @@ DESIGN_FILTERS: dict[Design, _Filter] = {
 
 
 class _Hits(NamedTuple):
-    """What esearch found: how many in all, the ids of one page, and where the server keeps the list."""
+    """What esearch found: how many in all, and the ids of one page."""
 
     total: int
     ids: tuple[str, ...]
-    web_env: str
-    query_key: str
 
 
 class PubMed:
@@ -288,7 +286,7 @@ class PubMed:
             hits = self._find(f"({some}){narrow}" if narrow else some, limit, offset, since)
         found: dict[str, Abstract] = {}
         for start in range(0, len(hits.ids), FETCHED_AT_ONCE):
-            found |= self._fetch(hits, start, offset)
+            found |= self._fetch(hits.ids[start : start + FETCHED_AT_ONCE])
         return tuple(found[pmid] for pmid in hits.ids if pmid in found)
 
     def _find(self, term: str, limit: int, offset: int, since: int | None = None) -> _Hits:
@@ -298,29 +296,15 @@ class PubMed:
             "retstart": str(offset),
             "retmax": str(limit),
             "sort": "relevance",
-            "usehistory": "y",
         }
         if since is not None:  # esearch takes both ends or none
             parameters |= {"datetype": "pdat", "mindate": str(since), "maxdate": "3000"}
         return self._eutils.ask("esearch", parameters, _read_hits)
 
-    def _fetch(self, hits: _Hits, start: int, offset: int) -> dict[str, Abstract]:
-        """Return one batch by PubMed id: from the list that the server keeps, or by their ids where it keeps none."""
-        ids = hits.ids[start : start + FETCHED_AT_ONCE]
-        common = {"db": "pubmed", "retmode": "xml", "rettype": "abstract"}
-        if hits.web_env and hits.query_key:
-            stored_list = {
-                "WebEnv": hits.web_env,
-                "query_key": hits.query_key,
-                "retstart": str(offset + start),
-                "retmax": str(len(ids)),
-            }
-            if (found := self._eutils.ask("efetch", common | stored_list, _read_articles)) is not None:
-                return found
-        found = self._eutils.ask("efetch", common | {"id": ",".join(ids)}, _read_articles)
-        if found is None:
-            raise RetrievalFailed("PubMed found records and then could not bring them. Try again later.")
-        return found
+    def _fetch(self, ids: Sequence[str]) -> dict[str, Abstract]:
+        """Return the records of these ids."""
+        asked = {"db": "pubmed", "retmode": "xml", "rettype": "abstract", "id": ",".join(ids)}
+        return self._eutils.ask("efetch", asked, _read_articles)
 
 
 def pubmed_of(settings: Settings, cancellation: CancelToken | None = None) -> PubMed:
@@ -363,16 +347,13 @@ def _read_hits(reply: bytes) -> _Hits:
     if not (count.isascii() and count.isdigit()):
         raise Unreadable("it holds no count")
     ids = dict.fromkeys(pmid for each in root.iterfind("IdList/Id") if (pmid := (each.text or "").strip()).isdigit())
-    return _Hits(int(count), tuple(ids), root.findtext("WebEnv") or "", root.findtext("QueryKey") or "")
+    return _Hits(int(count), tuple(ids))
 
 
-def _read_articles(reply: bytes) -> dict[str, Abstract] | None:
-    """Return the abstracts by PubMed id; None where the server no longer has the list.
-
-    Records it can't give are left out.
-    """
+def _read_articles(reply: bytes) -> dict[str, Abstract]:
+    """Return the abstracts by PubMed id; records that the server can't give are left out."""
     if b"<PubmedArticleSet" not in reply[:10_000] and b"<ERROR>" in reply[:10_000]:
-        return None
+        raise RetrievalFailed("PubMed found records and then could not bring them. Try again later.")
     found: dict[str, Abstract] = {}
     try:
         for article in read_articles(io.BytesIO(reply), source="pubmed"):

@@ -16,9 +16,11 @@ from defusedxml import ElementTree as SafeElementTree
 
 from masis.errors import InputError
 from masis.schema.screening import Abstract
+from masis.screening.sources.publication import OF_CONCERN_TYPE, RETRACTED_TYPE
 from masis.screening.sources.records import abstract_of, collapse_blanks
 
 _RECORDS = ("PubmedArticle", "PubmedBookArticle")
+_LINK = "CommentsCorrectionsList/CommentsCorrections[@RefType='{}']"
 _CURE = "Export it from PubMed again, or remove what stands behind the last good record."
 
 
@@ -77,6 +79,8 @@ def _article(record: ElementTree.Element, number: int, source: str) -> Abstract 
             doi=_doi(record, article),
             pmid=_text(body.find("PMID")),
             keywords=map(_text, body.iterfind("KeywordList/Keyword")),
+            publication_types=_publication_types(body, article),
+            notice_about=_related(body, "RetractionOf", "ErratumFor", "ExpressionOfConcernFor"),
             source=source,
             record=_record(body, article),
         )
@@ -132,10 +136,23 @@ def _doi(record: ElementTree.Element, article: ElementTree.Element) -> str:
     return ""
 
 
+def _publication_types(body: ElementTree.Element, article: ElementTree.Element) -> list[str]:
+    """Return the record's own types, and what a notice that it points to makes it."""
+    types = [_text(each) for path in ("PublicationTypeList/PublicationType",) for each in article.iterfind(path)] + [
+        _text(each) for each in body.iterfind("PublicationType")
+    ]  # of a chapter of a book
+    added = {"RetractionIn": RETRACTED_TYPE, "ExpressionOfConcernIn": OF_CONCERN_TYPE}
+    return types + [name for kind, name in added.items() if body.find(_LINK.format(kind)) is not None]
+
+
+def _related(body: ElementTree.Element, *kinds: str) -> list[str]:
+    """Return the PubMed ids of the records that this one is a notice about."""
+    return [_text(each.find("PMID")) for kind in kinds for each in body.iterfind(_LINK.format(kind))]
+
+
 def _record(body: ElementTree.Element, article: ElementTree.Element) -> dict[str, list[str]]:
-    """Return what else tells of a study: publication types, MeSH terms, registry numbers."""
+    """Return what else tells of a study: MeSH terms, registry numbers."""
     listed = {
-        "publication_types": article.iterfind("PublicationTypeList/PublicationType"),
         "mesh": body.iterfind("MeshHeadingList/MeshHeading/DescriptorName"),
         "registrations": article.iterfind("DataBankList/DataBank/AccessionNumberList/AccessionNumber"),
     }

@@ -32,6 +32,8 @@ def abstract_of(
     pmid: str = "",
     url: str = "",
     keywords: Iterable[str] = (),
+    publication_types: Iterable[str] = (),
+    notice_about: Iterable[str] = (),
     source: str | None = None,
     record: dict[str, Any] | None = None,
 ) -> Abstract:
@@ -54,6 +56,8 @@ def abstract_of(
         "pmid": known_pmid,
         "url": url.strip() or None,
         "keywords": tuple(_each_once(keywords)),
+        "publication_types": tuple(_each_once(publication_types)),
+        "notice_about": tuple(_each_once(notice_about)),
         "source": source,
     }
     return validate_abstract(fields | ({"record": record} if record else {}))

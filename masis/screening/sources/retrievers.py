@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from masis.offline.text.tokens import tokens
 from masis.schema.screening import Abstract, Design, Query
+from masis.screening.sources.pool import with_notices
 
 
 class Retriever(Protocol):
@@ -79,6 +80,7 @@ class InMemoryRetriever:
             self._abstracts.append(abstract)
             self._counts.append(counts)
             self._holding.update(counts.keys())
+        self._abstracts = with_notices(self._abstracts)
         self._lengths = [sum(counts.values()) for counts in self._counts]
 
     def __len__(self) -> int:
@@ -116,7 +118,7 @@ class FixedSetRetriever:
 
     def __init__(self, abstracts: Sequence[Abstract], name: str = GIVEN) -> None:
         self.name = name
-        self._abstracts = tuple(abstracts)
+        self._abstracts = tuple(with_notices(abstracts))
 
     def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
         """Return the abstracts from ``offset`` on, as many as ``limit`` allows; the query is ignored."""

@@ -13,23 +13,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from masis.audit.sentences import split_sentences
 from masis.offline.text.tokens import tokens
 from masis.schema.screening import DIRECTIONS, Abstract, Direction, Grade, Outcome, Words
+from masis.screening.grading.question import read_question
 from masis.screening.grading.wording import LONGEST_READ
+from masis.screening.sources.publication import publication_of
 from masis.views.screening import DIRECTION
 
 AGREE_SHARE = 0.75
 """From three quarters of the studies with a stated direction on they agree; 2 of 3 do not (ours)."""
 _MOST_WORDS = 90
+_SHARED, _SHARED_RESULT = 0.15, 0.4
+"""Share of the question's words that a conclusion, and a single result, must hold for its direction to be read."""
 _TAIL = 2
 """Where nothing is labelled as a conclusion, the last two sentences are taken for one."""
 
 _LABEL = re.compile(r"\s*([A-Z][A-Z ,/&'-]{2,60}|[A-Z][a-z]+(?: [a-z&]+){0,3}): +(?=\S)")
 _CONCLUDING = re.compile(r"conclusion|interpretation|implication|importance|meaning|relevance|discussion|summary", re.I)
-_RESULTS = re.compile(r"result|finding|outcome", re.I)
+_NOT_YET = re.compile(r"background|introduction|aim|objective|purpose|method|design|setting|participants", re.I)
 _ADVISES = re.compile(
     r"\b(?:should|further|future|larger|more) (?:be |\w+ )?"
     r"(?:research|studies|trials|monitored|work|study|considered)\b"
@@ -68,6 +73,7 @@ _SOME = re.compile(
 )
 _UNSURE = re.compile(
     r"\b(?:unclear|uncertain|inconclusive|unknown|mixed|conflicting|inconsistent|remains? to be|controversial"
+    r"|no (?:statement|conclusion|inference)s? can|cannot be (?:judged|drawn|stated|inferred)"
     r"|may or may not|cannot (?:be )?(?:conclude|recommend|determin|exclude))",
     re.I,
 )
@@ -112,12 +118,9 @@ class _Sentence(NamedTuple):
 def finding(question: str, abstract: Abstract) -> Finding:
     """Return what an abstract found on a question; its ``words`` are a stretch of ``abstract.text``."""
     text = abstract.text[:LONGEST_READ]
-    best = _telling(question, text)
-    if best is None:
-        return Finding(abstract.id, None, "unclear")
-    said = text[best.start : best.end]
-    words = Words(start=best.start, end=best.end, text=abstract.text[best.start : best.end])
-    return Finding(abstract.id, words, direction(question, said))
+    best, read = (None, "unclear") if publication_of(abstract) else _answering(question, text)
+    words = None if best is None else Words(start=best.start, end=best.end, text=text[best.start : best.end])
+    return Finding(abstract.id, words, read)
 
 
 def finding_of(question: str, grade: Grade, abstract: Abstract) -> Finding:
@@ -162,18 +165,45 @@ def _opposite(question: str, clause: str) -> bool:
     return bool(against.search(clause)) and not along.search(clause) and not _ASKS_GOOD.search(clause)
 
 
-def _telling(question: str, text: str) -> _Sentence | None:
-    """Return the sentence that answers the question: of the conclusion, else of the results, else one of the last."""
+def _answering(question: str, text: str) -> tuple[_Sentence | None, Direction]:
+    """Return the sentence on the asked outcome, of the conclusion, else of the results; and its direction.
+
+    It is not read (unclear) where the sentence shares too few words with the question to be the answer to it: measured
+    by ``benchmarks/screening_directions.py``, such sentences are right no more often than half the time.
+    """
     sentences = [each for each in _sections(text) if len(text[each.start : each.end].split()) <= _MOST_WORDS]
-    if not sentences:
-        return None
-    concluding = [each for each in sentences if _CONCLUDING.search(each.section)] or sentences[-_TAIL:]
-    chosen = _closest(question, text, concluding)
-    if direction(question, text[chosen.start : chosen.end]) != "unclear":
-        return chosen
-    results = [each for each in sentences if _RESULTS.search(each.section)]
-    other = _closest(question, text, results) if results else chosen
-    return other if direction(question, text[other.start : other.end]) != "unclear" else chosen
+    last = {each.start for each in sentences[-_TAIL:]}
+    labelled = any(_CONCLUDING.search(each.section) for each in sentences)
+    later = [each for each in sentences if not _NOT_YET.search(each.section)]
+    named = [each for each in later if _names_outcome(question, text[each.start : each.end])]
+    concluding = [each for each in named if _CONCLUDING.search(each.section) or (not labelled and each.start in last)]
+    results = [each for each in named if each not in concluding]
+    shown = None
+    for among, least in ((concluding, _SHARED), (results, _SHARED_RESULT)):
+        if not among:
+            continue
+        best = _closest(question, text, among)
+        shown = shown or best
+        said, asked = text[best.start : best.end], _stems(question)
+        read = direction(question, said)
+        if read != "unclear" and len(_stems(said) & asked) >= least * len(asked):
+            return best, read
+    return shown, "unclear"
+
+
+@lru_cache(maxsize=64)
+def _outcomes(question: str) -> tuple[frozenset[str], ...]:
+    """Return the words of each name that the asked outcome has; of all concepts where none is read as an outcome."""
+    concepts = read_question(question).concepts
+    asked = [each for each in concepts if each.part == "outcome"] or list(concepts)
+    names = [name for each in asked for name in (each.name, *(other.text for other in each.others))]
+    return tuple(stems for name in names if (stems := _stems(name)))
+
+
+def _names_outcome(question: str, said: str) -> bool:
+    """Return whether a sentence is about the asked outcome: it holds most words of one of its names."""
+    found = _stems(said)
+    return any(2 * len(stems & found) > len(stems) for stems in _outcomes(question))
 
 
 def _closest(question: str, text: str, among: list[_Sentence]) -> _Sentence:

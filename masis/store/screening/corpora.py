@@ -1,7 +1,8 @@
 """Corpora: abstracts stored to be searched, each once, with what every import brought and removed.
 
 Imports are counted for the PRISMA flow: identified = added + duplicates + faulty. What came first stays; a later record
-of the same study (``screening/sources/duplicates.py``) is a duplicate, even where it says more.
+of the same study (``screening/sources/duplicates.py``), or a notice about it, is a duplicate; that it was retracted is
+taken over.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from pydantic_core import PydanticSerializationError
 
 from masis.errors import InputError, RetrievalFailed, StoreError, UnknownRecord
 from masis.schema.base import Record
-from masis.schema.screening import Abstract
+from masis.schema.screening import Abstract, PublicationStatus
 from masis.screening.sources.duplicates import RecordKeys, matched_by, record_keys
+from masis.screening.sources.publication import Notice, joined, marked, notice_of
 from masis.screening.sources.search_terms import search_terms
 from masis.store.audits.cases import BATCH
 from masis.store.core.connections import Database
@@ -36,7 +38,7 @@ class _Prepared(NamedTuple):
 def _prepared(abstract: Abstract) -> _Prepared | InputError:
     """Make an abstract ready, outside a transaction."""
     try:
-        payload = json.dumps(abstract.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False)
+        payload = _payload_of(abstract)
     except (PydanticSerializationError, ValueError) as error:
         return InputError(
             f"abstract {abstract.id!r} holds what JSON can't ({error})", cure="Use text, numbers, lists and objects."
@@ -44,9 +46,18 @@ def _prepared(abstract: Abstract) -> _Prepared | InputError:
     return _Prepared(abstract, payload, record_keys(abstract))
 
 
+def _payload_of(abstract: Abstract) -> str:
+    return json.dumps(abstract.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False)
+
+
 def _insert(connection: sqlite3.Connection, corpus: int, new: _Prepared) -> Literal["added", "duplicate"] | InputError:
     """Put an abstract into a corpus unless the study is there; an InputError where another one has its id."""
-    if _is_duplicate(connection, corpus, new.marks):
+    if (same := _same(connection, corpus, new.marks)) is not None:
+        _rewrite(connection, same, lambda stored: joined(stored, new.abstract))
+        return "duplicate"
+    notice = notice_of(new.abstract)
+    if notice is not None and (study := _study_of(connection, corpus, notice)) is not None:
+        _rewrite(connection, study, lambda stored: marked(stored, notice.status))
         return "duplicate"
     taken = connection.execute(
         "SELECT payload FROM corpus_abstracts WHERE corpus_seq = ? AND id = ?", [corpus, new.abstract.id]
@@ -60,6 +71,11 @@ def _insert(connection: sqlite3.Connection, corpus: int, new: _Prepared) -> Lite
             field="id",
         )
     known = new.marks
+    if notice is not None:
+        known = known._replace(title=notice.title)  # by which the study finds it that comes later
+    elif earlier := _notice_about(connection, corpus, known):
+        payload = _payload_of(marked(new.abstract, earlier))
+        new = new._replace(payload=payload)
     cursor = connection.execute(
         """INSERT INTO corpus_abstracts (corpus_seq, id, doi, pmid, title_key, year, payload)
            VALUES (?, ?, ?, ?, ?, ?, ?)""",
@@ -76,17 +92,51 @@ def _insert(connection: sqlite3.Connection, corpus: int, new: _Prepared) -> Lite
     return "added"
 
 
-def _is_duplicate(connection: sqlite3.Connection, corpus: int, new: RecordKeys) -> bool:
+def _same(connection: sqlite3.Connection, corpus: int, new: RecordKeys) -> int | None:
+    """Return the row of the record that another one repeats; None where it is new."""
     for column, value in (("doi", new.doi), ("pmid", new.pmid), ("title_key", new.title)):
         if value is None:
             continue
         rows = connection.execute(
-            f"SELECT doi, pmid, title_key, year FROM corpus_abstracts WHERE corpus_seq = ? AND {column} = ? LIMIT 100",  # noqa: S608
+            f"SELECT seq, doi, pmid, title_key, year FROM corpus_abstracts WHERE corpus_seq = ? AND {column} = ? "  # noqa: S608
+            "LIMIT 100",
             [corpus, value],
         )
-        if any(matched_by(new, RecordKeys(*row)) for row in rows):
-            return True
-    return False
+        if (found := next((row[0] for row in rows if matched_by(new, RecordKeys(*row[1:]))), None)) is not None:
+            return int(found)
+    return None
+
+
+def _study_of(connection: sqlite3.Connection, corpus: int, notice: Notice) -> int | None:
+    """Return the row of the study that a notice is about; None where the corpus doesn't hold it."""
+    known = [("doi", each) for each in notice.dois] + [("pmid", each) for each in notice.pmids]
+    for column, value in (*known, *([("title_key", notice.title)] if notice.title else [])):
+        rows = connection.execute(
+            f"SELECT seq, payload FROM corpus_abstracts WHERE corpus_seq = ? AND {column} = ? LIMIT 100",  # noqa: S608
+            [corpus, value],
+        )
+        for row in rows:
+            if notice_of(Abstract.model_validate_json(row[1])) is None:
+                return int(row[0])
+    return None
+
+
+def _notice_about(connection: sqlite3.Connection, corpus: int, study: RecordKeys) -> PublicationStatus | None:
+    """Return what a notice that came before a study says of it; None where there is none."""
+    if study.title is None:
+        return None
+    rows = connection.execute(
+        "SELECT payload FROM corpus_abstracts WHERE corpus_seq = ? AND title_key = ? LIMIT 100", [corpus, study.title]
+    )
+    found = (notice_of(Abstract.model_validate_json(row[0])) for row in rows)
+    return next((each.status for each in found if each is not None), None)
+
+
+def _rewrite(connection: sqlite3.Connection, seq: int, change: Callable[[Abstract], Abstract]) -> None:
+    """Change what a corpus says of a study: a later record of it, or a notice, has marked it."""
+    stored = Abstract.model_validate_json(_payload(connection, seq))
+    if (now := change(stored)) != stored:
+        connection.execute("UPDATE corpus_abstracts SET payload = ? WHERE seq = ?", [_payload_of(now), seq])
 
 
 _LONGEST_NAME = 100

@@ -71,10 +71,10 @@ class ScreeningProgress(NamedTuple):
 
 
 def store_abstracts(connection: sqlite3.Connection, seq: int, number: int, abstracts: Iterable[Abstract]) -> None:
-    """Write the abstracts that a round brought; one that is there already stays as it was graded."""
+    """Write the abstracts that a round brought; a notice that came later has changed one."""
     connection.executemany(
         """INSERT INTO screening_abstracts (screening_seq, abstract_id, round, abstract) VALUES (?, ?, ?, ?)
-           ON CONFLICT (screening_seq, abstract_id) DO NOTHING""",
+           ON CONFLICT (screening_seq, abstract_id) DO UPDATE SET abstract = excluded.abstract""",
         [[seq, each.id, number, pack(each.model_dump_json(exclude_defaults=True))] for each in abstracts],
     )
 

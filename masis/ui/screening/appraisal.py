@@ -21,7 +21,7 @@ from masis.schema.screening import (
     OverrideField,
     Words,
 )
-from masis.schema.wording import shortened
+from masis.schema.wording import shortened, with_article
 from masis.screening.grading.methodology import ITEM_STATE_NAMES, LABELS, appraise, sentence_of
 from masis.screening.rounds.overrides import effective_overrides
 from masis.screening.synthesis.findings import finding
@@ -140,8 +140,8 @@ def _head(grade: Grade) -> None:
         st.caption("The design is not known, and with it what the abstract should report. Set the design below.")
         return
     st.caption(
-        f"What a {DESIGN[grade.design]} should report, and the sentence each was read from. Only what is stated earns "
-        "points; correct what was read wrong, and the abstract is graded again by the same rules."
+        f"What {with_article(DESIGN[grade.design])} should report, and the sentence each was read from. Only what is "
+        "stated earns points; correct what was read wrong, and the abstract is graded again by the same rules."
     )
 
 

@@ -409,6 +409,16 @@ def _exports(workbench: Workbench, opened: OpenedScreening) -> None:
         help="For a reference manager, each with its grade as notes.",
     )
     st.download_button(
+        "All abstracts with labels, RIS",
+        lambda: _written(lambda out: workbench.screenings.write_ris(who, screening.id, out, RECOMMENDATIONS)),
+        file_name=f"screening-{screening.id[:8]}-labels.ris",
+        mime="application/x-research-info-systems",
+        icon=":material/label:",
+        on_click="ignore",
+        width="stretch",
+        help="For ASReview, Rayyan or Covidence. `masis screening labels` takes their decisions back as overrides.",
+    )
+    st.download_button(
         "The PRISMA flow diagram, SVG",
         lambda: workbench.screenings.prisma(who, screening.id),
         file_name=f"screening-{screening.id[:8]}-flow.svg",

@@ -17,8 +17,8 @@ from masis.views.screening import (
     OVERRIDDEN,
     RECOMMENDATION,
     RECOMMENDATIONS,
-    RULE_REASON,
     STUDY_TYPE,
+    rule_text,
     size_text,
 )
 from masis.views.words import RUN_STATE, label
@@ -119,7 +119,7 @@ def abstract_row(screening: Screening, grade: Grade, abstract: Abstract | None, 
             "current": grade.abstract_id == opened,
             "below": ["  ·  ".join(below)],
         },
-        {"pills": recommendation, "below": [RULE_REASON[grade.rule]]},
+        {"pills": recommendation, "below": [rule_text(grade)]},
         {
             "text": STUDY_TYPE[grade.study_type] if grade.study_type else "not recognised",
             "below": [f"{size}, too few" if grade.sample_size_adequate is False else size],

@@ -63,7 +63,7 @@ def test_what_is_no_field_is_kept(tmp_path: Path) -> None:
     for text in (MEDLINE, PUBMED_XML):
         (found,) = read(text)
         assert isinstance(found, Abstract)
-        assert (found.model_extra or {})["record"]["publication_types"] == ["Randomized Controlled Trial"]
+        assert list(found.publication_types) == ["Randomized Controlled Trial"]
     file = tmp_path / "export.ris"
     file.write_text(RIS.replace("ER  -", "VL  - 7\nXX  - odd\nER  -"), encoding="utf-8-sig")
     (found,) = list(read_abstracts(file))

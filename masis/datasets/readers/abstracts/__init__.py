@@ -1,4 +1,4 @@
-"""Files of abstracts: JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text; the first lines show which.
+"""Files of abstracts: JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text, tables (CSV); the first lines show which.
 
 Records come one at a time, so memory stays flat whatever the size of the file; one that can't be read is an error that
 names file, line, record and cure, and the others come all the same. Repeated records are yielded each time: whoever
@@ -17,12 +17,13 @@ from masis.datasets.readers.abstracts.bibtex import read_bibtex
 from masis.datasets.readers.abstracts.json_lines import read_json_lines
 from masis.datasets.readers.abstracts.medline import read_medline
 from masis.datasets.readers.abstracts.ris import read_ris
+from masis.datasets.readers.abstracts.table import SIGN, read_table
 from masis.datasets.readers.lines import open_lines, refuse_other_formats
 from masis.errors import InputError
 from masis.schema.screening import Abstract
 from masis.screening.sources.pubmed_xml import read_articles
 
-AbstractFormat = Literal["jsonl", "ris", "bibtex", "pubmed_xml", "medline"]
+AbstractFormat = Literal["jsonl", "ris", "bibtex", "pubmed_xml", "medline", "csv"]
 FORMATS: tuple[AbstractFormat, ...] = get_args(AbstractFormat)
 
 _Reader = Callable[..., Iterator[tuple[int, Abstract | InputError]]]
@@ -31,6 +32,7 @@ _READERS: dict[AbstractFormat, _Reader] = {
     "ris": read_ris,
     "bibtex": read_bibtex,
     "medline": read_medline,
+    "csv": read_table,
 }
 _LOOKED_AT = 8192
 _SIGNS: tuple[tuple[AbstractFormat, re.Pattern[bytes]], ...] = (
@@ -38,9 +40,10 @@ _SIGNS: tuple[tuple[AbstractFormat, re.Pattern[bytes]], ...] = (
     ("pubmed_xml", re.compile(rb"\s{0,1000}<(?:\?xml|!|Pubmed)")),
     ("medline", re.compile(rb"(?:\A|.*?\n)PMID- ?\d", re.DOTALL)),
     ("ris", re.compile(rb"(?:\A|.*?\n)[ \t]{0,100}TY  -", re.DOTALL)),
+    ("csv", SIGN),
     ("bibtex", re.compile(rb"(?:\A|.*?\n)[ \t]{0,100}@[ \t]{0,10}[a-zA-Z]{1,40}[ \t]{0,10}[{(]", re.DOTALL)),
 )
-_CURE = "Give JSON Lines, RIS, BibTeX, PubMed XML or MEDLINE text, or name the format."
+_CURE = "Give JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text or CSV, or name the format."
 
 
 def read_abstracts(

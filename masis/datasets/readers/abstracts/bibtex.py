@@ -106,6 +106,7 @@ _PASSED_OVER = ("comment", "preamble")
 _NAMED = re.compile(r"[^{(]{0,200}[{(]\s{0,100}([\w.:+/-]{1,100})\s{0,100}=")
 _BARE_WORD = re.compile(r"[\w.:+/-]+")
 _MOST_STRINGS = 1000
+_TYPES = ("type", "document_type", "article_type", "note")
 _USED = frozenset({"title", "abstract", "author", "keywords", "keyword", "doi", "pmid", "url", "journal", "year"})
 
 
@@ -186,6 +187,7 @@ def _abstract(block: Block, entry: Entry, source: str) -> Abstract | InputError:
             pmid=fields.get("pmid", ""),
             url=raw.get("url", "").replace("\\", ""),
             keywords=listed,
+            publication_types=re.split(r"[;|]", "; ".join(fields.get(name, "") for name in _TYPES)),
             source=source,
             record={"key": entry.key, "type": entry.entry_type}
             | {key: value for key, value in fields.items() if key not in _USED},

@@ -15,19 +15,22 @@ from masis.datasets.readers.strict_json import parse_object
 from masis.errors import InputError
 from masis.schema.explain import kind_of
 from masis.schema.screening import Abstract
+from masis.screening.sources.publication import RETRACTED_TYPE
 from masis.screening.sources.records import abstract_of, validate_abstract, year_of
 
 _ALSO_CALLED = {
     "text": ("abstract", "abstract_text", "summary"),
-    "title": ("article_title", "name"),
-    "year": ("pub_year", "publication_year", "pub_date", "date"),
-    "journal": ("journal_title", "venue"),
+    "title": ("article_title", "name", "primary_title"),
+    "year": ("pub_year", "publication_year", "published_year", "pub_date", "date"),
+    "journal": ("journal_title", "venue", "source_title", "journal_book"),
     "authors": ("author",),
     "pmid": ("pubmed_id",),
-    "keywords": ("keyword", "mesh_terms"),
+    "url": ("link", "urls"),
+    "keywords": ("keyword", "author_keywords", "mesh_terms"),
+    "publication_types": ("publication_type", "pub_types", "pubtype", "document_type", "article_type", "type_of_work"),
 }
 _TEXTS = ("id", "title", "text", "journal", "doi", "pmid", "url")
-_BETWEEN = {"authors": re.compile(r";|\|"), "keywords": re.compile(r"[;|]")}
+_BETWEEN = {"authors": re.compile(r";|\|"), "keywords": re.compile(r"[;|]"), "publication_types": re.compile(r"[;|]")}
 
 
 def read_json_lines(stream: BinaryIO, *, source: str) -> Iterator[tuple[int, Abstract | InputError]]:
@@ -41,9 +44,17 @@ def _found(line: Line, source: str) -> Abstract | InputError:
         problem = f"is longer than {MAX_LINE_BYTES // 2**20} MiB"
         return InputError(problem, cure="Put each abstract on a line of its own.", line=line.number)
     try:
-        return _abstract(_named(parse_object(line.content)), source)
+        return read_fields(parse_object(line.content), source, line.number)
     except InputError as error:
         return error.at(line=line.number)
+
+
+def read_fields(data: dict[str, Any], source: str, line: int) -> Abstract | InputError:
+    """Return a record's fields as an abstract, whatever they are called; an error with its line where they can't be."""
+    try:
+        return _abstract(_named(data), source)
+    except InputError as error:
+        return error.at(line=line)
 
 
 def _named(data: dict[str, Any]) -> dict[str, Any]:
@@ -53,6 +64,11 @@ def _named(data: dict[str, Any]) -> dict[str, Any]:
         found = next((other for other in others if other in named), None)
         if name not in named and found is not None:
             named[name] = named.pop(found)
+    kind = named.get("type")  # of any program: kept under its name too
+    if "publication_types" not in named and isinstance(kind, str):
+        named["publication_types"] = kind
+    if named.get("is_retracted") in (True, "true", "True"):
+        named["publication_types"] = [RETRACTED_TYPE]
     return named
 
 

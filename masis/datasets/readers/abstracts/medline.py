@@ -14,11 +14,17 @@ from typing import BinaryIO
 from masis.datasets.readers.abstracts.text_lines import Block, read_text_lines
 from masis.errors import InputError
 from masis.schema.screening import Abstract
+from masis.screening.sources.publication import OF_CONCERN_TYPE, RETRACTED_TYPE
 from masis.screening.sources.records import abstract_of
 
 _TAG = re.compile(r"([A-Z][A-Z0-9]{1,3}) {0,2}- ?(.*)", re.DOTALL)
 _STRAY_CURE = "Save the records from PubMed in the format PubMed; each begins with a line `PMID- `."
-_KEPT = {"PT": "publication_types", "MH": "mesh", "SI": "registrations", "LA": "languages"}
+_KEPT = {"MH": "mesh", "SI": "registrations", "LA": "languages"}
+_MARKED = {"RIN": RETRACTED_TYPE, "ECI": OF_CONCERN_TYPE}
+"""Tags that point to the notice about a study, and the type that makes it."""
+_ABOUT = ("ROF", "EFR", "ECF")
+"""Tags of a notice that point to what it is about."""
+_IDENTIFIER = re.compile(r"PMID: ?\d+|10\.\d{4,9}/\S+")
 
 
 def read_medline(stream: BinaryIO, *, source: str) -> Iterator[tuple[int, Abstract | InputError]]:
@@ -55,6 +61,8 @@ def _record(block: Block, source: str) -> Abstract | InputError:
             doi=next((each for each in fields["LID"] + fields["AID"] if each.endswith("[doi]")), ""),
             pmid=_first(fields, "PMID"),
             keywords=[word.lstrip("*") for word in fields["OT"]],
+            publication_types=fields["PT"] + [name for tag, name in _MARKED.items() if fields[tag]],
+            notice_about=[found for tag in _ABOUT for each in fields[tag] for found in _IDENTIFIER.findall(each)],
             source=source,
             record={name: fields[tag] for tag, name in _KEPT.items() if fields[tag]},
         )

@@ -71,6 +71,7 @@ def _record(block: Block, source: str) -> Abstract | InputError:
             pmid=_pmid(fields),
             url=next(iter(fields.get("urls", ())), ""),
             keywords=fields.get("keywords", ()),
+            publication_types=_types(fields),
             source=source,
             record=_rest(fields),
         )
@@ -87,6 +88,12 @@ def _pmid(fields: dict[str, Any]) -> str:
     number = _first(fields, ("accession_number",))
     where = _first(fields, ("name_of_database",)) + _first(fields, ("database_provider",))
     return number if number.isdigit() and _PUBMED.search(where[:200]) else ""
+
+
+def _types(fields: dict[str, Any]) -> list[str]:
+    """Return what ``M3`` (type of work) and ``TY`` say, each type by itself."""
+    listed = [fields.get("type_of_work"), fields.get("type_of_reference")]
+    return [part for each in listed if isinstance(each, str) for part in re.split(r"[;|]", each)]
 
 
 def _rest(fields: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,72 @@
+"""What people decided about a record in another screening tool, read from its export.
+
+ASReview writes a column (``included``, ``asreview_label``) or a note (``ASReview_relevant``), Rayyan a note
+(``RAYYAN-INCLUSION: {"Ada"=>"Included"}``), Covidence a list of its own for each decision, with ``Exclusion reason`` in
+the notes. Two people who disagree in Rayyan have not decided.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from masis.schema.screening import Abstract, Recommendation
+
+_COLUMNS = (
+    "included",
+    "asreview_label",
+    "label_included",
+    "included_label",
+    "label",
+    "decision",
+    "status",
+    "screening",
+)
+_WORDS: dict[str, Recommendation] = {
+    **dict.fromkeys(("1", "1.0", "yes", "included", "include", "relevant", "keep"), "keep"),
+    **dict.fromkeys(("0", "0.0", "no", "excluded", "exclude", "irrelevant", "discard"), "discard"),
+    **dict.fromkeys(("maybe", "needs_more", "needs more"), "needs_more"),
+}
+_ASREVIEW = re.compile(r"\bASReview_(relevant|irrelevant)\b", re.I)
+_RAYYAN = re.compile(r"RAYYAN-INCLUSION:\s*\{([^}]{0,2000})\}", re.I)
+_RAYYAN_VOTE = re.compile(r'"([^"]{0,200})"\s*=>\s*"(Included|Excluded|Maybe)"', re.I)
+_REASON = re.compile(r"(?:RAYYAN-EXCLUSION-REASONS|Exclusion reason):\s*([^|;\n]{1,300})", re.I)
+OURS = "MASIS"
+"""The name under which our own labels stand in a Rayyan note: they are no decision of a person."""
+
+
+class Decided(NamedTuple):
+    """What people decided about a record, where, and why if they said so."""
+
+    value: Recommendation
+    tool: str
+    reason: str
+
+
+def decision_of(record: Abstract) -> Decided | None:
+    """Return what people decided about a record; None where its export says nothing, or they disagree."""
+    fields = _fields(record)
+    notes = " | ".join(str(each) for name in ("notes", "notes_abstract", "note") for each in _listed(fields.get(name)))
+    reason = found.group(1).strip() if (found := _REASON.search(notes)) else ""
+    if voted := _RAYYAN.search(notes):
+        votes = {value.lower() for who, value in _RAYYAN_VOTE.findall(voted.group(1)) if who != OURS}
+        if votes:
+            return Decided(_WORDS[votes.pop()], "Rayyan", reason) if len(votes) == 1 else None
+    for name in _COLUMNS:
+        value = _WORDS.get(str(fields.get(name, "")).strip().lower())
+        if value is not None:
+            return Decided(value, "ASReview" if name != "decision" else "another tool", reason)
+    if labelled := _ASREVIEW.search(notes):
+        return Decided(_WORDS[labelled.group(1).lower()], "ASReview", reason)
+    return Decided("discard", "Covidence", reason) if reason else None
+
+
+def _fields(record: Abstract) -> dict[str, Any]:
+    """Return what a record holds beside its own fields: columns of a table, or the tags of RIS."""
+    extra = dict(record.model_extra or {})
+    tags = extra.pop("record", None)
+    return {**(tags if isinstance(tags, dict) else {}), **extra}
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [] if value is None else [value]

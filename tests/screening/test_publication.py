@@ -1,0 +1,255 @@
+"""What is no study to count: by the record's own types in every format, by its title, by a notice about it."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+import masis
+from masis.datasets.readers.abstracts import read_abstracts
+from masis.observers.observation import run_to_completion
+from masis.schema.screening import Abstract, Screening
+from masis.screening.grading.offline_grader import offline_grader
+from masis.screening.rounds.round_loop import screen
+from masis.screening.sources.pool import Pool
+from masis.screening.sources.publication import publication_of
+from masis.screening.sources.retrievers import InMemoryRetriever
+from masis.settings import Settings
+from masis.store import Store
+from tests.screening.scripted import ScriptedSource
+
+QUESTION = "Does aspirin relieve migraine in adults?"
+TITLE = "Aspirin for migraine in adults: a randomised trial"
+TRIAL = (
+    "412 adults with migraine were randomly assigned to aspirin or placebo. Patients and assessors were blinded. The "
+    "primary outcome was pain at 2 hours (odds ratio 2.1, 95% CI 1.5 to 2.9; p<0.001)."
+)
+
+
+def of(title: str = TITLE, text: str = TRIAL, **more: object) -> Abstract:
+    return Abstract.model_validate({"id": "a", "title": title, "text": text, **more})
+
+
+def pubmed(kind: str, links: str = "") -> str:
+    return (
+        "<PubmedArticleSet><PubmedArticle><MedlineCitation><PMID>7</PMID><Article>"
+        f"<ArticleTitle>{TITLE}</ArticleTitle>"
+        f"<Abstract><AbstractText>{TRIAL.replace('<', '&lt;')}</AbstractText></Abstract>"
+        f"<PublicationTypeList><PublicationType>Journal Article</PublicationType>{kind}</PublicationTypeList></Article>"
+        f"<CommentsCorrectionsList>{links}</CommentsCorrectionsList>"
+        "</MedlineCitation></PubmedArticle></PubmedArticleSet>"
+    )
+
+
+def link(kind: str) -> str:
+    return f'<CommentsCorrections RefType="{kind}"><RefSource>J</RefSource><PMID>8</PMID></CommentsCorrections>'
+
+
+MEDLINE = f"PMID- 7\nTI  - {TITLE}\nAB  - {TRIAL}\n"
+RIS = f"TY  - JOUR\nTI  - {TITLE}\nAB  - {TRIAL}\n"
+CSV = f'Title,Abstract,{{}}\n"{TITLE}","{TRIAL}",{{}}\n'
+
+
+@pytest.mark.spec("AESOP-WEAK-REJECTED")
+@pytest.mark.parametrize(
+    ("record", "status"),
+    [
+        (pubmed("<PublicationType>Retracted Publication</PublicationType>"), "retracted"),
+        (pubmed("<PublicationType>Retraction of Publication</PublicationType>"), "retraction_notice"),
+        (pubmed("<PublicationType>Retraction Notice</PublicationType>"), "retraction_notice"),
+        (pubmed("<PublicationType>Published Erratum</PublicationType>"), "erratum"),
+        (pubmed("<PublicationType>Expression of Concern</PublicationType>"), "expression_of_concern"),
+        (pubmed("<PublicationType>Clinical Trial Protocol</PublicationType>"), "protocol"),
+        (pubmed("<PublicationType>Comment</PublicationType>"), "comment"),
+        (pubmed("", link("RetractionIn")), "retracted"),
+        (pubmed("", link("ExpressionOfConcernIn")), "of_concern"),
+        (pubmed("", link("ErratumIn")), None),
+        (pubmed("<PublicationType>Randomized Controlled Trial</PublicationType>"), None),
+        (f"{MEDLINE}PT  - Journal Article\nPT  - Retracted Publication\n", "retracted"),
+        (f"{MEDLINE}RIN - J Pain. 2011 May;3(2):7. PMID: 8\n", "retracted"),
+        (f"{MEDLINE}ECI - J Pain. 2011 May;3(2):7. doi: 10.1000/x.8\n", "of_concern"),
+        (f"{MEDLINE}PT  - Published Erratum\n", "erratum"),
+        (f"{MEDLINE}PT  - Clinical Trial Protocol\n", "protocol"),
+        (f"{MEDLINE}EIN - J Pain. 2011;3:7\n", None),
+        (f"{RIS}M3  - Retracted Publication\nER  - \n", "retracted"),
+        (f"{RIS}M3  - Article; Retracted Publication\nER  - \n", "retracted"),
+        (f"{RIS}M3  - Erratum\nER  - \n", "erratum"),
+        (f"{RIS}M3  - Editorial Material\nER  - \n", "comment"),
+        (f"{RIS}M3  - Article\nER  - \n", None),
+        (f"{RIS.replace('JOUR', 'NEWS')}ER  - \n", "comment"),
+        (f"@article{{a, title={{{TITLE}}}, abstract={{{TRIAL}}}, type={{Retracted Publication}}}}", "retracted"),
+        (CSV.format("Document Type", "Retracted"), "retracted"),
+        (CSV.format("Publication Type", "Article; Retracted Publication"), "retracted"),
+        (CSV.format("Document Type", "Erratum"), "erratum"),
+        (CSV.format("Document Type", "Article"), None),
+        (CSV.format("is_retracted", "True"), "retracted"),
+        ('{"title": "Aspirin", "text": "A trial.", "publication_types": ["Retracted Publication"]}', "retracted"),
+        ('{"title": "Aspirin", "text": "A trial.", "type": "retraction"}', "retraction_notice"),
+        ('{"title": "Aspirin", "text": "A trial.", "is_retracted": true}', "retracted"),
+        ('{"title": "Aspirin", "text": "A trial.", "type": "article"}', None),
+    ],
+)  # fmt: skip
+def test_the_records_own_type_says_so_in_every_format(record: str, status: str | None) -> None:
+    (found,) = read_abstracts(io.BytesIO(record.encode()))
+    assert isinstance(found, Abstract), found
+    named = publication_of(found)
+    assert (named and named.status) == status
+
+
+@pytest.mark.parametrize(
+    ("title", "status"),
+    [
+        ("RETRACTED: Aspirin for migraine", "retracted"),
+        ("RETRACTED ARTICLE: Aspirin for migraine", "retracted"),
+        ("[Retracted] Aspirin for migraine", "retracted"),
+        ("(Retracted) Aspirin for migraine", "retracted"),
+        ("Aspirin for migraine (Retracted article. See vol. 12, pg 34, 2010)", "retracted"),
+        ("Aspirin for migraine [retracted in: J Pain 2011;3:7]", "retracted"),
+        ("Aspirin for migraine - RETRACTED", "retracted"),
+        ("Retraction: Aspirin for migraine", "retraction_notice"),
+        ("Retraction Note: Aspirin for migraine", "retraction_notice"),
+        ("Retraction notice to “Aspirin for migraine” [J Pain 3 (2010) 7]", "retraction_notice"),
+        ("Notice of retraction. Aspirin for migraine", "retraction_notice"),
+        ("Retraction of: Aspirin for migraine", "retraction_notice"),
+        ("WITHDRAWN: Aspirin for migraine", "withdrawn"),
+        ("Aspirin for migraine (withdrawn)", "withdrawn"),
+        ("Erratum to: Aspirin for migraine", "erratum"),
+        ("Erratum: Aspirin for migraine", "erratum"),
+        ("Corrigendum to ‘Aspirin for migraine’", "erratum"),
+        ("Author Correction: Aspirin for migraine", "erratum"),
+        ("Correction to: Aspirin for migraine", "erratum"),
+        ("Expression of concern: Aspirin for migraine", "expression_of_concern"),
+        ("Editorial Expression of Concern", "expression_of_concern"),
+        ("Expression of concern regarding the article by Smith et al", "expression_of_concern"),
+        ("Comment on: Aspirin for migraine", "comment"),
+        ("Reply to Smith and others", "comment"),
+        ("Letter to the Editor: aspirin for migraine", "comment"),
+        ("Re: Aspirin for migraine", "comment"),
+        ("Retraction devices in liver surgery: a trial", None),
+        ("Retraction of the uvula during bronchoscopy", None),
+        ("Retracted eardrums in children with glue ear", None),
+        ("Correction of hyponatraemia in adults", None),
+        ("Correction to neutral alignment after osteotomy", None),
+        ("Comments by text message and adherence", None),
+        ("Withdrawal of aspirin before surgery", None),
+        ("Withdrawal from opioids in newborns", None),
+        ("Expression of concern about body image in adolescents", None),
+        ("Response to aspirin in adults with migraine", None),
+        ("Letters of support after self-harm: a randomised trial", None),
+        ("Editorial policies and the reporting of harms", None),
+    ],
+)  # fmt: skip
+def test_a_title_says_so_in_the_forms_of_publishers_and_databases(title: str, status: str | None) -> None:
+    named = publication_of(of(title))
+    assert (named and named.status) == status
+    for words in named.words if named else ():
+        assert title[words.start : words.end] == words.text
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "status"),
+    [
+        ("Protocol for a randomised trial of aspirin", "The outcome is pain.", "protocol"),
+        ("Protocol for aspirin in migraine", "Adults will be enrolled. Pain will be measured.", "protocol"),
+        ("Aspirin in migraine: a protocol", "We will randomise 400 adults.", "protocol"),
+        ("Aspirin in migraine (ASPIRE): study protocol for a randomised trial", "Background. Methods.", "protocol"),
+        ("Protocol for aspirin in migraine shortens attacks", TRIAL, None),
+        ("A weaning protocol for ventilated adults: a randomised trial", TRIAL, None),
+        ("Effects of a new fasting protocol", "Recovery was faster (3.1 vs 4.2 days, p = 0.02).", None),
+        ("Aspirin for migraine", f"{TRIAL} A further trial will be conducted, and costs will be compared.", None),
+    ],
+)
+def test_a_protocol_plans_and_has_no_result(title: str, text: str, status: str | None) -> None:
+    named = publication_of(of(title, text))
+    assert (named and named.status) == status
+
+
+@pytest.mark.spec("AESOP-WEAK-REJECTED")
+@pytest.mark.parametrize(
+    "record",
+    [
+        of(publication_types=["Retracted Publication"]),
+        of(f"Erratum to: {TITLE}"),
+        of(f"RETRACTED: {TITLE}", ""),
+        of("Aspirin for migraine: study protocol", "400 adults will be randomised."),
+        of("[Retracted] Aspirin bei Migräne", "Eine Studie mit 400 Erwachsenen zeigte eine Wirkung bei Kopfschmerz."),
+    ],
+    ids=["retracted", "erratum", "title only", "protocol", "another language"],
+)
+def test_it_is_left_out_with_its_reason_and_without_a_vote(record: Abstract) -> None:
+    found = masis.screen_abstracts(QUESTION, [record])
+    (grade,) = found.grades
+    assert (grade.recommendation, grade.rule, grade.unscored) == ("discard", "not_a_study", None)
+    assert found.rounds[0].ruling.tally.votes == 0
+    (excluded,) = found.flow.excluded
+    assert excluded.label in ("retracted study", "erratum", "protocol without results")
+
+
+def test_a_study_about_which_concern_was_expressed_asks_for_more_and_has_no_vote() -> None:
+    found = masis.screen_abstracts(QUESTION, [of(publication_types=["Expression of Concern Published"])])
+    assert (found.grades[0].recommendation, found.grades[0].rule) == ("needs_more", "of_concern")
+    assert found.rounds[0].ruling.tally.votes == 0
+
+
+STUDY = Abstract(id="pmid-7", title=TITLE, text=TRIAL, pmid="7", doi="10.1000/a.7", year=2009)
+NOTICE = Abstract(id="pmid-8", title=f"Retraction: {TITLE}", text="", pmid="8", doi="10.1000/a.8", year=2011)
+ERRATUM = Abstract(id="pmid-9", title="Erratum", publication_types=("Published Erratum",), notice_about=("7",))
+
+
+def screened(*answers: tuple[Abstract, ...]) -> Screening:
+    steps = screen(
+        QUESTION,
+        [ScriptedSource(*answers)],
+        offline_grader(),
+        Settings(screening_least_rounds=len(answers)),
+        screening_id="s",
+    )
+    return run_to_completion(steps)
+
+
+@pytest.mark.spec("AESOP-FLOW")
+@pytest.mark.parametrize(
+    "answers",
+    [((STUDY, NOTICE),), ((NOTICE, STUDY),), ((STUDY,), (NOTICE,)), ((NOTICE,), (STUDY,))],
+    ids=["after it", "before it", "in a later round", "in an earlier round"],
+)
+def test_a_study_and_the_notice_that_retracts_it_are_one_record_that_is_left_out(
+    answers: tuple[tuple[Abstract, ...], ...],
+) -> None:
+    found = screened(*answers)
+    assert [(grade.abstract_id, grade.rule, grade.publication) for grade in found.grades] == [
+        ("pmid-7", "not_a_study", "retracted")
+    ]
+    assert (found.flow.identified, found.flow.duplicates, found.flow.screened, found.kept) == (2, 1, 1, ())
+
+
+def test_a_study_and_its_erratum_are_one_record_that_is_kept() -> None:
+    found = screened((ERRATUM, STUDY))
+    assert (found.kept, found.flow.duplicates) == (("pmid-7",), 1)
+
+
+def test_what_one_database_has_marked_as_retracted_is_retracted_whichever_record_came_first() -> None:
+    marked = STUDY.model_copy(update={"id": "wos", "publication_types": ("Retracted Publication",)})
+    for records in ((STUDY, marked), (marked, STUDY)):
+        pool = Pool()
+        for each in records:
+            pool.add(each)
+        (one,) = pool.by_id.values()
+        named = publication_of(one)
+        assert named is not None
+        assert named.status == "retracted"
+
+
+@pytest.mark.parametrize("records", [(STUDY, NOTICE), (NOTICE, STUDY)], ids=["study first", "notice first"])
+def test_a_search_brings_a_retracted_study_as_such_though_its_notice_is_not_among_the_hits(
+    records: tuple[Abstract, ...], tmp_path: Path
+) -> None:
+    with Store.open(tmp_path / "c.db") as store:
+        store.corpora.add_many("c", records, source="f")
+        for source in (InMemoryRetriever(records), store.corpora.retriever("c")):
+            hits = [each for each in source.search("aspirin migraine adults", 5) if each.id == STUDY.id]
+            named = publication_of(hits[0])
+            assert named is not None
+            assert named.status == "retracted"
