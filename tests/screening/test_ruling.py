@@ -74,13 +74,6 @@ def test_the_settings_are_the_specifications_unless_set_otherwise() -> None:
     assert [longer.required(number) for number in range(8)] == [0.70, 0.65, 0.60, 0.55, 0.55, 0.55, 0.55, 0.55]
 
 
-def test_other_thresholds_can_be_asked_for() -> None:
-    strict = ruling.thresholds_of(Settings(screening_required_first=0.9, screening_required_step=0.0))
-    assert [strict.required(number) for number in range(3)] == [0.9, 0.9, 0.9]
-    steep = ruling.thresholds_of(Settings(screening_required_step=0.1, screening_required_least=0.58))
-    assert steep.required_average == (0.70, 0.60, 0.58)
-
-
 def graded(recommendation: Recommendation, quality: float | None = 0.8, relevance: float = 0.9) -> Grade:
     return Grade(
         abstract_id="a",
@@ -174,9 +167,3 @@ def test_a_person_votes_on_what_the_machine_took_for_something_else_and_a_failur
     assert ruling.ruling(0, [graded("keep"), failed, failed]).decision == "retrieve_more"
     foreign = failed.model_copy(update={"rule": "unmatched"})
     assert ruling.ruling(0, [graded("keep"), foreign, foreign]).decision == "sufficient"
-
-
-def test_a_page_of_unrelated_abstracts_has_nothing_to_agree_on() -> None:
-    found = ruling.ruling(0, [graded("discard", 0.4, relevance=0.1)] * 3)
-    assert found.decision == "retrieve_more"
-    assert "Of 3 found, none is relevant" in found.why
