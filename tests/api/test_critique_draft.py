@@ -274,10 +274,7 @@ def test_a_loop_that_passes_its_deadline_gives_the_findings_and_says_so() -> Non
     assert "deadline" in found.unscored[0]
 
 
-@pytest.mark.parametrize(
-    ("draft", "sources", "field"),
-    [("  ", SOURCES, "draft"), (RIGHT, [], "sources")],
-)
+@pytest.mark.parametrize(("draft", "sources", "field"), [("  ", SOURCES, "draft"), (RIGHT, [], "sources")])
 def test_an_empty_draft_and_no_sources_are_refused(draft: str, sources: list[dict[str, str]], field: str) -> None:
     with pytest.raises(InputError) as caught:
         critique_draft(QUERY, draft, sources)

@@ -1,38 +1,18 @@
-"""The examples and tests of the draft-critique spec as written: offline, by a scripted model, and over the wire."""
+"""The examples and tests of the draft-critique spec as written: offline and by a scripted model."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from itertools import count
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
 from masis.api.draft_critique import critique_draft
-from masis.api.roles import build_roles
 from masis.audit.loop import Roles
 from masis.schema.drafts import CritiqueResult
-from masis.schema.providers import ProviderSettings
-from masis.settings import ROLES, Settings
 from tests.api import asker as script
 from tests.llm import canned
 from tests.llm.scripted_asker import Reply, ScriptedAsker
-from tests.served_replies import Behaviour, Request, says
-from tests.serving_models import ModelServer
 
-SCHEMA = {
-    "claims": "checked_claims_reply",
-    "claims_extract": "claims_reply",
-    "claims_verify": "verdicts_reply",
-    "completeness": "completeness_reply",
-    "critic": "critique_reply",
-    "reviser": "revision_reply",
-    "evaluator": "evaluation_reply",
-    "drafter": "draft_reply",
-}
-_numbers = count()
 Judges = Callable[..., Roles | None]
 Source = dict[str, str]
 
@@ -66,34 +46,11 @@ def by_model(**replies: list[Reply]) -> Roles:
     return script.roles(ScriptedAsker(canned.ALL | replies))
 
 
-@pytest.fixture(params=["offline", "scripted model", "scripted server"])
-def judges(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Judges]:
-    """Who judges: nobody but rules; a model below the roles; a model behind real HTTP and the real SDK."""
-    if request.param != "scripted server":
-        yield offline if request.param == "offline" else by_model
-        return
-    monkeypatch.setenv("SCRIPTED_KEY", "loopback/0123456789")
-    with ExitStack() as stack:
-        yield lambda **replies: stack.enter_context(served(canned.ALL | replies))
-
-
-@contextmanager
-def served(replies: dict[str, Any]) -> Iterator[Roles]:
-    """The roles of a model that a server on loopback plays: for each prompt its replies in turn, the last for good."""
-    given: Counter[str] = Counter()
-    named = {SCHEMA[prompt]: reply for prompt, reply in replies.items()}
-
-    def answer(request: Request) -> Behaviour:
-        turns = named[request.schema_name]
-        turns = turns if isinstance(turns, list) else [turns]
-        given[request.schema_name] += 1
-        return says(turns[min(given[request.schema_name], len(turns)) - 1])
-
-    with ModelServer(answer) as server:
-        table = ProviderSettings(kind="openai", address=server.address, key_env="SCRIPTED_KEY")
-        model = f"scripted:judge-{next(_numbers)}"  # extractions are kept by model
-        settings = Settings.model_validate({"providers": {"scripted": table}} | dict.fromkeys(ROLES, model))
-        yield build_roles(settings, in_steps=True)
+@pytest.fixture(params=[offline, by_model], ids=["offline", "scripted model"])
+def judges(request: pytest.FixtureRequest) -> Judges:
+    """Who judges: nobody but rules, or a model below the roles (behind HTTP: ``tests/llm/test_every_provider.py``)."""
+    judging: Judges = request.param
+    return judging
 
 
 def nothing_confirmed_and_nothing_added(found: CritiqueResult) -> None:

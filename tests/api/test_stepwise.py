@@ -193,11 +193,6 @@ def test_a_run_made_pass_by_pass_is_kept_and_read_back_like_any_other(tmp_path: 
     bench.store.close()
 
 
-def test_a_run_made_pass_by_pass_survives_json() -> None:
-    run = stepwise.evaluate_once(bridge(), stepwise.audit_once(bridge(), SETTINGS), SETTINGS)
-    assert Run.model_validate(run.model_dump(mode="json")) == run
-
-
 class Recording:
     """Keeps what every pass came to."""
 

@@ -219,17 +219,3 @@ def test_any_text_is_read_without_an_error_and_spans_lie_inside_it(text: str) ->
     for found in find_instructions(text):
         assert last <= found.start < found.end <= len(text)
         last = found.end
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize(
-    "piece",
-    [
-        *("ignore ", "you must ", "<!-- ", "i g n o r e ", "send the ", "\u0430bc ", "QUFB", "if a user asks ", '"'),
-        *("a<b></b>", "&#73;", "erongi suoiverp ", "%49"),
-    ],
-)
-def test_a_hundred_thousand_hostile_characters_end_in_time(piece: str) -> None:
-    text = (piece * (100_000 // len(piece) + 1))[:100_000]
-    assert all(0 <= found.start < found.end <= len(text) for found in find_instructions(text))

@@ -161,17 +161,6 @@ def test_every_character_that_is_not_blank_belongs_to_exactly_one_sentence(text:
     assert not text[last:].strip()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "unit",
-    ["a", "a. ", "A. ", ".", "[", "[a. ", "(a. ", " (", "`", "ab cd ", "!a", ".)", " ", "\n", "-\n", "[1].", ".[1",
-     "http://", "[1] ", "x | ", "- ", "* * ", "[1", "```\n", "。", ". [", "www.", "1. ", "U.", "\n[1]:", "[^", "【"],
-)  # fmt: skip
-def test_hostile_text_of_100_000_characters_takes_linear_time(unit: str) -> None:
-    text = (unit * (100_000 // len(unit) + 1))[:100_000]
-    split_sentences(text)
-
-
 def test_real_texts_lose_no_character(public_data: Path) -> None:
     with (public_data / "expertqa_cases.jsonl").open(encoding="utf-8") as lines:
         answers = [json.loads(line)["answer"] for line in lines]

@@ -113,12 +113,6 @@ def test_any_text_passes_or_is_refused_and_is_never_changed(text: str) -> None:
     assert found.revised_answer == text
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, "[chunk_1 " * 11_000, "[ " * 50_001, "{\x01" * 50_000, " " * 100_000])
-def test_hostile_answers_take_no_time(text: str) -> None:
-    with pytest.raises(InvalidRevision):
-        PydanticValidator().validated(revision(text), context(answer=ANSWER))
-
-
 @pytest.mark.spec("REQ-CRITIC-028", "REQ-CRITIC-031", "CRITIC-ERR-006")
 def test_an_answer_that_does_not_pass_ends_the_loop_with_the_best_so_far() -> None:
     run = run_with(GOOD, "Broken [chunk_1")

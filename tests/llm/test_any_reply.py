@@ -12,11 +12,10 @@ from masis.api.audits import audit_citations
 from masis.audit import critique as critique_step
 from masis.audit import evaluation as evaluation_step
 from masis.audit import issues as issues_step
-from masis.audit.assertions import citations_by_sentence, sentence_claim
 from masis.audit.claims import Checked
 from masis.errors import InvalidRevision
 from masis.llm.roles import critic, evaluator, reviser
-from masis.llm.roles.replies import CompletenessReply, CritiqueReply, EvaluationReply, RevisionReply
+from masis.llm.roles.replies import CritiqueReply, EvaluationReply, RevisionReply
 from masis.llm.roles.verifier import Extractions, ModelVerifier
 from masis.schema.case import Evidence
 from masis.schema.storable import storable
@@ -31,10 +30,6 @@ EVIDENCE = (
 )
 ANSWER = "The bridge is 120 metres long [chunk_1][empty]. It opened in 1932 [chunk_2]. It is red."
 AUDIT = audit_citations(ANSWER, EVIDENCE)
-CLAIMS = tuple(
-    sentence_claim(number, sentence, citations_by_sentence(AUDIT)[number])
-    for number, sentence in enumerate(AUDIT.sentences)
-)
 CONTEXT = context(answer=ANSWER, evidence=EVIDENCE, citation_audit=AUDIT, claims=())
 
 text = st.one_of(
@@ -140,17 +135,6 @@ evaluations = record(
     reasoning_quality=anything,
     improvement_suggestions=st.lists(text, max_size=3),
 )
-
-
-@given(st.lists(verdicts, max_size=5), st.lists(left_out, max_size=3))
-@settings(max_examples=60)
-def test_verdicts(given_verdicts: list[dict[str, Any]], missing: list[dict[str, Any]]) -> None:
-    CompletenessReply.model_validate({"missing": missing})
-    asker = ScriptedAsker({"claims_verify": {"verdicts": given_verdicts}, "completeness": {"missing": missing}})
-    judge = ModelVerifier(asker, Settings(), Extractions())
-    found = judge.check(CLAIMS, "How long is it?", ANSWER, EVIDENCE, completeness=True)
-    assert [check.claim for check in found.checks] == list(CLAIMS)
-    holds_no_more_than_it_shows(found)
 
 
 @given(st.lists(listed, max_size=5), st.lists(verdicts, max_size=5), st.lists(left_out, max_size=3))

@@ -15,9 +15,9 @@ from masis.audit.escalation import EscalatingVerifier
 from masis.cli.audit import BatchSummary
 from masis.errors import SettingsError
 from masis.offline.roles.verifier import OfflineVerifier
-from masis.schema.audit import Claim, ClaimCheck, Escalation, JudgedBy
+from masis.schema.audit import Claim, ClaimCheck, JudgedBy
 from masis.schema.base import Unscored
-from masis.schema.case import Case, ClaimVerdict, Evidence
+from masis.schema.case import ClaimVerdict, Evidence
 from masis.schema.providers import Price, ProviderSettings
 from masis.schema.run import Run
 from masis.views.spending import escalated
@@ -198,24 +198,7 @@ def test_a_language_that_the_offline_checks_do_not_read_goes_to_the_model(tmp_pa
     assert (open_still.verdict, open_still.abstained) == ("unverifiable", "language")
 
 
-def test_a_folder_with_a_comma_in_its_name_is_one_model(tmp_path: Path) -> None:
-    check_models(Settings(verifier=f"local:{save_model(tmp_path / 'a,b')}"))
-
-
 # what people read
-
-
-FOUND = Escalation(first="offline", second="m", settled=5, escalated=3, calls=1, calls_saved=3, cost_saved_usd=0.0021)
-
-
-def test_the_case_page_says_who_decided_and_what_that_saved() -> None:
-    assert escalated(FOUND) == (
-        "The offline checks settled 5 of 8 claims; m decided the other 3 (1 call). Saved: 3 calls, about $0.0021."
-    )
-    nobody = FOUND.model_copy(update={"escalated": 0, "calls": 0, "cost_saved_usd": None})
-    assert escalated(nobody) == "The offline checks settled 5 of 5 claims; m was not asked. Saved: 3 calls."
-    on_this_machine = FOUND.model_copy(update={"calls": 0, "calls_saved": 0, "cost_saved_usd": None})
-    assert escalated(on_this_machine) == "The offline checks settled 5 of 8 claims; m decided the other 3."
 
 
 @pytest.mark.usefixtures("screened")
@@ -240,10 +223,3 @@ def test_what_the_offline_checks_left_open_is_counted_with_the_way_on() -> None:
     (line,) = [line for line in summary.lines(Settings()) if "not confirmed" in line]
     assert "1 claim of 1 answer" in line
     assert "verifier=offline,local:ORG/NAME" in line
-
-
-def test_nothing_is_said_where_nothing_was_left_open_or_nothing_could_be_checked() -> None:
-    settled = Case.model_validate({**CASE.model_dump(), "answer": "The bridge is long [1]."})
-    assert not_confirmed(run_audit(settled, Settings(max_iterations=1))) == ""
-    without_text = Case.model_validate({**CASE.model_dump(), "evidence": [{"id": "1", "text": ""}]})
-    assert not_confirmed(run_audit(without_text, Settings(max_iterations=1))) == ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import pytest
@@ -124,27 +123,6 @@ def test_extractions_that_nobody_asks_for_give_way() -> None:
         kept.keep(key, ())
         kept.get("a")
     assert [kept.get(key) is None for key in "abc"] == [False, True, False]
-
-
-def test_extractions_are_kept_from_many_threads() -> None:
-    kept = Extractions(most=8)
-
-    def work(number: int) -> None:
-        for turn in range(300):
-            key = str((number + turn) % 20)
-            kept.keep(key, (Extracted(1, key, key),))
-            assert (kept.get(key) or (Extracted(1, key, key),))[0].words == key
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-
-def test_parts_of_a_key_do_not_run_into_each_other() -> None:
-    assert Extractions.key("ab", "c") != Extractions.key("a", "bc")
-    assert Extractions.key("a\x00b") != Extractions.key("a", "b")
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-OPTIONS")

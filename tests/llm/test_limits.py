@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from masis.audit.run_control import RunBudget, RunControl
 from masis.llm.client.limits import LONGEST_HOLD_S, Limiter, limiter
 from masis.llm.endpoints import endpoint
-from masis.llm.registry import asker
-from masis.schema.providers import ProviderSettings
 from masis.settings import Settings
-from tests.llm.asking import PROMPT, Judged
-from tests.serving_models import Behaviour, ModelServer
 from tests.waiting import PATIENCE_S, joined, run_at_once, until
-
-GOOD = json.dumps({"reasons": [], "sound": True, "confidence": 0.8})
 
 
 def test_first_come_first_served() -> None:
@@ -155,19 +146,6 @@ def test_a_lower_most_holds_at_once_and_a_higher_one_does_not_undo_what_was_foun
     fixed = Limiter(2)
     fixed.most = 5
     assert fixed.now == 5
-
-
-@pytest.mark.slow
-def test_a_local_server_with_one_slot_is_not_given_more_calls_than_it_can_answer_in_time() -> None:
-    """Four audits at once at a server that answers one call after the other, each in a third of the deadline."""
-    with ModelServer(lambda request: Behaviour(text=GOOD, hang_s=0.5 * request.under_way)) as server:
-        table = ProviderSettings(address=server.address, concurrency=4)
-        settings = Settings(providers={"llamacpp": table}, max_retries=0)
-        control = RunControl(RunBudget(call_s=1.5))
-        model = asker("llamacpp:tiny", "critic", control, settings)
-        with ThreadPoolExecutor(4) as pool:
-            list(pool.map(lambda _: model.ask(PROMPT, Judged, max_tokens=100), range(8)))
-    assert [call.outcome for call in control.calls.since()] == ["answered"] * 8
 
 
 @pytest.mark.parametrize(

@@ -119,14 +119,8 @@ def test_every_mix_of_roles_audits_a_case_to_its_end(mix: frozenset[str], answer
         for issue in iteration.issues:
             if issue.start is not None and issue.source != "citations":
                 assert iteration.answer[issue.start : issue.end] == issue.quote
-
-
-@pytest.mark.parametrize(
-    "mix", [mix for mix in MIXES if "drafter" not in mix], ids=lambda mix: "+".join(sorted(mix)) or "offline"
-)
-def test_every_mix_finds_the_wrong_length_and_puts_it_right(mix: frozenset[str]) -> None:
-    run = audited(mix, WRONG)
-    assert any(check.verdict == "contradicted" for check in run.iterations[0].claims)
-    assert "misattributed_reference" in {issue.rule for issue in run.iterations[0].issues}
-    assert "120 metres" in run.final_answer
-    assert "90 metres" not in run.final_answer
+    if answer == WRONG:
+        assert any(check.verdict == "contradicted" for check in run.iterations[0].claims)
+        assert "misattributed_reference" in {issue.rule for issue in run.iterations[0].issues}
+        assert "120 metres" in run.final_answer
+        assert "90 metres" not in run.final_answer

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import email.utils
-import logging
-import math
 import socket
 import threading
 import time
@@ -98,12 +95,6 @@ def test_what_can_be_read_is_read_as_given(wire: Wire, fault: str, confidence: o
     assert answer.confidence == confidence
 
 
-@both_wires
-def test_no_number_comes_through_as_no_number(wire: Wire) -> None:
-    with ModelServer(lambda request: faulty("confidence NaN", request)) as server:
-        assert math.isnan(model_at(server, wire).ask(PROMPT, Judged, max_tokens=100).confidence)
-
-
 def test_every_fault_is_tried() -> None:
     read = {"code fence", "extra field", "confidence 85", "confidence -1", "confidence high", "confidence NaN"}
     counted_by_the_roles = {"a verdict too few", "a verdict too many"}
@@ -147,16 +138,9 @@ def test_waits_grow_twofold_with_some_chance_up_to_a_cap() -> None:
 
 
 @pytest.mark.spec("REQ-CRITIC-NFR-009")
-@pytest.mark.parametrize("form", ["seconds", "date", "milliseconds"])
-def test_what_the_server_asks_to_wait_is_waited(form: str) -> None:
-    at = email.utils.formatdate(time.time() + 1.9, usegmt=True)
-    headers = {
-        "seconds": {"retry_after": "0.4"},
-        "date": {"retry_after": at},
-        "milliseconds": {"retry_after_ms": "400"},
-    }
+def test_what_the_server_asks_to_wait_is_waited() -> None:
     control = RunControl()
-    with ModelServer([status(429, **headers[form])]) as server:
+    with ModelServer([status(429, retry_after="0.4")]) as server:
         model_at(server, control=control).ask(PROMPT, Judged, max_tokens=100)
     assert control.calls.since()[0].ms >= 380
     notice = control.calls.notices.get_nowait()
@@ -176,17 +160,6 @@ def test_a_server_that_has_too_many_calls_is_left_alone_by_all_for_as_long_as_it
             assert time.monotonic() >= held_until
             first.result()
         assert len(server.requests) == 3
-
-
-def test_a_retry_that_the_deadline_has_no_room_for_is_not_made() -> None:
-    control = RunControl(RunBudget(call_s=2.0))
-    with ModelServer(lambda request: status(429, retry_after="30")) as server:
-        with pytest.raises(ProviderFailed, match="no time is left to wait 30"):
-            model_at(server, control=control).ask(PROMPT, Judged, max_tokens=100)
-        assert len(server.requests) == 1
-    (call,) = control.calls.since()
-    assert call.outcome == "out_of_time"
-    assert call.ms < 1000
 
 
 def test_an_account_without_credit_is_not_asked_again() -> None:
@@ -274,43 +247,3 @@ def test_time_in_the_queue_is_taken_from_no_deadline() -> None:
         with ThreadPoolExecutor(10) as pool:
             list(pool.map(lambda _: model.ask(PROMPT, Judged, max_tokens=100), range(10)))
     assert {call.outcome for call in control.calls.since()} == {"answered"}
-
-
-def test_nor_is_time_in_the_queue_before_another_try() -> None:
-    control = RunControl(RunBudget(call_s=0.6))
-    taken = threading.Event()
-
-    def script(request: Request) -> Behaviour | None:
-        if request.number:
-            return None
-        threading.Thread(target=keep_the_place).start()
-        until(lambda: model.limiter._waiting, "the place is waited for")
-        return status(503)
-
-    def keep_the_place() -> None:
-        model.limiter.take(lambda: True)
-        taken.set()
-        time.sleep(0.9)
-        model.limiter.give()
-
-    with ModelServer(script) as server:
-        model = model_at(server, control=control, concurrency=1)
-        model.ask(PROMPT, Judged, max_tokens=100)
-    assert taken.is_set()
-    (call,) = control.calls.since()
-    assert (call.outcome, call.tries) == ("answered", 2)
-    assert call.ms > 850
-
-
-@pytest.mark.spec("REQ-CRITIC-SEC-003")
-@pytest.mark.parametrize("fault", ["none", "429", "prose", "401"])
-def test_no_text_and_no_key_goes_to_the_log_at_info(fault: str, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
-    with ModelServer(lambda request: None if fault == "none" else faulty(fault, request)) as server:
-        try:
-            model_at(server).ask(PROMPT, Judged, max_tokens=100)
-        except StepError:
-            assert fault != "none"
-    assert caplog.records
-    for secret in (KEY, "SECRET ANSWER", "ten metres", "how long", "looks fine"):
-        assert secret not in caplog.text

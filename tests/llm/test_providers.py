@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -370,22 +368,6 @@ def test_an_error_inside_a_reply_with_status_200_is_an_error() -> None:
     with ModelServer([Behaviour(body=limited)]) as server:
         (call,) = asked(server).calls.since()
     assert (call.outcome, call.tries) == ("answered", 2)
-
-
-def test_half_characters_in_a_prompt_do_not_stop_a_call() -> None:
-    with ModelServer() as server:
-        model_at(server).ask(PROMPT._replace(task="half \ud800 of one"), Judged, max_tokens=100)
-        assert "half ? of one" in server.requests[0].text
-
-
-def test_calls_may_be_made_from_a_thread_beside_a_running_event_loop() -> None:
-    async def main(server: ModelServer) -> Judged:
-        return await asyncio.to_thread(model_at(server).ask, PROMPT, Judged, max_tokens=100)
-
-    before = threading.active_count()
-    with ModelServer() as server:
-        assert asyncio.run(main(server)).sound
-    assert threading.active_count() < before + 10
 
 
 @both_wires

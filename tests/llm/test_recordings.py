@@ -14,7 +14,6 @@ import pytest
 import masis
 from masis.api.audits import run_audit
 from masis.api.batch import Budget
-from masis.api.draft_critique import critique_draft
 from masis.api.roles import addresses, build_roles, check_models, estimate, pin_versions, probe_model, uses_models
 from masis.audit.run_control import RunControl
 from masis.errors import BadReply, SettingsError
@@ -337,15 +336,6 @@ def test_a_grader_of_abstracts_is_recorded_and_replayed_like_the_roles_of_an_aud
     assert grade.judged_by.model.startswith(f"replay:{file} (here:m, ")
     assert grade.model_copy(update={"judged_by": was.judged_by}) == was
     assert (before.usage.calls, after.usage.calls, after.usage.replayed_calls) == (1, 0, 1)
-
-
-def test_a_recording_is_whole_though_this_process_has_extracted_the_claims_before(tmp_path: Path) -> None:
-    file = tmp_path / "replies.jsonl"
-    with ModelServer() as server:
-        settings = settings_for(server, "openai")
-        for each in (settings, settings.updated({"record": str(file)})):
-            critique_draft(CASE.query, CASE.answer or "", [{"id": "1", "content": "It is long."}], settings=each)
-    assert [line for line in lines(file) if line["prompt"].startswith("claims_extract/")]
 
 
 def test_a_prompt_that_was_made_elsewhere_is_known_by_its_text_without_the_mark_of_the_run() -> None:

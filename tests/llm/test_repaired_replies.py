@@ -8,15 +8,13 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from masis.audit import output_validation
-from masis.audit.output_validation import PydanticValidator, Rescued
+from masis.audit.output_validation import Rescued
 from masis.audit.run_control import RunControl
 from masis.errors import BadReply
-from masis.llm import registry
 from masis.llm.client import shared_schema
 from masis.llm.client.model import Model
 from masis.llm.roles.prompting import Prompt
-from masis.llm.roles.replies import DraftReply, EvaluationReply
+from masis.llm.roles.replies import EvaluationReply
 from masis.schema.calls import Usage
 from tests.llm import canned
 from tests.llm.asking import PROMPT, Judged, model_at
@@ -93,14 +91,3 @@ def test_a_reply_in_the_common_form_is_looked_for_in_its_field_first() -> None:
         found = model.ask(prompt, EvaluationReply, max_tokens=100)
     assert found == EvaluationReply.model_validate(canned.evaluation())
     assert [shape for _, shape in asked] == [shared_schema.holding(EvaluationReply)]
-
-
-def test_the_validator_of_the_settings_is_the_one_that_mends(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Mending(PydanticValidator):
-        def rescued(self, text: str, shape: type[BaseModel]) -> Rescued | None:
-            return Rescued({"reasoning_steps": [], "answer": "Ten metres."}, ("a comment",))
-
-    monkeypatch.setattr(registry, "chosen", lambda name: Mending(name=name))
-    with ModelServer([says(BAD)]) as server:
-        assert model_at(server, output_validator="ours").ask(PROMPT, DraftReply, max_tokens=100).answer == "Ten metres."
-    assert output_validation.chosen("pydantic").rescued(BAD, Judged) is None

@@ -12,9 +12,7 @@ from masis import run_audit
 from masis.api.roles import (
     addresses,
     asked_model,
-    check_models,
     estimate,
-    offered_models,
     pin_versions,
     probe_model,
     resolve_model,
@@ -122,20 +120,6 @@ def test_settings_are_pinned_to_its_version(settings: Settings) -> None:
     assert pin_versions(pin_versions(settings)) == pin_versions(settings)
     assert asked_model("theirs:strict", "critic", settings) == "scripted:m"
     assert asked_model("openai", "critic", settings) == "openai"
-
-
-def test_it_is_for_its_own_role(settings: Settings) -> None:
-    assert "theirs:strict@3" in offered_models(settings, "critic")
-    assert "theirs:strict@3" not in offered_models(settings, "verifier")
-    with pytest.raises(SettingsError, match="verifier"):
-        check_models(settings.model_copy(update={"verifier": "theirs:strict"}))
-
-
-def test_what_is_wrong_with_it_is_said_before_an_audit(settings: Settings) -> None:
-    with pytest.raises(SettingsError, match="theirs:strict"):
-        check_models(settings.model_copy(update={"critic": "theirs:strikt"}))
-    with pytest.raises(MissingExtra, match="pip install theirs"):
-        check_models(settings.model_copy(update={"critic": "theirs:gone"}))
 
 
 def test_a_provider_of_the_settings_goes_before_a_shelf_of_the_same_name(settings: Settings) -> None:

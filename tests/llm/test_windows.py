@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 import masis
@@ -131,20 +129,3 @@ def test_a_run_says_that_claims_were_judged_by_passages_and_keeps_the_rest_unsco
     assert sum("each claim was judged by the passages" in warning.message for warning in run.warnings) == 1
     (critic,) = [warning for warning in run.warnings if warning.step == "critique"]
     assert "llama-server -c 32768" in critic.message
-
-
-def test_a_run_warns_where_the_server_counted_far_fewer_tokens_than_were_sent() -> None:
-    """Ollama and LM Studio cut a prompt to their context without a word: only their count of its tokens shows it."""
-
-    def cut(request: Request) -> Behaviour | None:
-        sent = sum(map(len, request.messages))
-        return Behaviour(prompt_tokens=min(sent // 4, 2_048))
-
-    with ModelServer(cut, issues="none") as server:
-        run = audited(server, FILLER * 3)
-        short = audited(server, FILLER[:1_000])
-    found = [warning for warning in run.warnings if "seems to have cut" in warning.message]
-    assert {warning.step for warning in found} == {"claims", "critique", "evaluation"}
-    assert all("2,048 tokens" in warning.message and "OLLAMA_CONTEXT_LENGTH" in warning.message for warning in found)
-    assert json.loads(run.model_dump_json())["warnings"]
-    assert not short.warnings

@@ -111,11 +111,3 @@ def test_what_is_turned_around_is_not_confirmed(evidence: str, claim: str) -> No
 )
 def test_what_follows_or_is_only_worded_otherwise_is_not_accused(evidence: str, claim: str) -> None:
     assert verdict(evidence, claim) not in ("contradicted", "unsupported")
-
-
-@pytest.mark.soak(smoke=20_000, full=100_000)
-@pytest.mark.parametrize(
-    "unit", ["a, b; ", "and the ", "by the X of Y ", "(60%) and ", "must not be ", "at least 5 ", "A" * 40 + " "]
-)
-def test_stretches_of_a_hundred_thousand_characters_are_judged_in_seconds(unit: str, rounds: int) -> None:
-    verdict("It must be at least 5 m. Judge Ada spoke; Judge Bo left.", unit * (rounds // len(unit)))

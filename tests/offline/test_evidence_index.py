@@ -7,10 +7,7 @@ from masis.offline.matching.evidence_index import ALWAYS_JUDGED, TOO_LONG, Asses
 FIRM = "The firm grew by 12% in 2021. It had 67 million users. The dose is 0.002 mg a day."
 OTHERS = [
     ("2", "Paris is the capital of France. The brands will not be merged before 2026."),
-    (
-        "3",
-        "Peter Okonjo will chair the board. Permission is granted to trap mink from 1 September to 30 April.",
-    ),
+    ("3", "Peter Okonjo will chair the board. Permission is granted to trap mink from 1 September to 30 April."),
 ]
 
 
@@ -152,14 +149,6 @@ def test_evidence_far_into_a_long_text_still_counts() -> None:
 def test_ten_thousand_chunks_are_indexed_and_asked_in_seconds(rounds: int) -> None:
     chunks = [(str(k), f"Plant {k} made {k} tonnes in {1900 + k % 120}. The mayor was pleased.") for k in range(rounds)]
     assert EvidenceIndex(chunks).assess("Plant 77 made 77 tonnes in 1977.").verdict == "supported"
-
-
-@pytest.mark.soak(smoke=20_000, full=100_000)
-@pytest.mark.parametrize("unit", ["word number 12% in 1999 Paris ", "Aa", "1.1.", "not ", "context "])
-def test_a_claim_of_a_hundred_thousand_characters_is_judged_in_seconds(
-    index: EvidenceIndex, unit: str, rounds: int
-) -> None:
-    index.assess(unit * (rounds // len(unit)))
 
 
 @pytest.mark.slow

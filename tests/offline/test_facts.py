@@ -71,22 +71,3 @@ def test_an_altered_fact_looks_like_the_one_it_was_made_from() -> None:
     assert likeness(only("$1.42 million", "number"), only("$1.42 billion", "number")) == 1.0
     assert likeness(only("8 March 2021", "date"), only("3 August 2021", "date")) == 1.0
     assert likeness(only("14.2%", "number"), only("3.9%", "number")) == 0.0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "hostile",
-    [
-        "1" * 100_000,
-        "1," * 50_000,
-        "1,111" * 20_000,
-        "May " * 25_000,
-        "20 may " * 14_000,
-        "A of " * 20_000,
-        "twenty " * 14_000,
-        "$" * 100_000,
-        "Aa " * 33_000,
-    ],
-)
-def test_hostile_text_is_searched_in_linear_time(hostile: str) -> None:
-    extract(hostile)

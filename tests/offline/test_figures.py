@@ -136,9 +136,3 @@ def test_a_value_of_something_else_is_not_confirmed_and_its_own_not_accused(
 ) -> None:
     assert verdict(evidence, false) != "supported"
     assert verdict(evidence, true) == "unverifiable"
-
-
-@pytest.mark.soak(smoke=20_000, full=100_000)
-@pytest.mark.parametrize("unit", ["5 of 9 in 3 ", "more than 5 km, ", "A 24, B 35, ", "one in 20 and 3 August 1990 "])
-def test_a_hundred_thousand_characters_of_figures_are_judged_in_seconds(unit: str, rounds: int) -> None:
-    verdict("A had 24, B 35. On 3 August 1990 it was 5 km, more than 4 km.", unit * (rounds // len(unit)))

@@ -89,12 +89,6 @@ def test_an_equals_sign_gives_another_name_for_one_concept() -> None:
     assert [each.share for each in met] == [1.0, 1.0]
 
 
-def test_a_known_synonym_counts_for_what_a_person_writes() -> None:
-    text = "Does it help?\npopulation: people after a heart attack"
-    found = relevance(read_question(text), Abstract(id="a", title="Acute myocardial infarction", text="Trial."))
-    assert any(each.concept.name == "heart attack" and each.share == 1.0 for each in found.met)
-
-
 @pytest.mark.parametrize(
     ("lines", "relevant"),
     [
@@ -147,12 +141,6 @@ def test_a_screening_keeps_the_concepts_it_was_made_with() -> None:
     assert found.question == "aspirin"
     again = Screening.model_validate_json(found.model_dump_json())
     assert concepts_as_text(question_of(again.question, again.settings))["population"] == "adults"
-
-
-def test_a_screening_made_before_there_were_concepts_reads_as_its_question() -> None:
-    found, _ = screened("")
-    old = {name: value for name, value in found.settings.items() if name != "screening_concepts"}
-    assert question_of(found.question, old) == found.question == question_of(found.question, found.settings)
 
 
 def test_hostile_lines_are_bounded() -> None:

@@ -19,7 +19,6 @@ from masis.schema.screening import (
     Override,
     OverrideField,
     Screening,
-    Words,
 )
 from masis.screening.grading.methodology import (
     CHECKLIST,
@@ -143,19 +142,6 @@ def test_a_correction_never_takes_the_methodology_below_the_floor() -> None:
     assert "Raised from 0.00 to 0.45" in now.reasons["methodology_score"].text
 
 
-def test_a_correction_turns_the_recommendation_where_it_crosses_a_bound() -> None:
-    bare = Abstract(
-        id="s", title="Aspirin and headache: a cross-sectional survey", text="Aspirin and headache in 300 adults."
-    )
-    machine = graded(bare)
-    assert machine.design == "cross_sectional_study"
-    low = machine.model_copy(update={"relevance_score": 0.55})
-    assert apply_overrides(low, {"size": said("size", "stated", "s")}, abstract=bare).recommendation == "needs_more"
-    whole: dict[str, ItemState] = dict.fromkeys(CHECKLIST["cross_sectional_study"], "stated")
-    now = with_items(low, bare, **whole)
-    assert (now.recommendation, now.rule) == ("keep", "strong")
-
-
 def test_a_model_s_score_moves_by_what_the_item_is_worth() -> None:
     machine = grade_of("c", Said(0.9, 0.60, "cohort_study", True), "some:model")
     up = with_items(machine, model="stated")
@@ -175,20 +161,6 @@ def test_a_methodology_set_by_hand_stands_above_corrected_items() -> None:
         ),
     }
     assert apply_overrides(graded(), set_, abstract=COHORT).methodology_score == 0.2
-
-
-def test_an_item_that_the_design_does_not_ask_for_changes_no_score() -> None:
-    machine = graded()
-    now = with_items(machine, search="stated")
-    assert now.methodology_score == machine.methodology_score
-    assert now.corrections == {"search": "stated"}
-
-
-def test_without_its_record_a_grade_keeps_its_score_and_says_what_was_set() -> None:
-    machine = graded()
-    now = apply_overrides(machine, {"model": said("model", "stated")})
-    assert now.methodology_score == machine.methodology_score
-    assert now.corrections == {"model": "stated"}
 
 
 @pytest.mark.spec("AESOP-OVERRIDE")
@@ -223,12 +195,6 @@ def test_every_item_has_a_label_and_no_item_is_a_field() -> None:
     assert set(LABELS) == set(APPRAISAL_ITEMS)
     assert not set(get_args(GradeField)) & {*APPRAISAL_ITEMS, "direction"}
     assert {item for checklist in CHECKLIST.values() for item in checklist} == set(APPRAISAL_ITEMS)
-
-
-def test_a_sentence_of_a_title_is_the_title() -> None:
-    abstract = Abstract(id="a", title="Randomised trial. Of aspirin", text="Short.")
-    words = Words(start=0, end=10, text="Randomised", place="title")
-    assert sentence_of(words, abstract) == (abstract.title, 0)
 
 
 def screened(

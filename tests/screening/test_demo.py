@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -115,28 +114,3 @@ def test_an_unknown_question_is_wrong_use(capsys: pytest.CaptureFixture[str]) ->
         demo.main(["nothing"])
     assert ended.value.code == 2
     assert "there are htn" in capsys.readouterr().err
-
-
-def test_the_demo_data_lie_where_the_module_looks() -> None:
-    assert demo.demo_folder() == Path(__file__).resolve().parents[2] / "data" / "screening"
-
-
-def test_those_who_made_a_review_are_not_counted_as_its_studies(grader: OfflineGrader) -> None:
-    asked = {each.id: each.question for each in QUESTIONS}
-    reviews = [each for each in demo_abstracts() if each.id in ("htn-03", "hf-04", "mind-13")]
-    assert all(re.search(r"Two (reviewers|authors)", each.text) for each in reviews)
-    for review in reviews:
-        (grade,) = grader.grade(asked[review.id.split("-")[0]], [review])
-        assert grade.sample_size_adequate, grade.reasons["sample_size_adequate"].text
-
-
-@pytest.mark.slow
-@pytest.mark.spec("AESOP-DECISION")
-@pytest.mark.parametrize("asked", [each for each in QUESTIONS if each.kind == "strong"], ids=lambda asked: asked.id)
-def test_the_size_of_a_page_beyond_the_relevant_abstracts_changes_no_verdict(
-    asked: DemoQuestion, grader: OfflineGrader
-) -> None:
-    every = tuple(demo_abstracts())
-    found = {size: simulate(asked.model_copy(update={"retrieve": size}), every, grader) for size in (5, 20, 60, 200)}
-    assert {screening.outcome for screening in found.values()} == {"sufficient"}
-    assert {len(screening.rounds) for screening in found.values()} == {1}

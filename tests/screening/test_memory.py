@@ -12,7 +12,7 @@ from masis.observers.observation import run_to_completion
 from masis.schema.screening import Acceptance, Design
 from masis.screening.rounds import ruling
 from masis.screening.rounds.drift import BASELINE, LEAST_DEVIATION, LIMIT, drift
-from masis.screening.rounds.memory import acceptances, adapted, by_design, shift
+from masis.screening.rounds.memory import acceptances, adapted, shift
 from masis.screening.rounds.round_loop import screen
 from masis.settings import Settings
 from tests.screening.scripted import BORDERLINE, ScriptedGrader, ScriptedSource, abstracts
@@ -88,11 +88,6 @@ def test_only_the_newest_count() -> None:
     assert shift([*entries(500, 1.0), *entries(200, 0.70)], 0.05).by == 0.0
 
 
-def test_the_entries_are_shown_by_design() -> None:
-    found = by_design([*entries(2, 0.8), *entries(1, 0.6, design="cohort_study")])
-    assert {design: len(mine) for design, mine in found.items()} == {"randomised_trial": 2, "cohort_study": 1}
-
-
 def judgements(seed: int, before: float, after: float, count: int = 150) -> list[float]:
     """Judgements of which a share disagrees, another one after the baseline."""
     draw = random.Random(seed)
@@ -134,14 +129,6 @@ def test_it_says_when_there_is_too_little_to_say() -> None:
     assert (found.enough, found.alarms, found.usual) == (False, (), None)
     assert f"more than {BASELINE} are needed" in found.why
     assert len(found.points) == BASELINE
-
-
-def test_every_judgement_has_its_point_in_the_chart() -> None:
-    values = judgements(1, 0.1, 0.9)
-    found = drift(values)
-    assert [point.value for point in found.points] == values
-    assert [point.number for point in found.points if point.alarm] == list(found.alarms)
-    assert all((point.up, point.down) == (0.0, 0.0) for point in found.points[:BASELINE])
 
 
 def test_the_first_judgement_after_the_baseline_is_added_up() -> None:

@@ -264,8 +264,3 @@ PLACED = (
 @pytest.mark.parametrize(("text", "design"), PLACED)
 def test_designs_beyond_the_fourteen_types_are_recognised_by_their_words(text: str, design: str) -> None:
     assert place_design("remaining", of("", text)).design == design
-
-
-@pytest.mark.parametrize("hostile", ["will be " * 12_000, "rats " * 20_000, "retraction " * 9_000, "male " * 20_000])
-def test_hostile_text_is_read_in_a_moment(hostile: str) -> None:
-    sure_design(of(hostile, hostile))

@@ -96,10 +96,5 @@ def test_what_a_person_discards_for_a_criterion_is_counted_under_it() -> None:
         for each, why in (("a", "no control group"), ("b", "not: adults"), ("c", "I know the authors"))
     ]
     reasons = {each.label: each.count for each in apply_review(machine, discarded).flow.excluded}
-    assert reasons == {
-        "no control group": 1,
-        "not: adults": 1,
-        "a person's decision": 1,
-        "about something else": 1,
-    }
+    assert reasons == {"no control group": 1, "not: adults": 1, "a person's decision": 1, "about something else": 1}
     assert "no control group (n = 1)" in words(prisma_svg(apply_review(machine, discarded)))

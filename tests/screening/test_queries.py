@@ -166,11 +166,6 @@ def test_whether_a_list_goes_on_is_seen_at_the_end_of_what_it_brought() -> None:
     assert not list_goes_on([], 20)
 
 
-def test_a_question_that_names_nothing_is_not_searched_twice() -> None:
-    asked = next_queries("???", find_gaps("???", []), [Query(text="???", why="")], 5)
-    assert asked == ()
-
-
 ABSTRACTS = (
     Abstract(id="knee", title="Knees", text="Walking after a knee replacement."),
     Abstract(
@@ -218,15 +213,6 @@ def test_reading_on_reaches_everything_once() -> None:
     pages = [source.search("aspirin", 3, offset) for offset in (0, 3, 6)]
     assert sorted(each for page in pages for each in ids(page)) == sorted(each.id for each in ABSTRACTS)
     assert pages[2] == ()
-
-
-def test_the_same_query_gives_the_same_order_and_no_text_is_a_search_language() -> None:
-    source = InMemoryRetriever(ABSTRACTS)
-    assert source.search('aspirin" OR 1=1 NOT (', 4) == source.search("aspirin or not", 4)
-
-
-def test_nothing_in_hand_brings_nothing() -> None:
-    assert InMemoryRetriever(()).search("aspirin", 10) == ()
 
 
 def test_a_given_set_comes_whole_and_in_its_order_whatever_is_asked() -> None:

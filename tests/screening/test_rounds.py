@@ -80,22 +80,6 @@ def test_borderline_studies_trigger_another_retrieval_with_queries_that_say_what
     assert found.outcome == "sufficient"
 
 
-@pytest.mark.spec("AESOP-SERIES")
-def test_case_series_do_not_dominate_however_many_and_however_well_reported() -> None:
-    source = ScriptedSource(*(abstracts(*_ids(n)) for n in range(4)))
-    found, _ = screened(ScriptedGrader({}, default=SERIES), source)
-    assert found.outcome == "evidence_insufficient"
-    assert {grade.recommendation for grade in found.grades} == {"needs_more"}
-
-
-@pytest.mark.spec("AESOP-RCT-FAIR")
-def test_a_trial_whose_abstract_tells_little_is_kept_by_its_prior() -> None:
-    sparse = Said(0.9, 0.2, "randomised_trial", None)
-    found, _ = screened(ScriptedGrader({}, default=sparse), ScriptedSource(abstracts(*ONE)))
-    assert {grade.methodology_score for grade in found.grades} == {0.65}
-    assert found.outcome == "sufficient"
-
-
 @pytest.mark.spec("AESOP-DECAY")
 def test_the_bar_comes_down_round_by_round_while_the_agreement_holds() -> None:
     middling = Said(0.6, 0.62, "cohort_study", True)  # kept at quality 0.61: enough for 0.60, not for 0.65
@@ -164,12 +148,6 @@ def test_where_every_source_fails_the_screening_ends_as_an_error_not_as_insuffic
     found, _ = screened(ScriptedGrader({}), BrokenSource())
     assert (found.outcome, found.rounds) == ("error", ())
     assert "No source could be asked." in found.reasons
-
-
-def test_where_nothing_is_found_it_says_so_and_reads_no_further_than_the_end() -> None:
-    found, _ = screened(ScriptedGrader({}), ScriptedSource())
-    assert found.outcome == "evidence_insufficient"
-    assert "Nothing was found" in found.reasons[0]
 
 
 @pytest.mark.spec("AESOP-ROUNDS")
@@ -319,8 +297,3 @@ def test_a_grade_is_of_one_question_one_text_one_grader_and_one_rubric(monkeypat
     }
     monkeypatch.setattr(rubric, "VERSION", "another")
     assert len({*keys, key_of("q", abstract, JUDGE)}) == 7
-
-
-def test_what_no_grader_reads_does_not_matter() -> None:
-    abstract = Abstract(id="a", title="T", text="X", year=2001)
-    assert key_of("q", abstract, JUDGE) == key_of("q", abstract.model_copy(update={"year": 2002}), JUDGE)

@@ -9,9 +9,7 @@ import pytest
 from masis.observers.observation import run_to_completion
 from masis.schema.screening import Acceptance, Ruling, Tally, Thresholds
 from masis.screening.demo import demo_abstracts, demo_questions
-from masis.screening.grading import rubric
 from masis.screening.grading.offline_grader import offline_grader
-from masis.screening.grading.recommendation import quality_of, recommend, with_prior_floor
 from masis.screening.rounds import ruling
 from masis.screening.rounds.memory import acceptances, adapted
 from masis.screening.rounds.round_loop import screen
@@ -21,7 +19,6 @@ from masis.settings import Settings
 from tests.screening.scripted import STRONG, Said, ScriptedGrader, ScriptedSource, abstracts
 
 ON = Settings(screening_memory=True)
-SCORES = [i / 50 for i in range(51)]
 
 
 def moved(by: float) -> Thresholds:
@@ -29,21 +26,6 @@ def moved(by: float) -> Thresholds:
     own = ruling.DEFAULT
     averages = tuple(round(max(0.55, each + by), 6) for each in own.required_average)
     return own.model_copy(update={"required_average": averages, "own_average": own.required_average, "adapted_by": by})
-
-
-@pytest.mark.spec("AESOP-MEMORY", "AESOP-DECAY")
-def test_what_the_rules_keep_has_every_quality_from_their_least_one_to_1() -> None:
-    kept = {
-        round(quality, 6)
-        for relevance, method in itertools.product(SCORES, SCORES)
-        for design in rubric.HIERARCHY
-        for adequate in (True, False, None)
-        if recommend(relevance, floored := with_prior_floor(method, design), design, adequate)[0] == "keep"
-        and (quality := quality_of(relevance, floored)) is not None
-    }
-    assert min(kept) == pytest.approx(rubric.KEEP_QUALITY)
-    assert max(kept) == 1.0
-    assert {round(i / 100, 6) for i in range(45, 101)} <= kept
 
 
 @pytest.mark.soak(smoke=5, full=1)

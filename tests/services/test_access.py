@@ -118,10 +118,7 @@ CALLS: dict[str, tuple[Permission, Call]] = {
     "corpora.keep_records": ("audit", lambda desk, who: desk.corpora.keep_records(who, "c", [], source="x")),
     "corpora.remove": ("oversee", lambda desk, who: desk.corpora.remove(who, "c")),
     "screenings.screen": ("audit", lambda desk, who: desk.screenings.screen(who, "Does it work?", ["corpus:c"])),
-    "screenings.store_screening": (
-        "audit",
-        lambda desk, who: desk.screenings.store_screening(who, screened(), []),
-    ),
+    "screenings.store_screening": ("audit", lambda desk, who: desk.screenings.store_screening(who, screened(), [])),
     "imports.formats_of": ("audit", lambda desk, who: desk.imports.formats_of(who, FILE, name="a.jsonl")),
     "imports.look": ("audit", lambda desk, who: desk.imports.look(who, FILE, name="a.jsonl")),
     "imports.add_file": ("audit", lambda desk, who: list(desk.imports.add_file(who, FILE, name="a.jsonl"))),
@@ -146,12 +143,7 @@ CALLS: dict[str, tuple[Permission, Call]] = {
 }
 READS = {
     *("drafts.get", "cases.open_for", "cases.find_for", "team.work", "team.next_open", "team.open_to"),
-    *(
-        "team.count_open",
-        "team.why_empty",
-        "team.comments",
-        "team.machine_hidden",
-    ),
+    *("team.count_open", "team.why_empty", "team.comments", "team.machine_hidden"),
     *("cases.facets_for", "cases.hides_machine_from", "cases.hides_figures_from", "cases.blinded"),
 }
 """What a person reads under their own name: whoever is let in may read."""

@@ -75,11 +75,6 @@ def test_replies_are_kept_for_one_case_and_forgotten_where_the_models_are_to_be_
     assert len(server.requests) == 3 * asked
 
 
-def test_nothing_is_kept_unless_the_setting_says_so(bench: Workbench) -> None:
-    audited(bench, bench.settings.updated({"cache": False}))
-    assert cached(bench) == 0
-
-
 def test_redaction_takes_the_replies_of_a_case_and_those_of_another_stay(bench: Workbench) -> None:
     audited(bench)
     kept = cached(bench)
@@ -91,17 +86,6 @@ def test_redaction_takes_the_replies_of_a_case_and_those_of_another_stay(bench: 
     assert cached(bench) == kept
     bench.store.replies_of(CASE.id).keep([reply])
     assert cached(bench) == kept, "a call that was under way brings nothing back"
-
-
-def test_redaction_takes_replies_that_outlived_the_runs_of_their_case(bench: Workbench) -> None:
-    cache = bench.store.replies_of(CASE.id)
-    reply = RecordedReply(
-        role="critic", prompt="critic/1", model="m", asked="0" * 64, date="2026-11-24T10:00:00Z", reply="said"
-    )
-    cache.keep([reply])
-    assert cache.find(reply) == reply
-    bench.store.redactions.redact_case(CASE.id, by="Ada", reason="asked for")
-    assert cached(bench) == 0
 
 
 def test_what_retention_removes_of_a_case_takes_its_replies_along(bench: Workbench) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import threading
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, get_args
@@ -29,7 +28,6 @@ from masis.views.words import RULE
 from tests.audit.factories import check as a_check
 from tests.reviewing import ADA, submitted
 from tests.store.factories import a_case, a_decision, a_run, accepted, an_iteration
-from tests.waiting import run_at_once
 
 ORDERS = get_args(QueueOrder)
 EMPTY = [{"id": "1", "text": "."}]
@@ -121,16 +119,6 @@ def test_what_must_be_looked_at_comes_first_then_what_was_not_certified_then_the
     assert unsure.risk < 2
 
 
-def test_the_estimate_is_a_probability_that_grows_with_every_sign() -> None:
-    by_verdict = [
-        reviewed(verdicts=(verdict,)).risk for verdict in ("supported", "unscored", "partial", "contradicted")
-    ]
-    assert by_verdict == sorted(by_verdict)
-    assert by_verdict[0] < by_verdict[1] < by_verdict[2] < by_verdict[3] < 1
-    assert reviewed(verdicts=("contradicted",) * 500).risk <= 1
-    assert reviewed(verdicts=("supported", "contradicted")).risk > by_verdict[3]
-
-
 def test_a_row_says_what_a_list_shows(filled: Workbench) -> None:
     (row,) = filled.cases.find(CaseFilter(text="decided")).rows
     assert row.model_dump(exclude={"imported_at", "updated_at"}) == {
@@ -154,14 +142,6 @@ def test_a_row_says_what_a_list_shows(filled: Workbench) -> None:
         "reviewer": "Grace",
         "version": 4,
     }
-
-
-def test_a_long_question_is_shortened(bench: Workbench) -> None:
-    bench.store.cases.add(a_case("short", query="q" * 200))
-    bench.store.cases.add(a_case("long", query="ä" * 100_000))
-    short, long = bench.cases.find(CaseFilter(order="oldest")).rows
-    assert short.query == "q" * 200
-    assert long.query == "ä" * 199 + "…"
 
 
 def test_counts_of_every_value(filled: Workbench) -> None:
@@ -345,37 +325,6 @@ def test_counts_are_those_of_now_whoever_writes(filled: Workbench) -> None:
     other.close()
 
 
-def test_counts_within_a_transaction_are_its_own_and_go_with_it(filled: Workbench) -> None:
-    before, music = filled.cases.facets(), CaseFilter(fields=("Music",))
-
-    def broken_off() -> None:
-        with filled.store.transaction():
-            filled.store.cases.add(a_case("gone", metadata={"field": "Music"}))
-            assert filled.cases.facets().fields["Music"] == filled.cases.count(music) == 1
-            raise InterruptedError
-
-    with pytest.raises(InterruptedError):
-        broken_off()
-    assert filled.cases.facets() == before
-    assert filled.cases.count(music) == 0
-
-
-def test_counts_are_of_now_on_every_thread_of_a_process(bench: Workbench) -> None:
-    wrong: list[tuple[int, int]] = []
-
-    def write(name: int) -> None:
-        for number in range(20):
-            bench.cases.add(ADA, [a_case(f"{name}-{number}", metadata={"field": f"own {name}"})])
-            found = bench.cases.facets().fields[f"own {name}"], bench.cases.count(CaseFilter(fields=(f"own {name}",)))
-            if found != (number + 1, number + 1):
-                wrong.append(found)
-
-    threads = [threading.Thread(target=write, args=(name,)) for name in range(4)]
-    run_at_once(threads)
-    assert not wrong
-    assert bench.cases.count(CaseFilter()) == 80
-
-
 def test_what_a_lease_hides_is_counted_again_once_the_lease_is_over(filled: Workbench) -> None:
     ben, everything = Actor(name="Ben"), CaseFilter()
     filled.team.claim(ADA, "new")
@@ -437,20 +386,6 @@ def test_a_page_or_size_out_of_range_is_refused() -> None:
     for wrong in ({"page": 0}, {"size": 0}, {"size": 1001}, {"order": "best"}, {"quality_from": 2.0}):
         with pytest.raises(ValidationError):
             CaseFilter(**wrong)
-
-
-@pytest.mark.parametrize("letters", ["bri", "brid", "bridg"])
-@pytest.mark.parametrize("order", ["risk", "disagreement", "newest", "random"])
-def test_beginnings_of_any_length_find_the_same_in_every_order(
-    bench: Workbench, letters: str, order: QueueOrder
-) -> None:
-    bench.store.cases.add_many(a_case(f"case-{number}", query=f"Is the bridge {number} long?") for number in range(30))
-    bench.store.cases.add(
-        a_case("other", query="How deep?", answer="Deep.", evidence=[{"id": "1", "text": "It is deep."}])
-    )
-    page = bench.cases.find(CaseFilter(text=f"long {letters}", order=order, size=10, page=2))
-    assert page.total == 30
-    assert len({row.id for row in page.rows} - {"other"}) == 10
 
 
 @pytest.mark.parametrize("verdict", get_args(Verdict))

@@ -16,7 +16,7 @@ from masis.schema.run import Event, Run
 from masis.services import Workbench
 from masis.settings import Settings
 from tests.cases import case_of
-from tests.served_replies import Behaviour, Request, Script, faulty, on
+from tests.served_replies import Behaviour, Request, Script, faulty
 from tests.serving_models import ModelServer
 from tests.store.factories import a_case
 
@@ -31,7 +31,6 @@ def _a_verdict_too_few(request: Request) -> Behaviour | None:
 
 SCRIPTS: dict[str, tuple[Script, str | None]] = {
     "a revision that changes nothing": (lambda request: None, UNCHANGED),
-    "a reviser that refuses": (on("revision_reply", "refusal"), UNCHANGED),
     "claims without a verdict": (_a_verdict_too_few, UNCHANGED),
 }
 

@@ -74,15 +74,6 @@ def test_a_source_that_fails_is_reported_and_the_other_goes_on(
     assert any("answered 404" in message for message in kept)
 
 
-def test_where_no_source_can_be_asked_the_screening_says_so_and_keeps_nothing(
-    desk: ScreeningService, server: Server
-) -> None:
-    server.faults = [Reply(404)] * 4
-    found = desk.screen(ADA, QUESTION, ["pubmed"])
-    assert (found.outcome, found.kept, found.flow.screened) == ("error", (), 0)
-    assert any("answered 404" in reason for reason in found.reasons)
-
-
 def test_a_person_who_stops_a_screening_does_not_wait_for_a_pubmed_that_asks_for_patience(
     desk: ScreeningService, server: Server
 ) -> None:

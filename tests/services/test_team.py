@@ -6,7 +6,6 @@ import contextlib
 import io
 import json
 import random
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +22,6 @@ from masis.services import Workbench
 from masis.services.records import CaseFilter, DecisionFilter
 from masis.store.reviews.team import later
 from tests.store.factories import a_case, a_run
-from tests.waiting import run_at_once
 
 ADA, BEN, CLEO = Actor(name="Ada"), Actor(name="Ben"), Actor(name="Cleo")
 ALL = CaseFilter(order="oldest")
@@ -473,67 +471,3 @@ def test_views_are_saved_for_oneself_or_the_team_and_removed(workbench: Workbenc
 
 
 # twenty reviewers at once
-
-
-@pytest.mark.timeout(600)
-@pytest.mark.soak(smoke=4, full=20)
-def test_many_reviewers_on_shared_cases_lose_double_and_unblind_nothing(tmp_path: Path, rounds: int) -> None:
-    """As many reviewers as rounds, each with their own workbench; every tenth lease runs out before its decision."""
-    cases = 2 * rounds
-    path = tmp_path / "soak.db"
-    opened = Workbench.open(path)
-    fill(opened, cases)
-    share(opened)
-    made: list[tuple[str, str]] = []
-    problems: list[str] = []
-    saw: list[tuple[str, str]] = []
-    lock = threading.Lock()
-
-    def review(number: int) -> None:
-        me, draw = Actor(name=f"reviewer {number}"), random.Random(number)
-        with_own = Workbench.open(path)
-        try:
-            while True:
-                lease = with_own.team.claim_next(me, CaseFilter(order="random", seed=number))
-                if lease is None:
-                    return
-                if draw.random() < 0.1:
-                    expire(with_own, lease.case_id)
-                view = with_own.cases.open_for(me, lease.case_id)
-                if any(entry.decision and entry.decision.reviewer != me.name for entry in view.history):
-                    saw.append((me.name, lease.case_id))
-                verdict = draw.choice(("approve", "reject"))
-                try:
-                    decide(with_own, me, lease.case_id, verdict)
-                except (CaseHeld, StaleVersion):
-                    continue  # it ran out and was taken over
-                with lock:
-                    made.append((me.name, lease.case_id))
-        except BaseException as error:
-            problems.append(repr(error))
-            raise
-        finally:
-            with_own.close()
-
-    threads = [threading.Thread(target=review, args=(number,)) for number in range(rounds)]
-    run_at_once(threads)
-    assert problems == []
-    assert not set(saw) & set(made), "somebody decided a case after seeing what others had decided about it"
-    counts = Counter(case_id for _, case_id in made)
-    assert counts == {f"case-{number}": 2 for number in range(cases)}
-    assert len(set(made)) == len(made)
-    entries = [each.decision for each in opened.reviews.iterate()]
-    in_log = [(each.reviewer, each.case_id) for each in entries if each and each.kind == "decision"]
-    assert sorted(in_log) == sorted(made)
-    states = Counter(row.state for row in opened.cases.find(CaseFilter(size=1000)).rows)
-    assert set(states) <= {"approved", "rejected", "needs_adjudication"}
-    assert opened.store.check().ok
-    assert opened.store.team.leases() == ()
-    opened.close()
-
-
-def test_entries_about_the_work_on_a_case_say_who_vouches_for_the_name(workbench: Workbench) -> None:
-    vouched = Actor(name="Ada", authenticated=True, roles=("reviewer",), signed_in_by="secret")
-    entry = workbench.team.comment(vouched, "case-1", "Look again.").decision
-    assert entry is not None
-    assert entry.extra == {"signed_in_by": "secret"}

@@ -164,23 +164,12 @@ def test_a_page_that_is_out_of_date_replaces_nothing(workbench: Workbench) -> No
     assert workbench.store.cases.count() == 2
 
 
-def test_assignments_and_tags_go_over(workbench: Workbench) -> None:
-    workbench.team.assign(ADA, ["case-1"], ["Ben"])
-    workbench.team.tag(ADA, ["case-1"], ["web", "urgent"])
-    workbench.versions.fill_evidence(ADA, "case-1", {"1": "Text."})
-    work = workbench.store.team.work("case-1@2")
-    assert (work.assignees, sorted(work.tags)) == (("Ben",), ["urgent", "web"])
-
-
 def test_redacting_one_version_redacts_all(workbench: Workbench) -> None:
     workbench.versions.fill_evidence(ADA, "case-1", {"1": "Quillfeather."})
     workbench.drafts.save(ADA, "evidence:case-1@2", {"3": "Quillfeather again"})
     done = workbench.reviews.redact_case(ADA, "case-1", "asked for")
     assert (done.runs, done.drafts) == (1, 1)
-    assert [state(workbench, each) for each in ("case-1", "case-1@2", "other")] == [
-        *["redacted"] * 2,
-        "needs_review",
-    ]
+    assert [state(workbench, each) for each in ("case-1", "case-1@2", "other")] == [*["redacted"] * 2, "needs_review"]
     assert b"Quillfeather" not in b"".join(each.read_bytes() for each in workbench.database.parent.iterdir())
 
 

@@ -89,13 +89,6 @@ def test_the_penalties_can_be_set() -> None:
     assert audit.penalty_factor == pytest.approx(0.1)
 
 
-@pytest.mark.spec("MASIS-CRITIC-P4")
-def test_an_answer_without_any_citation_lists_its_uncited_claims_without_penalty() -> None:
-    audit = audit_citations("Sales rose in Europe. Costs fell in every region.", NUMBERS)
-    assert len(audit.uncited_claims) == 2
-    assert audit.penalty_factor == 1.0
-
-
 def test_a_sentence_that_carries_only_a_fabricated_reference_is_cited_and_says_so() -> None:
     audit = audit_citations("Sales rose [9].", NUMBERS)
     assert audit.sentences[0].status == "cited"
@@ -226,21 +219,6 @@ def test_a_fabricated_marker_is_found_wherever_it_stands(
     assert any(reference.endswith("99") for reference in invalid)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "unit",
-    "[ [1 [1] [1, (Source@ (Source@1 【1 【1† [^ [^1]:@ [a]( [a](http://b $x_ \\( ` [1- [1@and@ [chunk_ [chunk_1- "
-    "(chunk_1@ https://a.b/ no@ not@ is@not@ no@information@in@ the@sources@do@not@ ;@but@ -@[x]@ |@a@ "
-    "[1914-1918]@ keine@ ne@pas@ vs@1@[2-9]@ a,@ (,".split(),
-)
-@pytest.mark.parametrize("mode", ["standard", "literal"])
-def test_hostile_answers_of_100_000_characters_take_linear_time(unit: str, mode: str) -> None:
-    unit = unit.replace("@", " ")
-    answer = (unit * (100_000 // len(unit) + 1))[:100_000]
-    evidence = (*CHUNKS, Evidence(id="u", source="https://a.b/c"))
-    audit_citations(answer, evidence, mode=mode)  # type: ignore[arg-type]
-
-
 def test_the_records_are_whole_and_frozen() -> None:
     audit = audit_citations("Sales rose [1].", NUMBERS)
     for record in (audit, audit.citations[0], audit.sentences[0]):
@@ -249,46 +227,3 @@ def test_the_records_are_whole_and_frozen() -> None:
         assert record.model_copy() == record
         with pytest.raises(ValueError, match="frozen"):
             record.text = "else"  # type: ignore[union-attr]
-
-
-WORDS = (
-    "[ ] \\[ \\] ( ) { } \\cite \\citep \\_ \\ @ / | + , ; 1 9 0 chunk _ - : PMID . $ ` 【 】 † ^ smith2020 "
-    "https://a.example/1"
-)
-PIECES = st.sampled_from(["see ", " ", "\n", *WORDS.split()])
-IDS = st.lists(
-    st.sampled_from(
-        ["1", "2", "chunk_1", "chunk_002", "PMID: 99999", "smith2020", "a/b", "x|y", "https://a.example/1", "[3]"]
-    ),
-    min_size=1,
-    max_size=4,
-    unique=True,
-)
-
-
-@pytest.mark.slow
-@settings(max_examples=300, deadline=None)
-@given(st.lists(PIECES, max_size=40).map("".join), IDS)
-def test_every_reference_stands_where_it_says(answer: str, ids: list[str]) -> None:
-    audit = audit_citations(answer, [Evidence(id=id_) for id_ in ids])
-    last = 0
-    for citation in audit.citations:
-        assert answer[citation.start : citation.end] == citation.text
-        assert citation.text
-        assert citation.marker_start <= citation.start < citation.end <= citation.marker_end <= len(answer)
-        assert citation.marker_start >= last
-        assert (citation.evidence_id is None) == (citation.status == "invalid")
-        assert citation.evidence_id is None or citation.evidence_id in ids
-        last = citation.marker_start
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(30)
-@pytest.mark.parametrize(
-    "piece",
-    ["\\[", "\\[9\\", "[chunk\\_", "\\cite{", "\\cite[", "[see ", "[1/", "[@a", "[1|", "\\cite[x][y]{", "[see [1|"],
-)
-def test_a_hundred_thousand_characters_of_unclosed_markers_end_in_time(piece: str) -> None:
-    answer = (piece * (100_000 // len(piece) + 1))[:100_000]
-    audit = audit_citations(answer, [Evidence(id="chunk_1"), Evidence(id="chunk_2")])
-    assert all(answer[citation.start : citation.end] == citation.text for citation in audit.citations)

@@ -1,0 +1,125 @@
+"""Whatever a text from outside repeats, a hundred thousand characters of it are read in time that grows with them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+import pytest
+
+from masis.audit.citations import audit_citations
+from masis.audit.instructions import find_instructions
+from masis.audit.output_validation import PydanticValidator
+from masis.audit.sentences import split_sentences
+from masis.errors import InvalidRevision
+from masis.llm.client.reply_parsing import Unreadable, read
+from masis.llm.providers.provider_errors import from_status, scrubbed
+from masis.offline.checks.copies import CopyIndex, words_of
+from masis.offline.matching.evidence_index import EvidenceIndex
+from masis.offline.parsing.facts import extract
+from masis.offline.text.tokens import tokens
+from masis.schema.audit import Revision
+from masis.schema.case import Evidence
+from masis.schema.screening import Abstract
+from masis.screening.grading.designs import recognise
+from masis.screening.grading.hierarchy import place_design, sure_design
+from masis.screening.grading.methodology import methodology
+from masis.screening.grading.question import read_question
+from masis.screening.grading.relevance import relevance
+from masis.screening.grading.sample_size import sample_sizes
+from masis.settings.secrecy import shown
+from tests.audit.factories import JUDGED_BY, context
+from tests.llm.asking import Judged
+
+LENGTH = 100_000
+CHUNKS = (Evidence(id="chunk_1", text="..."), Evidence(id="chunk_2"), Evidence(id="u", source="https://a.b/c"))
+FIGURES = EvidenceIndex([("1", "It must be at least 5 m. Judge Ada spoke; Judge Bo left. A had 24, B 35 in 1990.")])
+
+
+def _citations(text: str) -> None:
+    audit_citations(text, CHUNKS)
+    audit_citations(text, CHUNKS, mode="literal")
+
+
+def _revision(text: str) -> None:
+    revision = Revision(revised_answer=text, changes_explanation="", updated_confidence=None, judged_by=JUDGED_BY)
+    with contextlib.suppress(InvalidRevision):
+        PydanticValidator().validated(revision, context(answer="It is long [chunk_1]."))
+
+
+def _reply(text: str) -> None:
+    with contextlib.suppress(Unreadable):
+        read(text, Judged)
+
+
+def _error(text: str) -> None:
+    from_status(400, {}, {"error": {"message": text}}, key_name="", model="m")
+    from_status(400, {}, text, key_name="", model="m")
+    scrubbed(text)
+
+
+def _abstract(text: str) -> None:
+    abstract = Abstract(id="a", title=text[:500], text=text)
+    recognise(abstract)
+    sure_design(abstract)
+    sample_sizes(text)
+    place_design("non_systematic_review", abstract)
+    for design in ("randomised_trial", "systematic_review", "cohort_study", "animal_study"):
+        methodology(abstract, design)
+    relevance(read_question("Does metformin reduce mortality in patients with heart failure?"), abstract)
+    read_question(text)
+
+
+def _offline(text: str) -> None:
+    tokens(text)
+    extract(text)
+    words_of(text)
+    CopyIndex([text]).find("The dam is safe for ten years.")
+
+
+READERS: dict[Callable[[str], object], str] = {
+    split_sentences: (
+        "a¦a. ¦A. ¦.¦[¦[a. ¦(a. ¦ (¦`¦ab cd ¦!a¦.)¦ ¦\n¦-\n¦[1].¦.[1¦http://¦[1] ¦x | ¦- ¦* * ¦```\n¦。¦. [¦"
+        "www.¦1. ¦U.¦\n[1]:¦[^¦【"
+    ),
+    _citations: (
+        "[¦[1¦[1]¦[1,¦(Source ¦(Source 1¦【1†¦[^1]: ¦[a](¦[a](http://b¦$x_¦\\(¦`¦[1-¦[1 and ¦[chunk_¦[chunk_1-¦"
+        "(chunk_1 ¦https://a.b/¦ no¦ not¦ is not¦; but¦ no information in the sources do not¦ -[x]¦ |a¦"
+        "[1914-1918] ¦ keine¦ ne pas¦ vs 1 [2-9]¦ a,¦(,¦\\[¦\\[9\\¦[chunk\\_¦\\cite{¦\\cite[¦[see ¦[1/¦[@a¦[1|¦"
+        "\\cite[x][y]{"
+    ),
+    find_instructions: (
+        'ignore ¦you must ¦<!-- ¦i g n o r e ¦send the ¦\u0430bc ¦QUFB¦if a user asks ¦"¦a<b></b>¦&#73;¦'
+        "erongi suoiverp ¦%49"
+    ),
+    _revision: "[¦[chunk_1 ¦[ ¦{\x01¦ ",
+    _reply: '{¦{"¦{"a":¦{"a":[¦{"a":"xxxx","b":¦{"sound": ¦```json\n¦{"a": 1} ¦\\ud800',
+    _error: "model ¦sk-¦system ¦tools ¦{",
+    _abstract: (
+        "a¦a-¦randomised, ¦in this ¦double-¦not blinded ¦1:¦two two ¦p<¦\u2028¦%=¦rat ¦1,1.¦é¦"
+        "randomised controlled trial ¦( ¦of 5 ¦one hundred ¦1 ¦n = 5 ¦patients ¦a 5-year-old x x ¦a case ¦"
+        "will be ¦rats ¦retraction ¦male ¦registered "
+    ),
+    _offline: "1¦1,¦1.¦1,111¦May ¦20 may ¦A of ¦twenty ¦$¦Aa ¦a¦a'¦é¦1,111,¦(¦it's ¦and was ¦\"",
+    shown: "a¦a1¦sk-¦1_¦http://@",
+}
+"""The pieces that each reader is tried with; ``¦`` is between them."""
+CLAIMS = (
+    "word number 12% in 1999 Paris ¦Aa¦1.1.¦not ¦a, b; ¦by the X of Y ¦(60%) and ¦at least 5 ¦must not be ¦"
+    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA ¦5 of 9 in 3 ¦more than 5 km, ¦A 24, B 35, ¦"
+    "one in 20 and 3 August 1990 "
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.__name__.lstrip("_"))
+def test_text_that_repeats_a_piece_is_read_in_linear_time(reader: Callable[[str], object]) -> None:
+    for piece in READERS[reader].split("¦"):
+        reader((piece * (LENGTH // len(piece) + 1))[:LENGTH])
+
+
+@pytest.mark.soak(smoke=20_000, full=100_000)
+@pytest.mark.parametrize("piece", CLAIMS.split("¦"))
+def test_a_claim_that_repeats_a_piece_is_judged_in_seconds(piece: str, rounds: int) -> None:
+    FIGURES.assess(piece * (rounds // len(piece)))
+    EvidenceIndex([("1", piece * (rounds // len(piece)))]).assess("It must be at least 5 m long in 1990.")
