@@ -381,7 +381,8 @@ def main() -> None:
     make(given.file, given.cases)
     with Store.open(given.file) as store:
         decided = store.database.value("SELECT count(*) FROM decision_log WHERE kind = 'decision'")
-        print(f"{store.cases.count():,} cases, {store.measures.count():,} audits, {decided:,} decisions of people")
+        audits = store.database.value("SELECT count(*) FROM run_measures")
+        print(f"{store.cases.count():,} cases, {audits:,} audits, {decided:,} decisions of people")
     print(f"{given.file.stat().st_size / 1e9:.2f} GB")
 
 

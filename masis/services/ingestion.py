@@ -112,10 +112,6 @@ class IngestionService:
         """Return a request of a source and what became of it; None where it has sent none of that id."""
         return self._store.inbox.batch(batch_id, source)
 
-    def count_waiting(self) -> int:
-        """Return how many requests nobody has read."""
-        return self._store.inbox.count_waiting()
-
     def read_waiting(self, sources: Mapping[str, Source]) -> int:
         """Read the oldest requests and store the cases that enter the queue; returns how many were read.
 

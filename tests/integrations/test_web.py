@@ -205,7 +205,7 @@ def test_a_request_that_may_not_be_stores_nothing(workbench: Workbench, change: 
         answer = opened.post("/v1/cases", **sent)
         assert answer.status_code == status
         assert answer.json()["error"]["cure"]
-    assert workbench.ingestion.count_waiting() == 0
+    assert workbench.store.inbox.count_waiting() == 0
     assert workbench.store.database.value("SELECT count(*) FROM inbox") == 0
 
 

@@ -58,7 +58,7 @@ def test_a_finished_run_leaves_its_figures(store: Store) -> None:
         improvement_percentage=100.0,
         usage=Usage(calls=3, tries=4, prompt_tokens=1000, completion_tokens=50, cost_usd=0.25),
     )
-    found = store.measures.total(MeasureFilter())
+    found = store.measures.added_up(MeasureFilter(), "month").total
     assert (found.runs, found.critique_hallucination_rate, found.critique_revision_rate) == (1, 1.0, 1.0)
     assert (found.critique_latency_ms, found.claims_per_draft, found.critique_confidence_avg) == (1000.0, 1.0, 0.95)
     assert (found.convergence_rate, found.needs_review_rate, found.iterations) == (1.0, 1.0, 2.0)
@@ -86,10 +86,10 @@ def a_failed(**keys: Any) -> Iteration:
 def test_a_rate_counts_only_what_is_known(store: Store) -> None:
     kept(store, 1, iterations=(a_failed(),), termination_reason="error", converged=False)
     kept(store, 2, iterations=(an_iteration(1, invalid=()),))
-    found = store.measures.total(MeasureFilter())
+    found = store.measures.added_up(MeasureFilter(), "month").total
     assert (found.runs, found.hallucination_known, found.critique_hallucination_rate) == (2, 1, 0.0)
     assert (found.converged_rate, found.convergence_rate) == (0.5, 0.5)
-    assert store.measures.total(MeasureFilter(since="2027-01-01")).critique_hallucination_rate is None
+    assert store.measures.added_up(MeasureFilter(since="2027-01-01"), "month").total.critique_hallucination_rate is None
 
 
 def test_figures_are_added_up_by_day_week_and_month(store: Store) -> None:
@@ -112,11 +112,11 @@ def test_rates_are_reported_by_model_period_and_data_set(store: Store) -> None:
         ("offline", 1),
         ("openai:gpt-4o", 1),
     ]
-    assert measures.total(MeasureFilter(models=("openai:gpt-4o",))).runs == 1
-    assert measures.total(MeasureFilter(since="2026-03-01")).runs == 1
-    assert measures.total(MeasureFilter(until="2026-03-01")).runs == 1
-    assert measures.total(MeasureFilter(datasets=("made for tests",))).runs == 2
-    assert measures.total(MeasureFilter(datasets=("another",))).runs == 0
+    assert measures.added_up(MeasureFilter(models=("openai:gpt-4o",)), "month").total.runs == 1
+    assert measures.added_up(MeasureFilter(since="2026-03-01"), "month").total.runs == 1
+    assert measures.added_up(MeasureFilter(until="2026-03-01"), "month").total.runs == 1
+    assert measures.added_up(MeasureFilter(datasets=("made for tests",)), "month").total.runs == 2
+    assert measures.added_up(MeasureFilter(datasets=("another",)), "month").total.runs == 0
     assert measures.names("critic") == {"offline": 1, "openai:gpt-4o": 1}
     assert [each.name for each in measures.added_up(MeasureFilter(role="evaluator"), "month").models] == [None]
 
@@ -165,7 +165,7 @@ def test_percentiles_of_few_values(store: Store, values: list[float]) -> None:
 def test_runs_that_ended_well_converged_whichever_way(store: Store) -> None:
     for number, ending in enumerate(("no_issues", "no_issues", "convergence", "max_iterations")):
         kept(store, number, termination_reason=ending, converged=ending == "convergence")
-    found = store.measures.total(MeasureFilter())
+    found = store.measures.added_up(MeasureFilter(), "month").total
     assert (found.converged_rate, found.convergence_rate, found.no_issues_rate) == (0.75, 0.25, 0.5)
     assert store.measures.runs(MeasureFilter(), Pick(rate="converged")).total == 3
     assert store.measures.runs(MeasureFilter(), Pick(rate="convergence_ending")).total == 1
@@ -197,16 +197,16 @@ def test_a_run_that_does_not_finish_leaves_no_figures(store: Store) -> None:
     store.cases.add(case)
     store.runs.start("run-1", case_id=case.id, case_digest=case.digest(), models={}, settings={})
     store.runs.abandon("run-1", "the power failed")
-    assert store.measures.count() == 0
+    assert store.measures.added_up(MeasureFilter(), "month").total.runs == 0
 
 
 def test_figures_follow_whatever_is_written_to_the_runs(store: Store) -> None:
     for number in range(1, 6):
         kept(store, number, iterations=(an_iteration(1, invalid=("9",) if number % 2 else ()),))
-    assert store.measures.total(MeasureFilter()).critique_hallucination_rate == 0.6
+    assert store.measures.added_up(MeasureFilter(), "month").total.critique_hallucination_rate == 0.6
     kept(store, 6, iterations=(a_failed(),), termination_reason="error", converged=False)
-    found = store.measures.total(MeasureFilter())
+    found = store.measures.added_up(MeasureFilter(), "month").total
     assert (found.runs, found.hallucination_known, found.error_rate) == (6, 5, 1 / 6)
     store.database.execute("DELETE FROM run_measures WHERE seq = 2")
-    assert store.measures.total(MeasureFilter()).critique_hallucination_rate == 0.75
+    assert store.measures.added_up(MeasureFilter(), "month").total.critique_hallucination_rate == 0.75
     assert store.measures.names("critic") == {"offline": 5}

@@ -70,7 +70,7 @@ def test_of_runs_half_of_which_are_decided_the_other_half_goes_and_the_file_shri
             runs,
             runs // 2 * 6,
         )
-        assert store.executions.count() == runs
+        assert store.executions.page(1, 1).total == runs
         assert store.cases.facets().states == {"accepted": runs // 2, "approved": runs // 2}
     assert shrunk.after < shrunk.before * 0.8  # 0.784 at 300 runs, 0.756 at 600: log entries and executions stay
     assert path.stat().st_size == shrunk.after

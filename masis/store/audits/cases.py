@@ -46,10 +46,6 @@ class Cases:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def digest(self, case: Case) -> str:
-        """SHA-256 over the content of a case, stored or not; the order of its keys doesn't matter."""
-        return case.digest()
-
     def add(self, case: Case) -> Literal["added", "unchanged"]:
         """Store a case. Raises CaseConflict where the id belongs to a case with other content."""
         prepared = _prepared(case)

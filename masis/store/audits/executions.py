@@ -25,10 +25,6 @@ class Executions:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def count(self) -> int:
-        """How many executions there were."""
-        return int(self._database.value("SELECT count(*) FROM executions"))
-
     def page(self, number: int = 1, size: int = 50, *, case_id: str | None = None) -> ExecutionPage:
         """One page of the log, newest first."""
         where, values = ("WHERE case_id = ?", [case_id]) if case_id is not None else ("", [])

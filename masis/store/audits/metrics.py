@@ -134,10 +134,6 @@ class Measures:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def count(self) -> int:
-        """How many finished runs have figures."""
-        return int(self._database.value("SELECT count(*) FROM run_measures"))
-
     def newest(self) -> int:
         """A number that changes when figures come in."""
         return int(self._database.value("SELECT coalesce(max(seq), 0) FROM run_measures"))
@@ -179,10 +175,6 @@ class Measures:
             spread = self.distributions(wanted, tuple(COLUMNS), newest)
         over = newest if newest is not None and added.total.runs > newest else None
         return MetricsReport(wanted=wanted, period=period, **added._asdict(), distributions=spread, spread_over=over)
-
-    def total(self, wanted: MeasureFilter) -> Rates:
-        """All runs that match, added up."""
-        return self.added_up(wanted, "month").total
 
     def added_up(self, wanted: MeasureFilter, period: Period) -> AddedUp:
         """The runs that match, read once: added up in SQL by day and model, then to whatever is asked for."""

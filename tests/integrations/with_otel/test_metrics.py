@@ -174,7 +174,7 @@ def test_the_store_keeps_the_same_figures(seen: Seen, tmp_path: Path) -> None:
     bench.cases.add(ADA, [CASE, sound])
     for case in (CASE, sound):
         bench.audits.audit(ADA, case)
-    found, kept = seen.metrics(), bench.store.measures.total(MeasureFilter())
+    found, kept = seen.metrics(), bench.store.measures.added_up(MeasureFilter(), "month").total
     for name in (
         "critique_hallucination_rate",
         "critique_revision_rate",
