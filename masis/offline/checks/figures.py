@@ -23,6 +23,8 @@ from masis.schema.audit import Contradiction
 
 RIVAL_FROM = 0.6
 """Strength from which another figure of the evidence counts as the one in whose place the claim's stands."""
+SURE_FROM = 0.88
+"""Strength from which that is so even of a figure that may have been computed."""
 ALTERED_FROM, _ALIKE = 1.0, 0.8
 """Strength and likeness from which the claim's figure is the other one altered, whatever can be computed."""
 MOST_FACTS = 60
@@ -55,7 +57,7 @@ _COMPUTED = re.compile(
     r"|extra|another|further)\b",
     re.IGNORECASE,
 )
-"""Words beside a figure that may have been computed: nobody is accused of one unless it is another one altered."""
+"""Words beside a figure that may have been computed: it is accused only where another surely stands in its place."""
 _BEFORE, _BEHIND = 30, 15
 """Characters before and behind a figure in which such words stand."""
 _IN_REFERENCE = re.compile(r"(?:[A-Z][\w’'.-]*,? \(|\([^()]{0,38}[\w.],? )$")
@@ -93,7 +95,7 @@ class FactTable:
         same = self._same.get(key)
         if same is None:
             near = self._near(fact) if fact.kind == "number" else self._values["date"]
-            same = self._same[key] = sorted({i for other in near if agree(fact, other.fact) for i in other.where})
+            same = self._same[key] = sorted({i for other in near if _same(fact, other.fact) for i in other.where})
         return same if allowed is None else [i for i in same if self._passages[i].document in allowed]
 
     @cached_property
@@ -112,6 +114,11 @@ class FactTable:
         first = bisect_left(ordered, value - reach(value), key=lambda entry: number(entry.fact))
         last = bisect_right(ordered, value + reach(value), key=lambda entry: number(entry.fact))
         return ordered[first:last]
+
+
+def _same(fact: Fact, other: Fact) -> bool:
+    """Return whether two facts agree; "forty cabins" does not hold "41.2%"."""
+    return agree(fact, other) and not (fact.dimension and not other.dimension and fact.value != other.value)
 
 
 def _key(fact: Fact) -> _Key:
@@ -162,13 +169,14 @@ def accused_figures(
             _COMPUTED.search(text, max(0, fact.start - _BEFORE), fact.end + _BEHIND)
         )
         # With another figure in its place, and no sign that it was computed, only the passages near explain it.
-        tight = fact.kind == "number" and rival is not None and not computed
+        unsure = computed and (rival is None or rival[2] < SURE_FROM)
+        tight = fact.kind == "number" and rival is not None and not unsure
         around = [match.passages[i] for i in match.region] if tight else passages
         near = near_values(around, (*origins, *explained))
-        if follows(text, fact, near, arithmetic=computed or not altered):
+        if follows(text, fact, near, arithmetic=not altered):
             explained.append(fact)
             continue
-        if computed and not altered:
+        if unsure:
             continue
         if rival is not None:
             passage, other, strength = rival
