@@ -1,17 +1,16 @@
 """Ship recorded replies with the demo, and pin what the loop makes of them.
 
     python tools/recorded_audits.py FILE        takes the replies in FILE (masis audit --record) into data/replies
-    python tools/recorded_audits.py             writes what the shipped replies come to, as tests/data/recorded_audits.json
+    python tools/recorded_audits.py             writes what the shipped ones come to: tests/data/recorded_audits.json
 
-Of FILE come in the replies to those demo cases that replay whole: no step unscored, nothing unrecorded. The replies are
-sorted, so that the same recording gives the same file.
+FILE must audit every demo case whole: no step unscored, nothing unrecorded. Its replies are sorted, so that the same
+recording gives the same file.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,10 @@ from masis.api.audits import run_audit
 from masis.llm import recordings
 from masis.llm.recordings import Asked, RecordedReply, ReplayFile
 from masis.schema.calls import REPLAY
-from masis.schema.case import Case
 from masis.schema.run import Run
-from masis.services import demo_cases, recorded_cases, recorded_settings
+from masis.services import demo_cases, recorded_settings
 from masis.settings import ROLES, Settings
 
-FOLDER = ROOT / "data" / "replies"
 EXPECTED = ROOT / "tests" / "data" / "recorded_audits.json"
 
 
@@ -64,37 +61,29 @@ def whole(run: Run) -> bool:
 
 
 def take(file: str) -> None:
-    """Write the replies of a recording that the demo cases need, and the ids of the cases that they audit whole."""
+    """Write the replies of a recording that the demo cases need."""
     used: dict[str, RecordedReply] = {}
-    found: list[RecordedReply] = []
     find = ReplayFile.find
 
     def noticing(self: ReplayFile, asked: Asked) -> RecordedReply:
-        found.append(find(self, asked))
-        return found[-1]
+        found = find(self, asked)
+        used[found.key] = found
+        return found
 
     recordings.ReplayFile.find = noticing  # type: ignore[method-assign]
     settings = Settings().model_copy(update=dict.fromkeys(ROLES, f"{REPLAY}{file}"))
-    ids: list[str] = []
-    for case in demo_cases():
-        found.clear()
-        if whole(run_audit(case, settings)):
-            ids.append(case.id)
-            used.update((reply.key, reply) for reply in found)
-        else:
-            print(f"left out: {case.id}")
+    if lacking := [case.id for case in demo_cases() if not whole(run_audit(case, settings))]:
+        sys.exit(f"{file} does not audit these cases to the end: {', '.join(lacking)}")
     ordered = sorted(used.values(), key=lambda reply: (reply.role, reply.asked, reply.sample, reply.attempt))
     lines = "".join(f"{reply.model_dump_json(exclude_defaults=True)}\n" for reply in ordered)
-    (FOLDER / "replies.jsonl").write_text(lines, encoding="utf-8")
-    (FOLDER / "cases.json").write_text(json.dumps(sorted(ids), indent=1) + "\n", encoding="utf-8")
-    print(f"{len(ids)} cases, {len(ordered)} replies")
+    recordings.SHIPPED.write_text(lines, encoding="utf-8")
+    print(f"{len(ordered)} replies")
 
 
 def audited() -> dict[str, Run]:
-    """Return the audits of the recorded demo cases, by case."""
-    recorded, settings = recorded_cases(), recorded_settings(Settings())
-    cases: Sequence[Case] = [case for case in demo_cases() if case.id in recorded]
-    return {case.id: run_audit(case, settings) for case in cases}
+    """Return the audits of the demo cases by their recorded replies, by case."""
+    settings = recorded_settings(Settings())
+    return {case.id: run_audit(case, settings) for case in demo_cases()}
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from masis.cli.log import measured
 from masis.cli.options import database_option, open_workbench, operator
 from masis.cli.output import Progress, say
 from masis.schema.wording import counted
-from masis.services import Workbench, demo_cases
+from masis.services import Workbench, demo_cases, recorded_settings
 from masis.settings import database_path, demo_database_path
 
 if TYPE_CHECKING:
@@ -117,13 +117,17 @@ def serve(
 
 
 def _prepare_demo(workbench: Workbench) -> None:
-    """Bring demo cases and abstracts in, and audit what isn't audited yet: seconds the first time, then nothing."""
+    """Bring demo cases and abstracts in, and audit what isn't audited yet: seconds the first time, then nothing.
+
+    They are audited by the replies of a language model that were recorded for them; no model is called.
+    """
     workbench.cases.add_demo(operator())
     workbench.corpora.add_demo(operator())
-    new = [case for case in demo_cases() if workbench.audits.needed(case)]
+    settings = recorded_settings(workbench.settings)
+    new = [case for case in demo_cases() if workbench.audits.needed(case, settings)]
     with measured(workbench.settings), Progress("Auditing the demo cases", len(new)) as progress:
         for done, case in enumerate(new, 1):
-            workbench.audits.audit(operator(), case)
+            workbench.audits.audit(operator(), case, settings=settings)
             progress.move(done, case.id)
     say(f"{counted(len(new), 'demo case')} audited now, {workbench.cases.overview().cases:,} in {workbench.database}.")
 

@@ -25,10 +25,13 @@ from pydantic import Field, ValidationError
 from masis.errors import InputError, SettingsError
 from masis.llm.providers.base import Trouble, TryFailed
 from masis.schema.base import Record
-from masis.schema.calls import Replayed, ReplySource
+from masis.schema.calls import DEMO_REPLIES, Replayed, ReplySource
 from masis.schema.explain import path_of
 from masis.schema.wording import counted
+from masis.version import app_root
 
+SHIPPED = app_root() / "data" / "replies" / "replies.jsonl"
+"""The replies that ``replay:demo`` answers from."""
 LARGEST_FILE = 1_000_000_000
 """Bytes of a file of recorded replies; all of it is held in memory."""
 _STRANGE = re.compile(r"[^\w.:/@+ -]")
@@ -157,8 +160,8 @@ class ReplayFile:
 
 
 def replay_file(path: str, role: str) -> ReplayFile:
-    """Return the replies of a file, read once as long as it stays the same. Raises SettingsError."""
-    file = Path(path).expanduser()
+    """Return the replies of a file, or of the demo, read once as long as it stays the same. Raises SettingsError."""
+    file = SHIPPED if path == DEMO_REPLIES else Path(path).expanduser()
     try:
         if not file.is_file():  # nor a device, which never ends
             raise InputError("there is no such file", cure="Name one that masis audit --record wrote.", file=path)

@@ -21,6 +21,8 @@ ReplySource = Literal["model", "cache", "replay"]
 
 REPLAY = "replay:"
 """What the model string of recorded replies begins with: ``replay:FILE``."""
+DEMO_REPLIES = "demo"
+"""In place of a file: the replies that ship with the demo (``data/replies``)."""
 _REPLAYED = re.compile(r"replay:(?P<file>.+?)(?: \((?P<model>.+), (?P<date>\d{4}-\d\d-\d\d)\))?", re.DOTALL)
 
 

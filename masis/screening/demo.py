@@ -23,6 +23,7 @@ from masis.screening.grading.offline_grader import offline_grader
 from masis.screening.rounds import round_loop
 from masis.screening.sources.retrievers import InMemoryRetriever
 from masis.settings import Settings
+from masis.version import app_root
 
 CORPUS = "demo"
 """The name of the corpus of demo abstracts."""
@@ -48,10 +49,8 @@ class DemoQuestion(Record):
 
 
 def demo_folder() -> Path:
-    """Return the folder of the demo abstracts: in the checkout, or in ``_app`` inside the installed package."""
-    package = Path(__file__).resolve().parents[1]
-    installed = package / "_app"
-    return (installed if installed.is_dir() else package.parent) / "data" / "screening"
+    """Return the folder of the demo abstracts."""
+    return app_root() / "data" / "screening"
 
 
 def demo_abstracts() -> Iterator[Abstract]:

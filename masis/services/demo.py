@@ -1,4 +1,4 @@
-"""The demo cases, and where the application's files lie."""
+"""The demo cases, and the settings that audit them with recorded replies of a language model."""
 
 from __future__ import annotations
 
@@ -7,14 +7,10 @@ from pathlib import Path
 
 from masis.datasets.readers import read_case_lines
 from masis.errors import InputError
+from masis.schema.calls import DEMO_REPLIES, REPLAY
 from masis.schema.case import Case
-
-
-def app_root() -> Path:
-    """The folder of ``app.py``, ``pages/`` and ``data/``: the checkout, or ``_app`` inside the installed package."""
-    package = Path(__file__).resolve().parent.parent
-    installed = package / "_app"
-    return installed if installed.is_dir() else package.parent
+from masis.settings import ROLES, Settings
+from masis.version import app_root
 
 
 def demo_case_files() -> list[Path]:
@@ -29,3 +25,8 @@ def demo_cases() -> Iterable[Case]:
             if isinstance(line.found, InputError):
                 raise line.found
             yield line.found
+
+
+def recorded_settings(settings: Settings) -> Settings:
+    """These settings with the demo's recorded replies in every role: what its cases are audited with."""
+    return settings.model_copy(update=dict.fromkeys(ROLES, f"{REPLAY}{DEMO_REPLIES}"))

@@ -15,11 +15,16 @@ from typing import NamedTuple
 from masis.offline.matching.passages import Passage
 from masis.offline.parsing.facts import ABOUT_SHARE, Day, Fact
 from masis.offline.parsing.units import UNITS
+from masis.offline.text.tokens import stem
 
 MOST_VALUES = 40
 """Values of the passages near that are computed with: among many, some sum fits by chance."""
+MOST_OF_THREE = 12
+"""Values of which every three are added and subtracted: what is left of a whole when two parts are taken."""
 MOST_IN_PASSAGE = 8
 """The same for one passage, where every two are divided by each other."""
+MOST_RATIOS = 20
+"""Values of all passages of which every two are divided by each other."""
 _DAY, _MONTH = 86400.0, 30.44
 _ABOUT = 0.1
 """How far off, as a share, a value may be behind "about" or "more than"."""
@@ -47,6 +52,7 @@ _PARTED = re.compile(
 )
 _ONE = re.compile(r"\b(?:a|an|one|per|each|every) (second|minute|hour|day|week|month|year|decade)\b", re.IGNORECASE)
 """A unit of time of which there is one."""
+_UNIT = re.compile(r"\d[\s-]?([^\W\d_]+)")
 _PARTS = (0.5, 1 / 3, 2 / 3, 0.25, 0.75, 0.2, 2.0, 3.0)
 
 
@@ -63,11 +69,12 @@ class Near(NamedTuple):
     parted: bool
 
 
-def near_values(passages: Sequence[Passage]) -> Near:
-    """Return the figures of these passages, as far as they are computed with."""
-    groups = tuple(tuple(fact for fact in passage.facts if fact.kind == "number")[:MOST_VALUES] for passage in passages)
+def near_values(passages: Sequence[Passage], others: Sequence[Fact] = ()) -> Near:
+    """Return the figures of these passages, and other figures beside them, as far as they are computed with."""
+    stated = [list(passage.facts) for passage in passages] + [list(others)]
+    groups = tuple(tuple(fact for fact in facts if fact.kind == "number")[:MOST_VALUES] for facts in stated)
     numbers = dict.fromkeys(fact for group in groups for fact in group)
-    days = dict.fromkeys(fact.value for passage in passages for fact in passage.facts if isinstance(fact.value, Day))
+    days = dict.fromkeys(fact.value for facts in stated for fact in facts if isinstance(fact.value, Day))
     ones = dict.fromkeys(UNITS[unit.lower()] for passage in passages for unit in _ONE.findall(passage.text))
     parted = any(_PARTED.search(passage.text) for passage in passages)
     return Near(groups, tuple(numbers)[:MOST_VALUES], tuple(days)[:MOST_VALUES], tuple(ones), parted)
@@ -94,7 +101,7 @@ def follows(text: str, fact: Fact, near: Near, *, arithmetic: bool = True) -> bo
     same = [other for other in near.numbers if not fact.dimension or not other.dimension or _alike(fact, other)]
     if any(_rounded(value, fact, _number(other), loose=loose) or least < _number(other) < 2 * least for other in same):
         return True
-    if (fact.dimension, value) in near.ones:
+    if any(_converted(text, fact, other) for other in near.numbers) or (fact.dimension, value) in near.ones:
         return True
     if not arithmetic:
         return False
@@ -117,6 +124,21 @@ def _number(fact: Fact) -> float:
 def _alike(fact: Fact, other: Fact) -> bool:
     time = {"duration", "months"}
     return fact.dimension == other.dimension or {fact.dimension, other.dimension} <= time
+
+
+def _converted(text: str, fact: Fact, other: Fact) -> bool:
+    """Return whether two figures have the same digits and another size of one unit: 12 kilonewtons, 12,000 newtons.
+
+    Of two digits and more also where one has another unit or none: 54,000 in a table of thousands is 54 million.
+    """
+    mine, theirs = (re.sub(r"[^\d]", "", each.text).strip("0") for each in (fact, other))
+    if not mine or mine != theirs:
+        return False
+    if len(mine) > 1 and fact.dimension != other.dimension:
+        return True
+    unit, others = _UNIT.search(text[fact.start : fact.end + 25]), _UNIT.search(other.text)
+    here, there = stem(unit[1]) if unit else "", stem(others[1]) if others else other.head
+    return here != there and len(here) > 3 and here[-4:] == there[-4:]
 
 
 def _half_unit(fact: Fact) -> float:
@@ -164,6 +186,8 @@ def _computed(fact: Fact, near: Near, *, parted: bool) -> Iterator[float]:
     if len(same) > 2:
         yield sum(same)
         yield sum(same) / len(same)
+    for one, other, third in combinations(same[:MOST_OF_THREE], 3):
+        yield from (one + other + third, abs(one + other - third), abs(one - other + third), abs(one - other - third))
     points = [_number(other) for other in near.numbers if other.dimension == "points" or other.head == "point"]
     for value in same:
         yield from (value + point for point in points)
@@ -173,6 +197,10 @@ def _computed(fact: Fact, near: Near, *, parted: bool) -> Iterator[float]:
         yield from (value * (1 - share) for share in shares)
         if not fact.dimension and value <= 50:
             yield from (value - 1, value + 1)  # "one of 36 failed": 35 did not
+    if parted:
+        yield from (value * 2**power for value in same for power in range(2, 6))
+        yield from (one * other * part for one, other in combinations(bare[:MOST_IN_PASSAGE], 2) for part in _PARTS)
+    yield from (one * other for one, other in combinations(bare, 2))
     for group in near.groups:
         inside = [_number(other) for other in group if not other.dimension][:MOST_IN_PASSAGE]
         for each in [_number(other) for other in group if other.dimension == fact.dimension][:MOST_IN_PASSAGE]:
@@ -184,7 +212,8 @@ def _computed(fact: Fact, near: Near, *, parted: bool) -> Iterator[float]:
 
 
 def _percentages(near: Near) -> Iterator[float]:
-    for group in near.groups:
+    few = (near.numbers,) if len(near.numbers) <= MOST_RATIOS else ()
+    for group in (*near.groups, *few):
         kinds = {other.dimension for other in group}
         for kind in kinds:
             values = [_number(other) for other in group if other.dimension == kind and _number(other)][:MOST_IN_PASSAGE]

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from masis.offline.checks.copies import words_of
-from masis.offline.checks.derivations import Near, follows, near_values
+from masis.offline.checks.derivations import MOST_VALUES, follows, near_values
 from masis.offline.matching.overlap import Match
 from masis.offline.matching.passages import ParsedSentence, Passage
 from masis.offline.parsing.facts import Day, Fact, agree, comparable, compared, likeness, number, reach
@@ -29,8 +29,6 @@ MOST_FACTS = 60
 """Figures of one sentence that are looked at: one with more is a table or an attack."""
 COUNTED = 12
 """Up to here a bare number may count what the evidence lists, and is not accused without a rival."""
-FEW_PASSAGES = 10
-"""Passages of evidence that are all computed with; of more, those near the claim."""
 _NEAR, _LEAST = 4, 0.3
 _LABELLED = re.compile(
     r"(?:\b(?:steps?|sections?|secs?\.?|figures?|figs?\.?|tables?|chapters?|parts?|appendix|equations?|eqs?\.?|notes?"
@@ -50,6 +48,16 @@ _EXAMPLE = re.compile(
     re.IGNORECASE,
 )
 """Words of a sentence that gives an example or supposes a case."""
+_COMPUTED = re.compile(
+    r"\b(?:total\w*|sums? of|altogether|combined|together|in all|made up of|overall|came to|comes to|amount\w* to"
+    r"|averag\w+|(?:f[ae]ll|r[io]se|dropp?\w*|gr[eo]w\w*|increas\w+|decreas\w+|declin\w+|cut|reduc\w+|up|down)"
+    r"(?: by)?(?: only)?|fewer|difference|remain\w+|the rest|left|maximum|minimum|net|each|per (?!cent)|times|ratio"
+    r"|extra|another|further)\b",
+    re.IGNORECASE,
+)
+"""Words beside a figure that may have been computed: nobody is accused of one unless it is another one altered."""
+_BEFORE, _BEHIND = 30, 15
+"""Characters before and behind a figure in which such words stand."""
 _IN_REFERENCE = re.compile(r"(?:[A-Z][\w’'.-]*,? \(|\([^()]{0,38}[\w.],? )$")
 """What stands before the year of a reference: "(Smith et al., 2013)", "Smith (2013)"."""
 QUOTED_WORDS = 4
@@ -111,7 +119,11 @@ def _key(fact: Fact) -> _Key:
 
 
 def accused_figures(
-    match: Match, table: FactTable, question: Sequence[Fact] = (), numerals: Collection[str] = ()
+    match: Match,
+    table: FactTable,
+    question: Sequence[Fact] = (),
+    numerals: Collection[str] = (),
+    origins: Sequence[Fact] = (),
 ) -> Iterator[Contradiction]:
     """Yield a signal for each figure that the evidence has otherwise or nowhere.
 
@@ -120,23 +132,24 @@ def accused_figures(
         table: The figures of all evidence.
         question: Figures of the question, which a claim may repeat.
         numerals: The numerals of all evidence (`numerals_in`).
+        origins: Figures of where the evidence is from: its titles and dates.
 
     Yields:
         Signals with the figure of the evidence in `evidence_text`; without evidence (an empty id) where it has none.
 
     """
     facts = match.sentence.facts[:MOST_FACTS]
-    near: Near | None = None
+    stated = (*question, *origins)
+    held = [fact for fact in facts if table.holders(fact, match.allowed) or any(agree(fact, other) for other in stated)]
+    explained = list(held)  # what a claim says rightly, other figures of it may be computed from
+    passages = _computed_with(match)
     for fact in facts:
-        if _exempt(match.sentence.text, fact) or any(agree(fact, other) for other in question):
-            continue
-        if table.holders(fact, match.allowed):
-            if (signal := _framed(match, fact)) is not None:
+        if fact in held:
+            if table.holders(fact, match.allowed) and (signal := _framed(match, fact)) is not None:
                 yield signal
             continue
-        if near is None:
-            few = len(match.passages) <= FEW_PASSAGES and match.allowed is None
-            near = near_values(match.passages if few else [match.passages[i] for i in match.region])
+        if _exempt(match.sentence.text, fact):
+            continue
         rival = _rival(match, fact, facts)
         if _stands_as_numeral(fact, match, numerals, rival[1] if rival else None):
             continue
@@ -144,7 +157,18 @@ def accused_figures(
             continue  # a month alone is said of any year
         # Digits exchanged in the place of another figure: that some sum comes to the same is chance.
         altered = rival is not None and rival[2] >= ALTERED_FROM and likeness(fact, rival[1]) >= _ALIKE
-        if follows(match.sentence.text, fact, near, arithmetic=not altered):
+        text = match.sentence.text
+        computed = fact.kind == "number" and bool(
+            _COMPUTED.search(text, max(0, fact.start - _BEFORE), fact.end + _BEHIND)
+        )
+        # With another figure in its place, and no sign that it was computed, only the passages near explain it.
+        tight = fact.kind == "number" and rival is not None and not computed
+        around = [match.passages[i] for i in match.region] if tight else passages
+        near = near_values(around, (*origins, *explained))
+        if follows(text, fact, near, arithmetic=computed or not altered):
+            explained.append(fact)
+            continue
+        if computed and not altered:
             continue
         if rival is not None:
             passage, other, strength = rival
@@ -153,6 +177,18 @@ def accused_figures(
         elif not _unaccused(match.sentence.text, fact):
             reason = f"“{fact.text}” stands in no evidence"
             yield _absent(fact.kind, fact.start, fact.end, fact.text, reason, 0.8)
+
+
+def _computed_with(match: Match) -> Sequence[Passage]:
+    """Return the passages whose figures a claim may be computed from: all where they are few, else those near it."""
+    within = [each for each in match.passages if match.allowed is None or each.document in match.allowed]
+    if sum(len(each.facts) for each in within) <= MOST_VALUES:
+        return within
+    documents = {match.passages[i].document for i in match.top}
+    beside = [each for each in within if each.document in documents]
+    if sum(len(each.facts) for each in beside) <= MOST_VALUES:
+        return beside
+    return [match.passages[i] for i in match.region]
 
 
 def _exempt(text: str, fact: Fact) -> bool:

@@ -21,7 +21,7 @@ from masis.offline.checks.figures import FactTable, Quotable, accused_figures, n
 from masis.offline.inference.encoder import Encoder, load_encoder
 from masis.offline.matching.overlap import Match, closeness, match_sentence, restrict
 from masis.offline.matching.passages import LONGEST_PASSAGE, ParsedSentence, Passage, names_in, passages, postings
-from masis.offline.parsing.facts import extract
+from masis.offline.parsing.facts import Fact, extract
 from masis.offline.text.tokens import Token, tokens
 from masis.schema.audit import Contradiction, Quote
 
@@ -109,11 +109,14 @@ class EvidenceIndex:
     Assessments are cached, so a repeated question costs nothing.
     """
 
-    def __init__(self, evidence: Iterable[tuple[str, str]], encoder: Encoder | None = None) -> None:
+    def __init__(
+        self, evidence: Iterable[tuple[str, str]], encoder: Encoder | None = None, *, origins: Sequence[str] = ()
+    ) -> None:
         """Index the evidence.
 
         Args:
             evidence: Pairs of id and text, in the order of the case; texts may be empty.
+            origins: Where the chunks are from (title, date ...), in words: nobody is accused of a figure of theirs.
             encoder: The sentence encoder; the one that ships where None, opened when the first claim is judged.
 
         """
@@ -128,6 +131,7 @@ class EvidenceIndex:
         for at, passage in enumerate(self.passages):
             passage.at = at
         self._facts = FactTable(self.passages)
+        self._origins = tuple(origins)
         self._sizes = Counter(passage.document for passage in self.passages)
         self._copies = CopyIndex([text for _, text in self._chunks])
         self._quotable = Quotable([text for _, text in self._chunks])
@@ -210,7 +214,11 @@ class EvidenceIndex:
 
     @cached_property
     def _numerals(self) -> set[str]:
-        return set().union(*(numerals_in(text) for _, text in self._chunks))
+        return set().union(*(numerals_in(text) for text in (*(text for _, text in self._chunks), *self._origins)))
+
+    @cached_property
+    def _figures_of_origins(self) -> list[Fact]:
+        return [fact for origin in self._origins for fact in extract(origin)]
 
     def _too_long(self, claim: str) -> bool:
         if len(claim) <= ALWAYS_JUDGED:
@@ -286,7 +294,7 @@ class EvidenceIndex:
         asked = extract(question)
         found = list(self._quotable.accused(claim, question))
         for offset, match in parts:
-            for signal in accused_figures(match, self._facts, asked, self._numerals):
+            for signal in accused_figures(match, self._facts, asked, self._numerals, self._figures_of_origins):
                 place = {"claim_start": signal.claim_start + offset, "claim_end": signal.claim_end + offset}
                 found.append(signal.model_copy(update=place))
         return sorted(found, key=lambda signal: (not signal.evidence_id, -signal.strength))

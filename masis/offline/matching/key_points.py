@@ -28,6 +28,8 @@ KEY_LEAST = 0.25
 KEY_MOST = 6
 KEY_WORDS = 4
 """Content words that a passage needs to count as a key point: a heading or a date line is none."""
+ORIGIN_MOST = 300
+"""Characters of a field of a chunk's origin in which figures are looked for."""
 OWN_PART = 0.6
 """Weight of a passage's own words in its relevance, against those of its whole chunk."""
 
@@ -40,13 +42,21 @@ class KeyPoint(NamedTuple):
 
 
 def index_of(evidence: Sequence[Evidence]) -> EvidenceIndex:
-    """Return the index of this evidence, built once for all roles and iterations."""
-    return _index(tuple((chunk.id, chunk.text) for chunk in evidence))
+    """Return the index of this evidence, built once for all roles and iterations.
+
+    Of a chunk's origin (source, title, date) figures count as evidence, as they do for whoever reads it.
+    """
+    return _index(tuple((chunk.id, chunk.text) for chunk in evidence), tuple(map(_origin, evidence)))
+
+
+def _origin(chunk: Evidence) -> str:
+    extra = (str(value) for value in (chunk.model_extra or {}).values() if isinstance(value, str | int))
+    return " · ".join(part[:ORIGIN_MOST] for part in (chunk.source or "", *extra) if part)
 
 
 @lru_cache(maxsize=4)
-def _index(evidence: tuple[tuple[str, str], ...]) -> EvidenceIndex:
-    return EvidenceIndex(evidence)
+def _index(evidence: tuple[tuple[str, str], ...], origins: tuple[str, ...]) -> EvidenceIndex:
+    return EvidenceIndex(evidence, origins=origins)
 
 
 def plain_text(claim: Claim) -> str:

@@ -67,7 +67,12 @@ UNITS: dict[str, tuple[str, float]] = {
             "millennium millennia": 12000.0,
             "quarter": 3.0,
         },
-        "volume": {"ml millilitre milliliter": 1e-3, "l litre liter": 1.0, "gallon": 3.78541},
+        "volume": {
+            "ml millilitre milliliter": 1e-3,
+            "l litre liter": 1.0,
+            "megalitre megaliter": 1e6,
+            "gallon": 3.78541,
+        },
         "power": {"w watt": 1.0, "kw kilowatt": 1e3, "mw megawatt": 1e6, "gw gigawatt": 1e9},
         "energy": {"kwh": 1.0, "mwh": 1e3, "gwh": 1e6, "twh": 1e9},
         "frequency": {"hz hertz": 1.0, "khz": 1e3, "mhz": 1e6, "ghz": 1e9},
