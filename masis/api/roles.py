@@ -30,9 +30,13 @@ from masis.offline.roles.reviser import OfflineReviser
 from masis.offline.roles.verifier import OfflineVerifier
 from masis.schema.audit import Claim
 from masis.schema.calls import Replayed
-from masis.schema.case import Case, Evidence
+from masis.schema.case import Evidence
 from masis.schema.providers import ProviderSettings
 from masis.settings import OFFLINE, ROLES, Settings
+
+resolve_model = registry.resolve
+estimate = estimates.estimate
+unpriced_models = estimates.unpriced
 
 
 def build_roles(settings: Settings, replies: Replies | None = None, *, in_steps: bool = False) -> loop.Roles:
@@ -138,11 +142,6 @@ def _with_second_opinion(
     return EscalatingVerifier(first, opinion, (models["verifier"], second), calls)
 
 
-def resolve_model(string: str, role: str, settings: Settings) -> str:
-    """The full model string: ``openai`` for a critic is ``openai:gpt-4o``. Raises SettingsError and MissingExtra."""
-    return registry.resolve(string, role, settings)
-
-
 def check_models(settings: Settings) -> None:
     """Raise SettingsError or MissingExtra where a role names a model that can't be asked; nothing is asked.
 
@@ -222,16 +221,6 @@ def addresses(settings: Settings) -> tuple[str, ...]:
     asked = [registry.asked_model(string, role, settings) for role, string in settings.models().items()]
     asked = [model for model in asked if model != OFFLINE]
     return tuple(dict.fromkeys(available_models.endpoint_of(model, settings) for model in asked))
-
-
-def estimate(case: Case, settings: Settings) -> estimates.Estimate:
-    """What auditing the case takes at most: calls, tokens, dollars (``masis/llm/estimates.py``)."""
-    return estimates.estimate(case, settings)
-
-
-def unpriced_models(settings: Settings) -> tuple[str, ...]:
-    """The models of the settings whose price is not known."""
-    return estimates.unpriced(settings)
 
 
 def uses_models(settings: Settings) -> bool:

@@ -27,7 +27,7 @@ from masis.schema.run import (
 from masis.schema.wording import counted
 from masis.settings import OFFLINE, Settings
 
-RULE_VERSION = "6"
+RULE_VERSION = "7"
 """Raised with every change of what is checked; stored with each run. docs/acceptance.md lists what changed."""
 
 ACCUSATIONS: tuple[tuple[ClaimVerdict, ReviewCode, str], ...] = (

@@ -54,7 +54,7 @@ from masis.store.retention.removal import Purges, Retention
 from masis.store.reviews.dataset_versions import Datasets, Difference, Member
 from masis.store.reviews.decisions import Decisions
 from masis.store.reviews.drafts import Drafts
-from masis.store.reviews.outcomes import CaseOutcome, Judgement, Outcomes, ReadCheck, Words
+from masis.store.reviews.outcomes import CaseOutcome, Judgement, Outcomes
 from masis.store.reviews.team import Team
 from masis.store.screening.acceptance_memory import Acceptances, RememberedGrades
 from masis.store.screening.corpora import Corpora, CorpusImport, CorpusRetriever, CorpusSummary
@@ -183,7 +183,6 @@ __all__ = [
     "Member",
     "Owner",
     "Pick",
-    "ReadCheck",
     "RunProgress",
     "RunSummary",
     "ScreeningLogFilter",
@@ -192,7 +191,6 @@ __all__ = [
     "Store",
     "StoreCheck",
     "Unguarded",
-    "Words",
     "this_process",
     "utc_now",
 ]

@@ -65,7 +65,9 @@ def test_a_file_is_known_by_its_keys_and_measured_beside_the_baselines(tmp_path:
         for k in range(1, 15)
     ]
     rows += [
-        hagrid(2 * k + 1, f"Zeppelins cross lake {k} [1].", "not attributable", [f"[1] The mayor of town {k} sleeps."])
+        hagrid(
+            2 * k + 1, f"Hill {k} is {k}99 feet high [1].", "not attributable", [f"[1] Hill {k} is {k}11 feet high."]
+        )
         for k in range(1, 15)
     ]
     report = run_bench(write(tmp_path / "h.jsonl", rows), half="all", bootstrap=20)

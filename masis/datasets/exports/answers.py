@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter, ValidationError
 
 from masis.audit.citations.given import placed
+from masis.schema.audit import Citation, Claim, ClaimCheck, Sentence
 from masis.schema.case import GivenCitation
 from masis.schema.review import Decision
-from masis.store import CaseOutcome, Judgement, ReadCheck, Words
+from masis.store import CaseOutcome, Judgement
 
 Row = dict[str, Any]
 
@@ -127,20 +128,20 @@ class Judged:
     def sentences(self) -> list[Row]:
         """The sentences of the judged answer, as the citation engine cut them."""
         machine = self.judgement.iteration
-        return [_row(each, self.answer) for each in machine.citation_audit.sentences] if machine else []
+        return [_row(each, self.answer, _OF_SENTENCE) for each in machine.citation_audit.sentences] if machine else []
 
     @cached_property
     def citations(self) -> list[Row]:
         """The references of the judged answer, each with its place."""
         machine = self.judgement.iteration
-        return [_row(each, self.answer) for each in machine.citation_audit.citations] if machine else []
+        return [_row(each, self.answer, _OF_CITATION) for each in machine.citation_audit.citations] if machine else []
 
     @cached_property
     def issues(self) -> list[Row]:
         """What the audit found wrong with the judged answer; offsets are None for what has no place in it."""
         machine = self.judgement.iteration
         return [
-            each.model_dump() | {"text": _cut(self.answer, each.start, each.end)}
+            each.model_dump(mode="json", include=_OF_ISSUE) | {"text": _cut(self.answer, each.start, each.end)}
             for each in (machine.issues if machine else ())
         ]
 
@@ -187,24 +188,33 @@ class Judged:
         return next((row[name] for row in rows if place != (None, None) and (row["start"], row["end"]) == place), None)
 
 
-def _row(found: Words, answer: str | None) -> Row:
+_OF_SENTENCE = {"text", "status", "why", "citation_ids"}
+_OF_CITATION = {"text", "reference", "evidence_id", "status", "resolved_by"}
+_OF_ISSUE = {
+    *("id", "source", "type", "severity", "description", "reason", "suggestion", "evidence_ids", "rule"),
+    *("start", "end"),
+}
+"""Fields of the audit that rows have, as they are stored."""
+
+
+def _row(found: Sentence | Citation, answer: str | None, fields: set[str]) -> Row:
     """Return a row of the audit as it is stored, with its offsets into the answer at the end."""
-    return found.model_dump(exclude={"start", "end"}) | _placed(answer, found)
+    return found.model_dump(mode="json", include=fields) | _placed(answer, found)
 
 
-def _claim(check: ReadCheck, answer: str | None) -> Row:
+def _claim(check: ClaimCheck, answer: str | None) -> Row:
     claim = check.claim
     return {
         "text": claim.text,
         "statement": claim.statement or claim.text,
         **_placed(answer, claim),
-        **check.model_dump(include={"verdict", "support", "confidence", "sources"}),
-        "cited": claim.cited,
+        **check.model_dump(mode="json", include={"verdict", "support", "confidence", "sources"}),
+        "cited": list(claim.cited),
         "judged_by": check.judged_by,
     }
 
 
-def _placed(answer: str | None, found: Words) -> Row:
+def _placed(answer: str | None, found: Sentence | Citation | Claim) -> Row:
     """The offsets of a row of the audit: a sentence or a claim may occur twice, so its own offsets come first."""
     text, start, end = found.text, found.start, found.end
     if answer is not None and start is not None and end is not None and 0 <= start < end and answer[start:end] == text:

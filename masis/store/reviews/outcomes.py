@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from zlib import decompress
 
-from pydantic import BaseModel, ConfigDict
 from pydantic_core import from_json
 
 from masis.schema.review import LogEntry
+from masis.schema.run import Iteration, Run
 from masis.store.audits import queue
 from masis.store.audits.cases import damaged_case
 from masis.store.core.connections import Database
@@ -24,89 +24,6 @@ from masis.store.reviews.decisions import LOG
 
 AT_ONCE = 200
 """Cases that are read together."""
-
-
-class _Stored(BaseModel):
-    """Fields of a record as they are stored: the others are skipped, which halves the time of an export."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
-
-
-class Words(_Stored):
-    """Words of the answer with their offsets, None where they have no place in it."""
-
-    text: str
-    start: int | None
-    end: int | None
-
-
-class _Claim(Words):
-    statement: str
-    cited: list[str]
-
-
-class ReadCheck(_Stored):
-    """A claim of the answer and what the verifier says of it."""
-
-    claim: _Claim
-    verdict: str
-    support: float | None
-    confidence: float | None
-    sources: list[str]
-    judged_by: str
-
-
-class _Sentence(Words):
-    status: str
-    why: str
-    citation_ids: list[str]
-
-
-class _Citation(Words):
-    reference: str
-    evidence_id: str | None
-    status: str
-    resolved_by: str | None
-
-
-class _CitationAudit(_Stored):
-    sentences: list[_Sentence]
-    citations: list[_Citation]
-
-
-class _Issue(_Stored):
-    id: str
-    source: str
-    type: str
-    severity: str
-    description: str
-    reason: str
-    suggestion: str
-    evidence_ids: list[str]
-    rule: str
-    start: int | None
-    end: int | None
-
-
-class JudgedIteration(_Stored):
-    """What exports say of an iteration."""
-
-    answer: str
-    claims: list[ReadCheck]
-    citation_audit: _CitationAudit
-    issues: list[_Issue]
-
-
-class _Reason(_Stored):
-    code: str
-
-
-class _Result(_Stored):
-    best: int | None
-    finished_at: str
-    settings: dict[str, Any]
-    versions: dict[str, Any]
-    review_reasons: list[_Reason]
 
 
 class JudgedRun(NamedTuple):
@@ -135,7 +52,7 @@ class Judgement(NamedTuple):
     in_force: bool
     run: JudgedRun | None
     number: int | None
-    iteration: JudgedIteration | None
+    iteration: Iteration | None
     run_seq: int | None = None
 
 
@@ -267,9 +184,9 @@ def _judgement(connection: sqlite3.Connection, pin: Pin, entry: LogEntry | None)
     ).fetchone()
     if row is None:
         return Judgement(entry, pin.in_force, None, number, None)
-    found: JudgedIteration | None = None
+    found: Iteration | None = None
     try:
-        result = _Result.model_validate_json(decompress(row["payload"]))
+        result = Run.model_validate_json(decompress(row["payload"]))
         number = number or (None if result.best is None else 1)
         if number is not None and number <= (row["iterations"] or 0):
             packed = connection.execute(
@@ -278,7 +195,7 @@ def _judgement(connection: sqlite3.Connection, pin: Pin, entry: LogEntry | None)
             ).fetchone()
             if packed is None:
                 raise ValueError(f"iteration {number} is missing")
-            found = JudgedIteration.model_validate_json(decompress(packed[0]))
+            found = Iteration.model_validate_json(decompress(packed[0]))
     except DAMAGE as error:
         raise damaged(connection, "run", row["seq"], error, _CURE) from error
     run = JudgedRun(
@@ -286,7 +203,7 @@ def _judgement(connection: sqlite3.Connection, pin: Pin, entry: LogEntry | None)
         finished_at=result.finished_at,
         models=from_json(row["models"]),
         settings=result.settings,
-        versions=result.versions,
+        versions=result.versions.model_dump(mode="json"),
         quality=row["quality"],
         confidence=row["confidence"],
         overall=row["overall"],
