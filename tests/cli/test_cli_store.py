@@ -252,4 +252,6 @@ def test_problems_are_named_once_by_the_command(masis: Masis, original: tuple[Pa
     result = masis("verify-log", "--db", altered)
     assert result.exit_code == 1
     assert "case 'bridge-1' is not the one that was decided about: its text was altered" in result.stderr
-    assert masis("health", "--db", altered).exit_code == 1
+    decided = tamper.attack(original[0], tmp_path, tamper.edit_reason)
+    assert "The decision log is not intact" in masis("verify-log", "--db", decided).stderr
+    assert masis("health", "--db", decided).exit_code == 1
