@@ -13,9 +13,14 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 from collections import Counter
+from typing import Any
+
+from pydantic import BaseModel
 
 from masis.integrations.baml import rescued
+from masis.llm.client.reply_parsing import Unreadable, read
 from tests.integrations.with_baml import test_baml_rescues as made
 
 FORM = ("drop", "double", *',"}]:{[')
@@ -41,18 +46,85 @@ def outcome(draw: random.Random, kinds: tuple[str, ...]) -> str:
     role = draw.choice(made.ROLES)
     value, shape = made.tame(made.FULL[role]), made.SHAPE[role]
     damages = [(draw.choice(kinds), draw.randrange(10_000)) for _ in range(draw.choice((1, 1, 2, 3)))]
-    damage = made.damaged_in_form if kinds is FORM else made.damaged
+    damage = damaged_in_form if kinds is FORM else damaged
     text = damage(json.dumps(value, indent=draw.choice((None, 2))), damages)
-    if made.strictly(text, shape) is not None:
+    if strictly(text, shape) is not None:
         return "read strictly"
     found = rescued(text, shape)
     if found is None:
         return "refused"
     if kinds is FORM:
-        as_written = made.said(shape.model_validate(found.value).model_dump()) == made.said(value)
+        as_written = said(shape.model_validate(found.value).model_dump()) == said(value)
     else:
-        as_written = made.outline(found.value) == made.outline(value)
+        as_written = outline(found.value) == outline(value)
     return "mended" if as_written else "MENDED WRONGLY"
+
+
+def damaged_in_form(text: str, damages: list[tuple[str, int]]) -> str:
+    """The text with signs of the form dropped, doubled or added, and nothing done to what stands in quotes."""
+    for kind, where in damages:
+        changes = kind in ("drop", "double")  # what is put before a closing quote would be in the text
+        inside = ((found.start() + 1, found.end() - changes) for found in re.finditer(r'"(?:[^"\\]|\\.)*"', text))
+        quoted = {at for start, end in inside for at in range(start, end)}
+        places = [at for at in range(len(text)) if at not in quoted and (not changes or text[at] in ',"}]:{[')]
+        if not places:
+            return text
+        at = places[where % len(places)]
+        text = text[:at] + {"drop": "", "double": text[at] * 2}.get(kind, kind + text[at]) + text[at + 1 :]
+    return text
+
+
+def damaged(text: str, damages: list[tuple[str, int]]) -> str:
+    """The text with changes anywhere, texts included."""
+    for kind, where in damages:
+        at = where % max(1, len(text))
+        match kind:
+            case "drop":
+                text = text[:at] + text[at + 1 :]
+            case "double":
+                text = text[:at] + text[at : at + 1] + text[at:]
+            case "quote":
+                text = text[:at] + '"' + text[at:]
+            case "comma":
+                text = text[:at] + "," + text[at:]
+            case "cut":
+                text = text[:at]
+            case "python":
+                text = text.replace('"', "'").replace("true", "True")
+            case "newline":
+                text = text[:at] + "\n" + text[at:]
+            case "brace":
+                text = text[:at] + "}" + text[at:]
+    return text
+
+
+def strictly(text: str, shape: type[BaseModel]) -> BaseModel | None:
+    """What strict reading takes it for, if it takes it."""
+    try:
+        return read(text, shape)
+    except Unreadable:
+        return None
+
+
+def said(value: Any) -> Any:
+    """What a record says: a sign of the form that went into a text or around a number is in the text as written."""
+    if isinstance(value, dict):
+        return {key: said(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [said(each) for each in value]
+    if isinstance(value, str):
+        text = value.strip()
+        return float(text) if re.fullmatch(r"\d+(\.\d+)?", text) else text
+    return value
+
+
+def outline(value: Any) -> Any:
+    """A record without its texts: what it holds, how many of it, every verdict and, but for a digit hit, score."""
+    if isinstance(value, dict):
+        return {re.sub(r"\W", "", key).lower()[:3]: outline(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [outline(each) for each in value]
+    return type(value).__name__ if not isinstance(value, int | float) or isinstance(value, bool) else "number"
 
 
 if __name__ == "__main__":

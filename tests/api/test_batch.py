@@ -158,7 +158,8 @@ def test_audit_many_keeps_a_limit_on_cost_and_a_run_for_each_case() -> None:
 
 
 def case(name: str) -> masis.Case:
-    return case_of("The bridge is 120 metres long [1].", {"1": "The bridge is 120 metres long."}, case_id=name)
+    answer = "The bridge is 120 metres long [1]. It is red [9]."
+    return case_of(answer, {"1": "The bridge is 120 metres long."}, case_id=name)
 
 
 def test_a_limit_needs_a_price_and_an_amount() -> None:
@@ -176,18 +177,7 @@ def runs() -> list[masis.Run]:
 
 
 def cases(count: int) -> list[masis.Case]:
-    evidence = [{"id": "1", "text": "The bridge is 120 metres long."}]
-    return [
-        masis.Case.model_validate(
-            {
-                "id": f"case-{number}",
-                "query": "How long is it?",
-                "answer": "The bridge is 120 metres long [1]. It is red [9].",
-                "evidence": evidence,
-            }
-        )
-        for number in range(count)
-    ]
+    return [case(f"case-{number}") for number in range(count)]
 
 
 def test_runs_come_in_the_order_of_their_cases(runs: list[masis.Run]) -> None:

@@ -40,7 +40,7 @@ def test_uncited_sentences_bound_faithfulness_whether_or_not_the_answer_cites(
     assert evaluated(citations(uncited=uncited, cites=cites)).faithfulness == bound
 
 
-@pytest.mark.spec("MASIS-EVAL-P5")
+@pytest.mark.spec("MASIS-EVAL-P5", "MASIS-EVAL-LOWEST")
 def test_the_lowest_bound_wins() -> None:
     assert evaluated(citations(invalid=1, uncited=10)).faithfulness == 0.3
     assert evaluated(citations(invalid=1, uncited=5)).faithfulness == 0.4
@@ -65,6 +65,7 @@ def test_the_overall_score_is_recomputed_whatever_the_judge_says() -> None:
     assert evaluated(citations(), EvaluationJudgement(0, 1, 0, 0, 0.99)).overall_score == 0.25
     assert evaluated(citations(), EvaluationJudgement(0, 0, 1, 0, 0.99)).overall_score == 0.25
     assert evaluated(citations(), EvaluationJudgement(0, 0, 0, 1, 0.99)).overall_score == 0.15
+    assert evaluated(citations(), EvaluationJudgement(0.9, 0.8, 0.71, 0.63, 0.99)).overall_score == 0.787
 
 
 def test_a_dimension_without_a_number_leaves_the_overall_score_unscored() -> None:

@@ -98,13 +98,7 @@ class Kept:
 def audited(case: Case, judges: Judges, settings: Settings, kept: Kept, events: int, stop_after: int = 0) -> Run | None:
     """Audit, from what was kept on; None where the audit is cut short after so many events of its own."""
     work = loop.audit(
-        case,
-        judges.roles(),
-        settings,
-        run_id="r1",
-        keep=kept.keep,
-        progress=kept.progress(events),
-        clock=ticking(),
+        case, judges.roles(), settings, run_id="r1", keep=kept.keep, progress=kept.progress(events), clock=ticking()
     )
     if not stop_after:
         return run_to_completion(work)

@@ -26,15 +26,7 @@ from masis.services import audits as audit_service
 from masis.settings import Settings
 from tests.audit import factories
 from tests.reviewing import ADA
-from tests.scripted import (
-    MAJOR,
-    ScriptedCritic,
-    ScriptedDrafter,
-    ScriptedEvaluator,
-    ScriptedReviser,
-    roles,
-    said,
-)
+from tests.scripted import MAJOR, ScriptedCritic, ScriptedDrafter, ScriptedEvaluator, ScriptedReviser, roles, said
 
 SECRET = "the bridge of sighs"
 CASE = factories.case(

@@ -76,18 +76,6 @@ def test_the_shares_are_those_counted_by_hand(labelled: Path, nli: str) -> None:
     }
 
 
-def test_intervals_hold_the_value_and_nothing_of_few_is_not_certain(labelled: Path, nli: str) -> None:
-    found = compare_verifiers(labelled, [nli], Settings(), half="all", bootstrap=200)
-    for share in found.verifiers[0].shares:
-        estimate = share.estimate
-        assert estimate.value is not None
-        assert estimate.low is not None
-        assert estimate.high is not None
-        assert estimate.low <= estimate.value <= estimate.high
-    (unscored,) = [share for share in found.verifiers[0].shares if share.name == "unscored"]
-    assert unscored.estimate.high == pytest.approx(1 - 0.025 ** (1 / 4), abs=1e-3)
-
-
 def test_the_curve_falls_and_agrees_with_the_threshold_in_use(labelled: Path, nli: str) -> None:
     found = compare_verifiers(labelled, [nli], Settings(), half="all", bootstrap=0)
     curve = found.verifiers[0].curve
@@ -125,14 +113,6 @@ def test_a_limit_takes_whole_groups_and_always_the_same(labelled: Path, nli: str
     limited = [compare_verifiers(labelled, [nli], Settings(), half="all", bootstrap=0, limit=5) for _ in range(2)]
     assert [found.rows for found in limited] == [4, 4]
     assert limited[0] == limited[1]
-
-
-def test_progress_runs_over_all_verifiers(labelled: Path, nli: str) -> None:
-    seen: list[tuple[int, int]] = []
-    compare_verifiers(
-        labelled, [nli, nli], Settings(), half="all", bootstrap=0, on_progress=lambda *step: seen.append(step)
-    )
-    assert seen[-1] == (16, 16)
 
 
 def test_the_command_prints_tables_or_json(labelled: Path, nli: str) -> None:

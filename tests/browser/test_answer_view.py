@@ -118,7 +118,7 @@ def test_a_wide_page_follows_issues_explains_scores_and_keeps_the_decision_in_vi
     audited(tab, FABRICATED)
     page, form = tab.page, tab.page.get_by_role("region", name="Decision")
     followed = page.get_by_role("table", name="Issues across iterations")
-    expect(followed.locator("tr", has_text="names no evidence")).to_contain_text("persisting")
+    expect(followed.locator("tr", has_text="names no evidence")).to_contain_text("fixed")
     expect(page.get_by_text("it has the highest quality")).to_be_visible()
     page.get_by_text("How the scores of iteration 1 came about").click(delay=40)
     origin = page.get_by_role("table", name="How the scores came about").locator("tr", has_text="Confidence")

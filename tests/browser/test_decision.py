@@ -20,10 +20,10 @@ from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.services import Workbench
 from masis.store.records import DecisionFilter
-from tests.browser.conftest import FLAGS, Tab
+from tests.browser.conftest import Tab
 from tests.cases import case_of
 from tests.reviewing import ADA, decide
-from tools.browser import installed_browser, settle
+from tools.browser import settle
 from tools.serving import free_port, serving
 
 OpenTab = Callable[..., Tab]
@@ -263,21 +263,6 @@ def test_a_page_that_outlives_its_server_hands_over_what_was_typed_meanwhile(
     expect(found.get_by_role("status").first).to_contain_text("Approved the original answer.", timeout=60_000)
     (decision,) = server.decisions(case)
     assert decision.note == NOTE
-
-
-def test_a_killed_browser_loses_nothing_that_rested(server: ReviewServer, open_tab: OpenTab, browser: Browser) -> None:
-    case = "bridge-06"
-    other = browser.browser_type.launch(executable_path=installed_browser(), args=FLAGS)
-    page = other.new_context().new_page()
-    page.goto(f"{server.base}/review?case={case}")
-    note = panel(page).get_by_label("Note")
-    note.press_sequentially(NOTE, delay=2)
-    until(lambda: server.drafted(case, "note") == NOTE, page, "what was typed is stored")
-    processes = other.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
-    os.kill(next(process["id"] for process in processes if process["type"] == "browser"), signal.SIGKILL)
-    found = open_case(open_tab(server.base), case)
-    expect(found.get_by_label("Note")).to_have_value(NOTE)
-    expect(found.locator(".restored")).to_contain_text(re.compile(r"Draft of \d\d:\d\d restored"))
 
 
 class Cable:

@@ -266,19 +266,3 @@ def test_what_one_audit_recorded_another_replays_without_a_key_or_a_call_and_say
         assert json.loads(line)["unscored"] is None
     skipped = masis("audit", file, "--db", tmp_path / "b.db", "--replay", replies)
     assert "2 cases skipped" in skipped.stderr, "the same file is the same audit"
-
-
-@pytest.mark.usefixtures("configured")
-def test_a_replay_that_lacks_replies_leaves_the_step_unscored_and_a_broken_file_is_wrong_use(
-    masis: Masis, tmp_path: Path
-) -> None:
-    replies = tmp_path / "replies.jsonl"
-    first = masis("audit", cases(tmp_path, 1), "--db", tmp_path / "a.db", "--model", "here:m", "--record", replies)
-    assert first.exit_code == 0, first.stderr
-    other = masis("audit", cases(tmp_path, 3), "--db", tmp_path / "b.db", "--replay", replies)
-    assert f"there is no recorded reply to this in {replies}: critic" in other.stderr
-    assert "2 audits left something unscored" in other.stderr
-    replies.write_bytes(replies.read_bytes()[:-30])
-    broken = masis("audit", cases(tmp_path, 1), "--db", tmp_path / "c.db", "--replay", replies)
-    assert broken.exit_code == 2
-    assert "is no JSON. Remove the line, or record the audit again" in broken.stderr

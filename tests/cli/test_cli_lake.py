@@ -12,14 +12,13 @@ from masis.audit.acceptance import drawn_for_spot_check
 from masis.datasets.lake import Origin, audited_row, failed_row, open_lake, write_file
 from masis.schema.review import Decision
 from masis.schema.team import LakeSample
-from masis.services import Actor, Workbench
+from masis.services import Workbench
 from masis.services.records import CaseFilter
 from masis.settings import Settings
 from tests.cli.running import Masis
 from tests.store.factories import a_case, a_run
 
 ACCEPTED, WAITING, FAILED = 40, 5, 2
-ADA = Actor(name="Ada")
 
 
 @pytest.fixture

@@ -35,19 +35,6 @@ def test_a_redacted_case_leaves_no_text_of_it_in_the_file_and_an_intact_log(masi
     assert Workbench.open(database).store.decisions.reviewers() == {"Grace": 2}
 
 
-def test_a_redacted_decision_keeps_its_verdict_and_the_case_its_text(masis: Masis, database: Path) -> None:
-    workbench = Workbench.open(database)
-    entry = workbench.reviews.current("a")
-    assert entry is not None
-    workbench.close()
-    result = masis("redact", "decision", entry.id, "--reason", "on request", "--yes", "--db", database)
-    assert result.exit_code == 0, result.stderr
-    opened = Workbench.open(database).cases.open("a")
-    assert opened.state == "rejected"
-    assert opened.case.query == f"Who is {SECRET}?"
-    assert opened.history[-1].decision is None
-
-
 @pytest.mark.parametrize(("what", "name"), [("case", "nowhere"), ("decision", "none")])
 def test_what_is_not_there_is_named(masis: Masis, database: Path, what: str, name: str) -> None:
     result = masis("redact", what, name, "--reason", "on request", "--yes", "--db", database)

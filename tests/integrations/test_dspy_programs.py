@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from masis.api.audits import audit_citations
+from masis.api.roles import offered_models
 from masis.audit.critique import Objection
 from masis.audit.issues import raised
 from masis.errors import InputError, SettingsError
-from masis.integrations.dspy import labelled, metric, programs
+from masis.integrations.dspy import demonstrations, labelled, metric, programs
 from masis.integrations.dspy.labelled import Expected, Labelled
 from masis.integrations.dspy.plugin import critics, revisers
 from masis.integrations.dspy.programs import MadeFrom, Measured, Part, Program
@@ -135,6 +135,9 @@ def test_a_program_is_for_its_own_role(tmp_path: Path) -> None:
     assert critics.named("careful", settings).asks == "ollama:m"
     with pytest.raises(SettingsError, match="can't be the reviser"):
         revisers.named("careful", settings)
+    assert "dspy:careful@1" in offered_models(settings, "critic")
+    assert "dspy:careful@1" not in offered_models(settings, "reviser")
+    assert "dspy:careful@1" not in offered_models(settings)
 
 
 # the metric
@@ -162,10 +165,9 @@ def test_a_critique_is_worth_what_it_finds_and_no_more(
 ) -> None:
     found = metric.of_critique(an_answer(*map(expect, expected)), [an_issue(each) for each in issues], None)
     assert found.score == pytest.approx(worth)
-
-
-def test_another_kind_of_fault_at_the_right_place_is_worth_half() -> None:
-    assert metric.of_critique(an_answer(expect(LONG)), [an_issue(LONG, "safety")], None).score == pytest.approx(0.5)
+    if found.score == 1.0 and expected:  # another kind of fault at the right place is worth half
+        others = [an_issue(each, "safety") for each in issues]
+        assert metric.of_critique(an_answer(*map(expect, expected)), others, None).score == pytest.approx(0.5)
 
 
 def test_to_quote_everything_is_no_way_to_find_everything() -> None:
@@ -281,23 +283,13 @@ def test_what_the_policy_accepted_is_no_label(tmp_path: Path) -> None:
     assert labelled.from_decisions(Workbench(store, Settings(), store.path)) == []
 
 
-def test_on_the_demo_cases_who_knows_the_labels_earns_all_and_who_says_nothing_or_everything_little() -> None:
-    kinds = {"source_conflict": "contradiction", "fabricated_citation": "hallucination", "overgeneral": "unsupported"}
-    kinds |= {"misattributed": "factual", "uncited": "unsupported"}
-    knowing, silent, noisy = [], [], []
-    for case in labelled.from_cases(demo_cases()):
-        gold = [
-            an_issue(each.words or None, kinds.get(each.kind, each.kind), case.answer)
-            for each in case.expected
-            if each.required
-        ]
-        said = [
-            an_issue(sentence.text, "factual", case.answer)
-            for sentence in audit_citations(case.answer, case.evidence).sentences
-        ]
-        knowing.append(metric.of_critique(case, gold, None).score)
-        silent.append((case.clean, metric.of_critique(case, [], None).score))
-        noisy.append(metric.of_critique(case, said, None).score)
-    assert set(knowing) == {1.0}
-    assert all(score == float(clean) for clean, score in silent)
-    assert sum(noisy) / len(noisy) < 0.5
+def test_what_was_compiled_takes_the_place_of_our_instructions_and_its_examples_stand_before_the_case() -> None:
+    case = {"original_query": "How long?", "answer": ANSWER, "evidence_chunks": ["It is 120 m long."]}
+    asked = demonstrations.task("critic", case, "ab" * 16)
+    examples = demonstrations.examples_of("critic", [{**case, "answer": "Another one.", "issues": []}])
+    changed = demonstrations.with_program(asked, "critic", "Compare each number.", examples)
+    assert changed.system == f"{asked.frame}\n\nCompare each number."
+    assert "Another one." in changed.shared.removesuffix(asked.shared)
+    assert changed.task == asked.task
+    with pytest.raises(InputError, match="no place for other instructions"):
+        demonstrations.with_program(asked, "reviser", "Compare each number.", examples)

@@ -17,7 +17,7 @@ from masis import Settings, run_audit, verify_claims
 from masis.api.roles import addresses, check_models, estimate, pin_versions, probe_model, uses_models
 from masis.cli import main
 from masis.errors import MissingExtra, MissingModel, SettingsError, StepError
-from masis.integrations.local import local_names, model_files, plugin, scoring, verifier
+from masis.integrations.local import model_files, plugin, scoring, verifier
 from masis.integrations.local.label_mapping import labels_of
 from masis.integrations.local.scoring import PairScore, ScoreCache
 from masis.integrations.local.verifier import Scored, Thresholds, verdict_of
@@ -134,9 +134,9 @@ def test_a_model_that_fails_leaves_its_claims_unscored(nli: Path) -> None:
     assert "no memory" in check.unscored.reason
 
 
-@pytest.mark.parametrize("words", [{"x": (float("nan"), 0.0, 0.0)}, {"x": (float("inf"), 0.0, 0.0)}])
-def test_what_is_no_number_is_no_verdict(tmp_path: Path, words: dict[str, tuple[float, ...]]) -> None:
-    assert verdicts(save_model(tmp_path / "nan", words), "The x is long.") == ["unscored"]
+@pytest.mark.parametrize("score", [float("nan"), float("inf")])
+def test_what_is_no_number_is_no_verdict(tmp_path: Path, score: float) -> None:
+    assert verdicts(save_model(tmp_path / "nan", {"x": (score, 0.0, 0.0)}), "The x is long.") == ["unscored"]
 
 
 # thresholds
@@ -215,29 +215,6 @@ def test_what_can_not_be_told_is_an_error_that_names_the_field(config: dict[str,
         labels_of({"architectures": ["BertForSequenceClassification"], **config}, "local:x", "config.json")
 
 
-def test_the_order_of_the_labels_decides_the_verdict(tmp_path: Path) -> None:
-    turned = {"0": "contradiction", "1": "neutral", "2": "entailment"}
-    assert verdicts(save_model(tmp_path / "turned", labels=turned), "The bridge is proven.") == ["contradicted"]
-
-
-def test_fact_checkers_and_single_scores_are_understood(tmp_path: Path) -> None:
-    # What MiniCheck, HHEM 1 and HHEM 2 look like as files; their weights are not in this repository.
-    pair = save_model(
-        tmp_path / "MiniCheck-tiny", {"right": (0, 9.0), "wrong": (9.0, 0)}, {"0": "LABEL_0", "1": "LABEL_1"},
-        in_evidence={"right": (0, 9.0), "wrong": (9.0, 0)},
-    )  # fmt: skip
-    assert verdicts(pair, "The bridge is right.", "The bridge is wrong.") == ["supported", "unsupported"]
-    single = save_model(tmp_path / "score", {"right": (9.0,), "wrong": (-9.0,)}, {"0": "LABEL_0"})
-    assert verdicts(single, "The bridge is right.", "The bridge is wrong.") == ["supported", "unsupported"]
-    turned = save_model(tmp_path / "turned", {"right": (-9.0,), "wrong": (9.0,)}, {"0": "hallucination"})
-    assert verdicts(turned, "The bridge is right.", "The bridge is wrong.") == ["supported", "unsupported"]
-    tokens = save_model(
-        tmp_path / "first", {"right": (0, 0)}, {"0": "LABEL_0", "1": "LABEL_1"}, in_evidence={"[PAD]": (0, 9.0)},
-        each_token=True, config={"architectures": ["T5ForTokenClassification"], "model_type": "t5"},
-    )  # fmt: skip
-    assert verdicts(tokens, "The bridge is right.") == ["supported"]  # HHEM's prompt begins with the padding mark
-
-
 def test_outputs_that_differ_from_the_configuration_are_refused(tmp_path: Path) -> None:
     folder = save_model(tmp_path / "two", {"x": (1.0, 0.0)}, NLI)
     (check,) = verify_claims(["The x is long."], EVIDENCE, Settings(verifier=f"local:{folder}"))
@@ -311,23 +288,6 @@ def test_the_cache_forgets_the_oldest() -> None:
 # names and files
 
 
-def test_names_are_read_in_settings_of_one_or_two_stages() -> None:
-    assert local_names("offline, local:a/b") == ("a/b",)
-    assert local_names("local:/x/y") == ("/x/y",)
-    assert local_names("openai:gpt-4o") == ()
-
-
-def test_the_prefix_works_from_the_environment_and_the_file(nli: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from masis.settings import load
-
-    assert load(environment={"MASIS_VERIFIER": f"local:{nli}"}).settings.verifier == f"local:{nli}"
-    file = nli / "masis.toml"
-    file.write_text(f'[models]\nverifier = "local:{nli}"\n[local]\nsupported_from = 0.9\n')
-    loaded = load(environment={}, file=file).settings
-    assert (loaded.verifier, loaded.local_supported_from) == (f"local:{nli}", 0.9)
-    check_models(loaded)
-
-
 @pytest.mark.parametrize(
     ("name", "says"),
     [
@@ -348,8 +308,7 @@ def test_another_role_is_refused(nli: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("remove", "says"),
-    [("config.json", "config.json"), ("tokenizer.json", "weights"), ("model.onnx", "weights")],
+    ("remove", "says"), [("config.json", "config.json"), ("tokenizer.json", "weights"), ("model.onnx", "weights")]
 )
 def test_a_missing_file_is_named(nli: Path, remove: str, says: str) -> None:
     (nli / remove).unlink()
@@ -379,14 +338,6 @@ def test_a_pinned_name_refuses_another_file(nli: Path) -> None:
     save_model(nli, {"proven": (8.0, 0, 0)})
     with pytest.raises(SettingsError, match="another one now"):
         check_models(settings)
-
-
-def test_corrected_labels_are_read_again(nli: Path) -> None:
-    assert verdicts(nli, "The bridge is proven.") == ["supported"]
-    config = json.loads((nli / "config.json").read_text())
-    config["id2label"] = {"0": "contradiction", "1": "neutral", "2": "entailment"}
-    (nli / "config.json").write_text(json.dumps(config))
-    assert verdicts(nli, "The bridge is proven.") == ["contradicted"]
 
 
 def test_a_replaced_file_is_loaded_again(nli: Path) -> None:
@@ -504,19 +455,6 @@ def test_the_command_shows_what_a_model_is_and_where_it_lies(nli: Path) -> None:
         assert part in shown.output
     as_json = CliRunner().invoke(main, ["models", "get", f"local:{nli}", "--json"])
     assert json.loads(as_json.stdout)["licence"] == "mit"
-
-
-def test_a_model_that_can_not_be_told_is_wrong_use(tmp_path: Path) -> None:
-    folder = save_model(tmp_path / "m", labels={"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"})
-    shown = CliRunner().invoke(main, ["models", "get", f"local:{folder}"])
-    assert shown.exit_code == 2
-    assert "id2label" in shown.output
-
-
-def test_health_loads_the_model_and_judges_a_claim(nli: Path) -> None:
-    probed = probe_model(f"local:{nli}", Settings())
-    assert probed.ok
-    assert str(nli / "model.onnx") in probed.message
 
 
 def _claim(text: str) -> Any:

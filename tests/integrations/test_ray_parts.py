@@ -55,21 +55,6 @@ def test_a_folder_is_read_with_its_files_of_every_kind(tmp_path: Path) -> None:
     assert sorted(ids(read(tmp_path))) == sorted(each["id"] for each in NUMBERED)
 
 
-def test_a_profile_of_another_tool_is_recognised(tmp_path: Path) -> None:
-    rows = [
-        {
-            "user_input": f"How long is bridge {n}?",
-            "response": "120 metres.",
-            "retrieved_contexts": ["It is 120 metres."],
-        }
-        for n in range(20)
-    ]
-    file = tmp_path / "ragas.jsonl"
-    file.write_bytes(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
-    found = [found for chunk in read(file) for _, found, _ in cases_of(chunk)]
-    assert [each.query for each in found if each] == [row["user_input"] for row in rows]
-
-
 def test_object_storage_is_read_like_a_folder(tmp_path: Path) -> None:
     import fsspec
 

@@ -35,9 +35,7 @@ def save_model(
     vocabulary: str = "the bridge is 120 metres long it was opened in 1931 a an and of tower",
     in_evidence: Mapping[str, Sequence[float]] | None = None,
     file: str = "model.onnx",
-    config: Mapping[str, Any] | None = None,
     card: str = "",
-    each_token: bool = False,
 ) -> Path:
     """Save a model to a folder: ``words`` move the scores where they stand in a claim, ``in_evidence`` in evidence."""
     labels = NLI if labels is None else labels
@@ -51,11 +49,11 @@ def save_model(
         table[len(known) + known.index(word)] = row
     path = folder / file
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(graph(table, each_token=each_token))
+    path.write_bytes(graph(table))
     tokenizer(known).save(str(folder / "tokenizer.json"))
     whole = {"architectures": ["BertForSequenceClassification"], "model_type": "bert", "pad_token_id": 0}
     whole |= {"id2label": dict(labels)} if labels else {}
-    (folder / "config.json").write_text(json.dumps({**whole, **(config or {})}))
+    (folder / "config.json").write_text(json.dumps(whole))
     if card:
         (folder / "README.md").write_text(card)
     return folder
@@ -77,7 +75,7 @@ def tokenizer(known: Sequence[str]) -> Tokenizer:
 # The format: fields with a number and a type, varints and bytes with a length.
 
 
-def graph(table: np.ndarray[Any, Any], *, each_token: bool = False) -> bytes:
+def graph(table: np.ndarray[Any, Any]) -> bytes:
     """A graph that adds up the rows of a table: of a token, or of it in the claim, which begins at half the table."""
     half = np.array(len(table) // 2, dtype=np.int64)
     nodes = [
@@ -86,10 +84,9 @@ def graph(table: np.ndarray[Any, Any], *, each_token: bool = False) -> bytes:
         _node("Gather", ["table", "rows"], "found"),
         _node("Cast", ["attention_mask"], "weights", to=FLOAT),
         _node("Unsqueeze", ["weights", "last"], "column"),
-        _node("Mul", ["found", "column"], "logits" if each_token else "counted"),
+        _node("Mul", ["found", "column"], "counted"),
+        _node("ReduceSum", ["counted", "first"], "logits", keepdims=0),
     ]
-    if not each_token:
-        nodes.append(_node("ReduceSum", ["counted", "first"], "logits", keepdims=0))
     tensors = {
         "table": table,
         "half": half,
@@ -97,14 +94,13 @@ def graph(table: np.ndarray[Any, Any], *, each_token: bool = False) -> bytes:
         "first": np.array([1], dtype=np.int64),
     }
     inputs = [_value(name, INT64, ("batch", "tokens")) for name in ("input_ids", "attention_mask", "token_type_ids")]
-    shape = ("batch", "tokens", "classes") if each_token else ("batch", "classes")
     whole = b"".join(
         [
             *(_field(1, node) for node in nodes),
             _field(2, b"tiny"),
             *(_field(5, _tensor(name, array)) for name, array in tensors.items()),
             *(_field(11, value) for value in inputs),
-            _field(12, _value("logits", FLOAT, shape)),
+            _field(12, _value("logits", FLOAT, ("batch", "classes"))),
         ]
     )
     return _number(1, 8) + _field(7, whole) + _field(8, _number(2, 13))

@@ -88,12 +88,7 @@ def listed(number: int = 1, sentence: int = 1, words: str = "", meaning: str = "
 
 def revision(answer: str, **changes: Any) -> dict[str, Any]:
     """A reviser's reply."""
-    return {
-        "rejected": [],
-        "changes": [],
-        "revised_answer": answer,
-        "updated_confidence": 0.9,
-    } | changes
+    return {"rejected": [], "changes": [], "revised_answer": answer, "updated_confidence": 0.9} | changes
 
 
 ALL: dict[str, Any] = {

@@ -98,10 +98,7 @@ def test_every_claim_stands_where_it_says_and_every_assertion_is_claimed(
 
 @pytest.mark.spec("DRAFT-CRITIQUE-CACHE")
 def test_an_answer_that_comes_again_is_not_asked_about_again() -> None:
-    asker, kept = (
-        ScriptedAsker({"claims_extract": {"claims": [listed(sentence=3)]}}),
-        Extractions(),
-    )
+    asker, kept = (ScriptedAsker({"claims_extract": {"claims": [listed(sentence=3)]}}), Extractions())
     assert extracted(asker, kept=kept) == extracted(asker, kept=kept)
     assert len(asker.asked) == 1
     extracted(asker, answer="Another answer.", kept=kept)

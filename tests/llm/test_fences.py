@@ -105,10 +105,7 @@ def prompts(texts: Texts) -> list[Prompt]:
         conflicting_evidence=(texts.objection,),
     )
     found = issue(description=texts.objection, reason=texts.reasoning, suggestion=texts.step, quote=texts.claim)
-    claims = [
-        Claim(text=texts.claim, statement=texts.statement, cited=(texts.chunk_id,)),
-        Claim(text="A plain claim."),
-    ]
+    claims = [Claim(text=texts.claim, statement=texts.statement, cited=(texts.chunk_id,)), Claim(text="A plain claim.")]
     shared = question_and_evidence(texts.query, evidence)
     sentences = audit_citations(texts.answer, evidence)
     return [

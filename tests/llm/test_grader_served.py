@@ -75,12 +75,7 @@ def test_the_question_is_the_same_in_every_call_and_stands_before_the_abstract()
 
 @pytest.mark.spec("AESOP-MODEL")
 @pytest.mark.parametrize(
-    "fault",
-    [
-        status(500),
-        says(graded(relevance_score="very high")),
-    ],
-    ids=["server error", "no number"],
+    "fault", [status(500), says(graded(relevance_score="very high"))], ids=["server error", "no number"]
 )
 def test_one_call_that_fails_leaves_one_abstract_unscored_and_asks_for_more(fault: Behaviour) -> None:
     def script(request: Request) -> Behaviour:

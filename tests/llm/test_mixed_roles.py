@@ -58,11 +58,7 @@ def verdict(number: int, claim: str, cited: list[str]) -> dict[str, Any]:
     if "90 metres" in claim:
         denied = canned.supporting("chunk_1", "contradicts", "120", "90")
         return canned.verdict(
-            number,
-            verdict="contradicted",
-            support=0.1,
-            reasoning="It is 120 metres.",
-            evidence=[*silent, denied],
+            number, verdict="contradicted", support=0.1, reasoning="It is 120 metres.", evidence=[*silent, denied]
         )
     says = canned.supporting("chunk_2") if "1931" in claim else canned.supporting("chunk_1")
     return canned.verdict(number, evidence=[*silent, says])

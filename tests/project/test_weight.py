@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tools import conformance, constants
-from tools.weight import DURATIONS, imports_of, report, weight_of, with_slowest
+from tools.weight import imports_of, weight_of, with_slowest
 
 FILE = '''"""What it is.
 
@@ -47,34 +47,6 @@ def test_each_line_is_counted_as_what_it_is() -> None:
 
 def test_imports_are_counted_by_package() -> None:
     assert imports_of(FILE) == {"version": 1, "schema": 1, "store": 1}
-
-
-def test_the_report_has_packages_their_imports_and_the_slowest_tests(tmp_path: Path) -> None:
-    store, tests = tmp_path / "masis" / "store", tmp_path / "tests"
-    for file, text in (
-        (store / "core.py", FILE),
-        (store.parent / "errors.py", "X = 1\n"),
-        (tests / "test_a.py", "Y = 2\n"),
-    ):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-    lines = list(report(tmp_path))
-    assert [line.split() for line in lines[:5]] == [
-        ["package", "files", "lines", "code", "docstrings", "imports"],
-        ["store", "1", "22", "4", "6", "6"],
-        ["errors", "1", "1", "1", "0", "0"],
-        ["masis", "in", "all", "2", "23", "5", "6", "6"],
-        ["tests", "1", "1", "1", "0", "0"],
-    ]
-    assert "store         version 1, schema 1" in lines
-    assert "No times of tests" in lines[-1]
-    (tmp_path / DURATIONS).parent.mkdir()
-    timed = [{"test": f"test_a.py::test_{number}", "seconds": number} for number in range(3)]
-    (tmp_path / DURATIONS).write_text("\n".join(map(json.dumps, timed)), encoding="utf-8")
-    assert [line.split() for line in report(tmp_path, slowest=2)][-2:] == [
-        ["2.0", "test_a.py::test_2"],
-        ["1.0", "test_a.py::test_1"],
-    ]
 
 
 def test_the_slowest_tests_are_put_between_the_marks_of_a_page(tmp_path: Path) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,13 +38,6 @@ def kept(
 
 def spread(store: Store, measure: Measure) -> Distribution:
     return store.measures.distributions(MeasureFilter(), (measure,))[0]
-
-
-def rows(path: Path) -> dict[str, list[tuple[Any, ...]]]:
-    with sqlite3.connect(path) as connection:
-        found = {table: connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall() for table in TABLES}
-    connection.close()
-    return found
 
 
 @pytest.mark.spec("REQ-CRITIC-OBS-001", "DRAFT-CRITIQUE-METRICS")

@@ -24,7 +24,6 @@ from typing import Any
 
 import pytest
 
-from masis.llm.providers import openai_compatible
 from masis.schema.actor import Actor
 from masis.schema.case import Case
 from masis.schema.review import Decision
@@ -51,7 +50,6 @@ ANSWERS = {
 CONTEXT = multiprocessing.get_context("fork")
 ROLES = ("drafter", "verifier", "critic", "reviser", "evaluator")
 OFFLINE = Settings()
-LOADED = openai_compatible.__name__
 """What every process would spend its first second on, were it not loaded before they are forked."""
 
 

@@ -42,28 +42,6 @@ def press(app: AppTest, *, name: str, word: str) -> AppTest:
     return app
 
 
-@pytest.mark.parametrize(
-    ("name", "word", "said"), [("Grace", "yes", "type “remove” first"), ("", "remove", "type your name first")]
-)
-def test_nothing_goes_by_looking_or_without_a_name_and_the_word(
-    old: Workbench, name: str, word: str, said: str
-) -> None:
-    app = open_page("retention", decided="yes", days="1")
-    assert "30 days" in texts(app)
-    assert said in texts(press(app, name=name, word=word))
-    assert old.store.purges.history() == ()
-
-
-def test_what_was_shown_goes_and_is_recorded_with_the_name(old: Workbench) -> None:
-    plan = old.store.retention.plan(rule_of(30))
-    assert plan.runs == len(AUDITED) - 1
-    app = press(open_page("retention"), name="Grace", word="Remove ")
-    assert f"{len(AUDITED) - 1} audits removed." in texts(app)
-    (done,) = old.store.purges.history()
-    assert (done.by, done.how, done.runs, done.rule.waiting) == ("Grace", "page", plan.runs, True)
-    assert "nothing" not in texts(open_page("retention")).lower().split("execution log")[0].split("removed")[-1]
-
-
 def test_what_would_go_is_looked_for_once_not_at_every_key(old: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[RetentionRule] = []
 

@@ -127,23 +127,6 @@ def test_an_address_of_nothing_says_so(workbench: Workbench) -> None:
     assert not app.exception
 
 
-@pytest.mark.spec("AESOP-OVERRIDE")
-def test_an_override_turns_the_outcome_and_an_undo_turns_it_back(workbench: Workbench) -> None:
-    kept = workbench.screenings.open("b12").screening.kept
-    workbench.screenings.override(ADA, "b12", kept[1], "recommendation", "discard", reason="Read in full.")
-    app = page(screening="b12", abstract=kept[0])
-    app.text_input(key="override-name").set_value("Ada Lind")
-    app.button_group(key=f"override-{kept[0]}-recommendation").set_value("discard")
-    app.text_input(key="override-reason").set_value("Exposure was not measured.")
-    press(app, "override-record")
-    assert stands(workbench, "b12") == "evidence_insufficient"
-    assert "the critic's result was conflicting" in texts(app)
-    assert workbench.screenings.open("b12").machine.outcome == "conflicting"
-    press(app, "undo-override-recommendation")
-    assert stands(workbench, "b12") == "conflicting"
-    assert len(workbench.screenings.log("b12")) == 3
-
-
 def test_a_person_agrees_with_a_grade_by_one_button_and_can_take_it_back(workbench: Workbench) -> None:
     kept = workbench.screenings.open("b12").screening.kept
     app = page(screening="b12", abstract=kept[0])
@@ -169,22 +152,6 @@ def test_an_override_without_a_name_or_a_reason_is_refused(workbench: Workbench)
     press(app, "override-record")
     assert "Give a reason first" in "\n".join(warning.value for warning in app.warning)
     assert not workbench.screenings.log("b12")
-
-
-def test_nothing_kept_can_not_be_audited_and_the_page_says_so(workbench: Workbench) -> None:
-    app = page(screening="ery")
-    button = next(button for button in app.button if button.label == "Audit with these abstracts")
-    assert button.disabled
-
-
-def test_the_kept_set_is_handed_over_as_a_case(workbench: Workbench) -> None:
-    app = page(screening="htn")
-    app.text_input(key="hand-over-name").set_value("Ada Lind")
-    press(app, "hand-over")
-    (entry,) = workbench.screenings.log("htn")
-    assert entry.decision is not None
-    case = workbench.store.cases.get(entry.decision.extra["case"])
-    assert len(case.evidence) == len(workbench.screenings.open("htn").screening.kept)
 
 
 @pytest.mark.spec("AESOP-MEMORY")
@@ -240,14 +207,6 @@ def test_a_result_shows_its_concepts_and_screens_again_with_others(workbench: Wo
     assert "set by a person" in texts(page(screening=again))
 
 
-def test_screening_again_without_its_sources_says_so_and_starts_nothing(workbench: Workbench) -> None:
-    workbench.store.corpora.remove(CORPUS)
-    app = page(screening="b12")
-    press(app, "screen-again")
-    assert shown(app, "screening") == "b12"
-    assert "demo" in "\n".join(error.value for error in app.error)
-
-
 def test_the_form_keeps_concepts_until_they_are_put_back_or_another_question_is_taken(workbench: Workbench) -> None:
     settings = {"screening_concepts": "population: adults"}
     workbench.store.drafts.save_all(NOBODY_YET, SUBJECT, {"question": ASKED["b12"].question, "settings": settings})
@@ -298,24 +257,6 @@ def test_a_correction_without_a_name_a_value_or_a_reason_is_refused(workbench: W
             key=f"correction-{kept[0]}-model"
         ).set_value("denied")
     assert not workbench.screenings.log("b12")
-
-
-def test_a_corrected_direction_turns_the_summary_and_the_outcome(workbench: Workbench) -> None:
-    opened = workbench.screenings.open("b12")
-    assert opened.screening.outcome == "conflicting"
-    last, *others = [each.abstract_id for each in opened.synthesis.findings if each.direction == "no_clear_effect"]
-    for each in others:
-        workbench.screenings.override(ADA, "b12", each, "direction", "effect", reason="The conclusion says so.")
-    app = page(screening="b12", abstract=last)
-    press(app, "correct-direction")
-    app.text_input(key="correction-name").set_value("Ada Lind")
-    app.button_group(key=f"correction-{last}-direction").set_value("effect")
-    app.text_input(key="correction-reason").set_value("The conclusion says so.")
-    press(app, "correction-record")
-    assert stands(workbench, "b12") == "sufficient"
-    assert "The kept studies agree" in texts(app)
-    press(app, "undo-direction")
-    assert workbench.screenings.open("b12").synthesis.counts["no_clear_effect"] == 1
 
 
 def test_a_discarded_abstract_has_an_appraisal_and_no_finding_to_correct(workbench: Workbench) -> None:

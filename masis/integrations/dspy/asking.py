@@ -158,7 +158,7 @@ class LentModel:
             form = {"name": call.schema.name, "strict": True, "schema": call.schema.schema}
             arguments["response_format"] = {"type": "json_schema", "json_schema": form}
         messages = [
-            {"role": "system", "content": call.prompt.frame},
+            {"role": "system", "content": call.prompt.system},
             {"role": "user", "content": f"{call.prompt.shared}\n\n{text}"},
         ]
         with dspy.track_usage() as tracker:

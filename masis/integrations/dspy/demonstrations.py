@@ -42,19 +42,16 @@ def with_program(prompt: Prompt, role: Role, instructions: str, examples: Sequen
     The mark of the prompt was drawn after the demonstrations were written, so none of them holds it. Raises InputError
     where the prompt does not hold the file's instructions.
     """
-    own = load(role).before
-    if own not in "\0".join(prompt[:3]):
+    if prompt.instructions != load(role).before:
         raise InputError(f"the prompt of the {role} has no place for other instructions", cure="Compile again.")
     mark = _MARK.findall(f"{prompt.shared}\n{prompt.task}")[0]
-    # Ours only: a text from outside may quote our instructions, and stays as it is in its fence.
-    ours = re.compile(rf"(<<<(\w+) {mark}>>>\n.*?\n<<<END \2 {mark}>>>)|{re.escape(own)}", re.DOTALL)
-    frame, shared, rest = (ours.sub(lambda found: found[1] or instructions, part) for part in prompt[:3])
+    shared = prompt.shared
     if examples:
         parts = [_BEFORE_EXAMPLES]
         for number, sections in enumerate(examples, 1):
             parts += [f"Example {number}:", *(fenced(section, mark) for section in sections)]
         shared = "\n\n".join([*parts, _AFTER_EXAMPLES, shared])
-    return prompt._replace(frame=frame, shared=shared, task=rest)
+    return prompt._replace(instructions=instructions, shared=shared)
 
 
 def examples_of(role: Role, demos: Sequence[Mapping[str, Any]]) -> list[list[Section]]:

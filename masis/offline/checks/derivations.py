@@ -15,7 +15,6 @@ from typing import NamedTuple
 from masis.offline.matching.passages import Passage
 from masis.offline.parsing.facts import ABOUT_SHARE, Day, Fact
 from masis.offline.parsing.units import UNITS
-from masis.offline.text.tokens import stem
 
 MOST_VALUES = 40
 """Values of the passages near that are computed with: among many, some sum fits by chance."""
@@ -101,11 +100,7 @@ def follows(text: str, fact: Fact, near: Near, *, arithmetic: bool = True) -> bo
     same = [other for other in near.numbers if not fact.dimension or not other.dimension or _alike(fact, other)]
     if any(_rounded(value, fact, _number(other), loose=loose) or least < _number(other) < 2 * least for other in same):
         return True
-<<<<<<< HEAD
     if any(_converted(fact, other) for other in near.numbers) or (fact.dimension, value) in near.ones:
-=======
-    if any(_converted(text, fact, other) for other in near.numbers) or (fact.dimension, value) in near.ones:
->>>>>>> slimcore
         return True
     if not arithmetic:
         return False
@@ -130,13 +125,8 @@ def _alike(fact: Fact, other: Fact) -> bool:
     return fact.dimension == other.dimension or {fact.dimension, other.dimension} <= time
 
 
-<<<<<<< HEAD
 def _converted(fact: Fact, other: Fact) -> bool:
     """Return whether two figures have the same digits, and one has another unit or none.
-=======
-def _converted(text: str, fact: Fact, other: Fact) -> bool:
-    """Return whether two figures have the same digits and another size of one unit: 12 kilonewtons, 12,000 newtons.
->>>>>>> slimcore
 
     54,000 in a table of thousands is 54 million; 240 hectares are 2.4 square kilometres. One digit alone is chance.
     """

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-import masis
 from masis.api.roles import build_roles
 from masis.audit import output_validation
 from masis.errors import InvalidRevision
@@ -44,11 +43,6 @@ def careless(request: Request) -> Behaviour:
     return says(f"Here you are:\n```json\n{text[:-2]},\n}}\n```")
 
 
-def cut(request: Request) -> Behaviour:
-    text = json.dumps(sensible(request))
-    return says(text[: len(text) * 2 // 3])
-
-
 def audited(script: Any, validator: str, tmp_path: Path) -> tuple[Run, list[Event], Workbench]:
     events: list[Event] = []
     with ModelServer(script, issues="always") as server:
@@ -79,27 +73,6 @@ def test_replies_that_were_unscored_are_read_recorded_and_counted(tmp_path: Path
     assert f"{len(mended.calls)} replies repaired" in spent(mended.usage)
     shown = timeline(events, "finished", events[-1].at)
     assert any("repaired" in line for group in shown["groups"] for line in group["retries"])
-
-
-@pytest.mark.spec("REQ-CRITIC-028")
-def test_what_was_mended_says_the_same_as_what_was_well_formed(tmp_path: Path) -> None:
-    plain, _, _ = audited(lambda request: says(sensible(request)), "pydantic", tmp_path)
-    mended, _, _ = audited(careless, "baml", tmp_path)
-    for one, other in zip(plain.iterations, mended.iterations, strict=True):
-        assert [check.verdict for check in one.claims] == [check.verdict for check in other.claims]
-        assert one.critique.confidence == other.critique.confidence
-        assert one.quality_score == other.quality_score
-        assert one.answer == other.answer
-        assert [issue.key for issue in one.issues] == [issue.key for issue in other.issues]
-
-
-@pytest.mark.spec("REQ-CRITIC-028")
-def test_replies_that_were_cut_off_stay_unscored(tmp_path: Path) -> None:
-    run, events, _ = audited(cut, "baml", tmp_path)
-    assert run.usage.repaired == 0
-    assert not [event for event in events if event.kind == "call_repaired"]
-    assert run.iterations[0].critique.unscored
-    assert all(check.verdict == "unscored" for check in run.iterations[0].claims)
 
 
 def revision(answer: str) -> Revision:
@@ -143,13 +116,6 @@ def test_the_validator_is_found_by_its_name() -> None:
     assert isinstance(build_roles(Settings(output_validator="baml")).validator, BamlValidator)
 
 
-def test_importing_masis_imports_nothing_of_baml() -> None:
-    script = "import sys, masis; masis.run_audit; print('baml_py' in sys.modules)"
-    assert (
-        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "False\n"
-    )
-
-
 @pytest.mark.spec("REQ-CRITIC-028")
 def test_the_documented_example_as_written() -> None:
     example = ROOT / "examples" / "baml" / "mend.py"
@@ -161,11 +127,3 @@ def test_the_documented_example_as_written() -> None:
         "passed: The bridge is 120 metres long [1].",
     ]
     assert done.stdout in (ROOT / "docs" / "baml.md").read_text(encoding="utf-8")
-
-
-def test_offline_audits_come_out_the_same() -> None:
-    answer = "The bridge is 180 metres long [1]. It was opened in 1931 [2]."
-    case = CASE.model_copy(update={"answer": answer})
-    runs = [masis.run_audit(case, Settings(output_validator=name)) for name in ("pydantic", "baml")]
-    assert runs[0].final_answer == runs[1].final_answer
-    assert runs[0].final_quality_score == runs[1].final_quality_score

@@ -8,19 +8,14 @@ import json
 import re
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from masis.integrations.baml import DEEPEST, LONGEST, MOST_BRACKETS, rescued
 from masis.llm.client import shared_schema
-from masis.llm.client.reply_parsing import Unreadable, read
 from masis.llm.roles import replies
 from tests.llm.canned import ALL, PROMPT_OF, critique, listed, raised, revision, verdict
 
@@ -38,8 +33,7 @@ FULL: dict[str, dict[str, Any]] = {
         hallucination_detected=True,
     ),
     "reviser": revision(
-        WORDS,
-        changes=[{"issue_ids": ["i1", "i2"], "kind": "corrected", "before": "100", "after": "120", "why": WORDS}],
+        WORDS, changes=[{"issue_ids": ["i1", "i2"], "kind": "corrected", "before": "100", "after": "120", "why": WORDS}]
     ),
 }
 TAME = re.compile(r"[\w .,\[\]-]*\Z")
@@ -104,13 +98,6 @@ LISTS = ("dots in a list", "a list that is never opened")
 ROLES = sorted(FULL)
 
 
-def strictly(text: str, shape: type[BaseModel]) -> BaseModel | None:
-    try:
-        return read(text, shape)
-    except Unreadable:
-        return None
-
-
 def by_baml(text: str, shape: type[BaseModel]) -> BaseModel | None:
     found = rescued(text, shape)
     return None if found is None else shape.model_validate(found.value)
@@ -137,125 +124,6 @@ def test_what_is_cut_off_or_not_certain_is_never_made_whole(role: str, kind: str
     if kind in LISTS and text == json.dumps(FULL[role])[:-1] + ",}":
         return  # there is no such list in it
     assert rescued(text, SHAPE[role]) is None
-
-
-@pytest.mark.parametrize("role", ROLES)
-def test_a_reply_cut_off_anywhere_yields_the_whole_record_or_none(role: str) -> None:
-    for text in (json.dumps(FULL[role]), pretty(FULL[role]), python(tame(FULL[role]))):
-        whole = SHAPE[role].model_validate(tame(FULL[role]) if "'" in text[:3] else FULL[role])
-        for cut in range(0, len(text), 23):
-            found = by_baml(text[:cut], SHAPE[role])
-            assert found is None or found == whole, text[:cut]
-
-
-def test_how_many_kinds_each_way_reads() -> None:
-    """The figures of docs/baml.md."""
-    counts: Counter[str] = Counter()
-    for role in ROLES:
-        for kinds in (RESCUABLE, HOPELESS):
-            for make in kinds.values():
-                text = make(FULL[role])
-                counts["all"] += 1
-                counts["strict"] += strictly(text, SHAPE[role]) is not None
-                counts["baml"] += by_baml(text, SHAPE[role]) is not None
-    assert counts["baml"] >= len(RESCUABLE) * len(ROLES)
-    assert counts["strict"] <= 10
-
-
-DAMAGES = st.lists(
-    st.tuples(
-        st.sampled_from(["drop", "double", "quote", "comma", "cut", "python", "newline", "brace"]),
-        st.integers(0, 10_000),
-    ),
-    min_size=1,
-    max_size=3,
-)
-
-
-def damaged(text: str, damages: list[tuple[str, int]]) -> str:
-    for kind, where in damages:
-        at = where % max(1, len(text))
-        match kind:
-            case "drop":
-                text = text[:at] + text[at + 1 :]
-            case "double":
-                text = text[:at] + text[at : at + 1] + text[at:]
-            case "quote":
-                text = text[:at] + '"' + text[at:]
-            case "comma":
-                text = text[:at] + "," + text[at:]
-            case "cut":
-                text = text[:at]
-            case "python":
-                text = text.replace('"', "'").replace("true", "True")
-            case "newline":
-                text = text[:at] + "\n" + text[at:]
-            case "brace":
-                text = text[:at] + "}" + text[at:]
-    return text
-
-
-@given(st.sampled_from(ROLES), DAMAGES)
-def test_whatever_is_damaged_no_list_loses_or_gains_an_item_and_no_score_changes(
-    role: str, damages: list[tuple[str, int]]
-) -> None:
-    value = tame(FULL[role])
-    text = damaged(json.dumps(value), damages)
-    found = rescued(text, SHAPE[role])
-    if found is None:
-        return
-    assert outline(found.value) == outline(value), (text, found)
-    signs = set("".join(kind for kind, _ in damages))
-    assert signs  # a text in it may have got the sign that was put into it; its form has not
-
-
-FORM = st.lists(
-    st.tuples(st.sampled_from(["drop", "double", *',"}]:{[']), st.integers(0, 10_000)), min_size=1, max_size=3
-)
-
-
-def damaged_in_form(text: str, damages: list[tuple[str, int]]) -> str:
-    """The text with signs of the form dropped, doubled or added, and nothing done to what stands in quotes."""
-    for kind, where in damages:
-        changes = kind in ("drop", "double")  # what is put before a closing quote would be in the text
-        inside = ((found.start() + 1, found.end() - changes) for found in re.finditer(r'"(?:[^"\\]|\\.)*"', text))
-        quoted = {at for start, end in inside for at in range(start, end)}
-        places = [at for at in range(len(text)) if at not in quoted and (not changes or text[at] in ',"}]:{[')]
-        if not places:
-            return text
-        at = places[where % len(places)]
-        text = text[:at] + {"drop": "", "double": text[at] * 2}.get(kind, kind + text[at]) + text[at + 1 :]
-    return text
-
-
-@given(st.sampled_from(ROLES), FORM, st.sampled_from([None, 2]))
-def test_whatever_is_damaged_in_the_form_what_is_read_is_what_stood_there(
-    role: str, damages: list[tuple[str, int]], indent: int | None
-) -> None:
-    text = damaged_in_form(json.dumps(tame(FULL[role]), indent=indent), damages)
-    found = by_baml(text, SHAPE[role])
-    assert found is None or said(found.model_dump()) == said(tame(FULL[role])), text
-
-
-def said(value: Any) -> Any:
-    """What a record says: a sign of the form that went into a text or around a number is in the text as written."""
-    if isinstance(value, dict):
-        return {key: said(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [said(each) for each in value]
-    if isinstance(value, str):
-        text = value.strip()
-        return float(text) if re.fullmatch(r"\d+(\.\d+)?", text) else text
-    return value
-
-
-def outline(value: Any) -> Any:
-    """A record without its texts: what it holds, how many of it, every verdict and, but for a digit hit, score."""
-    if isinstance(value, dict):
-        return {re.sub(r"\W", "", key).lower()[:3]: outline(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [outline(each) for each in value]
-    return type(value).__name__ if not isinstance(value, int | float) or isinstance(value, bool) else "number"
 
 
 @pytest.mark.parametrize("role", ["critic", "reviser", "evaluator", "claims_verify", "completeness"])
@@ -310,40 +178,21 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_replies_of_a_hundred_thousand_characters_do_no_harm(name: str) -> None:
+def test_hostile_replies_of_a_hundred_thousand_characters_do_no_harm() -> None:
     """In a process of their own: BAML's parser would take it with it, or keep it for minutes."""
     script = (
-        "import sys; from masis.integrations.baml import rescued; "
+        "import json, sys; from masis.integrations.baml import rescued; "
         "from masis.llm.roles.replies import CritiqueReply\n"
-        "rescued('{}', CritiqueReply); text = sys.stdin.read()\n"
-        "assert rescued(text, CritiqueReply) is None"
+        "for name, text in json.load(sys.stdin).items():\n"
+        "    print(name, flush=True)\n"
+        "    assert rescued(text, CritiqueReply) is None"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], input=HOSTILE[name], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 0, done.stderr[-500:]
-
-
-def test_any_text_is_no_danger() -> None:
-    @given(st.text(max_size=300))
-    def tried(text: str) -> None:
-        rescued('{"critique_reasoning": ' + text, replies.CritiqueReply)
-
-    tried()
-
-
-def test_threads_read_side_by_side() -> None:
-    texts = [json.dumps(critique(confidence=n / 100))[:-1] + ",}" for n in range(100)]
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda text: by_baml(text, replies.CritiqueReply), texts))
-    assert [each and each.confidence for each in found] == [n / 100 for n in range(100)]  # type: ignore[attr-defined]
-
-
-def test_a_rescue_takes_little_time() -> None:
-    text = pretty(FULL["claims_verify"] | {"verdicts": FULL["claims_verify"]["verdicts"] * 8})[:-2] + ",\n}"
-    by_baml(text, replies.VerdictsReply)
-    assert by_baml(text, replies.VerdictsReply) is not None
+        [sys.executable, "-c", script],
+        input=json.dumps(HOSTILE), capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr[-500:]
+    assert done.stdout.splitlines() == list(HOSTILE)
 
 
 class Odd(BaseModel):

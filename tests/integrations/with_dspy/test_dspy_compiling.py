@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-import threading
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -13,7 +11,6 @@ import pytest
 from dspy.clients import model_metadata
 
 from masis import run_audit
-from masis.api.roles import offered_models
 from masis.errors import InputError, ProviderFailed, SettingsError
 from masis.integrations.dspy import compiling, labelled, programs
 from masis.integrations.dspy.plugin import Compiled
@@ -25,7 +22,7 @@ from tests.serving_models import ModelServer
 
 pytestmark = pytest.mark.timeout(300)  # programs are compiled, with many calls
 
-SEEDS = (0, 1, 2, 3, 4)
+SEEDS = (0, 1)
 
 
 def parts_of(learning: ModuleType, seed: int = 0) -> labelled.Parts:
@@ -39,8 +36,15 @@ def plan(optimizer: Any = "bootstrap", **options: Any) -> compiling.Plan:
 
 @pytest.mark.spec("REQ-CRITIC-007")
 def test_examples_raise_the_metric_on_answers_nothing_was_learnt_from(learning: ModuleType, settings_at: Any) -> None:
+    seen: list[compiling.Watched] = []
     with ModelServer(learning.critic) as served:
-        made = compiling.compiled(compiling.Session(plan(), settings_at(served)), parts_of(learning))
+        session = compiling.Session(plan(), settings_at(served), watch=seen.append)
+        made = compiling.compiled(session, parts_of(learning))
+    assert list(dict.fromkeys(each.doing for each in seen)) == [
+        "measuring what there is",
+        "compiling with bootstrap",
+        "measuring what came of it",
+    ]
     assert made.before.mean < 0.7
     assert made.after.mean == 1.0
     assert made.improved
@@ -128,17 +132,7 @@ def test_a_program_comes_back_from_its_file_as_it_was(learning: ModuleType, sett
             assert asked.fences(fence) == measured.fences(fence), "an audit asks as it was measured"
 
 
-def test_a_person_can_stop_it(learning: ModuleType, settings_at: Any) -> None:
-    with ModelServer(learning.critic) as served:
-        session = compiling.Session(
-            plan(), settings_at(served), stopping=lambda: len(served.requests) >= 15, watch=lambda seen: None
-        )
-        with pytest.raises(compiling.Stopped):
-            compiling.compiled(session, parts_of(learning))
-        assert len(served.requests) < 15 + 16
-
-
-@pytest.mark.parametrize("optimizer", ["bootstrap", "mipro", "gepa"])
+@pytest.mark.parametrize("optimizer", ["bootstrap", "gepa"])
 def test_a_limit_on_cost_holds_whatever_the_optimiser(optimizer: str, learning: ModuleType, settings_at: Any) -> None:
     with ModelServer(learning.critic) as served:
         settings = settings_at(served, prices={"scripted:m": Price(input=1.0, output=1.0)})
@@ -156,61 +150,6 @@ def test_a_limit_on_cost_needs_a_price(settings_at: Any, server: ModelServer) ->
 def test_a_model_that_cannot_be_asked_is_no_critic_that_learnt_nothing(learning: ModuleType, settings_at: Any) -> None:
     with ModelServer(lambda request: status(401, "no")) as served, pytest.raises(ProviderFailed):
         compiling.compiled(compiling.Session(plan(), settings_at(served)), parts_of(learning))
-
-
-def test_what_is_done_is_reported(learning: ModuleType, settings_at: Any) -> None:
-    seen: list[compiling.Watched] = []
-    with ModelServer(learning.critic) as served:
-        compiling.compiled(compiling.Session(plan(), settings_at(served), watch=seen.append), parts_of(learning))
-    assert {each.doing for each in seen} == {
-        "measuring what there is",
-        "compiling with bootstrap",
-        "measuring what came of it",
-    }
-    assert seen[-1].calls > 10
-
-
-def test_sessions_side_by_side_keep_their_models_and_give_stdout_back(learning: ModuleType, settings_at: Any) -> None:
-    before, made = sys.stdout, {}
-
-    def session(name: str, served: ModelServer) -> None:
-        chosen = compiling.Plan(name, "critic", "bootstrap", f"scripted:{name}")
-        made[name] = compiling.compiled(compiling.Session(chosen, settings_at(served)), parts_of(learning))
-
-    with ModelServer(learning.critic) as able, ModelServer() as unable:
-        threads = [threading.Thread(target=session, args=given) for given in (("able", able), ("unable", unable))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert {request.model for request in able.requests} == {"able"}
-        assert {request.model for request in unable.requests} == {"unable"}
-    assert made["able"].improved
-    assert not made["unable"].improved
-    assert sys.stdout is before
-
-
-def test_several_samples_are_drawn_with_heat(learning: ModuleType, settings_at: Any, tmp_path: Path) -> None:
-    with ModelServer(learning.critic) as served:
-        settings = settings_at(served, programs_folder=str(tmp_path), judge_samples=3, evaluate="never")
-        made = compiling.compiled(compiling.Session(plan(), settings), parts_of(learning))
-        programs.saved(tmp_path, made)
-        before = len(served.requests)
-        case = Case.model_validate(learning.case(80, False))
-        run = run_audit(case, settings.model_copy(update={"critic": "dspy:careful"}))
-        assert len(served.requests) - before == 3
-        assert all(request.body["temperature"] == 0.7 for request in served.requests[before:])
-    assert run.models["critic"] == "dspy:careful@1"
-    assert run.iterations[0].critique.hallucination_votes == (0, 3)
-
-
-def test_programs_are_offered_for_their_own_role(learning: ModuleType, settings_at: Any, tmp_path: Path) -> None:
-    with ModelServer(learning.critic) as served:
-        settings = settings_at(served, programs_folder=str(tmp_path))
-        programs.saved(tmp_path, compiling.compiled(compiling.Session(plan(), settings), parts_of(learning)))
-    assert "dspy:careful@1" in offered_models(settings, "critic")
-    assert "dspy:careful@1" not in offered_models(settings, "reviser")
-    assert "dspy:careful@1" not in offered_models(settings)
 
 
 @pytest.mark.parametrize("demo", [{}, {"answer": 1}, {"original_query": "?", "answer": "a", "evidence_chunks": 7}])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import dspy
@@ -10,7 +9,6 @@ import pytest
 
 from masis.errors import SettingsError
 from masis.integrations.dspy import CriticAgent, CriticLoopInput, CriticLoopOutput, MultiAgentCriticLoop, RevisionAgent
-from tests.served_replies import faulty, on
 from tests.serving_models import ModelServer
 
 GIVEN = {
@@ -44,14 +42,6 @@ def test_the_loop_gives_what_the_spec_asks_for(server: ModelServer, settings_at:
     assert CriticLoopInput(**(GIVEN | {"evidence_chunks": [chunk]})).max_iterations == 3
 
 
-def test_calls_are_recorded_with_their_tokens(server: ModelServer, settings_at: Any) -> None:
-    run = loop_at(settings_at(server))(**GIVEN).run
-    assert [call.role for call in run.calls] == ["critic", "reviser", "critic"]
-    assert run.usage_by_role()["critic"].prompt_tokens > 1000
-    assert run.models["critic"] == "scripted:judge"
-    assert run.versions.prompts["critic"].startswith("critic/")
-
-
 def test_calls_of_any_dspy_lm_are_recorded_too(server: ModelServer) -> None:
     lm = dspy.LM("openai/foreign", api_base=server.address, api_key="loopback")
     run = MultiAgentCriticLoop(CriticAgent(lm=lm), RevisionAgent(lm=lm))(**GIVEN).run
@@ -66,35 +56,9 @@ def test_calls_of_any_dspy_lm_are_recorded_too(server: ModelServer) -> None:
 def test_the_limit_of_iterations_is_heeded_and_checked(settings_at: Any) -> None:
     with ModelServer(issues="always") as served:
         loop = loop_at(settings_at(served), max_iterations=2, improvement_threshold=0.0)
-        found = loop(**GIVEN)
-        assert found.total_iterations <= 2
         assert loop(**GIVEN, max_iterations=1).total_iterations == 1
     with pytest.raises(SettingsError, match="max_iterations"):
         loop_at(settings_at(served), max_iterations=6)
-
-
-@pytest.mark.parametrize(("asked", "reason"), [("revision_reply", "error"), ("critique_reply", "error")])
-def test_a_failure_ends_in_the_best_answer_so_far(asked: str, reason: str, settings_at: Any) -> None:
-    with ModelServer(on(asked, "500")) as served:
-        found = loop_at(settings_at(served, max_retries=0))(**GIVEN)
-    assert found.final_answer
-    assert found.run.warnings
-    assert found.termination_reason in (reason, "no_issues", "convergence")
-
-
-def test_the_loop_can_be_awaited(server: ModelServer, settings_at: Any) -> None:
-    loop = loop_at(settings_at(server))
-
-    async def several() -> list[Any]:
-        return await asyncio.gather(*(loop.acall(**GIVEN) for _ in range(3)))
-
-    assert {each.final_answer for each in asyncio.run(several())} == {"It is 5 m long [chunk_1]."}
-
-
-def test_a_critic_that_gives_nothing_leaves_the_iteration_unscored(settings_at: Any) -> None:
-    with ModelServer(lambda r: faulty("prose", r) if r.schema_name == "critique_reply" else None) as served:
-        found = loop_at(settings_at(served))(**GIVEN)
-    assert found.iterations[0].quality_score is None
 
 
 def test_an_optimiser_reaches_both_agents_through_the_loop(settings_at: Any, server: ModelServer) -> None:

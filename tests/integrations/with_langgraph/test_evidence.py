@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -14,19 +12,9 @@ from langchain_core.retrievers import BaseRetriever
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 
-from masis.errors import InputError, RetrievalFailed, SettingsError
-from masis.integrations.langgraph import (
-    EvidenceState,
-    MasisState,
-    critic_node,
-    evidence_critic_node,
-    evidence_graph,
-    synthesizer_node,
-)
+from masis.errors import InputError, SettingsError
+from masis.integrations.langgraph import MasisState, critic_node, evidence_critic_node, evidence_graph, synthesizer_node
 from masis.observers.observation import run_to_completion
-from masis.schema.audit import JudgedBy
-from masis.schema.calls import Usage
-from masis.schema.screening import Abstract, Grade
 from masis.screening.demo import demo_abstracts, demo_folder
 from masis.screening.grading.offline_grader import offline_grader
 from masis.screening.rounds.round_loop import new_screening_id, screen
@@ -70,66 +58,6 @@ def test_the_node_keeps_and_discards_what_was_retrieved_and_says_what_is_missing
     assert json.loads(json.dumps(update, allow_nan=False)) == update
 
 
-class Counting:
-    """Grades as the offline grader does, and counts."""
-
-    def __init__(self) -> None:
-        self.graded: list[str] = []
-        self._real = offline_grader()
-
-    @property
-    def judged_by(self) -> JudgedBy:
-        return self._real.judged_by
-
-    @property
-    def usage(self) -> Usage:
-        return self._real.usage
-
-    def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
-        self.graded += [each.id for each in abstracts]
-        return self._real.grade(question, abstracts)
-
-
-def test_nothing_is_graded_twice_over_the_rounds() -> None:
-    weak = next(each for each in QUESTIONS if each["kind"] == "weak")
-    grader = Counting()
-    graph = evidence_graph([corpus()], Settings(), lambda settings, control: grader)
-    state = graph.invoke({"user_query": weak["question"]})
-    assert len(grader.graded) == len(set(grader.graded)) > 0
-    assert len(state["trace"]) > 1
-
-
-@pytest.mark.spec("AESOP-ASYNC")
-def test_screenings_of_one_graph_at_once_do_not_disturb_each_other() -> None:
-    graph = evidence_graph([corpus()])
-
-    async def at_once() -> list[dict[str, Any]]:
-        return await asyncio.gather(*(graph.ainvoke({"user_query": each["question"]}) for each in QUESTIONS))
-
-    found = [(state["decision"], len(state["trace"])) for state in asyncio.run(at_once())]
-    expected = [graph.invoke({"user_query": each["question"]}) for each in QUESTIONS]
-    assert found == [(state["decision"], len(state["trace"])) for state in expected]
-
-
-def test_a_retriever_of_one_s_own_hands_documents_to_the_node() -> None:
-    strong = next(each for each in QUESTIONS if each["kind"] == "strong")
-    documents = [
-        Document(page_content=each.text, metadata={"id": each.id, "title": each.title})
-        for each in corpus().search(strong["question"], strong["retrieve"])
-    ]
-    graph = StateGraph(EvidenceState)
-    graph.add_node("retriever", lambda state: {"abstracts": documents})
-    graph.add_node("evidence_critic", evidence_critic_node())
-    graph.add_edge(START, "retriever")
-    graph.add_edge("retriever", "evidence_critic")
-    graph.add_edge("evidence_critic", END)
-    state = graph.compile(checkpointer=InMemorySaver()).invoke(
-        {"user_query": strong["question"]}, {"configurable": {"thread_id": "t"}}
-    )
-    assert state["decision"] == "sufficient"
-    assert len(state["grades"]) == len(documents)
-
-
 def test_as_a_part_of_a_larger_graph_it_feeds_synthesizer_and_critic_and_adds_nothing_twice() -> None:
     strong = next(each for each in QUESTIONS if each["kind"] == "strong")
     graph = StateGraph(MasisState)
@@ -150,35 +78,9 @@ def test_as_a_part_of_a_larger_graph_it_feeds_synthesizer_and_critic_and_adds_no
     assert {"screening", "last_citation_audit"} <= set(state["metrics"])
 
 
-class Broken:
-    """A source that is away."""
-
-    name = "away"
-
-    def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
-        raise RetrievalFailed("away can't be asked: try again later.")
-
-
-def test_a_source_that_fails_is_reported_and_the_others_are_heard() -> None:
-    strong = next(each for each in QUESTIONS if each["kind"] == "strong")
-    settings = Settings(screening_retrieve=strong["retrieve"])
-    state = evidence_graph([Broken(), corpus()], settings).invoke({"user_query": strong["question"]})
-    assert state["decision"] == "sufficient"
-    assert state["metrics"]["warnings"] == ["away: away can't be asked: try again later."]
-    alone = evidence_graph([Broken()]).invoke({"user_query": strong["question"]})
-    assert (alone["decision"], alone["evidence"]) == ("retrieve_more", [])
-
-
 def test_a_grader_that_cannot_be_asked_is_named_when_the_graph_is_made() -> None:
     with pytest.raises(SettingsError, match="openai"):
         evidence_critic_node(Settings(screening_graders="openai:gpt-4o"))
-
-
-def test_the_retriever_reads_on_where_words_are_used_up_and_stops_at_the_end() -> None:
-    few = InMemoryRetriever([Abstract(id="a", title="Bridges", text="Steel bridges rust.")])
-    state = evidence_graph([few], Settings(screening_max_rounds=4)).invoke({"user_query": "Does aspirin help?"})
-    assert state["decision"] == "retrieve_more"
-    assert 1 <= len(state["trace"]) <= 4
 
 
 class Theirs(BaseRetriever):

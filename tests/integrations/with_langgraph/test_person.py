@@ -10,21 +10,12 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 
 from masis import Settings
 from masis.errors import InputError
-from masis.integrations.langgraph import (
-    MasisState,
-    aresume,
-    critic_node,
-    evaluator_node,
-    keep_node,
-    person_node,
-    resume,
-    waiting,
-)
+from masis.integrations.langgraph import MasisState, aresume, critic_node, keep_node, person_node, resume, waiting
 from masis.schema.review import Decision
 from masis.services import Workbench
 from tests.integrations.with_langgraph.graphs import EVIDENCE, RIGHT, WRONG, asked, reviewed, thread
@@ -83,22 +74,6 @@ def test_a_decision_resumes_the_graph_and_settles_the_answer(
     assert json.loads(json.dumps(after, allow_nan=False)) == after
 
 
-def test_an_escalated_case_waits_for_the_next_decision(bench: Workbench) -> None:
-    graph = reviewed(bench, InMemorySaver())
-    state = graph.invoke(asked(WRONG), thread())
-    decide(bench, state, "escalate", reason="Needs a specialist.")
-    escalated = resume(graph, thread(), bench)
-    assert escalated is not None
-    assert (escalated["review"]["state"], escalated["final_answer"]) == ("escalated", WRONG)
-    assert waiting(graph.get_state(thread()))
-    assert resume(graph, thread(), bench) is None  # the same escalation does not count again
-    decide(bench, state, "reject", reason="Made up.")
-    decided = resume(graph, thread(), bench)
-    assert decided is not None
-    assert decided["final_answer"] is None
-    assert [entry.get("verdict") for entry in decided["trace"] if entry["node"] == "person"] == ["escalate", "reject"]
-
-
 def test_nothing_but_the_log_is_taken_for_a_decision(bench: Workbench) -> None:
     graph = reviewed(bench, InMemorySaver())
     graph.invoke(asked(WRONG), thread())
@@ -133,26 +108,6 @@ def test_a_run_drawn_for_a_spot_check_waits_in_the_queue_but_not_in_the_graph(be
     assert bench.cases.open(state["review"]["case_id"]).state == "needs_review"
 
 
-def test_the_better_of_two_drafts_is_what_waits_and_what_an_approval_lets_stand(bench: Workbench) -> None:
-    node, checkpointer = critic_node(), InMemorySaver()
-    state = asked(RIGHT + " It is painted grey every year by nobody.")
-    graph = StateGraph(MasisState)
-    graph.add_node("critic", node)
-    graph.add_node("worse", lambda state: {"draft_answer": WRONG, "retry_count": 1})
-    graph.add_node("keep", keep_node(bench))
-    graph.add_node("person", person_node(bench))
-    graph.add_edge(START, "critic")
-    graph.add_conditional_edges("critic", lambda state: "keep" if state["retry_count"] else "worse")
-    graph.add_edge("worse", "critic")
-    graph.add_edge("keep", "person")
-    compiled = graph.compile(checkpointer=checkpointer)
-    stopped = compiled.invoke(state, thread())
-    run = bench.cases.open(stopped["review"]["case_id"]).run
-    assert run is not None
-    assert [iteration.answer for iteration in run.iterations] == [state["draft_answer"], WRONG]
-    assert run.final_answer == state["draft_answer"]
-
-
 def test_keeping_again_changes_nothing_and_another_way_from_a_checkpoint_is_another_run(bench: Workbench) -> None:
     graph = reviewed(bench, InMemorySaver())
     graph.invoke(asked(WRONG), thread())
@@ -166,15 +121,6 @@ def test_keeping_again_changes_nothing_and_another_way_from_a_checkpoint_is_anot
     assert len(bench.cases.open(case_id).runs) == 2  # audited again: other times, so another run of the same case
 
 
-def test_cases_of_threads_with_other_content_stand_beside_each_other(bench: Workbench) -> None:
-    graph = reviewed(bench, InMemorySaver())
-    names = ["x" * 3000, "../../etc", "'; DROP TABLE cases; --", "<b>bold</b>"]
-    for name in names:
-        graph.invoke(asked(WRONG), thread(name))
-    assert bench.cases.overview().cases == len(names)
-    assert bench.cases.overview().states["needs_review"] == len(names)
-
-
 def test_the_error_for_a_graph_without_critic_or_keep_names_what_is_missing(bench: Workbench) -> None:
     with pytest.raises(InputError, match=r"metrics\.run: holds no audit"):
         keep_node(bench).invoke(asked(WRONG))
@@ -183,12 +129,6 @@ def test_the_error_for_a_graph_without_critic_or_keep_names_what_is_missing(benc
     state = critic_node().invoke(asked(WRONG))
     with pytest.raises(InputError, match=r"metrics\.run: holds no audit"):
         keep_node(bench).invoke(asked(WRONG) | state | {"evidence": EVIDENCE[:1]})
-
-
-def test_a_thread_nobody_began_is_named(bench: Workbench) -> None:
-    graph = reviewed(bench, InMemorySaver())
-    with pytest.raises(InputError, match="thread_id: is not known"):
-        resume(graph, thread("nobody"), bench)
 
 
 def test_a_thread_that_has_ended_is_left_as_it_is(bench: Workbench) -> None:
@@ -250,58 +190,3 @@ def test_a_person_inside_a_subgraph_is_waited_for_by_the_graph_around_it(bench: 
     after = resume(graph, thread(), bench)
     assert after is not None
     assert (after["review"]["verdict"], after["final_answer"]) == ("reject", None)
-
-
-def test_an_answer_judged_again_from_an_earlier_checkpoint_is_kept_beside_what_was_kept_before(
-    bench: Workbench,
-) -> None:
-    graph = StateGraph(MasisState)
-    graph.add_node("critic", critic_node())
-    graph.add_node("evaluator", evaluator_node())
-    graph.add_node("keep", keep_node(bench))
-    for one, following in ((START, "critic"), ("critic", "evaluator"), ("evaluator", "keep")):
-        graph.add_edge(one, following)
-    compiled = graph.compile(checkpointer=InMemorySaver())
-    case_id = compiled.invoke(asked(WRONG), thread())["review"]["case_id"]
-    history = compiled.get_state_history(thread())
-    compiled.invoke(None, next(snapshot for snapshot in history if snapshot.next == ("evaluator",)).config)
-    assert len(bench.cases.open(case_id).runs) == 2
-
-
-def test_many_threads_at_once_are_all_kept_and_all_wait(bench: Workbench, tmp_path: Path) -> None:
-    names = [f"thread-{number}" for number in range(16)]
-
-    async def at_once() -> list[bool]:
-        async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "checkpoints.db")) as checkpointer:
-            graph = reviewed(bench, checkpointer)
-            await asyncio.gather(*(graph.ainvoke(asked(f"{WRONG} {name}."), thread(name)) for name in names))
-            return [bool(waiting(await graph.aget_state(thread(name)))) for name in names]
-
-    assert all(asyncio.run(at_once()))
-    assert bench.cases.overview().states["needs_review"] == 16
-    assert bench.store.decisions.verify().intact
-
-
-def test_a_draft_after_a_rejection_is_a_case_of_its_own_and_waits_again(bench: Workbench) -> None:
-    graph = StateGraph(MasisState)
-    graph.add_node("critic", critic_node())
-    graph.add_node("keep", keep_node(bench))
-    graph.add_node("person", person_node(bench))
-    graph.add_node("again", lambda state: {"draft_answer": f"{WRONG} It is made of tin [chunk_1].", "retry_count": 1})
-    for one, following in ((START, "critic"), ("critic", "keep"), ("keep", "person"), ("again", "critic")):
-        graph.add_edge(one, following)
-    graph.add_conditional_edges("person", lambda state: "again" if state["review"]["verdict"] == "reject" else END)
-    compiled = graph.compile(checkpointer=InMemorySaver())
-    first = compiled.invoke(asked(WRONG), thread())
-    decide(bench, first, "reject", reason="Made up.")
-    second = resume(compiled, thread(), bench)
-    assert second is not None
-    assert waiting(compiled.get_state(thread()))
-    assert second["review"]["case_id"] != first["review"]["case_id"]
-    assert bench.cases.open(first["review"]["case_id"]).state == "rejected"
-    assert bench.cases.open(second["review"]["case_id"]).state == "needs_review"
-    decide(bench, second, "override", corrected_answer=RIGHT, reason="It is 120 metres.")
-    ended = resume(compiled, thread(), bench)
-    assert ended is not None
-    assert ended["final_answer"] == RIGHT
-    assert [each["verdict"] for each in ended["trace"] if each["node"] == "person"] == ["reject", "override"]

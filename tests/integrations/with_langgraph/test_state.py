@@ -8,8 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -17,7 +15,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from masis import Evidence
 from masis.errors import InputError
 from masis.integrations.langgraph.reading import abstracts_by_id, evidence_of, plain_evidence
-from masis.integrations.langgraph.state import appended, merged_metrics, replaced_evidence
+from masis.integrations.langgraph.state import merged_metrics, replaced_evidence
 from tests.integrations.with_langgraph.graphs import EVIDENCE, asked, audited, thread
 
 SAFE = JsonPlusSerializer(allowed_msgpack_modules=None)
@@ -42,14 +40,6 @@ def test_violations_add_up_confidences_line_up_and_the_last_audit_replaces_the_o
         "confidence_history": [0.3, None],
         "last_citation_audit": {"a": 3},
     }
-
-
-@given(st.lists(st.dictionaries(st.text(max_size=3), st.integers(), max_size=3), max_size=5))
-def test_a_trace_loses_nothing(entries: list[dict[str, Any]]) -> None:
-    trace: list[dict[str, Any]] = []
-    for entry in entries:
-        trace = appended(trace, [entry])
-    assert trace == entries
 
 
 def test_reducers_leave_what_they_were_given_alone() -> None:

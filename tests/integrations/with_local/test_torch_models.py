@@ -17,7 +17,6 @@ from tokenizers.normalizers import Lowercase
 from tokenizers.pre_tokenizers import WhitespaceSplit
 from tokenizers.processors import TemplateProcessing
 
-from masis import Settings, verify_claims
 from masis.errors import SettingsError
 from masis.integrations.local import scoring
 
@@ -159,24 +158,6 @@ def test_hhem_is_read_without_its_repository_s_code(tmp_path: Path) -> None:
     assert [score.supports for score in scores] == pytest.approx(expected, abs=1e-5)
 
 
-def test_weights_of_another_form_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "HHEMv2"}))
-    save_file({"other": torch.zeros(1)}, tmp_path / "model.safetensors")
-    save_tokenizer(tmp_path)
-    with pytest.raises(SettingsError, match="can't load it"):
-        scoring.load(str(tmp_path))
-
-
-def test_a_model_with_code_of_its_own_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text(
-        json.dumps({"architectures": ["Theirs"], "auto_map": {"AutoModel": "theirs.Theirs"}, "model_type": "theirs"})
-    )
-    (tmp_path / "theirs.py").write_text("raise SystemExit('this must not run')")
-    save_file({"x": torch.zeros(1)}, tmp_path / "model.safetensors")
-    with pytest.raises(SettingsError, match="auto_map"):
-        scoring.load(str(tmp_path))
-
-
 def test_a_long_text_is_cut_at_the_evidence(tmp_path: Path) -> None:
     model = transformers.RobertaForSequenceClassification(transformers.RobertaConfig(**sizes(id2label=NLI)))
     model.save_pretrained(tmp_path)
@@ -186,31 +167,3 @@ def test_a_long_text_is_cut_at_the_evidence(tmp_path: Path) -> None:
     assert batch.ids.shape[1] <= 62
     assert batch.ids[0, -4:-1].tolist() == [MARKS.__len__() + WORDS.index(word) for word in ("a", "tower", "opened")]
     assert found.score([("bridge " * 500, "a tower opened")])
-
-
-def test_a_batch_gives_what_each_pair_gives_alone(tmp_path: Path) -> None:
-    model = transformers.RobertaForSequenceClassification(transformers.RobertaConfig(**sizes(id2label=NLI)))
-    model.save_pretrained(tmp_path)
-    save_tokenizer(tmp_path)
-    pairs = [("the bridge " * n, "is long") for n in range(1, 20)]
-    together = scoring.load(str(tmp_path)).score(pairs)
-    scoring._loaded.cache_clear()
-    for pair, score in zip(pairs, together, strict=True):
-        whole = scoring.load(str(tmp_path))
-        alone = scoring.LocalScorer(
-            whole.labels, whole.encode, whole.engine, whole.model, whole.card, scoring.ScoreCache()
-        )
-        assert alone.score([pair])[0].supports == pytest.approx(score.supports, abs=1e-5)
-
-
-def test_such_a_model_judges_claims(tmp_path: Path) -> None:
-    model = transformers.RobertaForSequenceClassification(transformers.RobertaConfig(**sizes(id2label=NLI)))
-    model.classifier.out_proj.weight.data.zero_()
-    model.classifier.out_proj.bias.data = torch.tensor([9.0, 0.0, 0.0])
-    model.save_pretrained(tmp_path)
-    save_tokenizer(tmp_path)
-    (check,) = verify_claims(
-        ["The bridge is long [1]."], [{"id": "1", "text": EVIDENCE}], Settings(verifier=f"local:{tmp_path}")
-    )
-    assert check.verdict == "supported"
-    assert check.references[0].finding == "supports"

@@ -140,30 +140,12 @@ def test_who_may_reach_an_address(host: str, allowed: tuple[str, ...], token: st
             check_address(host, allowed, token)
 
 
-def test_it_listens_by_ipv6_as_well(database: Path) -> None:
-    if not socket.has_ipv6:
-        pytest.skip("this machine has no IPv6")
-    try:
-        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
-    except OSError:
-        pytest.skip("this machine has no IPv6 loopback")
-    with Door("http", database, "--host", "::1") as door:
-        assert door.url.startswith("http://[::1]:")
-        assert found(door.call("get_case", {"caseId": "bridge"}))["case"] == BRIDGE
-
-
 def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         told = refused("--port", str(port), database=tmp_path / "m.db")
     assert told.startswith("1: ")
     assert f"127.0.0.1:{port}: can't listen there" in told
-
-
-def test_a_model_that_nothing_answers_to_is_wrong_use(tmp_path: Path) -> None:
-    told = refused("--model", "critic=nosuch:m", database=tmp_path / "m.db")
-    assert told.startswith("2: ")
-    assert "nosuch" in told
 
 
 def test_bodies_that_a_page_may_send_without_asking_are_refused(door: Door) -> None:

@@ -10,7 +10,6 @@ from mcp import Client
 from mcp.types import CallToolResult
 
 from masis.schema.case import Case
-from masis.schema.run import Run
 from tests.integrations.with_mcp.door import BRIDGE, Door, found, said
 from tests.integrations.with_mcp.wrong import WEIR, WRONG
 from tests.reviewing import ADA
@@ -20,11 +19,7 @@ CRITIQUE_ANSWER = {
     "properties": {
         "query": {"type": "string", "description": "Original query"},
         "draft": {"type": "string", "description": "Draft answer to critique"},
-        "sourceIds": {
-            "type": "array",
-            "items": {"type": "string"},
-            "description": "Entity IDs to use as sources",
-        },
+        "sourceIds": {"type": "array", "items": {"type": "string"}, "description": "Entity IDs to use as sources"},
         "autoRevise": {"type": "boolean", "description": "Automatically fix issues"},
         "strictness": {"type": "string", "enum": ["lenient", "moderate", "strict"]},
     },
@@ -86,25 +81,13 @@ def test_a_draft_is_critiqued_against_stored_evidence_and_revised_in_the_words_o
     }  # fmt: skip
 
 
-@pytest.mark.spec("DRAFT-CRITIQUE-MCP")
-def test_a_valid_draft_is_valid_and_what_is_not_there_is_left_out(door: Door, bridge: dict[str, Any]) -> None:
-    ids = [f"{bridge['id']}/1", f"{bridge['id']}/2"]
-    draft = "The bridge is 120 metres long [1]. It was opened in 1931 [2]."
-    asked = {"query": BRIDGE["query"], "draft": draft, "sourceIds": ids, "strictness": "strict"}
-    result = found(door.call("critique_answer", asked))
-    assert result["isValid"] is True
-    assert result["confidence"] > 0.8
-    assert result["issues"] == []
-    assert "revisedDraft" not in result
-    assert result["metadata"]["sourcesUsed"] == ids
-
-
 @pytest.mark.spec("DRAFT-CRITIQUE-MCP", "DRAFT-CRITIQUE-CONFIG")
 def test_a_short_draft_that_is_handed_over_is_checked_like_any_other(door: Door, bridge: dict[str, Any]) -> None:
     asked = {"query": BRIDGE["query"], "draft": "It is 120 metres long.", "sourceIds": [f"{bridge['id']}/1"]}
     result = found(door.call("critique_answer", asked))
     assert result["metadata"]["factsChecked"] == 1
     assert (result["isValid"], result["unscored"]) == (True, [])
+    assert "revisedDraft" not in result
     assert isinstance(result["needsReview"], bool)
 
 
@@ -122,14 +105,6 @@ def test_citations_are_audited_with_evidence_in_full_and_by_ids(door: Door, brid
     assert inline["audit"]["hallucination_detected"] is True
     assert inline["sources"][0] == {"evidence_id": "1", "source_id": None}
     assert stored["sources"][0] == {"evidence_id": "1", "source_id": ids[0]}
-
-
-def test_claims_are_verified_one_check_each_in_order(door: Door, bridge: dict[str, Any]) -> None:
-    claims = ["The bridge is 120 metres long.", "The bridge is 990 metres long.", "Penguins live there."]
-    result = found(door.call("verify_claims", {"claims": claims, "sourceIds": [f"{bridge['id']}/1"]}))
-    assert [check["claim"]["text"] for check in result["checks"]] == claims
-    assert [check["verdict"] for check in result["checks"]] == ["supported", "contradicted", "unsupported"]
-    assert result["checks"][0]["quotes"][0]["text"] == "The bridge is 120 metres long."
 
 
 def test_an_audit_is_stored_tells_its_progress_and_is_given_back_the_next_time(
@@ -180,18 +155,6 @@ def test_a_case_given_in_full_is_stored_and_audited_whether_it_brings_an_answer_
     store = door.workbench().store
     assert store.cases.get(first["case_id"]).metadata == {"field": "Roads"}
     assert store.runs.get(drafted["run_id"]).draft is not None
-
-
-def test_a_run_is_read_as_issues_or_whole(door: Door, bridge: dict[str, Any]) -> None:
-    async def read(client: Client) -> list[CallToolResult]:
-        made = found(await client.call_tool("run_audit", {"caseId": bridge["id"]}))
-        asked = [{"runId": made["run_id"]}, {"runId": made["run_id"], "detail": "whole"}]
-        return [await client.call_tool("get_run", each) for each in asked]
-
-    issues, whole = map(found, door.use(read))
-    assert issues["run"] is None
-    assert {**whole, "run": None} == issues
-    assert Run.model_validate(whole["run"]) == door.workbench().store.runs.get(issues["run_id"])
 
 
 def test_the_queue_is_listed_in_pages_that_a_cursor_leads_through(door: Door) -> None:
@@ -261,27 +224,6 @@ def test_wrong_arguments_are_named_with_what_to_give_instead_and_never_a_traceba
         if tool in TOLD:  # a program can tell a wrong id from a wrong value without reading the message
             assert result.meta is not None
             assert result.meta["masis/error"]["http_status"] in (400, 404, 409)
-
-
-def test_an_id_that_many_cases_share_is_refused_with_whole_ids(door: Door) -> None:
-    evidence = [{"id": "twin-chunk", "text": "It is long."}, {"id": "2", "text": "It is wide."}]
-
-    async def ambiguous(client: Client) -> CallToolResult:
-        for number in range(2):
-            await client.call_tool("run_audit", {"case": {**BRIDGE, "id": f"twin/{number}", "evidence": evidence}})
-        asked = {"answer": "It is long [1].", "sourceIds": ["twin-chunk"]}
-        message = said(await client.call_tool("audit_citations", asked))
-        whole = "name the case too, as in 'twin%2F0/twin-chunk', 'twin%2F1/twin-chunk'"
-        assert f"'twin-chunk' is evidence of 2 cases: {whole}" in message
-        both = {"answer": "It is long [1].", "sourceIds": ["twin%2F0/twin-chunk", "twin%2F1/twin-chunk", "twin/1/2"]}
-        return await client.call_tool("audit_citations", both)
-
-    sources = found(door.use(ambiguous))["sources"]
-    assert sources == [
-        {"evidence_id": "twin%2F0/twin-chunk", "source_id": "twin%2F0/twin-chunk"},
-        {"evidence_id": "twin%2F1/twin-chunk", "source_id": "twin%2F1/twin-chunk"},
-        {"evidence_id": "2", "source_id": "twin%2F1/2"},
-    ]
 
 
 def test_text_from_outside_arrives_as_data_with_nothing_in_it_invisible(door: Door) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from masis import Case, Settings
@@ -13,10 +11,7 @@ from masis.audit import loop
 from masis.audit.metric_catalogue import METRICS
 from masis.observers.observation import run_to_completion
 from masis.schema.run import Run
-from masis.services import Workbench
-from masis.store import MeasureFilter
 from tests.integrations.with_otel.conftest import Seen, served
-from tests.reviewing import ADA
 from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, roles, said
 from tests.serving_models import ModelServer
 
@@ -111,15 +106,6 @@ def test_the_values_are_those_of_the_run(seen: Seen) -> None:
     assert found["masis.evaluator.overall_score"].sum == pytest.approx(2 * 0.9)
 
 
-def test_a_rate_is_the_mean_of_noughts_and_ones(seen: Seen) -> None:
-    sound = CASE.model_copy(update={"id": "sound", "answer": "The bridge is 120 metres long [1]."})
-    for case in (CASE, sound, sound):
-        run_audit(case, Settings())
-    rate = seen.metrics()["critique_hallucination_rate"]
-    assert rate.count == 3
-    assert rate.sum / rate.count == pytest.approx(1 / 3)
-
-
 @pytest.mark.spec("REQ-CRITIC-NFR-012")
 def test_tokens_are_counted_by_role_and_kind(seen: Seen) -> None:
     with ModelServer(issues="always") as server:
@@ -166,33 +152,3 @@ def test_drafts_are_counted_as_the_package_counts_them(seen: Seen) -> None:
         assert found[name].sum / 2 == pytest.approx(getattr(wanted, name))
     assert found["critique_latency_ms"].sum / 2 == pytest.approx(wanted.critique_latency_ms)
     assert set(found["critique_latency_ms"].by("masis.operation")) == {"critique_draft"}
-
-
-def test_the_store_keeps_the_same_figures(seen: Seen, tmp_path: Path) -> None:
-    bench = Workbench.open(tmp_path / "masis.db")
-    sound = CASE.model_copy(update={"id": "sound", "answer": "The bridge is 120 metres long [1]."})
-    bench.cases.add(ADA, [CASE, sound])
-    for case in (CASE, sound):
-        bench.audits.audit(ADA, case)
-    found, kept = seen.metrics(), bench.store.measures.added_up(MeasureFilter(), "month").total
-    for name in (
-        "critique_hallucination_rate",
-        "critique_revision_rate",
-        "critique_latency_ms",
-        "critique_confidence_avg",
-        "claims_per_draft",
-    ):
-        assert found[name].sum / found[name].count == pytest.approx(getattr(kept, name))
-    for name, measure, scale in (
-        ("masis.critic.duration", "critic_ms", 1000),
-        ("masis.reviser.duration", "reviser_ms", 1000),
-        ("masis.loop.duration", "loop_ms", 1000),
-        ("masis.loop.iterations", "iterations", 1),
-        ("masis.loop.issues", "issues", 1),
-        ("masis.loop.improvement_delta", "improvement_delta", 1),
-        ("masis.loop.improvement_percentage", "improvement_percentage", 1),
-    ):
-        (spread,) = bench.store.measures.distributions(MeasureFilter(), (measure,))  # type: ignore[arg-type]
-        assert found[name].count == spread.count
-        if spread.count:
-            assert found[name].sum * scale / spread.count == pytest.approx(spread.mean)

@@ -62,17 +62,6 @@ def test_an_audit_is_a_tree_of_spans(seen: Seen) -> None:
     assert not [span for span in seen.spans.get_finished_spans() if span.status.status_code is StatusCode.ERROR]
 
 
-def test_spans_lie_within_those_above_them(seen: Seen) -> None:
-    with ModelServer(issues="always", latency_ms=20) as server:
-        run_audit(CASE, served(server, max_iterations=2))
-    spans = {span.context.span_id: span for span in seen.spans.get_finished_spans() if span.context}
-    for span in spans.values():
-        if span.parent is not None:
-            above = spans[span.parent.span_id]
-            assert above.start_time <= span.start_time <= span.end_time <= above.end_time  # type: ignore[operator]
-    assert all(span.end_time - span.start_time >= 15_000_000 for span in seen.named("chat m"))  # type: ignore[operator]
-
-
 def test_a_model_call_has_the_attributes_of_the_conventions(seen: Seen) -> None:
     with ModelServer(issues="none") as server:
         run = run_audit(CASE, served(server, max_iterations=1, prices={"here:m": {"input": 1.0, "output": 2.0}}))

@@ -95,20 +95,6 @@ def closed(monkeypatch: pytest.MonkeyPatch) -> str:
     return address
 
 
-def test_off_means_that_nothing_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    from masis.integrations.telemetry import sdk, spans
-
-    def made(*given: object, **named: object) -> None:
-        raise AssertionError("something was made")
-
-    monkeypatch.setattr(sdk, "providers", made)
-    monkeypatch.setattr(spans, "Spans", made)
-    with telemetry.start(Settings()) as off:
-        run_audit(CASE)
-    assert not off.on
-    assert not observation._observers
-
-
 def test_off_means_that_opentelemetry_is_not_imported() -> None:
     code = (
         "import sys, masis; from masis.integrations import telemetry; from masis import Settings, Case;"
@@ -138,14 +124,6 @@ def test_spans_and_metrics_reach_a_collector_over_http(collector: Collector, mon
     assert collector.metrics["critique_latency_ms"].unit == "ms"
     resource = collector.resources[0]
     assert (resource["service.name"], resource["deployment.environment.name"]) == ("masis-workbench", "test")
-
-
-def test_the_standard_variables_name_the_service(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address)
-    monkeypatch.setenv("OTEL_SERVICE_NAME", "audits of ours")
-    with telemetry.start(Settings(telemetry="otlp")):
-        run_audit(CASE)
-    assert collector.resources[0]["service.name"] == "audits of ours"
 
 
 def test_a_collector_that_is_down_fails_no_audit_and_is_reported_once(
@@ -191,18 +169,6 @@ def case_file(tmp_path: Path, count: int) -> str:
     lines = (CASE.model_copy(update={"id": f"case-{number}"}).model_dump_json() for number in range(count))
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return str(file)
-
-
-def test_the_command_line_sends_what_the_environment_asks_for(tmp_path: Path, collector: Collector) -> None:
-    with masis_command(
-        tmp_path,
-        *("audit", case_file(tmp_path, 4), "--concurrency", "2"),
-        MASIS_TELEMETRY="otlp",
-        OTEL_EXPORTER_OTLP_ENDPOINT=collector.address,
-    ) as done:
-        _, said = done.communicate(timeout=90)
-    assert done.returncode == 0, said
-    assert len([span for span in collector.spans if span.name == "invoke_workflow audit"]) == 4
 
 
 def test_after_ctrl_c_what_was_measured_is_sent(tmp_path: Path, collector: Collector) -> None:
@@ -257,19 +223,6 @@ def test_a_worker_of_the_page_sends_what_it_measured(
     (run,) = [span for span in collector.spans if span.name == "invoke_workflow audit"]
     assert {each.key: each.value.string_value for each in run.attributes}["masis.run.id"] == "run-1"
     assert "masis.loop.duration" in collector.metrics
-
-
-def test_a_screening_of_the_page_sends_what_it_measured(
-    tmp_path: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address)
-    bench = Workbench.open(tmp_path / "masis.db")
-    corpus = bench.corpora.add_demo(ADA)
-    worker = WorkerProcess(tmp_path / "masis.db", "masis.ui.shell.worker")
-    job = Job("screening", "s1", "Does sleep help?", Settings(telemetry="otlp"), ADA, (f"corpus:{corpus.name}",))
-    assert worker.run(job) is None
-    worker.close()
-    assert "invoke_workflow screen_abstracts" in {span.name for span in collector.spans}
 
 
 @pytest.mark.parametrize(

@@ -13,15 +13,12 @@ import pyarrow.parquet as parquet
 import pytest
 
 from masis import run_audit
-from masis.api.roles import estimate
 from masis.datasets.lake import open_lake
 from masis.integrations.ray import RayAudit, Totals, audit_on_ray
 from masis.schema.case import Case
-from masis.schema.providers import Price, ProviderSettings
 from masis.schema.run import Run
-from masis.settings import ROLES, Settings
+from masis.settings import Settings
 from tests.cli.running import case, lines
-from tests.serving_models import ModelServer
 
 pytestmark = [
     pytest.mark.slow,
@@ -82,45 +79,3 @@ def test_a_case_that_ends_its_worker_is_set_aside_and_the_others_are_audited(tmp
     assert Case.model_validate_json(found["kills-1"]["case_json"]).id == "kills-1"
     assert (report.totals.failed, report.totals.cases) == (2, 14)
     assert len(said) == 2
-
-
-@pytest.mark.soak
-def test_a_stop_writes_what_is_finished_and_the_same_command_goes_on_and_takes_a_new_file(tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a.jsonl").write_bytes(lines(*numbered(40, "slow")))
-    job = RayAudit(str(tmp_path / "in"), str(tmp_path / "out"), Settings(), chunk=40)
-
-    stopped = audit_on_ray(job, lambda totals, total, before: totals.cases > 0)
-
-    assert not stopped.complete
-    written = rows(tmp_path / "out")
-    assert 0 < len(written) < 40
-    rest = audit_on_ray(job)
-    assert rest.complete
-    assert rest.totals.cases == 40 - len(written)
-    after = rows(tmp_path / "out")
-    assert len(after) == 40
-    assert all(after[name]["run_id"] == row["run_id"] for name, row in written.items())
-
-    (tmp_path / "in" / "b.jsonl").write_bytes(lines(*numbered(3, "new")))
-    assert audit_on_ray(job).totals.cases == 3
-    assert len(rows(tmp_path / "out")) == 43
-
-
-@pytest.mark.soak
-def test_the_limit_on_cost_holds_over_all_workers(tmp_path: Path) -> None:
-    file = tmp_path / "cases.jsonl"
-    file.write_bytes(lines(*numbered(100)))
-    with ModelServer(issues="none", keep=False) as server:
-        settings = Settings(
-            **dict.fromkeys(ROLES, "scripted:m"),
-            providers={"scripted": ProviderSettings(kind="openai", address=server.address, adapts=False)},
-            prices={"scripted:m": Price(input=10.0, output=10.0)},
-        )
-        limit = 1.2 * (estimate(Case.model_validate(case("case-0")), settings).cost_usd or 0.0)
-        job = RayAudit(str(file), str(tmp_path / "out"), settings, workers=4, max_cost=limit, chunk=5)
-        report = audit_on_ray(job)
-    assert report.totals.exhausted
-    assert not report.complete
-    assert 0 < report.totals.cost_usd <= limit
-    assert len(rows(tmp_path / "out")) == report.totals.cases

@@ -26,10 +26,7 @@ from masis.pipeline import documents
 from masis.schema.drafts import PipelineOptions, PipelineResult
 
 QUESTION = "How long is the bridge, and when was it opened?"
-TEXTS = {
-    "a": "The bridge is 120 metres long and made of steel.",
-    "b": "The bridge was opened in 1931 by the mayor.",
-}
+TEXTS = {"a": "The bridge is 120 metres long and made of steel.", "b": "The bridge was opened in 1931 by the mayor."}
 DRAFT = "The bridge is 180 metres long [a]. The bridge was opened in 1931 by the mayor [b]."
 ONLY_SEARCH = PipelineOptions(generate_answer=False)
 
@@ -146,8 +143,3 @@ def test_documents_of_both_are_evidence_for_the_decorator_and_the_assertion() ->
         return DRAFT, of_llama
 
     assert "120" in answer(QUESTION)[0]
-
-
-def test_nodes_of_the_same_text_and_id_are_one_source() -> None:
-    nodes = OfLlamaIndex().retrieve(QUESTION)
-    assert [each.id for each in documents([*nodes, *nodes])] == ["a", "b"]
