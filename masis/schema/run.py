@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from functools import reduce
 from typing import Any, Literal
 
@@ -120,15 +121,23 @@ class AcceptanceCheck(Record):
 
 
 class Acceptance(Record):
-    """What the acceptance rule made of a run: the version of the rule, and every check with its result."""
+    """What the acceptance rule made of a run: the version of the rule, and every check with its result.
+
+    ``score`` is the version of the fitted score that gave ``fault_probability``, None where none was fitted.
+    ``guarantee`` numbers the guarantee that waived the reasons ``waived``.
+    """
 
     rule: str
     checks: tuple[AcceptanceCheck, ...]
+    score: int | None = None
+    fault_probability: Share | None = None
+    guarantee: int | None = None
+    waived: tuple[ReviewCode, ...] = ()
 
     @property
     def passed(self) -> bool:
-        """Return whether every check passed, so that nothing asks for a person."""
-        return all(check.passed for check in self.checks)
+        """Return whether nothing asks for a person: every check passed, or a guarantee waived those that did not."""
+        return self.guarantee is not None or all(check.passed for check in self.checks)
 
 
 class Iteration(Record):
@@ -253,6 +262,13 @@ class Run(Displayed, Record):
         quality = "unscored" if self.final_quality_score is None else f"quality {self.final_quality_score:.2f}"
         state = "needs review" if self.needs_review else "auto-accepted"
         return f"<Run of {self.case_id[:80]!r}: {quality}, {counted(self.total_iterations, 'iteration')}, {state}>"
+
+    @property
+    def auditor(self) -> str:
+        """Identify who audited: a digest of the models, their prompts, the rubric and the weights on this machine."""
+        judged_by = {name: value for name, value in self.versions.flat().items() if name != "app"}
+        parts = sorted({**self.models, **judged_by}.items())
+        return hashlib.sha256("\n".join(f"{name}={value}" for name, value in parts).encode()).hexdigest()[:12]
 
     @property
     def calls(self) -> tuple[ModelCall, ...]:

@@ -22,11 +22,12 @@ Ints = NDArray[np.int64]
 RESAMPLES = 1000
 MOST_UNDEFINED = 0.02
 """Share of resamples in which a coefficient may be undefined and its interval still be shown."""
-LEAST_CLUSTERS, LEAST_RARE = 50, 15
-"""A bootstrap interval is shown from so many questions on, and so many units outside the most frequent category.
+LEAST_CLUSTERS, LEAST_RARE, LEAST_DIFFERING = 50, 40, 15
+"""A bootstrap interval is shown from so many questions on, with so many ratings outside the most frequent category, and
+so many units on which raters differ.
 
-Chosen by simulation (``masis.trust.simulation.coverage``, docs/trust.md): below, the interval covers the truth less
-often than 92 times in 100 for some prevalence, mostly because rare categories are missing from the sample altogether.
+Chosen by simulation (``masis.trust.simulation.coverage``, docs/trust.md): with fewer the interval covers the truth less
+often than 92 times in 100 at some prevalence, mostly because what is rare is missing from the sample altogether.
 """
 
 
@@ -89,20 +90,40 @@ def _design_effect(hit: Floats, member: Ints) -> float:
 class Counted:
     """Units counted by cell, with what a bootstrap over their questions needs.
 
-    ``table`` holds how many units each cell has; ``rare`` counts those outside the most frequent category, where so few
-    make an interval unreliable.
+    ``table`` holds how many units each cell has. ``rare`` counts the ratings outside the most frequent category and
+    ``differing`` the units on which raters differ: few of either make an interval unreliable. None: it doesn't matter.
     """
 
     table: Floats
     cells: Ints
     clusters: Ints
     rare: int | None = None
+    differing: int | None = None
     seed: int = 0
 
     @classmethod
-    def of(cls, cells: Ints, clusters: ArrayLike, size: int, *, rare: int | None = None, seed: int = 0) -> Counted:
+    def of(
+        cls,
+        cells: Ints,
+        clusters: ArrayLike,
+        size: int,
+        *,
+        rare: int | None = None,
+        differing: int | None = None,
+        seed: int = 0,
+    ) -> Counted:
         """Count units: the cell of each, 0 to ``size`` - 1, and the number of its question."""
-        return cls(np.bincount(cells, minlength=size).astype(float), cells, codes(clusters), rare, seed)
+        table = np.bincount(cells, minlength=size).astype(float)
+        return cls(table, cells, codes(clusters), rare, differing, seed)
+
+    @classmethod
+    def of_ratings(cls, ratings: Ints, cells: Ints, clusters: ArrayLike, size: int, *, seed: int = 0) -> Counted:
+        """Count units by cell, with how often raters differ and rate outside the most frequent category."""
+        used = np.bincount(ratings[ratings >= 0])
+        highest = ratings.max(1, initial=-1)
+        differing = int(((ratings >= 0) & (ratings != highest[:, None])).any(1).sum())
+        rare = int(used.sum() - used.max(initial=0))
+        return cls.of(cells, clusters, size, rare=rare, differing=differing, seed=seed)
 
     @cached_property
     def resampled(self) -> Floats:
@@ -137,7 +158,9 @@ class Counted:
         if questions < LEAST_CLUSTERS:
             return Estimate(value, n=n, why=f"no interval under {LEAST_CLUSTERS} questions")
         if self.rare is not None and self.rare < LEAST_RARE:
-            return Estimate(value, n=n, why=f"no interval under {LEAST_RARE} of the rarer verdicts")
+            return Estimate(value, n=n, why=f"no interval under {LEAST_RARE} ratings other than the most frequent")
+        if self.differing is not None and self.differing < LEAST_DIFFERING:
+            return Estimate(value, n=n, why=f"no interval under {LEAST_DIFFERING} on which raters differ")
         values = statistic(self.resampled)
         if np.isnan(values).mean() > MOST_UNDEFINED:
             return Estimate(value, n=n, why="no interval: undefined in many resamples")
@@ -267,7 +290,7 @@ def agreement(ratings: Ints, clusters: ArrayLike, categories: Sequence[str], *, 
     ratings, questions = ratings[kept], np.asarray(clusters)[kept]
     used = np.bincount(ratings[ratings >= 0], minlength=len(categories))
     patterns = Patterns.of(ratings, len(categories))
-    counted = Counted.of(patterns.member, questions, len(patterns.counts), rare=int(used.sum() - used.max()), seed=seed)
+    counted = Counted.of_ratings(ratings, patterns.member, questions, len(patterns.counts), seed=seed)
     return Agreement(
         len(ratings),
         dict(zip(categories, (used / max(1, used.sum())).tolist(), strict=True)),
@@ -303,8 +326,7 @@ def pairs(
 def _pair(ratings: Ints, names: tuple[str, str], questions: Ints, k: int, seed: int) -> Pair:
     both = np.flatnonzero((ratings >= 0).all(1))
     first, second = ratings[both].T
-    rare = 2 * len(both) - int(np.bincount(ratings[both].ravel(), minlength=k).max())
-    counted = Counted.of(first * k + second, questions[both], k * k, rare=rare, seed=seed)
+    counted = Counted.of_ratings(ratings[both], first * k + second, questions[both], k * k, seed=seed)
 
     def kappa(weights: str) -> Estimate:
         return counted.estimate(lambda tables: cohen_kappa(tables.reshape(*tables.shape[:-1], k, k), weights))

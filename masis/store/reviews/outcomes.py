@@ -172,7 +172,7 @@ class Outcomes:
                 found.values,
             )
             while rows := cases.fetchmany(AT_ONCE):
-                yield from outcomes_of(connection, _pins(connection, [row[0] for row in rows]))
+                yield from outcomes_of(connection, pins_of(connection, [row[0] for row in rows]))
 
     def queries(self, wanted: CaseFilter) -> Iterator[str]:
         """Yield the question of every case that ``iterate`` yields, in the same order."""
@@ -200,7 +200,7 @@ class Pin(NamedTuple):
     number: int | None = None
 
 
-def _pins(connection: sqlite3.Connection, seqs: Sequence[int]) -> dict[int, list[Pin]]:
+def pins_of(connection: sqlite3.Connection, seqs: Sequence[int]) -> dict[int, list[Pin]]:
     """Return what counts now: the last decision of each reviewer that was not undone, and what decides the case.
 
     While decisions of a shared case are missing, an export would show the others what has been decided. The run is the
