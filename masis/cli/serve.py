@@ -125,6 +125,8 @@ def _prepare_demo(workbench: Workbench) -> None:
         for done, case in enumerate(new, 1):
             workbench.audits.audit(operator(), case)
             progress.move(done, case.id)
+    if simulated := workbench.trust.add_demo(operator()):
+        say(f"{counted(simulated, 'decision')} of simulated reviewers added, marked as simulated.")
     say(f"{counted(len(new), 'demo case')} audited now, {workbench.cases.overview().cases:,} in {workbench.database}.")
 
 

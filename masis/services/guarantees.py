@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import pandas as pd
-
 from masis.audit.acceptance import RULE_VERSION, Assessment, coverable, waive
 from masis.schema.case import Case
 from masis.schema.run import Run
@@ -79,7 +77,7 @@ class Guarantees:
         if found is None:
             return None
         seq, at, by, applied = found
-        decided = pd.DataFrame(self._store.trust.decided(after=seq, spot_checks=True))
+        decided = machine.frame_of(self._store.trust.decided(after=seq, spot_checks=True))
         own = (decided["auditor"] == applied.auditor) & (decided["rule"] == applied.rule)
         since = decided[own & decided["settles"].astype(bool)]
         truth = [machine.truth_of(s, r) is not False for s, r in zip(since["state"], since["reason"], strict=True)]

@@ -17,6 +17,7 @@ from masis.schema.review import Decision
 from masis.schema.trust import FaultScore, Guarantee, SamplePlan
 from masis.services.access import OPEN, Access
 from masis.services.cases import CaseService, machine_hidden
+from masis.services.demo import simulate_reviews
 from masis.services.guarantees import Guarantees, Watch
 from masis.services.reviews import name_of, signed
 from masis.settings import Settings
@@ -142,8 +143,14 @@ class TrustService:
     def __init__(self, store: Store, settings: Settings, access: Access = OPEN) -> None:
         self._store, self._access, self._team = store, access, store.team
         self.guarantees = Guarantees(store, settings)
+        self._read: tuple[int, dict[str, list[Any]]] = (-1, {})
 
     # reading
+
+    def add_demo(self, actor: Actor) -> int:
+        """Add the demo's simulated decisions where they are missing; returns how many. Raises NotAllowed."""
+        self._access.require(actor, "oversee")
+        return simulate_reviews(self._store)
 
     def position(self) -> str:
         """Name the state of the log and the scores that all figures follow from: what a cache is keyed by."""
@@ -203,7 +210,7 @@ class TrustService:
         """
         if names:
             self._access.require(actor, "oversee")
-        frame = pd.DataFrame(self._decided(actor))
+        frame = machine.frame_of(self._decided(actor))
         frame = frame[frame["kind"] == "decision"]
         shared = frame[frame.duplicated("case_id", keep=False)]
         cases, place = np.unique(shared["case_id"].to_numpy(dtype=str), return_inverse=True)
@@ -233,7 +240,7 @@ class TrustService:
 
     def missed(self, actor: Actor) -> MissReport:
         """Estimate how many faulty answers pass without a person, from decided spot checks, weighted by stratum."""
-        checks = pd.DataFrame(self._store.trust.spot_checks())
+        checks = machine.frame_of(self._store.trust.spot_checks())
         if self._hides_open(actor):
             checks = checks[checks["state"].isin(machine.SETTLED)]
         decided = self._decided(actor)
@@ -299,7 +306,7 @@ class TrustService:
         """Return the actor's own figures, and with ``others`` everybody's, for a lead. Raises NotAllowed."""
         if others:
             self._access.require(actor, "oversee")
-        frame = pd.DataFrame(self._decided(actor))
+        frame = machine.frame_of(self._decided(actor))
         final = {
             case: verdict
             for case, verdict, settles in zip(frame["case_id"], frame["verdict"], frame["settles"], strict=True)
@@ -332,13 +339,20 @@ class TrustService:
 
     def _decided(self, actor: Actor) -> dict[str, list[Any]]:
         """Return the decisions that this person may see: a blind reviewer those on settled cases only."""
-        found = self._store.trust.decided()
+        found = self._all_decided()
         if not self._hides_open(actor):
             return found
         shown = [state in machine.SETTLED for state in found["state"]]
         return {
             name: [value for value, keep in zip(column, shown, strict=True) if keep] for name, column in found.items()
         }
+
+    def _all_decided(self) -> dict[str, list[Any]]:
+        """Return every decision that counts, read again only when the log has grown."""
+        length = self._store.decisions.head().length
+        if self._read[0] != length:
+            self._read = (length, self._store.trust.decided())
+        return self._read[1]
 
     def _hides_open(self, actor: Actor) -> bool:
         return CaseService(self._store, self._access).hides_machine_from(actor)
@@ -355,7 +369,7 @@ class TrustService:
         and InputError where there are too few decisions.
         """
         self._access.require(actor, "oversee")
-        rows = machine.answers(self._store.trust.decided(), FaultScore())
+        rows = machine.answers(self._all_decided(), FaultScore())
         rows = rows[rows["faulty"].notna() & ~rows["case_id"].isin(self._drawn())] if len(rows) else rows
         columns = {name: rows[name].to_numpy() for name in _FITTED_ON}
         fitted = fit(columns, rows["faulty"].to_numpy(dtype=bool), rows["question"].tolist()).score
@@ -388,7 +402,7 @@ class TrustService:
         """
         score = self.score()
         columns = self._store.trust.pool(auditor)
-        frame = pd.DataFrame(columns).assign(probability=probabilities(score, columns))
+        frame = machine.frame_of(columns).assign(probability=probabilities(score, columns))
         frame.loc[frame["reasons"] == "[]", "probability"] = 0.0
         return frame[~frame["case_id"].isin([*score.case_ids, *self._drawn()])]
 
@@ -398,7 +412,7 @@ class TrustService:
         models = next((models for name, models, _ in self.auditors() if name == auditor), {})
         spent = self._spent(auditor)
         error = 1 - certainty - spent
-        decided = pd.DataFrame(self._store.trust.decided())
+        decided = machine.frame_of(self._all_decided())
         return Offer(
             auditor,
             models,
@@ -489,7 +503,7 @@ class TrustService:
         plan = self._team.in_force(SamplePlan)
         if not plan.version:
             return None
-        decided = pd.DataFrame(self._store.trust.decided())
+        decided = machine.frame_of(self._all_decided())
         rows = decided[decided["case_id"].isin(plan.case_ids)]
         blind = rows.groupby("case_id")["blind"].all().to_dict() if len(rows) else {}
         mocked = rows.groupby("case_id")["simulated"].any().to_dict() if len(rows) else {}

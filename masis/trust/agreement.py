@@ -165,6 +165,8 @@ class Counted:
         if np.isnan(values).mean() > MOST_UNDEFINED:
             return Estimate(value, n=n, why="no interval: undefined in many resamples")
         low, high = np.nanpercentile(values, (2.5, 97.5))
+        if low == high:
+            return Estimate(value, n=n, why="no interval: it is the same in every resample")
         return Estimate(value, float(low), float(high), n)
 
 

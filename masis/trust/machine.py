@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from masis.schema.trust import FaultScore
 from masis.store import CaseOutcome
 from masis.trust.agreement import Counted, Estimate, codes, cohen_kappa, exact_bounds, share
-from masis.trust.score import Reliability, calibration_error, probabilities, reliability
+from masis.trust.score import Reliability, calibration_error, error_floor, probabilities, reliability
 
 FAULTY_STATES, SETTLED = ("rejected", "overridden"), ("approved", "overridden", "rejected", "escalated")
 FORM_ONLY = frozenset({"Unclear or badly argued", "Claims without a citation"})
@@ -26,6 +27,22 @@ right. Any other reason, words of the reviewer's own included, counts as a factu
 
 FOUND = ("must_look", "not_certified", "nothing found")
 """What the audit says of an answer: something is wrong, it could not be confirmed, or nothing was found."""
+
+
+def frame_of(columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
+    """Return columns of the store as a table of plain objects: recognising text takes longer than all that follows."""
+    return pd.DataFrame({name: pd.Series(column, dtype=object) for name, column in columns.items()})
+
+
+ACCUSING = frozenset({"invalid_reference", "contradicted", "unsupported", "partial", "hallucination"})
+"""Flags of the original answer that say something is wrong: people judge that answer, while the tier of a run is about
+the chosen one, in which a revision may have put it right."""
+
+
+def _having(lists: pd.Series[Any], names: frozenset[str]) -> NDArray[np.bool_]:
+    """Return which rows hold one of the names, from JSON lists of few different texts."""
+    texts, place = np.unique(lists.to_numpy(dtype=str), return_inverse=True)
+    return np.array([not names.isdisjoint(json.loads(text)) for text in texts], dtype=bool)[place]
 
 
 def truth_of(state: str, reason: str | None) -> bool | None:
@@ -41,7 +58,7 @@ def answers(decided: Mapping[str, Sequence[Any]], score: FaultScore) -> pd.DataF
     ``faulty`` is None while a case is escalated; ``blind`` says that none of its decisions saw the machine's verdict;
     ``original``: decided about the answer that the audit's verdict is about. ``probability`` is by ``score``.
     """
-    frame = pd.DataFrame(dict(decided))
+    frame = frame_of(decided)
     if frame.empty:
         return _judged(frame.assign(faulty=[], source=[]), score)
     blind = np.asarray(frame["blind"], dtype=bool)
@@ -57,7 +74,7 @@ def answers(decided: Mapping[str, Sequence[Any]], score: FaultScore) -> pd.DataF
 
 def gold_answers(labelled: Mapping[str, Sequence[Any]], score: FaultScore) -> pd.DataFrame:
     """Return one row an audited answer with gold or imported labels: ``labels.clean``, else all its claims."""
-    frame = pd.DataFrame(dict(labelled))
+    frame = frame_of(labelled)
     found = [_gold_truth(json.loads(text)) for text in frame["labels"]] if len(frame) else []
     frame = frame.assign(faulty=pd.Series(found, dtype=object), source="gold", blind=True, simulated=False)
     return _judged(frame[frame["faulty"].notna()], score)
@@ -65,11 +82,13 @@ def gold_answers(labelled: Mapping[str, Sequence[Any]], score: FaultScore) -> pd
 
 def _judged(frame: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
     if frame.empty:
-        return frame.assign(probability=[], found=[])
-    tier = frame["tier"].where(frame["tier"].notna(), FOUND[2])
+        return frame.assign(probability=[], found=[], cluster=[])
+    accused = _having(frame["flags"], ACCUSING)
+    tier = frame["tier"].where(frame["tier"].notna(), FOUND[2]).where(~accused, FOUND[0])
     columns = {name: frame[name].to_numpy() for name in ("likely", "confidence", "quality", "disagreement", "uncited")}
     columns |= {"invalid": frame["invalid"].to_numpy(), "tier": frame["tier"].to_numpy()}
-    return frame.assign(found=tier, probability=probabilities(score, columns)).reset_index(drop=True)
+    cluster = codes(frame["question"].to_numpy())
+    return frame.assign(found=tier, cluster=cluster, probability=probabilities(score, columns)).reset_index(drop=True)
 
 
 def _gold_truth(labels: Any) -> bool | None:
@@ -137,7 +156,8 @@ def compare(frame: pd.DataFrame, *, accused: str = "must_look", seed: int = 0) -
     frame = frame[frame["faulty"].notna()] if len(frame) else frame
     truth = frame["faulty"].to_numpy(dtype=bool) if len(frame) else np.zeros(0, dtype=bool)
     said = (frame["found"] == accused).to_numpy() if len(frame) else truth
-    questions = codes(frame["question"].to_numpy()) if len(frame) else np.zeros(0, dtype=np.int64)
+    named = frame["cluster"] if "cluster" in frame else frame["question"]
+    questions = codes(named.to_numpy()) if len(frame) else np.zeros(0, dtype=np.int64)
     cells = said.astype(np.int64) * 2 + truth
     counted = Counted.of_ratings(np.column_stack([said, truth]).astype(np.int64), cells, questions, 4, seed=seed)
     names = list(dict.fromkeys([*(name for name in FOUND if name in set(frame["found"])), *frame["found"]]))
@@ -155,7 +175,7 @@ def compare(frame: pd.DataFrame, *, accused: str = "must_look", seed: int = 0) -
         flags=tuple(_flags(frame, truth, questions)),
         curve=tuple(reliability(truth, predicted)) if calibrated else (),
         calibration=calibration_error(truth, predicted) if calibrated else None,
-        error_floor=_error_floor(predicted, seed) if calibrated else None,
+        error_floor=error_floor(predicted, seed) if calibrated else None,
     )
 
 
@@ -175,18 +195,12 @@ def _flags(frame: pd.DataFrame, truth: Any, questions: Any) -> Iterator[Flag]:
             yield Flag(name, int(has.sum()), share(truth[has], questions[has]), share(has[truth], questions[truth]))
 
 
-def _error_floor(predicted: Any, seed: int) -> float:
-    draws = np.random.default_rng(seed)
-    errors = [calibration_error(draws.random(len(predicted)) < predicted, predicted) for _ in range(40)]
-    return float(np.percentile(errors, 95))
-
-
 def breakdown(frame: pd.DataFrame, by: str) -> dict[str, Comparison]:
     """Compare by the values of a column, most answers first: auditor, dataset, field, or the month of ``at``."""
     if not len(frame):
         return {}
     values = frame["at"].str.slice(0, 7) if by == "month" else frame[by].fillna("(none)").astype(str)
-    plain = frame.drop(columns=["flags", "reasons", "probability"], errors="ignore")
+    plain = frame[["found", "faulty", "cluster", "question"]]
     order = sorted(values.unique()) if by == "month" else list(values.value_counts().index[:20])
     return {name: compare(plain[values == name]) for name in order}
 

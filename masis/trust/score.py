@@ -159,20 +159,34 @@ MOST_BINS, LEAST_IN_BIN = 10, 10
 
 def reliability(truth: NDArray[np.bool_], predicted: Floats) -> list[Reliability]:
     """Return the reliability curve: bins of equally many answers; equal predictions are never torn apart."""
-    bins = max(1, min(MOST_BINS, len(truth) // LEAST_IN_BIN))
-    order = np.argsort(predicted, kind="stable")
-    edges = np.unique(np.searchsorted(predicted[order], predicted[order][(np.arange(1, bins) * len(truth)) // bins]))
     return [
-        Reliability(float(predicted[part].mean()), float(truth[part].mean()), len(part))
-        for part in np.split(order, edges)
-        if len(part)
+        Reliability(float(predicted[part].mean()), float(truth[part].mean()), len(part)) for part in _bins(predicted)
     ]
+
+
+def _bins(predicted: Floats) -> list[NDArray[np.int64]]:
+    bins = max(1, min(MOST_BINS, len(predicted) // LEAST_IN_BIN))
+    order = np.argsort(predicted, kind="stable")
+    ordered = predicted[order]
+    edges = np.unique(np.searchsorted(ordered, ordered[(np.arange(1, bins) * len(predicted)) // bins]))
+    return [part for part in np.split(order, edges) if len(part)]
 
 
 def calibration_error(truth: NDArray[np.bool_], predicted: Floats) -> float:
     """Return the expected calibration error: the mean distance of predicted and observed over the bins, by size."""
-    curve = reliability(truth, predicted)
-    return sum(each.n * abs(each.predicted - each.observed) for each in curve) / max(1, len(truth))
+    return _distance(_bins(predicted), truth, predicted)
+
+
+def error_floor(predicted: Floats, seed: int = 0) -> float:
+    """Return the calibration error that a perfect score stays under in 95 of 100 sets of these answers."""
+    draws, bins = np.random.default_rng(seed), _bins(predicted)
+    errors = [_distance(bins, draws.random(len(predicted)) < predicted, predicted) for _ in range(100)]
+    return float(np.percentile(errors, 95))
+
+
+def _distance(bins: Sequence[NDArray[np.int64]], truth: NDArray[np.bool_], predicted: Floats) -> float:
+    apart = sum(abs(float(predicted[part].sum()) - float(truth[part].sum())) for part in bins)
+    return apart / max(1, len(truth))
 
 
 def yield_curve(truth: NDArray[np.bool_], order_by: Floats, points: int = 50) -> list[tuple[float, float]]:

@@ -13,7 +13,7 @@ from masis.store.reviews.decisions import LOG
 from masis.store.reviews.outcomes import CaseOutcome, outcomes_of, pins_of
 
 _RUN = (
-    *("auditor", "models", "rule", "tier", "reasons", "flags", "likely", "risk", "quality", "confidence"),
+    *("auditor", "rule", "tier", "reasons", "flags", "likely", "quality", "confidence"),
     *("disagreement", "uncited", "invalid", "needs_review", "spot_check", "coverable"),
 )
 """Columns of the run that a decision is about."""
@@ -28,7 +28,6 @@ COUNTED = (
     "simulated",
     "marks",
     "reason",
-    "iteration",
     "seconds",
 )
 """Columns of a decision that counts. ``blind``: nothing of the machine's verdict was shown. ``reason`` is that of an
@@ -47,7 +46,6 @@ _DECIDED = f"""
         instr(written.payload, '"machine_shown":[]') > 0, instr(written.payload, '"simulated":true') > 0,
         instr(written.payload, '"labels":[{{') > 0,
         CASE log.verdict WHEN 'override' THEN written.payload ->> '$.reason' END,
-        CASE WHEN instr(written.payload, '"iteration":1,') > 0 THEN 1 ELSE written.payload ->> '$.iteration' END,
         CASE WHEN instr(written.payload, '"seconds":') > 0 THEN written.payload ->> '$.extra.seconds' END,
         {", ".join(f"runs.{name}" for name in _RUN)}
     FROM decision_log AS log
@@ -129,10 +127,12 @@ class TrustReads:
     def gold(self) -> dict[str, list[Any]]:
         """Return the audited cases that came with labels: ``labels`` as JSON, and the columns of their newest runs."""
         names = ("case_id", "question", "field", "dataset", "labels", "at", *_RUN)
-        sql = f"""SELECT cases.id, query_start, field, dataset, payload -> '$.labels', runs.ended_at,
+        sql = f"""SELECT cases.id, query_start, field, dataset, case_payloads.payload -> '$.labels', runs.ended_at,
                       {", ".join(f"runs.{name}" for name in _RUN)}
-                  FROM case_payloads JOIN cases ON cases.seq = case_seq JOIN jobs AS runs ON runs.seq = cases.run_seq
-                  WHERE instr(payload, '"labels"') > 0 AND payload ->> '$.labels' IS NOT NULL
+                  FROM case_payloads JOIN cases ON cases.seq = case_payloads.case_seq
+                  JOIN jobs AS runs ON runs.seq = cases.run_seq
+                  WHERE instr(case_payloads.payload, '"labels"') > 0
+                      AND case_payloads.payload ->> '$.labels' IS NOT NULL
                   ORDER BY cases.seq"""  # noqa: S608 (names of our own columns)
         return self._columns(sql, [], names)
 
