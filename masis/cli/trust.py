@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import click
 
@@ -65,7 +65,7 @@ def trust(
     if fit:
         service.fit(person)
     wanted = TrustFilter(
-        source=cast('Literal["decision", "gold"]', "gold" if against == "labels" else "decision"),
+        source="gold" if against == "labels" else "decision",
         blind_only=not seen,
         auditor=auditor,
         dataset=dataset,

@@ -527,7 +527,7 @@ class TrustService:
         tested = None
         if "open" not in outcomes.values():
             faulty = np.array([outcomes[case] != "right" for case in plan.case_ids])
-            tested = tests_of.test_thresholds(
+            tested = tests_of.try_thresholds(
                 plan.thresholds, np.array(plan.probabilities), faulty, plan.tolerance, plan.error
             )
         return PlanState(plan, outcomes, tested, self.guarantees.lapsed(plan.rule, plan.review, plan.score))

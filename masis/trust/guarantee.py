@@ -97,7 +97,7 @@ class Tested(NamedTuple):
     holds: bool
 
 
-def test_thresholds(
+def try_thresholds(
     thresholds: Sequence[float], probability: Floats, faulty: NDArray[np.bool_], tolerance: float, error: float
 ) -> list[Tested]:
     """Test thresholds in order until the first that fails; those behind it don't hold, whatever their draws say.

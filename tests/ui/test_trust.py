@@ -1,0 +1,44 @@
+"""The page Trust answers a stakeholder's questions first, and each figure leads to its cases."""
+
+from __future__ import annotations
+
+import pytest
+
+from masis.schema.review import Decision
+from masis.services import Workbench
+from masis.ui.trust.page import VIEWS
+from tests.ui.conftest import AUDITED, OpenPage, texts
+
+
+def decide(workbench: Workbench, *verdicts: str) -> None:
+    for case, verdict in zip(AUDITED, verdicts, strict=False):
+        run = workbench.cases.summary(case).run_id
+        workbench.store.decisions.append(
+            Decision(reviewer="Bo", case_id=case, run_id=run, iteration=1, verdict=verdict, reason="Unsupported")
+        )
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_says_what_is_missing_before_there_are_decisions(
+    audited_workbench: Workbench, open_page: OpenPage, view: str
+) -> None:
+    page = texts(open_page("trust", view=view))
+    assert "Nobody knows yet" in page
+    assert "Not shown. No threshold has a guarantee." in page
+
+
+def test_figures_come_with_intervals_and_lead_to_their_cases(audited_workbench: Workbench, open_page: OpenPage) -> None:
+    decide(audited_workbench, "reject", "reject", "approve")
+    app = open_page("trust", list="must_look")
+    drawn = {each.label: (each.value, each.delta) for each in app.metric}
+    assert drawn["Precision"][0] == "100.0%"
+    assert "n = 2" in drawn["Precision"][1]
+    assert "constant: 0" in drawn["Kappa"][1]
+    assert "the cases" in texts(app)
+    assert "simulated" not in texts(app)
+
+
+def test_a_lead_draws_only_where_enough_answers_are_there(audited_workbench: Workbench, open_page: OpenPage) -> None:
+    page = open_page("trust", view="guarantee")
+    assert "149 blind draws without a fault show it" in texts(page)
+    assert next(button for button in page.button if button.label.startswith("Draw")).disabled
