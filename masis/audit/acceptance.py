@@ -27,7 +27,7 @@ from masis.schema.run import (
 from masis.schema.wording import counted
 from masis.settings import Settings
 
-RULE_VERSION = "5"
+RULE_VERSION = "6"
 """Raised with every change of what is checked; stored with each run. docs/acceptance.md lists what changed."""
 
 ACCUSATIONS: tuple[tuple[ClaimVerdict, ReviewCode, str], ...] = (

@@ -42,7 +42,7 @@ def _may(missed: MissReport, watch: Watch | None) -> str:
             "What passes by itself has not been checked yet: no spot check is decided, so nobody knows what is missed."
         )
     if watch is None:
-        return f"Not shown. No threshold has a guarantee. {passed}"
+        return f"Nothing shows yet that they may: no threshold has a guarantee. {passed}"
     applied = watch.guarantee
     promise = (
         f"at most {applied.tolerance:.1%} of the answers accepted by guarantee {applied.plan} are faulty, with "

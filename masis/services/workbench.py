@@ -80,6 +80,7 @@ class Workbench:
         self.access.require(actor, "configure")
         self.settings = settings
         self.audits = AuditService(self.store, settings, self.access)
+        self.trust = TrustService(self.store, settings, self.access)
 
     def close(self) -> None:
         """Close all connections; a later use opens new ones."""

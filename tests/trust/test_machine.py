@@ -232,7 +232,7 @@ def test_fitting_orders_the_queue_and_runs_record_the_score(bench: Workbench, au
 def test_the_short_answers_say_what_is_not_known(bench: Workbench, reviewed: Workbench) -> None:
     trust = reviewed.trust
     may, far, since = short_answers(trust.compare(ADA, TrustFilter()), trust.missed(ADA), trust.watch()).values()
-    assert may.startswith("Not shown. No threshold has a guarantee.")
+    assert may.startswith("Nothing shows yet that they may")
     assert "66.7% (95% interval" in far
     assert "decisions counted here are of 20" in since
     nothing = trust.compare(ADA, TrustFilter(field="Law"))

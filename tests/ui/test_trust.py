@@ -24,7 +24,7 @@ def test_every_view_says_what_is_missing_before_there_are_decisions(
 ) -> None:
     page = texts(open_page("trust", view=view))
     assert "Nobody knows yet" in page
-    assert "Not shown. No threshold has a guarantee." in page
+    assert "Nothing shows yet that they may" in page
 
 
 def test_figures_come_with_intervals_and_lead_to_their_cases(audited_workbench: Workbench, open_page: OpenPage) -> None:
@@ -42,3 +42,15 @@ def test_a_lead_draws_only_where_enough_answers_are_there(audited_workbench: Wor
     page = open_page("trust", view="guarantee")
     assert "149 blind draws without a fault show it" in texts(page)
     assert next(button for button in page.button if button.label.startswith("Draw")).disabled
+
+
+def test_a_flag_leads_to_its_cases_and_a_filter_can_be_cleared(
+    audited_workbench: Workbench, open_page: OpenPage
+) -> None:
+    decide(audited_workbench, "reject", "reject", "approve")
+    app = open_page("trust", list="flag:invalid_reference", field="Nowhere")
+    assert "No answer to compare yet" in texts(app)
+    next(button for button in app.button if button.label.startswith("Clear filters")).click()
+    app.run()
+    listed = next(each.value for each in app.markdown if ": the cases" in each.value)
+    assert listed == "**fabricated citation: the cases** (2)"

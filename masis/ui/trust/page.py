@@ -45,7 +45,6 @@ VIEWS = {
 Part = Literal["claim", "reference"]
 PARTS: tuple[Part, ...] = get_args(Part)
 LEVELS = {"answer": "Answers", "claim": "Claims", "reference": "References"}
-FILTERS = ("source", "seen", "auditor", "dataset", "field", "since", "until", "level", "list")
 MOST_LISTED = 100
 
 
@@ -109,7 +108,7 @@ def _key(workbench: Workbench) -> _Key:
 @st.cache_data(show_spinner=False, max_entries=40)
 def _machine(path: str, position: str, person: str, hidden: bool, wanted: str) -> MachineReport:
     found = served_workbench().trust.compare(actor(), TrustFilter.model_validate_json(wanted))
-    kept = [name for name in ("case_id", "found", "faulty", "at", "field", "dataset") if name in found.rows]
+    kept = [name for name in ("case_id", "found", "faulty", "at", "flags", "reasons") if name in found.rows]
     return found._replace(rows=found.rows[kept])
 
 
@@ -157,6 +156,9 @@ def _show_machine(workbench: Workbench, report: MachineReport, wanted: TrustFilt
     if part := next((each for each in PARTS if each == address.value("level")), None):
         _comparison(_parts(*_key(workbench), part, wanted.source), part)
         return
+    filtered = [name for name in ("auditor", "dataset", "field", "since", "until") if address.value(name)]
+    if filtered:
+        st.button(f"Clear filters ({', '.join(filtered)})", key="trust-clear", on_click=_clear, args=(filtered,))
     left = report.left
     st.caption(
         f"Left out: {counted(left.not_blind, 'answer')} decided with the audit's verdict in view, which draws people "
@@ -173,6 +175,11 @@ def _show_machine(workbench: Workbench, report: MachineReport, wanted: TrustFilt
         with st.expander(f"Decided with the verdict in view ({counted(report.seen.n, 'answer')}), shown apart"):
             st.caption("Who sees a verdict agrees with it more often: these figures flatter the audit.")
             _figures(report.seen)
+
+
+def _clear(names: Sequence[str]) -> None:
+    for name in names:
+        address.put(name, "")
 
 
 def _machine_controls(workbench: Workbench, wanted: TrustFilter) -> None:
@@ -232,7 +239,7 @@ def _comparison(found: Comparison, level: str) -> None:
     with left:
         st.markdown("**What the audit says, and what people found**")
         rows = [
-            row({"text": _found_words(name), "open": name} if level == "answer" else {"text": name}, faulty, right_)
+            row({"text": _found_words(name) if level == "answer" else name}, faulty, right_, open=_leads(level, name))
             for name, (faulty, right_) in found.confusion.items()
         ]
         titles = [column("The audit", "main"), column("faulty", "figure"), column("right", "figure")]
@@ -246,10 +253,24 @@ def _comparison(found: Comparison, level: str) -> None:
         flags = sorted(found.flags, key=lambda flag: -flag.flagged)
         titles = [column("Flag", "main"), column("n", "figure"), column("Precision"), column("Recall")]
         rows = [
-            row({"text": _flag_words(flag.name)}, flag.flagged, figure(flag.precision), figure(flag.recall))
+            row(
+                {"text": _flag_words(flag.name)},
+                flag.flagged,
+                figure(flag.precision),
+                figure(flag.recall),
+                open=_leads(level, f"flag:{flag.name}"),
+            )
             for flag in flags
         ]
-        linked_table(titles, rows, description="Precision and recall of each flag", key=f"trust-flags-{level}")
+        opened = linked_table(titles, rows, description="Precision and recall of each flag", key=f"trust-flags-{level}")
+        if opened:
+            address.put("list", opened)
+            st.rerun()
+
+
+def _leads(level: str, name: str) -> str | None:
+    """Return what a row opens: the list of its answers; claims and references have no list of their own."""
+    return name if level == "answer" else None
 
 
 def _figures(found: Comparison) -> None:
@@ -299,10 +320,18 @@ def _case_list(report: MachineReport) -> None:
     rows = report.rows
     if not chosen or not len(rows):
         return
-    listed = rows[(rows["found"] == chosen) & rows["faulty"].notna()].sort_values("faulty", ascending=False)
+    flag = chosen.removeprefix("flag:")
+    if chosen.startswith("flag:"):
+        quoted = f'"{flag}"'
+        chosen_rows = rows["flags"].str.contains(quoted, regex=False) | rows["reasons"].str.contains(
+            quoted, regex=False
+        )
+    else:
+        chosen_rows = rows["found"] == chosen
+    listed = rows[chosen_rows & rows["faulty"].notna()].sort_values("faulty", ascending=False)
     _cases(
         [str(case) for case in listed["case_id"]],
-        f"{_found_words(chosen)}: the cases",
+        f"{_flag_words(flag) if chosen != flag else _found_words(chosen)}: the cases",
         notes=["faulty" if each else "right" for each in listed["faulty"]],
     )
 
@@ -353,10 +382,18 @@ def _breakdown(workbench: Workbench, found: Mapping[str, Comparison], by: str, t
             figure(each.precision),
             figure(each.recall),
             figure(each.kappa, share=False),
+            open=None if name == "(none)" else name,
         )
         for name, each in found.items()
     ]
-    linked_table(titles, rows, description=f"The audit beside people by {title}", key=f"trust-by-{by}")
+    if opened := linked_table(titles, rows, description=f"The audit beside people by {title}", key=f"trust-by-{by}"):
+        if by == "month":
+            year, month = int(opened[:4]), int(opened[5:7])
+            address.put("since", f"{opened}-01")
+            address.put("until", f"{year + month // 12}-{month % 12 + 1:02}-01")
+        else:
+            address.put(by, opened)
+        st.rerun()
 
 
 def _show_people(key: _Key) -> None:
