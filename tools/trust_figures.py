@@ -94,10 +94,10 @@ def simulate(sets: int, out: Path) -> None:
     for kind in KINDS:
         for series, plans in enumerate((1, 4)):
             found = guarantees(kind, sets, plans=plans)
-            name = f"{kind.prevalence:.0%}, {kind.separation:.0f}, {kind.draws}"
+            name = f"{kind.prevalence:.1%}, {kind.separation:.0f}, {kind.draws}"
             dots.append(Dot(name, found.wrong / sets, series))
             row = (
-                f"{kind.prevalence:6.0%}  {kind.separation:10.1f}  {kind.draws:5}  {plans:5}  {found.given / sets:5.1%}"
+                f"{kind.prevalence:6.1%}  {kind.separation:10.1f}  {kind.draws:5}  {plans:5}  {found.given / sets:5.1%}"
             )
             print(f"{row}  {found.wrong / sets:6.2%}  {found.accepted:8.1%}", flush=True)
     title = "Wrong guarantees of 2% at 95% certainty (faulty, separation of the score, draws)"

@@ -38,7 +38,7 @@ class Kind(NamedTuple):
 
 KINDS = tuple(
     Kind(prevalence, separation, draws)
-    for prevalence in (0.01, 0.02, 0.03, 0.08, 0.3)
+    for prevalence in (0.01, 0.02, 0.022, 0.08, 0.3)
     for separation in (0.0, 1.0, 3.0)
     for draws in (149, 300, 800)
 )

@@ -13,6 +13,7 @@ from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.guarantees import Watch
 from masis.services.trust import (
+    MOST_LEFT_OUT,
     MachineReport,
     MissReport,
     Own,
@@ -508,6 +509,11 @@ def _plan(workbench: Workbench, state: PlanState, watch: Watch | None) -> None:
         f"{len(plan.case_ids):,} of {plan.pool:,} answers of auditor {plan.auditor}; {plan.tolerance:.1%} tolerated at "
         f"{plan.certainty:.0%} certainty. {plan.left_out:,} further answers had been decided before: not covered."
     )
+    if plan.left_out > MOST_LEFT_OUT * (plan.left_out + plan.pool):
+        st.warning(
+            "People decided many of this auditor's answers before the draw. If they picked the worst, later answers "
+            "may be worse than the pool: what is shown is about the pool."
+        )
     if state.lapsed:
         st.warning(f"No guarantee can come of it: {state.lapsed}.")
     if state.tested is None:
