@@ -100,10 +100,10 @@ class TrustReads:
 
     def auditors(self) -> list[tuple[str, dict[str, str], int]]:
         """Return the auditors of the newest run of each case: digest, models by role, how many cases; most first."""
-        rows = self._database.execute(
-            """SELECT runs.auditor, min(runs.models), count(*) FROM cases JOIN jobs AS runs ON runs.seq = cases.run_seq
-               WHERE runs.auditor IS NOT NULL GROUP BY runs.auditor ORDER BY count(*) DESC"""
-        )
+        sql = """SELECT runs.auditor, min(runs.models), count(*)
+                 FROM cases JOIN jobs AS runs ON runs.seq = cases.run_seq
+                 WHERE runs.auditor IS NOT NULL GROUP BY runs.auditor ORDER BY count(*) DESC"""
+        rows = self._database.cached(sql, lambda connection: connection.execute(sql).fetchall())
         return [(str(row[0]), dict(json.loads(row[1])), int(row[2])) for row in rows]
 
     def spot_checks(self) -> dict[str, list[Any]]:
@@ -179,6 +179,6 @@ class TrustReads:
             connection.executemany("UPDATE cases SET risk = ? WHERE run_seq = ?", rows)
 
     def _columns(self, sql: str, values: Sequence[Any], names: Sequence[str]) -> dict[str, list[Any]]:
-        rows = [tuple(row) for row in self._database.execute(sql, values)]
+        rows = self._database.execute(sql, values)
         columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
         return {name: list(column) for name, column in zip(names, columns, strict=True)}
