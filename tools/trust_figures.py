@@ -127,8 +127,8 @@ def measure(file: Path) -> None:
         workbench.cases.add(ADA, cases)
         for case in cases:
             workbench.audits.audit(ADA, case)
-        wanted, trust = TrustFilter(source="gold"), workbench.trust
-        report = trust.compare(ADA, wanted)
+        filters, trust = TrustFilter(source="gold"), workbench.trust
+        report = trust.compare(ADA, filters)
         compared = {"answers": report.answers, "claims": trust.parts(ADA, "claim", "gold")}
         for title, found in compared.items():
             print(f"{title}: n = {found.n}; {found.confusion}")
@@ -150,7 +150,7 @@ def measure(file: Path) -> None:
         )
         curves = {
             "fitted": yield_curve(truth, held_out),
-            "built-in": trust.yields(ADA, wanted).curves["built-in order"],
+            "built-in": trust.yields(ADA, filters).curves["built-in order"],
         }
         for name, curve in curves.items():
             print(

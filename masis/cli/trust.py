@@ -64,7 +64,7 @@ def trust(
     service, person = open_existing(db).trust, operator(by)
     if fit:
         service.fit(person)
-    wanted = TrustFilter(
+    filters = TrustFilter(
         source="gold" if against == "labels" else "decision",
         blind_only=not seen,
         auditor=auditor,
@@ -73,10 +73,10 @@ def trust(
         since=since.isoformat() if since else "",
         until=(until + timedelta(days=1)).isoformat() if until else "",
     )
-    report, missed, watch = service.compare(person, wanted), service.missed(person), service.watch()
+    report, missed, watch = service.compare(person, filters), service.missed(person), service.watch()
     people, score = service.people(person), service.score()
     answers = short_answers(report, missed, watch)
-    parts = {level: service.parts(person, level, wanted.source) for level in _LEVELS}
+    parts = {level: service.parts(person, level, filters.source) for level in _LEVELS}
     if as_json:
         found: dict[str, Any] = {
             "short": answers,
@@ -87,7 +87,7 @@ def trust(
             "people": plain(people.agreement),
             "spans": plain(people.spans),
             "missed": plain(missed.total),
-            "yield": service.yields(person, wanted).curves,
+            "yield": service.yields(person, filters).curves,
             "score": score.model_dump(mode="json", exclude={"case_ids"}) if score.version else None,
             "guarantee": watch.guarantee.model_dump(mode="json", exclude={"score"}) if watch else None,
             "lapsed": watch.lapsed if watch else None,

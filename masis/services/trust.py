@@ -168,10 +168,10 @@ class TrustService:
         """Return who audited the newest runs: digest, models by role, cases; most cases first."""
         return self._store.trust.auditors()
 
-    def compare(self, actor: Actor, wanted: TrustFilter) -> MachineReport:
+    def compare(self, actor: Actor, filters: TrustFilter) -> MachineReport:
         """Compare the audit's verdicts on answers with people's."""
         score = self.score()
-        if wanted.source == "gold":
+        if filters.source == "gold":
             everything = machine.gold_answers(self._store.trust.gold(), score)
             if self._hides_open(actor) and len(everything):
                 everything = everything[[self._may_see(actor, case) for case in everything["case_id"]]]
@@ -183,14 +183,14 @@ class TrustService:
                 bool(settles) and auditor is None
                 for settles, auditor in zip(decided["settles"], decided["auditor"], strict=True)
             )
-        rows = _narrowed(everything, wanted)
+        rows = _narrowed(everything, filters)
         blind = rows["blind"].to_numpy(dtype=bool) if len(rows) else np.zeros(0, dtype=bool)
-        kept = rows[blind] if wanted.blind_only else rows
+        kept = rows[blind] if filters.blind_only else rows
         escalated = int(kept["faulty"].isna().sum()) if len(kept) else 0
         return MachineReport(
             machine.compare(kept),
-            machine.compare(rows[~blind]) if wanted.blind_only and not blind.all() else None,
-            Left(int((~blind).sum()) if wanted.blind_only else 0, escalated, unaudited),
+            machine.compare(rows[~blind]) if filters.blind_only and not blind.all() else None,
+            Left(int((~blind).sum()) if filters.blind_only else 0, escalated, unaudited),
             {by: machine.breakdown(kept, by) for by in ("auditor", "dataset", "field", "month")},
             kept,
             int(kept["simulated"].astype(bool).sum()) if len(kept) else 0,
@@ -285,9 +285,9 @@ class TrustService:
             tuple(known["case_id"][known["faulty"].astype(bool)]),
         )
 
-    def yields(self, actor: Actor, wanted: TrustFilter) -> YieldReport:
+    def yields(self, actor: Actor, filters: TrustFilter) -> YieldReport:
         """Measure how many faults each order of the queue finds by cases read, on questions the score has not seen."""
-        rows = self.compare(actor, wanted.model_copy(update={"blind_only": False})).rows
+        rows = self.compare(actor, filters.model_copy(update={"blind_only": False})).rows
         rows = rows[rows["faulty"].notna()] if len(rows) else rows
         truth = rows["faulty"].to_numpy(dtype=bool) if len(rows) else np.zeros(0, dtype=bool)
         if not truth.any():
@@ -417,7 +417,7 @@ class TrustService:
             auditor,
             models,
             len(pool),
-            int((pool["state"] == "needs_review").sum()),
+            int(_in_review(pool).sum()),
             int(((decided["auditor"] == auditor) & decided["coverable"].fillna(0).astype(bool)).sum())
             if len(decided)
             else 0,
@@ -476,7 +476,7 @@ class TrustService:
         place = np.sort(np.random.default_rng(seed).choice(len(pool), size=draws, replace=False))
         probability = pool["probability"].to_numpy(dtype=float)
         cuts = tests_of.thresholds_for(probability, draws, tolerance, error)
-        waiting = probability[(pool["state"] == "needs_review").to_numpy()]
+        waiting = probability[_in_review(pool)]
         plan = SamplePlan(
             at=self._store.database.now(),
             by=name_of(actor),
@@ -608,13 +608,18 @@ _RANKS: dict[str | None, float] = {tier: rank for tier, rank in TIER_RANK.items(
 _FITTED_ON = ("likely", "confidence", "quality", "disagreement", "uncited", "invalid", "tier")
 
 
-def _narrowed(frame: pd.DataFrame, wanted: TrustFilter) -> pd.DataFrame:
+def _in_review(pool: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return which answers of a pool need review for a reason: a spot check goes to a person whatever is waived."""
+    return ((pool["state"] == "needs_review") & pool["needs_review"].astype(bool)).to_numpy(dtype=bool)
+
+
+def _narrowed(frame: pd.DataFrame, filters: TrustFilter) -> pd.DataFrame:
     for name in ("auditor", "dataset", "field"):
-        if value := getattr(wanted, name):
+        if value := getattr(filters, name):
             frame = frame[frame[name] == value]
-    if wanted.since:
-        frame = frame[frame["at"] >= wanted.since]
-    return frame[frame["at"] < wanted.until] if wanted.until else frame
+    if filters.since:
+        frame = frame[frame["at"] >= filters.since]
+    return frame[frame["at"] < filters.until] if filters.until else frame
 
 
 def _letters(number: int) -> str:

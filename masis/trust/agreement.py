@@ -171,7 +171,7 @@ class Counted:
 
 
 def codes(names: ArrayLike) -> Ints:
-    """Number what is named, from 0; numbers are numbered anew without gaps."""
+    """Number what is named, from 0; numbers get new ones without gaps."""
     return np.unique(np.asarray(names), return_inverse=True)[1].ravel().astype(np.int64)
 
 

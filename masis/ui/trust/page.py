@@ -53,8 +53,8 @@ def show_trust(workbench: Workbench) -> None:
     """Draw the page: the short answers first, then the view that the address names."""
     st.title("Trust")
     st.markdown("How far the automatic audit may be relied on, by what people decided. Each figure leads to its cases.")
-    wanted, key = trust_filter(), _key(workbench)
-    report, missed = _machine(*key, wanted.model_dump_json()), _missed(*key)
+    filters, key = trust_filter(), _key(workbench)
+    report, missed = _machine(*key, filters.model_dump_json()), _missed(*key)
     watch = workbench.trust.watch()
     _headline(report, missed, watch)
     shown = next((each for each in VIEWS if each == address.value("view")), "machine")
@@ -68,7 +68,7 @@ def show_trust(workbench: Workbench) -> None:
         on_change=_choose("view", "trust-view"),
     )
     if shown == "machine":
-        _show_machine(workbench, report, wanted)
+        _show_machine(workbench, report, filters)
     elif shown == "people":
         _show_people(key)
     elif shown == "missed":
@@ -76,7 +76,7 @@ def show_trust(workbench: Workbench) -> None:
     elif shown == "guarantee":
         _show_guarantee(workbench, watch)
     elif shown == "next":
-        _show_next(workbench, _yields(*key, wanted.model_dump_json()))
+        _show_next(workbench, _yields(*key, filters.model_dump_json()))
     else:
         _show_own(key)
     st.caption(f"{command_markdown('masis trust')} prints the same figures. docs/trust.md says how each is computed.")
@@ -107,8 +107,8 @@ def _key(workbench: Workbench) -> _Key:
 
 
 @st.cache_data(show_spinner=False, max_entries=40)
-def _machine(path: str, position: str, person: str, hidden: bool, wanted: str) -> MachineReport:
-    found = served_workbench().trust.compare(actor(), TrustFilter.model_validate_json(wanted))
+def _machine(path: str, position: str, person: str, hidden: bool, filters: str) -> MachineReport:
+    found = served_workbench().trust.compare(actor(), TrustFilter.model_validate_json(filters))
     kept = [name for name in ("case_id", "found", "faulty", "at", "flags", "reasons") if name in found.rows]
     return found._replace(rows=found.rows[kept])
 
@@ -124,8 +124,8 @@ def _people(path: str, position: str, person: str, hidden: bool, names: bool) ->
 
 
 @st.cache_data(show_spinner=False, max_entries=20)
-def _yields(path: str, position: str, person: str, hidden: bool, wanted: str) -> YieldReport:
-    return served_workbench().trust.yields(actor(), TrustFilter.model_validate_json(wanted))
+def _yields(path: str, position: str, person: str, hidden: bool, filters: str) -> YieldReport:
+    return served_workbench().trust.yields(actor(), TrustFilter.model_validate_json(filters))
 
 
 @st.cache_data(show_spinner=False, max_entries=20)
@@ -152,10 +152,10 @@ def _headline(report: MachineReport, missed: MissReport, watch: Watch | None) ->
             st.text(answer)
 
 
-def _show_machine(workbench: Workbench, report: MachineReport, wanted: TrustFilter) -> None:
-    _machine_controls(workbench, wanted)
+def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFilter) -> None:
+    _machine_controls(workbench, filters)
     if part := next((each for each in PARTS if each == address.value("level")), None):
-        _comparison(_parts(*_key(workbench), part, wanted.source), part)
+        _comparison(_parts(*_key(workbench), part, filters.source), part)
         return
     filtered = [name for name in ("auditor", "dataset", "field", "since", "until") if address.value(name)]
     if filtered:
@@ -183,9 +183,9 @@ def _clear(names: Sequence[str]) -> None:
         address.put(name, "")
 
 
-def _machine_controls(workbench: Workbench, wanted: TrustFilter) -> None:
+def _machine_controls(workbench: Workbench, filters: TrustFilter) -> None:
     source, level, auditor, since, until = st.columns([2.4, 2.6, 3, 1.6, 1.6], vertical_alignment="bottom")
-    st.session_state["trust-source"] = wanted.source
+    st.session_state["trust-source"] = filters.source
     source.segmented_control(
         "Compared with",
         ["decision", "gold"],
@@ -207,7 +207,7 @@ def _machine_controls(workbench: Workbench, wanted: TrustFilter) -> None:
         "": "All auditors",
         **{name: _auditor_words(name, models) for name, models, _ in workbench.trust.auditors()},
     }
-    st.session_state["trust-auditor"] = wanted.auditor if wanted.auditor in names else ""
+    st.session_state["trust-auditor"] = filters.auditor if filters.auditor in names else ""
     auditor.selectbox(
         "Auditor",
         list(names),
