@@ -170,8 +170,8 @@ def measure(file: Path) -> None:
         for tolerance in (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7):
             cuts = thresholds_for(probability, len(probability), tolerance, 0.05)
             best = loosest(try_thresholds(cuts, probability, truth[coverable], tolerance, 0.05))
-            said = "none" if best is None else f"up to {best.threshold:.2f}: {best.n} answers, {best.faulty} faulty"
-            print(f"guarantee of {tolerance:.0%} at 95%: {said}")
+            outcome = "none" if best is None else f"up to {best.threshold:.2f}: {best.n} answers, {best.faulty} faulty"
+            print(f"guarantee of {tolerance:.0%} at 95%: {outcome}")
         workbench.close()
 
 

@@ -155,11 +155,11 @@ def compare(frame: pd.DataFrame, *, accused: str = "must_look", seed: int = 0) -
     """
     frame = frame[frame["faulty"].notna()] if len(frame) else frame
     truth = frame["faulty"].to_numpy(dtype=bool) if len(frame) else np.zeros(0, dtype=bool)
-    said = (frame["found"] == accused).to_numpy() if len(frame) else truth
+    accusing = (frame["found"] == accused).to_numpy() if len(frame) else truth
     named = frame["cluster"] if "cluster" in frame else frame["question"]
     questions = codes(named.to_numpy()) if len(frame) else np.zeros(0, dtype=np.int64)
-    cells = said.astype(np.int64) * 2 + truth
-    counted = Counted.of_ratings(np.column_stack([said, truth]).astype(np.int64), cells, questions, 4, seed=seed)
+    cells = accusing.astype(np.int64) * 2 + truth
+    counted = Counted.of_ratings(np.column_stack([accusing, truth]).astype(np.int64), cells, questions, 4, seed=seed)
     names = list(dict.fromkeys([*(name for name in FOUND if name in set(frame["found"])), *frame["found"]]))
     predicted = frame["probability"].to_numpy(dtype=float) if "probability" in frame else np.zeros(0)
     calibrated = len(predicted) > 0
@@ -167,10 +167,10 @@ def compare(frame: pd.DataFrame, *, accused: str = "must_look", seed: int = 0) -
         n=len(frame),
         faulty=share(truth, questions),
         confusion={name: _counts(truth[(frame["found"] == name).to_numpy()]) for name in names},
-        precision=share(truth[said], questions[said]),
-        recall=share(said[truth], questions[truth]),
+        precision=share(truth[accusing], questions[accusing]),
+        recall=share(accusing[truth], questions[truth]),
         kappa=counted.estimate(lambda table: cohen_kappa(table.reshape(*table.shape[:-1], 2, 2))),
-        accuracy=share(said == truth, questions),
+        accuracy=share(accusing == truth, questions),
         constant=max(float(truth.mean()), 1 - float(truth.mean())) if len(truth) else None,
         flags=tuple(_flags(frame, truth, questions)),
         curve=tuple(reliability(truth, predicted)) if calibrated else (),
@@ -209,7 +209,7 @@ def breakdown(frame: pd.DataFrame, by: str) -> dict[str, Comparison]:
 
 
 def items(labelled: Iterable[CaseOutcome]) -> pd.DataFrame:
-    """Return the claims and references that people labelled, each with what the audit said of it.
+    """Return the claims and references that people labelled, each with what the audit found in it.
 
     Labels come with the case (gold, imported) or from a decision. A claim is matched with the audit's claim that shares
     most of its words in the answer, a reference with the same reference of the same sentence; what the audit has no

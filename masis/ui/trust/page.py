@@ -497,9 +497,9 @@ def _show_guarantee(workbench: Workbench, watch: Watch | None) -> None:
     if state is not None:
         _plan(workbench, state, watch)
     _new_sample(workbench)
-    if said := st.session_state.pop("trust-error", ""):
+    if message := st.session_state.pop("trust-error", ""):
         st.error("Nothing was done.")
-        st.text(said)
+        st.text(message)
 
 
 def _plan(workbench: Workbench, state: PlanState, watch: Watch | None) -> None:
@@ -625,8 +625,8 @@ def _show_next(workbench: Workbench, found: YieldReport) -> None:
         args=(workbench.trust.fit,),
         **needs("oversee"),
     )
-    if said := st.session_state.pop("trust-error", ""):
-        st.text(said)
+    if message := st.session_state.pop("trust-error", ""):
+        st.text(message)
     if not found.curves:
         st.markdown("**No faulty answer was found by a decision yet**, so no order can be compared.")
         return
