@@ -232,7 +232,7 @@ class TrustService:
         nominal = agreement(ratings, questions, VERDICTS)
         return PeopleReport(
             nominal._replace(ordinal_alpha=agreement(graded, questions, VERDICTS[:3]).ordinal_alpha),
-            pairs(ratings, shown, questions, len(VERDICTS)),
+            pairs(ratings, shown, questions, VERDICTS.index("escalate")),
             span_f1(marked),
             tuple(cases.tolist()),
             int(shared["simulated"].astype(bool).sum()),

@@ -315,30 +315,35 @@ class Pair(NamedTuple):
 
 
 def pairs(
-    ratings: Ints, raters: Sequence[str], clusters: ArrayLike, categories: int, *, most: int = 60, seed: int = 0
+    ratings: Ints, raters: Sequence[str], clusters: ArrayLike, ordered: int, *, most: int = 60, seed: int = 0
 ) -> list[Pair]:
-    """Return every two reviewers who rated the same units, most units first, up to ``most`` pairs."""
+    """Return every two reviewers who rated the same units, most units first, up to ``most`` pairs.
+
+    Categories from number ``ordered`` on have no place in the order: weighted kappa leaves them out.
+    """
     rated, questions = ratings >= 0, codes(clusters)
     together = rated.T.astype(float) @ rated
     shared = [(float(together[a, b]), a, b) for a in range(len(raters)) for b in range(a + 1, len(raters))]
     found = sorted((each for each in shared if each[0]), key=lambda each: -each[0])[:most]
-    return [_pair(ratings[:, [a, b]], (raters[a], raters[b]), questions, categories, seed) for _, a, b in found]
+    return [_pair(ratings[:, [a, b]], (raters[a], raters[b]), questions, ordered, seed) for _, a, b in found]
 
 
-def _pair(ratings: Ints, names: tuple[str, str], questions: Ints, k: int, seed: int) -> Pair:
+def _pair(ratings: Ints, names: tuple[str, str], questions: Ints, ordered: int, seed: int) -> Pair:
     both = np.flatnonzero((ratings >= 0).all(1))
-    first, second = ratings[both].T
-    counted = Counted.of_ratings(ratings[both], first * k + second, questions[both], k * k, seed=seed)
+    same = ratings[both, 0] == ratings[both, 1]
 
-    def kappa(weights: str) -> Estimate:
+    def kappa(units: Ints, weights: str) -> Estimate:
+        kept = ratings[units]
+        k = int(kept.max(initial=0)) + 1
+        counted = Counted.of_ratings(kept, kept[:, 0] * k + kept[:, 1], questions[units], k * k, seed=seed)
         return counted.estimate(lambda tables: cohen_kappa(tables.reshape(*tables.shape[:-1], k, k), weights))
 
     return Pair(
         *names,
-        share(first == second, counted.clusters),
-        kappa(""),
-        kappa("linear"),
-        tuple(both[first != second].tolist()),
+        share(same, questions[both]),
+        kappa(both, ""),
+        kappa(both[(ratings[both] < ordered).all(1)], "linear"),
+        tuple(both[~same].tolist()),
     )
 
 

@@ -124,9 +124,10 @@ def test_the_exact_interval_is_clopper_and_pearsons() -> None:
 
 
 def test_pairs_lead_to_what_they_differ_on() -> None:
-    ratings = np.array([[0, 0, -1], [0, 1, 1], [1, 1, -1], [0, -1, 0]])
-    first, *others = pairs(ratings, ("ann", "bo", "cy"), np.arange(4), 2)
-    assert (first.first, first.second, first.differ, first.raw.n) == ("ann", "bo", (1,), 3)
+    ratings = np.array([[0, 0, -1], [0, 1, 1], [1, 1, -1], [0, -1, 0], [3, 0, -1]])
+    first, *others = pairs(ratings, ("ann", "bo", "cy"), np.arange(5), 3)
+    assert (first.first, first.second, first.differ, first.raw.n) == ("ann", "bo", (1, 4), 4)
+    assert (first.kappa.n, first.weighted.n, first.weighted.value) == (4, 3, pytest.approx(0.4))
     assert {(each.first, each.second) for each in others} == {("ann", "cy"), ("bo", "cy")}
 
 

@@ -24,7 +24,7 @@ from masis.store.records import CaseFilter
 from masis.trust.machine import Stratum, draws_for_width, missed
 from masis.trust.score import auroc, calibration_error, error_floor, fit, probabilities, reliability, yield_curve
 from tests.reviewing import ADA
-from tests.trust.conftest import DOUBT, decided
+from tests.trust.conftest import decided
 
 Audited = Callable[..., None]
 SERIOUS = ReviewReason(code="invalid_reference", message="1 reference cites no evidence.")
@@ -267,4 +267,3 @@ def test_figures_are_read_for_100_decisions_as_the_log_has_them(reviewed: Workbe
     assert json.loads(found["reasons"][0]) == ["invalid_reference"]
     assert reviewed.store.trust.decided(after=13)["case_id"] == ["case-13"]
     assert reviewed.store.trust.decided(spot_checks=True)["case_id"] == []
-    assert DOUBT.code in found["reasons"][6]
