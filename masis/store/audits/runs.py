@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from masis.audit.acceptance import disagreement, fault_probability
+from masis.audit.acceptance import coverable, disagreement, fault_probability
 from masis.errors import RecordDamaged, Removed, StoreError, UnknownRecord
 from masis.schema.audit import Draft
 from masis.schema.run import MUST_LOOK, Event, Iteration, ReviewReason, ReviewTier, Run, StepsDone
@@ -37,8 +37,9 @@ class RunFigures(NamedTuple):
     """Columns of a finished run. ``risk``, ``disagreement`` and ``doubt`` sort the queue, higher first.
 
     ``risk`` is the estimated probability that the answer is faulty (0 to 1), plus 2 where a reason of tier
-    ``must_look`` asks for a review and 1 where only such of tier ``not_certified`` do. Unscored counts as 1 in the
-    other two.
+    ``must_look`` asks for a review and 1 where only such of tier ``not_certified`` do; where a fitted score gave the
+    probability, it is three times that, since the tier is part of the score. Unscored counts as 1 in the other two.
+    ``likely`` is the built-in probability, ``coverable`` whether a guarantee may accept the run.
     """
 
     quality: float | None
@@ -59,8 +60,13 @@ class RunFigures(NamedTuple):
     tier: ReviewTier | None
     risk: float
     rule: str
+    auditor: str
+    likely: float
+    coverable: bool
 
 
+RISK_OF_FITTED = 3.0
+"""What a fitted probability is multiplied with in ``risk``: cases with and without one are then on one scale."""
 TIER_RANK: dict[ReviewTier | None, float] = {"must_look": 2.0, "not_certified": 1.0, None: 0.0}
 
 
@@ -78,6 +84,7 @@ def figures(run: Run) -> RunFigures:
     reasons = tuple(dict.fromkeys(reason.code for reason in run.review_reasons))
     tier = tier_of(reasons)
     likely = fault_probability(first) if first else 1.0
+    fitted = run.acceptance.fault_probability
     return RunFigures(
         quality=run.quality,
         revised_quality=run.revised_quality,
@@ -95,8 +102,11 @@ def figures(run: Run) -> RunFigures:
         disagreement=disagreement(first) if first else 1.0,
         doubt=1.0 if confidence is None else 1.0 - confidence,
         tier=tier,
-        risk=TIER_RANK[tier] + likely,
+        risk=TIER_RANK[tier] + likely if fitted is None else RISK_OF_FITTED * fitted,
         rule=run.acceptance.rule,
+        auditor=run.auditor,
+        likely=likely,
+        coverable=coverable(run),
     )
 
 
@@ -347,6 +357,7 @@ class Runs(StoredJobs[Event]):
                 reasons=json.dumps(now.reasons),
                 tier=now.tier,
                 risk=now.risk,
+                coverable=now.coverable,
                 needs_review=bool(reasons),
                 rule=rule,
             )
