@@ -27,12 +27,11 @@ from masis.services.trust import TrustFilter
 from masis.services.trust_summary import figure
 from masis.settings import Settings
 from masis.trust.guarantee import loosest, thresholds_for, try_thresholds
-from masis.trust.score import fit, probabilities, yield_curve
+from masis.trust.score import FITTED_ON, fit, probabilities, yield_curve
 from masis.trust.simulation import KINDS, coverage, guarantees, monte_carlo_bound
 
 ROOT = Path(__file__).resolve().parent.parent
 ADA = Actor(name="Ada")
-FITTED_ON = ("likely", "confidence", "quality", "disagreement", "uncited", "invalid", "tier")
 
 
 class Dot(NamedTuple):

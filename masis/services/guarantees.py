@@ -91,21 +91,20 @@ class Guarantees:
 
     def scored(self, run: Run, case: Case) -> Run:
         """Return a finished run with its probability of fault, and accepted where the guarantee in force covers it."""
-        score = self.score()
-        if score.version and run.iterations:
-            probability = self._probability(run, score)
-            noted = {"score": score.version, "fault_probability": probability}
-            run = run.model_copy(update={"acceptance": run.acceptance.model_copy(update=noted)})
-        if not run.needs_review:
-            return run
-        assessed = self.waived(Assessment(run.acceptance, run.review_reasons), run, case)
-        if assessed.reasons:
-            return run
-        return run.model_copy(update={"acceptance": assessed.acceptance, "review_reasons": (), "needs_review": False})
+        acceptance, reasons = self.assessed(Assessment(run.acceptance, run.review_reasons), run, case)
+        found = {
+            "acceptance": acceptance,
+            "review_reasons": reasons,
+            "needs_review": run.needs_review and bool(reasons),
+        }
+        return run.model_copy(update=found)
 
-    def waived(self, assessed: Assessment, run: Run, case: Case) -> Assessment:
-        """Return an assessment of a run, without its reasons where the guarantee in force waives them."""
-        run = run.model_copy(update={"review_reasons": assessed.reasons})
+    def assessed(self, assessed: Assessment, run: Run, case: Case) -> Assessment:
+        """Return an assessment with the fitted probability, without its reasons where the guarantee waives them."""
+        run, score = run.model_copy(update={"review_reasons": assessed.reasons}), self.score()
+        if score.version and run.iterations:
+            noted = {"score": score.version, "fault_probability": self._probability(run, score)}
+            assessed = assessed._replace(acceptance=assessed.acceptance.model_copy(update=noted))
         if not assessed.reasons or not coverable(run) or case.evidence_outcome is not None:
             return assessed
         watched = self.watch()

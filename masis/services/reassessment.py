@@ -70,7 +70,7 @@ class ReassessmentService:
     def assess(self, run: Run, case: Case) -> Assessment:
         """Return what the current rule makes of a run, whose chosen answer stays the one it chose."""
         found = acceptance.assess(run.iterations, case, run.termination_reason, self._settings, chosen=run.best)
-        return self._guarantees.waived(found, run, case)
+        return self._guarantees.assessed(found, run, case)
 
     def run(
         self,
@@ -134,7 +134,7 @@ class ReassessmentService:
             try:
                 if entry is not None:
                     self._store.decisions.append(entry, seen_version=each.version)
-                self._store.runs.note_assessment(each.run_id, assessed.reasons, RULE_VERSION)
+                self._store.runs.note_assessment(each.run_id, assessed.acceptance, assessed.reasons)
             except StaleVersion:
                 found.left += 1
                 return

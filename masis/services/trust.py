@@ -27,7 +27,7 @@ from masis.trust import guarantee as tests_of
 from masis.trust import machine
 from masis.trust.agreement import Agreement, Estimate, Pair, agreement, pairs, share, span_f1
 from masis.trust.guarantee import Outcome, Tested
-from masis.trust.score import fit, probabilities, yield_curve
+from masis.trust.score import FITTED_ON, fit, probabilities, yield_curve
 
 VERDICTS = ("approve", "override", "reject", "escalate")
 """The order that weighted kappa and ordinal alpha take verdicts in; escalations are left out of those."""
@@ -296,7 +296,7 @@ class TrustService:
         rank = np.array([_RANKS.get(tier, 0.0) for tier in rows["tier"]])
         curves = {"built-in order": yield_curve(truth, rank + likely), "random order": [(0.0, 0.0), (1.0, 1.0)]}
         try:
-            columns = {name: rows[name].to_numpy() for name in _FITTED_ON}
+            columns = {name: rows[name].to_numpy() for name in FITTED_ON}
             curves["fitted order"] = yield_curve(truth, fit(columns, truth, rows["question"].tolist()).held_out)
         except InputError:
             pass  # too few decisions to fit on: the page says so beside the score
@@ -371,7 +371,7 @@ class TrustService:
         self._access.require(actor, "oversee")
         rows = machine.answers(self._all_decided(), FaultScore())
         rows = rows[rows["faulty"].notna() & ~rows["case_id"].isin(self._drawn())] if len(rows) else rows
-        columns = {name: rows[name].to_numpy() for name in _FITTED_ON}
+        columns = {name: rows[name].to_numpy() for name in FITTED_ON}
         fitted = fit(columns, rows["faulty"].to_numpy(dtype=bool), rows["question"].tolist()).score
         mocked = int(rows["simulated"].astype(bool).sum())
         named: dict[str, Any] = {
@@ -605,7 +605,6 @@ class TrustService:
 
 
 _RANKS: dict[str | None, float] = {tier: rank for tier, rank in TIER_RANK.items()}  # noqa: C416 (widens the keys)
-_FITTED_ON = ("likely", "confidence", "quality", "disagreement", "uncited", "invalid", "tier")
 
 
 def _in_review(pool: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -22,6 +22,9 @@ FEATURES = ("built_in", "doubt", "low_quality", "disagreement", "uncited", "inva
 """What a run measured, from its columns in the store: the built-in probability (as log odds), 1 - confidence, 1 -
 quality, disagreement of the judges, uncited sentences and invalid references (log of 1 + their number), the tier."""
 
+FITTED_ON = ("likely", "confidence", "quality", "disagreement", "uncited", "invalid", "tier")
+"""The columns of runs that the features are computed from."""
+
 LEAST_DECISIONS, LEAST_OF_EACH, FOLDS = 60, 15, 5
 """The least to fit a score on: decisions in all, faulty answers and as many right ones; folds of the cross-validation.
 

@@ -225,7 +225,14 @@ def test_fitting_orders_the_queue_and_runs_record_the_score(bench: Workbench, au
     acceptance = bench.runs.get("run-82").acceptance
     assert acceptance.score == 1
     assert acceptance.fault_probability is not None
-    assert bench.cases.find(CaseFilter(states=("needs_review",), order="risk")).rows[1].id == "case-82"
+    for _ in ("as audited", "as reassessed"):
+        waiting = bench.cases.find(CaseFilter(states=("needs_review",), order="risk")).rows
+        assert [row.id for row in waiting] == ["case-81", "case-82", "case-80"]
+        bench.reassessment.run(ADA, apply=True, again=True)
+    before = bench.store.trust.undecided()
+    assert bench.store.database.execute("SELECT risk FROM jobs WHERE seq = ?", before["seq"][:1])[0][
+        0
+    ] == pytest.approx(3 * probabilities(score, before)[0])
     assert set(bench.trust.yields(ADA, TrustFilter()).curves) == {"built-in order", "fitted order", "random order"}
 
 

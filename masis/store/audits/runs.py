@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from masis.audit.acceptance import coverable, disagreement, fault_probability
 from masis.errors import RecordDamaged, Removed, StoreError, UnknownRecord
 from masis.schema.audit import Draft
-from masis.schema.run import MUST_LOOK, Event, Iteration, ReviewReason, ReviewTier, Run, StepsDone
+from masis.schema.run import MUST_LOOK, Acceptance, Event, Iteration, ReviewReason, ReviewTier, Run, StepsDone
 from masis.store.audits import executions, metrics
 from masis.store.audits.cases import case_seq
 from masis.store.core.chained_log import canonical_json, sha256
@@ -342,7 +342,7 @@ class Runs(StoredJobs[Event]):
             for seq, case, run, version, accepted, entry, touched in map(tuple, rows)
         )
 
-    def note_assessment(self, run_id: str, reasons: Sequence[ReviewReason], rule: str) -> None:
+    def note_assessment(self, run_id: str, acceptance: Acceptance, reasons: Sequence[ReviewReason]) -> None:
         """Note what a rule made of a finished run in its derived figures; what the run holds stays as it is.
 
         Raises UnknownRecord and Removed.
@@ -350,7 +350,8 @@ class Runs(StoredJobs[Event]):
         with self._database.transaction() as connection:
             row = self.row(connection, run_id)
             assert_not_removed(connection, row)
-            now = figures(read_run(connection, row).model_copy(update={"review_reasons": tuple(reasons)}))
+            made = {"acceptance": acceptance, "review_reasons": tuple(reasons)}
+            now = figures(read_run(connection, row).model_copy(update=made))
             update_job(
                 connection,
                 row["seq"],
@@ -359,7 +360,7 @@ class Runs(StoredJobs[Event]):
                 risk=now.risk,
                 coverable=now.coverable,
                 needs_review=bool(reasons),
-                rule=rule,
+                rule=now.rule,
             )
             self.on_change(connection, row)
 

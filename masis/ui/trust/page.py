@@ -33,6 +33,7 @@ from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown, served_database, served_workbench
 from masis.ui.trust.charts import rate_over_time_chart, reliability_chart, yield_chart
+from masis.views.markdown import escaped
 from masis.views.words import FLAG, REASON, TIER, Word
 
 VIEWS = {
@@ -478,7 +479,7 @@ def _show_guarantee(workbench: Workbench, watch: Watch | None) -> None:
     )
     if watch is not None:
         applied = watch.guarantee
-        st.markdown(f"**Guarantee {applied.plan}**, applied by {_plain(watch.by)} on {watch.at[:10]}")
+        st.markdown(f"**Guarantee {applied.plan}**, applied by {escaped(watch.by)} on {watch.at[:10]}")
         st.text(
             f"Probability of fault up to {applied.threshold:.3f} (score {applied.score.version or 'built in'}), "
             f"auditor {applied.auditor}, rule {applied.rule}. {applied.faulty} of {applied.decisions} blind draws were "
@@ -504,7 +505,7 @@ def _show_guarantee(workbench: Workbench, watch: Watch | None) -> None:
 
 def _plan(workbench: Workbench, state: PlanState, watch: Watch | None) -> None:
     plan, outcomes = state.plan, list(state.outcomes.values())
-    st.markdown(f"**Sample {plan.version}**, drawn by {_plain(plan.by)} on {plan.at[:10]}")
+    st.markdown(f"**Sample {plan.version}**, drawn by {escaped(plan.by)} on {plan.at[:10]}")
     st.text(
         f"{len(plan.case_ids):,} of {plan.pool:,} answers of auditor {plan.auditor}; {plan.tolerance:.1%} tolerated at "
         f"{plan.certainty:.0%} certainty. {plan.left_out:,} further answers had been decided before: not covered."
@@ -660,10 +661,6 @@ def _show_own(key: _Key) -> None:
     ]
     linked_table(titles, rows, description="Reviewers' own figures", key="trust-own")
     st.caption("Agreement is with the verdict that settled cases which several reviewers decided.")
-
-
-def _plain(name: str) -> str:
-    return name.replace("*", r"\*").replace("_", r"\_").replace("[", r"\[").replace("<", "&lt;").replace("$", r"\$")
 
 
 def _download(frame: pd.DataFrame, name: str) -> None:
