@@ -34,6 +34,7 @@ page = st.navigation(
         st.Page(PAGES / "decisions.py", title="Decisions", icon=":material/gavel:", url_path="decisions"),
         st.Page(PAGES / "team.py", title="Team", icon=":material/group:", url_path="team"),
         st.Page(PAGES / "metrics.py", title="Metrics", icon=":material/monitoring:", url_path="metrics"),
+        st.Page(PAGES / "trust.py", title="Trust", icon=":material/verified:", url_path="trust"),
         st.Page(PAGES / "settings.py", title="Settings", icon=":material/tune:", url_path="settings"),
         st.Page(PAGES / "health.py", title="Health", url_path="health", visibility="hidden"),
         st.Page(PAGES / "datasets.py", title="Dataset versions", url_path="datasets", visibility="hidden"),

@@ -90,6 +90,7 @@ def pages(first: str, second: str) -> list[Shot]:
         Shot("decisions", "/decisions"),
         Shot("team", "/team"),
         Shot("metrics", "/metrics"),
+        Shot("trust", "/trust"),
         Shot("settings", "/settings"),
         Shot("health", "/health"),
         Shot("retention", "/retention"),

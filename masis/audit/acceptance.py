@@ -22,6 +22,7 @@ from masis.schema.run import (
     Iteration,
     ReviewCode,
     ReviewReason,
+    Run,
     TerminationReason,
 )
 from masis.schema.wording import counted
@@ -140,6 +141,40 @@ def drawn_for_spot_check(case_id: str, settings: Settings) -> bool:
     Drawn from the recorded seed and the case's id: the same case is drawn or not whoever audits it, in any order.
     """
     return random.Random(f"{settings.spot_check_seed}:{case_id}").random() < settings.spot_check_share
+
+
+WAIVABLE: frozenset[ReviewCode] = frozenset(
+    {
+        "unconfirmed_claim",
+        "low_confidence",
+        "low_quality",
+        "disagreement",
+        "judges_disagree",
+        "unscored",
+        "nothing_checked",
+        "language",
+    }
+)
+"""Reasons of tier ``not_certified`` that a guarantee may waive: how sure a finished audit is of the original answer.
+
+Revisions, audits cut short, answers over a limit or that no critic read, conflicting studies and what was drafted from
+a screening stay with people."""
+
+
+def coverable(run: Run) -> bool:
+    """Return whether a guarantee may accept a run: the original answer was chosen, and only waivable reasons are left.
+
+    An answer that was drafted here, from a screening or from evidence, is always read by a person.
+    """
+    return run.best == 0 and run.draft is None and all(reason.code in WAIVABLE for reason in run.review_reasons)
+
+
+def waive(assessed: Assessment, *, guarantee: int) -> Assessment:
+    """Return an assessment whose reasons a guarantee waives. Raises ValueError where one can't be waived."""
+    codes = tuple(dict.fromkeys(reason.code for reason in assessed.reasons))
+    if not WAIVABLE.issuperset(codes):
+        raise ValueError(f"no guarantee waives {', '.join(sorted(set(codes) - WAIVABLE))}")
+    return Assessment(assessed.acceptance.model_copy(update={"guarantee": guarantee, "waived": codes}), ())
 
 
 FAULT_OF_CLAIM: dict[ClaimVerdict, float] = {

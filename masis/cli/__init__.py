@@ -24,6 +24,7 @@ COMMANDS = {
     "dataset": Command("masis.cli.dataset:dataset", "Freeze data sets under names, compare and rewrite them."),
     "report": Command("masis.cli.report:report", "Write the audits of cases as pages to print."),
     "metrics": Command("masis.cli.metrics:metrics", "Show the metrics of the audits: rates, times, scores, costs."),
+    "trust": Command("masis.cli.trust:trust", "Show how far the audit may be relied on, by decisions."),
     "bench": Command("masis.cli.bench:bench", "Measure the auditor on labelled data, beside baselines."),
     "ingest": Command("masis.cli.ingest:ingest", "Take cases from programs over HTTP."),
     "mcp": Command("masis.cli.mcp:mcp", "Serve the tools of the workbench to agents (MCP)."),

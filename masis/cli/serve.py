@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from masis.api.roles import pin_versions
 from masis.cli.log import measured
 from masis.cli.options import database_option, open_workbench, operator
 from masis.cli.output import Progress, say
@@ -123,12 +124,14 @@ def _prepare_demo(workbench: Workbench) -> None:
     """
     workbench.cases.add_demo(operator())
     workbench.corpora.add_demo(operator())
-    settings = recorded_settings(workbench.settings)
+    settings = pin_versions(recorded_settings(workbench.settings))  # as runs are stored: else each start audits anew
     new = [case for case in demo_cases() if workbench.audits.needed(case, settings)]
     with measured(workbench.settings), Progress("Auditing the demo cases", len(new)) as progress:
         for done, case in enumerate(new, 1):
             workbench.audits.audit(operator(), case, settings=settings)
             progress.move(done, case.id)
+    if simulated := workbench.trust.add_demo(operator()):
+        say(f"{counted(simulated, 'decision')} of simulated reviewers added, marked as simulated.")
     say(f"{counted(len(new), 'demo case')} audited now, {workbench.cases.overview().cases:,} in {workbench.database}.")
 
 

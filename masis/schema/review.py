@@ -26,9 +26,11 @@ EntryKind = Literal[
     "skip",
     "comment",
     "new_version",
+    "guarantee",
 ]
 """``adjudication``: the final verdict where reviewers differ. ``assign`` to ``comment`` are about the work on a case
-and decide nothing. ``new_version``: another case, with more evidence, takes the place of this one."""
+and decide nothing. ``new_version``: another case, with more evidence, takes the place of this one. ``guarantee``: a
+threshold of auto-acceptance was applied or ended; its case is the last of the drawn sample, by id."""
 EntrySource = Literal["HUMAN", "LLM_JUDGE", "CODE"]
 CaseState = Literal[
     "new",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from functools import reduce
 from typing import Any, Literal, get_args
 
@@ -115,15 +116,23 @@ class AcceptanceCheck(Record):
 
 
 class Acceptance(Record):
-    """What the acceptance rule made of a run: the version of the rule, and every check with its result."""
+    """What the acceptance rule made of a run: the version of the rule, and every check with its result.
+
+    ``score`` is the version of the fitted score that gave ``fault_probability``, None where none was fitted.
+    ``guarantee`` numbers the guarantee that waived the reasons ``waived``.
+    """
 
     rule: str
     checks: tuple[AcceptanceCheck, ...]
+    score: int | None = None
+    fault_probability: Share | None = None
+    guarantee: int | None = None
+    waived: tuple[ReviewCode, ...] = ()
 
     @property
     def passed(self) -> bool:
-        """Return whether every check passed, so that nothing asks for a person."""
-        return all(check.passed for check in self.checks)
+        """Return whether nothing asks for a person: every check passed, or a guarantee waived those that did not."""
+        return self.guarantee is not None or all(check.passed for check in self.checks)
 
 
 class Iteration(Record):
@@ -272,6 +281,13 @@ class Run(Displayed, Record):
     def revised_quality(self) -> float | None:
         """The quality of the best revision, 0 to 1; None where there is none, or it is unscored."""
         return self.revised.quality_score if self.revised else None
+
+    @property
+    def auditor(self) -> str:
+        """Identify who audited: a digest of the models, their prompts, the rubric and the weights on this machine."""
+        judged_by = {name: value for name, value in self.versions.flat().items() if name != "app"}
+        parts = sorted({**self.models, **judged_by}.items())
+        return hashlib.sha256("\n".join(f"{name}={value}" for name, value in parts).encode()).hexdigest()[:12]
 
     @property
     def calls(self) -> tuple[ModelCall, ...]:

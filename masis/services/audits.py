@@ -16,6 +16,7 @@ from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.schema.run import Event, Iteration, Run, RunWarning, StepsDone
 from masis.services.access import OPEN, Access
+from masis.services.guarantees import Guarantees
 from masis.services.records import RunProgress
 from masis.settings import Settings
 from masis.store import Store
@@ -68,6 +69,7 @@ class AuditService:
 
     def __init__(self, store: Store, settings: Settings, access: Access = OPEN) -> None:
         self._store, self._settings, self._access = store, settings, access
+        self._guarantees = Guarantees(store, settings)
 
     def needed(self, case: Case, settings: Settings | None = None) -> bool:
         """Return whether no finished run has audited this content with these settings."""
@@ -148,17 +150,19 @@ class AuditService:
     def store_run(self, actor: Actor, run: Run) -> None:
         """Store a run that was made elsewhere, such as in a worker process; one that needs no person is accepted."""
         self._access.require(actor, "audit")
-        self._finish(run)
+        self._finish(run, self._store.cases.get(run.case_id))
 
-    def _finish(self, run: Run, stored: Collection[int] = ()) -> None:
-        """Store a finished run and its acceptance, both or neither.
+    def _finish(self, run: Run, case: Case, stored: Collection[int] = ()) -> Run:
+        """Store a finished run and its acceptance, by rule or by the guarantee in force, both or neither.
 
         Were they apart, a process killed between them would leave a case that needs review for no reason.
         """
         with self._store.transaction():
+            run = self._guarantees.scored(run, case)
             self._store.runs.finish(run, stored)
             if not (run.needs_review or run.spot_check):
                 self._store.decisions.append(acceptance_entry(run))
+        return run
 
     def _interrupted(self, case: Case, settings: Settings) -> RunProgress | None:
         run_id = self._find(case, "interrupted", settings)
@@ -217,8 +221,8 @@ class AuditService:
             events.write()
             runs.abandon(run_id, f"{type(error).__name__} in the middle of the audit")
             raise
-        self._finish(run, [number for number, it in enumerate(run.iterations, 1) if stored.get(number) is it])
-        return run
+        kept = [number for number, it in enumerate(run.iterations, 1) if stored.get(number) is it]
+        return self._finish(run, case, kept)
 
 
 def _warnings_kept(events: Iterable[Event], progress: RunProgress) -> tuple[RunWarning, ...]:
@@ -266,12 +270,15 @@ def acceptance_entry(run: Run) -> Decision:
         case_id=run.case_id,
         run_id=run.id,
         iteration=None if run.best is None else run.best + 1,
-        reason="nothing in the run asks for a person",
+        reason="nothing in the run asks for a person"
+        if run.acceptance.guarantee is None
+        else f"guarantee {run.acceptance.guarantee} waives what could not be certified",
         token=f"policy:{run.id}",
         versions=run.versions.flat(),
         extra={
             "review_threshold": run.settings["review_threshold"],
             "seed": run.settings["spot_check_seed"],
             "rule": run.acceptance.rule,
+            **({"guarantee": run.acceptance.guarantee} if run.acceptance.guarantee is not None else {}),
         },
     )

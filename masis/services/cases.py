@@ -12,6 +12,7 @@ from masis.schema.case import Case
 from masis.schema.review import CaseState, LogEntry
 from masis.schema.run import Run
 from masis.schema.team import QueuePolicy
+from masis.schema.trust import SamplePlan
 from masis.services.access import OPEN, Access
 from masis.services.audits import POLICY
 from masis.services.demo import demo_cases
@@ -62,9 +63,12 @@ def machine_hidden(store: Store, actor: Actor, case_id: str) -> bool:
     """Return whether the policy hides the machine's verdict on a case from this reviewer now. Raises UnknownRecord.
 
     ``after`` hides it until the reviewer has decided the case, or it is decided by others; ``never`` until it is
-    decided. What was found about an earlier version is hidden as long as what is found about the newest one.
+    decided. What was found about an earlier version is hidden as long as what is found about the newest one. An answer
+    drawn for a guarantee (``SamplePlan``) is decided blind under any policy.
     """
     shown = store.team.in_force(QueuePolicy).machine
+    if shown == "first" and case_id in store.team.in_force(SamplePlan).case_ids:
+        shown = "after"
     if shown == "first":
         return False
     state = store.cases.summary(case_id).state
@@ -216,7 +220,7 @@ class CaseService:
 
         Where the policy hides the machine's verdict, neither filters nor order go by it.
         """
-        if not self.hides_machine_from(actor):
+        if not self.hides_machine_from(actor) and not self._store.team.in_force(SamplePlan).version:
             return self.find(wanted)
         page = self.find(self.blinded(actor, wanted))
         rows = (_without_machine(row) if machine_hidden(self._store, actor, row.id) else row for row in page.rows)

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from masis.audit.statistics import share_interval
 from masis.datasets.lake import OUTCOMES, Outcome, is_lake, open_lake
 from masis.errors import InputError, MasisError
 from masis.schema.actor import Actor
@@ -22,6 +21,7 @@ from masis.schema.team import LakeSample, drawn_from_lake
 from masis.services.access import OPEN, Access
 from masis.services.reviews import name_of
 from masis.store import Store
+from masis.trust.agreement import exact_bounds
 
 __all__ = ["LakeImport", "LakeService", "MissRate", "is_lake"]
 
@@ -127,7 +127,7 @@ class LakeService:
 def _miss_rate(sample: LakeSample, states: list[str]) -> MissRate:
     wrong = sum(state in _FOUND_WRONG for state in states)
     decided = wrong + states.count("approved")
-    low, high = share_interval(wrong, decided) if decided else (None, None)
+    low, high = exact_bounds(wrong, decided) if decided else (None, None)
     return MissRate(sample, len(states), decided, wrong, low, high)
 
 

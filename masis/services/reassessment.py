@@ -21,6 +21,7 @@ from masis.schema.run import ReviewCode, Run
 from masis.schema.wording import counted
 from masis.services.access import OPEN, Access
 from masis.services.audits import POLICY, acceptance_entry
+from masis.services.guarantees import Guarantees
 from masis.services.reviews import name_of
 from masis.settings import Settings
 from masis.store import Store
@@ -56,8 +57,8 @@ class ReassessmentService:
     """The use cases of recomputing acceptance on one database, by the thresholds of these settings."""
 
     def __init__(self, store: Store, settings: Settings, access: Access = OPEN) -> None:
-        self._store, self._settings = store, settings
-        self._access = access
+        self._store, self._settings, self._access = store, settings, access
+        self._guarantees = Guarantees(store, settings)
 
     def waiting(self, *, again: bool = False) -> int:
         """Return how many cases stand by a run that an earlier rule judged.
@@ -68,7 +69,8 @@ class ReassessmentService:
 
     def assess(self, run: Run, case: Case) -> Assessment:
         """Return what the current rule makes of a run, whose chosen answer stays the one it chose."""
-        return acceptance.assess(run.iterations, case, run.termination_reason, self._settings, chosen=run.best)
+        found = acceptance.assess(run.iterations, case, run.termination_reason, self._settings, chosen=run.best)
+        return self._guarantees.assessed(found, run, case)
 
     def run(
         self,
@@ -127,12 +129,12 @@ class ReassessmentService:
         if each.accepted and not assessed.acceptance.passed:
             entry = _no_longer(each, assessed, name)
         elif not each.accepted and passes and not each.touched:
-            entry = _accepted_now(each, run, name)
+            entry = _accepted_now(each, run, name, assessed)
         if apply:
             try:
                 if entry is not None:
                     self._store.decisions.append(entry, seen_version=each.version)
-                self._store.runs.note_assessment(each.run_id, assessed.reasons, RULE_VERSION)
+                self._store.runs.note_assessment(each.run_id, assessed.acceptance, assessed.reasons)
             except StaleVersion:
                 found.left += 1
                 return
@@ -161,11 +163,11 @@ def _no_longer(each: Assessed, assessed: Assessment, name: str) -> Decision:
     )
 
 
-def _accepted_now(each: Assessed, run: Run, name: str) -> Decision:
-    entry = acceptance_entry(run)
+def _accepted_now(each: Assessed, run: Run, name: str, assessed: Assessment) -> Decision:
+    entry = acceptance_entry(run.model_copy(update={"acceptance": assessed.acceptance}))
     return entry.model_copy(
         update={
-            "reason": f"nothing in the run asks for a person by acceptance rule {RULE_VERSION}",
+            "reason": f"{entry.reason} by acceptance rule {RULE_VERSION}",
             "token": f"reassess:{each.run_id}:{each.version}",
             "extra": entry.extra | {"rule": RULE_VERSION, "by": name},
         }

@@ -23,6 +23,7 @@ from masis.services.retention import RetentionService
 from masis.services.reviews import ReviewService
 from masis.services.screening import CorpusService, ScreeningService
 from masis.services.team import TeamService
+from masis.services.trust import TrustService
 from masis.services.versions import VersionService
 from masis.settings import Settings, log_key
 from masis.store import Store
@@ -48,7 +49,7 @@ class Workbench:
         self.team, self.backups = TeamService(store, access), BackupService(store, access)
         self.versions = VersionService(store, access)
         self.ingestion, self.imports = IngestionService(store), ImportService(store, access)
-        self.lake = LakeService(store, access)
+        self.lake, self.trust = LakeService(store, access), TrustService(store, settings, access)
 
     @classmethod
     def open(
@@ -80,6 +81,7 @@ class Workbench:
         self.access.require(actor, "configure")
         self.settings = settings
         self.audits = AuditService(self.store, settings, self.access)
+        self.trust = TrustService(self.store, settings, self.access)
 
     def close(self) -> None:
         """Close all connections; a later use opens new ones."""

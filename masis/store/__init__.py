@@ -56,6 +56,7 @@ from masis.store.reviews.decisions import Decisions
 from masis.store.reviews.drafts import Drafts
 from masis.store.reviews.outcomes import CaseOutcome, Judgement, Outcomes
 from masis.store.reviews.team import Team
+from masis.store.reviews.trust import TrustReads
 from masis.store.screening.acceptance_memory import Acceptances, RememberedGrades
 from masis.store.screening.corpora import Corpora, CorpusImport, CorpusRetriever, CorpusSummary
 from masis.store.screening.log import ScreeningLog
@@ -65,7 +66,7 @@ from masis.store.screening.screenings import Screenings, ScreeningSummary
 class Store:
     """One database and its parts: ``cases``, ``evidence``, ``runs``, ``executions``, ``decisions``, ``outcomes``,
     ``datasets``; ``drafts``; ``corpora``, ``screenings``, ``screening_log``, ``acceptances``, ``remembered_grades``;
-    ``retention``, ``purges``, ``redactions``, ``team``.
+    ``retention``, ``purges``, ``redactions``, ``team``, ``trust``.
     """
 
     def __init__(self, database: Database) -> None:
@@ -75,7 +76,7 @@ class Store:
         self.executions, self.purges, self.retention = Executions(database), Purges(database), Retention(database)
         self.redactions, self.team = Redactions(database), Team(database)
         self.measures, self.outcomes = Measures(database), Outcomes(database)
-        self.datasets = Datasets(database)
+        self.datasets, self.trust = Datasets(database), TrustReads(database)
         self.corpora, self.screenings = Corpora(database), Screenings(database)
         self.screening_log = ScreeningLog(database)
         self.inbox = Inbox(database)

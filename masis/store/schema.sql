@@ -120,6 +120,9 @@ CREATE TABLE jobs (
     tier TEXT,
     risk REAL NOT NULL DEFAULT -1,
     rule TEXT,  -- the acceptance rule that the reasons follow
+    auditor TEXT,  -- digest of models, prompts and weights
+    likely REAL,  -- the built-in probability of fault
+    coverable INTEGER,  -- whether a guarantee may cover it
     -- of a screening
     question TEXT,
     sources TEXT,
@@ -140,7 +143,7 @@ CREATE VIEW runs AS SELECT
     seq, id, state, owner, starts, started_at, seen_at, ended_at, why, cancel_requested, removed_by, settings,
     case_seq, case_digest, models, settings_digest, quality, revised_quality, confidence, overall, invalid, uncited,
     iterations, improvement, termination, needs_review, spot_check, flags, reasons, disagreement, doubt, tier, risk, rule,
-    draft, payload
+    auditor, likely, coverable, draft, payload
 FROM jobs WHERE kind = 'run';
 CREATE VIEW screenings AS SELECT
     seq, id, state, owner, starts, started_at, seen_at, ended_at, why, cancel_requested, removed_by, settings,

@@ -10,7 +10,7 @@ from masis.schema.wording import counted
 from masis.settings import OFFLINE
 from masis.views.numbers import score_text
 from masis.views.spending import escalated, spent_by_role
-from masis.views.words import STOPPED, model_words
+from masis.views.words import REASON, STOPPED, model_words
 
 OFFLINE_SAYS = "No language model was used: rules and measurements judged this answer. They support English."
 MOST_WARNINGS = 12
@@ -94,8 +94,15 @@ CHECKS = {
 
 
 def checks_passed(run: Run) -> list[str]:
-    """List the checks behind an auto-acceptance, each with what it found: what was checked, and nothing beyond it."""
-    return [f"{CHECKS[check.name]}: {check.detail}" for check in run.acceptance.checks]
+    """List the checks behind an auto-acceptance, each with what it found: what was checked, and nothing beyond it.
+
+    Where a guarantee waived reasons, the checks that gave them did not pass: the last line names the reasons instead.
+    """
+    passed = [f"{CHECKS[check.name]}: {check.detail}" for check in run.acceptance.checks if check.passed]
+    if run.acceptance.guarantee is None:
+        return passed
+    waived = ", ".join(REASON[code].text for code in run.acceptance.waived)
+    return [*passed, f"Not passed, waived by guarantee {run.acceptance.guarantee}: {waived}"]
 
 
 def asks_for_a_person(run: Run) -> list[str]:

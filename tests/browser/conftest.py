@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Error, Page, expect, sync_playwright
 
 import tools.serving
-from masis.services import Workbench, demo_cases
+from masis.services import Workbench, demo_cases, recorded_settings
 from tests.browser.mounting import ADDRESS, Mounted
 from tests.conftest import made_once
 from tests.reviewing import ADA
@@ -168,5 +168,6 @@ def audited_demo(path: Path) -> None:
     workbench.cases.add_demo(ADA)
     workbench.corpora.add_demo(ADA)
     for case in demo_cases():
-        workbench.audits.audit(ADA, case)
+        workbench.audits.audit(ADA, case, settings=recorded_settings(workbench.settings))
+    workbench.trust.add_demo(ADA)
     workbench.close()

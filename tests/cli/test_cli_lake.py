@@ -107,7 +107,7 @@ def test_decisions_on_the_sample_estimate_what_passed_unseen(masis: Masis, lake:
     assert (missed.present, missed.decided, missed.wrong) == (len(sampled), 8, 2)
     assert missed.low is not None
     assert missed.high is not None
-    assert 0.05 < missed.low < 0.25 < missed.high < 0.6
+    assert 0.03 < missed.low < 0.25 < missed.high < 0.66
     shown = masis("metrics", "--db", database)
     assert "8 decided, 2 of them wrong" in shown.stdout
     assert "Miss rate: 25.0% of what was auto-accepted" in shown.stdout

@@ -133,17 +133,24 @@ CALLS: dict[str, tuple[Permission, Call]] = {
     "screenings.write_csv": ("export", lambda desk, who: desk.screenings.write_csv(who, "s", io.BytesIO())),
     "screenings.write_ris": ("export", lambda desk, who: desk.screenings.write_ris(who, "s", io.BytesIO())),
     "versions.fill_evidence": ("audit", lambda desk, who: desk.versions.fill_evidence(who, "case-1", {"1": "Text."})),
+    "screenings.take_labels": ("decide", lambda desk, who: desk.screenings.take_labels(who, "s", [])),
     "screenings.agree": ("decide", lambda desk, who: desk.screenings.agree(who, "s", "a")),
     "screenings.begin_further": ("audit", lambda desk, who: desk.screenings.begin_further(who, "s", 1)),
     "screenings.prisma": ("export", lambda desk, who: desk.screenings.prisma(who, "s")),
     "screenings.search_further": ("audit", lambda desk, who: desk.screenings.search_further(who, "s")),
     "reassessment.run": ("oversee", lambda desk, who: desk.reassessment.run(who, apply=True)),
+    "trust.add_demo": ("oversee", lambda desk, who: desk.trust.add_demo(who)),
+    "trust.fit": ("oversee", lambda desk, who: desk.trust.fit(who)),
+    "trust.draw": ("oversee", lambda desk, who: desk.trust.draw(who, "auditor", draws=149)),
+    "trust.apply": ("oversee", lambda desk, who: desk.trust.apply(who)),
+    "trust.end": ("oversee", lambda desk, who: desk.trust.end(who, "no longer needed")),
     "retention.purge": ("purge", lambda desk, who: desk.retention.purge(who, rule_of(0), how="page")),
     "use_settings": ("configure", lambda desk, who: desk.use_settings(who, Settings(max_iterations=1))),
 }
 READS = {
     *("drafts.get", "cases.open_for", "cases.find_for", "team.work", "team.next_open", "team.open_to"),
     *("team.count_open", "team.why_empty", "team.comments", "team.machine_hidden"),
+    *("trust.compare", "trust.parts", "trust.people", "trust.missed", "trust.yields", "trust.reviewers"),
     *("cases.facets_for", "cases.hides_machine_from", "cases.hides_figures_from", "cases.blinded"),
 }
 """What a person reads under their own name: whoever is let in may read."""

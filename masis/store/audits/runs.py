@@ -7,10 +7,10 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from masis.audit.acceptance import disagreement, fault_probability
+from masis.audit.acceptance import coverable, disagreement, fault_probability
 from masis.errors import RecordDamaged, Removed, StoreError, UnknownRecord
 from masis.schema.audit import Draft
-from masis.schema.run import MUST_LOOK, Event, Iteration, ReviewReason, ReviewTier, Run, StepsDone
+from masis.schema.run import MUST_LOOK, Acceptance, Event, Iteration, ReviewReason, ReviewTier, Run, StepsDone
 from masis.store.audits import executions, metrics
 from masis.store.audits.cases import case_seq
 from masis.store.core.chained_log import canonical_json, sha256
@@ -37,8 +37,9 @@ class RunFigures(NamedTuple):
     """Columns of a finished run. ``risk``, ``disagreement`` and ``doubt`` sort the queue, higher first.
 
     ``risk`` is the estimated probability that the answer is faulty (0 to 1), plus 2 where a reason of tier
-    ``must_look`` asks for a review and 1 where only such of tier ``not_certified`` do. Unscored counts as 1 in the
-    other two.
+    ``must_look`` asks for a review and 1 where only such of tier ``not_certified`` do; where a fitted score gave the
+    probability, it is three times that, since the tier is part of the score. Unscored counts as 1 in the other two.
+    ``likely`` is the built-in probability, ``coverable`` whether a guarantee may accept the run.
     """
 
     quality: float | None
@@ -59,8 +60,13 @@ class RunFigures(NamedTuple):
     tier: ReviewTier | None
     risk: float
     rule: str
+    auditor: str
+    likely: float
+    coverable: bool
 
 
+RISK_OF_FITTED = 3.0
+"""What a fitted probability is multiplied with in ``risk``: cases with and without one are then on one scale."""
 TIER_RANK: dict[ReviewTier | None, float] = {"must_look": 2.0, "not_certified": 1.0, None: 0.0}
 
 
@@ -78,6 +84,7 @@ def figures(run: Run) -> RunFigures:
     reasons = tuple(dict.fromkeys(reason.code for reason in run.review_reasons))
     tier = tier_of(reasons)
     likely = fault_probability(first) if first else 1.0
+    fitted = run.acceptance.fault_probability
     return RunFigures(
         quality=run.quality,
         revised_quality=run.revised_quality,
@@ -95,8 +102,11 @@ def figures(run: Run) -> RunFigures:
         disagreement=disagreement(first) if first else 1.0,
         doubt=1.0 if confidence is None else 1.0 - confidence,
         tier=tier,
-        risk=TIER_RANK[tier] + likely,
+        risk=TIER_RANK[tier] + likely if fitted is None else RISK_OF_FITTED * fitted,
         rule=run.acceptance.rule,
+        auditor=run.auditor,
+        likely=likely,
+        coverable=coverable(run),
     )
 
 
@@ -332,7 +342,7 @@ class Runs(StoredJobs[Event]):
             for seq, case, run, version, accepted, entry, touched in map(tuple, rows)
         )
 
-    def note_assessment(self, run_id: str, reasons: Sequence[ReviewReason], rule: str) -> None:
+    def note_assessment(self, run_id: str, acceptance: Acceptance, reasons: Sequence[ReviewReason]) -> None:
         """Note what a rule made of a finished run in its derived figures; what the run holds stays as it is.
 
         Raises UnknownRecord and Removed.
@@ -340,15 +350,17 @@ class Runs(StoredJobs[Event]):
         with self._database.transaction() as connection:
             row = self.row(connection, run_id)
             assert_not_removed(connection, row)
-            now = figures(read_run(connection, row).model_copy(update={"review_reasons": tuple(reasons)}))
+            made = {"acceptance": acceptance, "review_reasons": tuple(reasons)}
+            now = figures(read_run(connection, row).model_copy(update=made))
             update_job(
                 connection,
                 row["seq"],
                 reasons=json.dumps(now.reasons),
                 tier=now.tier,
                 risk=now.risk,
+                coverable=now.coverable,
                 needs_review=bool(reasons),
-                rule=rule,
+                rule=now.rule,
             )
             self.on_change(connection, row)
 

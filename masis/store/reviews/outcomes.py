@@ -22,6 +22,12 @@ from masis.store.jobs import DAMAGE, damaged
 from masis.store.records import CaseFilter
 from masis.store.reviews.decisions import LOG
 
+_NOT_SIMULATED = """seq NOT IN (
+    SELECT case_seq FROM decision_log AS made JOIN decision_payloads ON entry_seq = made.seq
+    WHERE made.kind = 'decision' AND instr(payload, '"simulated":true') > 0
+)"""
+"""Cases that the demo's simulated reviewers decided are no labels for anybody."""
+
 AT_ONCE = 200
 """Cases that are read together."""
 
@@ -85,11 +91,11 @@ class Outcomes:
         with self._database.reading() as connection:
             found = queue.matching(connection, wanted)
             cases = connection.execute(
-                f"SELECT seq FROM {found.source} WHERE {found.where} ORDER BY seq",  # noqa: S608 (every name is ours, what people give is bound)
+                f"SELECT seq FROM {found.source} WHERE {found.where} AND cases.{_NOT_SIMULATED} ORDER BY seq",  # noqa: S608 (every name is ours, what people give is bound)
                 found.values,
             )
             while rows := cases.fetchmany(AT_ONCE):
-                yield from outcomes_of(connection, _pins(connection, [row[0] for row in rows]))
+                yield from outcomes_of(connection, pins_of(connection, [row[0] for row in rows]))
 
     def queries(self, wanted: CaseFilter) -> Iterator[str]:
         """Yield the question of every case that ``iterate`` yields, in the same order."""
@@ -99,7 +105,7 @@ class Outcomes:
                 # lists hold the beginning of each question, which is all of most: only of the others a case is parsed
                 f"""SELECT CASE WHEN length(query_start) <= ? THEN query_start ELSE (
                         SELECT payload ->> '$.query' FROM case_payloads WHERE case_seq = seq) END
-                    FROM {found.source} WHERE {found.where} ORDER BY seq""",  # noqa: S608
+                    FROM {found.source} WHERE {found.where} AND cases.{_NOT_SIMULATED} ORDER BY seq""",  # noqa: S608
                 [queue.QUERY_SHOWN, *found.values],
             )
             yield from (str(row[0] or "") for row in rows)
@@ -117,7 +123,7 @@ class Pin(NamedTuple):
     number: int | None = None
 
 
-def _pins(connection: sqlite3.Connection, seqs: Sequence[int]) -> dict[int, list[Pin]]:
+def pins_of(connection: sqlite3.Connection, seqs: Sequence[int]) -> dict[int, list[Pin]]:
     """Return what counts now: the last decision of each reviewer that was not undone, and what decides the case.
 
     While decisions of a shared case are missing, an export would show the others what has been decided. The run is the

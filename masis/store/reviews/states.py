@@ -215,7 +215,7 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
         _refresh_work(connection, case_seq, entries, now, policy)
 
 
-WORK = ("assign", "unassign", "tag", "untag", "skip", "comment")
+WORK = ("assign", "unassign", "tag", "untag", "skip", "comment", "guarantee")
 """Kinds of entries that decide nothing."""
 
 

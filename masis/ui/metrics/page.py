@@ -54,6 +54,7 @@ def show_metrics(workbench: Workbench) -> None:
         st.markdown("These figures are of all audits, those of cases that you have not decided among them.")
         st.page_link("pages/queue.py", label="Cases to decide", icon=":material/checklist:")
         return
+    st.page_link("pages/trust.py", label="How far the audit may be relied on", icon=":material/verified:")
     _controls(workbench)
     wanted = metrics_filter()
     newest = workbench.metrics.newest()

@@ -298,8 +298,9 @@ def test_no_table_that_grows_with_the_audits_is_read_whole_for_a_batch_of_cases(
             assert len(list(bench.store.outcomes.iterate(CaseFilter()))) == 5
         finally:
             connection.set_trace_callback(None)
-        numbers = "SELECT seq FROM cases WHERE 1 ORDER BY seq"  # asked once for all batches
-        assert asked.count(numbers) == 1
+        (numbers,) = [
+            sql for sql in asked if sql.startswith("SELECT seq FROM cases WHERE 1 AND")
+        ]  # once for all batches
         plans = [
             (row[3], sql)
             for sql in asked

@@ -1,0 +1,626 @@
+"""Trust: what a team's decisions say about the audit, the score fitted on them, and the threshold they guarantee."""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from masis.audit.acceptance import RULE_VERSION
+from masis.errors import InputError
+from masis.schema.actor import Actor
+from masis.schema.base import Record
+from masis.schema.review import Decision
+from masis.schema.trust import FaultScore, Guarantee, SamplePlan
+from masis.services.access import OPEN, Access
+from masis.services.cases import CaseService, machine_hidden
+from masis.services.demo import simulate_reviews
+from masis.services.guarantees import Guarantees, Watch
+from masis.services.reviews import name_of, signed
+from masis.settings import Settings
+from masis.store import Store
+from masis.store.audits.runs import RISK_OF_FITTED, TIER_RANK
+from masis.trust import guarantee as tests_of
+from masis.trust import machine
+from masis.trust.agreement import Agreement, Estimate, Pair, agreement, pairs, share, span_f1
+from masis.trust.guarantee import Outcome, Tested
+from masis.trust.score import FITTED_ON, fit, probabilities, yield_curve
+
+VERDICTS = ("approve", "override", "reject", "escalate")
+"""The order that weighted kappa and ordinal alpha take verdicts in; escalations are left out of those."""
+
+MOST_LEFT_OUT = 0.2
+"""Share of the answers left out of a pool, because people decided them before, from which the page warns."""
+
+
+class TrustFilter(Record):
+    """Which answers are compared: ``blind_only`` leaves out those decided with the machine's verdict in view.
+
+    ``source``: what people decided, or the labels that cases came with. Days are ISO 8601, ``until`` is excluded.
+    """
+
+    source: Literal["decision", "gold"] = "decision"
+    blind_only: bool = True
+    auditor: str = ""
+    dataset: str = ""
+    field: str = ""
+    since: str = ""
+    until: str = ""
+
+
+class Left(NamedTuple):
+    """Answers that a comparison leaves out, by reason."""
+
+    not_blind: int
+    escalated: int
+    unaudited: int
+
+
+class MachineReport(NamedTuple):
+    """The audit beside people over answers: ``rows`` are these answers, ``seen`` those not decided blind."""
+
+    answers: machine.Comparison
+    seen: machine.Comparison | None
+    left: Left
+    by: dict[str, dict[str, machine.Comparison]]
+    rows: pd.DataFrame
+    simulated: int
+
+
+class PeopleReport(NamedTuple):
+    """Agreement between reviewers; ``cases`` are the ids of the units that ``pairs`` number."""
+
+    agreement: Agreement
+    pairs: list[Pair]
+    spans: Estimate
+    cases: tuple[str, ...]
+    simulated: int
+
+
+class MissReport(NamedTuple):
+    """The miss rate in all, by month and by field; what is drawn and not decided yet."""
+
+    total: Estimate
+    months: dict[str, Estimate]
+    fields: dict[str, Estimate]
+    open: tuple[str, ...]
+    strata: tuple[machine.Stratum, ...]
+    faulty: tuple[str, ...]
+
+
+class YieldReport(NamedTuple):
+    """Faults found by cases read: (share read, share found) of each order; ``n`` answers with ``faulty`` faults."""
+
+    n: int
+    faulty: int
+    curves: dict[str, list[tuple[float, float]]]
+
+
+class Own(NamedTuple):
+    """One reviewer's work: decisions in all and by active hour, median seconds a case (None: not recorded), shares."""
+
+    reviewer: str
+    decisions: int
+    an_hour: float | None
+    seconds: float | None
+    overrides: Estimate
+    agreed: Estimate
+
+
+class PlanState(NamedTuple):
+    """A plan with what became of its draws; ``tested`` is None while draws are open."""
+
+    plan: SamplePlan
+    outcomes: dict[str, Outcome]
+    tested: list[Tested] | None
+    lapsed: str
+
+    @property
+    def open(self) -> tuple[str, ...]:
+        """The drawn cases that wait for a decision."""
+        return tuple(case for case, outcome in self.outcomes.items() if outcome == "open")
+
+
+class Offer(NamedTuple):
+    """What a plan could be: the auditor's pool, how many of its answers need review, how many draws a test takes."""
+
+    auditor: str
+    models: dict[str, str]
+    pool: int
+    waiting: int
+    left_out: int
+    least: int
+    expected: float
+    spent: float
+
+
+class TrustService:
+    """The use cases of the page Trust."""
+
+    def __init__(self, store: Store, settings: Settings, access: Access = OPEN) -> None:
+        self._store, self._access, self._team = store, access, store.team
+        self.guarantees = Guarantees(store, settings)
+        self._read: tuple[int, dict[str, list[Any]]] = (-1, {})
+
+    # reading
+
+    def add_demo(self, actor: Actor) -> int:
+        """Add the demo's simulated decisions where they are missing; returns how many. Raises NotAllowed."""
+        self._access.require(actor, "oversee")
+        return simulate_reviews(self._store)
+
+    def position(self) -> str:
+        """Name the state of the log and the scores that all figures follow from: what a cache is keyed by."""
+        return f"{self._store.decisions.head().length}:{self.score().version}:{self._store.measures.newest()}"
+
+    def score(self) -> FaultScore:
+        """Return the fitted score in use; version 0 where none was fitted and the built-in order is used."""
+        return self.guarantees.score()
+
+    def watch(self) -> Watch | None:
+        """Return the guarantee in force with what spot checks since say of it; None where none is applied."""
+        return self.guarantees.watch()
+
+    def auditors(self) -> list[tuple[str, dict[str, str], int]]:
+        """Return who audited the newest runs: digest, models by role, cases; most cases first."""
+        return self._store.trust.auditors()
+
+    def compare(self, actor: Actor, filters: TrustFilter) -> MachineReport:
+        """Compare the audit's verdicts on answers with people's."""
+        score = self.score()
+        if filters.source == "gold":
+            everything = machine.gold_answers(self._store.trust.gold(), score)
+            if self._hides_open(actor) and len(everything):
+                everything = everything[[self._may_see(actor, case) for case in everything["case_id"]]]
+            unaudited = 0
+        else:
+            decided = self._decided(actor)
+            everything = machine.answers(decided, score)
+            unaudited = sum(
+                bool(settles) and auditor is None
+                for settles, auditor in zip(decided["settles"], decided["auditor"], strict=True)
+            )
+        rows = _narrowed(everything, filters)
+        blind = rows["blind"].to_numpy(dtype=bool) if len(rows) else np.zeros(0, dtype=bool)
+        kept = rows[blind] if filters.blind_only else rows
+        escalated = int(kept["faulty"].isna().sum()) if len(kept) else 0
+        return MachineReport(
+            machine.compare(kept),
+            machine.compare(rows[~blind]) if filters.blind_only and not blind.all() else None,
+            Left(int((~blind).sum()) if filters.blind_only else 0, escalated, unaudited),
+            {by: machine.breakdown(kept, by) for by in ("auditor", "dataset", "field", "month")},
+            kept,
+            int(kept["simulated"].astype(bool).sum()) if len(kept) else 0,
+        )
+
+    def parts(self, actor: Actor, level: Literal["claim", "reference"], source: str) -> machine.Comparison:
+        """Compare the audit's verdicts on claims or references with labels: gold, or of blind decisions."""
+        hides = self._hides_open(actor)
+        labelled = (each for each in self._store.trust.labelled() if not hides or each.state in machine.SETTLED)
+        found = machine.items(labelled)
+        return machine.compare_items(found[(found["source"] == source) & found["blind"].astype(bool)], level)
+
+    def people(self, actor: Actor, *, names: bool = False) -> PeopleReport:
+        """Measure the agreement between reviewers on cases that several of them decided.
+
+        Others' names are hidden (reviewer A, B, ...) unless a lead asks for them. Raises NotAllowed.
+        """
+        if names:
+            self._access.require(actor, "oversee")
+        frame = machine.frame_of(self._decided(actor))
+        frame = frame[frame["kind"] == "decision"]
+        shared = frame[frame.duplicated("case_id", keep=False)]
+        cases, place = np.unique(shared["case_id"].to_numpy(dtype=str), return_inverse=True)
+        people, column = np.unique(shared["reviewer"].to_numpy(dtype=str), return_inverse=True)
+        ratings = np.full((len(cases), max(1, len(people))), -1, dtype=np.int64)
+        ratings[place, column] = [VERDICTS.index(verdict) for verdict in shared["verdict"]]
+        questions = shared.drop_duplicates("case_id").sort_values("case_id")["question"].to_numpy(dtype=str)
+        shown = [name if names or name == actor.name else f"Reviewer {_letters(n)}" for n, name in enumerate(people)]
+        marked: dict[str, list[list[tuple[int, int]]]] = {}
+        entries = shared["entry"][shared["marks"].astype(bool)]
+        labels = self._store.trust.marked([int(entry) for entry in entries])
+        for case in shared["case_id"][shared["marks"].astype(bool)].unique():
+            for entry in shared["entry"][shared["case_id"] == case]:
+                spans = labels[int(entry)].labels if int(entry) in labels else ()
+                marked.setdefault(str(case), []).append(
+                    [(label.start, label.end) for label in spans if label.start is not None and label.end is not None]
+                )
+        graded = np.where(ratings == VERDICTS.index("escalate"), -1, ratings)
+        nominal = agreement(ratings, questions, VERDICTS)
+        return PeopleReport(
+            nominal._replace(ordinal_alpha=agreement(graded, questions, VERDICTS[:3]).ordinal_alpha),
+            pairs(ratings, shown, questions, VERDICTS.index("escalate")),
+            span_f1(marked),
+            tuple(cases.tolist()),
+            int(shared["simulated"].astype(bool).sum()),
+        )
+
+    def missed(self, actor: Actor) -> MissReport:
+        """Estimate how many faulty answers pass without a person, from decided spot checks, weighted by stratum."""
+        checks = machine.frame_of(self._store.trust.spot_checks())
+        if self._hides_open(actor):
+            checks = checks[checks["state"].isin(machine.SETTLED)]
+        decided = self._decided(actor)
+        reasons = {case: reason for case, reason in zip(decided["case_id"], decided["reason"], strict=True) if reason}
+        truth = [
+            machine.truth_of(state, reasons.get(case))
+            for case, state in zip(checks["case_id"], checks["state"], strict=True)
+        ]
+        passed: Counter[tuple[str, str]] = Counter()
+        for (drawn, field), count in self._store.trust.passed_by_share().items():
+            passed[f"{drawn:.2%} of audits", field] += count
+        names = [f"{drawn:.2%} of audits" for drawn in checks["share"]]
+        for sample in self._team.samples():  # of these the database holds the drawn ones alone
+            fields = dict.fromkeys(checks["field"], 0)
+            for place, (case, field) in enumerate(zip(checks["case_id"], checks["field"], strict=True)):
+                if sample.draws(case):
+                    passed[names[place], field] -= 1
+                    names[place], fields[field] = sample.place, fields[field] + 1
+            for field, count in fields.items():
+                passed[sample.place, field] += round(sample.accepted * count / max(1, sum(fields.values())))
+        checks = checks.assign(faulty=pd.Series(truth, index=checks.index, dtype=object), stratum=names)
+        known = checks[checks["faulty"].notna()]
+
+        def rate(rows: pd.DataFrame, field: str | None = None) -> tuple[machine.Stratum, ...]:
+            totals: Counter[str] = Counter()
+            for (name, of), count in passed.items():
+                totals[name] += count if field in (None, of) else 0
+            of_stratum = {name: rows["faulty"][rows["stratum"] == name].astype(bool) for name in totals}
+            found = (machine.Stratum(name, totals[name], len(of), int(of.sum())) for name, of in of_stratum.items())
+            return tuple(each for each in found if each.passed > 0)
+
+        months = known["at"].str.slice(0, 7)
+        return MissReport(
+            machine.missed(rate(known)),
+            {month: machine.missed(rate(known[months == month])) for month in sorted(months.unique())},
+            {
+                field: machine.missed(rate(known[known["field"] == field], field))
+                for field in sorted(known["field"].unique())
+            },
+            tuple(checks["case_id"][checks["faulty"].isna()]),
+            rate(known),
+            tuple(known["case_id"][known["faulty"].astype(bool)]),
+        )
+
+    def yields(self, actor: Actor, filters: TrustFilter) -> YieldReport:
+        """Measure how many faults each order of the queue finds by cases read, on questions the score has not seen."""
+        rows = self.compare(actor, filters.model_copy(update={"blind_only": False})).rows
+        rows = rows[rows["faulty"].notna()] if len(rows) else rows
+        truth = rows["faulty"].to_numpy(dtype=bool) if len(rows) else np.zeros(0, dtype=bool)
+        if not truth.any():
+            return YieldReport(len(truth), 0, {})
+        likely = rows["likely"].fillna(1.0).to_numpy(dtype=float)
+        rank = np.array([_RANKS.get(tier, 0.0) for tier in rows["tier"]])
+        curves = {"built-in order": yield_curve(truth, rank + likely), "random order": [(0.0, 0.0), (1.0, 1.0)]}
+        try:
+            columns = {name: rows[name].to_numpy() for name in FITTED_ON}
+            curves["fitted order"] = yield_curve(truth, fit(columns, truth, rows["question"].tolist()).held_out)
+        except InputError:
+            pass  # too few decisions to fit on: the page says so beside the score
+        return YieldReport(len(truth), int(truth.sum()), curves)
+
+    def reviewers(self, actor: Actor, *, others: bool = False) -> list[Own]:
+        """Return the actor's own figures, and with ``others`` everybody's, for a lead. Raises NotAllowed."""
+        if others:
+            self._access.require(actor, "oversee")
+        frame = machine.frame_of(self._decided(actor))
+        final = {
+            case: verdict
+            for case, verdict, settles in zip(frame["case_id"], frame["verdict"], frame["settles"], strict=True)
+            if settles
+        }
+        several = set(frame["case_id"][frame.duplicated("case_id", keep=False)])
+        own = frame[frame["kind"] == "decision"]
+        names = sorted(own["reviewer"].unique()) if others else [actor.name]
+        found = []
+        for name in names:
+            mine = own[own["reviewer"] == name]
+            compared = mine[mine["case_id"].isin(several) & mine["case_id"].isin(final)]
+            agreed = [
+                final[case] == verdict for case, verdict in zip(compared["case_id"], compared["verdict"], strict=True)
+            ]
+            seconds = pd.to_numeric(mine["seconds"], errors="coerce").dropna()
+            found.append(
+                Own(
+                    name,
+                    len(mine),
+                    len(mine) / mine["at"].str.slice(0, 13).nunique() if len(mine) else None,
+                    float(seconds.median()) if len(seconds) else None,
+                    share(mine["verdict"] == "override", mine["question"].to_numpy(dtype=str))
+                    if len(mine)
+                    else Estimate(None, why="no decision"),
+                    share(agreed),
+                )
+            )
+        return found
+
+    def _decided(self, actor: Actor) -> dict[str, list[Any]]:
+        """Return the decisions that this person may see: a blind reviewer those on settled cases only."""
+        found = self._all_decided()
+        if not self._hides_open(actor):
+            return found
+        shown = [state in machine.SETTLED for state in found["state"]]
+        return {
+            name: [value for value, keep in zip(column, shown, strict=True) if keep] for name, column in found.items()
+        }
+
+    def _all_decided(self) -> dict[str, list[Any]]:
+        """Return every decision that counts, read again only when the log has grown."""
+        length = self._store.decisions.head().length
+        if self._read[0] != length:
+            self._read = (length, self._store.trust.decided())
+        return self._read[1]
+
+    def _hides_open(self, actor: Actor) -> bool:
+        return CaseService(self._store, self._access).hides_machine_from(actor)
+
+    def _may_see(self, actor: Actor, case_id: str) -> bool:
+        return not machine_hidden(self._store, actor, case_id)
+
+    # the score
+
+    def fit(self, actor: Actor) -> FaultScore:
+        """Fit the probability of fault on the settled decisions, and order the queue by it from now on.
+
+        Drawn samples are left out, so that a guarantee can be tested on what the score has not seen. Raises NotAllowed,
+        and InputError where there are too few decisions.
+        """
+        self._access.require(actor, "oversee")
+        rows = machine.answers(self._all_decided(), FaultScore())
+        rows = rows[rows["faulty"].notna() & ~rows["case_id"].isin(self._drawn())] if len(rows) else rows
+        columns = {name: rows[name].to_numpy() for name in FITTED_ON}
+        fitted = fit(columns, rows["faulty"].to_numpy(dtype=bool), rows["question"].tolist()).score
+        mocked = int(rows["simulated"].astype(bool).sum())
+        named: dict[str, Any] = {
+            "by": name_of(actor),
+            "simulated": mocked,
+            "at": self._store.database.now(),
+            "case_ids": tuple(rows["case_id"]),
+        }
+        score = self._team.put(name_of(actor), fitted.model_copy(update=named))
+        undecided = self._store.trust.undecided()
+        risks = RISK_OF_FITTED * probabilities(score, undecided)
+        self._store.trust.reorder(dict(zip(undecided["seq"], risks.tolist(), strict=True)))
+        return score
+
+    def _drawn(self) -> set[str]:
+        return {case for plan in self._plans() for case in plan.case_ids}
+
+    # the sample
+
+    def _plans(self) -> list[SamplePlan]:
+        newest = self._team.in_force(SamplePlan)
+        return [self._team.in_force(SamplePlan, version) for version in range(1, newest.version + 1)]
+
+    def _pool(self, auditor: str) -> pd.DataFrame:
+        """Return the undecided answers of an auditor that a threshold may accept, with their probability of fault.
+
+        What the rule accepts by itself counts as certain: it is accepted at any threshold.
+        """
+        score = self.score()
+        columns = self._store.trust.pool(auditor)
+        frame = machine.frame_of(columns).assign(probability=probabilities(score, columns))
+        frame.loc[frame["reasons"] == "[]", "probability"] = 0.0
+        return frame[~frame["case_id"].isin([*score.case_ids, *self._drawn()])]
+
+    def offer(self, auditor: str, *, tolerance: float = 0.02, certainty: float = 0.95) -> Offer:
+        """Return what a plan for an auditor could rest on."""
+        pool = self._pool(auditor)
+        models = next((models for name, models, _ in self.auditors() if name == auditor), {})
+        spent = self._spent(auditor)
+        error = 1 - certainty - spent
+        decided = machine.frame_of(self._all_decided())
+        return Offer(
+            auditor,
+            models,
+            len(pool),
+            int(_in_review(pool).sum()),
+            int(((decided["auditor"] == auditor) & decided["coverable"].fillna(0).astype(bool)).sum())
+            if len(decided)
+            else 0,
+            tests_of.draws_needed(tolerance, error) if error > 1e-9 else 0,
+            tests_of.expected_cut(pool["probability"].to_numpy(dtype=float), tolerance) if len(pool) else 0.0,
+            spent,
+        )
+
+    def _spent(self, auditor: str) -> float:
+        return sum(plan.error for plan in self._plans() if (plan.auditor, plan.rule) == (auditor, RULE_VERSION))
+
+    def draw(
+        self,
+        actor: Actor,
+        auditor: str,
+        *,
+        draws: int,
+        loosest: float = 1.0,
+        tolerance: float = 0.02,
+        certainty: float = 0.95,
+        seed: int | None = None,
+    ) -> SamplePlan:
+        """Draw a sample for blind decisions and fix what will be tested on it; the earlier plan ends.
+
+        Args:
+            actor: A lead.
+            auditor: Whose answers, by digest.
+            draws: How many answers.
+            loosest: The loosest probability of fault that may be accepted.
+            tolerance: The share of faulty answers tolerated among the accepted, 0 to 1.
+            certainty: The certainty of the guarantee, earlier plans for the same auditor and rule included.
+            seed: Draws the sample; a random one where none is given, recorded with the plan.
+
+        Raises:
+            InputError: Too few draws for the test, more than the pool holds, or no certainty is left.
+            NotAllowed: The actor is no lead.
+
+        """
+        self._access.require(actor, "oversee")
+        spent = self._spent(auditor)
+        error = round(1 - certainty - spent, 9)
+        if error <= 0:
+            raise InputError(
+                f"earlier samples of this auditor have used up the {1 - certainty:.0%} that may go wrong",
+                cure=f"State less than {1 - spent:.0%} certainty, or change the auditor or its prompts.",
+            )
+        pool = self._pool(auditor)
+        pool = pool[pool["probability"] <= loosest]
+        least = tests_of.draws_needed(tolerance, error)
+        if draws < least or len(pool) < draws:
+            raise InputError(
+                f"{draws} draws from {len(pool)} answers can't show {tolerance:.1%} at {certainty:.0%}",
+                cure=f"It takes {least} blind decisions without a fault, on undecided answers of this auditor.",
+            )
+        seed = secrets.randbits(32) if seed is None else seed
+        place = np.sort(np.random.default_rng(seed).choice(len(pool), size=draws, replace=False))
+        probability = pool["probability"].to_numpy(dtype=float)
+        cuts = tests_of.thresholds_for(probability, draws, tolerance, error)
+        waiting = probability[_in_review(pool)]
+        plan = SamplePlan(
+            at=self._store.database.now(),
+            by=name_of(actor),
+            auditor=auditor,
+            rule=RULE_VERSION,
+            review=self.guarantees.review_settings(),
+            score=self.score().version,
+            tolerance=tolerance,
+            error=error,
+            spent=spent,
+            thresholds=cuts,
+            pools=tuple(int((probability <= cut).sum()) for cut in cuts),
+            waiting=tuple(int((waiting <= cut).sum()) for cut in cuts),
+            pool=len(pool),
+            left_out=self.offer(auditor).left_out,
+            seed=seed,
+            case_ids=tuple(pool["case_id"].iloc[place]),
+            probabilities=tuple(probability[place].tolist()),
+        )
+        return self._team.put(name_of(actor), plan)
+
+    def plan(self) -> PlanState | None:
+        """Return the newest plan and what became of its draws; None where nothing was drawn."""
+        plan = self._team.in_force(SamplePlan)
+        if not plan.version:
+            return None
+        decided = machine.frame_of(self._all_decided())
+        rows = decided[decided["case_id"].isin(plan.case_ids)]
+        blind = rows.groupby("case_id")["blind"].all().to_dict() if len(rows) else {}
+        mocked = rows.groupby("case_id")["simulated"].any().to_dict() if len(rows) else {}
+        settled = (
+            {row["case_id"]: row for row in rows[rows["settles"].astype(bool)].to_dict("records")} if len(rows) else {}
+        )
+        gone = {case for case in plan.case_ids if self._store.cases.summary(case).state in ("redacted", "superseded")}
+
+        def outcome(case: str) -> Outcome:
+            if case in gone:
+                return "gone"
+            row = settled.get(case)
+            if row is None:
+                return "open"
+            if not blind[case] or mocked[case]:
+                return "not_blind"
+            truth = machine.truth_of(row["state"], row["reason"])
+            return "escalated" if truth is None else "faulty" if truth else "right"
+
+        outcomes = {case: outcome(case) for case in plan.case_ids}
+        tested = None
+        if "open" not in outcomes.values():
+            faulty = np.array([outcomes[case] != "right" for case in plan.case_ids])
+            tested = tests_of.try_thresholds(
+                plan.thresholds, np.array(plan.probabilities), faulty, plan.tolerance, plan.error
+            )
+        return PlanState(plan, outcomes, tested, self.guarantees.lapsed(plan.rule, plan.review, plan.score))
+
+    def proposed(self) -> Guarantee:
+        """Return the guarantee that the newest plan supports. Raises InputError where it supports none."""
+        state = self.plan()
+        if state is None:
+            raise InputError("no sample was drawn", cure="Draw one first.")
+        if state.tested is None:
+            raise InputError(
+                f"{len(state.open)} of {len(state.outcomes)} drawn answers are not decided",
+                cure="The test is made once, when all are: looking early would weaken it.",
+            )
+        best = tests_of.loosest(state.tested)
+        if best is None or state.lapsed:
+            first = state.tested[0]
+            raise InputError(
+                state.lapsed
+                or f"{first.faulty} of {first.n} answers under the strictest threshold are faulty: no guarantee",
+                cure="Improve the auditor or the score, and draw again.",
+            )
+        plan, place = state.plan, state.plan.thresholds.index(best.threshold)
+        return Guarantee(
+            plan=plan.version,
+            auditor=plan.auditor,
+            rule=plan.rule,
+            review=plan.review,
+            score=self.score().model_copy(update={"case_ids": ()}),
+            threshold=best.threshold,
+            tolerance=plan.tolerance,
+            certainty=plan.certainty,
+            decisions=best.n,
+            faulty=best.faulty,
+            upper=best.upper,
+            saved=plan.waiting[place],
+            pool=plan.pools[place],
+        )
+
+    # the guarantee
+
+    def apply(self, actor: Actor) -> Guarantee:
+        """Apply the guarantee of the newest plan: an entry in the log, by a lead. ``reassess`` accepts what waits.
+
+        Raises NotAllowed, and InputError where the plan supports no guarantee.
+        """
+        self._access.require(actor, "oversee")
+        found = self.proposed()
+        self._enter(
+            actor,
+            found.model_dump(mode="json"),
+            f"At most {found.tolerance:.1%} faulty at {found.certainty:.0%} certainty",
+        )
+        return found
+
+    def end(self, actor: Actor, reason: str) -> None:
+        """End the guarantee in force: nothing is waived from now on. Raises NotAllowed and InputError (no reason)."""
+        self._access.require(actor, "oversee")
+        if not reason.strip():
+            raise InputError("say why the guarantee ends", cure="Type a reason.", field="reason")
+        self._enter(actor, None, reason)
+
+    def _enter(self, actor: Actor, content: dict[str, Any] | None, reason: str) -> None:
+        plan = self._team.in_force(SamplePlan)
+        about = plan.case_ids[-1] if plan.case_ids else ""
+        entry = Decision(
+            kind="guarantee",
+            reviewer=name_of(actor),
+            case_id=about,
+            run_id=None,
+            reason=reason,
+            extra={"guarantee": content},
+        )
+        self._store.decisions.append(signed(actor, entry))
+
+
+_RANKS: dict[str | None, float] = {tier: rank for tier, rank in TIER_RANK.items()}  # noqa: C416 (widens the keys)
+
+
+def _in_review(pool: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return which answers of a pool need review for a reason: a spot check goes to a person whatever is waived."""
+    return ((pool["state"] == "needs_review") & pool["needs_review"].astype(bool)).to_numpy(dtype=bool)
+
+
+def _narrowed(frame: pd.DataFrame, filters: TrustFilter) -> pd.DataFrame:
+    for name in ("auditor", "dataset", "field"):
+        if value := getattr(filters, name):
+            frame = frame[frame[name] == value]
+    if filters.since:
+        frame = frame[frame["at"] >= filters.since]
+    return frame[frame["at"] < filters.until] if filters.until else frame
+
+
+def _letters(number: int) -> str:
+    """Return A to Z, then AA, AB, ..."""
+    return (_letters(number // 26 - 1) if number >= 26 else "") + chr(ord("A") + number % 26)

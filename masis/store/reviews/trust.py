@@ -1,0 +1,192 @@
+"""What decisions say about the audits they are about: columns for statistics, read in one pass, without the texts."""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from masis.schema.review import Decision
+from masis.schema.trust import Guarantee
+from masis.store.core.connections import Database
+from masis.store.reviews.decisions import LOG
+from masis.store.reviews.outcomes import CaseOutcome, outcomes_of, pins_of
+
+_RUN = (
+    *("auditor", "rule", "tier", "reasons", "flags", "likely", "quality", "confidence"),
+    *("disagreement", "uncited", "invalid", "needs_review", "spot_check", "coverable"),
+)
+"""Columns of the run that a decision is about."""
+
+COUNTED = (
+    "entry",
+    "at",
+    "reviewer",
+    "verdict",
+    "kind",
+    "blind",
+    "simulated",
+    "marks",
+    "reason",
+    "seconds",
+)
+"""Columns of a decision that counts. ``blind``: nothing of the machine's verdict was shown. ``reason`` is that of an
+override; ``marks``: words were labelled; ``seconds`` is how long the case was open, where that was recorded."""
+
+CASE = ("case_id", "question", "field", "dataset", "state", "settles")
+"""``question`` is its beginning, by which decisions cluster; ``settles``: this decision gives the case its state."""
+
+COLUMNS = (*CASE, *COUNTED, *_RUN)
+
+# machine_shown and extra are looked for in the canonical text: within a string its quotes would be escaped, and reading
+# 100,000 payloads as JSON takes a second
+_DECIDED = f"""
+    SELECT cases.id, cases.query_start, cases.field, cases.dataset, cases.state, log.seq IS cases.decision_seq,
+        log.seq, log.at, written.reviewer, log.verdict, log.kind,
+        instr(written.payload, '"machine_shown":[]') > 0, instr(written.payload, '"simulated":true') > 0,
+        instr(written.payload, '"labels":[{{') > 0,
+        CASE log.verdict WHEN 'override' THEN written.payload ->> '$.reason' END,
+        CASE WHEN instr(written.payload, '"seconds":') > 0 THEN written.payload ->> '$.extra.seconds' END,
+        {", ".join(f"runs.{name}" for name in _RUN)}
+    FROM decision_log AS log
+    JOIN decision_payloads AS written ON written.entry_seq = log.seq
+    JOIN cases ON cases.seq = log.case_seq
+    LEFT JOIN jobs AS runs ON runs.seq = log.run_seq
+    WHERE cases.pending = 0 AND (log.seq = cases.decision_seq AND log.kind = 'adjudication' OR log.seq IN (
+        SELECT entry_seq FROM case_work WHERE kind = 'decided'
+    ))
+"""  # noqa: S608 (names of our own columns)
+
+_POOL = f"""
+    SELECT cases.id, cases.query_start, cases.field, cases.state, {", ".join(f"runs.{name}" for name in _RUN)}
+    FROM cases JOIN jobs AS runs ON runs.seq = cases.run_seq
+    WHERE runs.auditor = ? AND runs.coverable AND runs.removed_by IS NULL AND cases.redaction_seq IS NULL
+        AND cases.state IN ('needs_review', 'accepted') AND cases.pending = 0
+        AND NOT EXISTS (SELECT 1 FROM case_work WHERE case_seq = cases.seq AND kind = 'decided')
+        AND NOT EXISTS (
+            SELECT 1 FROM case_payloads WHERE case_seq = cases.seq AND payload ->> '$.screening' IS NOT NULL
+        )
+    ORDER BY cases.id
+"""  # noqa: S608
+
+_UNDECIDED = f"""
+    SELECT runs.seq, {", ".join(f"runs.{name}" for name in _RUN)}
+    FROM cases JOIN jobs AS runs ON runs.seq = cases.run_seq
+    WHERE cases.state IN ('needs_review', 'accepted') AND runs.removed_by IS NULL
+"""  # noqa: S608
+
+
+class TrustReads:
+    """Reads decisions with the audits they are about, and keeps the order of the queue by a fitted score."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def decided(self, *, after: int = 0, spot_checks: bool = False) -> dict[str, list[Any]]:
+        """Return every decision that counts, by column (``COLUMNS``), in the order of the log.
+
+        Of a case of several reviewers all are returned once all are in, and the adjudication too. Only entries behind
+        number ``after``, and with ``spot_checks`` only those about answers that were drawn to be checked.
+        """
+        where = " AND runs.spot_check = 1" if spot_checks else ""
+        return self._columns(f"{_DECIDED} AND log.seq > ?{where} ORDER BY log.seq", [after], COLUMNS)
+
+    def pool(self, auditor: str) -> dict[str, list[Any]]:
+        """Return the undecided cases of an auditor that a guarantee may cover, by their ids.
+
+        Columns: ``case_id``, ``question``, ``field``, ``state`` and those of their runs.
+        """
+        return self._columns(_POOL, [auditor], ("case_id", "question", "field", "state", *_RUN))
+
+    def auditors(self) -> list[tuple[str, dict[str, str], int]]:
+        """Return the auditors of the newest run of each case: digest, models by role, how many cases; most first."""
+        sql = """SELECT runs.auditor, min(runs.models), count(*)
+                 FROM cases JOIN jobs AS runs ON runs.seq = cases.run_seq
+                 WHERE runs.auditor IS NOT NULL GROUP BY runs.auditor ORDER BY count(*) DESC"""
+        rows = self._database.cached(sql, lambda connection: connection.execute(sql).fetchall())
+        return [(str(row[0]), dict(json.loads(row[1])), int(row[2])) for row in rows]
+
+    def spot_checks(self) -> dict[str, list[Any]]:
+        """Return every case whose newest finished run was drawn for a spot check, decided or not."""
+        names = ("case_id", "field", "state", "at", "share")
+        sql = """SELECT cases.id, coalesce(field, ''), cases.state, runs.ended_at,
+                     coalesce(runs.settings ->> '$.spot_check_share', 0.0)
+                 FROM cases JOIN jobs AS runs ON runs.seq = cases.run_seq
+                 WHERE runs.spot_check = 1 ORDER BY cases.seq"""
+        return self._columns(sql, [], names)
+
+    def passed_by_share(self) -> dict[tuple[float, str], int]:
+        """Count the cases whose newest run needed no review, by spot-check share and field."""
+        rows = self._database.execute(
+            """SELECT runs.settings ->> '$.spot_check_share' AS share, coalesce(field, ''), count(*)
+               FROM cases JOIN jobs AS runs ON runs.seq = cases.run_seq
+               WHERE runs.needs_review = 0 GROUP BY 1, 2"""
+        )
+        return {(float(row[0] or 0), str(row[1])): int(row[2]) for row in rows}
+
+    def gold(self) -> dict[str, list[Any]]:
+        """Return the audited cases that came with labels: ``labels`` as JSON, and the columns of their newest runs."""
+        names = ("case_id", "question", "field", "dataset", "labels", "at", *_RUN)
+        sql = f"""SELECT cases.id, query_start, field, dataset, case_payloads.payload -> '$.labels', runs.ended_at,
+                      {", ".join(f"runs.{name}" for name in _RUN)}
+                  FROM case_payloads JOIN cases ON cases.seq = case_payloads.case_seq
+                  JOIN jobs AS runs ON runs.seq = cases.run_seq
+                  WHERE instr(case_payloads.payload, '"labels"') > 0
+                      AND case_payloads.payload ->> '$.labels' IS NOT NULL
+                  ORDER BY cases.seq"""  # noqa: S608 (names of our own columns)
+        return self._columns(sql, [], names)
+
+    def labelled(self) -> Iterator[CaseOutcome]:
+        """Yield the cases that carry gold or imported labels, or whose decisions label parts of the answer."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                """SELECT case_seq FROM case_payloads WHERE instr(payload, '"labels"') > 0
+                   UNION SELECT case_seq FROM decision_log JOIN decision_payloads ON entry_seq = seq
+                   WHERE instr(payload, '"labels":[{') > 0"""
+            ).fetchall()
+            yield from outcomes_of(connection, pins_of(connection, [row[0] for row in rows]))
+
+    def marked(self, entries: Sequence[int]) -> dict[int, Decision]:
+        """Return the decisions of these entries, by the entry's number; redacted ones are left out."""
+        with self._database.reading() as connection:
+            rows = LOG.rows(connection, "log.seq IN (SELECT value FROM json_each(?))", [json.dumps(list(entries))])
+        found = {entry.seq: entry.decision for entry in map(LOG.read, rows)}
+        return {seq: decision for seq, decision in found.items() if decision is not None}
+
+    def guarantee(self) -> tuple[int, str, str, Guarantee] | None:
+        """Return the number of the entry, time, name and content of the guarantee that was applied last.
+
+        None where none was, it was ended, or its entry was redacted.
+        """
+        rows = self._database.execute(
+            """SELECT seq, at, reviewer, payload -> '$.extra.guarantee' AS found FROM decision_log
+               LEFT JOIN decision_payloads ON entry_seq = seq WHERE kind = 'guarantee' ORDER BY seq DESC LIMIT 1"""
+        )
+        if not rows or rows[0]["found"] in (None, "null"):
+            return None
+        seq, at, reviewer, content = tuple(rows[0])
+        return int(seq), str(at), str(reviewer), Guarantee.model_validate_json(content)
+
+    def undecided(self) -> dict[str, list[Any]]:
+        """Return the run that each undecided case stands by: ``seq`` and its columns."""
+        return self._columns(_UNDECIDED, [], ("seq", *_RUN))
+
+    def reorder(self, risks: Mapping[int, float]) -> None:
+        """Write what the queue is ordered by, for runs by their numbers and the cases that stand by them."""
+        with self._database.transaction() as connection:
+            rows = [(risk, seq) for seq, risk in risks.items()]
+            connection.executemany("UPDATE jobs SET risk = ? WHERE seq = ?", rows)
+            connection.executemany("UPDATE cases SET risk = ? WHERE run_seq = ?", rows)
+
+    def _columns(self, sql: str, values: Sequence[Any], names: Sequence[str]) -> dict[str, list[Any]]:
+        # of millions of new objects none can be garbage: looking for it takes longer than reading them
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            rows = self._database.execute(sql, values)
+            columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+            return {name: list(column) for name, column in zip(names, columns, strict=True)}
+        finally:
+            if collecting:
+                gc.enable()

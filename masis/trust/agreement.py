@@ -1,0 +1,374 @@
+"""Agreement coefficients and intervals, computed from counted tables.
+
+Units (cases, claims) are counted by cell first, so that a bootstrap resamples a few hundred counts and not 100,000
+rows, and every coefficient works on a stack of tables at once. That is why they are written here and not called from a
+library once a resample; the tests hold them to scikit-learn, krippendorff and published examples, degenerate ones too.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+RESAMPLES = 1000
+MOST_UNDEFINED = 0.02
+"""Share of resamples in which a coefficient may be undefined and its interval still be shown."""
+LEAST_CLUSTERS, LEAST_RARE, LEAST_DIFFERING = 50, 40, 15
+"""A bootstrap interval is shown from so many questions on, with so many ratings outside the most frequent category, and
+so many units on which raters differ.
+
+Chosen by simulation (``masis.trust.simulation.coverage``, docs/trust.md): with fewer the interval covers the truth less
+often than 92 times in 100 at some prevalence, mostly because what is rare is missing from the sample altogether.
+"""
+
+
+class Estimate(NamedTuple):
+    """A figure with its 95% interval; ``n`` is what it rests on.
+
+    ``value`` is None where the figure is undefined, ``low`` and ``high`` where no honest interval can be given; ``why``
+    says why in words.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
+    why: str = ""
+
+
+def share(hit: ArrayLike, clusters: ArrayLike | None = None) -> Estimate:
+    """Return a share with its exact (Clopper-Pearson) interval, widened where units of a question resemble each other.
+
+    Args:
+        hit: Whether each unit has the property.
+        clusters: The question of each unit. With it the interval is that of as many independent units as carry the same
+            information: their number divided by the design effect (never below 1).
+
+    """
+    has = np.asarray(hit, dtype=float)
+    of = len(has)
+    if not of:
+        return Estimate(None, why="no decision")
+    effective = of if clusters is None else of / _design_effect(has, codes(clusters))
+    mean = float(has.mean())
+    return Estimate(mean, *exact_bounds(mean * effective, effective), of)
+
+
+def exact_bounds(hits: float, of: float, error: float = 0.05) -> tuple[float, float]:
+    """Return the two-sided Clopper-Pearson interval at certainty ``1 - error``; it covers at least that often."""
+    from scipy.special import betaincinv
+
+    low = float(betaincinv(hits, of - hits + 1, error / 2)) if hits > 0 else 0.0
+    high = float(betaincinv(hits + 1, of - hits, 1 - error / 2)) if hits < of else 1.0
+    return low, high
+
+
+def _design_effect(hit: Floats, member: Ints) -> float:
+    """Return how much more a share varies than that of independent units, from its variance between questions."""
+    count, mean = int(member.max()) + 1, float(hit.mean())
+    if count == len(hit) or count < 2 or mean in (0.0, 1.0):
+        # without variation the data don't show whether units are alike: each question then counts once
+        return len(hit) / count
+    residual = np.bincount(member, hit - mean)
+    variance = count / (count - 1) * float((residual**2).sum()) / len(hit) ** 2
+    return max(1.0, variance / (mean * (1 - mean) / len(hit)))
+
+
+# --- from units to counted tables ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Units counted by cell, with what a bootstrap over their questions needs.
+
+    ``table`` holds how many units each cell has. ``rare`` counts the ratings outside the most frequent category and
+    ``differing`` the units on which raters differ: few of either make an interval unreliable. None: it doesn't matter.
+    """
+
+    table: Floats
+    cells: Ints
+    clusters: Ints
+    rare: int | None = None
+    differing: int | None = None
+    seed: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        cells: Ints,
+        clusters: ArrayLike,
+        size: int,
+        *,
+        rare: int | None = None,
+        differing: int | None = None,
+        seed: int = 0,
+    ) -> Counted:
+        """Count units: the cell of each, 0 to ``size`` - 1, and the number of its question."""
+        table = np.bincount(cells, minlength=size).astype(float)
+        return cls(table, cells, codes(clusters), rare, differing, seed)
+
+    @classmethod
+    def of_ratings(cls, ratings: Ints, cells: Ints, clusters: ArrayLike, size: int, *, seed: int = 0) -> Counted:
+        """Count units by cell, with how often raters differ and rate outside the most frequent category."""
+        used = np.bincount(ratings[ratings >= 0])
+        highest = ratings.max(1, initial=-1)
+        differing = int(((ratings >= 0) & (ratings != highest[:, None])).any(1).sum())
+        rare = int(used.sum() - used.max(initial=0))
+        return cls.of(cells, clusters, size, rare=rare, differing=differing, seed=seed)
+
+    @cached_property
+    def resampled(self) -> Floats:
+        """Tables of resamples of the questions, shape (``RESAMPLES``, cells).
+
+        Questions with the same counts are drawn together: there are few kinds of them however many questions there are.
+        """
+        size, order = len(self.table), np.lexsort((self.cells, self.clusters))
+        starts = np.flatnonzero(np.r_[True, np.diff(self.clusters[order]) > 0])
+        lengths = np.diff(np.r_[starts, len(order)])
+        kinds: list[Floats] = []
+        counts: list[int] = []
+        for length in np.unique(lengths):
+            rows = self.cells[order][starts[lengths == length][:, None] + np.arange(length)]
+            unique, count = np.unique(rows, axis=0, return_counts=True)
+            kinds += [np.bincount(row, minlength=size).astype(float) for row in unique]
+            counts += count.tolist()
+        weights = np.array(counts, dtype=float)
+        generator = np.random.default_rng(self.seed)
+        drawn = generator.multinomial(int(weights.sum()), weights / weights.sum(), size=RESAMPLES)
+        return np.asarray(drawn.astype(float) @ np.array(kinds), dtype=float)
+
+    def estimate(self, statistic: Callable[[Floats], Floats]) -> Estimate:
+        """Return a statistic with its interval; it maps tables of shape (..., cells) to values, NaN where undefined."""
+        n = len(self.cells)
+        if not n:
+            return Estimate(None, why="no decision")
+        value = float(statistic(self.table))
+        if np.isnan(value):
+            return Estimate(None, n=n, why="undefined: nothing varies")
+        questions = int(self.clusters.max()) + 1
+        if questions < LEAST_CLUSTERS:
+            return Estimate(value, n=n, why=f"no interval under {LEAST_CLUSTERS} questions")
+        if self.rare is not None and self.rare < LEAST_RARE:
+            return Estimate(value, n=n, why=f"no interval under {LEAST_RARE} ratings other than the most frequent")
+        if self.differing is not None and self.differing < LEAST_DIFFERING:
+            return Estimate(value, n=n, why=f"no interval under {LEAST_DIFFERING} on which raters differ")
+        values = statistic(self.resampled)
+        if np.isnan(values).mean() > MOST_UNDEFINED:
+            return Estimate(value, n=n, why="no interval: undefined in many resamples")
+        low, high = np.nanpercentile(values, (2.5, 97.5))
+        if low == high:
+            return Estimate(value, n=n, why="no interval: it is the same in every resample")
+        return Estimate(value, float(low), float(high), n)
+
+
+def codes(names: ArrayLike) -> Ints:
+    """Number what is named, from 0; numbers get new ones without gaps."""
+    return np.unique(np.asarray(names), return_inverse=True)[1].ravel().astype(np.int64)
+
+
+# --- two raters: tables of shape (..., k, k) ------------------------------------------------------------------------
+
+
+def raw_agreement(tables: Floats) -> Floats:
+    """Return the share of units on which two raters agree."""
+    return _ratio(np.trace(tables, axis1=-2, axis2=-1), tables.sum((-2, -1)))
+
+
+def cohen_kappa(tables: Floats, weights: str = "") -> Floats:
+    """Return Cohen's kappa; with ``weights`` "linear" or "quadratic" the weighted one, of ordered categories.
+
+    NaN where chance alone gives full agreement: both raters used one and the same category.
+    """
+    k = tables.shape[-1]
+    distance = np.abs(np.subtract.outer(np.arange(k), np.arange(k))).astype(float)
+    penalty = {"": (distance > 0).astype(float), "linear": distance, "quadratic": distance**2}[weights]
+    total = tables.sum((-2, -1))
+    by_chance = np.einsum("...i,...j,ij->...", tables.sum(-1), tables.sum(-2), penalty)
+    return 1 - _ratio((tables * penalty).sum((-2, -1)) * total, by_chance)
+
+
+# --- any number of raters: counts of categories by unit, as patterns -------------------------------------------------
+
+
+class Patterns(NamedTuple):
+    """Units with equal ratings counted together: ``counts`` has a row a pattern, a column a category."""
+
+    counts: Floats
+    member: Ints
+
+    @classmethod
+    def of(cls, ratings: Ints, categories: int) -> Patterns:
+        """Count ratings of shape (units, raters), -1 where a rater did not rate."""
+        counts = np.stack([(ratings == category).sum(1) for category in range(categories)], axis=1)
+        # one number for each row of counts: sorting rows takes ten times as long
+        keys = counts @ ((ratings.shape[1] + 1) ** np.arange(categories, dtype=np.int64))
+        _, first, member = np.unique(keys, return_index=True, return_inverse=True)
+        return cls(counts[first].astype(float).reshape(-1, categories), member.astype(np.int64).ravel())
+
+
+def krippendorff_alpha(patterns: Patterns, weights: Floats, ordered: bool = False) -> Floats:
+    """Return Krippendorff's alpha of tables of pattern counts, shape (..., patterns); NaN where nothing varies.
+
+    ``ordered`` uses the ordinal distance, else categories are nominal. Units with fewer than two ratings don't count.
+    """
+    counts = patterns.counts
+    rated = counts.sum(1)
+    pairs = np.einsum("pi,pj->pij", counts, counts) - np.einsum("pi,ij->pij", counts, np.eye(counts.shape[1]))
+    pairs = np.where(rated[:, None, None] > 1, pairs / np.maximum(rated - 1, 1)[:, None, None], 0.0)
+    coincidences = np.tensordot(weights, pairs, 1)
+    totals = coincidences.sum(-1)
+    distance = 1.0 - np.eye(counts.shape[1])
+    if ordered:
+        reach = np.cumsum(totals, -1)
+        between = np.abs(reach[..., None, :] - reach[..., :, None])
+        halves = totals[..., None, :] / 2 - totals[..., :, None] / 2
+        above = np.arange(counts.shape[1])[None, :] > np.arange(counts.shape[1])[:, None]
+        signed = between - np.where(above, halves, -halves)
+        distance = signed**2 * distance
+    expected = (totals[..., :, None] * totals[..., None, :] * distance).sum((-2, -1))
+    observed = (coincidences * distance).sum((-2, -1))
+    return 1 - _ratio((totals.sum(-1) - 1) * observed, expected)
+
+
+def gwet_ac1(patterns: Patterns, weights: Floats) -> Floats:
+    """Return Gwet's AC1 of tables of pattern counts: it stays high where one category is rare and raters agree."""
+    counts = patterns.counts
+    rated = counts.sum(1)
+    agreeing = (counts * (counts - 1)).sum(1) / np.maximum(rated * (rated - 1), 1)
+    observed = _ratio(weights @ (agreeing * (rated > 1)), weights @ (rated > 1).astype(float))
+    shares = weights @ (counts / np.maximum(rated, 1)[:, None]) / (weights @ (rated > 0).astype(float))[..., None]
+    k = counts.shape[1]
+    chance = (shares * (1 - shares)).sum(-1) / (k - 1)
+    return _ratio(observed - chance, 1 - chance)
+
+
+def pairwise_agreement(patterns: Patterns, weights: Floats) -> Floats:
+    """Return the share of pairs of ratings of one unit that agree, each unit weighing the same."""
+    counts = patterns.counts
+    rated = counts.sum(1)
+    agreeing = (counts * (counts - 1)).sum(1) / np.maximum(rated * (rated - 1), 1)
+    return _ratio(weights @ (agreeing * (rated > 1)), weights @ (rated > 1).astype(float))
+
+
+def _ratio(part: Any, whole: Any) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"), warnings.catch_warnings():
+        return np.where(np.asarray(whole) == 0, np.nan, np.asarray(part) / np.asarray(whole))
+
+
+# --- reports ---------------------------------------------------------------------------------------------------------
+
+
+class Agreement(NamedTuple):
+    """How far reviewers agree on units that at least two of them rated; ``prevalence``: the share of each category."""
+
+    units: int
+    prevalence: dict[str, float]
+    raw: Estimate
+    alpha: Estimate
+    ordinal_alpha: Estimate
+    ac1: Estimate
+
+
+def agreement(ratings: Ints, clusters: ArrayLike, categories: Sequence[str], *, seed: int = 0) -> Agreement:
+    """Measure the agreement of any number of raters, some of whom may not have rated some units.
+
+    Args:
+        ratings: Shape (units, raters): the number of the category, in order from best to worst, -1 for none.
+        clusters: The question of each unit.
+        categories: Their names.
+        seed: Draws the resamples.
+
+    """
+    kept = (ratings >= 0).sum(1) > 1
+    ratings, questions = ratings[kept], np.asarray(clusters)[kept]
+    used = np.bincount(ratings[ratings >= 0], minlength=len(categories))
+    patterns = Patterns.of(ratings, len(categories))
+    counted = Counted.of_ratings(ratings, patterns.member, questions, len(patterns.counts), seed=seed)
+    return Agreement(
+        len(ratings),
+        dict(zip(categories, (used / max(1, used.sum())).tolist(), strict=True)),
+        counted.estimate(lambda weights: pairwise_agreement(patterns, weights)),
+        counted.estimate(lambda weights: krippendorff_alpha(patterns, weights)),
+        counted.estimate(lambda weights: krippendorff_alpha(patterns, weights, ordered=True)),
+        counted.estimate(lambda weights: gwet_ac1(patterns, weights)),
+    )
+
+
+class Pair(NamedTuple):
+    """Two reviewers and how far they agree; ``differ`` are the numbers of the units on which they don't."""
+
+    first: str
+    second: str
+    raw: Estimate
+    kappa: Estimate
+    weighted: Estimate
+    differ: tuple[int, ...]
+
+
+def pairs(
+    ratings: Ints, raters: Sequence[str], clusters: ArrayLike, ordered: int, *, most: int = 60, seed: int = 0
+) -> list[Pair]:
+    """Return every two reviewers who rated the same units, most units first, up to ``most`` pairs.
+
+    Categories from number ``ordered`` on have no place in the order: weighted kappa leaves them out.
+    """
+    rated, questions = ratings >= 0, codes(clusters)
+    together = rated.T.astype(float) @ rated
+    shared = [(float(together[a, b]), a, b) for a in range(len(raters)) for b in range(a + 1, len(raters))]
+    found = sorted((each for each in shared if each[0]), key=lambda each: -each[0])[:most]
+    return [_pair(ratings[:, [a, b]], (raters[a], raters[b]), questions, ordered, seed) for _, a, b in found]
+
+
+def _pair(ratings: Ints, names: tuple[str, str], questions: Ints, ordered: int, seed: int) -> Pair:
+    both = np.flatnonzero((ratings >= 0).all(1))
+    same = ratings[both, 0] == ratings[both, 1]
+
+    def kappa(units: Ints, weights: str) -> Estimate:
+        kept = ratings[units]
+        k = int(kept.max(initial=0)) + 1
+        counted = Counted.of_ratings(kept, kept[:, 0] * k + kept[:, 1], questions[units], k * k, seed=seed)
+        return counted.estimate(lambda tables: cohen_kappa(tables.reshape(*tables.shape[:-1], k, k), weights))
+
+    return Pair(
+        *names,
+        share(same, questions[both]),
+        kappa(both, ""),
+        kappa(both[(ratings[both] < ordered).all(1)], "linear"),
+        tuple(both[~same].tolist()),
+    )
+
+
+Span = tuple[int, int]
+
+
+def span_f1(marked: Mapping[str, Sequence[Sequence[Span]]], *, seed: int = 0) -> Estimate:
+    """Return how far reviewers mark the same words: F1 over characters, pooled over the pairs of reviewers.
+
+    Args:
+        marked: For each answer the spans that each of its reviewers marked, end excluded. Undefined where nobody did.
+        seed: Draws the resamples, of answers.
+
+    """
+    rows: list[tuple[float, float]] = []
+    for reviewers in marked.values():
+        sets = [{at for start, end in spans for at in range(start, end)} for spans in reviewers]
+        both = [(one, other) for i, one in enumerate(sets) for other in sets[i + 1 :]]
+        rows.append((2.0 * sum(len(a & b) for a, b in both), float(sum(len(a) + len(b) for a, b in both))))
+    table = np.array([row for row in rows if row[1]], dtype=float).reshape(-1, 2)
+    if not len(table):
+        return Estimate(None, n=len(rows), why="undefined: nobody marked words")
+    value = float(table[:, 0].sum() / table[:, 1].sum())
+    if len(table) < LEAST_CLUSTERS:
+        return Estimate(value, n=len(table), why=f"no interval under {LEAST_CLUSTERS} answers with marks")
+    drawn = np.random.default_rng(seed).multinomial(len(table), np.full(len(table), 1 / len(table)), size=RESAMPLES)
+    low, high = np.percentile((drawn @ table[:, 0]) / (drawn @ table[:, 1]), (2.5, 97.5))
+    return Estimate(value, float(low), float(high), len(table))

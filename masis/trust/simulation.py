@@ -1,0 +1,177 @@
+"""Simulated reviewed sets: does a guarantee keep its word, and do intervals cover what they say?
+
+The truth is known here, so that a guarantee can be caught out. ``tools/trust_figures.py`` draws the plots of
+docs/trust.md from it; ``make soak`` runs it at full length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from masis.trust.agreement import (
+    Counted,
+    Estimate,
+    Patterns,
+    cohen_kappa,
+    gwet_ac1,
+    krippendorff_alpha,
+    share,
+)
+from masis.trust.guarantee import Floats, loosest, thresholds_for, try_thresholds
+
+POOL = 3000
+
+
+class Kind(NamedTuple):
+    """A kind of reviewed set: how often answers are faulty, how well the score separates, how many are drawn.
+
+    ``separation`` is the distance of the log odds of faulty and right answers in standard deviations; 0 is useless.
+    """
+
+    prevalence: float
+    separation: float
+    draws: int
+
+
+KINDS = tuple(
+    Kind(prevalence, separation, draws)
+    for prevalence in (0.01, 0.02, 0.022, 0.08, 0.3)
+    for separation in (0.0, 1.0, 3.0)
+    for draws in (149, 300, 800)
+)
+
+
+class Promise(NamedTuple):
+    """How often a guarantee was given, how often a wrong one, and how much of the pool was accepted on average."""
+
+    sets: int
+    given: int
+    wrong: int
+    accepted: float
+
+
+def guarantees(
+    kind: Kind, sets: int, *, tolerance: float = 0.02, error: float = 0.05, plans: int = 1, seed: int = 0
+) -> Promise:
+    """Simulate plans on fresh pools and compare each guarantee with the true risk of what its threshold accepts.
+
+    With several ``plans`` the lead looks after every decision, drops a plan as soon as it can't succeed and makes
+    another one on fresh draws, until one gives a guarantee. ``error`` is what the last of them states: each may err
+    with an even part of it (``SamplePlan.spent`` keeps that account in the product).
+    """
+    draws = np.random.default_rng([seed, int(kind.prevalence * 1e4), int(kind.separation * 10), kind.draws])
+    given = wrong = 0
+    accepted = 0.0
+    for _ in range(sets):
+        truth, probability = _pool(kind, draws)
+        cuts = (_guarantee(kind, truth, probability, tolerance, error / plans, draws) for _ in range(plans))
+        cut = next((each for each in cuts if each is not None), None)
+        if cut is not None:
+            kept = probability <= cut
+            given += 1
+            accepted += float(kept.mean())
+            wrong += bool(truth[kept].mean() > tolerance)
+    return Promise(sets, given, wrong, accepted / sets)
+
+
+def _pool(kind: Kind, draws: np.random.Generator) -> tuple[np.ndarray, Floats]:
+    """Return a pool of answers: which are faulty, and the probability that a score gives each."""
+    truth = draws.random(POOL) < kind.prevalence
+    odds = draws.normal(size=POOL) + kind.separation * truth
+    return truth, np.asarray(1 / (1 + np.exp(-odds)), dtype=float)
+
+
+def _guarantee(
+    kind: Kind, truth: np.ndarray, probability: Floats, tolerance: float, error: float, draws: np.random.Generator
+) -> float | None:
+    cuts = thresholds_for(probability, kind.draws, tolerance, error)
+    drawn = draws.choice(POOL, size=kind.draws, replace=False)
+    found = loosest(try_thresholds(cuts, probability[drawn], truth[drawn], tolerance, error))
+    return found.threshold if found else None
+
+
+# --- intervals ----------------------------------------------------------------------------------------------------
+
+
+class Coverage(NamedTuple):
+    """How often an interval held the truth, of the times it was shown."""
+
+    figure: str
+    prevalence: float
+    units: int
+    shown: int
+    covered: float
+
+
+def coverage(units: int, prevalence: float, sets: int, *, agree: float = 0.7, seed: int = 0) -> list[Coverage]:
+    """Simulate two reviewers who each see the truth with probability ``agree`` and else guess by the prevalence.
+
+    Returns how often the intervals of kappa, alpha, AC1 and a share cover the true value, in sets where they are shown.
+    """
+    draws = np.random.default_rng([seed, units, int(prevalence * 1e4)])
+    shares = np.array([1 - prevalence, prevalence])
+    joint = _joint(shares, agree)
+    figures: dict[str, Callable[[np.ndarray], Estimate]] = {
+        "kappa": lambda ratings: _counted(ratings, 4, ratings[:, 0] * 2 + ratings[:, 1]).estimate(
+            lambda table: cohen_kappa(table.reshape(*table.shape[:-1], 2, 2))
+        ),
+        "alpha": lambda ratings: _pattern_estimate(ratings, krippendorff_alpha),
+        "AC1": lambda ratings: _pattern_estimate(ratings, gwet_ac1),
+        "share": lambda ratings: share(ratings[:, 0] == 1),
+    }
+    truths = _truths(joint)
+    shown = dict.fromkeys(figures, 0)
+    covered = dict.fromkeys(figures, 0)
+    for _ in range(sets):
+        cells = draws.choice(4, size=units, p=joint.ravel())
+        ratings = np.column_stack([cells // 2, cells % 2])
+        for name, figure in figures.items():
+            found = figure(ratings)
+            if found.low is not None and found.high is not None:
+                shown[name] += 1
+                covered[name] += found.low <= truths[name] <= found.high
+    return [
+        Coverage(name, prevalence, units, shown[name], covered[name] / shown[name] if shown[name] else float("nan"))
+        for name in figures
+    ]
+
+
+def _joint(shares: np.ndarray, agree: float) -> np.ndarray:
+    """Return the probabilities of the four pairs of verdicts."""
+    both = np.zeros((2, 2))
+    for truth in (0, 1):
+        seen = agree * np.eye(2)[truth] + (1 - agree) * shares
+        both += shares[truth] * np.outer(seen, seen)
+    return both
+
+
+def _truths(joint: np.ndarray) -> dict[str, float]:
+    counts = np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 2.0]])
+    weights = np.array([joint[0, 0], joint[0, 1] + joint[1, 0], joint[1, 1]])
+    patterns = Patterns(counts, np.zeros(0, dtype=np.int64))
+    many = 1e9  # alpha corrects for the number of ratings: its truth is the limit
+    return {
+        "kappa": float(cohen_kappa(joint)),
+        "alpha": float(krippendorff_alpha(patterns, weights * many)),
+        "AC1": float(gwet_ac1(patterns, weights)),
+        "share": float(joint.sum(1)[1]),
+    }
+
+
+def _counted(ratings: np.ndarray, size: int, cells: np.ndarray) -> Counted:
+    return Counted.of_ratings(ratings, cells, np.arange(len(cells)), size)
+
+
+def _pattern_estimate(ratings: np.ndarray, figure: Callable[[Patterns, Floats], Floats]) -> Estimate:
+    patterns = Patterns.of(ratings, 2)
+    return _counted(ratings, len(patterns.counts), patterns.member).estimate(lambda table: figure(patterns, table))
+
+
+def monte_carlo_bound(stated: float, sets: int) -> float:
+    """Return the share of wrong guarantees that 99 of 100 simulations stay within where it is as ``stated``."""
+    from scipy.special import bdtrik
+
+    return float(np.ceil(bdtrik(0.99, sets, stated))) / sets

@@ -1,0 +1,54 @@
+"""The charts of the page Trust, described with Altair; each can be saved as a picture from its menu."""
+
+from __future__ import annotations
+
+import altair as alt
+
+from masis.views.charts import GREY, ROWS
+
+_SAVED = {"embedOptions": {"actions": {"export": True, "source": False, "compiled": False, "editor": False}}}
+
+
+def _share(field: str, title: str) -> alt.Y:
+    return alt.Y(f"{field}:Q", title=title, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", tickCount=5))
+
+
+def reliability_chart() -> alt.TopLevelMixin:
+    """Describe observed against predicted shares of faulty answers; on the line they are equal."""
+    x = alt.X("predicted:Q", title="Predicted probability of fault", scale=alt.Scale(domain=[0, 1]))
+    base = alt.Chart(ROWS, height=300).encode(x=x)
+    tooltip = [alt.Tooltip(f"{name}:Q", format=".1%") for name in ("predicted", "observed")]
+    even = (
+        alt.Chart(alt.NamedData("even"))
+        .mark_line(strokeDash=[4, 3], color=GREY)
+        .encode(x="predicted:Q", y="observed:Q")
+    )
+    points = base.mark_point(filled=True, size=70).encode(
+        y=_share("observed", "Observed share of faulty answers"),
+        tooltip=[*tooltip, alt.Tooltip("n:Q", title="Answers")],
+    )
+    bars = base.mark_rule().encode(y=alt.Y("low:Q"), y2="high:Q")
+    return alt.layer(even, bars, points).properties(usermeta=_SAVED)
+
+
+def yield_chart() -> alt.TopLevelMixin:
+    """Describe faults found by cases read, a line for each order."""
+    x = alt.X("read:Q", title="Cases read", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1]))
+    order = alt.Color("order:N", title=None, legend=alt.Legend(orient="bottom"))
+    dash = alt.StrokeDash("order:N", title=None, legend=alt.Legend(orient="bottom"))
+    tooltip = ["order:N", alt.Tooltip("read:Q", format=".0%"), alt.Tooltip("found:Q", format=".0%")]
+    lines = alt.Chart(ROWS, height=300).mark_line()
+    encoded: alt.Chart = lines.encode(
+        x=x, y=_share("found", "Faults found"), color=order, strokeDash=dash, tooltip=tooltip
+    )
+    encoded.usermeta = _SAVED
+    return encoded
+
+
+def rate_over_time_chart() -> alt.TopLevelMixin:
+    """Describe the miss rate by month with its intervals."""
+    base = alt.Chart(ROWS, height=220).encode(x=alt.X("month:O", title=None, axis=alt.Axis(labelAngle=0)))
+    points = base.mark_point(filled=True, size=70).encode(
+        y=_share("rate", "Faulty among what passed"), tooltip=["month:O", alt.Tooltip("rate:Q", format=".1%"), "n:Q"]
+    )
+    return alt.layer(base.mark_rule().encode(y="low:Q", y2="high:Q"), points).properties(usermeta=_SAVED)

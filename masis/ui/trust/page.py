@@ -1,0 +1,674 @@
+"""The page Trust: may the automatic audit be relied on, how far, and since when; and the cases behind each figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, cast, get_args
+
+import pandas as pd
+import streamlit as st
+
+from masis.errors import MasisError
+from masis.schema.wording import counted
+from masis.services import Workbench
+from masis.services.guarantees import Watch
+from masis.services.trust import (
+    MOST_LEFT_OUT,
+    MachineReport,
+    MissReport,
+    Own,
+    PeopleReport,
+    PlanState,
+    TrustFilter,
+    YieldReport,
+)
+from masis.services.trust_summary import SIMULATED, figure, short_answers
+from masis.trust.agreement import Estimate, exact_bounds
+from masis.trust.guarantee import draws_needed
+from masis.trust.machine import Comparison, draws_for_width
+from masis.ui.components.charts import draw_chart
+from masis.ui.components.linked_table import Cell, column, linked_table, row
+from masis.ui.shell import address
+from masis.ui.shell.permissions import needs
+from masis.ui.shell.reviewer import actor
+from masis.ui.shell.served_database import command_markdown, served_database, served_workbench
+from masis.ui.trust.charts import rate_over_time_chart, reliability_chart, yield_chart
+from masis.views.markdown import escaped
+from masis.views.words import FLAG, REASON, TIER, Word
+
+VIEWS = {
+    "machine": "Machine and people",
+    "people": "Between people",
+    "missed": "What passes unseen",
+    "guarantee": "Guarantee",
+    "next": "Where to look next",
+    "own": "Reviewers",
+}
+Part = Literal["claim", "reference"]
+PARTS: tuple[Part, ...] = get_args(Part)
+LEVELS = {"answer": "Answers", "claim": "Claims", "reference": "References"}
+MOST_LISTED = 100
+
+
+def show_trust(workbench: Workbench) -> None:
+    """Draw the page: the short answers first, then the view that the address names."""
+    st.title("Trust")
+    st.markdown("How far the automatic audit may be relied on, by what people decided. Each figure leads to its cases.")
+    filters, key = trust_filter(), _key(workbench)
+    report, missed = _machine(*key, filters.model_dump_json()), _missed(*key)
+    watch = workbench.trust.watch()
+    _headline(report, missed, watch)
+    shown = next((each for each in VIEWS if each == address.value("view")), "machine")
+    st.session_state["trust-view"] = shown
+    st.segmented_control(
+        "View",
+        list(VIEWS),
+        key="trust-view",
+        format_func=VIEWS.__getitem__,
+        required=True,
+        on_change=_choose("view", "trust-view"),
+    )
+    if shown == "machine":
+        _show_machine(workbench, report, filters)
+    elif shown == "people":
+        _show_people(key)
+    elif shown == "missed":
+        _show_missed(missed)
+    elif shown == "guarantee":
+        _show_guarantee(workbench, watch)
+    elif shown == "next":
+        _show_next(workbench, _yields(*key, filters.model_dump_json()))
+    else:
+        _show_own(key)
+    st.caption(f"{command_markdown('masis trust')} prints the same figures. docs/trust.md says how each is computed.")
+
+
+def trust_filter() -> TrustFilter:
+    """Return which answers the address asks for."""
+    plain = {
+        name: address.value(name)[: address.LONGEST_WORD] for name in ("auditor", "dataset", "field", "since", "until")
+    }
+    source: Literal["decision", "gold"] = "gold" if address.value("source") == "gold" else "decision"
+    return TrustFilter(source=source, blind_only=address.value("seen") != "too", **plain)
+
+
+# --- computed once for each state of the log ------------------------------------------------------------------------
+
+
+class _Key(NamedTuple):
+    path: str
+    position: str
+    person: str
+    hidden: bool
+
+
+def _key(workbench: Workbench) -> _Key:
+    me = actor()
+    return _Key(str(served_database()), workbench.trust.position(), me.name, workbench.cases.hides_machine_from(me))
+
+
+@st.cache_data(show_spinner=False, max_entries=40)
+def _machine(path: str, position: str, person: str, hidden: bool, filters: str) -> MachineReport:
+    found = served_workbench().trust.compare(actor(), TrustFilter.model_validate_json(filters))
+    kept = [name for name in ("case_id", "found", "faulty", "at", "flags", "reasons") if name in found.rows]
+    return found._replace(rows=found.rows[kept])
+
+
+@st.cache_data(show_spinner=False, max_entries=20)
+def _missed(path: str, position: str, person: str, hidden: bool) -> MissReport:
+    return served_workbench().trust.missed(actor())
+
+
+@st.cache_data(show_spinner=False, max_entries=20)
+def _people(path: str, position: str, person: str, hidden: bool, names: bool) -> PeopleReport:
+    return served_workbench().trust.people(actor(), names=names)
+
+
+@st.cache_data(show_spinner=False, max_entries=20)
+def _yields(path: str, position: str, person: str, hidden: bool, filters: str) -> YieldReport:
+    return served_workbench().trust.yields(actor(), TrustFilter.model_validate_json(filters))
+
+
+@st.cache_data(show_spinner=False, max_entries=20)
+def _own(path: str, position: str, person: str, hidden: bool, others: bool) -> list[Own]:
+    return served_workbench().trust.reviewers(actor(), others=others)
+
+
+@st.cache_data(show_spinner=False, max_entries=20)
+def _parts(path: str, position: str, person: str, hidden: bool, level: Part, source: str) -> Comparison:
+    return served_workbench().trust.parts(actor(), level, source)
+
+
+# --- the sections -----------------------------------------------------------------------------------------------------
+
+
+def _headline(report: MachineReport, missed: MissReport, watch: Watch | None) -> None:
+    if report.simulated:
+        st.warning(SIMULATED.format(counted(report.simulated, "decision")), icon=":material/science:")
+    if watch is not None and watch.lapsed:
+        st.error("The guarantee in force has lapsed: it waives nothing any more.", icon=":material/gpp_bad:")
+    with st.container(border=True, key="trust-short"):
+        for question, answer in short_answers(report, missed, watch).items():
+            st.markdown(f"**{question}**")
+            st.text(answer)
+
+
+def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFilter) -> None:
+    _machine_controls(workbench, filters)
+    if part := next((each for each in PARTS if each == address.value("level")), None):
+        _comparison(_parts(*_key(workbench), part, filters.source), part)
+        return
+    filtered = [name for name in ("auditor", "dataset", "field", "since", "until") if address.value(name)]
+    if filtered:
+        st.button(f"Clear filters ({', '.join(filtered)})", key="trust-clear", on_click=_clear, args=(filtered,))
+    left = report.left
+    st.caption(
+        f"Left out: {counted(left.not_blind, 'answer')} decided with the audit's verdict in view, which draws people "
+        f"towards it; {left.escalated:,} escalated and not settled; {left.unaudited:,} without an audit."
+    )
+    _comparison(report.answers, "answer")
+    _case_list(report)
+    if report.answers.curve:
+        _calibration(report.answers)
+    for by, title in (("auditor", "auditor"), ("dataset", "data set"), ("field", "field"), ("month", "month")):
+        if len(report.by[by]) > 1 or by == "auditor":
+            _breakdown(workbench, report.by[by], by, title)
+    if report.seen is not None:
+        with st.expander(f"Decided with the verdict in view ({counted(report.seen.n, 'answer')}), shown apart"):
+            st.caption("Who sees a verdict agrees with it more often: these figures flatter the audit.")
+            _figures(report.seen)
+
+
+def _clear(names: Sequence[str]) -> None:
+    for name in names:
+        address.put(name, "")
+
+
+def _machine_controls(workbench: Workbench, filters: TrustFilter) -> None:
+    source, level, auditor, since, until = st.columns([2.4, 2.6, 3, 1.6, 1.6], vertical_alignment="bottom")
+    st.session_state["trust-source"] = filters.source
+    source.segmented_control(
+        "Compared with",
+        ["decision", "gold"],
+        key="trust-source",
+        format_func={"decision": "Decisions", "gold": "Labels"}.__getitem__,
+        required=True,
+        on_change=_choose("source", "trust-source"),
+    )
+    st.session_state["trust-level"] = address.value("level") or "answer"
+    level.segmented_control(
+        "Of",
+        list(LEVELS),
+        key="trust-level",
+        format_func=LEVELS.__getitem__,
+        required=True,
+        on_change=_choose("level", "trust-level"),
+    )
+    names = {
+        "": "All auditors",
+        **{name: _auditor_words(name, models) for name, models, _ in workbench.trust.auditors()},
+    }
+    st.session_state["trust-auditor"] = filters.auditor if filters.auditor in names else ""
+    auditor.selectbox(
+        "Auditor",
+        list(names),
+        key="trust-auditor",
+        format_func=names.__getitem__,
+        on_change=_choose("auditor", "trust-auditor"),
+    )
+    for place, name, title in ((since, "since", "From"), (until, "until", "Before")):
+        st.session_state[f"trust-{name}"] = address.value(name)
+        place.text_input(title, key=f"trust-{name}", placeholder="2026-01-31", on_change=_choose(name, f"trust-{name}"))
+
+
+def _auditor_words(name: str, models: Mapping[str, str]) -> str:
+    return f"{', '.join(dict.fromkeys(models.values()))} ({name[:6]})"
+
+
+def _choose(name: str, key: str) -> Callable[[], None]:
+    def chosen() -> None:
+        address.put(name, str(st.session_state[key] or ""))
+
+    return chosen
+
+
+def _comparison(found: Comparison, level: str) -> None:
+    if not found.n:
+        st.markdown(f"**No {level} to compare yet.** Decide cases blind (page Team), or import cases with labels.")
+        return
+    _figures(found)
+    left, right = st.columns([1, 1.4], gap="medium")
+    with left:
+        st.markdown("**What the audit says, and what people found**")
+        rows = [
+            row({"text": _found_words(name) if level == "answer" else name}, faulty, right_, open=_leads(level, name))
+            for name, (faulty, right_) in found.confusion.items()
+        ]
+        titles = [column("The audit", "main"), column("faulty", "figure"), column("right", "figure")]
+        if opened := linked_table(
+            titles, rows, description="Confusion of audit and people", key=f"trust-confusion-{level}"
+        ):
+            address.put("list", opened)
+            st.rerun()
+    with right:
+        st.markdown("**Each flag and verdict**")
+        flags = sorted(found.flags, key=lambda flag: -flag.flagged)
+        titles = [column("Flag", "main"), column("n", "figure"), column("Precision"), column("Recall")]
+        rows = [
+            row(
+                {"text": _flag_words(flag.name)},
+                flag.flagged,
+                figure(flag.precision),
+                figure(flag.recall),
+                open=_leads(level, f"flag:{flag.name}"),
+            )
+            for flag in flags
+        ]
+        opened = linked_table(titles, rows, description="Precision and recall of each flag", key=f"trust-flags-{level}")
+        if opened:
+            address.put("list", opened)
+            st.rerun()
+
+
+def _leads(level: str, name: str) -> str | None:
+    """Return what a row opens: the list of its answers; claims and references have no list of their own."""
+    return name if level == "answer" else None
+
+
+def _figures(found: Comparison) -> None:
+    with st.container(horizontal=True, gap="small"):
+        _metric("Faulty", found.faulty, "Share of the answers that people found faulty")
+        _metric("Precision", found.precision, "Of what the audit accuses, the share that is faulty")
+        _metric("Recall", found.recall, "Of what is faulty, the share that the audit accuses")
+        constant = "" if found.constant is None else f"always the same verdict: {found.constant:.1%}"
+        _metric("Accuracy", found.accuracy, f"Audit and people agree; {constant}", note=constant)
+        _metric(
+            "Kappa", found.kappa, "Agreement beyond chance; the constant verdict has 0", share=False, note="constant: 0"
+        )
+
+
+def _metric(title: str, found: Estimate, meaning: str, *, share: bool = True, note: str = "") -> None:
+    if found.value is None:
+        value, below = "undefined", found.why
+    else:
+        value = f"{found.value:.1%}" if share else f"{found.value:.2f}"
+        bounds = [f"{each:.1%}" if share else f"{each:.2f}" for each in (found.low, found.high) if each is not None]
+        below = f"{' to '.join(bounds) or found.why}, n = {found.n:,}"
+    st.metric(
+        title,
+        value,
+        f"{below}; {note}" if note else below,
+        delta_color="off",
+        delta_arrow="off",
+        help=meaning,
+        width="content",
+    )
+
+
+_WORDS: tuple[Mapping[str, Word], ...] = (cast("Mapping[str, Word]", REASON), FLAG)
+
+
+def _found_words(name: str) -> str:
+    return TIER[name].text if name in TIER else name.capitalize()
+
+
+def _flag_words(name: str) -> str:
+    known = [words[name].text for words in _WORDS if name in words]
+    return known[0] if known else name
+
+
+def _case_list(report: MachineReport) -> None:
+    chosen = address.value("list")
+    rows = report.rows
+    if not chosen or not len(rows):
+        return
+    flag = chosen.removeprefix("flag:")
+    if chosen.startswith("flag:"):
+        quoted = f'"{flag}"'
+        chosen_rows = rows["flags"].str.contains(quoted, regex=False) | rows["reasons"].str.contains(
+            quoted, regex=False
+        )
+    else:
+        chosen_rows = rows["found"] == chosen
+    listed = rows[chosen_rows & rows["faulty"].notna()].sort_values("faulty", ascending=False)
+    _cases(
+        [str(case) for case in listed["case_id"]],
+        f"{_flag_words(flag) if chosen != flag else _found_words(chosen)}: the cases",
+        notes=["faulty" if each else "right" for each in listed["faulty"]],
+    )
+
+
+def _cases(cases: Sequence[str], title: str, notes: Sequence[str] = ()) -> None:
+    st.markdown(f"**{title}** ({len(cases):,})")
+    shown = cases[:MOST_LISTED]
+    cells: list[Cell] = [{"text": case, "href": address.link("review", case=case), "open": case} for case in shown]
+    rows = [row(cell, notes[n] if notes else "", open=str(cell["open"])) for n, cell in enumerate(cells)]
+    opened = linked_table([column("Case", "main"), column("People")], rows, description=title, key=f"cases-{title}")
+    if opened in shown:
+        address.open_case(str(opened))
+    if len(cases) > MOST_LISTED:
+        st.caption(f"The first {MOST_LISTED}; the download has all.")
+    _download(pd.DataFrame({"case": list(cases), **({"people": list(notes)} if notes else {})}), title)
+
+
+def _calibration(found: Comparison) -> None:
+    st.markdown("**Does the probability of fault mean what it says?**")
+    rows = [
+        {**each._asdict(), **dict(zip(("low", "high"), exact_bounds(each.observed * each.n, each.n), strict=True))}
+        for each in found.curve
+    ]
+    even = [{"predicted": 0, "observed": 0}, {"predicted": 1, "observed": 1}]
+    draw_chart(
+        reliability_chart, rows=rows, even=even, description="Observed against predicted share of faulty answers"
+    )
+    st.caption(
+        f"Expected calibration error {found.calibration or 0:.3f} over {found.n:,} answers; a perfect score would "
+        f"reach up to {found.error_floor or 0:.3f} by chance. Bars are 95% intervals."
+    )
+    _download(pd.DataFrame(rows), "reliability")
+
+
+def _breakdown(workbench: Workbench, found: Mapping[str, Comparison], by: str, title: str) -> None:
+    st.markdown(f"**By {title}**")
+    models = {name: _auditor_words(name, models) for name, models, _ in workbench.trust.auditors()}
+    titles = [
+        column(title.capitalize(), "main"),
+        column("n", "figure"),
+        *map(column, ("Faulty", "Precision", "Recall", "Kappa")),
+    ]
+    rows = [
+        row(
+            {"text": models.get(name, name)},
+            each.n,
+            figure(each.faulty),
+            figure(each.precision),
+            figure(each.recall),
+            figure(each.kappa, share=False),
+            open=None if name == "(none)" else name,
+        )
+        for name, each in found.items()
+    ]
+    if opened := linked_table(titles, rows, description=f"The audit beside people by {title}", key=f"trust-by-{by}"):
+        if by == "month":
+            year, month = int(opened[:4]), int(opened[5:7])
+            address.put("since", f"{opened}-01")
+            address.put("until", f"{year + month // 12}-{month % 12 + 1:02}-01")
+        else:
+            address.put(by, opened)
+        st.rerun()
+
+
+def _show_people(key: _Key) -> None:
+    names = st.toggle("Show the names of others", key="trust-names", **needs("oversee", help="For leads."))
+    found = _people(*key, names)
+    overall = found.agreement
+    if not overall.units:
+        st.markdown("**No case was decided by two reviewers yet.** Set on the page Team how many decide a case.")
+        return
+    shares = ", ".join(f"{name} {value:.0%}" for name, value in overall.prevalence.items())
+    st.caption(f"{counted(overall.units, 'case')} with two or more decisions: {shares}.")
+    with st.container(horizontal=True, gap="small"):
+        _metric("Raw agreement", overall.raw, "Share of pairs of verdicts that are the same")
+        _metric("Krippendorff's alpha", overall.alpha, "1: full agreement; 0: as by chance", share=False)
+        _metric(
+            "Ordinal alpha",
+            overall.ordinal_alpha,
+            "Approve, override, reject in this order; no escalations",
+            share=False,
+        )
+        _metric("Gwet's AC1", overall.ac1, "Stays meaningful where one verdict is rare", share=False)
+        _metric("Marked words (F1)", found.spans, "How far reviewers mark the same words", share=False)
+    st.markdown("**Reviewers in pairs**. Choose a row to list the cases they differ on.")
+    titles = [
+        column("Reviewers", "main"),
+        column("Agree"),
+        column("Kappa"),
+        column("Weighted kappa"),
+        column("Differ", "figure"),
+    ]
+    rows = [
+        row(
+            {"text": f"{pair.first} and {pair.second}", "open": str(number)},
+            figure(pair.raw),
+            figure(pair.kappa, share=False),
+            figure(pair.weighted, share=False),
+            len(pair.differ),
+            open=str(number),
+        )
+        for number, pair in enumerate(found.pairs)
+    ]
+    if opened := linked_table(titles, rows, description="Agreement of reviewers in pairs", key="trust-pairs"):
+        address.put("pair", opened)
+        st.rerun()
+    number = address.number("pair", -1)
+    if 0 <= number < len(found.pairs):
+        pair = found.pairs[number]
+        _cases([found.cases[unit] for unit in pair.differ], f"Cases on which {pair.first} and {pair.second} differ")
+
+
+def _show_missed(found: MissReport) -> None:
+    st.markdown("A random share of what passes goes to a person all the same. What they find estimates what is missed.")
+    _metric("Miss rate", found.total, "Share of faulty answers among those that passed without a person")
+    if found.total.why and found.total.value is not None:
+        st.caption(found.total.why)
+    width = st.slider("Interval at most this wide (percentage points)", 1, 20, 5, key="trust-width") / 100
+    if (more := draws_for_width(found.total, width)) is not None:
+        st.caption(f"{counted(more, 'more decided spot check')} would bring the interval to {width:.0%}, at this rate.")
+    rows = [
+        {"month": month, "rate": each.value, "low": each.low, "high": each.high, "n": each.n}
+        for month, each in found.months.items()
+    ]
+    if rows:
+        draw_chart(rate_over_time_chart, rows=rows, description="Miss rate by month")
+        _download(pd.DataFrame(rows), "miss rate by month")
+    table = [row({"text": name or "(no field)"}, figure(each)) for name, each in found.fields.items()]
+    linked_table(
+        [column("Field", "main"), column("Miss rate")], table, description="Miss rate by field", key="trust-fields"
+    )
+    if found.faulty:
+        _cases(found.faulty, "Faulty answers that passed")
+    if found.open:
+        _cases(found.open, "Spot checks that wait for a decision")
+
+
+def _show_guarantee(workbench: Workbench, watch: Watch | None) -> None:
+    st.markdown(
+        "Choose the share of faulty answers that you tolerate among the auto-accepted and how certain you want to be. "
+        "A random sample, decided blind, then shows which answers may pass. Only reasons of tier *not certified* are "
+        "waived."
+    )
+    if watch is not None:
+        applied = watch.guarantee
+        st.markdown(f"**Guarantee {applied.plan}**, applied by {escaped(watch.by)} on {watch.at[:10]}")
+        st.text(
+            f"Probability of fault up to {applied.threshold:.3f} (score {applied.score.version or 'built in'}), "
+            f"auditor {applied.auditor}, rule {applied.rule}. {applied.faulty} of {applied.decisions} blind draws were "
+            f"faulty: risk at most {applied.upper:.2%}. {watch.lapsed or 'In force.'}"
+        )
+        if watch.cases:
+            _cases(watch.cases, "Spot checks found faulty since")
+        reason = st.text_input("Why it ends", key="guarantee-reason")
+        st.button(
+            "End the guarantee",
+            on_click=_do,
+            args=(workbench.trust.end, reason),
+            **needs("oversee", disabled=not reason.strip()),
+        )
+    state = workbench.trust.plan()
+    if state is not None:
+        _plan(workbench, state, watch)
+    _new_sample(workbench)
+    if message := st.session_state.pop("trust-error", ""):
+        st.error("Nothing was done.")
+        st.text(message)
+
+
+def _plan(workbench: Workbench, state: PlanState, watch: Watch | None) -> None:
+    plan, outcomes = state.plan, list(state.outcomes.values())
+    st.markdown(f"**Sample {plan.version}**, drawn by {escaped(plan.by)} on {plan.at[:10]}")
+    st.text(
+        f"{len(plan.case_ids):,} of {plan.pool:,} answers of auditor {plan.auditor}; {plan.tolerance:.1%} tolerated at "
+        f"{plan.certainty:.0%} certainty. {plan.left_out:,} further answers had been decided before: not covered."
+    )
+    if plan.left_out > MOST_LEFT_OUT * (plan.left_out + plan.pool):
+        st.warning(
+            "People decided many of this auditor's answers before the draw. If they picked the worst, later answers "
+            "may be worse than the pool: what is shown is about the pool."
+        )
+    if state.lapsed:
+        st.warning(f"No guarantee can come of it: {state.lapsed}.")
+    if state.tested is None:
+        done = len(outcomes) - len(state.open)
+        st.progress(done / len(outcomes), text=f"{done} of {len(outcomes)} decided. The test is made when all are.")
+        _cases(state.open, "Drawn answers that wait for a blind decision")
+        return
+    titles = [
+        *map(column, ("Probability of fault up to", "Draws", "Faulty", "Risk at most", "Saves")),
+        column("", "main"),
+    ]
+    rows = [
+        row(
+            f"{each.threshold:.3f}",
+            each.n,
+            each.faulty,
+            f"{each.upper:.2%}",
+            plan.waiting[n],
+            "holds" if each.holds else "not shown",
+        )
+        for n, each in enumerate(state.tested)
+    ]
+    linked_table(titles, rows, description="Thresholds tested, strictest first", key="trust-tested")
+    try:
+        proposed = workbench.trust.proposed()
+    except MasisError as error:
+        st.text(str(error))
+        return
+    if watch is None or watch.guarantee.plan != plan.version:
+        label = f"Apply: {counted(proposed.saved, 'answer')} that need review would pass"
+        st.button(
+            label,
+            type="primary",
+            key="guarantee-apply",
+            on_click=_do,
+            args=(workbench.trust.apply,),
+            **needs("oversee"),
+        )
+        st.caption("An entry of the decision log, with your name. Then reassess (page Health) to accept what waits.")
+
+
+def _new_sample(workbench: Workbench) -> None:
+    auditors = {name: _auditor_words(name, models) for name, models, _ in workbench.trust.auditors()}
+    if not auditors:
+        st.markdown("**Nothing was audited yet.**")
+        return
+    with st.expander("Draw a new sample", expanded=workbench.trust.plan() is None):
+        auditor = st.selectbox("Auditor", list(auditors), format_func=auditors.__getitem__, key="sample-auditor")
+        one, two, three = st.columns(3)
+        tolerance = one.number_input("Faulty tolerated (%)", 0.5, 50.0, 2.0, 0.5, key="sample-tolerance") / 100
+        certainty = two.number_input("Certainty (%)", 50.0, 99.9, 95.0, 0.5, key="sample-certainty") / 100
+        offer = workbench.trust.offer(auditor, tolerance=round(tolerance, 6), certainty=round(certainty, 6))
+        if not offer.least:
+            st.text(
+                f"Earlier samples of this auditor used up what may go wrong ({offer.spent:.1%}): state less certainty."
+            )
+            return
+        draws = three.number_input("Draws", 1, 100_000, offer.least, key=f"sample-draws-{offer.least}")
+        one_fault = draws_needed(tolerance, 1 - certainty - offer.spent, 1)
+        st.text(
+            f"{offer.pool:,} undecided answers of this auditor may be covered, {offer.waiting:,} of them need review. "
+            f"{offer.least} blind draws without a fault show it, {one_fault} with one."
+        )
+        if offer.pool < offer.least:
+            st.text("Too few answers: audit more cases, or tolerate more.")
+        loosest = st.slider("Accept up to this probability of fault", 0.0, 1.0, 1.0, 0.01, key="sample-loosest")
+        if offer.expected:
+            st.caption(
+                f"By the score, answers up to {offer.expected:.2f} are expected to hold half of what is tolerated."
+            )
+        st.button(
+            f"Draw {counted(int(draws), 'answer')} for blind decisions",
+            key="sample-draw",
+            on_click=_draw,
+            args=(workbench, auditor, int(draws), loosest, round(tolerance, 6), round(certainty, 6)),
+            **needs("oversee", disabled=offer.pool < offer.least),
+        )
+
+
+def _draw(workbench: Workbench, auditor: str, draws: int, loosest: float, tolerance: float, certainty: float) -> None:
+    def drawn(person: Any) -> None:
+        workbench.trust.draw(person, auditor, draws=draws, loosest=loosest, tolerance=tolerance, certainty=certainty)
+
+    _do(drawn)
+
+
+def _do(action: Callable[..., object], *arguments: object) -> None:
+    try:
+        action(actor(), *arguments)
+    except MasisError as error:
+        st.session_state["trust-error"] = str(error)
+
+
+def _show_next(workbench: Workbench, found: YieldReport) -> None:
+    score = workbench.trust.score()
+    if score.version:
+        st.text(
+            f"The queue is ordered by score {score.version}, fitted by {score.by} on {score.at[:10]} on "
+            f"{counted(score.decisions, 'decision')} ({score.faulty} faulty, {score.simulated} simulated). On "
+            f"questions it had not seen: log loss {score.log_loss or 0:.3f} (built-in order {score.built_in or 0:.3f}, "
+            f"one constant {score.baseline or 0:.3f}), AUROC {score.auroc or 0:.2f}."
+        )
+    else:
+        st.markdown("No score was fitted: the queue follows the built-in order.")
+    st.button(
+        "Fit the score on the decisions so far",
+        key="score-fit",
+        on_click=_do,
+        args=(workbench.trust.fit,),
+        **needs("oversee"),
+    )
+    if message := st.session_state.pop("trust-error", ""):
+        st.text(message)
+    if not found.curves:
+        st.markdown("**No faulty answer was found by a decision yet**, so no order can be compared.")
+        return
+    rows = [
+        {"order": name, "read": read, "found": share} for name, curve in found.curves.items() for read, share in curve
+    ]
+    draw_chart(yield_chart, rows=rows, description="Faults found by cases read, for each order of the queue")
+    st.caption(
+        f"{counted(found.n, 'decided answer')}, {found.faulty} faulty. The fitted order is measured on questions that "
+        "it has not seen. Decided answers were not chosen at random: an order that chose them looks better than it is."
+    )
+    _download(pd.DataFrame(rows), "yield")
+
+
+def _show_own(key: _Key) -> None:
+    others = st.toggle("Show everybody", key="trust-everybody", **needs("oversee", help="For leads."))
+    titles = [
+        column("Reviewer", "main"),
+        *map(column, ("Decisions", "An active hour", "Median time", "Overrides", "As adjudicated")),
+    ]
+    rows = [
+        row(
+            {"text": each.reviewer or "(no name yet)"},
+            each.decisions,
+            "" if each.an_hour is None else f"{each.an_hour:.1f}",
+            "not recorded" if each.seconds is None else f"{each.seconds:.0f} s",
+            figure(each.overrides),
+            figure(each.agreed),
+        )
+        for each in _own(*key, others)
+    ]
+    linked_table(titles, rows, description="Reviewers' own figures", key="trust-own")
+    st.caption("Agreement is with the verdict that settled cases which several reviewers decided.")
+
+
+def _download(frame: pd.DataFrame, name: str) -> None:
+    st.download_button(
+        f"Data of {name} (CSV)",
+        frame.to_csv(index=False).encode(),
+        file_name=f"trust-{name.lower().replace(' ', '-')[:60]}.csv",
+        mime="text/csv",
+        key=f"download-{name}",
+        on_click="ignore",
+    )

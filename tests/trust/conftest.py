@@ -1,0 +1,55 @@
+"""A workbench with audited cases that a guarantee may cover, made quickly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from masis.schema.review import Decision
+from masis.schema.run import ReviewReason
+from masis.services import Workbench
+from masis.settings import Settings
+from tests.reviewing import ADA
+from tests.store.factories import a_case, a_run, an_iteration
+
+DOUBT = ReviewReason(code="low_confidence", message="Confidence is low.")
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Workbench]:
+    opened = Workbench.open(tmp_path / "trust.db", Settings(spot_check_share=0))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def audited(bench: Workbench) -> Callable[..., None]:
+    """Store audited cases ``case-FIRST`` to ``case-LAST``, each of a question of its own."""
+
+    def add(first: int, last: int, *, confidence: float = 0.6, **keys: Any) -> None:
+        for number in range(first, last):
+            case = a_case(f"case-{number}", query=f"Question {number}?", **keys.get("case", {}))
+            bench.cases.add(ADA, [case])
+            iteration = an_iteration(invalid=(), confidence=confidence, quality=0.6)
+            made = {"review_reasons": (DOUBT,), "iterations": (iteration,), "settings": bench.settings.of_audit()}
+            found = made | keys.get("run", {})
+            bench.audits.store_run(ADA, a_run(case, f"run-{number}", **found))
+
+    return add
+
+
+def decided(bench: Workbench, number: int, verdict: str = "approve", *, blind: bool = True, **keys: Any) -> None:
+    """Decide case ``case-NUMBER`` about its original answer."""
+    content = {"reviewer": "Ada", "reason": "Says more than the evidence", "corrected_answer": "No."} | keys
+    decision = Decision(
+        case_id=f"case-{number}",
+        run_id=f"run-{number}",
+        iteration=1,
+        verdict=verdict,
+        machine_shown=() if blind else ("scores",),
+        **content,
+    )
+    bench.store.decisions.append(decision)

@@ -1,0 +1,49 @@
+"""The page Trust answers a stakeholder's questions first, and each figure leads to its cases."""
+
+from __future__ import annotations
+
+import pytest
+
+from masis.services import Workbench
+from masis.ui.trust.page import VIEWS
+from tests.reviewing import decide
+from tests.ui.conftest import AUDITED, open_page, texts
+
+
+def decided(workbench: Workbench) -> None:
+    for case, verdict in zip(AUDITED, ("reject", "reject", "approve"), strict=False):
+        decide(workbench, case, verdict, "Bo", iteration=1, reason="Unsupported")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_says_what_is_missing_before_there_are_decisions(audited_workbench: Workbench, view: str) -> None:
+    page = texts(open_page("trust", view=view))
+    assert "Nobody knows yet" in page
+    assert "Nothing shows yet that they may" in page
+
+
+def test_figures_come_with_intervals_and_lead_to_their_cases(audited_workbench: Workbench) -> None:
+    decided(audited_workbench)
+    app = open_page("trust", list="must_look")
+    drawn = {each.label: (each.value, each.delta) for each in app.metric}
+    assert drawn["Precision"][0] == "100.0%"
+    assert "n = 2" in drawn["Precision"][1]
+    assert "constant: 0" in drawn["Kappa"][1]
+    assert "the cases" in texts(app)
+    assert "simulated" not in texts(app)
+
+
+def test_a_lead_draws_only_where_enough_answers_are_there(audited_workbench: Workbench) -> None:
+    page = open_page("trust", view="guarantee")
+    assert "149 blind draws without a fault show it" in texts(page)
+    assert next(button for button in page.button if button.label.startswith("Draw")).disabled
+
+
+def test_a_flag_leads_to_its_cases_and_a_filter_can_be_cleared(audited_workbench: Workbench) -> None:
+    decided(audited_workbench)
+    app = open_page("trust", list="flag:invalid_reference", field="Nowhere")
+    assert "No answer to compare yet" in texts(app)
+    next(button for button in app.button if button.label.startswith("Clear filters")).click()
+    app.run()
+    listed = next(each.value for each in app.markdown if ": the cases" in each.value)
+    assert listed == "**fabricated citation: the cases** (2)"

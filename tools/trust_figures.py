@@ -1,0 +1,191 @@
+"""The figures and plots of docs/trust.md: guarantees and intervals by simulation, and the offline audit on ExpertQA.
+
+    python tools/trust_figures.py [--sets 2000] [--out docs/images] [--data FOLDER]
+
+Without ``--data`` it simulates and draws (a few minutes). With a folder that holds ``expertqa_cases.jsonl`` it audits
+these cases offline in a temporary database and prints agreement with the experts, calibration, yield and guarantees
+instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np
+
+from masis import read_cases
+from masis.bench.rows import half_of
+from masis.services import Actor, Workbench
+from masis.services.trust import TrustFilter
+from masis.services.trust_summary import figure
+from masis.settings import Settings
+from masis.trust.guarantee import loosest, thresholds_for, try_thresholds
+from masis.trust.score import FITTED_ON, fit, probabilities, yield_curve
+from masis.trust.simulation import KINDS, coverage, guarantees, monte_carlo_bound
+
+ROOT = Path(__file__).resolve().parent.parent
+ADA = Actor(name="Ada")
+
+
+class Dot(NamedTuple):
+    """A point of a plot: its column, its value, which series it belongs to."""
+
+    column: str
+    value: float
+    series: int
+
+
+def plot(
+    file: Path, title: str, dots: Sequence[Dot], series: Sequence[str], top: float, lines: dict[str, float]
+) -> None:
+    """Write a dot plot as SVG: a column for each name, lines across at the values named."""
+    names = list(dict.fromkeys(dot.column for dot in dots))
+    wide, high, left = 40 + 26 * len(names) + 180, 320, 60
+    colours, shapes = ("#1f6f8b", "#c4552d", "#5b7a3a"), ("circle", "square", "triangle")
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{high + 110}"',
+        'font-family="sans-serif" font-size="11">',
+        '<rect width="100%" height="100%" fill="white"/>',
+        f'<text x="{left}" y="16" font-size="13">{title}</text>',
+    ]
+
+    def place(value: float) -> float:
+        return 30 + (1 - value / top) * (high - 30)
+
+    for value in np.linspace(0, top, 6):
+        parts.append(f'<text x="{left - 6}" y="{place(value) + 4:.1f}" text-anchor="end">{value:.1%}</text>')
+        parts.append(f'<path d="M{left} {place(value):.1f}H{wide - 150}" stroke="#eee"/>')
+    for name, value in lines.items():
+        parts.append(f'<path d="M{left} {place(value):.1f}H{wide - 150}" stroke="#444" stroke-dasharray="4 3"/>')
+        parts.append(f'<text x="{wide - 145}" y="{place(value) + 4:.1f}">{name}</text>')
+    for number, name in enumerate(names):
+        x = left + 15 + 26 * number
+        parts.append(f'<text transform="translate({x + 4} {high + 8}) rotate(90)">{name}</text>')
+        for dot in dots:
+            if dot.column == name:
+                y, colour = place(min(dot.value, top)), colours[dot.series]
+                shape = {
+                    "circle": f'<circle cx="{x}" cy="{y:.1f}" r="4"',
+                    "square": f'<rect x="{x - 3.5}" y="{y - 3.5:.1f}" width="7" height="7"',
+                    "triangle": f'<path d="M{x} {y - 4.5:.1f}l4 8h-8z"',
+                }[shapes[dot.series]]
+                parts.append(f'{shape} fill="{colour}"/>')
+    for number, name in enumerate(series):
+        parts.append(
+            f'<text x="{wide - 145}" y="{40 + 16 * number}" fill="{colours[number]}">{shapes[number]}: {name}</text>'
+        )
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("\n".join([*parts, "</svg>", ""]), encoding="utf-8")
+
+
+def simulate(sets: int, out: Path) -> None:
+    """Simulate and draw; prints each kind of reviewed set with how often a guarantee was given and was wrong."""
+    bound, dots = monte_carlo_bound(0.05, sets), list[Dot]()
+    print(f"{sets} sets of each kind; 5% stated; wrong in at most {bound:.2%} within the 99% Monte Carlo band")
+    print("faulty  separation  draws  plans  given   wrong   accepted")
+    for kind in KINDS:
+        for series, plans in enumerate((1, 4)):
+            found = guarantees(kind, sets, plans=plans)
+            name = f"{kind.prevalence:.1%}, {kind.separation:.0f}, {kind.draws}"
+            dots.append(Dot(name, found.wrong / sets, series))
+            row = (
+                f"{kind.prevalence:6.1%}  {kind.separation:10.1f}  {kind.draws:5}  {plans:5}  {found.given / sets:5.1%}"
+            )
+            print(f"{row}  {found.wrong / sets:6.2%}  {found.accepted:8.1%}", flush=True)
+    title = "Wrong guarantees of 2% at 95% certainty (faulty, separation of the score, draws)"
+    plot(
+        out / "trust-guarantee.svg", title, dots, ("one plan", "up to four"), 0.08, {"stated": 0.05, "99% band": bound}
+    )
+    covered = list[Dot]()
+    for units in (50, 100, 200, 400):
+        for prevalence in (0.02, 0.05, 0.1, 0.3, 0.5):
+            for each in coverage(units, prevalence, max(100, sets // 4)):
+                at = {"kappa": 0, "AC1": 1, "share": 2}.get(each.figure)
+                if at is not None and each.shown > sets // 16:
+                    covered.append(Dot(f"{units}, {prevalence:.0%}", 1 - each.covered, at))
+                    print(
+                        f"{units:4} units, {prevalence:.0%}: {each.figure} covered {each.covered:.1%} of {each.shown}",
+                        flush=True,
+                    )
+    title = "Intervals that miss the truth, where they are shown (units, share of the rarer verdict)"
+    plot(out / "trust-coverage.svg", title, covered, ("kappa", "AC1", "share"), 0.15, {"stated": 0.05})
+
+
+def measure(file: Path) -> None:
+    """Audit ExpertQA offline and print what its experts' labels say of the audit."""
+    with tempfile.TemporaryDirectory() as folder:
+        workbench = Workbench.open(Path(folder) / "expertqa.db", Settings(spot_check_share=0))
+        cases = list(read_cases(file))
+        workbench.cases.add(ADA, cases)
+        for case in cases:
+            workbench.audits.audit(ADA, case)
+        filters, trust = TrustFilter(source="gold"), workbench.trust
+        report = trust.compare(ADA, filters)
+        compared = {"answers": report.answers, "claims": trust.parts(ADA, "claim", "gold")}
+        for title, found in compared.items():
+            print(f"{title}: n = {found.n}; {found.confusion}")
+            for name in ("faulty", "precision", "recall", "accuracy"):
+                print(f"  {name}: {figure(getattr(found, name))}")
+            print(f"  kappa: {figure(found.kappa, share=False)}; always one verdict: {found.constant or 0:.1%}")
+        print(
+            f"calibration error of the built-in probability {report.answers.calibration:.3f}, "
+            f"floor {report.answers.error_floor:.3f}"
+        )
+        rows = report.rows
+        truth = rows["faulty"].to_numpy(dtype=bool)
+        columns = {name: rows[name].to_numpy() for name in FITTED_ON}
+        score, held_out = fit(columns, truth, rows["question"].tolist())
+        print(
+            f"fitted on {score.decisions} answers of {score.questions} questions, held out by question: log loss "
+            f"{score.log_loss:.3f} (built-in {score.built_in:.3f}, constant {score.baseline:.3f}), AUROC "
+            f"{score.auroc:.3f}, calibration error {score.calibration_error:.3f}"
+        )
+        curves = {
+            "fitted": yield_curve(truth, held_out),
+            "built-in": trust.yields(ADA, filters).curves["built-in order"],
+        }
+        for name, curve in curves.items():
+            print(
+                f"yield, {name}: " + ", ".join(f"{found:.0%} of faults in {read:.0%}" for read, found in curve[5:30:5])
+            )
+        kept = np.array([half_of(question) == "report" for question in rows["question"]])
+        fitted = fit(
+            {name: column[~kept] for name, column in columns.items()}, truth[~kept], rows["question"][~kept].tolist()
+        )
+        coverable = kept & rows["coverable"].fillna(0).astype(bool).to_numpy()
+        named = fitted.score.model_copy(update={"version": 1})
+        probability = probabilities(named, {name: column[coverable] for name, column in columns.items()})
+        print(
+            f"held-out half: {coverable.sum()} answers that a guarantee may cover, "
+            f"{truth[coverable].mean():.1%} of them faulty"
+        )
+        for tolerance in (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7):
+            cuts = thresholds_for(probability, len(probability), tolerance, 0.05)
+            best = loosest(try_thresholds(cuts, probability, truth[coverable], tolerance, 0.05))
+            outcome = "none" if best is None else f"up to {best.threshold:.2f}: {best.n} answers, {best.faulty} faulty"
+            print(f"guarantee of {tolerance:.0%} at 95%: {outcome}")
+        workbench.close()
+
+
+def main() -> None:
+    """Read the arguments, simulate or measure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", type=int, default=2000, help="reviewed sets of each kind")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "images")
+    parser.add_argument("--data", type=Path, help="a folder with expertqa_cases.jsonl")
+    given = parser.parse_args()
+    if given.data:
+        measure(given.data / "expertqa_cases.jsonl")
+    else:
+        simulate(given.sets, given.out)
+
+
+if __name__ == "__main__":
+    main()
