@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -29,7 +30,6 @@ from masis.api.roles import calls_at_once, check_models, estimate, pin_versions,
 from masis.audit.acceptance import accusations
 from masis.cli.check_models import check_named
 from masis.cli.group import INTERRUPTED, JobFailed
-from masis.cli.import_data import chosen_profile
 from masis.cli.local_models import download_missing
 from masis.cli.log import log_option, measure_worker, measured
 from masis.cli.options import (
@@ -37,12 +37,14 @@ from masis.cli.options import (
     checked_input,
     checked_output,
     chosen,
+    chosen_reading,
     database_option,
     operator,
+    reading_options,
     settings_options,
 )
 from masis.cli.output import ErrorReport, Interruption, Progress, say
-from masis.datasets.readers import CaseLine, likely_misnamed, read_case_lines
+from masis.datasets.mapping import MappedRow, read_any
 from masis.datasets.writers import write_run
 from masis.errors import MAX_ITERATIONS_WARNING, InputError, MasisError
 from masis.llm.estimates import Estimate
@@ -81,15 +83,7 @@ def _out(context: click.Context, parameter: click.Parameter, value: str | None) 
     "into a folder of Parquet files. Default: local.",
 )
 @click.option("--address", metavar="ADDR", help="With --engine ray: the cluster. Default: Ray is started here.")
-@click.option(
-    "--as", "profile_name", metavar="PROFILE", help="With --engine ray: whose format CASES has (masis import)."
-)
-@click.option(
-    "--map",
-    "own",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="With --engine ray: a TOML file of your own that names the paths (docs/importing.md).",
-)
+@reading_options
 @click.option(
     "--concurrency",
     type=click.IntRange(1, 64),
@@ -148,7 +142,7 @@ def audit(
     engine: str,
     address: str | None,
     profile_name: str | None,
-    own: Path | None,
+    maps: tuple[str, ...],
     models: tuple[str, ...],
     assignments: tuple[str, ...],
     concurrency: int | None,
@@ -190,6 +184,7 @@ def audit(
     Exit code 0: every line was read and audited. 1: some were not. 2: wrong use. 130: interrupted.
     """  # noqa: D301 (click reads the backspace)
     wanted = concurrency
+    profile, names = chosen_reading(profile_name, maps)
     if replay is not None:
         models = (f"{REPLAY}{replay}", *models)
     if record is not None:
@@ -214,15 +209,21 @@ def audit(
         _refuse(context, "db", "again", "retry_errors", "record", "limit")
         from masis.cli import audit_ray
 
-        profile = chosen_profile(profile_name, own)
+        if names or isinstance(profile, str):
+            raise click.UsageError(
+                "--map FIELD=KEY: with --engine ray write the paths into a TOML file, and name that."
+            )
         audit_ray.run(context, str(cases), out, settings, profile, address, wanted, max_cost)
         return
-    _refuse(context, "address", "profile_name", "own", engine="ray")
+    _refuse(context, "address", engine="ray")
     assert isinstance(cases, Path)
     assert not isinstance(out, str)
     if out is not None and out != STDIO and out.exists() and cases != STDIO and out.samefile(cases):
         raise click.UsageError("--out names the file that is read. Name another.")
-    job = _AuditJob(cases, settings, concurrency or 1, database_path(db), out, again, retry_errors, limit, max_cost)
+    read = partial(read_any, sys.stdin.buffer if cases == STDIO else cases, profile, names)
+    job = _AuditJob(
+        cases, read, settings, concurrency or 1, database_path(db), out, again, retry_errors, limit, max_cost
+    )
     debug = bool(context.find_root().params.get("debug"))
     with measured(settings):
         finished = job.run(show_traces=debug)
@@ -258,6 +259,7 @@ class _AuditJob:
     def __init__(
         self,
         cases: Path,
+        read: Callable[[], Iterator[MappedRow]],
         settings: Settings,
         concurrency: int,
         database: Path,
@@ -268,6 +270,7 @@ class _AuditJob:
         max_cost: float | None,
     ) -> None:
         self.cases, self.settings, self.concurrency, self.database = cases, settings, concurrency, database
+        self.read = read
         self.out, self.again, self.retry_errors, self.limit = out, again, retry_errors, limit
         self.summary = BatchSummary()
         try:
@@ -279,19 +282,17 @@ class _AuditJob:
         total = None if cases == STDIO else cases.stat().st_size
         self.progress = Progress("Auditing", total)
         self.errors = ErrorReport(self.progress)
-        self._misnamed_shown = False
 
     def run(self, *, show_traces: bool) -> bool:
         """Do the work; False where it was interrupted."""
-        lines = read_case_lines(sys.stdin.buffer if self.cases == STDIO else self.cases)
         self.workbench = Workbench.open(self.database, self.settings)
         if self.with_models and self.cases != STDIO:
-            show_estimate(self.cases, self.settings, self.limit, self._needed)
+            show_estimate(self.read(), self.cases.stat().st_size, self.settings, self.limit, self._needed)
         with ExitStack() as stack:
             write = stack.enter_context(_writer(self.out)) if self.out else None
             stop = stack.enter_context(Interruption("Stopping after the audits under way (Ctrl-C again to drop them)."))
             stack.enter_context(self.progress)
-            for done in self._audits(self._jobs(lines, lambda: stop.asked), lambda: stop.asked):
+            for done in self._audits(self._jobs(lambda: stop.asked), lambda: stop.asked):
                 if isinstance(done.outcome, NotAudited):
                     break
                 self._take(done.job, done.outcome, write, show_traces)
@@ -307,22 +308,21 @@ class _AuditJob:
             say(f"Runs: {self.out}")
         say(f"Database: {self.database}")
 
-    def _jobs(self, lines: Iterator[CaseLine], stopping: Callable[[], bool]) -> Iterator[Job]:
+    def _jobs(self, stopping: Callable[[], bool]) -> Iterator[Job]:
         """The cases of the file, each put into the database first; what can't be read is complained about."""
         read = 0
-        for line in self._readable(lines):
+        for row in self._readable():
             if stopping() or (self.limit is not None and read >= self.limit):
                 return
-            if isinstance(line.found, InputError):
-                self.errors.add(line.found)
+            self.errors.add_all(row.problems)
+            if row.case is None:
                 continue
             read += 1
-            self._point_out_misnamed_answer(line)
-            report = self.workbench.cases.add(operator(), [line.found])
+            report = self.workbench.cases.add(operator(), [row.case])
             if report.conflicts:
-                self.errors.add_all(f"{self.cases}, line {line.number}: {error}" for error in report.conflicts)
+                self.errors.add_all(f"{self.cases}, line {row.number}: {error}" for error in report.conflicts)
                 continue
-            yield Job(line.number, line.found, line.end, skip=not self._needed(line.found))
+            yield Job(row.number, row.case, row.end, skip=not self._needed(row.case))
 
     def _needed(self, case: Case) -> bool:
         if self.again or self.workbench.audits.needed(case, self.settings):
@@ -332,9 +332,9 @@ class _AuditJob:
         run = self.workbench.audits.finished(case, self.settings)
         return run is not None and run.incomplete
 
-    def _readable(self, lines: Iterator[CaseLine]) -> Iterator[CaseLine]:
+    def _readable(self) -> Iterator[MappedRow]:
         try:
-            yield from lines
+            yield from self.read()
         except InputError as error:  # the file is of another format, or broke off: say so, keep what was read
             self.errors.add(error)
 
@@ -381,15 +381,6 @@ class _AuditJob:
             return Failed(str(error))
         return run
 
-    def _point_out_misnamed_answer(self, line: CaseLine) -> None:
-        if self._misnamed_shown or isinstance(line.found, InputError) or not (key := likely_misnamed(line.found)):
-            return
-        self._misnamed_shown = True
-        self.progress.say(
-            f'{self.cases}, line {line.number}: has no "answer", so one will be drafted. If "{key}" is the answer, '
-            f'rename it to "answer". (Said once a file.)'
-        )
-
 
 def _writer(out: Path) -> AbstractContextManager[BinaryIO]:
     return nullcontext(sys.stdout.buffer) if out == STDIO else out.open("wb")
@@ -399,22 +390,24 @@ SAMPLED = 200
 """Cases to be audited that an estimate reads; the rest of the file is taken to be like them, byte for byte."""
 
 
-def show_estimate(cases: Path, settings: Settings, limit: int | None, needed: Callable[[Case], bool]) -> None:
+def show_estimate(
+    rows: Iterable[MappedRow], size: int, settings: Settings, limit: int | None, needed: Callable[[Case], bool]
+) -> None:
     """Show what the cases of a file that are ``needed`` will take, estimated from the first of them."""
     total, number, seen, read = Estimate(), 0, 0, 0
     try:
-        for line in read_case_lines(cases):
-            if isinstance(line.found, Case):
-                seen, read = seen + 1, line.end
-                if needed(line.found):
-                    total, number = total.plus(estimate(line.found, settings)), number + 1
+        for row in rows:
+            if row.case is not None:
+                seen, read = seen + 1, row.end
+                if needed(row.case):
+                    total, number = total.plus(estimate(row.case, settings)), number + 1
             if number >= SAMPLED or seen == limit:
                 break
     except InputError:  # shown when the line is reached in earnest
         pass
     if not number:
         return
-    left = (cases.stat().st_size - read) / (read / seen)  # not looked at; taken to be needed
+    left = max(0, size - read) / (max(1, read) / seen)  # not looked at; taken to be needed
     scale = 1 + round(left if limit is None else min(left, limit - seen)) / number
     cost = "cost unknown" if total.cost_usd is None else f"about {dollars(total.cost_usd * scale)}"
     skipped = f" ({seen - number:,} were audited before)" if seen > number else ""

@@ -1,32 +1,53 @@
-"""Cases of a file as a list, for scripts and notebooks."""
+"""Cases of a file, a data frame or rows as a list, for scripts and notebooks."""
 
 from __future__ import annotations
 
+import difflib
 import os
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from masis.datasets.mapping import builtin, builtin_names, load_profile, read_any
+from masis.datasets.mapping import OWN_FORMAT, builtin, builtin_names, load_profile, read_any
 from masis.datasets.mapping.profile import Profile
+from masis.datasets.rows import plain
 from masis.errors import InputError
 from masis.schema.case import Case
+from masis.schema.explain import kind_of
+from masis.schema.reading import FieldMap, checked_names
 
 _SHOWN = 5
 
 
-def read_cases(path: str | os.PathLike[str], profile: str | os.PathLike[str] | None = None) -> list[Case]:
-    """Return every case of a file: in our own format, or in that of another tool.
+def read_cases(
+    source: Any,
+    profile: str | os.PathLike[str] | None = None,
+    *,
+    map: FieldMap | None = None,  # noqa: A002 (public)
+) -> list[Case]:
+    """Return every case of a file, a data frame or rows: in our own format, or in that of another tool.
+
+    A case from a frame has an id: its column ``id``, else one made of its content. What can't be read is named with
+    its line, and none of the others is returned; ``masis import`` takes the rest of a file.
 
     Args:
-        path: The file.
+        source: A path; a pandas DataFrame, an Arrow table or a Hugging Face data set; or an iterable of mappings.
         profile: The name of a built-in profile, or a TOML file of one's own; recognised where none is given.
+        map: Which column or key holds a field where the names differ: ``{"answer": "response"}``, with paths such as
+            ``inputs.question``. ``{"answer": None}`` says that answers are to be drafted.
 
     Raises:
-        InputError: There is no such profile, the file can't be read, or a row holds no case; the first are named.
+        InputError: There is no such profile, the source can't be read, or a row holds no case; the first are named.
 
     """
+    if isinstance(source, str | os.PathLike):
+        rows: Any = Path(source)
+        called = str(source)
+    else:
+        rows, called = rows_of(source, map or {}), type(source).__name__
     cases: list[Case] = []
     errors: list[InputError] = []
-    for row in read_any(Path(path), _profile(profile)):
+    for row in read_any(rows, chosen_profile(profile), map, name=called):
         errors.extend(row.problems)
         if row.case is not None:
             cases.append(row.case)
@@ -37,20 +58,74 @@ def read_cases(path: str | os.PathLike[str], profile: str | os.PathLike[str] | N
         raise InputError(
             f"{len(errors):,} problems: {shown}{'; and more' if len(errors) > _SHOWN else ''}",
             cure="Correct these lines or remove them.",
-            file=str(path),
+            file=called,
         )
     return cases
 
 
-def _profile(named: str | os.PathLike[str] | None) -> Profile | None:
-    if named is None:
-        return None
+def is_frame(source: Any) -> bool:
+    """Return whether a value is a data frame, an Arrow table or a data set of Hugging Face."""
+    return (
+        hasattr(source, "to_pylist")
+        or (hasattr(source, "columns") and hasattr(source, "itertuples"))
+        or (hasattr(source, "column_names") and hasattr(source, "features"))
+    )
+
+
+def rows_of(source: Any, names: FieldMap | None = None) -> Iterable[Mapping[str, Any]]:
+    """Return the rows of a frame, a table, a data set or an iterable, as mappings of plain values.
+
+    A frame's missing values are absent, its numbers under ``id`` texts.
+
+    Raises InputError where it is none of these, or a column that ``names`` maps is not there.
+    """
+    if isinstance(source, str | bytes | Mapping | Case) or (not isinstance(source, Iterable) and not is_frame(source)):
+        raise InputError(
+            f"is {kind_of(source)}, not rows",
+            cure="Give a path, a data frame, or a list of mappings.",
+            field="cases",
+        )
+    if not is_frame(source):
+        return source
+    columns = [str(column) for column in getattr(source, "column_names", None) or source.columns]
+    for field, key in checked_names(names or {}).items():
+        if key is not None and "." not in field and key not in columns and key.partition(".")[0] not in columns:
+            raise _no_column(field, key, columns)
+    return _frame_rows(source)
+
+
+def _no_column(field: str, key: str, columns: list[str]) -> InputError:
+    near = difflib.get_close_matches(key, columns, n=1)
+    cure = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(columns[:20])}."
+    return InputError(f"names the column {key!r} for {field}, which is not there", cure=cure, field="map")
+
+
+def _frame_rows(source: Any) -> Iterator[dict[str, Any]]:
+    if hasattr(source, "to_pylist"):
+        given: Iterable[Any] = (row for batch in source.to_batches(1000) for row in batch.to_pylist())
+    elif hasattr(source, "itertuples"):
+        columns = [str(column) for column in source.columns]
+        given = (dict(zip(columns, row, strict=True)) for row in source.itertuples(index=False, name=None))
+    else:
+        given = iter(source)
+    for row in given:
+        read = {key: value for key, value in plain(row).items() if value is not None}
+        if isinstance(read.get("id"), int | float):
+            read["id"] = str(read["id"])
+        yield read
+
+
+def chosen_profile(named: str | os.PathLike[str] | None) -> Profile | str | None:
+    """Return the profile of a name or of a TOML file. Raises InputError."""
+    if named is None or named == OWN_FORMAT:
+        return None if named is None else OWN_FORMAT
     if isinstance(named, str) and named in builtin_names():
         return builtin()[named]
     if Path(named).suffix == ".toml":
         return load_profile(Path(named))
+    near = difflib.get_close_matches(str(named), builtin_names(), n=1)
     raise InputError(
-        f"{str(named)!r} is no profile",
-        cure=f"Name a TOML file, or one of: {', '.join(builtin_names())}.",
+        f"{str(named)[:40]!r} is no profile",
+        cure=f"Did you mean {near[0]!r}?" if near else f"Name a TOML file, or one of: {', '.join(builtin_names())}.",
         field="profile",
     )

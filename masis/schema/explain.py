@@ -15,8 +15,23 @@ from masis.schema.wording import shortened
 
 _NAMES_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     "id": ("case_id", "_id", "uid", "uuid", "qid", "question_id", "example_id"),
-    "query": ("question", "prompt", "input", "user_input", "instruction", "q"),
-    "answer": ("response", "output", "completion", "actual_output", "generated_answer", "prediction"),
+    "query": (
+        *("question", "prompt", "input", "user_input", "instruction", "q", "user_query", "original_query"),
+        *("query_text", "question_text", "user_question"),
+    ),
+    "answer": (
+        *("response", "output", "completion", "actual_output", "generated_answer", "prediction", "generation"),
+        *(
+            "generated_text",
+            "model_answer",
+            "model_response",
+            "model_output",
+            "llm_answer",
+            "llm_output",
+            "llm_response",
+        ),
+        *("final_answer", "predicted_answer", "bot_answer", "answer_text", "reply", "result", "draft", "draft_answer"),
+    ),
     "evidence": (
         "contexts",
         "context",
@@ -28,8 +43,16 @@ _NAMES_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
         "chunks",
         "references",
         "sources",
+        "source_documents",
+        "source_nodes",
+        "retrieved_documents",
+        "retrieved_docs",
+        "retrieved_chunks",
+        "search_results",
+        "ctxs",
+        "knowledge",
     ),
-    "text": ("content", "page_content", "passage", "body", "snippet"),
+    "text": ("content", "page_content", "passage", "body", "snippet", "chunk", "contents", "document", "quote"),
 }
 """What other tools call our fields; a near miss in spelling is found by likeness."""
 

@@ -10,15 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, JsonValue, ValidationError, field_validator
+from pydantic import Field, JsonValue, field_validator
 
-from masis.datasets.mapping import builtin, read_mapped
-from masis.datasets.readers.cases import read_case_lines
+from masis.datasets.mapping import OWN_FORMAT, builtin, read_any
 from masis.datasets.readers.strict_json import parse_object
 from masis.errors import InputError
 from masis.schema.base import Record, Share
-from masis.schema.case import Case
-from masis.schema.explain import explain
+from masis.schema.case import Case, case_of
 from masis.store import Store
 from masis.store.audits.inbox import Acknowledged, Batch, Form, Received
 
@@ -164,7 +162,11 @@ def read_cases(form: Form, body: bytes) -> Iterator[Case | InputError]:
     """Yield the cases of a body, and an error for each part that holds none."""
     if form == "ndjson":
         try:
-            yield from (line.found for line in read_case_lines(io.BytesIO(body), name="body"))
+            stream = io.BufferedReader(io.BytesIO(body))  # type: ignore[type-var]
+            for row in read_any(stream, OWN_FORMAT, name="body"):
+                yield from row.problems
+                if row.case is not None:
+                    yield row.case
         except InputError as error:
             yield error
         return
@@ -192,7 +194,7 @@ def read_mapped_cases(form: Form, body: bytes, profile: str, most: int) -> Itera
         path = Path(folder) / name
         path.write_bytes(body)
         try:
-            for row in read_mapped(path, builtin()[profile]):
+            for row in read_any(path, builtin()[profile], name=name):
                 yield from row.problems
                 if row.case is None:
                     continue
@@ -209,12 +211,10 @@ def read_mapped_cases(form: Form, body: bytes, profile: str, most: int) -> Itera
 
 def _case(value: Any, number: int | None) -> Case | InputError:
     place = None if number is None else f"cases[{number - 1}]"
-    if not isinstance(value, dict):
-        return InputError("is no object", cure="Give a case: id, query, answer, evidence.", file=place)
     try:
-        return Case.model_validate(value)
-    except ValidationError as error:
-        return explain(error, value).at(file=place)
+        return case_of(value, "")
+    except InputError as error:
+        return error.at(file=place)
 
 
 def _at(value: Any, path: str) -> Any:

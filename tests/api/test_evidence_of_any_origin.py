@@ -112,7 +112,7 @@ def test_one_chunk_alone_is_no_list(alone: Any) -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: masis.Case(query="Why?", evidence=[TEXT]), "id: is missing. Give each case an id"),
+        (lambda: masis.Case(id=5, query="Why?", evidence=[TEXT]), "id: is a number, must be text."),
         (lambda: masis.Case(id="a", query=5, evidence=[TEXT]), "query: is a number, must be text."),
         (lambda: masis.Case(id="a", query="Why?"), "evidence: is missing."),
         (lambda: masis.Case(id="a", query="Why?", evidence=[]), "evidence: holds nothing."),

@@ -17,7 +17,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from masis.cli.ingest import read_sources
-from masis.datasets.mapping import builtin, read_mapped
+from masis.datasets.mapping import builtin, read_any
 from masis.errors import HTTP_STATUS, DatabaseBusy, DatabaseFull, MasisError, SettingsError, StepError
 from masis.integrations.web import app as web
 from masis.services import Workbench
@@ -96,7 +96,7 @@ JSON_FILES = [
 def test_a_body_of_another_tool_holds_the_cases_that_import_finds_in_its_file(file: Path) -> None:
     profile = max((name for name in builtin() if file.stem.startswith(name)), key=len)
     form: Form = "json" if file.suffix == ".json" else "ndjson"
-    wanted = [row.case for row in read_mapped(file, builtin()[profile])]
+    wanted = [row.case for row in read_any(file, builtin()[profile])]
     assert wanted
     assert list(read_mapped_cases(form, file.read_bytes(), profile, 1_000)) == wanted
 

@@ -59,11 +59,3 @@ def test_another_case_under_the_same_id_is_a_problem_and_not_stored(desk: Workbe
     assert (last.added, last.refused) == (0, 1)
     assert "'a'" in str(last.problems[0])
     assert desk.store.cases.get("a").evidence[0].text == "So."
-
-
-def test_a_strict_import_refuses_an_answer_under_another_name(desk: Workbench, tmp_path: Path) -> None:
-    file = tmp_path / "rows.jsonl"
-    file.write_text(json.dumps({"id": "a", "query": "Why?", "evidence": ["So."], "response": "So."}) + "\n")
-    *_, last = desk.imports.add_file(ADA, file, name="rows.jsonl", strict=True)
-    assert (last.added, last.refused) == (0, 1)
-    assert 'Rename "response" to "answer"' in str(last.problems[0])

@@ -159,4 +159,5 @@ def profile_of(choice: ColumnChoice, columns: Iterable[Column]) -> Profile:
         reference=path(choice.reference),
         evidence=evidence,
         chunk=chunk,
+        drafted=not choice.answer,
     )

@@ -1,4 +1,4 @@
-"""Which profile a file is for: those whose required paths all give something in its first row."""
+"""Which profile a file is for: one whose required paths all give something in its first row."""
 
 from __future__ import annotations
 
@@ -14,21 +14,12 @@ def fitting(row: Any) -> tuple[Profile, ...]:
     return tuple(profile for profile in builtin().values() if profile.required and _fits(profile, row))
 
 
-def profile_for(row: Any) -> Profile:
-    """Return the one profile that a row fits. Raises InputError where none does, or more than one."""
-    found = fitting(row)
+def one_of(found: tuple[Profile, ...]) -> Profile:
+    """Return the one profile that a row fits. Raises InputError where there are several."""
     if len(found) == 1:
         return found[0]
-    if found:
-        raise InputError(
-            f"fits {' and '.join(profile.name for profile in found)}",
-            cure=f"Say which: --as {found[0].name}, for example.",
-        )
-    keys = ", ".join(repr(str(key)[:40]) for key in list(row)[:8]) if isinstance(row, dict) else "no object"
-    raise InputError(
-        f"fits no profile (the first row holds {keys or 'nothing'})",
-        cure=f"Name one with --as ({', '.join(builtin())}), or write your own for --map (docs/importing.md).",
-    )
+    names = " and ".join(profile.name for profile in found)
+    raise InputError(f"fits {names}", cure=f"Say which: --as {found[0].name}, for example.")
 
 
 def _fits(profile: Profile, row: Any) -> bool:

@@ -17,7 +17,6 @@ from typing import Any, Literal, NamedTuple
 
 from masis.datasets.lake import filesystem_of
 from masis.datasets.mapping import OWN_FORMAT, MappedRow, Profile, builtin, formats_of, read_any
-from masis.datasets.readers import read_case_lines
 from masis.errors import InputError
 from masis.schema.case import Case
 
@@ -195,14 +194,7 @@ def _rows(part: Part, place: str, profile: Profile | None) -> Iterator[MappedRow
             yield from read_any(path, profile, name=shown if part.kind == "whole" else called)
             return
         chosen = profile or _detected(files, part)
-        if chosen is not None:
-            yield from read_any(path, chosen, name=shown)
-            return
-        for line in read_case_lines(path, name=shown):
-            if isinstance(line.found, InputError):
-                yield MappedRow(line.number, line.end, None, (line.found,))
-            else:
-                yield MappedRow(line.number, line.end, line.found)
+        yield from read_any(path, chosen or OWN_FORMAT, name=shown)
 
 
 def _detected(files: Any, part: Part) -> Profile | None:

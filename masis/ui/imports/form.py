@@ -50,7 +50,6 @@ class ImportForm:
         text: What was pasted.
         token: The uploaded file; "" where there is none.
         name: Its name.
-        strict: Whether rows that hold an answer under an unknown name are refused.
         version: Changes when the field is to show other text than was typed.
         uploads: Rises when the uploader is to be empty again.
         refused: Why the last start was refused.
@@ -61,7 +60,6 @@ class ImportForm:
     text: str = ""
     token: str = ""
     name: str = ""
-    strict: bool = False
     version: str = ""
     uploads: int = 0
     refused: str = ""
@@ -108,7 +106,7 @@ def current_form(workbench: Workbench) -> ImportForm:
         return held
     values = workbench.drafts.get(owner, SUBJECT).values
     texts = {name: value for name in ("text", "token", "name", "version") if isinstance(value := values.get(name), str)}
-    form = ImportForm(owner, strict=values.get("strict") is True, uploads=held.uploads + 1 if held else 0, **texts)
+    form = ImportForm(owner, uploads=held.uploads + 1 if held else 0, **texts)
     st.session_state[_STATE] = form
     return form
 
@@ -207,9 +205,9 @@ def _formats(path: Path, name: str, _owner: Actor) -> Fitting:
 
 
 @st.cache_resource(show_spinner="Reading the first rows", max_entries=8)
-def _look(path: Path, name: str, profile: str, strict: bool, _owner: Actor) -> Look:
+def _look(path: Path, name: str, profile: str, _owner: Actor) -> Look:
     read_by = Profile.model_validate_json(profile) if profile else None
-    return served_workbench().imports.look(_owner, path, read_by, name=name, strict=strict)
+    return served_workbench().imports.look(_owner, path, read_by, name=name)
 
 
 def look_at(form: ImportForm, chosen: Chosen, reading: Reading) -> Look:
@@ -217,6 +215,4 @@ def look_at(form: ImportForm, chosen: Chosen, reading: Reading) -> Look:
     if not reading.ready:
         raise InputError("is not settled how it is read", cure="Choose the format or the columns.")
     profile = reading.profile
-    return _look(
-        chosen.path, chosen.name, profile.model_dump_json() if profile is not None else "", form.strict, form.owner
-    )
+    return _look(chosen.path, chosen.name, profile.model_dump_json() if profile is not None else "", form.owner)

@@ -24,7 +24,6 @@ class Source(NamedTuple):
     path: Path
     name: str
     profile: Profile | None
-    strict: bool
 
 
 class FileImport(BackgroundTask):
@@ -36,9 +35,7 @@ class FileImport(BackgroundTask):
         self.step = ImportStep(0, 0, 0, 0, 0)
         self.problems: list[MasisError] = []
         self.problem_count = 0
-        self._steps = workbench.imports.add_file(
-            actor, source.path, source.profile, name=source.name, strict=source.strict
-        )
+        self._steps = workbench.imports.add_file(actor, source.path, source.profile, name=source.name)
 
     @property
     def complete(self) -> bool:

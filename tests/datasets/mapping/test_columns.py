@@ -92,7 +92,7 @@ def test_columns_that_are_gone_are_no_longer_chosen() -> None:
         ('{"id": "1", "query": "Why?", "evidence": []}', ("cases",)),
         ('{"question": "Why?", "contexts": ["So."], "answer": "So."}', ("hf-rag",)),
         ('{"question": "Why?", "passages": ["So."]}', ()),
-        ('[{"query": "Why?", "evidence": ["So."]}]', ("simple",)),
+        ('[{"query": "Why?", "evidence": ["So."]}]', ("cases",)),
     ],
 )
 def test_formats_are_recognised_by_the_first_row(content: str, formats: tuple[str, ...], tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from masis.datasets.mapping import MappedRow, builtin, detected, load_profile, read_any, read_mapped
-from masis.datasets.mapping.containers import read_rows
+from masis.datasets.mapping import MappedRow, builtin, formats_of, load_profile, read_any
+from masis.datasets.rows import read_rows
 from masis.errors import InputError
 from masis.schema.case import Case
 
@@ -33,9 +33,10 @@ def problems(path: Path, **options: Any) -> list[str]:
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
 def test_the_file_of_a_tool_is_recognised_and_gives_question_answer_and_evidence(path: Path) -> None:
-    profile = detected(path)
+    (named,) = formats_of(path).formats
+    profile = builtin()[named]
     assert path.name.startswith(profile.name)
-    (case,) = cases(list(read_mapped(path, profile)))
+    (case,) = cases(list(read_any(path, profile)))
     assert case.query == QUESTION
     assert case.answer
     assert any(word in case.answer for word in ("120", "130"))
@@ -48,7 +49,7 @@ def test_the_file_of_a_tool_is_recognised_and_gives_question_answer_and_evidence
 
 
 def test_every_profile_has_a_file() -> None:
-    assert {detected(path).name for path in FIXTURES} == set(builtin())
+    assert {formats_of(path).formats[0] for path in FIXTURES} == set(builtin())
 
 
 def test_gemini_counts_bytes_and_the_case_counts_characters() -> None:
@@ -87,7 +88,7 @@ def test_both_files_of_ragtruth_may_come_in_one_zip(tmp_path: Path) -> None:
     with zipfile.ZipFile(packed, "w") as archive:
         archive.write(FILES / "ragtruth-2024-response.jsonl", "response.jsonl")
         archive.write(FILES / "source_info.jsonl", "source_info.jsonl")
-    (case,) = cases(list(read_mapped(packed, builtin()["ragtruth"])))
+    (case,) = cases(list(read_any(packed, builtin()["ragtruth"])))
     assert case.evidence[1].text == "It was opened in 1931."
 
 
@@ -112,7 +113,7 @@ def test_the_same_row_is_read_from_every_container(tmp_path: Path) -> None:
     assert len(read) == 9
     assert {case.id for case in read} == {read[0].id}
     assert {tuple((chunk.id, chunk.text) for chunk in case.evidence) for case in read} == {
-        (("1", "So it is written."), ("2", "Thus."))
+        (("chunk_1", "So it is written."), ("chunk_2", "Thus."))
     }
 
 
@@ -127,7 +128,7 @@ def test_every_problem_of_a_row_is_named_at_once_and_other_rows_are_read(tmp_pat
     path = tmp_path / "rows.jsonl"
     rows = [ROW, {"question": {"text": 1}, "contexts": [5], "answer": ["a", 3]}, {**ROW, "question": "How?"}]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = list(read_mapped(path, builtin()["hf-rag"]))
+    found = list(read_any(path, builtin()["hf-rag"]))
     assert [row.case is not None for row in found] == [True, False, True]
     assert [problem.field for problem in found[1].problems] == ["query", "answer", "evidence[0]"]
     assert "rows.jsonl, line 2, query: is an object of 'text', must be text." in str(found[1].problems[0])
@@ -140,16 +141,6 @@ def test_what_a_profile_does_not_name_is_kept(tmp_path: Path) -> None:
     assert case.metadata["source_row"]["score"] == 0.5
     assert case.metadata["source_row"]["tags"] == {"field": "law"}
     assert case.metadata["reference_answer"] == "So."
-
-
-def test_an_answer_under_a_name_that_is_not_read_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_text(json.dumps({"query": "Why?", "evidence": ["So."], "completion": "So."}))
-    (row,) = read_any(path)
-    assert [note.field for note in row.notes] == ["completion"]
-    path.write_text(json.dumps({"query": "Why?", "evidence": [{"id": "1", "text": "So."}], "answer": "So."}))
-    (row,) = read_any(path)
-    assert row.notes == ()
 
 
 def test_two_profiles_that_fit_ask(tmp_path: Path) -> None:
