@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from masis.datasets.mapping import OWN_FORMAT, builtin, builtin_names, load_profile, read_any
 from masis.datasets.mapping.profile import Profile
-from masis.datasets.rows import plain
 from masis.errors import InputError
 from masis.schema.case import Case
-from masis.schema.explain import kind_of
-from masis.schema.reading import FieldMap, checked_names
+from masis.schema.frames import rows_of
+from masis.schema.reading import FieldMap
 
 _SHOWN = 5
 
@@ -61,58 +59,6 @@ def read_cases(
             file=called,
         )
     return cases
-
-
-def is_frame(source: Any) -> bool:
-    """Return whether a value is a data frame, an Arrow table or a data set of Hugging Face."""
-    return (
-        hasattr(source, "to_pylist")
-        or (hasattr(source, "columns") and hasattr(source, "itertuples"))
-        or (hasattr(source, "column_names") and hasattr(source, "features"))
-    )
-
-
-def rows_of(source: Any, names: FieldMap | None = None) -> Iterable[Mapping[str, Any]]:
-    """Return the rows of a frame, a table, a data set or an iterable, as mappings of plain values.
-
-    A frame's missing values are absent, its numbers under ``id`` texts.
-
-    Raises InputError where it is none of these, or a column that ``names`` maps is not there.
-    """
-    if isinstance(source, str | bytes | Mapping | Case) or (not isinstance(source, Iterable) and not is_frame(source)):
-        raise InputError(
-            f"is {kind_of(source)}, not rows",
-            cure="Give a path, a data frame, or a list of mappings.",
-            field="cases",
-        )
-    if not is_frame(source):
-        return source
-    columns = [str(column) for column in getattr(source, "column_names", None) or source.columns]
-    for field, key in checked_names(names or {}).items():
-        if key is not None and "." not in field and key not in columns and key.partition(".")[0] not in columns:
-            raise _no_column(field, key, columns)
-    return _frame_rows(source)
-
-
-def _no_column(field: str, key: str, columns: list[str]) -> InputError:
-    near = difflib.get_close_matches(key, columns, n=1)
-    cure = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(columns[:20])}."
-    return InputError(f"names the column {key!r} for {field}, which is not there", cure=cure, field="map")
-
-
-def _frame_rows(source: Any) -> Iterator[dict[str, Any]]:
-    if hasattr(source, "to_pylist"):
-        given: Iterable[Any] = (row for batch in source.to_batches(1000) for row in batch.to_pylist())
-    elif hasattr(source, "itertuples"):
-        columns = [str(column) for column in source.columns]
-        given = (dict(zip(columns, row, strict=True)) for row in source.itertuples(index=False, name=None))
-    else:
-        given = iter(source)
-    for row in given:
-        read = {key: value for key, value in plain(row).items() if value is not None}
-        if isinstance(read.get("id"), int | float):
-            read["id"] = str(read["id"])
-        yield read
 
 
 def chosen_profile(named: str | os.PathLike[str] | None) -> Profile | str | None:

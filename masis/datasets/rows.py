@@ -14,16 +14,15 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator
-from datetime import date, datetime, time
-from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple, cast
 
-from masis.datasets.mapping.paths import value_at
+from masis.datasets.paths import value_at
 from masis.datasets.readers.lines import MAX_LINE_BYTES, open_lines, read_lines, refuse_other_formats
 from masis.datasets.readers.strict_json import parse_item, parse_object
 from masis.errors import InputError
 from masis.schema.explain import kind_of
+from masis.schema.frames import plain
 
 MOST_DOCUMENT_BYTES = 128 * 1024 * 1024
 """Bytes of one JSON object over several lines, which is read whole; a larger one is to be JSON Lines."""
@@ -90,7 +89,7 @@ def read_rows(
     name: str | None = None,
     most_unpacked: int = MOST_UNPACKED_BYTES,
 ) -> Iterator[Row]:
-    """Yield the rows of a file, or of a stream of bytes, which has to be buffered.
+    """Yield the rows of a file, or of a stream of bytes.
 
     Args:
         source: The file or stream; a packed one has to be a file.
@@ -103,7 +102,12 @@ def read_rows(
 
     """
     if not isinstance(source, Path):
-        yield from _rows(source, name or "stdin", rows_at)
+        buffered = source if hasattr(source, "peek") else io.BufferedReader(cast("io.RawIOBase", source))
+        try:
+            yield from _rows(cast("BinaryIO", buffered), name or "stdin", rows_at)
+        finally:
+            if isinstance(buffered, io.BufferedReader) and buffered is not source:
+                buffered.detach()  # else it would close what is the caller's
         return
     called = name or source.name
     with open_lines(source) as file:
@@ -376,25 +380,3 @@ def _parquet(stream: BinaryIO) -> Iterator[Row]:
                 yield Row(number, size * number // file.metadata.num_rows, plain(value))
     except (pyarrow.ArrowException, OSError) as error:
         raise InputError(f"is no Parquet that can be read ({str(error)[:120]})", cure="Write it again.") from error
-
-
-def plain(value: Any) -> Any:
-    """Return a value of a data frame or a Parquet file as JSON has it, without dates, arrays and NaN."""
-    match value:
-        case dict():
-            return {str(key): plain(item) for key, item in value.items()}
-        case list() | tuple():
-            return [plain(item) for item in value]
-        case None | str() | bool() | int():
-            return value
-        case float():
-            return None if value != value else value  # NaN, as pandas writes what is missing
-        case Decimal():
-            return float(value)
-        case datetime() | date() | time():
-            return None if value != value else value.isoformat()
-        case bytes():
-            return value.decode("utf-8", "replace")
-    if hasattr(value, "tolist"):  # numpy's scalars and arrays
-        return plain(value.tolist())
-    return None if type(value).__name__ in ("NAType", "NaTType") else str(value)

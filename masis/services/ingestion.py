@@ -162,8 +162,7 @@ def read_cases(form: Form, body: bytes) -> Iterator[Case | InputError]:
     """Yield the cases of a body, and an error for each part that holds none."""
     if form == "ndjson":
         try:
-            stream = io.BufferedReader(io.BytesIO(body))  # type: ignore[type-var]
-            for row in read_any(stream, OWN_FORMAT, name="body"):
+            for row in read_any(io.BytesIO(body), OWN_FORMAT, name="body"):
                 yield from row.problems
                 if row.case is not None:
                     yield row.case

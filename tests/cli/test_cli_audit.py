@@ -130,14 +130,6 @@ def test_a_case_whose_id_is_taken_by_another_is_named_with_its_line(masis: Masis
     assert "1 case audited" in result.stderr
 
 
-def test_an_answer_under_another_name_is_pointed_out_once(masis: Masis, tmp_path: Path) -> None:
-    file = tmp_path / "cases.jsonl"
-    file.write_bytes(lines(*(case(name, answer=..., response="It is long [1].") for name in "ab")))
-    result = masis("audit", file, "--db", tmp_path / "new.db")
-    assert result.exit_code == 0
-    assert result.stderr.count('If "response" is the answer, rename it to "answer".') == 1
-
-
 @pytest.mark.parametrize(
     ("options", "expected"),
     [

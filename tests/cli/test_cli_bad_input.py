@@ -19,7 +19,7 @@ BAD_LINES = {
     ),
     "a misnamed question": (
         lines(case("x", query=..., question="?")),
-        'line 2, query: is missing. Rename "question" to "query".',
+        'line 2, query: is missing, and "question" may hold it. Map it: --map query=question,',
     ),
     "no evidence": (lines(case("x", evidence=[])), "line 2, evidence: holds nothing. Add what the retrieval found."),
     "evidence left out": (
@@ -35,7 +35,10 @@ BAD_LINES = {
         "line 2, id: is 'good-1', as in line 1, with other content. Give each case an id of its own",
     ),
     "a number for text": (lines(case("x", query=7)), "line 2, query: is a number, must be text. Put it in quotes."),
-    "a text for a list": (lines(case("x", evidence="All.")), "line 2, evidence: is text, must be a list. Write it as"),
+    "a text for a list": (
+        lines(case("x", evidence="All.")),
+        "line 2, evidence: is one thing, not a list of chunks. Put it into a list.",
+    ),
     "not UTF-8": (b'{"id": "caf\xe9"}\n', "line 2: is not UTF-8: byte 12 of the line is 0xE9. Save the file as UTF-8"),
     "a null byte": (b'{"id": "a\x00b"}\n', "line 2: holds a null byte at byte 10 of the line. Remove it"),
     "an escaped null byte": (lines(case("x", answer="\x00")), "line 2, answer: holds a null byte at character 1."),

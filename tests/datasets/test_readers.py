@@ -35,7 +35,7 @@ def line(**changes: Any) -> bytes:
 
 
 def read(content: bytes) -> list[MappedRow]:
-    return list(read_any(io.BufferedReader(io.BytesIO(content)), name="cases.jsonl"))  # type: ignore[type-var]
+    return list(read_any(io.BytesIO(content), name="cases.jsonl"))
 
 
 def error_of(content: bytes) -> str:
@@ -99,7 +99,7 @@ def test_byte_order_mark_carriage_returns_blank_lines_and_a_missing_last_line_br
         pytest.param(line(query=" \n"), "cases.jsonl, line 2, query: is blank. Add the question", id="blank question"),
         pytest.param(
             line(query=..., input={"question": "Why?"}),
-            'cases.jsonl, line 2, query: is missing, and "input.question" may hold it. Map it: --map query=input.question,',
+            'cases.jsonl, line 2, query: is missing, and "input.question" may hold it.',
             id="a path under another tool's name",
         ),
         pytest.param(line(id=3), "cases.jsonl, line 2, id: is a number, must be text. Put it in quotes.", id="id"),
@@ -123,7 +123,7 @@ def test_byte_order_mark_carriage_returns_blank_lines_and_a_missing_last_line_br
         ),
         pytest.param(
             line(evidence=[{"id": "1", "passage": "So."}]),
-            'cases.jsonl, line 2, evidence[0].text: is missing, and "passage" may hold it. Map it: --map evidence.text=',
+            'cases.jsonl, line 2, evidence[0].text: is missing, and "passage" may hold it.',
             id="text of a chunk under another name",
         ),
         pytest.param(

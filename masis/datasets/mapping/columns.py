@@ -11,8 +11,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from masis.datasets.mapping.paths import parsed
 from masis.datasets.mapping.profile import EvidencePaths, Profile
+from masis.datasets.paths import parsed
 from masis.schema.base import Record
 from masis.schema.explain import name_elsewhere
 from masis.schema.wording import shortened

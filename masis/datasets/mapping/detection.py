@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from masis.datasets.mapping.paths import value_at
 from masis.datasets.mapping.profile import Profile, builtin
+from masis.datasets.paths import value_at
 from masis.errors import InputError
 
 

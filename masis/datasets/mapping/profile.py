@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError
 
-from masis.datasets.mapping.paths import check_path
+from masis.datasets.paths import check_path
 from masis.errors import InputError
 from masis.schema.base import Record
 from masis.schema.case import ClaimVerdict

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from masis.datasets.mapping.detection import fitting, one_of
-from masis.datasets.mapping.paths import parsed, text_of, value_at
 from masis.datasets.mapping.profile import Profile, builtin
 from masis.datasets.mapping.replies import read_reply
+from masis.datasets.paths import parsed, text_of, value_at
 from masis.datasets.readers.seen import SeenIds
 from masis.datasets.rows import MOST_DOCUMENT_BYTES, Row, read_rows
 from masis.errors import InputError
@@ -59,7 +59,7 @@ def read_any(
     A row whose case was read before, word for word, is skipped; another case under the same id is a problem.
 
     Args:
-        source: A path; a buffered stream of bytes; or rows, each a mapping.
+        source: A path; a stream of bytes; or rows, each a mapping.
         profile: By which to read, or ``OWN_FORMAT``. Default: the own format where the first row has its names or fits
             no profile, else the profile that it fits.
         names: Which key of a row holds a field; a key that no row has is an error at the end.

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
+    ConfigDict,
     Field,
     GetJsonSchemaHandler,
     StrictBool,
@@ -159,7 +160,9 @@ class VerifyClaims(_OnEvidence):
 
 
 class InlineCase(Arguments):
-    """A case given in full. Without an id it gets one from its content."""
+    """A case given in full. Without an id it gets one from its content; other keys are kept."""
+
+    model_config = ConfigDict(extra="allow")
 
     id: Maybe[Annotated[StrictStr, Field(min_length=1, max_length=500)]] = None
     query: Query

@@ -22,7 +22,7 @@ from masis.integrations.mcp.reports import FoundEvidence
 from masis.integrations.mcp.sources import Source, address, among, gathered, near_case_ids, near_run_ids
 from masis.integrations.mcp.spending import Spending
 from masis.schema.audit import ClaimCheck
-from masis.schema.case import Case, Evidence
+from masis.schema.case import Case, Evidence, case_of
 from masis.schema.drafts import CritiqueResult, SourceDocument
 from masis.schema.run import Event, Run
 from masis.services import Actor, Workbench
@@ -178,9 +178,9 @@ class ToolHandlers:
         content: dict[str, Any] = {
             name: getattr(request.case, name) for name in request.case.model_fields_set if name != "id"
         }
-        case = Case.model_validate({"id": request.case.id or "new", **content})
+        case = case_of({**content, **({} if request.case.id is None else {"id": request.case.id})})
         if request.case.id is None:
-            case = Case.model_validate({"id": f"mcp-{case.digest()[:16]}", **content})
+            case = case.model_copy(update={"id": f"mcp-{case.digest()[:16]}"})
         self.workbench.cases.add_one(ACTOR, case)
         return case
 
