@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from masis.schema.run import Run
     from masis.schema.screening import Abstract, Screening
     from masis.screening.critic import screen_abstracts, screen_abstracts_async
+    from masis.services.desk import Desk
     from masis.settings import Settings
     from masis.views.notebook import html, plot
     from masis.views.tables import runs_to_pandas
@@ -56,6 +57,7 @@ _HOMES = {
     "html": "masis.views.notebook",
     "plot": "masis.views.notebook",
     "read_cases": "masis.datasets.loading",
+    "Desk": "masis.services.desk",
     "runs_to_pandas": "masis.views.tables",
     "run_audit": "masis.api.audits",
     "run_audit_async": "masis.api.audits",
@@ -77,6 +79,7 @@ __all__ = [
     "Case",
     "CitationAudit",
     "ClaimCheck",
+    "Desk",
     "Evidence",
     "Run",
     "Screening",

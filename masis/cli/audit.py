@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import click
 from click.core import ParameterSource
@@ -43,7 +43,7 @@ from masis.cli.options import (
     reading_options,
     settings_options,
 )
-from masis.cli.output import ErrorReport, Interruption, Progress, say
+from masis.cli.output import ErrorReport, Interruption, Progress, emit, printable, say
 from masis.datasets.mapping import MappedRow, read_any
 from masis.datasets.writers import write_run
 from masis.errors import MAX_ITERATIONS_WARNING, InputError, MasisError
@@ -52,13 +52,14 @@ from masis.schema.audit import Escalation
 from masis.schema.calls import REPLAY, Usage
 from masis.schema.case import Case
 from masis.schema.run import Run
-from masis.schema.wording import counted
+from masis.schema.wording import counted, shortened
 from masis.services import Workbench
+from masis.services.cases import shown_flags
 from masis.services.health import models_asked
 from masis.settings import Settings, database_path
-from masis.views.numbers import dollars
+from masis.views.numbers import dollars, score_text
 from masis.views.spending import unpaid
-from masis.views.words import model_words
+from masis.views.words import FLAG, ISSUES, model_words
 
 
 def _cases(context: click.Context, parameter: click.Parameter, value: str) -> Path | str:
@@ -156,17 +157,18 @@ def audit(
     replay: str | None,
     limit: int | None,
 ) -> None:
-    """Audit every case of CASES, a file of JSON Lines ('-' for stdin), and keep the runs in the database.
+    """Audit every case of CASES, a file ('-' for stdin), keep the runs in the database, and show the worst answers.
 
     With --engine ray CASES is a file or a folder of JSON Lines, Parquet or any format of 'masis import', here or at an
     address that fsspec reads, and the audits go into the folder --out, by outcome; the database is left alone.
 
-    One case a line: {"id": "1", "query": "...", "answer": "...", "evidence": [{"id": "1", "text": "..."}]}. Without an
-    answer one is drafted from the evidence first. A line that can't be read is named with its cure, and the others are
-    audited all the same.
+    One case a line: {"id": "1", "query": "...", "answer": "...", "evidence": [{"id": "1", "text": "..."}]}; or any
+    format of 'masis import'. Without an answer one is drafted from the evidence first. A line that can't be read is
+    named with its cure, and the others are audited all the same.
 
     \b
       masis audit cases.jsonl
+      masis audit answers.csv --map query=question --map answer=response --map evidence=context
       masis audit cases.jsonl --concurrency 4 --out runs.jsonl
       masis audit cases.jsonl --set max_iterations=1 --db trial.db
       masis audit cases.jsonl --model openai --concurrency 16 --max-cost 5
@@ -280,6 +282,7 @@ class _AuditJob:
         self.with_models = uses_models(settings)
         self.in_processes = concurrency > 1 and not self.with_models
         total = None if cases == STDIO else cases.stat().st_size
+        self.worst = None if out else WorstAnswers()
         self.progress = Progress("Auditing", total)
         self.errors = ErrorReport(self.progress)
 
@@ -299,7 +302,9 @@ class _AuditJob:
         return not stop.asked
 
     def report(self) -> None:
-        """Say what was done and where it is."""
+        """Show the worst answers where no file takes the runs; say what was done and where it is."""
+        if self.worst is not None:
+            self.worst.show()
         for line in self.summary.lines(self.settings):
             say(line)
         if self.budget.exhausted:
@@ -370,8 +375,11 @@ class _AuditJob:
                 self.summary.skipped_incomplete += self.workbench.audits.failed_before(job.case, self.settings)
             else:
                 self.summary.count(outcome)
-            if write is not None and (run := outcome or self.workbench.audits.finished(job.case, self.settings)):
+            run = outcome or self.workbench.audits.finished(job.case, self.settings)
+            if run is not None and write is not None:
                 write_run(run, write)
+            if run is not None and self.worst is not None:
+                self.worst.add(job.case, run)
         self.progress.move(job.end, self.summary.note())
 
     def _stored(self, run: Run) -> Run | Failed:
@@ -384,6 +392,68 @@ class _AuditJob:
 
 def _writer(out: Path) -> AbstractContextManager[BinaryIO]:
     return nullcontext(sys.stdout.buffer) if out == STDIO else out.open("wb")
+
+
+WORST_SHOWN = 20
+"""Answers in the table that a person reads; the rest waits in the queue."""
+
+ISSUES_SHOWN = 5
+
+
+class _Answer(NamedTuple):
+    """What the table says of an answer; in its order the worst comes first."""
+
+    rank: tuple[int, float, int]
+    case: str
+    state: str
+    issue: str
+    quality: str
+    question: str
+    issues: tuple[str, ...]
+
+
+class WorstAnswers:
+    """The answers of a file with the gravest issues, as a table that a person can read."""
+
+    def __init__(self) -> None:
+        self._worst: list[_Answer] = []
+        self._count = 0
+
+    def add(self, case: Case, run: Run) -> None:
+        """Take one audited answer into account."""
+        self._count += 1
+        original = run.iterations[0] if run.iterations else None
+        flags = shown_flags(run, 0) if original else ("error",)
+        place = next((at for at, flag in enumerate(ISSUES) if flag in flags), len(ISSUES))
+        drafted = "answer drafted by MASIS, " if case.answer is None else ""
+        issues = sorted(original.issues if original else (), key=lambda issue: not issue.major)
+        quality = original.quality_score if original else None
+        self._worst.append(
+            _Answer(
+                (place, 1.0 if quality is None else quality, self._count),
+                case.id,
+                drafted + ("needs review" if run.needs_review else "auto-accepted"),
+                FLAG[ISSUES[place]].text if place < len(ISSUES) else "",
+                score_text(quality),
+                case.query,
+                tuple(issue.description for issue in issues if issue.major),
+            )
+        )
+        if len(self._worst) > 10 * WORST_SHOWN:
+            self._worst = sorted(self._worst)[:WORST_SHOWN]
+
+    def show(self) -> None:
+        """Write the table to stdout, and under it the gravest issues in full."""
+        shown = sorted(self._worst)[:WORST_SHOWN]
+        rows = [(each.case, each.state, each.issue, each.quality, each.question) for each in shown]
+        emit((), ("case", "state", "worst issue", "quality", "question"), rows, as_json=False)
+        issues = [(each.case, issue) for each in shown for issue in each.issues[:1]][:ISSUES_SHOWN]
+        if issues:
+            click.echo("\nWorst issues")
+        for case, issue in issues:
+            click.echo(printable(f"  {case}: {shortened(' '.join(issue.split()), 300)}"))
+        if self._count > len(shown):
+            say(f"{self._count - len(shown):,} more: 'masis queue' lists what waits for a person.")
 
 
 SAMPLED = 200

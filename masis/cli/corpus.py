@@ -1,4 +1,4 @@
-"""``masis corpus``: store abstracts in the database, to be searched and screened."""
+"""``masis screening corpus``: store abstracts in the database, to be searched and screened."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def corpus(
     corpora.
 
     \b
-      masis corpus asthma export.ris pubmed.nbib
-      masis corpus asthma --search "inhaled steroids in children" --limit 5
-      masis corpus
+      masis screening corpus asthma export.ris pubmed.nbib
+      masis screening corpus asthma --search "inhaled steroids in children" --limit 5
+      masis screening corpus
 
     Exit code 0: done. 1: records that could not be read, named; the rest is stored. 2: wrong use. 130: stopped; what
     was read is stored.
@@ -65,7 +65,7 @@ def corpus(
 
 def _list(found: tuple[CorpusSummary, ...]) -> None:
     if not found:
-        say("There is no corpus yet: 'masis corpus NAME FILE' makes one.")
+        say("There is no corpus yet: 'masis screening corpus NAME FILE' makes one.")
     width = max((len(each.name) for each in found), default=0)
     for each in found:
         click.echo(

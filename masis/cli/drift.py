@@ -1,4 +1,4 @@
-"""``masis drift``: what screening has learned from people and from itself: drift, and the acceptance memory."""
+"""``masis screening drift``: what screening has learned from people and itself: drift and the acceptance memory."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def drift(as_json: bool, db: Path | None) -> None:
     the test, and what memory can change. Memory is switched on by the setting screening_memory.
 
     \b
-      masis drift
-      masis drift --json --db review.db
+      masis screening drift
+      masis screening drift --json --db review.db
 
     Exit code 0: shown, whether anything drifted or not. 2: wrong use.
     """  # noqa: D301 (click reads the backspace)

@@ -82,7 +82,7 @@ def selection_options(command: F) -> F:
 def export(context: click.Context, /, form: str, encoding: str, out: Path, manifest: Path | None, **given: Any) -> None:
     """Write cases, runs or executions as they are, or data sets out of what people decided.
 
-    'masis import' reads cases and decided again. 'masis backup' makes a lossless copy of the whole database.
+    'masis import' reads cases and decided again. 'masis db backup' makes a lossless copy of the whole database.
 
     The formats after executions are data sets: they take the filters of the queue, put near-duplicate questions on one
     side of a split, and come with a manifest beside the file: versions, filter, counts, class balance, provenance,

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +18,7 @@ from masis.cli.options import (
     operator,
     places_argument,
     reading_options,
+    spooled,
 )
 from masis.cli.output import ErrorReport, Progress, printable, say
 from masis.datasets.mapping import Profile, read_any
@@ -119,7 +116,7 @@ def import_files(
     errors = ErrorReport()
     for file in paths:
         name = "stdin" if file == STDIO else str(file)
-        with _readable(file) as path:
+        with spooled(file) as path:
             _import_cases(path, name, profile, names, workbench, errors)
     say(f"Database: {database}")
     if errors.count:
@@ -186,7 +183,7 @@ def _show_all(files: tuple[Path, ...], profile: Profile | str | None, names: Fie
         name = "stdin" if file == STDIO else str(file)
         found, shown, bad = Counter[str](), list[str](), 0
         try:
-            with _readable(file) as path:
+            with spooled(file) as path:
                 for row in read_any(path, profile, names, name=name):
                     errors.add_all(row.problems or row.notes)
                     bad += bool(row.problems)
@@ -233,18 +230,6 @@ def _as_read(case: Case) -> Iterator[str]:
     if len(case.evidence) > 2:
         yield f"          and {len(case.evidence) - 2:,} more"
     yield ""
-
-
-@contextmanager
-def _readable(file: Path) -> Iterator[Path]:
-    """Give the path of a file; what comes through stdin is put into a temporary one, for it is read twice."""
-    if file != STDIO:
-        yield file
-        return
-    with tempfile.NamedTemporaryFile(suffix="-stdin") as held:
-        shutil.copyfileobj(sys.stdin.buffer, held)
-        held.flush()
-        yield Path(held.name)
 
 
 def _import_cases(

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import difflib
 import getpass
+import shutil
 import sys
-from collections.abc import Callable, Iterable
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -34,7 +37,7 @@ _SHOWN_WARNINGS = "masis.settings.warnings"
 def checked_input(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
     """Return a path to read, or several. Raises BadParameter where one is a folder or does not exist."""
     for path in value if isinstance(value, tuple) else (value,):
-        if path == STDIO:
+        if path is None or path == STDIO:
             continue
         if path.is_dir():
             raise click.BadParameter(f"{printable(str(path))}: is a directory. Name one file of JSON Lines in it.")
@@ -161,6 +164,23 @@ def chosen_reading(name: str | None, maps: Iterable[str]) -> tuple[Profile | str
     except InputError as error:
         option = "--map" if files[0].endswith(".toml") else "--as"
         raise click.UsageError(f"{option}: {printable(str(error))}") from error
+
+
+def json_option(command: F) -> F:
+    """Add ``--json``."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line, for programs.")(command)
+
+
+@contextmanager
+def spooled(file: Path) -> Iterator[Path]:
+    """Give the path of a file; what comes through stdin is put into a temporary one, so that it can be read twice."""
+    if file != STDIO:
+        yield file
+        return
+    with tempfile.NamedTemporaryFile(suffix="-stdin") as held:
+        shutil.copyfileobj(sys.stdin.buffer, held)
+        held.flush()
+        yield Path(held.name)
 
 
 def settings_options(command: F) -> F:

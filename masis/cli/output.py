@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 import threading
 import time
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from types import FrameType, TracebackType
 from typing import Any, ClassVar, Self
 
 import click
+
+from masis.schema.wording import shortened
 
 SHOWN_ERRORS = 20
 """Errors shown one by one; more are counted."""
@@ -34,6 +37,26 @@ def _steers(char: str) -> bool:
 def say(message: str = "") -> None:
     """Write one line to stderr."""
     click.echo(printable(message), err=True)
+
+
+_WIDEST = 60
+"""Characters of a cell of a table; the last column has what the terminal leaves."""
+
+
+def emit(
+    records: Sequence[Mapping[str, Any]], header: Sequence[str], rows: Sequence[Sequence[str]], *, as_json: bool
+) -> None:
+    """Write records to stdout: one JSON object a line, or as a table of these rows."""
+    if as_json:
+        for record in records:
+            click.echo(json.dumps(record, ensure_ascii=False))
+        return
+    if not rows:
+        return
+    cells = [[shortened(" ".join(printable(cell).split()), _WIDEST) for cell in row] for row in (header, *rows)]
+    widths = [max(len(row[place]) for row in cells) for place in range(len(header))]
+    for row in cells:
+        click.echo("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 class ErrorReport:

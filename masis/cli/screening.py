@@ -185,8 +185,8 @@ def search_further(
     as a corpus for this; where they are not stored, or the file has grown, give the FILE again.
 
     \b
-      masis search-further 0b7c2f... --rounds 3 --out further.json
-      masis search-further 0b7c2f... export.ris
+      masis screening search-further 0b7c2f... --rounds 3 --out further.json
+      masis screening search-further 0b7c2f... export.ris
 
     Exit code 0: searched further. 1: no such screening, its sources are gone, or all that they hold is graded. 2: wrong
     use. 130: stopped.
@@ -233,7 +233,7 @@ def _keep_records(workbench: Workbench, corpus: str, abstracts: list[Abstract], 
             progress.move(stored, f"{stored:,} of {len(abstracts):,} records")
 
         workbench.corpora.keep_records(operator(), corpus, abstracts, source=name, on_batch=on_batch)
-    say(f"Its records are stored as corpus {corpus!r}: 'masis search-further' and the page can search further.")
+    say(f"Its records are stored as corpus {corpus!r}: 'masis screening search-further' and the page can go on.")
 
 
 def _named(files: Iterable[Path]) -> str:

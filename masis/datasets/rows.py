@@ -104,7 +104,7 @@ def read_rows(
     if not isinstance(source, Path):
         buffered = source if hasattr(source, "peek") else io.BufferedReader(cast("io.RawIOBase", source))
         try:
-            yield from _rows(cast("BinaryIO", buffered), name or "stdin", rows_at)
+            yield from _rows(buffered, name or "stdin", rows_at)
         finally:
             if isinstance(buffered, io.BufferedReader) and buffered is not source:
                 buffered.detach()  # else it would close what is the caller's

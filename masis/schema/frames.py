@@ -40,7 +40,7 @@ def rows_of(source: Any, names: FieldMap | None = None) -> Iterable[Mapping[str,
             field="cases",
         )
     if not is_frame(source):
-        return source
+        return iter(source)
     columns = [str(column) for column in getattr(source, "column_names", None) or source.columns]
     for field, key in checked_names(names or {}).items():
         if key is not None and "." not in field and key not in columns and key.partition(".")[0] not in columns:

@@ -354,7 +354,7 @@ class ScreeningService:
         )
         if tuple(sources) == (GIVEN,):
             raise nothing
-        _assert_stored(sources, cure=f"Give the file again: masis search-further {screening_id} FILE.")
+        _assert_stored(sources, cure=f"Give the file again: masis screening search-further {screening_id} FILE.")
         corpora = [name.removeprefix(CORPUS) for name in sources if name != PUBMED]
         if PUBMED in sources or sum(self._store.corpora.summary(name).abstracts for name in corpora) > len(graded):
             return

@@ -1,4 +1,4 @@
-"""``masis corpus``: abstracts go in once, are found, and leave."""
+"""``masis screening corpus``: abstracts go in once, are found, and leave."""
 
 from __future__ import annotations
 
@@ -36,17 +36,24 @@ def test_files_of_several_formats_make_one_corpus_without_duplicates(
         + "\n",
         encoding="utf-8",
     )
-    result = masis("corpus", "mine", tmp_path / "a.ris", tmp_path / "b.jsonl", "--db", database)
+    result = masis("screening", "corpus", "mine", tmp_path / "a.ris", tmp_path / "b.jsonl", "--db", database)
     assert (result.exit_code, result.stdout) == (0, "")
     assert "b.jsonl: 2 records, 1 added, 1 duplicate, 0 unreadable." in result.stderr
     assert "Corpus 'mine' holds 2 abstracts." in result.stderr
-    found = masis("corpus", "mine", "--search", "which STEROID for children?", "--db", database)
+    found = masis("screening", "corpus", "mine", "--search", "which STEROID for children?", "--db", database)
     assert [json.loads(line)["id"] for line in found.stdout.splitlines()] == ["doi-10.1000/a", "y"]
     assert (
-        len(masis("corpus", "mine", "--search", "steroids", "--limit", "1", "--db", database).stdout.splitlines()) == 1
+        len(
+            masis(
+                "screening", "corpus", "mine", "--search", "steroids", "--limit", "1", "--db", database
+            ).stdout.splitlines()
+        )
+        == 1
     )
-    assert masis("corpus", "--db", database).stdout == ("mine  2 abstracts, 3 identified, 1 duplicate, 0 unreadable\n")
-    assert "a.ris: 1 identified, 1 added" in masis("corpus", "mine", "--db", database).stdout
+    assert masis("screening", "corpus", "--db", database).stdout == (
+        "mine  2 abstracts, 3 identified, 1 duplicate, 0 unreadable\n"
+    )
+    assert "a.ris: 1 identified, 1 added" in masis("screening", "corpus", "mine", "--db", database).stdout
 
 
 def test_what_can_not_be_read_is_named_and_the_rest_is_kept(masis: Masis, tmp_path: Path, database: Path) -> None:
@@ -54,31 +61,33 @@ def test_what_can_not_be_read_is_named_and_the_rest_is_kept(masis: Masis, tmp_pa
     file.write_text("TY  - JOUR\nTI  - Lost\n" + RIS, encoding="utf-8")
     other = tmp_path / "notes.txt"
     other.write_text("hello", encoding="utf-8")
-    result = masis("corpus", "mine", file, other, "--db", database)
+    result = masis("screening", "corpus", "mine", file, other, "--db", database)
     assert result.exit_code == 1
     assert f"{file}, line 1, record 1: has no end." in result.stderr
     assert f"{other}: is in no format of abstracts" in result.stderr
     assert "2 errors, named above" in result.stderr
     assert "holds 1 abstract." in result.stderr
-    assert masis("corpus", "mine", "-", "--db", database, stdin=RIS.encode()).exit_code == 0
+    assert masis("screening", "corpus", "mine", "-", "--db", database, stdin=RIS.encode()).exit_code == 0
 
 
 def test_a_corpus_is_removed_on_request(masis: Masis, tmp_path: Path, database: Path) -> None:
     (tmp_path / "a.ris").write_text(RIS, encoding="utf-8")
-    masis("corpus", "mine", tmp_path / "a.ris", "--db", database)
-    assert "'mine' with 1 abstract is removed" in masis("corpus", "mine", "--remove", "--db", database).stderr
-    gone = masis("corpus", "mine", "--search", "asthma", "--db", database)
+    masis("screening", "corpus", "mine", tmp_path / "a.ris", "--db", database)
+    assert (
+        "'mine' with 1 abstract is removed" in masis("screening", "corpus", "mine", "--remove", "--db", database).stderr
+    )
+    gone = masis("screening", "corpus", "mine", "--search", "asthma", "--db", database)
     assert (gone.exit_code, gone.stdout) == (1, "")
     assert "there is no corpus 'mine'" in gone.stderr
-    assert "There is no corpus yet" in masis("corpus", "--db", database).stderr
+    assert "There is no corpus yet" in masis("screening", "corpus", "--db", database).stderr
 
 
 def test_wrong_use_is_reported(masis: Masis, tmp_path: Path, database: Path) -> None:
     (tmp_path / "a.ris").write_text(RIS, encoding="utf-8")
-    both = masis("corpus", "mine", tmp_path / "a.ris", "--remove", "--db", database)
+    both = masis("screening", "corpus", "mine", tmp_path / "a.ris", "--remove", "--db", database)
     assert (both.exit_code, "one at a time" in both.stderr) == (2, True)
-    assert masis("corpus", "mine", tmp_path / "none.ris", "--db", database).exit_code == 2
-    assert masis("corpus", "--db", database).exit_code == 1
+    assert masis("screening", "corpus", "mine", tmp_path / "none.ris", "--db", database).exit_code == 2
+    assert masis("screening", "corpus", "--db", database).exit_code == 1
     assert not database.exists()
 
 
@@ -93,13 +102,13 @@ def test_a_large_file_shows_how_much_of_it_has_been_read(
     masis: Masis, tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(output, "_SECONDS_BETWEEN_LINES", 0.0)
-    result = masis("corpus", "mine", many(tmp_path), "--db", database)
+    result = masis("screening", "corpus", "mine", many(tmp_path), "--db", database)
     assert result.exit_code == 0
     assert "Importing: 1,000 records read, " in result.stderr
     assert "Importing: 2,000 records read, 100% of the file" in result.stderr
 
 
-@pytest.mark.parametrize("command", [("corpus", "mine"), ("screen", "-q", "Do steroids help?")])
+@pytest.mark.parametrize("command", [("screening", "corpus", "mine"), ("screen", "-q", "Do steroids help?")])
 def test_reading_a_large_file_can_be_stopped(
     masis: Masis, tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:

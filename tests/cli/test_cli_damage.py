@@ -39,9 +39,9 @@ def damaged(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("command", "number", "cure"),
     [
-        (["report", "case-1"], 1, "Audit its case again, or restore a backup (`masis restore`)."),
-        (["report", "case-2"], 2, "Audit its case again, or restore a backup (`masis restore`)."),
-        (["export", "--format", "runs"], 1, "Audit its case again, or restore a backup (`masis restore`)."),
+        (["report", "case-1"], 1, "Audit its case again, or restore a backup (`masis db restore`)."),
+        (["report", "case-2"], 2, "Audit its case again, or restore a backup (`masis db restore`)."),
+        (["export", "--format", "runs"], 1, "Audit its case again, or restore a backup (`masis db restore`)."),
     ],
 )
 def test_a_damaged_run_is_named_with_its_case_and_the_cure(
@@ -150,7 +150,7 @@ def test_a_damaged_case_is_named_and_leaves_no_file(masis: Masis, tmp_path: Path
     result = masis("export", "--format", form, "--out", tmp_path / "export", "--db", database)
     assert result.exit_code == 1
     assert "case 'case-2' can't be read: what is stored of it is damaged or was altered." in result.stderr
-    assert "Restore a backup (`masis restore`)." in result.stderr
+    assert "Restore a backup (`masis db restore`)." in result.stderr
     assert not list(tmp_path.glob("*export*"))
 
 

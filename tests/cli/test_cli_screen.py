@@ -117,13 +117,13 @@ def test_a_finished_screening_of_a_corpus_is_searched_further(masis: Masis, tmp_
     question = "Does music therapy shorten ventilator weaning in children with neuromuscular disease?"
     first = workbench.screenings.screen(ada, question, [f"corpus:{CORPUS}"], settings=once)
     workbench.close()
-    result = masis("search-further", first.id, "--db", database, "--rounds", "2")
+    result = masis("screening", "search-further", first.id, "--db", database, "--rounds", "2")
     assert result.exit_code == 0, result.stderr
     found = Screening.model_validate_json(result.stdout)
     assert len(found.rounds) > len(first.rounds)
     assert found.rounds[0] == first.rounds[0]
     assert "No further query would help" in result.stderr or "limit of" in result.stderr
-    missing = masis("search-further", "nobody", "--db", database)
+    missing = masis("screening", "search-further", "nobody", "--db", database)
     assert missing.exit_code == 1
     assert "nobody" in missing.stderr
 
@@ -145,7 +145,7 @@ def test_a_screening_of_a_file_is_searched_further_in_the_stored_records_and_in_
     assert source.startswith("corpus:abstracts.jsonl ")
     assert "can search further" in screened.stderr
     for files in ((), (FILE,)):
-        result = masis("search-further", first.id, *files, "--db", database, "--rounds", "1")
+        result = masis("screening", "search-further", first.id, *files, "--db", database, "--rounds", "1")
         assert result.exit_code == 0, result.stderr
         further = Screening.model_validate_json(result.stdout)
         assert further.retrievers == (source,)  # the file given again is known by its records
@@ -162,19 +162,21 @@ def test_where_a_file_holds_nothing_else_or_is_not_stored_searching_further_says
 ) -> None:
     database = tmp_path / "kept.db"
     whole = Screening.model_validate_json(masis("screen", FILE, "-q", WEANING, "--all", "--db", database).stdout)
-    nothing = masis("search-further", whole.id, "--db", database)
+    nothing = masis("screening", "search-further", whole.id, "--db", database)
     assert nothing.exit_code == 1
     assert f"no further query would help: all {len(whole.grades)} abstracts of its sources are graded" in nothing.stderr
-    assert masis("search-further", whole.id, FILE, "--db", database).exit_code == 1  # nor in the same file again
+    assert (
+        masis("screening", "search-further", whole.id, FILE, "--db", database).exit_code == 1
+    )  # nor in the same file again
     elsewhere = whole.model_copy(update={"id": "earlier", "retrievers": ("export.ris",)})
     workbench = Workbench.open(database)
     abstracts = workbench.store.screenings.abstracts(whole.id).values()
     workbench.screenings.store_screening(Actor(name="Ada Lind"), elsewhere, abstracts)
     workbench.close()
-    unknown = masis("search-further", "earlier", "--db", database)
+    unknown = masis("screening", "search-further", "earlier", "--db", database)
     assert unknown.exit_code == 1
     assert "the records of export.ris, which it searched, are not stored" in unknown.stderr
-    assert "masis search-further earlier FILE" in unknown.stderr
+    assert "masis screening search-further earlier FILE" in unknown.stderr
 
 
 def test_the_flow_goes_out_as_a_picture(masis: Masis) -> None:
@@ -224,18 +226,18 @@ def test_drift_and_memory_are_shown_on_the_command_line(masis: Masis, tmp_path: 
     workbench = Workbench.open(database)
     ada = Actor(name="Ada \x1b[31mLind")
     workbench.corpora.add_demo(ada)
-    empty = masis("drift", "--db", database)
+    empty = masis("screening", "drift", "--db", database)
     assert "No grade has been changed or agreed with yet" in empty.stdout
     question = demo_questions()[0]
     found = workbench.screenings.screen(ada, question.question, [f"corpus:{CORPUS}"])
     workbench.screenings.agree(ada, found.id, found.kept[0])
     workbench.screenings.override(ada, found.id, found.kept[1], "methodology_score", 0.91, reason="Read.")
     workbench.close()
-    result = masis("drift", "--db", database)
+    result = masis("screening", "drift", "--db", database)
     assert result.exit_code == 0
     assert "Grader offline: grades changed by people: 1 of 2 judgements. 2 judgements; more than 60" in result.stdout
     assert "\x1b" not in result.stdout
     assert f"Acceptance memory (off): {len(found.kept)} acceptances." in result.stdout
-    record = json.loads(masis("drift", "--json", "--db", database).stdout)
+    record = json.loads(masis("screening", "drift", "--json", "--db", database).stdout)
     assert [(each["judgements"], each["disagreements"]) for each in record["drift"]] == [(2, 1), (2, 1)]
     assert record["memory"]["on"] is False

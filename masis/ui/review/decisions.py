@@ -283,7 +283,7 @@ def _exports(workbench: Workbench) -> None:
         width="stretch",
         help="All entries that match the filters.",
     )
-    st.caption(f"Everything, without loss: {command_markdown('masis backup FILE')}")
+    st.caption(f"Everything, without loss: {command_markdown('masis db backup FILE')}")
 
 
 def _written(write: Callable[[BinaryIO], int]) -> io.BytesIO:

@@ -123,7 +123,7 @@ def _no_corpus() -> None:
         st.markdown("**There are no abstracts yet**")
         st.markdown(
             "Load those written for the demo, import a file of your own, or choose PubMed as a source. On the command "
-            f"line: {command_markdown('masis corpus NAME FILE')}"
+            f"line: {command_markdown('masis screening corpus NAME FILE')}"
         )
         st.button(
             "Load the demo abstracts",
