@@ -42,7 +42,7 @@ GROUPS: dict[str, dict[str, Command]] = {
     },
     "Screening": {
         "screen": Command("masis.cli.screening:screen", "Screen abstracts for a question: is the evidence sufficient?"),
-        "screening": Command("masis.cli:screening", "Search further, store abstracts, watch for drift."),
+        "screening": Command("masis.cli:screening_group", "Search further, store abstracts, watch for drift."),
     },
     "Connect": {
         "ingest": Command("masis.cli.ingest:ingest", "Take cases from programs over HTTP."),
@@ -53,7 +53,7 @@ GROUPS: dict[str, dict[str, Command]] = {
         "health": Command("masis.cli.health:health", "Check that everything the workbench needs is in order."),
         "verify-log": Command("masis.cli.decision_log:verify_log", "Check that no decision was changed or removed."),
         "purge": Command("masis.cli.purge:purge", "Remove audits past their time, and record that."),
-        "db": Command("masis.cli:db", "Back up, restore, redact and reassess a database."),
+        "db": Command("masis.cli:database_group", "Back up, restore, redact and reassess a database."),
     },
 }
 COMMANDS = {name: command for commands in GROUPS.values() for name, command in commands.items()}
@@ -72,7 +72,7 @@ _DATABASE = {
 
 
 @click.group("screening", cls=CommandGroup, entries=_SCREENING)
-def screening() -> None:
+def screening_group() -> None:
     """Go on with screenings, and look after what they search: 'masis screen' makes one.
 
     \b
@@ -82,7 +82,7 @@ def screening() -> None:
 
 
 @click.group("db", cls=CommandGroup, entries=_DATABASE)
-def db() -> None:
+def database_group() -> None:
     """Look after a database: copies, redaction, the acceptance rule of stored audits.
 
     \b
@@ -120,4 +120,4 @@ def main(context: click.Context, debug: bool) -> None:
     context.obj = {"debug": debug}
 
 
-__all__ = ["COMMANDS", "db", "main", "screening"]
+__all__ = ["COMMANDS", "main"]

@@ -9,7 +9,6 @@ import pytest
 
 from tests.cli.running import Masis, case, lines
 
-
 NO_VERDICT = "verdict: is 'aprove', which is no verdict. Use one of approve, override, reject, escalate."
 
 
