@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from masis.api.audits import audit_citations, run_audit, run_audit_async, verify_claims
     from masis.api.batch import audit_many
     from masis.api.draft_critique import critique_draft
-    from masis.datasets.loading import read_cases
+    from masis.datasets.loading import read_cases, suggest
     from masis.pipeline import assert_grounded, audited, query_with_critique, query_with_critique_async
     from masis.schema.audit import CitationAudit, ClaimCheck
     from masis.schema.case import Case, Evidence
@@ -57,6 +57,7 @@ _HOMES = {
     "html": "masis.views.notebook",
     "plot": "masis.views.notebook",
     "read_cases": "masis.datasets.loading",
+    "suggest": "masis.datasets.loading",
     "Desk": "masis.services.desk",
     "runs_to_pandas": "masis.views.tables",
     "run_audit": "masis.api.audits",
@@ -100,6 +101,7 @@ __all__ = [
     "runs_to_pandas",
     "screen_abstracts",
     "screen_abstracts_async",
+    "suggest",
     "verify_claims",
 ]
 

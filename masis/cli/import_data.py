@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,8 @@ from masis.cli.options import (
     spooled,
 )
 from masis.cli.output import ErrorReport, Progress, printable, say
-from masis.datasets.mapping import Profile, read_any
+from masis.datasets import loading
+from masis.datasets.mapping import Profile, profile_text, read_any
 from masis.errors import InputError
 from masis.schema.case import Case
 from masis.schema.reading import FieldMap
@@ -59,6 +62,12 @@ class Percent(click.ParamType[float]):
 @places_argument("files", nargs=-1, required=True, metavar="FILE...")
 @reading_options
 @click.option("--dry-run", is_flag=True, help="Show the first rows as they would be read, and every problem.")
+@click.option(
+    "--suggest", is_flag=True, help="Propose how to read the file: a whole map, and two cases as they would be read."
+)
+@click.option(
+    "--save", type=click.Path(path_type=Path, dir_okay=False), help="With --suggest: write the proposal to a TOML file."
+)
 @click.option("--needs-review", is_flag=True, help="Of a folder of audited cases: what needs review, and what failed.")
 @click.option(
     "--sample", type=Percent(), metavar="SHARE", help="Of a folder of audited cases: draw 2% of what was auto-accepted."
@@ -70,6 +79,8 @@ def import_files(
     profile_name: str | None,
     maps: tuple[str, ...],
     dry_run: bool,
+    suggest: bool,
+    save: Path | None,
     needs_review: bool,
     sample: float | None,
     seed: int,
@@ -93,6 +104,7 @@ def import_files(
       masis import audited/ --needs-review --sample 2%
       masis import traces.json --as langfuse-traces --dry-run
       masis import own.csv.gz --map own.toml
+      masis import answers.csv --suggest --save own.toml
       masis import answers.csv --map query=question --map answer=response --dry-run
 
     Exit code 0: everything was read. 1: some of it was not; the rest is stored. 2: wrong use.
@@ -108,6 +120,11 @@ def import_files(
     if needs_review or sample is not None:
         raise click.UsageError("--needs-review and --sample are for a folder of audited cases.")
     profile, names = chosen_reading(profile_name, maps)
+    if suggest or save is not None:
+        for file in paths:
+            with spooled(file) as path:
+                _suggest(path, "stdin" if file == STDIO else str(file), save)
+        return
     if dry_run:
         _show_all(paths, profile, names)
         return
@@ -189,7 +206,7 @@ def _show_all(files: tuple[Path, ...], profile: Profile | str | None, names: Fie
                     bad += bool(row.problems)
                     if row.case is not None:
                         found += _facts(row.case)
-                        if found["cases"] <= _SHOWN_ROWS:
+                        if found["read as cases"] <= _SHOWN_ROWS:
                             shown += _as_read(row.case)
         except InputError as error:
             errors.add(error)
@@ -197,7 +214,7 @@ def _show_all(files: tuple[Path, ...], profile: Profile | str | None, names: Fie
         for line in (*shown, ", ".join(f"{number:,} {words}" for words, number in found.items() if number)):
             click.echo(printable(line))
         say(
-            f"{name}: {counted(found['cases'], 'case')} would be imported, {counted(bad, 'row')} would not. "
+            f"{name}: {counted(found['read as cases'], 'case')} would be imported, {counted(bad, 'row')} would not. "
             "Nothing is stored."
         )
         failed += bad
@@ -205,10 +222,33 @@ def _show_all(files: tuple[Path, ...], profile: Profile | str | None, names: Fie
         raise JobFailed(f"{counted(failed, 'row')} can't be imported, for the reasons above.")
 
 
+def _suggest(path: Path, name: str, save: Path | None) -> None:
+    """Print the map that probably reads a file, two cases as it reads them, and the command that imports it."""
+    found = loading.suggest(path)
+    if found.format:
+        say(f"{name}: is read as {found.format}, with no option. Look first: masis import {name} --dry-run")
+        return
+    if found.profile is None:
+        keys = ", ".join(found.row)
+        raise JobFailed(
+            f"{name}: nothing in the first row looks like a question with evidence (it holds {shortened(keys, 300)}). "
+            "Name them: --map query=KEY --map evidence=KEY."
+        )
+    click.echo(printable(profile_text(found.profile)))
+    for row in islice((row for row in read_any(path, None, found.names, name=name) if row.case or row.problems), 2):
+        for line in (*map(str, row.problems), *(_as_read(row.case) if row.case else ())):
+            click.echo(printable(line))
+    options = " ".join(f"--map {shlex.quote(f'{field}={key}')}" for field, key in found.names.items())
+    if save is not None:
+        save.write_text(profile_text(found.profile), encoding="utf-8")
+        options = f"--map {save}"
+    say(f"Import it: masis import {name} {options}")
+
+
 def _facts(case: Case) -> Counter[str]:
     return Counter(
         {
-            "cases": 1,
+            "read as cases": 1,
             "with an answer": case.answer is not None,
             "without an answer, which an audit drafts": case.answer is None,
             "chunks of evidence": len(case.evidence),

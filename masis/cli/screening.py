@@ -233,7 +233,7 @@ def _keep_records(workbench: Workbench, corpus: str, abstracts: list[Abstract], 
             progress.move(stored, f"{stored:,} of {len(abstracts):,} records")
 
         workbench.corpora.keep_records(operator(), corpus, abstracts, source=name, on_batch=on_batch)
-    say(f"Its records are stored as corpus {corpus!r}: 'masis screening search-further' and the page can go on.")
+    say(f"Its records are stored as corpus {corpus!r}: 'masis screening' and the page can search further.")
 
 
 def _named(files: Iterable[Path]) -> str:

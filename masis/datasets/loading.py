@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import difflib
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from masis.datasets.mapping import OWN_FORMAT, builtin, builtin_names, load_profile, read_any
+from masis.datasets.mapping import (
+    OWN_FORMAT,
+    builtin,
+    builtin_names,
+    columns_of,
+    field_map,
+    formats_of,
+    likely_choice,
+    load_profile,
+    profile_of,
+    read_any,
+)
 from masis.datasets.mapping.profile import Profile
+from masis.datasets.mapping.reader import formats_of_row
 from masis.errors import InputError
 from masis.schema.case import Case
 from masis.schema.frames import rows_of
@@ -59,6 +72,42 @@ def read_cases(
             file=called,
         )
     return cases
+
+
+class Suggestion(NamedTuple):
+    """How rows may be read: the format that they fit, or a field map and a profile; ``row`` is the first of them.
+
+    ``names`` is empty where the rows fit a format, ``format``, or nothing is known of them.
+    """
+
+    format: str
+    names: dict[str, str]
+    profile: Profile | None
+    row: dict[str, Any]
+
+
+def suggest(source: Any) -> Suggestion:
+    """Propose how to read a file, a data frame or rows: from the names, types and values of the first row.
+
+        masis.read_cases(source, map=masis.suggest(source).names)
+
+    Raises InputError where there is no row that can be read.
+    """
+    if isinstance(source, str | os.PathLike):
+        formats, row = formats_of(Path(source))
+    else:
+        first = next(iter(rows_of(source)), None)
+        if not isinstance(first, Mapping):
+            raise InputError("holds no row that can be read", cure="Give rows that are mappings.", field="cases")
+        row = dict(first)
+        formats = tuple(each.name for each in formats_of_row(row))
+    if formats:
+        return Suggestion(formats[0], {}, None, row)
+    columns = columns_of(row)
+    choice = likely_choice(columns)
+    if not choice.complete:
+        return Suggestion("", {}, None, row)
+    return Suggestion("", field_map(choice), profile_of(choice, columns), row)
 
 
 def chosen_profile(named: str | os.PathLike[str] | None) -> Profile | str | None:

@@ -310,7 +310,7 @@ def _completed(data: dict[str, Any]) -> dict[str, Any]:
     given = data.get("evidence")
     if given is not None:
         data = {**data, "evidence": evidence_of(given)}
-    return data if "id" in data or "query" not in data else {"id": content_id(data), **data}
+    return data if "id" in data else {"id": content_id(data), **data}
 
 
 def case_of(given: Any, field: str = "case", names: FieldMap | None = None) -> Case:

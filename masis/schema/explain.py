@@ -52,6 +52,15 @@ _NAMES_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
         "ctxs",
         "knowledge",
     ),
+    "reference": (
+        "reference_answer",
+        "ground_truth",
+        "ground_truths",
+        "gold",
+        "gold_answer",
+        "ideal",
+        "expected_output",
+    ),
     "text": ("content", "page_content", "passage", "body", "snippet", "chunk", "contents", "document", "quote"),
 }
 """What other tools call our fields; a near miss in spelling is found by likeness."""

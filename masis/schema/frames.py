@@ -40,7 +40,8 @@ def rows_of(source: Any, names: FieldMap | None = None) -> Iterable[Mapping[str,
             field="cases",
         )
     if not is_frame(source):
-        return iter(source)
+        given: Iterable[Mapping[str, Any]] = source
+        return given
     columns = [str(column) for column in getattr(source, "column_names", None) or source.columns]
     for field, key in checked_names(names or {}).items():
         if key is not None and "." not in field and key not in columns and key.partition(".")[0] not in columns:

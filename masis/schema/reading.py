@@ -200,7 +200,7 @@ def refuse_unread(data: Mapping[str, Any], unread: Iterable[str], names: FieldMa
             found[field] = key
     left = [field for field in ("evidence", "answer", "query") if field in missing and field not in found]
     for field in left:
-        texts = (path for key in keys for path in _long_texts(data[key], key, 3) if path not in found.values())
+        texts = (path for key in keys if key not in found.values() for path in _long_texts(data[key], key, 3))
         if (path := next(texts, None)) is not None:
             found[field] = path.partition("[")[0] if field == "evidence" else path
     if found:

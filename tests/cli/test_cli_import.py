@@ -18,7 +18,7 @@ def test_a_dry_run_shows_the_first_rows_and_every_problem_and_stores_nothing(mas
     result = masis("import", file, "--dry-run", "--db", database)
     assert result.exit_code == 1
     assert "question  How long is the Marle bridge?" in result.stdout
-    assert result.stdout.endswith("1 cases, 1 with an answer, 2 chunks of evidence\n")
+    assert result.stdout.endswith("1 read as cases, 1 with an answer, 2 chunks of evidence\n")
     assert "line 2, answer: is an object of 'x'" in result.stderr
     assert "line 2, evidence[0]: has no text" in result.stderr
     assert "1 case would be imported, 1 row would not" in result.stderr
@@ -31,6 +31,24 @@ def test_a_file_of_another_tool_is_stored(masis: Masis, tmp_path: Path) -> None:
     assert (result.exit_code, "1 case imported." in result.stderr) == (0, True), result.stderr
     case = next(iter(Workbench.open(database).store.cases.iterate()))
     assert len(case.given_citations) == 2
+
+
+def test_a_map_is_proposed_saved_and_reads_the_file(masis: Masis, tmp_path: Path) -> None:
+    file, own, database = tmp_path / "own.csv", tmp_path / "own.toml", tmp_path / "new.db"
+    file.write_text("frage,belege,antwort\nWie lang ist sie?,\"['Sie ist 120 Meter lang.']\",Sie ist 120 m lang.\n")
+    assert masis("import", file, "--db", database).exit_code == 1
+    proposed = masis("import", file, "--suggest", "--save", own)
+    assert proposed.exit_code == 0, proposed.stderr
+    assert "question  Wie lang ist sie?" in proposed.stdout
+    assert f"Import it: masis import {file} --map {own}" in proposed.stderr
+    assert masis("import", file, "--map", own, "--db", database).exit_code == 0
+    by_options = masis("import", file, "--suggest").stderr.partition("Import it: masis import ")[2].split()
+    assert masis("import", *by_options, "--dry-run").exit_code == 0
+    nothing = tmp_path / "nothing.csv"
+    nothing.write_text("a,b\n1,2\n")
+    assert "Name them: --map query=KEY" in masis("import", nothing, "--suggest").stderr
+    known = masis("import", FILES / "ragas-0.4.jsonl", "--suggest")
+    assert "is read as ragas, with no option" in known.stderr
 
 
 def test_a_profile_that_does_not_exist_is_wrong_use(masis: Masis, tmp_path: Path) -> None:

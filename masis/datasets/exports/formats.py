@@ -16,7 +16,8 @@ from xml.sax.saxutils import quoteattr
 from pydantic_core import to_json
 
 from masis.datasets.exports.answers import Judged, Row
-from masis.schema.case import ANSWERING_ROLES, ASKING_ROLES, Case
+from masis.schema.case import Case
+from masis.schema.reading import ANSWERING_ROLES, ASKING_ROLES
 from masis.schema.review import decided_about
 from masis.schema.team import LabelTypes
 

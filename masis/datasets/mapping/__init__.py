@@ -9,8 +9,10 @@ from masis.datasets.mapping.columns import (
     ColumnChoice,
     columns_key,
     columns_of,
+    field_map,
     likely_choice,
     profile_of,
+    profile_text,
     still_there,
 )
 from masis.datasets.mapping.detection import fitting
@@ -28,11 +30,13 @@ __all__ = [
     "builtin_names",
     "columns_key",
     "columns_of",
+    "field_map",
     "fitting",
     "formats_of",
     "likely_choice",
     "load_profile",
     "profile_of",
+    "profile_text",
     "read_any",
     "still_there",
 ]

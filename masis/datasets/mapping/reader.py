@@ -19,14 +19,18 @@ from masis.datasets.readers.seen import SeenIds
 from masis.datasets.rows import MOST_DOCUMENT_BYTES, Row, read_rows
 from masis.errors import InputError
 from masis.schema.case import Case, case_of
-from masis.schema.explain import kind_of
-from masis.schema.reading import FIELDS, FieldMap, checked_names, content_id, mapped, refuse_unread, value_of
+from masis.schema.explain import kind_of, name_elsewhere
+from masis.schema.reading import FIELDS, FieldMap, checked_names, content_id, is_empty, mapped, refuse_unread, value_of
+from masis.schema.wording import shortened
 
 PRUNED_LEAST = 12
 """Characters of a text that is left out of ``metadata.source_row`` since the case holds it elsewhere."""
 
 MOST_GROUPED_ROWS = 200_000
 """Rows (spans) held while they are grouped."""
+
+HOPELESS_ROWS = 10_000
+"""Rows without a single case after which a file is given up: it may have millions of them."""
 
 OWN_FORMAT = "cases"
 """The name of the workbench's own format: rows with query, answer and evidence."""
@@ -72,26 +76,32 @@ def read_any(
     called = name or (str(source) if isinstance(source, Path) else "stdin")
     names = checked_names(names or {})
     seen, unmatched = SeenIds(), {key for key in names.values() if key is not None}
-    found = False
+    count, any_case = 0, False
     try:
         rows, chosen = _opened(source, profile, names, called)
-        for row in rows:
-            found = True
+        for count, row in enumerate(rows, 1):
+            if count > HOPELESS_ROWS and not any_case:
+                cure = "Correct what is named above; nothing more was read."
+                raise InputError(f"holds no case in its first {HOPELESS_ROWS:,} rows", cure=cure)
             if isinstance(row.value, dict):
                 unmatched -= {key for key in unmatched if _matches(row.value, key, names)}
             read = _placed(_read(row, chosen, names), f"{called}/{row.member}" if row.member else called)
-            if read.case is not None:
-                first = seen.first(read.case.id, row.number, read.case.digest())
+            any_case = any_case or read.case is not None
+            if (case := read.case) is not None:
+                first = seen.first(case.id, row.number, case.digest())
                 if first.number != row.number:
-                    if first.digest == int(read.case.digest()[:16], 16):
+                    if first.digest == int(case.digest()[:16], 16):
                         continue
-                    read = read._replace(case=None, problems=(_taken(read.case, first.number, called, row.number),))
+                    if chosen is None:
+                        read = read._replace(case=None, problems=(_taken(case, first.number, called, row.number),))
+                    else:  # tools give answers to one question, or spans of one trace, the same id
+                        read = read._replace(case=_with_own_id(case))
             yield read
     except InputError as error:
         raise error.at(file=called) from error
     except OSError as error:
         raise InputError(f"can't be read ({error.strerror})", cure="Check the file.", file=called) from error
-    if not found:
+    if not count:
         cure = 'Put one case on each line: {"id": ..., "query": ..., "answer": ..., "evidence": [...]}.'
         yield MappedRow(1, 0, None, (InputError("holds no case", cure=cure, file=called),))
     elif unmatched:
@@ -109,6 +119,10 @@ def _taken(case: Case, before: int, name: str, number: int) -> InputError:
         file=name,
         line=number,
     )
+
+
+def _with_own_id(case: Case) -> Case:
+    return case.model_copy(update={"id": f"{case.id[:480]}#{case.digest()[:12]}"})
 
 
 def _matches(row: dict[str, Any], key: str, names: FieldMap) -> bool:
@@ -139,11 +153,38 @@ def _opened(
             fits = formats_of_row(mapped(row.value, names) if names else row.value)
             chosen = one_of(fits) if fits else None
             if chosen is None or not (chosen.rows or chosen.group or chosen.join):
-                return chain(before, rows), chosen
+                every = chain(before, rows)
+                return (_each_answer(every) if chosen is None else every), chosen
             return _prepared(source, chosen, name), chosen
         if len(before) == _TRIED:
             break
-    return chain(before, rows), None
+    return _each_answer(chain(before, rows)), None
+
+
+_SEVERAL = ("responses", "completions", "generations", "outputs", "candidates", "model_responses")
+"""Keys under which one row holds several answers to its question: each is a case."""
+
+
+def _each_answer(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield rows, one that holds several answers as a row for each, whose id ends in its number."""
+    for row in rows:
+        value = row.value
+        key = next((key for key in _SEVERAL if isinstance(value, dict) and isinstance(value.get(key), list)), None)
+        if not isinstance(value, dict) or key is None or not is_empty(value.get("answer")) or "evidence" not in value:
+            yield row
+            continue
+        rest = {name: held for name, held in value.items() if name != key}
+        for number, given in enumerate(value[key], 1):
+            named = name_elsewhere("answer", given) if isinstance(given, dict) else None
+            answer = given.get(named) if isinstance(given, dict) and named else text_of(given)
+            about = {name: held for name, held in given.items() if name != named} if isinstance(given, dict) else {}
+            own = {"id": f"{value['id']}-{number}"} if isinstance(value.get("id"), str) else {}
+            more = {"metadata": {**_mapping(rest.get("metadata")), "answer_of": about}} if about else {}
+            yield row._replace(value={**rest, **own, **more, "answer": answer})
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 _TRIED = 20
@@ -301,7 +342,14 @@ def _read(row: Row, profile: Profile | None, names: FieldMap) -> MappedRow:
 
 
 def _own(row: Row, value: dict[str, Any], names: FieldMap) -> MappedRow:
-    case = case_of(value, "", names)
+    try:
+        case = case_of(value, "", names)
+    except InputError as error:
+        if "--map" in error.cure or error.field not in ("query", "evidence") or error.problem != "is missing":
+            raise
+        keys = ", ".join(repr(shortened(key, 40)) for key in list(value)[:8])
+        cure = f"{error.cure} The row holds {keys or 'nothing'}: masis import FILE --suggest proposes what they are."
+        raise InputError(error.problem, cure=cure, field=error.field) from error
     notes: tuple[InputError, ...] = ()
     if case.messages and not isinstance(case.messages, tuple):
         problem = "is no conversation: it is kept as it is, and no page shows it"

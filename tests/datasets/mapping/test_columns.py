@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from masis.datasets.loading import read_cases, suggest
 from masis.datasets.mapping import (
     ColumnChoice,
     columns_key,
@@ -15,9 +16,11 @@ from masis.datasets.mapping import (
     formats_of,
     likely_choice,
     profile_of,
+    profile_text,
     read_any,
     still_there,
 )
+from masis.datasets.mapping.profile import parse_profile
 from masis.errors import InputError
 from masis.schema.case import Case
 
@@ -106,3 +109,50 @@ def test_a_file_without_a_row_is_refused(tmp_path: Path) -> None:
     file.write_text("question,contexts\n")
     with pytest.raises(InputError, match="holds no row that can be read"):
         formats_of(file)
+
+
+@pytest.mark.parametrize(
+    ("row", "names"),
+    [
+        ({"frage": "Wie lang ist sie?", "belege": [{"nr": 1, "inhalt": "120 Meter."}], "x": "Sie ist 120 m lang."},
+        ({"frage": "Wie lang ist sie?", "belege": [{"nr": 1, "inhalt": "120 Meter lang."}], "x": "Sie ist 120 m lang."},
+         ["frage", "belege", "x"]),
+        ({"in": {"ask": "How long is it?"}, "ctx": "It is long. " * 30, "gpt": "It is 120 metres long."},
+         ["in.ask", "ctx", "gpt"]),
+        ({"prompt": "Name the length", "response": "120 m", "context": "It is 120 m.", "gold": "120"},
+         ["prompt", "context", "response"]),
+    ],
+)  # fmt: skip
+def test_a_map_is_proposed_from_names_types_and_values_and_reads_the_row(row: dict[str, Any], names: list[str]) -> None:
+    found = suggest([row])
+    assert [found.names.get(field) for field in ("query", "evidence", "answer")] == names
+    (case,) = read_cases([row], map=found.names)
+    assert case.answer
+    assert found.profile is not None
+    assert parse_profile(profile_text(found.profile).encode()).query == found.profile.query
+
+
+def test_rows_of_a_known_format_need_no_map_and_others_may_have_none() -> None:
+    assert suggest([{"question": "Why?", "contexts": ["So."], "answer": "So."}]).format == "hf-rag"
+    assert suggest([{"a": 1}]).profile is None
+
+
+def test_several_answers_in_a_row_are_a_case_each() -> None:
+    row = {"id": "q", "query": "Why?", "evidence": ["So."], "responses": ["So.", {"model": "m", "response": "Thus."}]}
+    cases = read_cases([row])
+    assert [(case.id, case.answer) for case in cases] == [("q-1", "So."), ("q-2", "Thus.")]
+    assert cases[1].metadata == {"answer_of": {"model": "m"}}
+
+
+def test_rows_of_a_tool_that_share_an_id_are_cases_of_their_own(tmp_path: Path) -> None:
+    row = {"id": "x", "question": "Why?", "contexts": ["So."], "answer": "So."}
+    first, second = read_cases([row, row | {"answer": "Thus."}, row])
+    assert first.id == "x"
+    assert second.id.startswith("x#")
+
+
+def test_an_object_of_rows_by_id_is_read_row_by_row(tmp_path: Path) -> None:
+    file = tmp_path / "rows.json"
+    row = {"query": "Why?", "evidence": ["So."], "answer": "So."}
+    file.write_text(json.dumps({"a": row, "b": row | {"answer": "Thus."}}, indent=1))
+    assert [case.id for case in read_cases(file)] == ["a", "b"]
