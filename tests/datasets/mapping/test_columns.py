@@ -114,16 +114,25 @@ def test_a_file_without_a_row_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "names"),
     [
-        ({"frage": "Wie lang ist sie?", "belege": [{"nr": 1, "inhalt": "120 Meter."}], "x": "Sie ist 120 m lang."},
-        ({"frage": "Wie lang ist sie?", "belege": [{"nr": 1, "inhalt": "120 Meter lang."}], "x": "Sie ist 120 m lang."},
-         ["frage", "belege", "x"]),
-        ({"in": {"ask": "How long is it?"}, "ctx": "It is long. " * 30, "gpt": "It is 120 metres long."},
-         ["in.ask", "ctx", "gpt"]),
-        ({"prompt": "Name the length", "response": "120 m", "context": "It is 120 m.", "gold": "120"},
-         ["prompt", "context", "response"]),
+        (
+            {"q_text": "Why is it so?", "docs": ["So it is."], "out": "It is so, as [1] says."},
+            ["q_text", "docs", "out"],
+        ),
+        (
+            {"frage": "Wie lang ist sie?", "belege": [{"nr": 1, "inhalt": "120 Meter."}], "x": "Sie ist 120 m lang."},
+            ["frage", "belege", "x"],
+        ),
+        (
+            {"in": {"ask": "How long is it?"}, "ctx": "It is long. " * 30, "gpt": "It is 120 metres long."},
+            ["in.ask", "ctx", "gpt"],
+        ),
+        (
+            {"prompt": "Name the length", "response": "120 m", "context": "It is 120 m.", "gold": "120"},
+            ["prompt", "context", "response"],
+        ),
     ],
-)  # fmt: skip
-def test_a_map_is_proposed_from_names_types_and_values_and_reads_the_row(row: dict[str, Any], names: list[str]) -> None:
+)
+def test_a_map_is_proposed_from_names_types_and_values(row: dict[str, Any], names: list[str]) -> None:
     found = suggest([row])
     assert [found.names.get(field) for field in ("query", "evidence", "answer")] == names
     (case,) = read_cases([row], map=found.names)
