@@ -200,7 +200,7 @@ def by_file(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
 
 def by_ingestion(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
     found = [next(iter(read_body("json", json.dumps(each).encode()))) for each in records]
-    return [each if isinstance(each, Case) else str(each) for each in found]
+    return [each if isinstance(each, Case) else re.sub(r"^body.json, line 1, ", "", str(each)) for each in found]
 
 
 def by_import(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:

@@ -21,7 +21,7 @@ from masis.datasets.mapping import builtin, read_any
 from masis.errors import HTTP_STATUS, DatabaseBusy, DatabaseFull, MasisError, SettingsError, StepError
 from masis.integrations.web import app as web
 from masis.services import Workbench
-from masis.services.ingestion import Rule, Source, drawn, new_token, read_mapped_cases
+from masis.services.ingestion import Rule, Source, drawn, new_token, read_cases
 from masis.services.records import Form
 from masis.settings import Settings
 from tests.cli.running import case, lines
@@ -98,7 +98,7 @@ def test_a_body_of_another_tool_holds_the_cases_that_import_finds_in_its_file(fi
     form: Form = "json" if file.suffix == ".json" else "ndjson"
     wanted = [row.case for row in read_any(file, builtin()[profile])]
     assert wanted
-    assert list(read_mapped_cases(form, file.read_bytes(), profile, 1_000)) == wanted
+    assert list(read_cases(form, file.read_bytes(), profile, 1_000)) == wanted
 
 
 def test_a_source_with_a_profile_sends_what_its_tool_writes(workbench: Workbench) -> None:

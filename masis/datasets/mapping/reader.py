@@ -403,7 +403,13 @@ def _case_data(row: dict[str, Any], profile: Profile, problems: _Problems, names
             problems.add(f"holds no reply of {profile.converter}", "Check the profile.", "reply")
         else:
             answer, citations = reply.answer or answer, reply.citations
-            evidence = [*reply.evidence, *(_items(evidence) if evidence else ())]
+            evidence = _with_texts(reply.evidence, _items(evidence) if evidence else [])
+            if evidence and not any(each.get("text") for each in evidence if isinstance(each, dict)):
+                problems.add(
+                    "names its sources by address only: their texts are not in the file",
+                    'Fetch them, and put them beside the reply: "documents": [{"id": ADDRESS, "text": ...}].',
+                    "evidence",
+                )
             if reply.quoted_only:
                 metadata["evidence_from"] = "citations"
     data["query"] = _text(at("query"), "query", problems, row, required=True)
@@ -440,6 +446,14 @@ def _case_data(row: dict[str, Any], profile: Profile, problems: _Problems, names
         problems.add(f"is {kind_of(identifier)}, must be text", _SHOWN, "id")
     data["id"] = content_id(data) if identifier is None else str(identifier)
     return {"id": data.pop("id"), **data}
+
+
+def _with_texts(sources: list[dict[str, Any]], beside: list[Any]) -> list[Any]:
+    """Return the sources of a reply, those known by address only with the texts beside it, and what else is there."""
+    texts = {str(item.get("id", item.get("url"))): item for item in beside if isinstance(item, dict)}
+    found = [texts.pop(each["id"], each) if not each["text"] else each for each in sources]
+    taken = [id(each) for each in found]
+    return [*found, *(item for item in beside if id(item) not in taken)]
 
 
 def _followed(row: Any, paths: tuple[str, ...], field: str, problems: _Problems) -> Any:

@@ -19,7 +19,6 @@ FILES = Path(__file__).parent / "files"
 QUESTION = "How long is the Marle bridge?"
 FIXTURES = sorted(path for path in FILES.iterdir() if path.name != "source_info.jsonl")
 CITED = {"anthropic-message", "openai-responses", "openai-chat", "gemini", "cohere", "bedrock"}
-URL_ONLY = {"openai-chat"}
 
 
 def cases(rows: list[MappedRow]) -> list[Case]:
@@ -40,8 +39,7 @@ def test_the_file_of_a_tool_is_recognised_and_gives_question_answer_and_evidence
     assert case.query == ("Summarise the source." if profile.name == "summaries" else QUESTION)
     assert case.answer
     assert any(word in case.answer for word in ("120", "130"))
-    if profile.name not in URL_ONLY:
-        assert "The Marle bridge is 120 metres long." in case.evidence[0].text
+    assert "The Marle bridge is 120 metres long." in case.evidence[0].text
     assert bool(case.given_citations) == (profile.name in CITED)
     for given in case.given_citations:
         assert case.answer[given.start : given.end] or given.start == given.end > 0
@@ -56,6 +54,17 @@ def test_gemini_counts_bytes_and_the_case_counts_characters() -> None:
     (case,) = cases(list(read_any(FILES / "gemini-v1beta.json")))
     (given,) = case.given_citations
     assert (case.answer or "")[given.start : given.end] == "Die Brücke von Marle ist 120 Meter lang."
+
+
+def test_a_reply_whose_sources_have_no_text_is_refused_and_the_texts_beside_it_are_taken(tmp_path: Path) -> None:
+    (row,) = json.loads((FILES / "openai-chat-sdk-3.54.0.json").read_text())
+    (case,) = cases(list(read_any([row])))
+    assert [(chunk.id, chunk.text) for chunk in case.evidence] == [
+        ("https://example.org/marle", "The Marle bridge is 120 metres long.")
+    ]
+    (refused,) = read_any([{key: value for key, value in row.items() if key != "documents"}])
+    assert refused.case is None
+    assert "evidence: names its sources by address only: their texts are not in the file" in str(refused.problems[0])
 
 
 def test_anthropic_locations_name_the_place_in_the_document() -> None:
