@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sys
 import threading
 import time
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from types import FrameType, TracebackType
 from typing import Any, ClassVar, Self
@@ -19,6 +21,10 @@ from masis.schema.wording import shortened
 SHOWN_ERRORS = 20
 """Errors shown one by one; more are counted."""
 
+SHOWN_ALIKE = 5
+"""Errors shown that differ in their line alone."""
+
+_LINE = re.compile(r", line [0-9]+")
 _SECONDS_BETWEEN_LINES = 10.0
 _SECONDS_BETWEEN_FRAMES = 0.1
 
@@ -64,11 +70,18 @@ class ErrorReport:
 
     def __init__(self, progress: Progress | None = None) -> None:
         self.count = 0
+        self._alike: Counter[str] = Counter()
         self._progress = progress
 
     def add(self, error: Exception | str) -> None:
         """Show one error, or from the limit on only count it."""
         self.count += 1
+        alike = _LINE.sub("", str(error))
+        self._alike[alike] += 1
+        if self._alike[alike] == SHOWN_ALIKE + 1:
+            self._say("The same for further rows; they are counted, not shown.")
+        if self._alike[alike] > SHOWN_ALIKE:
+            return
         if self.count <= SHOWN_ERRORS:
             self._say(str(error))
         elif self.count == SHOWN_ERRORS + 1:

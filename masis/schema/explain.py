@@ -65,6 +65,11 @@ _NAMES_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
 }
 """What other tools call our fields; a near miss in spelling is found by likeness."""
 
+_TOO_COMMON = frozenset(
+    {"q", "input", "output", "result", "text", "references", "sources", "draft", "uid", "uuid", "document"}
+)
+"""Other tools' names that mean anything at the end of a longer name."""
+
 _EVIDENCE_SHAPE = 'Write it as [{"id": "1", "text": "..."}, ...].'
 _CURES_FOR_MISSING = {
     "id": 'Give each case an id of its own, for example "id": "case-1".',
@@ -139,6 +144,10 @@ def name_elsewhere(field: str, keys: Iterable[str]) -> str | None:
     for name in (field, *_NAMES_ELSEWHERE.get(field, ())):
         if name in by_form:
             return by_form[name]
+    known = set(_NAMES_ELSEWHERE.get(field, ())) - _TOO_COMMON
+    for form, key in by_form.items():  # kb_passages, bot_reply: the last word says what it is
+        if (last := form.rpartition("_")[2]) != form and (last in known or f"{last}s" in known):
+            return key
     near = difflib.get_close_matches(field, by_form, n=1, cutoff=0.75)
     return by_form[near[0]] if near else None
 
