@@ -24,7 +24,8 @@ from masis.cli.options import (
 )
 from masis.cli.output import ErrorReport, Progress, printable, say
 from masis.datasets import loading
-from masis.datasets.mapping import Profile, profile_text, read_any
+from masis.datasets.mapping import Profile, read_any
+from masis.datasets.mapping.columns import profile_text
 from masis.errors import InputError
 from masis.schema.case import Case
 from masis.schema.reading import FieldMap

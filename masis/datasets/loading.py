@@ -8,19 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from masis.datasets.mapping import (
-    OWN_FORMAT,
-    builtin,
-    builtin_names,
-    columns_of,
-    field_map,
-    formats_of,
-    likely_choice,
-    load_profile,
-    profile_of,
-    read_any,
-)
-from masis.datasets.mapping.profile import Profile
+from masis.datasets.mapping import OWN_FORMAT, Profile, builtin, builtin_names, formats_of, load_profile, read_any
+from masis.datasets.mapping.columns import columns_of, field_map, likely_choice, profile_of
 from masis.datasets.mapping.reader import formats_of_row
 from masis.errors import InputError
 from masis.schema.case import Case

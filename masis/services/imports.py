@@ -7,45 +7,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from masis.datasets.mapping import (
-    OWN_FORMAT,
-    Column,
-    ColumnChoice,
-    Fitting,
-    MappedRow,
-    Profile,
-    builtin,
-    columns_key,
-    columns_of,
-    formats_of,
-    likely_choice,
-    profile_of,
-    read_any,
-    still_there,
-)
+from masis.datasets.mapping import Fitting, MappedRow, Profile, formats_of, read_any
 from masis.errors import InputError, MasisError
 from masis.schema.actor import Actor
 from masis.schema.case import Case
 from masis.schema.reading import FieldMap
 from masis.services.access import OPEN, Access
 from masis.store import Store
-
-__all__ = [
-    "OWN_FORMAT",
-    "Column",
-    "ColumnChoice",
-    "Fitting",
-    "ImportService",
-    "ImportStep",
-    "Look",
-    "Profile",
-    "builtin",
-    "columns_key",
-    "columns_of",
-    "likely_choice",
-    "profile_of",
-    "still_there",
-]
 
 LOOKED_AT = 200
 """Rows that a look reads."""

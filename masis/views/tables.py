@@ -11,20 +11,26 @@ from masis.errors import InputError
 from masis.schema.explain import kind_of
 from masis.schema.run import Iteration, Run
 
+_SEVERITIES = ("critical", "high", "medium", "low")
+
 TableOf = Literal["runs", "iterations", "claims", "citations", "issues"]
 Row = dict[str, Any]
 
 
-def runs_to_pandas(runs: Iterable[Run] | Run, of: TableOf = "runs") -> pd.DataFrame:
+def runs_to_pandas(
+    runs: Iterable[Run] | Run, of: TableOf = "runs", *, index: Iterable[Any] | None = None
+) -> pd.DataFrame:
     """Return runs as a data frame; ``start`` and ``end`` are offsets in ``answer`` of the table of iterations.
 
     Args:
         runs: The runs, or one.
         of: What a row is: ``runs``, ``iterations``, ``claims``, ``citations`` or ``issues`` (of every iteration;
             ``best`` marks those of the chosen answer).
+        index: A label for each run, such as the ``index`` of the data frame that was audited: it is the table's index,
+            so that ``frame.join(table)`` puts both together.
 
     Raises:
-        InputError: There is no such table, or ``runs`` holds something else.
+        InputError: There is no such table, ``runs`` holds something else, or ``index`` has another length.
 
     """
     if of not in _ROWS:
@@ -36,17 +42,25 @@ def runs_to_pandas(runs: Iterable[Run] | Run, of: TableOf = "runs") -> pd.DataFr
             raise InputError(
                 f"is {kind_of(run)}, not a Run", cure="Give what an audit returned.", field=f"runs[{place}]"
             )
-    found = [row for run in listed for row in rows(run)]
-    return pd.DataFrame(found, columns=list(names))
+    labels = list(range(len(listed))) if index is None else list(index)
+    if len(labels) != len(listed):
+        raise InputError(f"has {len(labels):,} labels for {len(listed):,} runs", cure="Give one a run.", field="index")
+    found = [(label, row) for label, run in zip(labels, listed, strict=True) for row in rows(run)]
+    table = pd.DataFrame([row for _, row in found], columns=list(names))
+    return table if index is None else table.set_axis(pd.Index([label for label, _ in found]), axis="index")
 
 
 def _run(run: Run) -> Iterator[Row]:
     best = run.best_iteration
     evaluation = best.evaluation if best else None
+    original = run.iterations[0] if run.iterations else None
+    severities = [issue.severity for issue in original.issues] if original else []
     yield {
         "case_id": run.case_id,
         "run_id": run.id,
         "quality": run.final_quality_score,
+        "original_quality": original.quality_score if original else None,
+        "worst_severity": min(severities, key=_SEVERITIES.index, default=None),
         "confidence": best.critique.confidence if best else None,
         "overall": evaluation.overall_score if evaluation else None,
         "faithfulness": evaluation.faithfulness if evaluation else None,
@@ -119,7 +133,8 @@ _SPAN = ("start", "end", "text")
 _ROWS: dict[str, tuple[tuple[str, ...], Callable[[Run], Iterator[Row]]]] = {
     "runs": (
         (
-            *("case_id", "run_id", "quality", "confidence", "overall", "faithfulness", "iterations"),
+            *("case_id", "run_id", "quality", "original_quality", "worst_severity", "confidence", "overall"),
+            *("faithfulness", "iterations"),
             *("improvement_percentage", "termination_reason", "needs_review", "review_reasons", "claims"),
             *("supported_claims", "issues", "cost_usd", "final_answer"),
         ),

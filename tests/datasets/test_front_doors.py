@@ -358,6 +358,13 @@ def test_a_frame_is_read_and_audited_row_by_row() -> None:
     assert [(case.query, case.answer) for case in cases] == [("Why?", "So [1]."), ("How?", None)]
     runs = masis.audit_many(frame, masis.Settings(max_iterations=1), progress=False, map=names)
     assert [run.case_id for run in runs] == [case.id for case in cases]
+    joined = frame.join(masis.runs_to_pandas(runs, index=frame.index))
+    assert list(joined.index) == [7, 9]
+    assert list(joined["case_id"]) == [case.id for case in cases]
+    claims = masis.runs_to_pandas(runs, of="claims", index=frame.index)
+    assert set(claims.index) <= {7, 9}
+    with pytest.raises(InputError, match="index: has 1 labels for 2 runs"):
+        masis.runs_to_pandas(runs, index=[7])
     with pytest.raises(InputError, match=r"map: names the column 'antwrt' for answer.*Did you mean 'antwort'"):
         masis.read_cases(frame, map=names | {"answer": "antwrt"})
 

@@ -11,7 +11,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from masis.datasets.mapping.detection import fitting, one_of
 from masis.datasets.mapping.profile import Profile, builtin
 from masis.datasets.mapping.replies import read_reply
 from masis.datasets.paths import parsed, text_of, value_at
@@ -151,7 +150,7 @@ def _opened(
         before.append(row)
         if isinstance(row.value, dict):
             fits = formats_of_row(mapped(row.value, names) if names else row.value)
-            chosen = one_of(fits) if fits else None
+            chosen = _one_of(fits) if fits else None
             if chosen is None or not (chosen.rows or chosen.group or chosen.join):
                 every = chain(before, rows)
                 return (_each_answer(every) if chosen is None else every), chosen
@@ -189,6 +188,28 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 _TRIED = 20
 """Rows that can't be read after which a file is taken for one of our own format."""
+
+
+def fitting(row: Any) -> tuple[Profile, ...]:
+    """Return the built-in profiles that a row fits."""
+    return tuple(profile for profile in builtin().values() if profile.required and _fits(profile, row))
+
+
+def _one_of(found: tuple[Profile, ...]) -> Profile:
+    """Return the one profile that a row fits. Raises InputError where there are several."""
+    if len(found) == 1:
+        return found[0]
+    names = " and ".join(profile.name for profile in found)
+    raise InputError(f"fits {names}", cure=f"Say which: --as {found[0].name}, for example.")
+
+
+def _fits(profile: Profile, row: Any) -> bool:
+    try:
+        return all(value_at(row, (path,)) is not None for path in profile.required) and not any(
+            value_at(row, (path,)) is not None for path in profile.absent
+        )
+    except InputError:
+        return False
 
 
 def formats_of_row(row: dict[str, Any]) -> tuple[Profile, ...]:

@@ -10,22 +10,19 @@ from uuid import uuid4
 import streamlit as st
 from pydantic import ValidationError
 
-from masis.errors import InputError
-from masis.services import Actor, Workbench
-from masis.services.imports import (
-    OWN_FORMAT,
+from masis.datasets.mapping import OWN_FORMAT, Fitting, Profile, builtin
+from masis.datasets.mapping.columns import (
     Column,
     ColumnChoice,
-    Fitting,
-    Look,
-    Profile,
-    builtin,
     columns_key,
     columns_of,
     likely_choice,
     profile_of,
     still_there,
 )
+from masis.errors import InputError
+from masis.services import Actor, Workbench
+from masis.services.imports import Look
 from masis.ui.imports.held_files import held_files
 from masis.ui.shell.inputs import take_typed
 from masis.ui.shell.reviewer import actor

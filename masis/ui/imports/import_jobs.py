@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import streamlit as st
 
+from masis.datasets.mapping import Profile
 from masis.errors import MasisError
 from masis.services import Actor, Workbench
 from masis.services.background import BackgroundTask, BackgroundTasks
-from masis.services.imports import ImportStep, Profile
+from masis.services.imports import ImportStep
 from masis.ui.shell.served_database import served_database
 
 MOST_PROBLEMS = 200

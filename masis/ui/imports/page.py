@@ -8,10 +8,12 @@ from uuid import uuid4
 
 import streamlit as st
 
+from masis.datasets.mapping import OWN_FORMAT, builtin
+from masis.datasets.mapping.columns import Column
 from masis.errors import InputError, MasisError
 from masis.schema.wording import counted
 from masis.services import Workbench
-from masis.services.imports import OWN_FORMAT, Column, Look, builtin
+from masis.services.imports import Look
 from masis.ui.components import registered
 from masis.ui.components.linked_table import Row, column, linked_table, row
 from masis.ui.imports.form import (

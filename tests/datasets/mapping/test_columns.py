@@ -9,15 +9,14 @@ from typing import Any
 import pytest
 
 from masis.datasets.loading import read_cases, suggest
-from masis.datasets.mapping import (
+from masis.datasets.mapping import formats_of, read_any
+from masis.datasets.mapping.columns import (
     ColumnChoice,
     columns_key,
     columns_of,
-    formats_of,
     likely_choice,
     profile_of,
     profile_text,
-    read_any,
     still_there,
 )
 from masis.datasets.mapping.profile import parse_profile
