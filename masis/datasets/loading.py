@@ -94,9 +94,13 @@ def suggest(source: Any) -> Suggestion:
         return Suggestion(formats[0], {}, None, row)
     columns = columns_of(row)
     choice = likely_choice(columns)
-    if not choice.complete:
+    profile = profile_of(choice, columns)
+    if not choice.query and isinstance(row.get("messages"), list):  # the conversation holds question and answer
+        of_turns = {"query": ("last_message(messages, 'user')",), "answer": ("last_message(messages, 'assistant')",)}
+        profile = profile.model_copy(update={**of_turns, "messages": ("messages",), "drafted": False})
+    elif not choice.complete:
         return Suggestion("", {}, None, row)
-    return Suggestion("", field_map(choice), profile_of(choice, columns), row)
+    return Suggestion("", field_map(choice), profile, row)
 
 
 def chosen_profile(named: str | os.PathLike[str] | None) -> Profile | str | None:

@@ -296,7 +296,7 @@ def inner_rows(whole: dict[str, Any], rows_at: tuple[str, ...]) -> list[Any] | N
     """Return the list of rows that one object holds; None where the object is a row itself.
 
     With ``rows_at`` = ``*``, and where all its values are objects alike, each value is a row, whose
-    id is its key where it has none.
+    id is its key where it has none. A table by columns, as pandas and Hugging Face write it, is turned into rows.
     """
     if rows_at and rows_at != ("*",):
         found = value_at(whole, rows_at)
@@ -308,9 +308,26 @@ def inner_rows(whole: dict[str, Any], rows_at: tuple[str, ...]) -> list[Any] | N
         if key == "results" and isinstance(value, dict) and isinstance(value.get("results"), list):
             inner: list[Any] = value["results"]
             return inner
+    if not rows_at and (columns := _columns(whole)):
+        length = max(map(len, columns.values()))
+        return [{name: column[place] for name, column in columns.items()} for place in range(length)]
     objects = [item for item in whole.values() if isinstance(item, dict)]
     alike = len(objects) == len(whole) > 1 and all(set(item) == set(objects[0]) for item in objects)
     return [{"id": key, **item} for key, item in whole.items()] if alike or (rows_at and objects) else None
+
+
+def _columns(whole: dict[str, Any]) -> dict[str, list[Any]] | None:
+    """Return the columns of an object that is a table: lists of one length, or objects with the keys 0, 1, 2..."""
+    columns: dict[str, list[Any]] = {}
+    for name, value in whole.items():
+        if isinstance(value, dict) and list(value) == list(map(str, range(len(value)))):
+            columns[name] = list(value.values())
+        elif isinstance(value, list):
+            columns[name] = value
+        else:
+            return None
+    lengths = {len(column) for column in columns.values()}
+    return columns if len(columns) > 1 and len(lengths) == 1 and lengths != {0} else None
 
 
 def _numbered(values: list[Any], end: int) -> Iterator[Row]:

@@ -30,7 +30,17 @@ _NAMES_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
             "llm_output",
             "llm_response",
         ),
-        *("final_answer", "predicted_answer", "bot_answer", "answer_text", "reply", "result", "draft", "draft_answer"),
+        *(
+            "final_answer",
+            "predicted_answer",
+            "bot_answer",
+            "answer_text",
+            "reply",
+            "result",
+            "actual_response",
+            "draft",
+            "draft_answer",
+        ),
     ),
     "evidence": (
         "contexts",
@@ -51,6 +61,8 @@ _NAMES_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
         "search_results",
         "ctxs",
         "knowledge",
+        "retrieval_context",
+        "source_chunks",
     ),
     "reference": (
         "reference_answer",

@@ -205,7 +205,8 @@ def _one_of(found: tuple[Profile, ...]) -> Profile:
 
 def _fits(profile: Profile, row: Any) -> bool:
     try:
-        return all(value_at(row, (path,)) is not None for path in profile.required) and not any(
+        found = (value_at(row, (path,)) for path in profile.required)
+        return all(value is not None and value is not False for value in found) and not any(
             value_at(row, (path,)) is not None for path in profile.absent
         )
     except InputError:
