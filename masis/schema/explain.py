@@ -136,11 +136,6 @@ def explain(error: ValidationError, data: Mapping[str, Any]) -> InputError:
     return InputError(first.problem, cure=first.cure + also, field=first.field)
 
 
-def explain_all(error: ValidationError, data: Mapping[str, Any]) -> list[InputError]:
-    """Return everything that is wrong with a case, each as an error of its own."""
-    return [_explain_one(detail, data) for detail in error.errors(include_url=False)]
-
-
 def path_of(location: Iterable[int | str]) -> str:
     """Return a pydantic location as people write it: ``evidence[2].text``."""
     path = ""

@@ -21,7 +21,7 @@ import masis
 from masis.api import audits, batch
 from masis.cli import main
 from masis.cli import output as cli_output
-from masis.datasets.mapping import OWN_FORMAT, read_any
+from masis.datasets.mapping import OWN_FORMAT, builtin, read_any
 from masis.errors import InputError
 from masis.schema.actor import Actor
 from masis.schema.case import Case, case_of
@@ -161,6 +161,7 @@ RECORDS: list[tuple[str, dict[str, Any], Expected]] = [
         "evidence[0].text: is a number, must be text.",
     ),
     ("a number for the id", record(id=5), "id: is a number, must be text. Put it in quotes."),
+    ("an id too long", record(id="x" * 501), "id: is longer than 500 characters. Shorten it."),
     ("a list for the answer", record(answer=["So."]), "answer: is a list, must be text."),
     ("metadata as a list", record(metadata=["x"]), "metadata: is a list, must be an object."),
     (
@@ -381,3 +382,49 @@ def test_a_look_at_a_file_refuses_what_an_import_refuses(tmp_path: Path) -> None
     look = workbench.imports.look(Actor(name="Ada"), _written(_distinct(), tmp_path), OWN_FORMAT, name="f")
     workbench.close()
     assert look.refused == sum(isinstance(expected, str) for _, _, expected in RECORDS)
+
+
+def _shows(given: dict[str, Any], **expected: Any) -> None:
+    assert _held(case_of(given)) == read(**expected)
+
+
+def _refuses(given: dict[str, Any], says: str) -> None:
+    found = _outcome(lambda: case_of(given, ""))
+    assert isinstance(found, str)
+    assert says in found
+
+
+DOCUMENTED: dict[str, Callable[[], None]] = {
+    "evidence: a text": lambda: _shows(record(evidence=["So."]), evidence=[("chunk_1", "So.")]),
+    "evidence: an object without `id`": lambda: _shows(
+        record(evidence=[{"text": "So."}]), evidence=[("chunk_1", "So.")]
+    ),
+    "evidence: `content`, `page_content`, `snippet`, `body` in place of `text`": lambda: [
+        _shows(record(evidence=[{"id": "1", key: "So."}])) for key in ("content", "page_content", "snippet", "body")
+    ][0],
+    "two chunks under one id": lambda: _refuses(record(evidence=[CHUNK, CHUNK]), "repeats the id '1'"),
+    "no `id`": lambda: _shows(record(id=...)),
+    "`messages` without `query` or `answer`": lambda: _shows(
+        record(query=..., answer=..., messages=TURNS), answer="So."
+    ),
+    "the same record twice": lambda: _once([GOOD, GOOD]),
+    "question, answer or evidence absent or empty, and an unread key has a known other name for it (`response`, "
+    "`question`, `contexts`, ...) or holds a text of 60 characters or more outside `metadata`": lambda: _refuses(
+        record(answer=..., response="So."), "--map answer=response"
+    ),
+    "another unknown key": lambda: _shows(record(field="law")),
+}
+
+
+def _once(records: list[dict[str, Any]]) -> None:
+    assert len(masis.read_cases(records)) == 1
+
+
+def test_the_page_of_imports_says_what_is_read_as_what() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "importing.md").read_text(encoding="utf-8")
+    table = page.split("| in the record | read as |", 1)[1].split("\n\n", 1)[0]
+    rows = [line.split(" | ")[0].removeprefix("| ") for line in table.splitlines() if line.startswith("| ")]
+    assert rows == list(DOCUMENTED)
+    for check in DOCUMENTED.values():
+        check()
+    assert {f"`{name}`" for name in builtin()} <= set(re.findall(r"`[a-z-]+`", page))

@@ -81,68 +81,10 @@ def test_byte_order_mark_carriage_returns_blank_lines_and_a_missing_last_line_br
     ("content", "expected"),
     [
         pytest.param(
-            line(query=...),
-            'cases.jsonl, line 2, query: is missing. Add the question as "query": "...".',
-            id="missing question",
-        ),
-        pytest.param(
-            line(query=..., question="Why?"),
-            'cases.jsonl, line 2, query: is missing, and "question" may hold it. Map it: --map query=question,',
-            id="another tool's name",
-        ),
-        pytest.param(
-            line(query=..., qurey="Why?"),
-            'cases.jsonl, line 2, query: is missing, and "qurey" may hold it. Map it: --map query=qurey,',
-            id="slip of spelling",
-        ),
-        pytest.param(line(query=""), "cases.jsonl, line 2, query: is empty. Add the question", id="empty question"),
-        pytest.param(line(query=" \n"), "cases.jsonl, line 2, query: is blank. Add the question", id="blank question"),
-        pytest.param(
-            line(query=..., input={"question": "Why?"}),
-            'cases.jsonl, line 2, query: is missing, and "input.question" may hold it.',
-            id="a path under another tool's name",
-        ),
-        pytest.param(line(id=3), "cases.jsonl, line 2, id: is a number, must be text. Put it in quotes.", id="id"),
-        pytest.param(line(id="x" * 501), "cases.jsonl, line 2, id: is longer than 500 characters", id="long id"),
-        pytest.param(line(evidence=...), "cases.jsonl, line 2, evidence: is missing. Add what", id="no evidence"),
-        pytest.param(
-            line(evidence=..., contexts=["So."]),
-            'cases.jsonl, line 2, evidence: is missing, and "contexts" may hold it. Map it: --map evidence=contexts,',
-            id="contexts",
-        ),
-        pytest.param(line(evidence=[]), "cases.jsonl, line 2, evidence: holds nothing. Add what", id="empty evidence"),
-        pytest.param(
-            line(evidence="So."),
-            "cases.jsonl, line 2, evidence: is one thing, not a list of chunks. Put it into a list.",
-            id="evidence as text",
-        ),
-        pytest.param(
-            line(citations=[{"start": 0, "end": 99, "evidence_id": "1"}]),
-            "cases.jsonl, line 2, citations[0]: covers characters 0 to 99 of an answer of 7.",
-            id="citation outside of the answer",
-        ),
-        pytest.param(
-            line(evidence=[{"id": "1", "passage": "So."}]),
-            'cases.jsonl, line 2, evidence[0].text: is missing, and "passage" may hold it.',
-            id="text of a chunk under another name",
-        ),
-        pytest.param(
-            line(evidence=[{"id": "1"}, {"id": "2", "text": 5}]),
-            "cases.jsonl, line 2, evidence[1].text: is a number, must be text. Put it in quotes.",
-            id="number for text",
-        ),
-        pytest.param(
             line(evidence=[{"id": "1", "text": None}]),
             "cases.jsonl, line 2, evidence[0].text: is null, must be text. Write the text, or leave the field out",
             id="null for text",
         ),
-        pytest.param(
-            line(evidence=[{"id": "1"}, {"id": "2"}, {"id": "1"}]),
-            "cases.jsonl, line 2, evidence[2].id: repeats the id '1' of evidence[0]. Give each chunk an id of its own.",
-            id="repeated chunk id",
-        ),
-        pytest.param(line(answer=["So."]), "cases.jsonl, line 2, answer: is a list, must be text.", id="answer"),
-        pytest.param(line(metadata=[]), "cases.jsonl, line 2, metadata: is a list, must be an object.", id="metadata"),
         pytest.param(
             line(labels={"citations": [{"reference": "1", "status": "bad"}]}),
             "cases.jsonl, line 2, labels.citations[0].status: is 'bad', which is none of the words allowed. "
@@ -152,42 +94,17 @@ def test_byte_order_mark_carriage_returns_blank_lines_and_a_missing_last_line_br
         pytest.param(
             line(id=1, query=2), "id: is a number, must be text. Put it in quotes. Also wrong: query.", id="2"
         ),
-        pytest.param(
-            line(query="a\x00b"),
-            "cases.jsonl, line 2, query: holds a null byte at character 2. Remove it",
-            id="escaped null byte",
-        ),
-        pytest.param(
-            b'{"id": "a\x00"}\n', "cases.jsonl, line 2: holds a null byte at byte 10 of the line.", id="raw null byte"
-        ),
         pytest.param(line(query="\ud83d"), "line 2, query: holds half of a surrogate pair", id="half a pair"),
         pytest.param(
             b'{"id": "x", "query": \n', "cases.jsonl, line 2: ends in the middle of the JSON", id="cut off line"
         ),
-        pytest.param(b'{"id": "x\n', "cases.jsonl, line 2: ends in the middle of the JSON", id="cut off text"),
-        pytest.param(b"{'id': 'x'}\n", "cases.jsonl, line 2: is no valid JSON", id="single quotes"),
         pytest.param(b'{"id": x}\n', "(Expecting value, at column 8)", id="bare word"),
         pytest.param(b'{"id": "a\tb"}\n', "a raw control character at column 10", id="raw tab"),
         pytest.param(b"{} {}\n", "holds more than one JSON value (the second at column 4)", id="two values"),
-        pytest.param(b"[1]\n", "cases.jsonl, line 2: is a list, must be an object.", id="a list"),
         pytest.param(b"NaN\n", "cases.jsonl, line 2: is NaN, which is no JSON number.", id="bare NaN"),
-        pytest.param(
-            b'{"id": "x", "metadata": {"scores": [1, NaN]}}\n',
-            "cases.jsonl, line 2, metadata.scores[1]: is NaN, which is no JSON number. Leave the field out",
-            id="NaN",
-        ),
         pytest.param(b'{"a": -Infinity}\n', "line 2, a: is -Infinity, which is no JSON number.", id="Infinity"),
         pytest.param(b'{"a": 1e999}\n', "line 2, a: is a number too large to store.", id="overflow"),
         pytest.param(b'{"a": ' + b"9" * 5000 + b"}\n", "line 2, a: is a number too large to store.", id="many digits"),
-        pytest.param(
-            b'{"id": "x", "evidence": [{"id": "1", "text": "a", "text": "b"}]}\n',
-            "cases.jsonl, line 2, evidence[0].text: stands twice in one object. Keep one of the two.",
-            id="repeated key",
-        ),
-        pytest.param(
-            b'{"a": ' + b"[" * 200 + b"]" * 200 + b"}\n", "is nested more than 64 levels deep", id="deep nesting"
-        ),
-        pytest.param(b"[" * 100_000 + b"\n", "is nested more than 64 levels deep", id="bottomless nesting"),
     ],
 )
 def test_a_bad_line_is_named_with_its_cure_and_the_good_lines_around_it_are_read(content: bytes, expected: str) -> None:
