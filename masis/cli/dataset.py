@@ -12,9 +12,8 @@ from masis.cli.export_data import chosen_selection, say_what, selection_options
 from masis.cli.group import Command, CommandGroup
 from masis.cli.options import STDIO, confirm_removal, database_option, not_a_folder, open_existing, operator, out_option
 from masis.cli.output import Progress, printable, say
+from masis.datasets.exports import ENCODINGS, FORMATS, Change
 from masis.schema.wording import counted
-from masis.services.datasets import Change
-from masis.services.exports import ENCODINGS, FORMATS
 from masis.views.numbers import moment
 
 COMMANDS = {

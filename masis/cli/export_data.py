@@ -12,12 +12,12 @@ import click
 from masis.cli.filters import chosen_filter, filter_options
 from masis.cli.options import STDIO, database_option, not_a_folder, open_existing, operator, out_option
 from masis.cli.output import Progress, printable, say
+from masis.datasets.exports import DECIDED, ENCODINGS, FORMATS, SPLITS, Selection, Shares
 from masis.datasets.writers import write_case, write_run
 from masis.datasets.writers.files import whole_file
 from masis.datasets.writers.lines import write_line
 from masis.schema.wording import counted
 from masis.services import Workbench
-from masis.services.exports import DECIDED, ENCODINGS, FORMATS, SPLITS, Selection, Shares
 from masis.services.lake import is_lake
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from masis.datasets.exports import FORMATS
 from masis.errors import DatabaseFull, RecordDamaged
 from masis.schema.retention import RetentionRule
 from masis.schema.review import Decision, TargetLabel
 from masis.services import Workbench
-from masis.services.exports import FORMATS
 from masis.store import Store
 from masis.store.core import connections
 from tests.cli.running import Masis

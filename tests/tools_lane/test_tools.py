@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from masis.datasets.exports import FORMATS
 from masis.datasets.mapping import builtin, formats_of, read_any
 from masis.schema.review import Decision, TargetLabel
 from masis.services import Workbench, demo_cases
-from masis.services.exports import FORMATS
 from tests.reviewing import ADA, submitted
 
 ROOT = Path(__file__).parents[2]
