@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections import Counter, defaultdict
@@ -39,6 +40,7 @@ from masis.cli.options import (
     chosen,
     chosen_reading,
     database_option,
+    json_option,
     operator,
     reading_options,
     settings_options,
@@ -135,6 +137,7 @@ def _out(context: click.Context, parameter: click.Parameter, value: str | None) 
     "--model ROLE=replay:FILE.",
 )
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N cases of the file.")
+@json_option
 @log_option
 @click.pass_context
 def audit(
@@ -156,6 +159,7 @@ def audit(
     record: str | None,
     replay: str | None,
     limit: int | None,
+    as_json: bool,
 ) -> None:
     """Audit every case of CASES, a file ('-' for stdin), keep the runs in the database, and show the worst answers.
 
@@ -169,6 +173,7 @@ def audit(
     \b
       masis audit cases.jsonl
       masis audit answers.csv --map query=question --map answer=response --map evidence=context
+      masis audit cases.jsonl --json | jq -r 'select(.issue != "") | .case'
       masis audit cases.jsonl --concurrency 4 --out runs.jsonl
       masis audit cases.jsonl --set max_iterations=1 --db trial.db
       masis audit cases.jsonl --model openai --concurrency 16 --max-cost 5
@@ -208,7 +213,7 @@ def audit(
         if ask:
             _ask(settings)
     if engine == "ray":
-        _refuse(context, "db", "again", "retry_errors", "record", "limit")
+        _refuse(context, "db", "again", "retry_errors", "record", "limit", "as_json")
         from masis.cli import audit_ray
 
         if names or isinstance(profile, str):
@@ -224,7 +229,8 @@ def audit(
         raise click.UsageError("--out names the file that is read. Name another.")
     read = partial(read_any, sys.stdin.buffer if cases == STDIO else cases, profile, names)
     job = _AuditJob(
-        cases, read, settings, concurrency or 1, database_path(db), out, again, retry_errors, limit, max_cost
+        *(cases, read, settings, concurrency or 1, database_path(db), out, again, retry_errors, limit, max_cost),
+        as_json=as_json,
     )
     debug = bool(context.find_root().params.get("debug"))
     with measured(settings):
@@ -270,6 +276,8 @@ class _AuditJob:
         retry_errors: bool,
         limit: int | None,
         max_cost: float | None,
+        *,
+        as_json: bool,
     ) -> None:
         self.cases, self.settings, self.concurrency, self.database = cases, settings, concurrency, database
         self.read = read
@@ -282,7 +290,7 @@ class _AuditJob:
         self.with_models = uses_models(settings)
         self.in_processes = concurrency > 1 and not self.with_models
         total = None if cases == STDIO else cases.stat().st_size
-        self.worst = None if out else WorstAnswers()
+        self.worst = None if out else WorstAnswers(as_json=as_json)
         self.progress = Progress("Auditing", total)
         self.errors = ErrorReport(self.progress)
 
@@ -415,9 +423,9 @@ class _Answer(NamedTuple):
 class WorstAnswers:
     """The answers of a file with the gravest issues, as a table that a person can read."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, as_json: bool) -> None:
         self._worst: list[_Answer] = []
-        self._count = 0
+        self._count, self._as_json = 0, as_json
 
     def add(self, case: Case, run: Run) -> None:
         """Take one audited answer into account."""
@@ -439,11 +447,16 @@ class WorstAnswers:
                 tuple(issue.description for issue in issues if issue.major),
             )
         )
+        if self._as_json:  # each as it comes: nobody waits for the last
+            found = self._worst.pop()._asdict()
+            click.echo(json.dumps({name: found[name] for name in found if name != "rank"}, ensure_ascii=False))
         if len(self._worst) > 10 * WORST_SHOWN:
             self._worst = sorted(self._worst)[:WORST_SHOWN]
 
     def show(self) -> None:
-        """Write the table to stdout, and under it the gravest issues in full."""
+        """Write the table to stdout, and under it the gravest issues in full; nothing where they came as JSON."""
+        if self._as_json:
+            return
         shown = sorted(self._worst)[:WORST_SHOWN]
         rows = [(each.case, each.state, each.issue, each.quality, each.question) for each in shown]
         emit((), ("case", "state", "worst issue", "quality", "question"), rows, as_json=False)

@@ -16,6 +16,10 @@ INTERRUPTED = 130
 """The exit code after Ctrl-C: 128 + SIGINT, as shells have it."""
 
 
+EXIT_CODES = "Exit code 0: done. 1: it failed, and why. 2: wrong use."
+"""What the help of a command says that doesn't say more."""
+
+
 class Command(NamedTuple):
     """Where a command is defined (``module:name``), and its line in the overview."""
 
@@ -59,6 +63,8 @@ class CommandGroup(click.Group):
             return None
         module, _, name = entry.target.partition(":")
         command: click.Command = getattr(importlib.import_module(module), name)
+        if not isinstance(command, click.Group) and not command.epilog and "xit code" not in (command.help or ""):
+            command.epilog = EXIT_CODES
         return command
 
     def resolve_command(

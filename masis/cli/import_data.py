@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections import Counter
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from masis.cli.options import (
     STDIO,
     chosen_reading,
     database_option,
+    json_option,
     open_workbench,
     operator,
     places_argument,
@@ -74,6 +76,7 @@ class Percent(click.ParamType[float]):
     "--sample", type=Percent(), metavar="SHARE", help="Of a folder of audited cases: draw 2% of what was auto-accepted."
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Draws the sample.")
+@json_option
 @database_option
 def import_files(
     files: tuple[Path | str, ...],
@@ -85,6 +88,7 @@ def import_files(
     needs_review: bool,
     sample: float | None,
     seed: int,
+    as_json: bool,
     db: Path | None,
 ) -> None:
     """Read cases, or files of other tools, into the database, without auditing them.
@@ -135,7 +139,7 @@ def import_files(
     for file in paths:
         name = "stdin" if file == STDIO else str(file)
         with spooled(file) as path:
-            _import_cases(path, name, profile, names, workbench, errors)
+            _import_cases(path, name, profile, names, workbench, errors, as_json=as_json)
     say(f"Database: {database}")
     if errors.count:
         raise JobFailed(f"{counted(errors.count, 'error')}, named above. Everything else is stored.")
@@ -274,15 +278,22 @@ def _as_read(case: Case) -> Iterator[str]:
 
 
 def _import_cases(
-    path: Path, name: str, profile: Profile | str | None, names: FieldMap, workbench: Workbench, errors: ErrorReport
+    path: Path,
+    name: str,
+    profile: Profile | str | None,
+    names: FieldMap,
+    workbench: Workbench,
+    errors: ErrorReport,
+    *,
+    as_json: bool,
 ) -> None:
     progress = Progress("Importing", path.stat().st_size)
-    added = unchanged = 0
+    added = unchanged = refused = 0
     noted = False
     try:
         with progress:
             for step in workbench.imports.add_file(operator(), path, profile, names, name=name):
-                added, unchanged = step.added, step.unchanged
+                added, unchanged, refused = step.added, step.unchanged, step.refused
                 progress.move(step.end, f"{step.rows:,} read")
                 for problem in step.problems:
                     errors.add(problem if isinstance(problem, InputError) else f"{name}: {problem}")
@@ -290,5 +301,7 @@ def _import_cases(
                     noted = True
                     progress.say(f"{step.notes[0]} (Said once a file.)")
     finally:
+        if as_json:
+            click.echo(json.dumps({"file": name, "imported": added, "there_already": unchanged, "refused": refused}))
         there = f", {counted(unchanged, 'case')} there already" if unchanged else ""
         say(f"{name}: {counted(added, 'case')} imported{there}.")

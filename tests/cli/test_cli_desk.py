@@ -91,6 +91,15 @@ def test_wrong_use_names_the_right_one(masis: Masis, tmp_path: Path, arguments: 
     assert says in result.stderr
 
 
+def test_import_and_audit_say_what_became_of_a_file_as_json(masis: Masis, tmp_path: Path) -> None:
+    file, database = tmp_path / "cases.jsonl", tmp_path / "w.db"
+    file.write_bytes(lines(case("a"), case("b", query=...)))
+    imported = json.loads(masis("import", file, "--json", "--db", database).stdout)
+    assert (imported["imported"], imported["refused"]) == (1, 1)
+    (found,) = map(json.loads, masis("audit", file, "--json", "--db", database).stdout.splitlines())
+    assert (found["case"], found["state"], found["issue"]) == ("a", "needs review", "fabricated citation")
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_shell_gets_its_completion(masis: Masis, shell: str) -> None:
     assert "_MASIS_COMPLETE" in masis("completion", shell).stdout

@@ -146,8 +146,11 @@ def test_a_version_is_frozen_compared_written_again_and_removed(masis: Masis, da
     assert "of 1 case." in pilot.stderr
 
     listed = masis("dataset", "list", "--db", database).stdout.splitlines()
-    assert [line.split()[0] for line in listed] == ["v2", "v1"]
-    assert "by Ada  first round" in listed[1]
+    assert [line.split()[0] for line in listed] == ["name", "v2", "v1"]
+    assert "Ada" in listed[2]
+    assert listed[2].endswith("first round")
+    records = map(json.loads, masis("dataset", "list", "--json", "--db", database).stdout.splitlines())
+    assert [each["name"] for each in records] == ["v2", "v1"]
 
     shown = masis("dataset", "show", "v1", "--db", database)
     assert json.loads(shown.stdout)["dataset"]["description"] == "first\tround"
