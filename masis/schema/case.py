@@ -308,7 +308,8 @@ def _read(record: Mapping[str, Any], names: FieldMap | None) -> Case:
 def _completed(data: dict[str, Any]) -> dict[str, Any]:
     """Return the fields with evidence as chunks, and an id made of the content where there is none."""
     given = data.get("evidence")
-    if given is not None:
+    as_ours = type(given) is list and all(type(each) is dict and "id" in each and "text" in each for each in given)
+    if given is not None and not as_ours:  # what is in our form already is validated with the case, in one go
         data = {**data, "evidence": evidence_of(given)}
     return data if "id" in data else {"id": content_id(data), **data}
 

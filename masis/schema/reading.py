@@ -51,7 +51,7 @@ def readable(record: Mapping[str, Any], names: FieldMap | None = None) -> dict[s
 
     """
     names = names or {}
-    data = of_conversation(mapped(record, names))
+    data = of_conversation(mapped(record, names) if names else dict(record))
     refuse_unread(data, (key for key in data if key not in FIELDS), names)
     return data
 
@@ -192,9 +192,9 @@ def _plain(value: Any) -> Any:
 
 def refuse_unread(data: Mapping[str, Any], unread: Iterable[str], names: FieldMap) -> None:
     """Raise InputError where question, answer or evidence is absent or empty and an unread key may hold it."""
-    keys = list(islice(unread, _MOST_LOOKED_AT))
     missing = [field for field in _WATCHED if is_empty(data.get(field)) and names.get(field, "") is not None]
     found: dict[str, str] = {}
+    keys = list(islice(unread, _MOST_LOOKED_AT)) if missing else []
     for field in missing:
         if (key := _named(field, {key: data[key] for key in keys if key not in found.values()})) is not None:
             found[field] = key
@@ -207,6 +207,8 @@ def refuse_unread(data: Mapping[str, Any], unread: Iterable[str], names: FieldMa
         first = next(field for field in _WATCHED if field in found)
         raise _unread(first, found, data, names)
     for number, chunk in enumerate(data["evidence"] if isinstance(data.get("evidence"), list | tuple) else ()):
+        if isinstance(chunk, dict) and isinstance(text := chunk.get("text"), str) and text.strip():
+            continue  # nearly all
         if isinstance(chunk, Mapping) and (key := _unread_text(chunk)) is not None:
             raise _unread(f"evidence[{number}].text", {"evidence.text": key}, chunk, names)
 

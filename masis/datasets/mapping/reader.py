@@ -6,6 +6,8 @@ file and for rows that are grouped, which are limited.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -87,9 +89,10 @@ def read_any(
             read = _placed(_read(row, chosen, names), f"{called}/{row.member}" if row.member else called)
             any_case = any_case or read.case is not None
             if (case := read.case) is not None:
-                first = seen.first(case.id, row.number, case.digest())
+                digest = _digest(row.value)
+                first = seen.first(case.id, row.number, digest)
                 if first.number != row.number:
-                    if first.digest == int(case.digest()[:16], 16):
+                    if first.digest == int(digest, 16):
                         continue
                     if chosen is None:
                         read = read._replace(case=None, problems=(_taken(case, first.number, called, row.number),))
@@ -118,6 +121,11 @@ def _taken(case: Case, before: int, name: str, number: int) -> InputError:
         file=name,
         line=number,
     )
+
+
+def _digest(row: Any) -> str:
+    """Return 64 bits of a row's content: of the row and not of its case, which takes four times as long."""
+    return hashlib.blake2b(json.dumps(row, default=str).encode(), digest_size=8).hexdigest()
 
 
 def _with_own_id(case: Case) -> Case:

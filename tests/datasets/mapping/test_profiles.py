@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from masis.datasets.mapping import MappedRow, builtin, formats_of, load_profile, read_any
+from masis.datasets.loading import suggest
+from masis.datasets.mapping import MappedRow, Profile, builtin, formats_of, load_profile, read_any
 from masis.datasets.rows import read_rows
 from masis.errors import InputError
 from masis.schema.case import Case
@@ -41,9 +46,9 @@ def test_the_file_of_a_tool_is_recognised_and_gives_question_answer_and_evidence
     assert any(word in case.answer for word in ("120", "130"))
     assert "The Marle bridge is 120 metres long." in case.evidence[0].text
     assert bool(case.given_citations) == (profile.name in CITED)
-    for given in case.given_citations:
-        assert case.answer[given.start : given.end] or given.start == given.end > 0
-        assert given.evidence_id in {chunk.id for chunk in case.evidence}
+    for each in case.given_citations:
+        assert case.answer[each.start : each.end] or each.start == each.end > 0
+        assert each.evidence_id in {chunk.id for chunk in case.evidence}
 
 
 def test_every_profile_has_a_file() -> None:
@@ -52,8 +57,8 @@ def test_every_profile_has_a_file() -> None:
 
 def test_gemini_counts_bytes_and_the_case_counts_characters() -> None:
     (case,) = cases(list(read_any(FILES / "gemini-v1beta.json")))
-    (given,) = case.given_citations
-    assert (case.answer or "")[given.start : given.end] == "Die Brücke von Marle ist 120 Meter lang."
+    (cited,) = case.given_citations
+    assert (case.answer or "")[cited.start : cited.end] == "Die Brücke von Marle ist 120 Meter lang."
 
 
 def test_a_reply_whose_sources_have_no_text_is_refused_and_the_texts_beside_it_are_taken(tmp_path: Path) -> None:
@@ -195,3 +200,22 @@ def test_hostile_files_are_errors_with_a_cure(content: bytes, tmp_path: Path) ->
         found = [str(error)]
     assert found
     assert all(problem.startswith(("rows.json", str(path))) for problem in found)
+
+
+_NAMES = sorted(
+    {name for profile in builtin().values() for name in re.findall(r"[a-z_]{3,}", profile.model_dump_json())}
+)
+_VALUES = st.recursive(
+    st.sampled_from(["", "Why?", "x" * 70, 0, -1.5, None, True, "[1]", '{"a": 1}', "passage 1: x", "a|b"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(_NAMES), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.sampled_from(list(builtin().values())), st.dictionaries(st.sampled_from(_NAMES), _VALUES, max_size=6))
+def test_no_row_at_all_breaks_a_profile(profile: Profile, row: dict[str, Any]) -> None:
+    for chosen in (None, profile):
+        with contextlib.suppress(InputError):
+            list(read_any([row], chosen))
+    with contextlib.suppress(InputError):
+        suggest([row])
