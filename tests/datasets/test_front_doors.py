@@ -399,9 +399,9 @@ DOCUMENTED: dict[str, Callable[[], None]] = {
     "evidence: an object without `id`": lambda: _shows(
         record(evidence=[{"text": "So."}]), evidence=[("chunk_1", "So.")]
     ),
-    "evidence: `content`, `page_content`, `snippet`, `body` in place of `text`": lambda: [
-        _shows(record(evidence=[{"id": "1", key: "So."}])) for key in ("content", "page_content", "snippet", "body")
-    ][0],
+    "evidence: `content`, `page_content`, `snippet`, `body` in place of `text`": lambda: _each_shows(
+        [record(evidence=[{"id": "1", key: "So."}]) for key in ("content", "page_content", "snippet", "body")]
+    ),
     "two chunks under one id": lambda: _refuses(record(evidence=[CHUNK, CHUNK]), "repeats the id '1'"),
     "no `id`": lambda: _shows(record(id=...)),
     "`messages` without `query` or `answer`": lambda: _shows(
@@ -414,6 +414,11 @@ DOCUMENTED: dict[str, Callable[[], None]] = {
     ),
     "another unknown key": lambda: _shows(record(field="law")),
 }
+
+
+def _each_shows(records: list[dict[str, Any]]) -> None:
+    for each in records:
+        _shows(each)
 
 
 def _once(records: list[dict[str, Any]]) -> None:

@@ -80,12 +80,15 @@ def read_any(
     count, any_case = 0, False
     try:
         rows, chosen = _opened(source, profile, names, called)
+        own = chosen is not None and chosen.name not in builtin()
+        unused = {field for field in ("query", "answer", "evidence") if own and getattr(chosen, field)}
         for count, row in enumerate(rows, 1):
             if count > HOPELESS_ROWS and not any_case:
                 cure = "Correct what is named above; nothing more was read."
                 raise InputError(f"holds no case in its first {HOPELESS_ROWS:,} rows", cure=cure)
             if isinstance(row.value, dict):
                 unmatched -= {key for key in unmatched if _matches(row.value, key, names)}
+                unused -= {field for field in unused if _gives(row.value, getattr(chosen, field))}
             read = _placed(_read(row, chosen, names), f"{called}/{row.member}" if row.member else called)
             any_case = any_case or read.case is not None
             if (case := read.case) is not None:
@@ -106,8 +109,9 @@ def read_any(
     if not count:
         cure = 'Put one case on each line: {"id": ..., "query": ..., "answer": ..., "evidence": [...]}.'
         yield MappedRow(1, 0, None, (InputError("holds no case", cure=cure, file=called),))
-    elif unmatched:
-        keys = ", ".join(map(repr, sorted(unmatched)))
+    elif unmatched or unused:
+        paths = (path for field in unused for path in getattr(chosen, field))
+        keys = ", ".join(map(repr, sorted({*unmatched, *paths})))
         cure = "Check the name: masis import FILE --suggest shows the keys of the first row."
         yield MappedRow(0, 0, None, (InputError(f"no row has {keys}", cure=cure, file=called, field="map"),))
 
@@ -130,6 +134,13 @@ def _digest(row: Any) -> str:
 
 def _with_own_id(case: Case) -> Case:
     return case.model_copy(update={"id": f"{case.id[:480]}#{case.digest()[:12]}"})
+
+
+def _gives(row: dict[str, Any], paths: tuple[str, ...]) -> bool:
+    try:
+        return value_at(row, paths) is not None
+    except InputError:  # named with the row
+        return True
 
 
 def _matches(row: dict[str, Any], key: str, names: FieldMap) -> bool:

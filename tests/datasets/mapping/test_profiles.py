@@ -174,6 +174,15 @@ def test_a_profile_of_ones_own_reads_any_names(tmp_path: Path) -> None:
     assert (case.id, case.query, case.answer, case.evidence[0].text) == ("7", "Warum?", "So.", "So.")
 
 
+def test_a_path_of_ones_own_that_never_matches_is_an_error(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text('query = "frage"\nanswer = "antwrt"\nevidence = "quellen"\n')
+    rows = list(read_any([{"frage": "Warum?", "antwort": "So.", "quellen": ["So."]}], load_profile(own)))
+    assert [str(problem) for problem in rows[-1].problems] == [
+        "stdin, map: no row has 'antwrt'. Check the name: masis import FILE --suggest shows the keys of the first row."
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
