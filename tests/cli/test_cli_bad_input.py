@@ -1,4 +1,7 @@
-"""Every kind of bad input through the command line: named with file, line, field and cure; the good lines are kept."""
+"""Bad input through the command line: named with file, line, field and cure; the good lines are kept.
+
+What can be wrong with a record or a file is held in tests/datasets: test_front_doors.py and test_wrong_inputs.py.
+"""
 
 from __future__ import annotations
 
@@ -13,35 +16,15 @@ from tests.cli.running import Masis, case, lines
 
 BAD_LINES = {
     "a malformed line": (b'{"id": "x", "query": oops}\n', "line 2: is no valid JSON (Expecting value, at column 22)."),
-    "a missing question": (
-        lines(case("x", query=...)),
-        'line 2, query: is missing. Add the question as "query": "..."',
-    ),
     "a misnamed question": (
         lines(case("x", query=..., question="?")),
         'line 2, query: is missing, and "question" may hold it. Map it: --map query=question,',
-    ),
-    "no evidence": (lines(case("x", evidence=[])), "line 2, evidence: holds nothing. Add what the retrieval found."),
-    "evidence left out": (
-        lines(case("x", evidence=...)),
-        "line 2, evidence: is missing. Add what the retrieval found.",
-    ),
-    "repeated chunk ids": (
-        lines(case("x", evidence=[{"id": "1"}, {"id": "1"}])),
-        "line 2, evidence[1].id: repeats the id '1' of evidence[0]. Give each chunk an id of its own.",
     ),
     "repeated case ids": (
         lines(case("good-1", query="Another?")),
         "line 2, id: is 'good-1', as in line 1, with other content. Give each case an id of its own",
     ),
-    "a number for text": (lines(case("x", query=7)), "line 2, query: is a number, must be text. Put it in quotes."),
-    "a text for a list": (
-        lines(case("x", evidence="All.")),
-        "line 2, evidence: is one thing, not a list of chunks. Put it into a list.",
-    ),
     "not UTF-8": (b'{"id": "caf\xe9"}\n', "line 2: is not UTF-8: byte 12 of the line is 0xE9. Save the file as UTF-8"),
-    "a null byte": (b'{"id": "a\x00b"}\n', "line 2: holds a null byte at byte 10 of the line. Remove it"),
-    "an escaped null byte": (lines(case("x", answer="\x00")), "line 2, answer: holds a null byte at character 1."),
 }
 
 
