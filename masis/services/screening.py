@@ -525,6 +525,7 @@ class ScreeningService:
         that exports a list for each decision. What agrees with the grade as it is changes nothing. Raises InputError
         (no name), NotAllowed, UnknownRecord.
         """
+        self._access.require(actor, "decide")
         opened = self.open(screening_id)
         pool = Pool()
         for abstract in opened.abstracts.values():

@@ -40,7 +40,7 @@ def test_uncited_sentences_bound_faithfulness_whether_or_not_the_answer_cites(
     assert evaluated(citations(uncited=uncited, cites=cites)).faithfulness == bound
 
 
-@pytest.mark.spec("MASIS-EVAL-P5")
+@pytest.mark.spec("MASIS-EVAL-P5", "MASIS-EVAL-LOWEST")
 def test_the_lowest_bound_wins() -> None:
     assert evaluated(citations(invalid=1, uncited=10)).faithfulness == 0.3
     assert evaluated(citations(invalid=1, uncited=5)).faithfulness == 0.4

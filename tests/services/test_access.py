@@ -133,6 +133,7 @@ CALLS: dict[str, tuple[Permission, Call]] = {
     "screenings.write_csv": ("export", lambda desk, who: desk.screenings.write_csv(who, "s", io.BytesIO())),
     "screenings.write_ris": ("export", lambda desk, who: desk.screenings.write_ris(who, "s", io.BytesIO())),
     "versions.fill_evidence": ("audit", lambda desk, who: desk.versions.fill_evidence(who, "case-1", {"1": "Text."})),
+    "screenings.take_labels": ("decide", lambda desk, who: desk.screenings.take_labels(who, "s", [])),
     "screenings.agree": ("decide", lambda desk, who: desk.screenings.agree(who, "s", "a")),
     "screenings.begin_further": ("audit", lambda desk, who: desk.screenings.begin_further(who, "s", 1)),
     "screenings.prisma": ("export", lambda desk, who: desk.screenings.prisma(who, "s")),
