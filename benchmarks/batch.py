@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT))
 
 from masis.api.batch import AUDITS_A_CALL, Job, audit_in_threads
 from masis.api.roles import with_concurrency
-from masis.datasets.readers import read_case_lines
+from masis.datasets.mapping import read_any
 from masis.schema.case import Case
 from masis.schema.run import (
     Iteration,
@@ -63,7 +63,7 @@ def server(latency_ms: float) -> Iterator[str]:
 def hundred(file: Path | None, number: int) -> list[Case]:
     """That many answers: of a file, else the demo cases over and over, each time a case of its own."""
     if file is not None:
-        found = [line.found for line in read_case_lines(file) if isinstance(line.found, Case)]
+        found = [row.case for row in read_any(file) if row.case is not None]
         return [case for case in found if case.answer][:number]
     demo = [case for case in demo_cases() if case.answer]
     repeated = (demo[index % len(demo)] for index in range(number))

@@ -19,8 +19,7 @@ from collections.abc import Callable
 from itertools import cycle, islice
 from pathlib import Path
 
-from masis.datasets.readers import read_cases
-from masis.schema.case import Case
+from masis.datasets.loading import read_cases
 from masis.services import demo_case_files
 
 MASIS = [sys.executable, "-m", "masis.cli"]
@@ -45,7 +44,7 @@ def help_seconds(rounds: int = 11) -> float:
 
 def write_cases(sources: list[Path], count: int, out: Path) -> None:
     """``count`` cases of the sources, repeated under new ids where there are fewer."""
-    found = [case for source in sources for case in read_cases(source) if isinstance(case, Case)]
+    found = [case for source in sources for case in read_cases(source)]
     with out.open("w", encoding="utf-8") as file:
         for number, case in enumerate(islice(cycle(found), count)):
             file.write(json.dumps({**case.to_json_dict(), "id": f"{case.id}-{number}"}, ensure_ascii=False) + "\n")

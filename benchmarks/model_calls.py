@@ -25,7 +25,7 @@ os.environ["SCRIPTED_KEY"] = "loopback/0123456789"
 
 from masis.api.audits import audit_citations, run_audit
 from masis.audit.assertions import asserts
-from masis.datasets.readers import read_case_lines
+from masis.datasets.mapping import read_any
 from masis.schema.case import Case
 from masis.services import demo_cases
 from masis.settings import ROLES, Settings
@@ -100,7 +100,7 @@ def main() -> None:
     given = options.parse_args()
     logging.disable(logging.INFO)
     if given.cases:
-        cases = [line.found for line in read_case_lines(given.cases) if isinstance(line.found, Case)]
+        cases = [row.case for row in read_any(given.cases) if row.case is not None]
     else:
         cases = [case for case in demo_cases() if ordinary(case)]
     cases = [case for case in cases if case.answer]

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from masis.datasets.lake import open_lake
-from masis.datasets.readers import read_case_lines
+from masis.datasets.mapping import read_any
 from masis.schema.case import Case
 from masis.services import demo_cases
 
@@ -44,7 +44,7 @@ class Measured(NamedTuple):
 
 def cases(file: Path | None, number: int, to: Path) -> None:
     """Write that many answers: of a file, over and over, else of the demo; each a case of its own."""
-    found = [line.found for line in read_case_lines(file)] if file else demo_cases()
+    found = [row.case for row in read_any(file)] if file else demo_cases()
     answered = [case for case in found if isinstance(case, Case) and case.answer]
     with to.open("w", encoding="utf-8") as out:
         for index in range(number):

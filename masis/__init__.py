@@ -29,13 +29,14 @@ if TYPE_CHECKING:
     from masis.api.audits import audit_citations, run_audit, run_audit_async, verify_claims
     from masis.api.batch import audit_many
     from masis.api.draft_critique import critique_draft
-    from masis.datasets.loading import read_cases
+    from masis.datasets.loading import read_cases, suggest
     from masis.pipeline import assert_grounded, audited, query_with_critique, query_with_critique_async
     from masis.schema.audit import CitationAudit, ClaimCheck
     from masis.schema.case import Case, Evidence
     from masis.schema.run import Run
     from masis.schema.screening import Abstract, Screening
     from masis.screening.critic import screen_abstracts, screen_abstracts_async
+    from masis.services.desk import Desk
     from masis.settings import Settings
     from masis.views.notebook import html, plot
     from masis.views.tables import runs_to_pandas
@@ -56,6 +57,8 @@ _HOMES = {
     "html": "masis.views.notebook",
     "plot": "masis.views.notebook",
     "read_cases": "masis.datasets.loading",
+    "suggest": "masis.datasets.loading",
+    "Desk": "masis.services.desk",
     "runs_to_pandas": "masis.views.tables",
     "run_audit": "masis.api.audits",
     "run_audit_async": "masis.api.audits",
@@ -77,6 +80,7 @@ __all__ = [
     "Case",
     "CitationAudit",
     "ClaimCheck",
+    "Desk",
     "Evidence",
     "Run",
     "Screening",
@@ -97,6 +101,7 @@ __all__ = [
     "runs_to_pandas",
     "screen_abstracts",
     "screen_abstracts_async",
+    "suggest",
     "verify_claims",
 ]
 

@@ -67,6 +67,7 @@ def _subcommands(title: str, command: click.Command, context: click.Context) -> 
             if below is not None:
                 child = click.Context(below, context, info_name=name, terminal_width=100)
                 yield _section(f"{title} {name}", below, child)
+                yield from _subcommands(f"{title} {name}", below, child)
 
 
 def _section(title: str, command: click.Command, context: click.Context) -> str:

@@ -19,11 +19,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from playwright.sync_api import Page, sync_playwright
 
+from masis.datasets.exports import Selection
 from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.screening.demo import CORPUS, demo_questions
 from masis.services import Actor, Workbench, demo_cases
-from masis.services.exports import Selection
 from tools.browser import FLAGS, installed_browser, settle
 from tools.serving import serving
 

@@ -21,6 +21,7 @@ from masis.observers import observation
 from masis.schema.audit import CitationAudit, Claim, ClaimCheck
 from masis.schema.case import Case, Evidence, GivenCitation, case_of, evidence_of
 from masis.schema.explain import kind_of
+from masis.schema.reading import FieldMap
 from masis.schema.run import Event, Run
 from masis.settings import OFFLINE, Settings
 
@@ -32,14 +33,17 @@ def run_audit(
     case: Case | Mapping[str, Any],
     settings: Settings | None = None,
     on_event: Callable[[Event], None] | None = None,
+    *,
+    map: FieldMap | None = None,  # noqa: A002 (the public name)
 ) -> Run:
     """Audit one case, iteration by iteration, and return the run.
 
     ``on_event`` is called with each event as it happens. A step that fails is recorded on the run, never raised.
+    ``map`` says which key of a mapping holds a field where the names differ: ``{"answer": "response"}``.
 
     Raises InputError where ``case`` is none, and no mapping of a case's fields.
     """
-    case, settings = case_of(case), chosen_settings(settings)
+    case, settings = case_of(case, names=map), chosen_settings(settings)
     work = loop.audit(case, build_roles(settings), settings, run_id=loop.new_run_id(), case_digest=case.digest())
     return observation.run_to_completion(work, on_event, observation.AuditStart(case))
 
@@ -48,13 +52,15 @@ async def run_audit_async(
     case: Case | Mapping[str, Any],
     settings: Settings | None = None,
     on_event: Callable[[Event], None] | None = None,
+    *,
+    map: FieldMap | None = None,  # noqa: A002 (the public name)
 ) -> Run:
     """``run_audit`` for code that is async: up to 64 at once where they wait for models, else some that compute.
 
     Further ones wait for their turn.
     ``on_event`` is called on the event loop. Cancelling the task stops the audit, which makes no further call.
     """
-    audited, chosen = case_of(case), chosen_settings(settings)
+    audited, chosen = case_of(case, names=map), chosen_settings(settings)
     here, stop = asyncio.get_running_loop(), threading.Event()
 
     def tell(event: Event) -> None:

@@ -30,6 +30,8 @@ from masis.errors import InputError, MasisError
 from masis.observers import observation
 from masis.schema.calls import Usage
 from masis.schema.case import Case, case_of
+from masis.schema.frames import is_frame, rows_of
+from masis.schema.reading import FieldMap
 from masis.schema.run import Event, Run, RunWarning
 from masis.settings import Settings
 from masis.views.numbers import dollars
@@ -42,12 +44,13 @@ AHEAD = 4
 
 
 def audit_many(
-    cases: Iterable[Case | Mapping[str, Any]],
+    cases: Any,
     settings: Settings | None = None,
     *,
     concurrency: int | None = None,
     progress: bool = True,
     max_cost: float | None = None,
+    map: FieldMap | None = None,  # noqa: A002 (the public name)
 ) -> list[Run]:
     """Audit many cases and return their runs, in the order of the cases.
 
@@ -60,20 +63,23 @@ def audit_many(
     says that the limit was reached.
 
     Args:
-        cases: The cases, or mappings of their fields; no more are taken from an iterator than are audited.
+        cases: The cases, or mappings of their fields; no more are taken from an iterator than are audited. Or a pandas
+            DataFrame, an Arrow table or a Hugging Face data set: a run a row, in their order.
         settings: As for ``run_audit``.
         concurrency: How many audits at once; with models, also how many calls go to each provider at once. Default:
             what the settings say of the provider, else 1.
         progress: Whether to show a bar on stderr.
         max_cost: US dollars that all audits together may cost. Default: no limit.
+        map: Which column or key holds a field where the names differ: ``{"answer": "response"}``.
 
     Raises:
-        InputError: ``cases`` is one case, or holds something else than cases; ``concurrency`` is below 1; ``max_cost``
-            is not above 0, or the price of a model is not known.
+        InputError: ``cases`` is one case, holds something else than cases, or two cases under one id;
+            ``concurrency`` is below 1; ``max_cost`` is not above 0, or the price of a model is not known.
 
     """
     if isinstance(cases, Case | Mapping | str):
         raise InputError("is one case, not several", cure="Put it into a list.", field="cases")
+    given: Iterable[Any] = rows_of(cases, map)
     if concurrency is not None and concurrency < 1:
         raise InputError(f"is {concurrency}", cure="Give a number from 1 on.", field="concurrency")
     chosen = chosen_settings(settings)
@@ -86,9 +92,11 @@ def audit_many(
         runs[job.number] = observation.run_to_completion(_begun(job.case, chosen, cancelled), None, start)
         return runs[job.number]
 
-    jobs = (Job(number, case_of(case, f"cases[{number}]")) for number, case in enumerate(cases))
+    jobs: Iterable[Job] = _jobs(given, map)
+    if isinstance(cases, list | tuple) or is_frame(cases):  # all are read before the first is audited and paid for
+        jobs = list(jobs)
     at_once = concurrency or calls_at_once(chosen)
-    total, flagged = len(cases) if isinstance(cases, list | tuple) else None, 0
+    total, flagged = len(jobs) if isinstance(jobs, list) else None, 0
     with tqdm(total=total, disable=not progress, desc="Auditing", unit="case") as bar:
         try:
             for job, outcome in audit_in_threads(jobs, audit, at_once=at_once, budget=budget):
@@ -100,6 +108,21 @@ def audit_many(
         except KeyboardInterrupt:
             bar.write(f"Interrupted: {len(runs):,} audits are finished and returned.")
     return [runs[number] for number in sorted(runs)]
+
+
+def _jobs(cases: Iterable[Any], names: FieldMap | None) -> Iterator[Job]:
+    """Yield the cases. Raises InputError where one can't be read, or has the id of another one with other content."""
+    places: dict[str, tuple[int, str]] = {}
+    for number, given in enumerate(cases):
+        case = case_of(given, f"cases[{number}]", names)
+        first, digest = places.setdefault(case.id, (number, case.digest()))
+        if digest != case.digest():
+            raise InputError(
+                f"is {case.id[:80]!r}, as in cases[{first}], with other content",
+                cure="Give each case an id of its own, or remove one of the two.",
+                field=f"cases[{number}].id",
+            )
+        yield Job(number, case)
 
 
 def _begun(case: Case, settings: Settings, cancelled: Callable[[], bool]) -> Generator[Event, None, Run]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import click
 from click.core import ParameterSource
@@ -29,7 +31,6 @@ from masis.api.roles import calls_at_once, check_models, estimate, pin_versions,
 from masis.audit.acceptance import accusations
 from masis.cli.check_models import check_named
 from masis.cli.group import INTERRUPTED, JobFailed
-from masis.cli.import_data import chosen_profile
 from masis.cli.local_models import download_missing
 from masis.cli.log import log_option, measure_worker, measured
 from masis.cli.options import (
@@ -37,12 +38,15 @@ from masis.cli.options import (
     checked_input,
     checked_output,
     chosen,
+    chosen_reading,
     database_option,
+    json_option,
     operator,
+    reading_options,
     settings_options,
 )
-from masis.cli.output import ErrorReport, Interruption, Progress, say
-from masis.datasets.readers import CaseLine, likely_misnamed, read_case_lines
+from masis.cli.output import ErrorReport, Interruption, Progress, emit, printable, say
+from masis.datasets.mapping import MappedRow, read_any
 from masis.datasets.writers import write_run
 from masis.errors import MAX_ITERATIONS_WARNING, InputError, MasisError
 from masis.llm.estimates import Estimate
@@ -50,13 +54,14 @@ from masis.schema.audit import Escalation
 from masis.schema.calls import REPLAY, Usage
 from masis.schema.case import Case
 from masis.schema.run import Run
-from masis.schema.wording import counted
+from masis.schema.wording import counted, shortened
 from masis.services import Workbench
+from masis.services.cases import shown_flags
 from masis.services.health import models_asked
 from masis.settings import UNCHECKED, Settings, database_path
-from masis.views.numbers import dollars
+from masis.views.numbers import dollars, score_text
 from masis.views.spending import unpaid
-from masis.views.words import model_words
+from masis.views.words import FLAG, ISSUES, model_words
 
 
 def _cases(context: click.Context, parameter: click.Parameter, value: str) -> Path | str:
@@ -81,15 +86,7 @@ def _out(context: click.Context, parameter: click.Parameter, value: str | None) 
     "into a folder of Parquet files. Default: local.",
 )
 @click.option("--address", metavar="ADDR", help="With --engine ray: the cluster. Default: Ray is started here.")
-@click.option(
-    "--as", "profile_name", metavar="PROFILE", help="With --engine ray: whose format CASES has (masis import)."
-)
-@click.option(
-    "--map",
-    "own",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="With --engine ray: a TOML file of your own that names the paths (docs/importing.md).",
-)
+@reading_options
 @click.option(
     "--concurrency",
     type=click.IntRange(1, 64),
@@ -146,6 +143,7 @@ def _out(context: click.Context, parameter: click.Parameter, value: str | None) 
     "(docs/models.md). Default: standard, or what the settings say.",
 )
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N cases of the file.")
+@json_option
 @log_option
 @click.pass_context
 def audit(
@@ -154,7 +152,7 @@ def audit(
     engine: str,
     address: str | None,
     profile_name: str | None,
-    own: Path | None,
+    maps: tuple[str, ...],
     models: tuple[str, ...],
     assignments: tuple[str, ...],
     concurrency: int | None,
@@ -168,18 +166,21 @@ def audit(
     replay: str | None,
     depth: str | None,
     limit: int | None,
+    as_json: bool,
 ) -> None:
-    """Audit every case of CASES, a file of JSON Lines ('-' for stdin), and keep the runs in the database.
+    """Audit every case of CASES, a file ('-' for stdin), keep the runs in the database, and show the worst answers.
 
     With --engine ray CASES is a file or a folder of JSON Lines, Parquet or any format of 'masis import', here or at an
     address that fsspec reads, and the audits go into the folder --out, by outcome; the database is left alone.
 
-    One case a line: {"id": "1", "query": "...", "answer": "...", "evidence": [{"id": "1", "text": "..."}]}. Without an
-    answer one is drafted from the evidence first. A line that can't be read is named with its cure, and the others are
-    audited all the same.
+    One case a line: {"id": "1", "query": "...", "answer": "...", "evidence": [{"id": "1", "text": "..."}]}; or any
+    format of 'masis import'. Without an answer one is drafted from the evidence first. A line that can't be read is
+    named with its cure, and the others are audited all the same.
 
     \b
       masis audit cases.jsonl
+      masis audit answers.csv --map query=question --map answer=response --map evidence=context
+      masis audit cases.jsonl --json | jq -r 'select(.issue != "") | .case'
       masis audit cases.jsonl --concurrency 4 --out runs.jsonl
       masis audit cases.jsonl --set max_iterations=1 --db trial.db
       masis audit cases.jsonl --model openai --concurrency 16 --max-cost 5
@@ -198,6 +199,7 @@ def audit(
     Exit code 0: every line was read and audited. 1: some were not. 2: wrong use. 130: interrupted.
     """  # noqa: D301 (click reads the backspace)
     wanted = concurrency
+    profile, names = chosen_reading(profile_name, maps)
     if replay is not None:
         models = (f"{REPLAY}{replay}", *models)
     if depth is not None:
@@ -221,18 +223,25 @@ def audit(
         if ask:
             _ask(settings)
     if engine == "ray":
-        _refuse(context, "db", "again", "retry_errors", "record", "limit")
+        _refuse(context, "db", "again", "retry_errors", "record", "limit", "as_json")
         from masis.cli import audit_ray
 
-        profile = chosen_profile(profile_name, own)
+        if names or isinstance(profile, str):
+            raise click.UsageError(
+                "--map FIELD=KEY: with --engine ray write the paths into a TOML file, and name that."
+            )
         audit_ray.run(context, str(cases), out, settings, profile, address, wanted, max_cost)
         return
-    _refuse(context, "address", "profile_name", "own", engine="ray")
+    _refuse(context, "address", engine="ray")
     assert isinstance(cases, Path)
     assert not isinstance(out, str)
     if out is not None and out != STDIO and out.exists() and cases != STDIO and out.samefile(cases):
         raise click.UsageError("--out names the file that is read. Name another.")
-    job = _AuditJob(cases, settings, concurrency or 1, database_path(db), out, again, retry_errors, limit, max_cost)
+    read = partial(read_any, sys.stdin.buffer if cases == STDIO else cases, profile, names)
+    job = _AuditJob(
+        *(cases, read, settings, concurrency or 1, database_path(db), out, again, retry_errors, limit, max_cost),
+        as_json=as_json,
+    )
     debug = bool(context.find_root().params.get("debug"))
     with measured(settings):
         finished = job.run(show_traces=debug)
@@ -268,6 +277,7 @@ class _AuditJob:
     def __init__(
         self,
         cases: Path,
+        read: Callable[[], Iterator[MappedRow]],
         settings: Settings,
         concurrency: int,
         database: Path,
@@ -276,8 +286,11 @@ class _AuditJob:
         retry_errors: bool,
         limit: int | None,
         max_cost: float | None,
+        *,
+        as_json: bool,
     ) -> None:
         self.cases, self.settings, self.concurrency, self.database = cases, settings, concurrency, database
+        self.read = read
         self.out, self.again, self.retry_errors, self.limit = out, again, retry_errors, limit
         self.summary = BatchSummary()
         try:
@@ -287,28 +300,29 @@ class _AuditJob:
         self.with_models = uses_models(settings)
         self.in_processes = concurrency > 1 and not self.with_models
         total = None if cases == STDIO else cases.stat().st_size
+        self.worst = None if out else WorstAnswers(as_json=as_json)
         self.progress = Progress("Auditing", total)
         self.errors = ErrorReport(self.progress)
-        self._misnamed_shown = False
 
     def run(self, *, show_traces: bool) -> bool:
         """Do the work; False where it was interrupted."""
-        lines = read_case_lines(sys.stdin.buffer if self.cases == STDIO else self.cases)
         self.workbench = Workbench.open(self.database, self.settings)
         if self.with_models and self.cases != STDIO:
-            show_estimate(self.cases, self.settings, self.limit, self._needed)
+            show_estimate(self.read(), self.cases.stat().st_size, self.settings, self.limit, self._needed)
         with ExitStack() as stack:
             write = stack.enter_context(_writer(self.out)) if self.out else None
             stop = stack.enter_context(Interruption("Stopping after the audits under way (Ctrl-C again to drop them)."))
             stack.enter_context(self.progress)
-            for done in self._audits(self._jobs(lines, lambda: stop.asked), lambda: stop.asked):
+            for done in self._audits(self._jobs(lambda: stop.asked), lambda: stop.asked):
                 if isinstance(done.outcome, NotAudited):
                     break
                 self._take(done.job, done.outcome, write, show_traces)
         return not stop.asked
 
     def report(self) -> None:
-        """Say what was done and where it is."""
+        """Show the worst answers where no file takes the runs; say what was done and where it is."""
+        if self.worst is not None:
+            self.worst.show()
         for line in self.summary.lines(self.settings):
             say(line)
         if self.budget.exhausted:
@@ -317,22 +331,21 @@ class _AuditJob:
             say(f"Runs: {self.out}")
         say(f"Database: {self.database}")
 
-    def _jobs(self, lines: Iterator[CaseLine], stopping: Callable[[], bool]) -> Iterator[Job]:
+    def _jobs(self, stopping: Callable[[], bool]) -> Iterator[Job]:
         """The cases of the file, each put into the database first; what can't be read is complained about."""
         read = 0
-        for line in self._readable(lines):
+        for row in self._readable():
             if stopping() or (self.limit is not None and read >= self.limit):
                 return
-            if isinstance(line.found, InputError):
-                self.errors.add(line.found)
+            self.errors.add_all(row.problems)
+            if row.case is None:
                 continue
             read += 1
-            self._point_out_misnamed_answer(line)
-            report = self.workbench.cases.add(operator(), [line.found])
+            report = self.workbench.cases.add(operator(), [row.case])
             if report.conflicts:
-                self.errors.add_all(f"{self.cases}, line {line.number}: {error}" for error in report.conflicts)
+                self.errors.add_all(f"{self.cases}, line {row.number}: {error}" for error in report.conflicts)
                 continue
-            yield Job(line.number, line.found, line.end, skip=not self._needed(line.found))
+            yield Job(row.number, row.case, row.end, skip=not self._needed(row.case))
 
     def _needed(self, case: Case) -> bool:
         if self.again or self.workbench.audits.needed(case, self.settings):
@@ -342,9 +355,9 @@ class _AuditJob:
         run = self.workbench.audits.finished(case, self.settings)
         return run is not None and run.incomplete
 
-    def _readable(self, lines: Iterator[CaseLine]) -> Iterator[CaseLine]:
+    def _readable(self) -> Iterator[MappedRow]:
         try:
-            yield from lines
+            yield from self.read()
         except InputError as error:  # the file is of another format, or broke off: say so, keep what was read
             self.errors.add(error)
 
@@ -380,8 +393,11 @@ class _AuditJob:
                 self.summary.skipped_incomplete += self.workbench.audits.failed_before(job.case, self.settings)
             else:
                 self.summary.count(outcome)
-            if write is not None and (run := outcome or self.workbench.audits.finished(job.case, self.settings)):
+            run = outcome or self.workbench.audits.finished(job.case, self.settings)
+            if run is not None and write is not None:
                 write_run(run, write)
+            if run is not None and self.worst is not None:
+                self.worst.add(job.case, run)
         self.progress.move(job.end, self.summary.note())
 
     def _stored(self, run: Run) -> Run | Failed:
@@ -391,40 +407,100 @@ class _AuditJob:
             return Failed(str(error))
         return run
 
-    def _point_out_misnamed_answer(self, line: CaseLine) -> None:
-        if self._misnamed_shown or isinstance(line.found, InputError) or not (key := likely_misnamed(line.found)):
-            return
-        self._misnamed_shown = True
-        self.progress.say(
-            f'{self.cases}, line {line.number}: has no "answer", so one will be drafted. If "{key}" is the answer, '
-            f'rename it to "answer". (Said once a file.)'
-        )
-
 
 def _writer(out: Path) -> AbstractContextManager[BinaryIO]:
     return nullcontext(sys.stdout.buffer) if out == STDIO else out.open("wb")
+
+
+WORST_SHOWN = 20
+"""Answers in the table that a person reads; the rest waits in the queue."""
+
+ISSUES_SHOWN = 5
+
+
+class _Answer(NamedTuple):
+    """What the table says of an answer; in its order the worst comes first."""
+
+    rank: tuple[int, float, int]
+    case: str
+    state: str
+    issue: str
+    quality: str
+    question: str
+    issues: tuple[str, ...]
+
+
+class WorstAnswers:
+    """The answers of a file with the gravest issues, as a table that a person can read."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._worst: list[_Answer] = []
+        self._count, self._as_json = 0, as_json
+
+    def add(self, case: Case, run: Run) -> None:
+        """Take one audited answer into account."""
+        self._count += 1
+        original = run.iterations[0] if run.iterations else None
+        flags = shown_flags(run, 0) if original else ("error",)
+        place = next((at for at, flag in enumerate(ISSUES) if flag in flags), len(ISSUES))
+        drafted = "answer drafted by MASIS, " if case.answer is None else ""
+        issues = sorted(original.issues if original else (), key=lambda issue: not issue.major)
+        quality = original.quality_score if original else None
+        self._worst.append(
+            _Answer(
+                (place, 1.0 if quality is None else quality, self._count),
+                case.id,
+                drafted + ("needs review" if run.needs_review else "auto-accepted"),
+                FLAG[ISSUES[place]].text if place < len(ISSUES) else "",
+                score_text(quality),
+                case.query,
+                tuple(issue.description for issue in issues if issue.major),
+            )
+        )
+        if self._as_json:  # each as it comes: nobody waits for the last
+            found = self._worst.pop()._asdict()
+            click.echo(json.dumps({name: found[name] for name in found if name != "rank"}, ensure_ascii=False))
+        if len(self._worst) > 10 * WORST_SHOWN:
+            self._worst = sorted(self._worst)[:WORST_SHOWN]
+
+    def show(self) -> None:
+        """Write the table to stdout, and under it the gravest issues in full; nothing where they came as JSON."""
+        if self._as_json:
+            return
+        shown = sorted(self._worst)[:WORST_SHOWN]
+        rows = [(each.case, each.state, each.issue, each.quality, each.question) for each in shown]
+        emit((), ("case", "state", "worst issue", "quality", "question"), rows, as_json=False)
+        issues = [(each.case, issue) for each in shown for issue in each.issues[:1]][:ISSUES_SHOWN]
+        if issues:
+            click.echo("\nWorst issues")
+        for case, issue in issues:
+            click.echo(printable(f"  {case}: {shortened(' '.join(issue.split()), 300)}"))
+        if self._count > len(shown):
+            say(f"{self._count - len(shown):,} more: 'masis queue' lists what waits for a person.")
 
 
 SAMPLED = 200
 """Cases to be audited that an estimate reads; the rest of the file is taken to be like them, byte for byte."""
 
 
-def show_estimate(cases: Path, settings: Settings, limit: int | None, needed: Callable[[Case], bool]) -> None:
+def show_estimate(
+    rows: Iterable[MappedRow], size: int, settings: Settings, limit: int | None, needed: Callable[[Case], bool]
+) -> None:
     """Show what the cases of a file that are ``needed`` will take, estimated from the first of them."""
     total, number, seen, read = Estimate(), 0, 0, 0
     try:
-        for line in read_case_lines(cases):
-            if isinstance(line.found, Case):
-                seen, read = seen + 1, line.end
-                if needed(line.found):
-                    total, number = total.plus(estimate(line.found, settings)), number + 1
+        for row in rows:
+            if row.case is not None:
+                seen, read = seen + 1, row.end
+                if needed(row.case):
+                    total, number = total.plus(estimate(row.case, settings)), number + 1
             if number >= SAMPLED or seen == limit:
                 break
     except InputError:  # shown when the line is reached in earnest
         pass
     if not number:
         return
-    left = (cases.stat().st_size - read) / (read / seen)  # not looked at; taken to be needed
+    left = max(0, size - read) / (max(1, read) / seen)  # not looked at; taken to be needed
     scale = 1 + round(left if limit is None else min(left, limit - seen)) / number
     cost = "cost unknown" if total.cost_usd is None else f"about {dollars(total.cost_usd * scale)}"
     skipped = f" ({seen - number:,} were audited before)" if seen > number else ""

@@ -1,4 +1,4 @@
-"""``masis backup`` and ``masis restore``: copies of the database, verified."""
+"""``masis db backup`` and ``masis db restore``: copies of the database, verified."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def backup(target: Path, keep: int | None, db: Path | None) -> None:
     what is wrong. The setting backup_folder has 'masis serve' do it by itself.
 
     \b
-      masis backup /backups --keep 14
-      masis backup before-the-update.db --db review.db
+      masis db backup /backups --keep 14
+      masis db backup before-the-update.db --db review.db
 
     Exit code 0: the backup was made and verified. 1: it was not, and nothing is left of it.
     """  # noqa: D301 (click reads the backspace)
@@ -51,8 +51,8 @@ def restore(copy: Path, check: bool, replace: bool, yes: bool, db: Path | None) 
     not be in use. Decisions made since the backup are in that file: 'masis export' can read it.
 
     \b
-      masis restore /backups/masis-20260301T020000Z.db --check
-      masis restore /backups/masis-20260301T020000Z.db --replace
+      masis db restore /backups/masis-20260301T020000Z.db --check
+      masis db restore /backups/masis-20260301T020000Z.db --replace
 
     Exit code 0: it was restored (with --check: it is in order). 1: it was not, and nothing was changed.
     """  # noqa: D301 (click reads the backspace)

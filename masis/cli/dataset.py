@@ -10,11 +10,19 @@ import click
 
 from masis.cli.export_data import chosen_selection, say_what, selection_options
 from masis.cli.group import Command, CommandGroup
-from masis.cli.options import STDIO, confirm_removal, database_option, not_a_folder, open_existing, operator, out_option
-from masis.cli.output import Progress, printable, say
+from masis.cli.options import (
+    STDIO,
+    confirm_removal,
+    database_option,
+    json_option,
+    not_a_folder,
+    open_existing,
+    operator,
+    out_option,
+)
+from masis.cli.output import Progress, emit, printable, say
+from masis.datasets.exports import ENCODINGS, FORMATS, Change
 from masis.schema.wording import counted
-from masis.services.datasets import Change
-from masis.services.exports import ENCODINGS, FORMATS
 from masis.views.numbers import moment
 
 COMMANDS = {
@@ -94,19 +102,26 @@ def freeze(
 
 
 @click.command("list")
+@json_option
 @database_option
-def list_all(db: Path | None) -> None:
-    """List the dataset versions, the newest first: name, when, format, rows, who froze it, what it is for."""
+def list_all(as_json: bool, db: Path | None) -> None:
+    """List the dataset versions, the newest first: name, when, format, rows, who froze it, what it is for.
+
+    \b
+      masis dataset list
+    """  # noqa: D301 (click reads the backspace)
     found = open_existing(db).store.datasets.list_all()
     if not found:
         say("There is no dataset version yet: 'masis dataset freeze NAME --format FORMAT' makes one.")
-    width = max((len(each.name) for each in found), default=0)
-    for each in found:
-        about = f"  {printable(' '.join(each.description.split()))}" if each.description else ""
-        click.echo(
-            f"{printable(each.name):<{width}}  {moment(each.at)}  {each.form}, {counted(each.rows, 'row')} of "
-            f"{counted(each.cases, 'case')}, by {printable(each.by)}{about}"
-        )
+    emit(
+        [each.model_dump(mode="json", exclude={"manifest"}) for each in found],
+        ("name", "frozen", "format", "rows", "cases", "by", "for"),
+        [
+            (each.name, moment(each.at), each.form, f"{each.rows:,}", f"{each.cases:,}", each.by, each.description)
+            for each in found
+        ],
+        as_json=as_json,
+    )
 
 
 @click.command()

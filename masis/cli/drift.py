@@ -1,4 +1,4 @@
-"""``masis screening``: what goes with ``masis screen``; here the drift of graders and people, and the memory."""
+"""``masis screening drift`` and ``labels``: the drift of graders and people, and decisions of other tools."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from masis.cli.abstract_files import read_shown
-from masis.cli.group import Command, CommandGroup, JobFailed
+from masis.cli.group import JobFailed
 from masis.cli.options import database_option, input_argument, open_existing, open_workbench, operator
 from masis.cli.output import ErrorReport, Interruption, printable, say
 from masis.errors import InputError
@@ -17,26 +17,6 @@ from masis.schema.screening import Abstract, Recommendation
 from masis.schema.wording import counted
 from masis.services.screening import DriftSeries, MemoryView
 from masis.settings import database_path
-
-COMMANDS = {
-    "further": Command("masis.cli.screening:search_further", "Make further rounds for a finished screening."),
-    "corpus": Command("masis.cli.corpus:corpus", "Store abstracts, to be searched and screened."),
-    "labels": Command("masis.cli.drift:labels", "Take decisions from ASReview, Rayyan or Covidence as overrides."),
-    "drift": Command("masis.cli.drift:drift", "Show whether people change grades more often than before."),
-}
-
-
-@click.group("screening", cls=CommandGroup, entries=COMMANDS)
-def screening() -> None:
-    """Go on from screenings, store what they search, and see what they learn.
-
-    \b
-      masis screening corpus asthma export.ris pubmed.nbib
-      masis screening further 0b7c2f... --rounds 3
-      masis screening drift
-
-    Exit code 0: done. 1: failed. 2: wrong use.
-    """  # noqa: D301 (click reads the backspace)
 
 
 @click.command()

@@ -12,12 +12,12 @@ import click
 from masis.cli.filters import chosen_filter, filter_options
 from masis.cli.options import STDIO, database_option, not_a_folder, open_existing, operator, out_option
 from masis.cli.output import Progress, printable, say
+from masis.datasets.exports import DECIDED, ENCODINGS, FORMATS, SPLITS, Selection, Shares
 from masis.datasets.writers import write_case, write_run
 from masis.datasets.writers.files import whole_file
 from masis.datasets.writers.lines import write_line
 from masis.schema.wording import counted
 from masis.services import Workbench
-from masis.services.exports import DECIDED, ENCODINGS, FORMATS, SPLITS, Selection, Shares
 from masis.services.lake import is_lake
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -82,7 +82,7 @@ def selection_options(command: F) -> F:
 def export(context: click.Context, /, form: str, encoding: str, out: Path, manifest: Path | None, **given: Any) -> None:
     """Write cases, runs or executions as they are, or data sets out of what people decided.
 
-    'masis import' reads cases and decided again. 'masis backup' makes a lossless copy of the whole database.
+    'masis import' reads cases and decided again. 'masis db backup' makes a lossless copy of the whole database.
 
     The formats after executions are data sets: they take the filters of the queue, put near-duplicate questions on one
     side of a split, and come with a manifest beside the file: versions, filter, counts, class balance, provenance,

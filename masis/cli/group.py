@@ -16,6 +16,10 @@ INTERRUPTED = 130
 """The exit code after Ctrl-C: 128 + SIGINT, as shells have it."""
 
 
+EXIT_CODES = "Exit code 0: done. 1: it failed, and why. 2: wrong use."
+"""What the help of a command says that doesn't say more."""
+
+
 class Command(NamedTuple):
     """Where a command is defined (``module:name``), and its line in the overview."""
 
@@ -32,11 +36,21 @@ class JobFailed(click.ClickException):
 
 
 class CommandGroup(click.Group):
-    """A group whose commands are named by ``entries`` and imported on use."""
+    """A group whose commands are named by ``entries`` and imported on use; ``headings`` puts them under headings.
 
-    def __init__(self, *args: Any, entries: Mapping[str, Command], **options: Any) -> None:
+    ``inner`` are the commands of its groups, so that one that is looked for here is pointed at.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        entries: Mapping[str, Command],
+        headings: Mapping[str, Mapping[str, Command]] | None = None,
+        inner: Mapping[str, Mapping[str, Command]] | None = None,
+        **options: Any,
+    ) -> None:
         super().__init__(*args, **options)
-        self.entries = entries
+        self.entries, self.headings, self.inner = entries, headings or {"Commands": entries}, inner or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands in the order of ``entries``: as a newcomer meets them."""
@@ -49,6 +63,8 @@ class CommandGroup(click.Group):
             return None
         module, _, name = entry.target.partition(":")
         command: click.Command = getattr(importlib.import_module(module), name)
+        if not isinstance(command, click.Group) and not command.epilog and "xit code" not in (command.help or ""):
+            command.epilog = EXIT_CODES
         return command
 
     def resolve_command(
@@ -56,6 +72,8 @@ class CommandGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does, with the nearest right name for a wrong one."""
         if args and args[0] not in self.entries and not args[0].startswith("-"):
+            if group := next((group for group, commands in self.inner.items() if args[0] in commands), None):
+                ctx.fail(f"There is no command {args[0]!r} here. It is: masis {group} {args[0]}")
             near = difflib.get_close_matches(args[0][:40], self.entries, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else f" There are: {', '.join(self.entries)}."
             ctx.fail(f"There is no command {printable(args[0][:80])!r}.{hint}")
@@ -63,8 +81,10 @@ class CommandGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the overview from ``entries`` without importing a command."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.summary) for name, entry in self.entries.items()])
+        width = max(map(len, self.entries))
+        for heading, entries in self.headings.items():
+            with formatter.section(heading):
+                formatter.write_dl([(f"{name:<{width}}", entry.summary) for name, entry in entries.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command. What people can cause is one line; anything else says how to see more."""

@@ -2,30 +2,45 @@
 
 from __future__ import annotations
 
-import difflib
 import json
-import shutil
-import sys
-import tempfile
+import shlex
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import click
 
 from masis.cli.group import JobFailed
-from masis.cli.options import STDIO, database_option, open_workbench, operator, places_argument
+from masis.cli.options import (
+    STDIO,
+    chosen_reading,
+    database_option,
+    json_option,
+    open_workbench,
+    operator,
+    places_argument,
+    reading_options,
+    spooled,
+)
 from masis.cli.output import ErrorReport, Progress, printable, say
-from masis.datasets.mapping import OWN_FORMAT, Profile, builtin, load_profile, read_any
+from masis.datasets import loading
+from masis.datasets.mapping import Profile, read_any
+from masis.datasets.mapping.columns import profile_text
 from masis.errors import InputError
-from masis.schema.wording import counted
+from masis.schema.case import Case
+from masis.schema.reading import FieldMap
+from masis.schema.wording import counted, shortened
 from masis.services import Workbench
 from masis.services.lake import LakeService, is_lake
 from masis.settings import database_path
 
 _SHOWN_ROWS = 3
 """Rows that ``--dry-run`` shows as they would be read."""
+
+_WIDE = 100
+"""Characters of a text that it shows."""
 
 
 class Percent(click.ParamType[float]):
@@ -48,32 +63,32 @@ class Percent(click.ParamType[float]):
 
 @click.command("import")
 @places_argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option(
-    "--as", "profile_name", metavar="PROFILE", help="Whose format it is. Default: detected from the first row."
-)
-@click.option(
-    "--map",
-    "own",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="A TOML file of your own that names the paths (docs/importing.md).",
-)
+@reading_options
 @click.option("--dry-run", is_flag=True, help="Show the first rows as they would be read, and every problem.")
-@click.option("--strict", is_flag=True, help="Refuse rows that hold an answer under a name that is not read.")
+@click.option(
+    "--suggest", is_flag=True, help="Propose how to read the file: a whole map, and two cases as they would be read."
+)
+@click.option(
+    "--save", type=click.Path(path_type=Path, dir_okay=False), help="With --suggest: write the proposal to a TOML file."
+)
 @click.option("--needs-review", is_flag=True, help="Of a folder of audited cases: what needs review, and what failed.")
 @click.option(
     "--sample", type=Percent(), metavar="SHARE", help="Of a folder of audited cases: draw 2% of what was auto-accepted."
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Draws the sample.")
+@json_option
 @database_option
 def import_files(
     files: tuple[Path | str, ...],
     profile_name: str | None,
-    own: Path | None,
+    maps: tuple[str, ...],
     dry_run: bool,
-    strict: bool,
+    suggest: bool,
+    save: Path | None,
     needs_review: bool,
     sample: float | None,
     seed: int,
+    as_json: bool,
     db: Path | None,
 ) -> None:
     """Read cases, or files of other tools, into the database, without auditing them.
@@ -94,30 +109,37 @@ def import_files(
       masis import audited/ --needs-review --sample 2%
       masis import traces.json --as langfuse-traces --dry-run
       masis import own.csv.gz --map own.toml
+      masis import answers.csv --suggest --save own.toml
+      masis import answers.csv --map query=question --map answer=response --dry-run
 
     Exit code 0: everything was read. 1: some of it was not; the rest is stored. 2: wrong use.
     """  # noqa: D301 (click reads the backspace)
     lakes, paths = _sorted_out(files)
     if lakes:
-        if paths or profile_name or own or strict:
-            raise click.UsageError("a folder of audited cases is read alone, without --as, --map and --strict.")
+        if paths or profile_name or maps:
+            raise click.UsageError("a folder of audited cases is read alone, without --as and --map.")
         if not (needs_review or sample or dry_run):
             raise click.UsageError("say what to bring in: --needs-review, --sample 2%, or both.")
         _import_lakes(lakes, db, dry_run=dry_run, needs_review=needs_review, share=sample or 0.0, seed=seed)
         return
     if needs_review or sample is not None:
         raise click.UsageError("--needs-review and --sample are for a folder of audited cases.")
-    profile = chosen_profile(profile_name, own)
+    profile, names = chosen_reading(profile_name, maps)
+    if suggest or save is not None:
+        for file in paths:
+            with spooled(file) as path:
+                _suggest(path, "stdin" if file == STDIO else str(file), save)
+        return
     if dry_run:
-        _show_all(paths, profile, strict)
+        _show_all(paths, profile, names)
         return
     database = database_path(db)
     workbench = open_workbench(database)
     errors = ErrorReport()
     for file in paths:
         name = "stdin" if file == STDIO else str(file)
-        with _readable(file) as path:
-            _import_cases(path, name, profile, workbench, errors, strict)
+        with spooled(file) as path:
+            _import_cases(path, name, profile, names, workbench, errors, as_json=as_json)
     say(f"Database: {database}")
     if errors.count:
         raise JobFailed(f"{counted(errors.count, 'error')}, named above. Everything else is stored.")
@@ -176,78 +198,110 @@ def _import_lakes(
         raise JobFailed(f"{counted(errors.count, 'error')}, named above. Everything else is stored.")
 
 
-def chosen_profile(name: str | None, own: Path | None) -> Profile | None:
-    """Return the profile of ``--as`` or ``--map``; None for our own format, or where neither is given."""
-    if name is not None and own is not None:
-        raise click.UsageError("--as and --map: give one of the two.")
-    if own is not None:
-        try:
-            return load_profile(own)
-        except InputError as error:
-            raise click.UsageError(f"--map: {printable(str(error))}") from error
-    if name is None or name == OWN_FORMAT:
-        return None
-    if name not in builtin():
-        near = difflib.get_close_matches(name, builtin(), n=1)
-        hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(builtin())}."
-        raise click.UsageError(f"--as {printable(name)}: there is no such profile. {hint}")
-    return builtin()[name]
-
-
-def _show_all(files: tuple[Path, ...], profile: Profile | None, strict: bool) -> None:
-    """Show what would be read: the first cases on stdout, every problem on stderr, and nothing stored."""
-    failed = 0
+def _show_all(files: tuple[Path, ...], profile: Profile | str | None, names: FieldMap) -> None:
+    """Show what would be read: a summary and three cases on stdout, every problem on stderr, and nothing stored."""
+    failed, errors = 0, ErrorReport()
     for file in files:
         name = "stdin" if file == STDIO else str(file)
-        good = bad = 0
+        found, shown, bad = Counter[str](), list[str](), 0
         try:
-            with _readable(file) as path:
-                for row in read_any(path, profile, name=name):
-                    problems = [*row.problems, *(row.notes if strict else ())]
-                    for problem in problems or row.notes:
-                        say(str(problem))
-                    bad += bool(problems)
-                    if row.case is not None and not problems:
-                        good += 1
-                        if good <= _SHOWN_ROWS:
-                            click.echo(printable(json.dumps(row.case.to_json_dict(), ensure_ascii=False, indent=1)))
+            with spooled(file) as path:
+                for row in read_any(path, profile, names, name=name):
+                    errors.add_all(row.problems or row.notes)
+                    bad += bool(row.problems)
+                    if row.case is not None:
+                        found += _facts(row.case)
+                        if found["read as cases"] <= _SHOWN_ROWS:
+                            shown += _as_read(row.case)
         except InputError as error:
-            say(str(error))
+            errors.add(error)
             bad += 1
-        say(f"{name}: {counted(good, 'case')} would be imported, {counted(bad, 'row')} would not. Nothing is stored.")
+        for line in (*shown, ", ".join(f"{number:,} {words}" for words, number in found.items() if number)):
+            click.echo(printable(line))
+        say(
+            f"{name}: {counted(found['read as cases'], 'case')} would be imported, {counted(bad, 'row')} would not. "
+            "Nothing is stored."
+        )
         failed += bad
     if failed:
         raise JobFailed(f"{counted(failed, 'row')} can't be imported, for the reasons above.")
 
 
-@contextmanager
-def _readable(file: Path) -> Iterator[Path]:
-    """Give the path of a file; what comes through stdin is put into a temporary one, for it is read twice."""
-    if file != STDIO:
-        yield file
+def _suggest(path: Path, name: str, save: Path | None) -> None:
+    """Print the map that probably reads a file, two cases as it reads them, and the command that imports it."""
+    found = loading.suggest(path)
+    if found.format:
+        say(f"{name}: is read as {found.format}, with no option. Look first: masis import {name} --dry-run")
         return
-    with tempfile.NamedTemporaryFile(suffix="-stdin") as held:
-        shutil.copyfileobj(sys.stdin.buffer, held)
-        held.flush()
-        yield Path(held.name)
+    if found.profile is None:
+        keys = ", ".join(found.row)
+        raise JobFailed(
+            f"{name}: nothing in the first row looks like a question with evidence (it holds {shortened(keys, 300)}). "
+            "Name them: --map query=KEY --map evidence=KEY."
+        )
+    click.echo(printable(profile_text(found.profile)))
+    for row in islice((row for row in read_any(path, None, found.names, name=name) if row.case or row.problems), 2):
+        for line in (*map(str, row.problems), *(_as_read(row.case) if row.case else ())):
+            click.echo(printable(line))
+    options = " ".join(f"--map {shlex.quote(f'{field}={key}')}" for field, key in found.names.items())
+    if save is not None:
+        save.write_text(profile_text(found.profile), encoding="utf-8")
+        options = f"--map {save}"
+    say(f"Import it: masis import {name} {options}")
+
+
+def _facts(case: Case) -> Counter[str]:
+    return Counter(
+        {
+            "read as cases": 1,
+            "with an answer": case.answer is not None,
+            "without an answer, which an audit drafts": case.answer is None,
+            "chunks of evidence": len(case.evidence),
+            "chunks without text": len(case.without_text),
+            "with labels": case.labels is not None,
+            "with citations beside the answer": bool(case.given_citations),
+        }
+    )
+
+
+def _as_read(case: Case) -> Iterator[str]:
+    """Yield a case as lines: what was read as what."""
+    answer = "none: an audit drafts one" if case.answer is None else shortened(" ".join(case.answer.split()), _WIDE)
+    yield f"id        {shortened(case.id, _WIDE)}"
+    yield f"question  {shortened(' '.join(case.query.split()), _WIDE)}"
+    yield f"answer    {answer}"
+    for chunk in case.evidence[:2]:
+        yield f"evidence  [{shortened(chunk.id, 20)}] {shortened(' '.join(chunk.text.split()), _WIDE)}"
+    if len(case.evidence) > 2:
+        yield f"          and {len(case.evidence) - 2:,} more"
+    yield ""
 
 
 def _import_cases(
-    path: Path, name: str, profile: Profile | None, workbench: Workbench, errors: ErrorReport, strict: bool
+    path: Path,
+    name: str,
+    profile: Profile | str | None,
+    names: FieldMap,
+    workbench: Workbench,
+    errors: ErrorReport,
+    *,
+    as_json: bool,
 ) -> None:
     progress = Progress("Importing", path.stat().st_size)
-    added = unchanged = 0
+    added = unchanged = refused = 0
     noted = False
     try:
         with progress:
-            for step in workbench.imports.add_file(operator(), path, profile, name=name, strict=strict):
-                added, unchanged = step.added, step.unchanged
+            for step in workbench.imports.add_file(operator(), path, profile, names, name=name):
+                added, unchanged, refused = step.added, step.unchanged, step.refused
                 progress.move(step.end, f"{step.rows:,} read")
                 for problem in step.problems:
                     errors.add(problem if isinstance(problem, InputError) else f"{name}: {problem}")
                 if step.notes and not noted:
                     noted = True
-                    progress.say(f"{step.notes[0]} (Said once a file; --strict refuses such rows.)")
+                    progress.say(f"{step.notes[0]} (Said once a file.)")
     finally:
+        if as_json:
+            click.echo(json.dumps({"file": name, "imported": added, "there_already": unchanged, "refused": refused}))
         there = f", {counted(unchanged, 'case')} there already" if unchanged else ""
         say(f"{name}: {counted(added, 'case')} imported{there}.")

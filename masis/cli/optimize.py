@@ -14,7 +14,7 @@ from masis.api.roles import probe_model
 from masis.cli.group import INTERRUPTED, JobFailed
 from masis.cli.options import database_option, open_existing
 from masis.cli.output import ErrorReport, Interruption, Progress, printable, say
-from masis.datasets.readers import read_case_lines
+from masis.datasets.mapping import read_any
 from masis.errors import InputError
 from masis.integrations.dspy import labelled, part, programs
 from masis.integrations.dspy.demonstrations import Role
@@ -217,11 +217,10 @@ def _cases(source: str, db: Path | None) -> list[labelled.Labelled]:
 
 def _read(file: Path) -> list[Case]:
     errors, cases = ErrorReport(), []
-    for line in read_case_lines(file):
-        if isinstance(line.found, InputError):
-            errors.add(line.found)
-        else:
-            cases.append(line.found)
+    for row in read_any(file):
+        errors.add_all(row.problems)
+        if row.case is not None:
+            cases.append(row.case)
     return cases
 
 

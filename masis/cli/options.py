@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import difflib
 import getpass
+import shutil
 import sys
-from collections.abc import Callable, Iterable
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -14,7 +17,10 @@ import click
 from masis.cli import log
 from masis.cli.group import JobFailed
 from masis.cli.output import printable, say
-from masis.errors import StoreError
+from masis.datasets.loading import chosen_profile
+from masis.datasets.mapping.profile import Profile
+from masis.errors import InputError, StoreError
+from masis.schema.reading import CHUNK_FIELDS, FIELDS
 from masis.services import Actor, Workbench
 from masis.services.records import Unguarded
 from masis.settings import ROLES, Loaded, Settings, database_path, load
@@ -31,7 +37,7 @@ _SHOWN_WARNINGS = "masis.settings.warnings"
 def checked_input(ctx: click.Context | None, param: click.Parameter | None, value: Any) -> Any:
     """Return a path to read, or several. Raises BadParameter where one is a folder or does not exist."""
     for path in value if isinstance(value, tuple) else (value,):
-        if path == STDIO:
+        if path is None or path == STDIO:
             continue
         if path.is_dir():
             raise click.BadParameter(f"{printable(str(path))}: is a directory. Name one file of JSON Lines in it.")
@@ -116,6 +122,65 @@ def database_option(command: F) -> F:
         type=click.Path(path_type=Path),
         help="The database. Default: MASIS_DB, else masis.db in your data folder.",
     )(command)
+
+
+def reading_options(command: F) -> F:
+    """Add ``--as`` and ``--map``: ``chosen_reading`` reads them."""
+    command = click.option(
+        "--map",
+        "maps",
+        metavar="FIELD=KEY|FILE",
+        multiple=True,
+        help="Which key or column holds a field, such as answer=response or query=inputs.question (repeat it); "
+        "'answer=' says that answers are to be drafted. Or a TOML file that names the paths (docs/importing.md).",
+    )(command)
+    return click.option(
+        "--as", "profile_name", metavar="PROFILE", help="Whose format it is. Default: detected from the first row."
+    )(command)
+
+
+def chosen_reading(name: str | None, maps: Iterable[str]) -> tuple[Profile | str | None, dict[str, str | None]]:
+    """Return the profile of ``--as`` or of a file that ``--map`` names, and the field map of ``--map``."""
+    names: dict[str, str | None] = {}
+    files: list[str] = [] if name is None else [name]
+    for given in maps:
+        field, equals, key = given.partition("=")
+        if not equals or field not in (*FIELDS, *CHUNK_FIELDS):
+            if not given.endswith(".toml"):
+                near = difflib.get_close_matches(field, (*FIELDS, *CHUNK_FIELDS), n=1)
+                hint = (
+                    f"Did you mean {near[0]}={printable(key[:40])}?"
+                    if near
+                    else "Write answer=response, or a .toml file."
+                )
+                raise click.UsageError(f"--map {printable(given[:60])}: names no field of a case. {hint}")
+            files.append(given)
+        elif names.setdefault(field, key or None) != (key or None):
+            raise click.UsageError(f"--map {field}: is given twice. Keep one.")
+    if len(files) > 1:
+        raise click.UsageError("--as and --map FILE: give one of the two, once.")
+    try:
+        return chosen_profile(files[0] if files else None), names
+    except InputError as error:
+        option = "--map" if files[0].endswith(".toml") else "--as"
+        raise click.UsageError(f"{option}: {printable(str(error))}") from error
+
+
+def json_option(command: F) -> F:
+    """Add ``--json``."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line, for programs.")(command)
+
+
+@contextmanager
+def spooled(file: Path) -> Iterator[Path]:
+    """Give the path of a file; what comes through stdin is put into a temporary one, so that it can be read twice."""
+    if file != STDIO:
+        yield file
+        return
+    with tempfile.NamedTemporaryFile(suffix="-stdin") as held:
+        shutil.copyfileobj(sys.stdin.buffer, held)
+        held.flush()
+        yield Path(held.name)
 
 
 def settings_options(command: F) -> F:

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import json
+import re
 import signal
 import sys
 import threading
 import time
 import unicodedata
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from types import FrameType, TracebackType
 from typing import Any, ClassVar, Self
 
 import click
 
+from masis.schema.wording import shortened
+
 SHOWN_ERRORS = 20
 """Errors shown one by one; more are counted."""
 
+SHOWN_ALIKE = 5
+"""Errors shown that differ in their line alone."""
+
+_LINE = re.compile(r", line [0-9]+")
 _SECONDS_BETWEEN_LINES = 10.0
 _SECONDS_BETWEEN_FRAMES = 0.1
 
@@ -36,16 +45,43 @@ def say(message: str = "") -> None:
     click.echo(printable(message), err=True)
 
 
+_WIDEST = 60
+"""Characters of a cell of a table; the last column has what the terminal leaves."""
+
+
+def emit(
+    records: Sequence[Mapping[str, Any]], header: Sequence[str], rows: Sequence[Sequence[str]], *, as_json: bool
+) -> None:
+    """Write records to stdout: one JSON object a line, or as a table of these rows."""
+    if as_json:
+        for record in records:
+            click.echo(json.dumps(record, ensure_ascii=False))
+        return
+    if not rows:
+        return
+    cells = [[shortened(" ".join(printable(cell).split()), _WIDEST) for cell in row] for row in (header, *rows)]
+    widths = [max(len(row[place]) for row in cells) for place in range(len(header))]
+    for row in cells:
+        click.echo("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
 class ErrorReport:
     """Shows errors as they come, up to a limit, and counts all of them."""
 
     def __init__(self, progress: Progress | None = None) -> None:
         self.count = 0
+        self._alike: Counter[str] = Counter()
         self._progress = progress
 
     def add(self, error: Exception | str) -> None:
         """Show one error, or from the limit on only count it."""
         self.count += 1
+        alike = _LINE.sub("", str(error))
+        self._alike[alike] += 1
+        if self._alike[alike] == SHOWN_ALIKE + 1:
+            self._say("The same for further rows; they are counted, not shown.")
+        if self._alike[alike] > SHOWN_ALIKE:
+            return
         if self.count <= SHOWN_ERRORS:
             self._say(str(error))
         elif self.count == SHOWN_ERRORS + 1:

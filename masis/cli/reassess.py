@@ -1,4 +1,4 @@
-"""``masis reassess``: what the current acceptance rule makes of stored audits."""
+"""``masis db reassess``: what the current acceptance rule makes of stored audits."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def reassess(
     What a person has decided or undone stays as it is. docs/acceptance.md states the rule.
 
     \b
-      masis reassess --dry-run                   what would change?
-      masis reassess                             shows it, asks, and does it
-      masis reassess --again --yes               after review_threshold was changed
+      masis db reassess --dry-run                   what would change?
+      masis db reassess                             shows it, asks, and does it
+      masis db reassess --again --yes               after review_threshold was changed
 
     Exit code 0: done, or nothing to do. 1: it could not be done, or you said no. 2: wrong use. 130: interrupted; what
     was reassessed by then stays, and the same command goes on from there.

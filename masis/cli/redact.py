@@ -1,4 +1,4 @@
-"""``masis redact``: remove what was written about a case, or in one entry of a log, for good."""
+"""``masis db redact``: remove what was written about a case, or in one entry of a log, for good."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def redact() -> None:
     """Remove texts on request, for good: those of a case, or those of one decision.
 
     \b
-      masis redact case bridge-07 --reason "asked for by the person named in it"
-      masis redact decision 3f5a09... --reason "names a patient" --by "Ada Lind"
+      masis db redact case bridge-07 --reason "asked for by the person named in it"
+      masis db redact decision 3f5a09... --reason "names a patient" --by "Ada Lind"
 
     Ids, verdicts, figures and the hash chain of the log stay, so that 'masis verify-log' still verifies; the log
     records who redacted, when and why. Backups and copies made before are not changed.

@@ -1,32 +1,53 @@
-"""Cases of a file as a list, for scripts and notebooks."""
+"""Cases of a file, a data frame or rows as a list, for scripts and notebooks."""
 
 from __future__ import annotations
 
+import difflib
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from masis.datasets.mapping import builtin, builtin_names, load_profile, read_any
-from masis.datasets.mapping.profile import Profile
+from masis.datasets.mapping import OWN_FORMAT, Profile, builtin, builtin_names, formats_of, load_profile, read_any
+from masis.datasets.mapping.columns import columns_of, field_map, likely_choice, profile_of
+from masis.datasets.mapping.reader import formats_of_row
 from masis.errors import InputError
 from masis.schema.case import Case
+from masis.schema.frames import rows_of
+from masis.schema.reading import FieldMap
 
 _SHOWN = 5
 
 
-def read_cases(path: str | os.PathLike[str], profile: str | os.PathLike[str] | None = None) -> list[Case]:
-    """Return every case of a file: in our own format, or in that of another tool.
+def read_cases(
+    source: Any,
+    profile: str | os.PathLike[str] | None = None,
+    *,
+    map: FieldMap | None = None,  # noqa: A002 (public)
+) -> list[Case]:
+    """Return every case of a file, a data frame or rows: in our own format, or in that of another tool.
+
+    A case from a frame has an id: its column ``id``, else one made of its content. What can't be read is named with
+    its line, and none of the others is returned; ``masis import`` takes the rest of a file.
 
     Args:
-        path: The file.
+        source: A path; a pandas DataFrame, an Arrow table or a Hugging Face data set; or an iterable of mappings.
         profile: The name of a built-in profile, or a TOML file of one's own; recognised where none is given.
+        map: Which column or key holds a field where the names differ: ``{"answer": "response"}``, with paths such as
+            ``inputs.question``. ``{"answer": None}`` says that answers are to be drafted.
 
     Raises:
-        InputError: There is no such profile, the file can't be read, or a row holds no case; the first are named.
+        InputError: There is no such profile, the source can't be read, or a row holds no case; the first are named.
 
     """
+    if isinstance(source, str | os.PathLike):
+        rows: Any = Path(source)
+        called = str(source)
+    else:
+        rows, called = rows_of(source, map or {}), type(source).__name__
     cases: list[Case] = []
     errors: list[InputError] = []
-    for row in read_any(Path(path), _profile(profile)):
+    for row in read_any(rows, chosen_profile(profile), map, name=called):
         errors.extend(row.problems)
         if row.case is not None:
             cases.append(row.case)
@@ -37,20 +58,62 @@ def read_cases(path: str | os.PathLike[str], profile: str | os.PathLike[str] | N
         raise InputError(
             f"{len(errors):,} problems: {shown}{'; and more' if len(errors) > _SHOWN else ''}",
             cure="Correct these lines or remove them.",
-            file=str(path),
+            file=called,
         )
     return cases
 
 
-def _profile(named: str | os.PathLike[str] | None) -> Profile | None:
-    if named is None:
-        return None
+class Suggestion(NamedTuple):
+    """How rows may be read: the format that they fit, or a field map and a profile; ``row`` is the first of them.
+
+    ``names`` is empty where the rows fit a format, ``format``, or nothing is known of them.
+    """
+
+    format: str
+    names: dict[str, str]
+    profile: Profile | None
+    row: dict[str, Any]
+
+
+def suggest(source: Any) -> Suggestion:
+    """Propose how to read a file, a data frame or rows: from the names, types and values of the first row.
+
+        masis.read_cases(source, map=masis.suggest(source).names)
+
+    Raises InputError where there is no row that can be read.
+    """
+    if isinstance(source, str | os.PathLike):
+        formats, row = formats_of(Path(source))
+    else:
+        first = next(iter(rows_of(source)), None)
+        if not isinstance(first, Mapping):
+            raise InputError("holds no row that can be read", cure="Give rows that are mappings.", field="cases")
+        row = dict(first)
+        formats = tuple(each.name for each in formats_of_row(row))
+    if formats:
+        return Suggestion(formats[0], {}, None, row)
+    columns = columns_of(row)
+    choice = likely_choice(columns)
+    profile = profile_of(choice, columns)
+    if not choice.query and isinstance(row.get("messages"), list):  # the conversation holds question and answer
+        of_turns = {"query": ("last_message(messages, 'user')",), "answer": ("last_message(messages, 'assistant')",)}
+        profile = profile.model_copy(update={**of_turns, "messages": ("messages",), "drafted": False})
+    elif not choice.complete:
+        return Suggestion("", {}, None, row)
+    return Suggestion("", field_map(choice), profile, row)
+
+
+def chosen_profile(named: str | os.PathLike[str] | None) -> Profile | str | None:
+    """Return the profile of a name or of a TOML file. Raises InputError."""
+    if named is None or named == OWN_FORMAT:
+        return None if named is None else OWN_FORMAT
     if isinstance(named, str) and named in builtin_names():
         return builtin()[named]
     if Path(named).suffix == ".toml":
         return load_profile(Path(named))
+    near = difflib.get_close_matches(str(named), builtin_names(), n=1)
     raise InputError(
-        f"{str(named)!r} is no profile",
-        cure=f"Name a TOML file, or one of: {', '.join(builtin_names())}.",
+        f"{str(named)[:40]!r} is no profile",
+        cure=f"Did you mean {near[0]!r}?" if near else f"Name a TOML file, or one of: {', '.join(builtin_names())}.",
         field="profile",
     )

@@ -53,6 +53,7 @@ class InputRecord(OpenRecord):
             try:
                 data = type(self)._understood(data)
                 super().__init__(**data)
+                self._verify()
             except ValidationError as error:
                 raise InvalidRecord.of(explain(error, data)) from None
             except InputError as error:
@@ -65,6 +66,9 @@ class InputRecord(OpenRecord):
     def _understood(cls, data: dict[str, Any]) -> Mapping[str, Any]:
         """Return the fields as given, other forms of them brought into the record's own. Raises InputError."""
         return data
+
+    def _verify(self) -> None:
+        """Raise InputError where fields that are right each for itself don't go together."""
 
 
 class Unscored(Record):

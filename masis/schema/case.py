@@ -18,6 +18,7 @@ from masis.errors import InputError
 from masis.schema.base import InputRecord, OpenRecord
 from masis.schema.documents import TEXT_KEYS, is_document, read_document
 from masis.schema.explain import explain, kind_of
+from masis.schema.reading import ANSWERING_ROLES, ASKING_ROLES, FieldMap, content_id, readable, words_of
 from masis.schema.storable import refuse_unstorable
 
 ClaimVerdict = Literal["supported", "partial", "contradicted", "unsupported", "unverifiable", "unscored"]
@@ -189,20 +190,7 @@ class Message(OpenRecord):
     @property
     def text(self) -> str:
         """The words of the turn; a part without text is named by its type."""
-        if isinstance(self.content, tuple):
-            return "\n".join(map(_part_text, self.content)).strip()
-        return self.content or ""
-
-
-def _part_text(part: JsonValue) -> str:
-    if isinstance(part, dict):
-        text = part.get("text", part.get("content"))
-        return text if isinstance(text, str) else f"[{part.get('type', 'part')}]"
-    return part if isinstance(part, str) else f"[{kind_of(part)}]"
-
-
-ANSWERING_ROLES = frozenset({"assistant", "ai", "model", "bot"})
-ASKING_ROLES = frozenset({"user", "human"})
+        return words_of(self.content) or ""
 
 
 class Case(InputRecord):
@@ -227,8 +215,19 @@ class Case(InputRecord):
 
     @classmethod
     def _understood(cls, data: dict[str, Any]) -> dict[str, Any]:
-        given = data.get("evidence")
-        return data if given is None else {**data, "evidence": evidence_of(given)}
+        return _completed(readable(data))
+
+    def _verify(self) -> None:
+        if not self.query.strip():
+            raise InputError("is blank", cure='Add the question as "query": "...".', field="query")
+        length = len(self.answer or "")
+        for number, given in enumerate(self.given_citations):
+            if not 0 <= given.start <= given.end <= length:
+                raise InputError(
+                    f"covers characters {given.start} to {given.end} of an answer of {length}",
+                    cure="Count characters of the answer from 0; the end is not included.",
+                    field=f"citations[{number}]",
+                )
 
     @model_validator(mode="before")
     @classmethod
@@ -296,18 +295,40 @@ class Case(InputRecord):
         return hashlib.sha256(content.encode()).hexdigest()
 
 
-def case_of(given: Any, field: str = "case") -> Case:
-    """Return a case, from one or from a mapping of its fields. Raises InputError."""
+def _read(record: Mapping[str, Any], names: FieldMap | None) -> Case:
+    data = _completed(readable(record, names))
+    try:
+        case = Case.model_validate(data)
+    except ValidationError as error:
+        raise explain(error, data) from None
+    case._verify()
+    return case
+
+
+def _completed(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields with evidence as chunks, and an id made of the content where there is none."""
+    given = data.get("evidence")
+    as_ours = type(given) is list and all(type(each) is dict and "id" in each and "text" in each for each in given)
+    if given is not None and not as_ours:  # what is in our form already is validated with the case, in one go
+        data = {**data, "evidence": evidence_of(given)}
+    return data if "id" in data else {"id": content_id(data), **data}
+
+
+def case_of(given: Any, field: str = "case", names: FieldMap | None = None) -> Case:
+    """Return a case, from one or from a record: a mapping of its fields, under the names that ``names`` says.
+
+    ``field`` begins the place that an error names; "" where the file and line say it. Raises InputError.
+    """
     if isinstance(given, Case):
         return given
     if isinstance(given, Mapping) and all(isinstance(key, str) for key in given):
         try:
-            return Case(**given)
+            return _read(given, names)
         except InputError as error:
-            place = f"{field}.{error.field}" if error.field else field
-            raise InputError(error.problem, cure=error.cure, field=place) from None
+            place = ".".join(part for part in (field, error.field) if part)
+            raise InputError(error.problem, cure=error.cure, field=place or None) from None
     raise InputError(
         f"is {kind_of(given)}, not a case",
-        cure="Make it with masis.Case(id=..., query=..., evidence=[...]).",
-        field=field,
+        cure='Write it as {"id": "1", "query": "...", "answer": "...", "evidence": [{"id": "1", "text": "..."}]}.',
+        field=field or None,
     )

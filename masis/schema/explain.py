@@ -15,8 +15,33 @@ from masis.schema.wording import shortened
 
 _NAMES_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     "id": ("case_id", "_id", "uid", "uuid", "qid", "question_id", "example_id"),
-    "query": ("question", "prompt", "input", "user_input", "instruction", "q"),
-    "answer": ("response", "output", "completion", "actual_output", "generated_answer", "prediction"),
+    "query": (
+        *("question", "prompt", "input", "user_input", "instruction", "q", "user_query", "original_query"),
+        *("query_text", "question_text", "user_question"),
+    ),
+    "answer": (
+        *("response", "output", "completion", "actual_output", "generated_answer", "prediction", "generation"),
+        *(
+            "generated_text",
+            "model_answer",
+            "model_response",
+            "model_output",
+            "llm_answer",
+            "llm_output",
+            "llm_response",
+        ),
+        *(
+            "final_answer",
+            "predicted_answer",
+            "bot_answer",
+            "answer_text",
+            "reply",
+            "result",
+            "actual_response",
+            "draft",
+            "draft_answer",
+        ),
+    ),
     "evidence": (
         "contexts",
         "context",
@@ -28,10 +53,34 @@ _NAMES_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
         "chunks",
         "references",
         "sources",
+        "source_documents",
+        "source_nodes",
+        "retrieved_documents",
+        "retrieved_docs",
+        "retrieved_chunks",
+        "search_results",
+        "ctxs",
+        "knowledge",
+        "retrieval_context",
+        "source_chunks",
     ),
-    "text": ("content", "page_content", "passage", "body", "snippet"),
+    "reference": (
+        "reference_answer",
+        "ground_truth",
+        "ground_truths",
+        "gold",
+        "gold_answer",
+        "ideal",
+        "expected_output",
+    ),
+    "text": ("content", "page_content", "passage", "body", "snippet", "chunk", "contents", "document", "quote"),
 }
 """What other tools call our fields; a near miss in spelling is found by likeness."""
+
+_TOO_COMMON = frozenset(
+    {"q", "input", "output", "result", "text", "references", "sources", "draft", "uid", "uuid", "document"}
+)
+"""Other tools' names that mean anything at the end of a longer name."""
 
 _EVIDENCE_SHAPE = 'Write it as [{"id": "1", "text": "..."}, ...].'
 _CURES_FOR_MISSING = {
@@ -98,6 +147,10 @@ def name_elsewhere(field: str, keys: Iterable[str]) -> str | None:
     for name in (field, *_NAMES_ELSEWHERE.get(field, ())):
         if name in by_form:
             return by_form[name]
+    known = set(_NAMES_ELSEWHERE.get(field, ())) - _TOO_COMMON
+    for form, key in by_form.items():  # kb_passages, bot_reply: the last word says what it is
+        if (last := form.rpartition("_")[2]) != form and (last in known or f"{last}s" in known):
+            return key
     near = difflib.get_close_matches(field, by_form, n=1, cutoff=0.75)
     return by_form[near[0]] if near else None
 

@@ -51,6 +51,11 @@ CaseState = Literal[
 rejected its answer; ``redacted`` where its content was removed and no person's decision stands."""
 
 
+SHOWN_UNKNOWN = "unknown"
+"""In ``Decision.machine_shown``: nobody knows what the reviewer saw. An empty ``machine_shown`` says that they saw
+nothing of the machine's verdict, and only such a decision is blind."""
+
+
 class TargetLabel(Record):
     """A person's label on one sentence, reference, claim or span of the audited answer, or on the whole of it.
 
@@ -101,7 +106,8 @@ class SubjectDigests(Record):
 class Decision(Record):
     """What someone decided about one run, as given in; the store adds its place in the chain and ``about``.
 
-    ``machine_shown`` names what of the machine's verdict was visible to the person (``scores``, ``marks``, ...);
+    ``machine_shown`` names what of the machine's verdict was visible to the person (``scores``, ``marks``, ...;
+    ``SHOWN_UNKNOWN`` where that is not known);
     ``token`` makes a repeated submit harmless. ``undoes`` names the entry an undo takes back. ``policy`` is set by the
     store where several reviewers decide the case. ``assignees`` and ``tags`` are what entries of these kinds are about;
     a comment stands in ``note``; ``newer_case`` is the id of a new version. ``rubric_scores`` are the team's own, by

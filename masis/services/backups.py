@@ -93,7 +93,7 @@ def restore(actor: Actor, copy: Path, database: Path, *, replace: bool = False) 
 def verify(copy: Path) -> BackupCheck:
     """Return what a backup holds. Raises InputError where there is none, and StoreError where it is not in order."""
     if not copy.is_file():
-        raise InputError(f"{copy}: there is no such file", cure="Name a file that `masis backup` made.")
+        raise InputError(f"{copy}: there is no such file", cure="Name a file that `masis db backup` made.")
     found = backup.verify(copy)
     if found.problems:
         raise StoreError(f"{copy}: is not in order: {'; '.join(found.problems[:5])}.")

@@ -95,6 +95,3 @@ class DatasetService:
         """Remove a version; cases and decisions stay. Raises UnknownRecord and NotAllowed."""
         self._access.require(actor, "oversee")
         self._store.datasets.remove(name)
-
-
-__all__ = ["Change", "Comparison", "DatasetService", "Kind", "file_name"]

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from masis.datasets.readers import read_case_lines
-from masis.errors import InputError
+from masis.datasets.loading import read_cases
 from masis.schema.calls import DEMO_REPLIES, REPLAY
 from masis.schema.case import Case
 from masis.schema.review import Decision
@@ -26,10 +25,7 @@ def demo_case_files() -> list[Path]:
 def demo_cases() -> Iterable[Case]:
     """The demo cases, file by file."""
     for file in demo_case_files():
-        for line in read_case_lines(file):
-            if isinstance(line.found, InputError):
-                raise line.found
-            yield line.found
+        yield from read_cases(file)
 
 
 def recorded_settings(settings: Settings) -> Settings:

@@ -6,19 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from masis.datasets.exports import (
-    DECIDED,
-    ENCODINGS,
-    FORMATS,
-    SPLITS,
-    Exported,
-    Format,
-    Quiet,
-    Selection,
-    Shares,
-    write_export,
-    write_file,
-)
+from masis.datasets.exports import FORMATS, Exported, Quiet, Selection, write_export, write_file
 from masis.datasets.writers.decisions import write_log_csv
 from masis.schema.actor import Actor
 from masis.schema.review import CaseState
@@ -83,16 +71,3 @@ class ExportService:
         """Write the entries of the decision log that match as CSV; returns how many. Raises NotAllowed."""
         self._access.require(actor, "export")
         return write_log_csv(self._store, out, wanted)
-
-
-__all__ = [
-    "DECIDED",
-    "ENCODINGS",
-    "FORMATS",
-    "SPLITS",
-    "ExportService",
-    "Exported",
-    "Format",
-    "Selection",
-    "Shares",
-]

@@ -293,7 +293,7 @@ def of_backups(backups: BackupService, settings: Settings, now: datetime | None 
     limit = timedelta(hours=2 * settings.backup_hours)
     late = newest is None or (now or datetime.now(UTC)) - newest > limit
     made = f"the newest is of {newest:%Y-%m-%d %H:%M} UTC" if newest else "there is none"
-    cure = f"`masis backup {settings.backup_folder}` says why none is made." if late else ""
+    cure = f"`masis db backup {settings.backup_folder}` says why none is made." if late else ""
     yield HealthItem("backup", not late, f"{settings.backup_folder}: {made}", cure)
 
 

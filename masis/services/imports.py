@@ -7,44 +7,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from masis.datasets.mapping import (
-    OWN_FORMAT,
-    Column,
-    ColumnChoice,
-    Fitting,
-    MappedRow,
-    Profile,
-    builtin,
-    columns_key,
-    columns_of,
-    formats_of,
-    likely_choice,
-    profile_of,
-    read_any,
-    still_there,
-)
+from masis.datasets.mapping import Fitting, MappedRow, Profile, formats_of, read_any
 from masis.errors import InputError, MasisError
 from masis.schema.actor import Actor
 from masis.schema.case import Case
+from masis.schema.reading import FieldMap
 from masis.services.access import OPEN, Access
 from masis.store import Store
-
-__all__ = [
-    "OWN_FORMAT",
-    "Column",
-    "ColumnChoice",
-    "Fitting",
-    "ImportService",
-    "ImportStep",
-    "Look",
-    "Profile",
-    "builtin",
-    "columns_key",
-    "columns_of",
-    "likely_choice",
-    "profile_of",
-    "still_there",
-]
 
 LOOKED_AT = 200
 """Rows that a look reads."""
@@ -105,7 +74,13 @@ class ImportService:
             raise error.at(file=name) from error
 
     def look(
-        self, actor: Actor, path: Path, profile: Profile | None = None, *, name: str, strict: bool = False
+        self,
+        actor: Actor,
+        path: Path,
+        profile: Profile | str | None = None,
+        names: FieldMap | None = None,
+        *,
+        name: str,
     ) -> Look:
         """Read the first rows of a file, and store nothing. What breaks it off is a problem too. Raises NotAllowed.
 
@@ -114,15 +89,14 @@ class ImportService:
             path: The file.
             profile: By which to read it; without one, the format is detected from the first row.
             name: The file's name, where the path has another.
-            strict: Refuse rows that hold an answer under a name that is not read.
+            names: Which key of a row holds a field.
 
         """
         self._access.require(actor, "audit")
         rows: list[MappedRow] = []
         problems: list[InputError] = []
         try:
-            found = islice(read_any(path, profile, name=name), LOOKED_AT + 1)
-            rows.extend(_strictly(row) if strict else row for row in found)  # an error leaves in what came before it
+            rows.extend(islice(read_any(path, profile, names, name=name), LOOKED_AT + 1))  # an error leaves in the rest
         except InputError as error:
             problems.append(error)
         looked_at = rows[:LOOKED_AT]
@@ -136,7 +110,13 @@ class ImportService:
         )
 
     def add_file(
-        self, actor: Actor, path: Path, profile: Profile | None = None, *, name: str, strict: bool = False
+        self,
+        actor: Actor,
+        path: Path,
+        profile: Profile | str | None = None,
+        names: FieldMap | None = None,
+        *,
+        name: str,
     ) -> Iterator[ImportStep]:
         """Store the cases of a file; yields how far it has come after each batch, which is then stored.
 
@@ -146,12 +126,7 @@ class ImportService:
         Raises NotAllowed, before anything is read; StoreError where the database can't be written.
         """
         self._access.require(actor, "audit")
-        return _Import(self._store, name).run(path, profile, strict=strict)
-
-
-def _strictly(row: MappedRow) -> MappedRow:
-    """Return a row whose notes are problems."""
-    return row._replace(case=None, problems=(*row.problems, *row.notes), notes=()) if row.notes else row
+        return _Import(self._store, name).run(path, profile, names)
 
 
 class _Import:
@@ -161,12 +136,12 @@ class _Import:
         self._problems: list[MasisError] = []
         self._notes: list[InputError] = []
 
-    def run(self, path: Path, profile: Profile | None, *, strict: bool) -> Iterator[ImportStep]:
+    def run(self, path: Path, profile: Profile | str | None, names: FieldMap | None) -> Iterator[ImportStep]:
         batch: list[Case] = []
         begun = rows = 0
         try:
-            for row in read_any(path, profile, name=self._name):
-                case = self._take(_strictly(row) if strict else row)
+            for row in read_any(path, profile, names, name=self._name):
+                case = self._take(row)
                 if case is not None:
                     batch.append(case)
                 rows += 1

@@ -5,20 +5,16 @@ from __future__ import annotations
 import hashlib
 import io
 import secrets
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from pydantic import Field, JsonValue, ValidationError, field_validator
+from pydantic import Field, JsonValue, field_validator
 
-from masis.datasets.mapping import builtin, read_mapped
-from masis.datasets.readers.cases import read_case_lines
+from masis.datasets.mapping import OWN_FORMAT, builtin, read_any
 from masis.datasets.readers.strict_json import parse_object
 from masis.errors import InputError
 from masis.schema.base import Record, Share
 from masis.schema.case import Case
-from masis.schema.explain import explain
 from masis.schema.limits import check_case
 from masis.store import Store
 from masis.store.audits.inbox import Acknowledged, Batch, Form, Received
@@ -125,11 +121,8 @@ class IngestionService:
     def _read(self, request: Received, source: Source | None) -> dict[str, Any]:
         errors: list[str] = []
         found: list[Case] = []
-        if source is not None and source.profile:
-            read = read_mapped_cases(request.form, request.body, source.profile)
-        else:
-            read = read_cases(request.form, request.body)
-        for each in read:
+        profile = source.profile if source is not None and source.profile else OWN_FORMAT
+        for each in read_cases(request.form, request.body, profile):
             if source is not None and len(found) + len(errors) == source.max_cases:
                 # The door counts what a body seems to hold; only who has read it knows.
                 errors.append(f"body: holds more than {source.max_cases:,} cases (max_cases): the rest was not read.")
@@ -163,53 +156,30 @@ class IngestionService:
         }
 
 
-def read_cases(form: Form, body: bytes) -> Iterator[Case | InputError]:
-    """Yield the cases of a body, and an error for each part that holds none."""
-    if form == "ndjson":
-        try:
-            yield from (line.found for line in read_case_lines(io.BytesIO(body), name="body"))
-        except InputError as error:
-            yield error
-        return
-    try:
-        value = parse_object(body)
-    except InputError as error:
-        yield error
-        return
-    cases = value["cases"] if set(value) == {"cases"} and isinstance(value["cases"], list) else [value]
-    for number, each in enumerate(cases, 1):
-        yield _case(each, number if len(cases) > 1 else None)
+def read_cases(form: Form, body: bytes, profile: str = OWN_FORMAT) -> Iterator[Case | InputError]:
+    """Yield the cases of a body, and an error for each part that holds none.
 
-
-def read_mapped_cases(form: Form, body: bytes, profile: str) -> Iterator[Case | InputError]:
-    """Yield the cases of a body that has another tool's form, and an error for what is none.
-
-    The body is read as `masis import` reads a file, in an empty folder: a form of two files is refused.
+    It is read as `masis import` reads a file, but that nothing is unpacked (the limit is on what was sent) and that a
+    form of two files is refused. JSON may be one case, or ``{"cases": [...]}``.
     """
-    name = "body.json" if form == "json" else "body.jsonl"
-    if body.lstrip()[:1] not in (b"{", b"["):  # a packed file would be unpacked: the limit is on what was sent
+    name = "body.json" if form == "json" else "body"
+    if body.strip() and body.lstrip()[:1] not in (b"{", b"[") and (form == "json" or profile != OWN_FORMAT):
         yield InputError("holds no JSON", cure="Send a JSON document, or JSON Lines.", file=name)
         return
-    with tempfile.TemporaryDirectory(prefix="masis-body-") as folder:
-        path = Path(folder) / name
-        path.write_bytes(body)
-        try:
-            for row in read_mapped(path, builtin()[profile]):
-                yield from row.problems
-                if row.case is not None:
-                    yield row.case
-        except InputError as error:
-            yield error
-
-
-def _case(value: Any, number: int | None) -> Case | InputError:
-    place = None if number is None else f"cases[{number - 1}]"
-    if not isinstance(value, dict):
-        return InputError("is no object", cure="Give a case: id, query, answer, evidence.", file=place)
     try:
-        return Case.model_validate(value)
-    except ValidationError as error:
-        return explain(error, value).at(file=place)
+        rows: Any = _whole(body) if form == "json" and profile == OWN_FORMAT else io.BytesIO(body)
+        for row in read_any(rows, profile, name=name):
+            yield from row.problems
+            if row.case is not None:
+                yield row.case
+    except InputError as error:
+        yield error
+
+
+def _whole(body: bytes) -> list[Any]:
+    value = parse_object(body)
+    cases = value["cases"] if set(value) == {"cases"} else None
+    return cases if isinstance(cases, list) else [value]
 
 
 def _at(value: Any, path: str) -> Any:

@@ -9,6 +9,7 @@ from masis import version
 from masis.errors import AnotherAnswer, InputError, Removed, StoreError, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.review import (
+    SHOWN_UNKNOWN,
     Decision,
     EntryKind,
     LogEntry,
@@ -141,7 +142,8 @@ class ReviewService:
         """
         update: dict[str, Any] = {}
         if machine_hidden(self._store, actor, decision.case_id):
-            update["machine_shown"] = ()
+            if SHOWN_UNKNOWN not in decision.machine_shown:
+                update["machine_shown"] = ()
             if decision.run_id is None:  # pages that hide the run can't name it: the original answer is its first
                 update |= self._original_of(decision.case_id)
         if decision.rubric_scores:

@@ -123,8 +123,8 @@ DAMAGE = (zlib.error, ValueError, TypeError)
 """What reading a damaged record raises: pydantic's errors are ValueErrors."""
 
 _CURE = {
-    "run": "Audit its case again, or restore a backup (`masis restore`).",
-    "screening": "Screen its question again, or restore a backup (`masis restore`).",
+    "run": "Audit its case again, or restore a backup (`masis db restore`).",
+    "screening": "Screen its question again, or restore a backup (`masis db restore`).",
 }
 
 

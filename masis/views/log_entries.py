@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from masis.schema.review import Decision, LogEntry, decided_about
+from masis.schema.review import SHOWN_UNKNOWN, Decision, LogEntry, decided_about
 from masis.schema.wording import counted
 from masis.views.words import DECIDED, ENTRY, REDACTED, Word
 
@@ -99,5 +99,6 @@ def recorded_facts(entry: LogEntry) -> list[tuple[str, str]]:
     if decision is None:
         return facts
     if decision.machine_shown:
-        facts.append(("The machine showed", ", ".join(word.replace("_", " ") for word in decision.machine_shown)))
+        words = ", ".join(word.replace("_", " ") for word in decision.machine_shown)
+        facts.append(("The machine showed", "not known" if words == SHOWN_UNKNOWN else words))
     return [*facts, *((f"Version of {name}", text) for name, text in decision.versions.items())]

@@ -69,7 +69,7 @@ def earlier_rule(run: Run) -> str:
     judged = "said that it needs review" if run.needs_review else "accepted it"
     return (
         f"Acceptance rule {run.acceptance.rule} {judged}; the current rule is {RULE_VERSION}. Reassess on the page "
-        "Health, or by `masis reassess`, shows what the current rule says of all stored audits."
+        "Health, or by `masis db reassess`, shows what the current rule says of all stored audits."
     )
 
 

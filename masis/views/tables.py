@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import pandas as pd
 
 from masis.errors import InputError
+from masis.schema.case import Severity
 from masis.schema.explain import kind_of
 from masis.schema.run import Iteration, Run
 
@@ -17,7 +18,9 @@ Row = dict[str, Any]
 Getter = Callable[[Any], Any]
 
 
-def runs_to_pandas(runs: Iterable[Run] | Run, of: TableOf = "runs") -> pd.DataFrame:
+def runs_to_pandas(
+    runs: Iterable[Run] | Run, of: TableOf = "runs", *, index: Iterable[Any] | None = None
+) -> pd.DataFrame:
     """Return runs as a data frame; ``start`` and ``end`` are offsets in ``answer`` of the table of iterations.
 
     Args:
@@ -25,9 +28,11 @@ def runs_to_pandas(runs: Iterable[Run] | Run, of: TableOf = "runs") -> pd.DataFr
         of: What a row is: ``runs`` (figures of the original answer; ``revised_quality`` and ``final_answer`` say by
             name what they are), ``iterations``, ``claims``, ``citations`` or
             ``issues`` (of every iteration; ``best`` marks those of the chosen answer).
+        index: A label for each run, such as the ``index`` of the data frame that was audited: it is the table's index,
+            so that ``frame.join(table)`` puts both together.
 
     Raises:
-        InputError: There is no such table, or ``runs`` holds something else.
+        InputError: There is no such table, ``runs`` holds something else, or ``index`` has another length.
 
     """
     if of not in get_args(TableOf):
@@ -38,10 +43,19 @@ def runs_to_pandas(runs: Iterable[Run] | Run, of: TableOf = "runs") -> pd.DataFr
             raise InputError(
                 f"is {kind_of(run)}, not a Run", cure="Give what an audit returned.", field=f"runs[{place}]"
             )
+    labels = list(range(len(listed))) if index is None else list(index)
+    if len(labels) != len(listed):
+        raise InputError(f"has {len(labels):,} labels for {len(listed):,} runs", cure="Give one a run.", field="index")
     if of == "runs":
-        return pd.DataFrame([{name: read(run) for name, read in _RUN.items()} for run in listed], columns=list(_RUN))
-    table = _TABLES[of]
-    return pd.DataFrame([row for run in listed for row in table.rows(run)], columns=[*_PLACE, *table.columns])
+        found = [{name: read(run) for name, read in _RUN.items()} for run in listed]
+        names = list(_RUN)
+    else:
+        table = _TABLES[of]
+        rows = [list(table.rows(run)) for run in listed]
+        found, names = [row for each in rows for row in each], [*_PLACE, *table.columns]
+        labels = [label for label, each in zip(labels, rows, strict=True) for _ in each]
+    frame = pd.DataFrame(found, columns=names)
+    return frame if index is None else frame.set_axis(pd.Index(labels), axis="index")
 
 
 def _columns(*names: str, **others: str | Getter) -> dict[str, Getter]:
@@ -59,6 +73,7 @@ def _at(path: Sequence[str], record: Any) -> Any:
 _RUN = {
     **_columns("case_id", run_id="id"),
     **_columns("quality", "revised_quality", confidence="original.critique.confidence"),
+    **_columns(worst_severity=lambda run: _worst_severity(run.original)),
     **_columns(overall="original.evaluation.overall_score", faithfulness="original.evaluation.faithfulness"),
     **_columns(iterations="total_iterations"),
     **_columns("improvement_percentage", "termination_reason", "needs_review"),
@@ -90,6 +105,11 @@ _CLAIM = {
 _CITATION = _columns("start", "end", "text", "reference", "evidence_id", "status", "resolved_by")
 _ISSUE = _columns("start", "end", "source", "type", "rule", "severity", "description", "reason", "suggestion")
 _PLACE = ("case_id", "run_id", "iteration", "best")
+
+
+def _worst_severity(original: Iteration | None) -> Severity | None:
+    severities = [issue.severity for issue in original.issues] if original else []
+    return min(severities, key=get_args(Severity).index, default=None)
 
 
 class _Table(NamedTuple):

@@ -155,6 +155,9 @@ FLAG: dict[str, Word] = {
 }
 """In the order of weight: a list shows the first few. ``hallucination`` is left out: what caused it is here."""
 
+ISSUES = tuple(flag for flag in FLAG if flag not in ("drafted", "spot_check", "cancelled"))
+"""The flags that say that something is wrong, the gravest first."""
+
 TIER: dict[ReviewTier, Word] = {
     "must_look": Word("Must look", "bad", "Something is wrong or unsafe."),
     "not_certified": Word("Not certified", "calm", "Nothing was found wrong, but the answer could not be confirmed."),

@@ -105,7 +105,7 @@ def test_documents_of_one_source_with_one_id_stay_apart_and_the_same_one_counts_
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: masis.Case(query="Why?", evidence=[TEXT]), "id: is missing. Give each case an id"),
+        (lambda: masis.Case(id=5, query="Why?", evidence=[TEXT]), "id: is a number, must be text."),
         (lambda: masis.Case(id="a", query=5, evidence=[TEXT]), "query: is a number, must be text."),
         (lambda: masis.Case(id="a", query="Why?"), "evidence: is missing."),
         (lambda: masis.Case(id="a", query="Why?", evidence=[]), "evidence: holds nothing."),

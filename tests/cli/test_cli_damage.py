@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from masis.datasets.exports import FORMATS
 from masis.errors import DatabaseFull, RecordDamaged
 from masis.schema.review import Decision, TargetLabel
 from masis.services import Workbench
-from masis.services.exports import FORMATS
 from masis.store import Store
 from masis.store.core import connections
 from tests.cli.running import Masis
@@ -43,7 +43,7 @@ def test_a_damaged_run_is_named_with_its_case_and_the_cure(
     assert result.exit_code == 1
     named = f"run 'run-{number}' of case 'case-{number}' can't be read"
     assert f"{named}: what is stored of it is damaged or was altered (it can't be decompressed)." in result.stderr
-    assert "Audit its case again, or restore a backup (`masis restore`)." in result.stderr
+    assert "Audit its case again, or restore a backup (`masis db restore`)." in result.stderr
     assert "This is a bug" not in result.stderr
 
 
@@ -139,7 +139,7 @@ def test_a_damaged_case_is_named_and_leaves_no_file(masis: Masis, tmp_path: Path
     result = masis("export", "--format", form, "--out", tmp_path / "export", "--db", database)
     assert result.exit_code == 1
     assert "case 'case-2' can't be read: what is stored of it is damaged or was altered." in result.stderr
-    assert "Restore a backup (`masis restore`)." in result.stderr
+    assert "Restore a backup (`masis db restore`)." in result.stderr
     assert not list(tmp_path.glob("*export*"))
 
 

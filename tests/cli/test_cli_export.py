@@ -118,8 +118,11 @@ def test_a_version_is_frozen_compared_written_again_and_removed(masis: Masis, au
     assert "of 1 case." in pilot.stderr
 
     listed = masis("dataset", "list", "--db", audited).stdout.splitlines()
-    assert [line.split()[0] for line in listed] == ["v2", "v1"]
-    assert "by Ada  first round" in listed[1]
+    assert [line.split()[0] for line in listed] == ["name", "v2", "v1"]
+    assert "Ada" in listed[2]
+    assert listed[2].endswith("first round")
+    records = map(json.loads, masis("dataset", "list", "--json", "--db", audited).stdout.splitlines())
+    assert [each["name"] for each in records] == ["v2", "v1"]
 
     shown = masis("dataset", "show", "v1", "--db", audited)
     assert json.loads(shown.stdout)["dataset"]["description"] == "first\tround"

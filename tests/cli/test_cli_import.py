@@ -21,7 +21,8 @@ def test_a_dry_run_shows_the_first_rows_and_every_problem_and_stores_nothing(mas
     file.write_text(good + json.dumps({"user_input": 5.5, "retrieved_contexts": {"a": 1}, "response": {"x": 1}}) + "\n")
     result = masis("import", file, "--dry-run", "--db", database)
     assert result.exit_code == 1
-    assert json.loads(result.stdout)["query"] == "How long is the Marle bridge?"
+    assert "question  How long is the Marle bridge?" in result.stdout
+    assert result.stdout.endswith("1 read as cases, 1 with an answer, 2 chunks of evidence\n")
     assert "line 2, answer: is an object of 'x'" in result.stderr
     assert "line 2, evidence[0]: has no text" in result.stderr
     assert "1 case would be imported, 1 row would not" in result.stderr
@@ -36,16 +37,22 @@ def test_a_file_of_another_tool_is_stored(masis: Masis, tmp_path: Path) -> None:
     assert len(case.given_citations) == 2
 
 
-def test_strict_refuses_an_answer_under_a_name_that_is_not_read(masis: Masis, tmp_path: Path) -> None:
-    file, database = tmp_path / "cases.jsonl", tmp_path / "new.db"
-    file.write_text(json.dumps({"id": "a", "query": "Why?", "evidence": ["So."], "response": "So."}))
-    refused = masis("import", file, "--strict", "--db", database)
-    assert refused.exit_code == 1
-    assert 'Rename "response" to "answer".' in refused.stderr
-    assert Workbench.open(database).cases.overview().cases == 0
-    allowed = masis("import", file, "--db", database)
-    assert allowed.exit_code == 0
-    assert "response: may be the answer" in allowed.stderr
+def test_a_map_is_proposed_saved_and_reads_the_file(masis: Masis, tmp_path: Path) -> None:
+    file, own, database = tmp_path / "own.csv", tmp_path / "own.toml", tmp_path / "new.db"
+    file.write_text("frage,belege,antwort\nWie lang ist sie?,\"['Sie ist 120 Meter lang.']\",Sie ist 120 m lang.\n")
+    assert masis("import", file, "--db", database).exit_code == 1
+    proposed = masis("import", file, "--suggest", "--save", own)
+    assert proposed.exit_code == 0, proposed.stderr
+    assert "question  Wie lang ist sie?" in proposed.stdout
+    assert f"Import it: masis import {file} --map {own}" in proposed.stderr
+    assert masis("import", file, "--map", own, "--db", database).exit_code == 0
+    by_options = masis("import", file, "--suggest").stderr.partition("Import it: masis import ")[2].split()
+    assert masis("import", *by_options, "--dry-run").exit_code == 0
+    nothing = tmp_path / "nothing.csv"
+    nothing.write_text("a,b\n1,2\n")
+    assert "Name them: --map query=KEY" in masis("import", nothing, "--suggest").stderr
+    known = masis("import", FILES / "ragas-0.4.jsonl", "--suggest")
+    assert "is read as ragas, with no option" in known.stderr
 
 
 def test_a_profile_that_does_not_exist_is_wrong_use(masis: Masis, tmp_path: Path) -> None:
@@ -69,7 +76,7 @@ def test_expertqa_and_hagrid_are_read_without_edits(masis: Masis, tmp_path: Path
     )
     assert f"{len(rows) - without} cases imported." in result.stderr
     assert f"{without} errors, named above" in result.stderr
-    assert result.stderr.count("evidence: is missing or empty") == min(without, 20)
+    assert result.stderr.count("evidence: is missing or empty") == 5
 
 
 @pytest.mark.parametrize("command", ["import", "audit"])
@@ -79,11 +86,13 @@ def test_bad_lines_are_named_and_the_good_lines_are_kept(masis: Masis, tmp_path:
     file.write_bytes(lines(case("good-1")) + bad + lines(case("good-2")))
     result = masis(command, file, "--db", database)
     assert result.exit_code == 1
-    assert f'{file}, line 2, query: is missing. Rename "question" to "query".' in result.stderr
+    assert (
+        f'{file}, line 2, query: is missing, and "question" may hold it. Map it: --map query=question,' in result.stderr
+    )
     assert f"{file}, line 3: is not UTF-8: byte 12 of the line is 0xE9. Save the file as UTF-8" in result.stderr
     assert "Error: 2 errors, named above. Everything else is stored." in result.stderr
     assert "Traceback" not in result.stderr
-    assert result.stdout == ""
+    assert ("good-1" in result.stdout) == (command == "audit")
     store = Workbench.open(database).store
     assert [kept.id for kept in store.cases.iterate()] == ["good-1", "good-2"]
     finished = [run for kept in ("good-1", "good-2") for run in store.runs.for_case(kept)]

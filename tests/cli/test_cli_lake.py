@@ -156,7 +156,7 @@ def test_figures_of_a_lake_are_those_of_its_audits_and_nothing_is_stored(
     [
         ((), "say what to bring in"),
         (("--sample", "0"), "write a share as 2% or 0.02"),
-        (("--sample", "2%", "--strict"), "is read alone"),
+        (("--sample", "2%", "--as", "ragas"), "is read alone"),
     ],
 )
 def test_wrong_use_is_named(masis: Masis, lake: Path, arguments: tuple[str, ...], says: str) -> None:

@@ -1,4 +1,4 @@
-"""``masis redact``: the texts of a case or a decision go on request, and the log says who asked for it."""
+"""``masis db redact``: the texts of a case or a decision go on request, and the log says who asked for it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def database(tmp_path: Path) -> Path:
 
 
 def test_a_redacted_case_leaves_no_text_of_it_in_the_file_and_an_intact_log(masis: Masis, database: Path) -> None:
-    result = masis("redact", "case", "a", "--reason", "on request", "--by", "Grace", "--yes", "--db", database)
+    result = masis("db", "redact", "case", "a", "--reason", "on request", "--by", "Grace", "--yes", "--db", database)
     assert result.exit_code == 0, result.stderr
     assert "Case a is redacted: 1 decision" in result.stderr
     for file in database.parent.glob("masis.db*"):
@@ -37,11 +37,11 @@ def test_a_redacted_case_leaves_no_text_of_it_in_the_file_and_an_intact_log(masi
 
 @pytest.mark.parametrize(("what", "name"), [("case", "nowhere"), ("decision", "none")])
 def test_what_is_not_there_is_named(masis: Masis, database: Path, what: str, name: str) -> None:
-    result = masis("redact", what, name, "--reason", "on request", "--yes", "--db", database)
+    result = masis("db", "redact", what, name, "--reason", "on request", "--yes", "--db", database)
     assert result.exit_code == 1
     assert repr(name) in result.stderr
 
 
 def test_nothing_is_redacted_without_a_yes(masis: Masis, database: Path) -> None:
-    assert masis("redact", "case", "a", "--reason", "on request", "--db", database).exit_code == 2
+    assert masis("db", "redact", "case", "a", "--reason", "on request", "--db", database).exit_code == 2
     assert Workbench.open(database).store.cases.get("a").query == f"Who is {SECRET}?"

@@ -219,7 +219,7 @@ def test_a_key_signs_what_is_there_and_what_is_decided_later(
     assert "entry 5 of the decision log: not signed" in unsigned.stderr
     assert masis("verify-log", "--db", database, "--key", key, "--sign").exit_code == 0
     monkeypatch.setenv("MASIS_LOG_KEY", str(key))
-    assert masis("redact", "decision", "--db", database, _last(database), "--reason", "r", "--yes").exit_code == 0
+    assert masis("db", "redact", "decision", "--db", database, _last(database), "--reason", "r", "--yes").exit_code == 0
     done = masis("verify-log", "--db", database, "--note", note)
     assert done.exit_code == 0, done.stderr
     assert "signed   7" in done.stdout

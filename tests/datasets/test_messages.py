@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import pytest
 
 from masis.datasets.mapping.reader import read_any
-from masis.datasets.readers import read_case_lines
 from masis.schema.case import Case, Message
 
 EVIDENCE = [{"id": "1", "text": "The bridge is 120 metres long."}]
@@ -24,10 +22,9 @@ TURNS: list[dict[str, Any]] = [
 
 
 def read(**given: Any) -> Case:
-    line = json.dumps({"id": "c", "evidence": EVIDENCE, **given}).encode()
-    (found,) = read_case_lines(io.BytesIO(line))
-    assert isinstance(found.found, Case), found.found
-    return found.found
+    (row,) = read_any([{"id": "c", "evidence": EVIDENCE, **given}])
+    assert row.case is not None, row.problems
+    return row.case
 
 
 def test_of_a_conversation_the_last_question_and_answer_are_audited() -> None:

@@ -18,12 +18,12 @@ import pytest
 from starlette.testclient import TestClient
 
 from masis.cli.ingest import read_sources
-from masis.datasets.mapping import builtin, read_mapped
+from masis.datasets.mapping import builtin, read_any
 from masis.errors import HTTP_STATUS, DatabaseBusy, DatabaseFull, MasisError, SettingsError, StepError
 from masis.integrations.web import app as web
 from masis.schema import limits
 from masis.services import Workbench
-from masis.services.ingestion import Rule, Source, drawn, new_token, read_mapped_cases
+from masis.services.ingestion import Rule, Source, drawn, new_token, read_cases
 from masis.services.records import Form
 from masis.settings import Settings
 from tests.cli.running import case, lines
@@ -98,9 +98,9 @@ JSON_FILES = [
 def test_a_body_of_another_tool_holds_the_cases_that_import_finds_in_its_file(file: Path) -> None:
     profile = max((name for name in builtin() if file.stem.startswith(name)), key=len)
     form: Form = "json" if file.suffix == ".json" else "ndjson"
-    wanted = [row.case for row in read_mapped(file, builtin()[profile])]
+    wanted = [row.case for row in read_any(file, builtin()[profile])]
     assert wanted
-    assert list(read_mapped_cases(form, file.read_bytes(), profile)) == wanted
+    assert list(read_cases(form, file.read_bytes(), profile)) == wanted
 
 
 def test_a_source_with_a_profile_sends_what_its_tool_writes(workbench: Workbench) -> None:

@@ -12,6 +12,7 @@ from typing import Any, get_args
 import pytest
 
 import masis
+from masis.datasets.exports import Selection
 from masis.errors import MasisError, NotAllowed
 from masis.schema.actor import PERMISSIONS, ROLES, Actor, Permission, Role
 from masis.schema.review import Decision
@@ -19,7 +20,6 @@ from masis.schema.run import Run
 from masis.schema.screening import Abstract, Screening
 from masis.schema.team import QueuePolicy, SavedView
 from masis.services import SIGN_IN_REQUIRED, Workbench
-from masis.services.exports import Selection
 from masis.services.jobs import Jobs
 from masis.services.records import CaseFilter, DecisionFilter
 from masis.services.retention import rule_of

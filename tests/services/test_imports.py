@@ -49,11 +49,3 @@ def test_another_case_under_the_same_id_is_a_problem_and_not_stored(bench: Workb
     assert (last.added, last.refused) == (0, 1)
     assert "'a'" in str(last.problems[0])
     assert bench.store.cases.get("a").evidence[0].text == "So."
-
-
-def test_a_strict_import_refuses_an_answer_under_another_name(bench: Workbench, tmp_path: Path) -> None:
-    file = tmp_path / "rows.jsonl"
-    file.write_text(json.dumps({"id": "a", "query": "Why?", "evidence": ["So."], "response": "So."}) + "\n")
-    *_, last = bench.imports.add_file(ADA, file, name="rows.jsonl", strict=True)
-    assert (last.added, last.refused) == (0, 1)
-    assert 'Rename "response" to "answer"' in str(last.problems[0])

@@ -236,24 +236,24 @@ def test_the_commands_back_up_check_and_restore(store: Store, tmp_path: Path) ->
         done = CliRunner().invoke(main, [str(argument) for argument in arguments])
         return done.exit_code, done.stderr
 
-    process = start("backup", folder, "--keep", "2", "--db", store.path)  # here it would hold the database open
+    process = start("db", "backup", folder, "--keep", "2", "--db", store.path)  # here it would hold the database open
     _, shown = process.communicate(timeout=60)
     assert process.returncode == 0, shown
     assert "3 cases, 3 runs, 3 entries of the decision log" in shown
     [made] = folder.iterdir()
-    assert masis("restore", made, "--check")[0] == 0
-    status, shown = masis("restore", made, "--db", store.path)
+    assert masis("db", "restore", made, "--check")[0] == 0
+    status, shown = masis("db", "restore", made, "--db", store.path)
     assert status == 1
     assert "Say --replace" in shown
-    status, shown = masis("restore", made, "--db", store.path, "--replace", "--yes")
+    status, shown = masis("db", "restore", made, "--db", store.path, "--replace", "--yes")
     assert status == 0, shown
     with Store.open(store.path) as restored:
         assert restored.decisions.verify().length == 3
-    assert masis("backup", made, "--db", store.path)[0] == 1
+    assert masis("db", "backup", made, "--db", store.path)[0] == 1
     shutil.copy(made, tmp_path / "damaged.db")
     with (tmp_path / "damaged.db").open("r+b") as file:
         file.truncate(40_000)
-    status, shown = masis("restore", tmp_path / "damaged.db", "--db", tmp_path / "new.db")
+    status, shown = masis("db", "restore", tmp_path / "damaged.db", "--db", tmp_path / "new.db")
     assert status == 1
     assert "Traceback" not in shown
     assert not (tmp_path / "new.db").exists()

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from masis.datasets.mapping import detected, read_any
+from masis.datasets.exports import FORMATS
+from masis.datasets.mapping import builtin, formats_of, read_any
 from masis.schema.review import Decision, TargetLabel
 from masis.services import Workbench, demo_cases
-from masis.services.exports import FORMATS
 from tests.reviewing import ADA, submitted
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +42,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The files that the installed libraries write, by profile and ending."""
     folder = tmp_path_factory.mktemp("written")
     by_tools(str(Path(__file__).with_name("written_by_tools.py")), str(folder), folder=folder)
-    return {f"{detected(path).name}{path.suffix}": path for path in folder.iterdir() if path.is_file()}
+    return {f"{formats_of(path).formats[0]}{path.suffix}": path for path in folder.iterdir() if path.is_file()}
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     ids=lambda path: path.stem,
 )
 def test_what_the_installed_library_writes_is_read_as_the_fixture_is(path: Path, written: dict[str, Path]) -> None:
-    profile = detected(path)
+    profile = builtin()[formats_of(path).formats[0]]
     (fixture,) = read_any(path)
     (now,) = read_any(written[f"{profile.name}{path.suffix}"])
     assert fixture.case is not None

@@ -68,7 +68,9 @@ def openai_chat() -> dict[str, Any]:
     choice = {"index": 0, "finish_reason": "stop", "message": message}
     whole = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
     reply = openai.types.chat.ChatCompletion.model_validate(whole)
-    return {"request": {"messages": [_asked(QUESTION)]}, "response": reply.model_dump(mode="json")}
+    read = {"id": "https://example.org/marle", "text": TEXTS[0]}  # the reply holds the address only
+    request = {"messages": [_asked(QUESTION)]}
+    return {"request": request, "response": reply.model_dump(mode="json"), "documents": [read]}
 
 
 def anthropic_message() -> dict[str, Any]:

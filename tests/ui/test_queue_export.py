@@ -7,8 +7,8 @@ import zipfile
 
 import pytest
 
+from masis.datasets.exports import FORMATS
 from masis.services import Workbench
-from masis.services.exports import FORMATS
 from masis.services.records import CaseFilter
 from masis.ui.queue.export import zipped
 from tests.reviewing import ADA

@@ -10,14 +10,15 @@ import hashlib
 import json
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 from xml.sax.saxutils import quoteattr
 
 from pydantic_core import to_json
 
 from masis.datasets.exports.answers import Judged, Row
-from masis.schema.case import ANSWERING_ROLES, ASKING_ROLES, Case
-from masis.schema.review import decided_about
+from masis.schema.case import Case
+from masis.schema.reading import ANSWERING_ROLES, ASKING_ROLES
+from masis.schema.review import Verdict, decided_about
 from masis.schema.team import LabelTypes
 
 Rows = Sequence[Row] | str
@@ -401,6 +402,11 @@ _LABEL_STUDIO_CONFIG = """<View>
   <Choices name="answer" toName="text" choice="multiple">
 {choices}
   </Choices>
+  <Choices name="verdict" toName="text">
+{verdicts}
+  </Choices>
+  <TextArea name="reason" toName="text" placeholder="Reason, to override or reject"/>
+  <TextArea name="corrected_answer" toName="text" placeholder="Corrected answer, to override"/>
   <Paragraphs name="evidence" value="$evidence" layout="dialogue" nameKey="id" textKey="text"/>
 </View>
 """
@@ -409,6 +415,8 @@ _LABEL_STUDIO_CONFIG = """<View>
 def labelling_interface(labels: Iterable[str], choices: Iterable[str]) -> str:
     """Return the labelling interface for tasks with these labels on words and on whole answers; the manifest holds it.
 
+    It asks for a verdict too, which `masis decide --file` brings back.
+
     The default types of reported issues are always among those offered.
     """
     types = LabelTypes().names
@@ -416,7 +424,9 @@ def labelling_interface(labels: Iterable[str], choices: Iterable[str]) -> str:
     about = dict.fromkeys((*types, *sorted(choices)))
     labels = (f"    <Label value={quoteattr(each)}/>" for each in words)
     choices = (f"    <Choice value={quoteattr(each)}/>" for each in about)
-    return _LABEL_STUDIO_CONFIG.format(labels="\n".join(labels), choices="\n".join(choices))
+    verdicts = (f"    <Choice value={quoteattr(each)}/>" for each in get_args(Verdict))
+    parts = {"labels": labels, "choices": choices, "verdicts": verdicts}
+    return _LABEL_STUDIO_CONFIG.format(**{name: "\n".join(lines) for name, lines in parts.items()})
 
 
 def _label_studio(judged: Judged, others: Sequence[Judged]) -> Rows:

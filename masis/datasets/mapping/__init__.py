@@ -1,40 +1,20 @@
-"""Files of other tools read as cases: a profile names the paths, one reader follows them.
+"""Files, data frames and rows read as cases, in the workbench's own format or that of another tool.
 
-``profiles/*.toml`` are the built-in ones; a person's own file has the same form (``docs/importing.md``).
+A profile names the paths of a format; ``profiles/*.toml`` are the built-in ones, and a person's own file has the same
+form (``docs/importing.md``). ``columns`` makes one of columns that a person chooses, or proposes them.
 """
 
-from masis.datasets.mapping.columns import (
-    Column,
-    ColumnChoice,
-    columns_key,
-    columns_of,
-    likely_choice,
-    profile_of,
-    still_there,
-)
-from masis.datasets.mapping.detection import fitting, profile_for
 from masis.datasets.mapping.profile import Profile, builtin, builtin_names, load_profile
-from masis.datasets.mapping.reader import OWN_FORMAT, Fitting, MappedRow, detected, formats_of, read_any, read_mapped
+from masis.datasets.mapping.reader import OWN_FORMAT, Fitting, MappedRow, formats_of, read_any
 
 __all__ = [
     "OWN_FORMAT",
-    "Column",
-    "ColumnChoice",
     "Fitting",
     "MappedRow",
     "Profile",
     "builtin",
     "builtin_names",
-    "columns_key",
-    "columns_of",
-    "detected",
-    "fitting",
     "formats_of",
-    "likely_choice",
     "load_profile",
-    "profile_for",
-    "profile_of",
     "read_any",
-    "read_mapped",
-    "still_there",
 ]

@@ -1,5 +1,8 @@
 """A profile made by choosing columns: what a row offers, what each column probably is, and the paths that follow.
 
+What a column is follows from its name where other tools use it, else from what it holds: a question ends in a question
+mark or is short, evidence is a list of texts or one long text, an answer is another text.
+
 A column is named by its path as a person reads it, ``inputs.question``; the path that is followed has its names quoted,
 so that a column may be called anything.
 """
@@ -8,11 +11,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
-from masis.datasets.mapping.paths import parsed
 from masis.datasets.mapping.profile import EvidencePaths, Profile
+from masis.datasets.paths import parsed
 from masis.schema.base import Record
 from masis.schema.explain import name_elsewhere
 from masis.schema.wording import shortened
@@ -33,6 +36,11 @@ class Column(NamedTuple):
     sample: str
     items: tuple[str, ...] = ()
     """Where it holds a list of objects: the names inside one of them."""
+    kind: Literal["text", "texts", "objects", "other"] = "other"
+    length: int = 0
+    """Characters of its text, or of the texts in its list."""
+    longest_item: str = ""
+    """Where it holds a list of objects: the name of their longest text."""
 
     @property
     def shown(self) -> str:
@@ -78,13 +86,26 @@ def _columns(row: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[Column]
         if isinstance(value, dict) and value and len(names) < MOST_LEVELS:
             yield from _columns(value, names)
         elif value is not None:
-            yield Column(names, _sample(value), _item_names(value))
+            yield Column(names, _sample(value), _item_names(value), *_kind(value))
 
 
 def _sample(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     text = " ".join(text[: 4 * EXCERPT].split())
     return shortened(text, EXCERPT)
+
+
+def _kind(value: Any) -> tuple[Literal["text", "texts", "objects", "other"], int, str]:
+    read = parsed(value)
+    if isinstance(read, str):
+        return "text", len(read.strip()), ""
+    if not isinstance(read, list) or not read:
+        return "other", 0, ""
+    if all(isinstance(item, str) for item in read):
+        return "texts", sum(map(len, read)), ""
+    objects = [item for item in read if isinstance(item, dict)]
+    texts = [(len(text), name) for item in objects for name, text in item.items() if isinstance(text, str)]
+    return ("objects", sum(length for length, _ in texts), max(texts)[1]) if texts else ("other", 0, "")
 
 
 def _item_names(value: Any) -> tuple[str, ...]:
@@ -101,22 +122,67 @@ def columns_key(row: Mapping[str, Any]) -> str:
 
 
 def likely_choice(columns: Iterable[Column]) -> ColumnChoice:
-    """Return which column probably holds what, by the names that other tools use."""
-    by_name = {column.names[-1]: column for column in reversed(tuple(columns))}
-    chosen: dict[str, Any] = {}
-    for field in ("query", "answer", "evidence", "id"):
-        if (name := name_elsewhere(field, [each for each in by_name if each not in chosen])) is not None:
-            chosen[field] = by_name.pop(name)
+    """Return which column probably holds what, by the names that other tools use, then by what the columns hold."""
+    left = list(columns)
+    chosen: dict[str, Column] = {}
+    by_name = {column.names[-1]: column for column in reversed(left)}
+    for field in ("query", "answer", "evidence", "reference", "id"):
+        fits = [name for name, column in by_name.items() if column in left and _could_be(field, column)]
+        if (name := name_elsewhere(field, fits)) is not None:
+            chosen[field] = by_name[name]
+            left.remove(by_name[name])
+    for field in ("evidence", "query", "answer"):
+        if field not in chosen and (found := _by_content(field, left)) is not None:
+            chosen[field] = found
+            left.remove(found)
     evidence = chosen.get("evidence")
     items = evidence.items if evidence is not None else ()
+    shown = {field: chosen[field].shown if field in chosen else "" for field in ("query", "answer", "id", "reference")}
     return ColumnChoice(
-        query=chosen["query"].shown if "query" in chosen else "",
-        answer=chosen["answer"].shown if "answer" in chosen else "",
+        **shown,
         evidence=(evidence.shown,) if evidence is not None else (),
-        chunk_text=name_elsewhere("text", items) or "",
+        chunk_text=name_elsewhere("text", items) or (evidence.longest_item if evidence is not None else ""),
         chunk_id=name_elsewhere("id", items) or "",
-        id=chosen["id"].shown if "id" in chosen else "",
     )
+
+
+def _could_be(field: str, column: Column) -> bool:
+    if field in ("query", "answer"):
+        return column.kind == "text"
+    return field != "evidence" or column.kind != "other"
+
+
+_LONG_ENOUGH = 200
+"""Characters from which one text may be all of the evidence."""
+
+
+def _by_content(field: str, columns: Sequence[Column]) -> Column | None:
+    texts = [column for column in columns if column.kind == "text" and " " in column.sample.strip()]
+    if field == "query":
+        asked = [column for column in texts if column.sample.rstrip().endswith("?")]
+        return min(asked or texts, key=lambda column: column.length, default=None)
+    if field == "answer":
+        return max(texts, key=lambda column: column.length, default=None)
+    lists = [column for column in columns if column.kind in ("texts", "objects")]
+    long = [column for column in texts if column.length >= _LONG_ENOUGH and len(texts) > 1]
+    return max(lists or long, key=lambda column: column.length, default=None)
+
+
+def field_map(choice: ColumnChoice) -> dict[str, str]:
+    """Return a choice as a field map; of several columns of evidence it names the first."""
+    fields = {name: getattr(choice, name) for name in ("query", "answer", "id")}
+    inside = {"evidence.text": choice.chunk_text, "evidence.id": choice.chunk_id}
+    named = {**fields, "evidence": choice.evidence[0] if choice.evidence else "", **inside}
+    return {field: key for field, key in named.items() if key and key != field.rpartition(".")[2]}
+
+
+def profile_text(profile: Profile) -> str:
+    """Return a profile of chosen columns as the TOML file that ``--map`` reads."""
+    held = profile.model_dump(exclude_defaults=True, exclude={"chunk", "name"})
+    chunk = profile.chunk.model_dump(exclude_defaults=True)
+    lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in held.items()]
+    inside = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in chunk.items()]
+    return "\n".join([*lines, *(["", "[chunk]", *inside] if inside else [])]) + "\n"
 
 
 def still_there(choice: ColumnChoice, columns: Iterable[Column]) -> ColumnChoice:
@@ -159,4 +225,5 @@ def profile_of(choice: ColumnChoice, columns: Iterable[Column]) -> Profile:
         reference=path(choice.reference),
         evidence=evidence,
         chunk=chunk,
+        drafted=not choice.answer,
     )

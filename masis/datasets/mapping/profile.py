@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError
 
-from masis.datasets.mapping.paths import check_path
+from masis.datasets.paths import check_path
 from masis.errors import InputError
 from masis.schema.base import Record
 from masis.schema.case import ClaimVerdict
@@ -71,7 +71,8 @@ class Profile(Record):
     """One tool's file as cases. ``required`` are paths that must give something; by them a file is recognised.
 
     ``whole`` leads to a whole case in the workbench's own format, which is taken as it is. ``evidence_ids`` and
-    ``evidence_sources`` are the ids and sources of an evidence that is plain texts, in the same order.
+    ``evidence_sources`` are the ids and sources of an evidence that is plain texts, in the same order. ``drafted`` says
+    that answers are absent on purpose: an audit drafts them.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
@@ -96,6 +97,7 @@ class Profile(Record):
     external: dict[str, Paths] = Field(default_factory=dict)
     reply: Paths = ()
     converter: Converter | None = None
+    drafted: bool = False
 
     def check(self) -> None:
         """Raise InputError for the first path that can't be read."""

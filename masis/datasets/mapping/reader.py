@@ -6,23 +6,23 @@ file and for rows that are grouped, which are limited.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
-from pydantic import ValidationError
-
-from masis.datasets.mapping.containers import MOST_DOCUMENT_BYTES, Row, read_rows
-from masis.datasets.mapping.detection import fitting, profile_for
-from masis.datasets.mapping.paths import parsed, text_of, value_at
-from masis.datasets.mapping.profile import Profile
+from masis.datasets.mapping.profile import Profile, builtin
 from masis.datasets.mapping.replies import read_reply
-from masis.datasets.readers.cases import completed, content_id, likely_misnamed, read_case_lines
-from masis.datasets.readers.lines import open_lines
+from masis.datasets.paths import parsed, text_of, value_at
 from masis.datasets.readers.seen import SeenIds
+from masis.datasets.rows import MOST_DOCUMENT_BYTES, Row, read_rows
 from masis.errors import InputError
-from masis.schema.case import Case
-from masis.schema.explain import explain_all, kind_of, name_elsewhere
+from masis.schema.case import Case, case_of
+from masis.schema.explain import kind_of, name_elsewhere
+from masis.schema.reading import FIELDS, FieldMap, checked_names, content_id, is_empty, mapped, refuse_unread, value_of
+from masis.schema.wording import shortened
 
 PRUNED_LEAST = 12
 """Characters of a text that is left out of ``metadata.source_row`` since the case holds it elsewhere."""
@@ -30,11 +30,20 @@ PRUNED_LEAST = 12
 MOST_GROUPED_ROWS = 200_000
 """Rows (spans) held while they are grouped."""
 
-_OWN_FILE = "Choose its column on the Import page, or name its path in a TOML file for --map (docs/importing.md)."
+HOPELESS_ROWS = 10_000
+"""Rows without a single case after which a file is given up: it may have millions of them."""
+
+OWN_FORMAT = "cases"
+"""The name of the workbench's own format: rows with query, answer and evidence."""
+
+_SHOWN = "See what fits: masis import FILE --suggest. Or name its path in a TOML file for --map (docs/importing.md)."
 
 
 class MappedRow(NamedTuple):
-    """What one row gives: a case, or the problems in the way of one; ``notes`` say what a person may have meant."""
+    """What one row gives: a case, or the problems in the way of one; ``notes`` say what a person may have meant.
+
+    ``number`` and ``end`` are the row's, from 1, and the bytes of the file read so far.
+    """
 
     number: int
     end: int
@@ -43,98 +52,218 @@ class MappedRow(NamedTuple):
     notes: tuple[InputError, ...] = ()
 
 
-def read_mapped(path: Path, profile: Profile | None = None, *, name: str | None = None) -> Iterator[MappedRow]:
-    """Yield the cases of a file by a profile, by default the one that its first row fits.
+def read_any(
+    source: Path | BinaryIO | Iterable[Mapping[str, Any]],
+    profile: Profile | str | None = None,
+    names: FieldMap | None = None,
+    *,
+    name: str | None = None,
+) -> Iterator[MappedRow]:
+    """Yield the cases of a file, a stream or rows: in the workbench's own format, or by a profile.
 
     A row whose case was read before, word for word, is skipped; another case under the same id is a problem.
-    ``name`` is the file's name where the path is another.
 
-    Raises InputError where the file can't be read, or its profile can't be detected.
+    Args:
+        source: A path; a stream of bytes; or rows, each a mapping.
+        profile: By which to read, or ``OWN_FORMAT``. Default: the own format where the first row has its names or fits
+            no profile, else the profile that it fits.
+        names: Which key of a row holds a field; a key that no row has is an error at the end.
+        name: How errors name the source.
+
+    Raises:
+        InputError: The source can't be read, or its first row fits several profiles.
+
     """
-    called = name or path.name
-    seen = SeenIds()
+    called = name or (str(source) if isinstance(source, Path) else "stdin")
+    names = checked_names(names or {})
+    seen, unmatched = SeenIds(), {key for key in names.values() if key is not None}
+    count, any_case = 0, False
     try:
-        if profile is None:
-            profile = detected(path, name=called)
-        found = False
-        for row in _rows(path, profile, called):
-            found = True
-            mapped = _placed(_mapped(row, profile), f"{called}/{row.member}" if row.member else called)
-            case = mapped.case
-            if case is not None:
-                digest = case.digest()
-                number, first = seen.first(case.id, row.number, digest)
-                if number != row.number:
-                    if first == int(digest[:16], 16):
+        rows, chosen = _opened(source, profile, names, called)
+        own = chosen is not None and chosen.name not in builtin()
+        unused = {field for field in ("query", "answer", "evidence") if own and getattr(chosen, field)}
+        for count, row in enumerate(rows, 1):
+            if count > HOPELESS_ROWS and not any_case:
+                cure = "Correct what is named above; nothing more was read."
+                raise InputError(f"holds no case in its first {HOPELESS_ROWS:,} rows", cure=cure)
+            if isinstance(row.value, dict):
+                unmatched -= {key for key in unmatched if _matches(row.value, key, names)}
+                unused -= {field for field in unused if _gives(row.value, getattr(chosen, field))}
+            read = _placed(_read(row, chosen, names), f"{called}/{row.member}" if row.member else called)
+            any_case = any_case or read.case is not None
+            if (case := read.case) is not None:
+                digest = _digest(row.value)
+                first = seen.first(case.id, row.number, digest)
+                if first.number != row.number:
+                    if first.digest == int(digest, 16):
                         continue
-                    problem = InputError(
-                        f"is {case.id[:80]!r}, as in row {number}, with other content",
-                        cure="Give each case an id of its own, or remove one of the two.",
-                        field="id",
-                        file=called,
-                        line=row.number,
-                    )
-                    mapped = mapped._replace(case=None, problems=(problem,))
-            yield mapped
-        if not found:
-            raise InputError("holds no row", cure="Check the file.")
+                    if chosen is None:
+                        read = read._replace(case=None, problems=(_taken(case, first.number, called, row.number),))
+                    else:  # tools give answers to one question, or spans of one trace, the same id
+                        read = read._replace(case=_with_own_id(case))
+            yield read
     except InputError as error:
         raise error.at(file=called) from error
+    except OSError as error:
+        raise InputError(f"can't be read ({error.strerror})", cure="Check the file.", file=called) from error
+    if not count:
+        cure = 'Put one case on each line: {"id": ..., "query": ..., "answer": ..., "evidence": [...]}.'
+        yield MappedRow(1, 0, None, (InputError("holds no case", cure=cure, file=called),))
+    elif unmatched or unused:
+        paths = (path for field in unused for path in getattr(chosen, field))
+        keys = ", ".join(map(repr, sorted({*unmatched, *paths})))
+        cure = "Check the name: masis import FILE --suggest shows the keys of the first row."
+        yield MappedRow(0, 0, None, (InputError(f"no row has {keys}", cure=cure, file=called, field="map"),))
 
 
-def read_any(path: Path, profile: Profile | None = None, *, name: str | None = None) -> Iterator[MappedRow]:
-    """Yield the cases of a file in the workbench's own format, or by a profile: the one given, else the one it fits.
-
-    A file of JSON Lines that fits no profile is read in the workbench's own format, whose errors say what is missing.
-
-    Raises InputError where the file can't be read, or its profile can't be detected.
-    """
-    if profile is None and _own_format(path, name or path.name):
-        return _own_rows(path, name or str(path))
-    return read_mapped(path, profile, name=name)
-
-
-OWN_FORMAT = "cases"
-"""The name of the workbench's own format: JSON Lines of id, query, answer and evidence."""
+def _taken(case: Case, before: int, name: str, number: int) -> InputError:
+    shown = case.id if len(case.id) <= 80 else case.id[:77] + "..."
+    return InputError(
+        f"is {shown!r}, as in line {before}, with other content",
+        cure="Give each case an id of its own, or remove one of the two.",
+        field="id",
+        file=name,
+        line=number,
+    )
 
 
-def _own_format(path: Path, name: str) -> bool:
-    """Return whether a file is JSON Lines of our own cases, or of nothing that is known."""
-    with open_lines(path) as stream:
-        start = stream.read(1 << 16).removeprefix(b"\xef\xbb\xbf").lstrip()
-    if name.lower().endswith((".csv", ".tsv", ".parquet", ".gz", ".zip")) or start[:1] == b"[":
-        return False
-    if start[:1] not in (b"{", b"") and start[:4] in (b"PK\x03\x04", b"PAR1"):
-        return False
-    if start.startswith(b"\x1f\x8b"):
-        return False
-    if start[:1] != b"{":
-        return True
+def _digest(row: Any) -> str:
+    """Return 64 bits of a row's content: of the row and not of its case, which takes four times as long."""
+    return hashlib.blake2b(json.dumps(row, default=str).encode(), digest_size=8).hexdigest()
+
+
+def _with_own_id(case: Case) -> Case:
+    return case.model_copy(update={"id": f"{case.id[:480]}#{case.digest()[:12]}"})
+
+
+def _gives(row: dict[str, Any], paths: tuple[str, ...]) -> bool:
     try:
-        first = next(iter(read_rows(path, name=name)), None)
-    except InputError:
+        return value_at(row, paths) is not None
+    except InputError:  # named with the row
         return True
-    if first is None or isinstance(first.value, InputError):
-        return not first or first.number == 1
-    if isinstance(first.value.get("query"), str) and isinstance(first.value.get("evidence"), list):
-        return True
-    return not fitting(first.value)
 
 
-def _own_rows(path: Path, name: str) -> Iterator[MappedRow]:
-    for line in read_case_lines(path, name=name):
-        if isinstance(line.found, InputError):
-            yield MappedRow(line.number, line.end, None, (line.found,))
+def _matches(row: dict[str, Any], key: str, names: FieldMap) -> bool:
+    if value_of(row, key) is not None:
+        return True
+    inside = any(name.startswith("evidence.") and held == key for name, held in names.items())
+    return (
+        inside
+        and isinstance(chunks := value_of(row, names.get("evidence") or "evidence"), list)
+        and any(isinstance(chunk, Mapping) and value_of(chunk, key) is not None for chunk in chunks)
+    )
+
+
+def _opened(
+    source: Path | BinaryIO | Iterable[Mapping[str, Any]], profile: Profile | str | None, names: FieldMap, name: str
+) -> tuple[Iterator[Row], Profile | None]:
+    """Return the rows of a source, and the profile to read them by; None for the workbench's own format."""
+    if isinstance(profile, str):
+        chosen = None if profile == OWN_FORMAT else builtin()[profile]
+        return _prepared(source, chosen, name), chosen
+    if profile is not None:
+        return _prepared(source, profile, name), profile
+    rows = _source_rows(source, (), name)
+    before: list[Row] = []  # a first row that can't be read says nothing about the format
+    for row in rows:
+        before.append(row)
+        if isinstance(row.value, dict):
+            fits = formats_of_row(mapped(row.value, names) if names else row.value)
+            chosen = _one_of(fits) if fits else None
+            if chosen is None or not (chosen.rows or chosen.group or chosen.join):
+                every = chain(before, rows)
+                return (_each_answer(every) if chosen is None else every), chosen
+            return _prepared(source, chosen, name), chosen
+        if len(before) == _TRIED:
+            break
+    return _each_answer(chain(before, rows)), None
+
+
+_SEVERAL = ("responses", "completions", "generations", "outputs", "candidates", "model_responses")
+"""Keys under which one row holds several answers to its question: each is a case."""
+
+
+def _each_answer(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield rows, one that holds several answers as a row for each, whose id ends in its number."""
+    for row in rows:
+        value = row.value
+        key = next((key for key in _SEVERAL if isinstance(value, dict) and isinstance(value.get(key), list)), None)
+        if not isinstance(value, dict) or key is None or not is_empty(value.get("answer")) or "evidence" not in value:
+            yield row
             continue
-        notes: tuple[InputError, ...] = ()
-        if key := likely_misnamed(line.found):
-            problem = "may be the answer; without one, an audit drafts its own"
-            notes = (InputError(problem, cure=f'Rename "{key}" to "answer".', field=key, file=name, line=line.number),)
-        if line.found.messages and not isinstance(line.found.messages, tuple):
-            problem = "is no conversation: it is kept as it is, and no page shows it"
-            cure = 'Write it as "messages": [{"role": "user", "content": "..."}, ...].'
-            notes += (InputError(problem, cure=cure, field="messages", file=name, line=line.number),)
-        yield MappedRow(line.number, line.end, line.found, (), notes)
+        rest = {name: held for name, held in value.items() if name != key}
+        for number, given in enumerate(value[key], 1):
+            named = name_elsewhere("answer", given) if isinstance(given, dict) else None
+            answer = given.get(named) if isinstance(given, dict) and named else text_of(given)
+            about = {name: held for name, held in given.items() if name != named} if isinstance(given, dict) else {}
+            own = {"id": f"{value['id']}-{number}"} if isinstance(value.get("id"), str) else {}
+            more = {"metadata": {**_mapping(rest.get("metadata")), "answer_of": about}} if about else {}
+            yield row._replace(value={**rest, **own, **more, "answer": answer})
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+_TRIED = 20
+"""Rows that can't be read after which a file is taken for one of our own format."""
+
+
+def fitting(row: Any) -> tuple[Profile, ...]:
+    """Return the built-in profiles that a row fits."""
+    return tuple(profile for profile in builtin().values() if profile.required and _fits(profile, row))
+
+
+def _one_of(found: tuple[Profile, ...]) -> Profile:
+    """Return the one profile that a row fits. Raises InputError where there are several."""
+    if len(found) == 1:
+        return found[0]
+    names = " and ".join(profile.name for profile in found)
+    raise InputError(f"fits {names}", cure=f"Say which: --as {found[0].name}, for example.")
+
+
+def _fits(profile: Profile, row: Any) -> bool:
+    try:
+        found = (value_at(row, (path,)) for path in profile.required)
+        return all(value is not None and value is not False for value in found) and not any(
+            value_at(row, (path,)) is not None for path in profile.absent
+        )
+    except InputError:
+        return False
+
+
+def formats_of_row(row: dict[str, Any]) -> tuple[Profile, ...]:
+    """Return the built-in profiles that a row fits; none for a row with the names of the workbench's own format."""
+    return () if _is_own(row) else fitting(row)
+
+
+def _is_own(row: dict[str, Any]) -> bool:
+    return isinstance(row.get("query"), str) and "evidence" in row
+
+
+def _source_rows(
+    source: Path | BinaryIO | Iterable[Mapping[str, Any]], at: tuple[str, ...], name: str
+) -> Iterator[Row]:
+    if isinstance(source, Path) or hasattr(source, "read"):
+        return read_rows(source, at, name=name)  # type: ignore[arg-type]
+    return (_given_row(number, value) for number, value in enumerate(source, 1))
+
+
+def _given_row(number: int, value: Any) -> Row:
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return Row(number, number, dict(value))
+    return Row(number, number, InputError(f"is {kind_of(value)}, must be an object", cure="Make each row an object."))
+
+
+def _prepared(source: Any, profile: Profile | None, name: str) -> Iterator[Row]:
+    if profile is None:
+        return _source_rows(source, (), name)
+    rows = _source_rows(source, profile.rows, name)
+    if profile.join is not None:
+        if not isinstance(source, Path):
+            raise InputError(f"needs {profile.join.file} beside it", cure="Name the file, not a stream.")
+        rows = _joined(rows, source, profile)
+    return rows if profile.group is None else _grouped(rows, profile)
 
 
 class Fitting(NamedTuple):
@@ -149,23 +278,11 @@ def formats_of(path: Path, *, name: str | None = None) -> Fitting:
 
     Raises InputError where it can't be read, or holds no row that can be.
     """
-    first = _first_row(path, name or path.name)
-    own = isinstance(first.get("query"), str) and isinstance(first.get("evidence"), list)
-    if own and _own_format(path, name or path.name):
-        return Fitting((OWN_FORMAT,), first)
-    return Fitting(tuple(profile.name for profile in fitting(first)), first)
-
-
-def _first_row(path: Path, name: str) -> dict[str, Any]:
-    for row in read_rows(path, name=name):
+    for row in read_rows(path, name=name or path.name):
         if not isinstance(row.value, InputError):
-            return row.value
+            fits = tuple(each.name for each in formats_of_row(row.value))
+            return Fitting((OWN_FORMAT,) if _is_own(row.value) else fits, row.value)
     raise InputError("holds no row that can be read", cure="Check the file.")
-
-
-def detected(path: Path, *, name: str | None = None) -> Profile:
-    """Return the profile that the first row of a file fits. Raises InputError where none does, or several."""
-    return profile_for(_first_row(path, name or path.name))
 
 
 def _placed(mapped: MappedRow, name: str) -> MappedRow:
@@ -176,13 +293,6 @@ def _placed(mapped: MappedRow, name: str) -> MappedRow:
 
 
 # rows, joined and grouped
-
-
-def _rows(path: Path, profile: Profile, name: str) -> Iterator[Row]:
-    rows = read_rows(path, profile.rows, name=name)
-    if profile.join is not None:
-        rows = _joined(rows, path, profile)
-    return rows if profile.group is None else _grouped(rows, profile)
 
 
 def _joined(rows: Iterator[Row], path: Path, profile: Profile) -> Iterator[Row]:
@@ -237,7 +347,7 @@ def _grouped(rows: Iterator[Row], profile: Profile) -> Iterator[Row]:
             continue
         key = value_at(row.value, group.by)
         if key is None:
-            cure = f"It says which rows belong together. {_OWN_FILE}"
+            cure = f"It says which rows belong together. {_SHOWN}"
             yield row._replace(value=InputError("is missing", cure=cure, field=group.by[0]))
             continue
         count += 1
@@ -257,53 +367,70 @@ class _Problems(list[InputError]):
         self.append(InputError(problem, cure=cure, field=field))
 
 
-def _mapped(row: Row, profile: Profile) -> MappedRow:
+def _read(row: Row, profile: Profile | None, names: FieldMap) -> MappedRow:
     if isinstance(row.value, InputError):
         return MappedRow(row.number, row.end, None, (row.value,))
-    problems, notes = _Problems(), _Problems()
-    whole = value_at(row.value, profile.whole) if profile.whole else row.value
-    if (profile.whole or profile.name == "simple") and (own := _own_case(row, whole)) is not None:
-        return own
-    data = _case_data(row.value, profile, problems, notes)
+    try:
+        if profile is None:
+            return _own(row, _cells(row.value, names) if row.table else row.value, names)
+        value = mapped(row.value, {key: held for key, held in names.items() if held}) if names else row.value
+        whole = value_at(value, profile.whole) if profile.whole else None
+        if isinstance(whole, dict):
+            return _own(row, whole, {})
+        return _by_profile(row._replace(value=value), value, profile, names)
+    except InputError as error:
+        return MappedRow(row.number, row.end, None, (error,))
+
+
+def _own(row: Row, value: dict[str, Any], names: FieldMap) -> MappedRow:
+    try:
+        case = case_of(value, "", names)
+    except InputError as error:
+        if "--map" in error.cure or error.field not in ("query", "evidence") or error.problem != "is missing":
+            raise
+        keys = ", ".join(repr(shortened(key, 40)) for key in list(value)[:8])
+        cure = f"{error.cure} The row holds {keys or 'nothing'}: masis import FILE --suggest proposes what they are."
+        raise InputError(error.problem, cure=cure, field=error.field) from error
+    notes: tuple[InputError, ...] = ()
+    if case.messages and not isinstance(case.messages, tuple):
+        problem = "is no conversation: it is kept as it is, and no page shows it"
+        cure = 'Write it as "messages": [{"role": "user", "content": "..."}, ...].'
+        notes = (InputError(problem, cure=cure, field="messages"),)
+    return MappedRow(row.number, row.end, case, (), notes)
+
+
+_IN_A_CELL = ("evidence", "reasoning_steps", "metadata", "labels", "citations", "messages")
+"""Fields that a cell of a table holds as JSON, or as pandas writes a list."""
+
+
+def _cells(row: dict[str, Any], names: FieldMap) -> dict[str, Any]:
+    """Return the cells of a table as values: empty ones are absent, and one text of evidence is a list."""
+    moved = {held for key, held in names.items() if held and key in _IN_A_CELL}
+    read = {
+        key: parsed(cell) if key in _IN_A_CELL or key in moved else cell
+        for key, cell in row.items()
+        if cell not in ("", None)
+    }
+    if isinstance(read.get("evidence"), str | dict):
+        read["evidence"] = [read["evidence"]]
+    return read
+
+
+def _by_profile(row: Row, value: dict[str, Any], profile: Profile, names: FieldMap) -> MappedRow:
+    problems = _Problems()
+    data = _case_data(value, profile, problems, names)
     case = None
     if not problems:
         try:
-            case = Case.model_validate(data)
-        except ValidationError as error:
-            problems += explain_all(error, data)
+            case = case_of(data, "", {"answer": None})
+        except InputError as error:
+            problems.append(error)
         except RecursionError:
             problems.add("is nested too deeply", "Flatten it.", "row")
-    if case is not None:
-        problems += citation_problems(case)
-    return MappedRow(row.number, row.end, None if problems else case, tuple(problems), tuple(notes))
+    return MappedRow(row.number, row.end, None if problems else case, tuple(problems))
 
 
-def _own_case(row: Row, whole: Any) -> MappedRow | None:
-    """Return a row whose case is of our own format as it is; None where it needs mapping."""
-    if not isinstance(whole, dict):
-        return None
-    try:
-        case = Case.model_validate(completed(whole))
-    except ValidationError:
-        return None
-    return MappedRow(row.number, row.end, None if (wrong := citation_problems(case)) else case, tuple(wrong))
-
-
-def citation_problems(case: Case) -> list[InputError]:
-    """Return what is wrong with the places that structured citations name."""
-    length = len(case.answer or "")
-    return [
-        InputError(
-            f"covers characters {given.start} to {given.end} of an answer of {length}",
-            cure="Count characters of the answer from 0; the end is not included.",
-            field=f"citations[{number}]",
-        )
-        for number, given in enumerate(case.given_citations)
-        if not 0 <= given.start <= given.end <= length
-    ]
-
-
-def _case_data(row: dict[str, Any], profile: Profile, problems: _Problems, notes: _Problems) -> dict[str, Any]:
+def _case_data(row: dict[str, Any], profile: Profile, problems: _Problems, names: FieldMap) -> dict[str, Any]:
     def at(field: str) -> Any:
         return _followed(row, getattr(profile, field), field, problems)
 
@@ -317,7 +444,13 @@ def _case_data(row: dict[str, Any], profile: Profile, problems: _Problems, notes
             problems.add(f"holds no reply of {profile.converter}", "Check the profile.", "reply")
         else:
             answer, citations = reply.answer or answer, reply.citations
-            evidence = [*reply.evidence, *(_items(evidence) if evidence else ())]
+            evidence = _with_texts(reply.evidence, _items(evidence) if evidence else [])
+            if evidence and not any(each.get("text") for each in evidence if isinstance(each, dict)):
+                problems.add(
+                    "names its sources by address only: their texts are not in the file",
+                    'Fetch them, and put them beside the reply: "documents": [{"id": ADDRESS, "text": ...}].',
+                    "evidence",
+                )
             if reply.quoted_only:
                 metadata["evidence_from"] = "citations"
     data["query"] = _text(at("query"), "query", problems, row, required=True)
@@ -337,20 +470,31 @@ def _case_data(row: dict[str, Any], profile: Profile, problems: _Problems, notes
     for name, paths in profile.external.items():
         if (value := _followed(row, paths, f"external.{name}", problems)) is not None:
             metadata.setdefault("external", {})[name] = value
-    if data.get("answer") is None and (key := name_elsewhere("answer", row)):
-        notes.add(
-            f"may be the answer, which {profile.name} does not read from there; without one, an audit drafts its own",
-            f'Rename "{key}", or name its path in a TOML file: answer = "{key}".',
-            key,
-        )
     if (rest := _rest(row, _texts_in([data, metadata.get("reference_answer")]))) not in (None, {}, []):
         metadata["source_row"] = rest
+    if isinstance(rest, dict) and not problems:
+        try:
+            refuse_unread(
+                {**rest, **data},
+                (key for key in rest if key not in FIELDS),
+                {"answer": None} if profile.drafted else names,
+            )
+        except InputError as error:
+            problems.append(error)
     data["metadata"] = metadata
     identifier = at("id")
     if identifier is not None and not isinstance(identifier, str | int | float):
-        problems.add(f"is {kind_of(identifier)}, must be text", _OWN_FILE, "id")
+        problems.add(f"is {kind_of(identifier)}, must be text", _SHOWN, "id")
     data["id"] = content_id(data) if identifier is None else str(identifier)
     return {"id": data.pop("id"), **data}
+
+
+def _with_texts(sources: list[dict[str, Any]], beside: list[Any]) -> list[Any]:
+    """Return the sources of a reply, those known by address only with the texts beside it, and what else is there."""
+    texts = {str(item.get("id", item.get("url"))): item for item in beside if isinstance(item, dict)}
+    found = [texts.pop(each["id"], each) if not each["text"] else each for each in sources]
+    taken = [id(each) for each in found]
+    return [*found, *(item for item in beside if id(item) not in taken)]
 
 
 def _followed(row: Any, paths: tuple[str, ...], field: str, problems: _Problems) -> Any:
@@ -369,12 +513,12 @@ def _text(value: Any, field: str, problems: _Problems, row: dict[str, Any], *, r
     if value is None:
         if required:
             keys = ", ".join(repr(str(key)[:40]) for key in list(row)[:8])
-            problems.add(f"is missing (the row holds {keys})", _OWN_FILE, field)
+            problems.add(f"is missing (the row holds {keys})", _SHOWN, field)
         return None
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     inside = ", ".join(repr(str(key)[:40]) for key in list(value)[:8]) if isinstance(value, dict) else ""
-    problems.add(f"is {kind_of(value)}{f' of {inside}' if inside else ''}, must be text", _OWN_FILE, field)
+    problems.add(f"is {kind_of(value)}{f' of {inside}' if inside else ''}, must be text", _SHOWN, field)
     return None
 
 
@@ -394,7 +538,7 @@ def _evidence(
 ) -> list[dict[str, Any]]:
     if given is None:
         keys = ", ".join(repr(str(key)[:40]) for key in list(row)[:8])
-        problems.add(f"is missing or empty (the row holds {keys})", _OWN_FILE, "evidence")
+        problems.add(f"is missing or empty (the row holds {keys})", _SHOWN, "evidence")
         return []
     chunks, taken = list[dict[str, Any]](), set[str]()
     items = _items(given)
@@ -433,9 +577,9 @@ def _described(item: Any, identifier: str | None, source: str | None) -> Any:
 def _chunk(item: Any, number: int, profile: Profile, problems: _Problems) -> dict[str, Any] | None:
     field = f"evidence[{number - 1}]"
     if isinstance(item, str):
-        return {"id": str(number), "text": item}
+        return {"id": f"chunk_{number}", "text": item}
     if not isinstance(item, dict):
-        problems.add(f"is {kind_of(item)}, must be text or an object", _OWN_FILE, field)
+        problems.add(f"is {kind_of(item)}, must be text or an object", _SHOWN, field)
         return None
     paths = profile.chunk
     identifier = _followed(item, paths.id, f"{field}.id", problems)
@@ -445,9 +589,9 @@ def _chunk(item: Any, number: int, profile: Profile, problems: _Problems) -> dic
         source = item["source"]
     if text is None and not isinstance(item.get("text"), str) and source is None:
         keys = ", ".join(repr(str(key)[:40]) for key in list(item)[:8])
-        problems.add(f"has no text (it holds {keys})", _OWN_FILE, field)
+        problems.add(f"has no text (it holds {keys})", _SHOWN, field)
         return None
-    named = str(number) if identifier is None or isinstance(identifier, dict | list) else str(identifier)
+    named = f"chunk_{number}" if identifier is None or isinstance(identifier, dict | list) else str(identifier)
     chunk: dict[str, Any] = {"id": named, "text": text_of(text) or ""}
     if isinstance(source, str):
         chunk["source"] = source
@@ -474,7 +618,7 @@ def _citations(row: dict[str, Any], profile: Profile, problems: _Problems) -> li
         if {"start", "end", "evidence_id"} <= set(given):
             found.append(given)
         else:
-            problems.add("needs start, end and evidence_id", _OWN_FILE, field)
+            problems.add("needs start, end and evidence_id", _SHOWN, field)
     return found
 
 
@@ -487,7 +631,7 @@ def _labels(row: dict[str, Any], profile: Profile, problems: _Problems) -> dict[
     for number, item in enumerate(items):
         text = _followed(item, paths.text, f"labels[{number}].text", problems)
         if not isinstance(text, str):
-            problems.add("has no text", _OWN_FILE, f"labels[{number}]")
+            problems.add("has no text", _SHOWN, f"labels[{number}]")
             continue
         written = _followed(item, paths.verdict, f"labels[{number}].verdict", problems)
         note = _followed(item, paths.note, f"labels[{number}].note", problems)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from masis.datasets.mapping.paths import parsed, text_of
 from masis.datasets.mapping.profile import Converter
+from masis.datasets.paths import parsed, text_of
 
 
 class Reply(NamedTuple):

@@ -12,9 +12,13 @@ from typing import Any, NamedTuple
 
 from masis.errors import InputError
 from masis.schema.explain import join, kind_of
+from masis.schema.wording import shortened
 
 MAX_DEPTH = 64
 """Levels of nesting allowed; the database and the pages write records recursively."""
+
+MOST_VALUES = 2_000_000
+"""Objects and lists that one row may hold: each takes a hundred times the two characters it is written in."""
 
 _ONE_OBJECT = "Each line must hold one whole JSON object."
 
@@ -37,11 +41,43 @@ def parse_object(content: bytes) -> dict[str, Any]:
 
     Raises InputError with the byte, the column or the path of what is wrong; file and line are the caller's to add.
     """
+    if content.count(b"{") + content.count(b"[") > MOST_VALUES:
+        raise _crowded()
     value = _parse(_decode(content), content)
     _refuse_flaws(value, "", 1)
     if not isinstance(value, dict):
         raise InputError(f"is {kind_of(value)}, must be an object", cure=_ONE_OBJECT)
     return value
+
+
+def parse_item(text: str, at: int, *, ended: bool) -> tuple[Any, int] | None:
+    """Return the JSON value that begins at ``at``, or what is wrong with it, and where it ends.
+
+    None where the text may end in the middle of it; ``ended`` says that nothing follows. Raises InputError for what is
+    no JSON.
+    """
+    if len(text) - at > MOST_VALUES and text.count("{", at) + text.count("[", at) > MOST_VALUES:
+        raise _crowded()
+    try:
+        value, end = _DECODER.raw_decode(text, at)
+    except json.JSONDecodeError as error:
+        begun = error.msg.startswith("Unterminated string") or not text[error.pos :].strip()
+        if begun or (not ended and error.pos >= len(text) - _LONGEST_TOKEN):
+            return None
+        near = shortened(text[error.pos : error.pos + 60], 40)
+        cure = "Keys and text stand in double quotes, and no comma follows the last item."
+        raise InputError(f"is no valid JSON ({error.msg}, at {near!r})", cure=cure) from error
+    except RecursionError as error:
+        raise InputError(f"is nested more than {MAX_DEPTH} levels deep", cure="Flatten it.") from error
+    try:
+        _refuse_flaws(value, "", 1)
+    except InputError as error:
+        return error, end
+    return value, end
+
+
+def _crowded() -> InputError:
+    return InputError(f"holds more than {MOST_VALUES:,} objects and lists", cure="Split it into smaller rows.")
 
 
 def _decode(content: bytes) -> str:
@@ -57,9 +93,7 @@ def _decode(content: bytes) -> str:
 
 def _parse(text: str, content: bytes) -> Any:
     try:
-        return json.loads(
-            text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_finite, parse_int=_integer
-        )
+        return _DECODER.decode(text)
     except json.JSONDecodeError as error:
         raise _malformed(error, content) from error
     except RecursionError as error:
@@ -116,6 +150,13 @@ def _integer(written: str) -> int | _Refused:
     if len(written) > 400:  # the interpreter refuses thousands of digits, and no float holds more than 309
         return _Refused("is a number too large to store", "Write it as text, in quotes.")
     return int(written)
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_constant=_constant, parse_float=_finite, parse_int=_integer
+)
+_LONGEST_TOKEN = 450
+"""Characters of the longest number or word: an error nearer to the end may be only that the rest is not there yet."""
 
 
 def _refuse_flaws(value: Any, path: str, depth: int) -> None:

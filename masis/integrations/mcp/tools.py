@@ -43,7 +43,7 @@ from masis.integrations.mcp.sources import Source, among, best_chunks, gathered,
 from masis.integrations.mcp.spending import Spending
 from masis.schema import limits
 from masis.schema.base import Share
-from masis.schema.case import Case, Evidence
+from masis.schema.case import Case, Evidence, case_of
 from masis.schema.drafts import CamelRecord, CritiqueResult, SourceDocument
 from masis.schema.explain import explain_all
 from masis.schema.review import CaseState
@@ -125,7 +125,9 @@ StoredIds = Annotated[SourceIds, Field(description="Ids of stored evidence, as s
 
 
 class InlineCase(CamelRecord):
-    """A case given in full. Without an id it gets one from its content."""
+    """A case given in full. Without an id it gets one from its content; other keys are kept."""
+
+    model_config = ConfigDict(extra="allow")
 
     id: Maybe[Annotated[StrictStr, Field(min_length=1, max_length=500)]] = None
     query: Query
@@ -431,10 +433,12 @@ class Tools:
             return self._case(case_id)
         if case_id is not None or inline is None:
             raise InputError("give either caseId or case", cure="", field="arguments")
-        content = {name: getattr(inline, name) for name in inline.model_fields_set if name != "id"}
-        case = Case.model_validate({"id": inline.id or "new", **content})
+        case = case_of(
+            {name: getattr(inline, name) for name in InlineCase.model_fields if name in inline.model_fields_set}
+            | (inline.model_extra or {})
+        )
         if inline.id is None:
-            case = Case.model_validate({"id": f"mcp-{case.digest()[:16]}", **content})
+            case = case.model_copy(update={"id": f"mcp-{case.digest()[:16]}"})
         self.workbench.cases.add_one(ACTOR, case)
         return case
 

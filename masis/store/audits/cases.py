@@ -176,7 +176,7 @@ def damaged_case(connection: sqlite3.Connection, seq: int) -> RecordDamaged:
     [case] = connection.execute("SELECT id FROM cases WHERE seq = ?", [seq]).fetchone() or [f"number {seq}"]
     return RecordDamaged(
         f"case {case!r} can't be read: what is stored of it is damaged or was altered. Restore a backup "
-        "(`masis restore`)."
+        "(`masis db restore`)."
     )
 
 

@@ -120,7 +120,7 @@ def restore(backup: Path, database: Path, *, replace: bool = False, stamp: str =
 
     """
     if not backup.is_file():
-        raise InputError(f"{backup}: there is no such file", cure="Name a file that `masis backup` made.")
+        raise InputError(f"{backup}: there is no such file", cure="Name a file that `masis db backup` made.")
     if database.exists() and not replace:
         raise InputError(
             f"{database}: a database is there",

@@ -401,7 +401,7 @@ class _Trouble(NamedTuple):
 
 
 RESTORE = (
-    "Keep a copy of the file; `masis restore BACKUP --replace` puts a backup in its place. Without one, "
+    "Keep a copy of the file; `masis db restore BACKUP --replace` puts a backup in its place. Without one, "
     "`masis export --format cases` writes the cases that can be read, for a new database."
 )
 _ELSEWHERE = "Name another file with --db or MASIS_DB."

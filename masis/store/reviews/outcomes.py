@@ -220,6 +220,6 @@ def _judgement(connection: sqlite3.Connection, pin: Pin, entry: LogEntry | None)
 
 _CURE = (
     "Audit the case again (`masis audit FILE --again`) and, where it was decided, decide it again; or restore a backup "
-    "(`masis restore`)."
+    "(`masis db restore`)."
 )
 """An export reads the run that was decided about: a newer run alone doesn't take its place."""

@@ -35,7 +35,7 @@ def show_reassessment(workbench: Workbench) -> None:
             "people decided stays."
         )
     if waiting > MOST_HERE:
-        st.markdown(f"For so many use the command line: {command_markdown('masis reassess')}.")
+        st.markdown(f"For so many use the command line: {command_markdown('masis db reassess')}.")
         return
     if found is not None:
         _changes(found)

@@ -207,7 +207,7 @@ def _removal(workbench: Workbench, plan: PurgePlan) -> None:
     with st.form("purge", border=True):
         st.markdown(
             "**Remove this permanently?** It can't be restored from here; a backup made before "
-            f"({command_markdown('masis backup FILE')}) still contains it."
+            f"({command_markdown('masis db backup FILE')}) still contains it."
         )
         who, word, go = st.columns([3, 3, 2], vertical_alignment="bottom")
         by = who.text_input("Your name, for the record", value=reviewer() or "", max_chars=200)

@@ -111,7 +111,7 @@ def _database(workbench: Workbench) -> None:
     st.caption(f"{_size(workbench.database)} on disk, {counted(sum(states.values()), 'case')}")
     state_counts(states)
     st.caption(f"MASIS Workbench {APP}, rubric {RUBRIC}")
-    st.caption(f"To copy it while it is in use: {command_markdown('masis backup FILE')}")
+    st.caption(f"To copy it while it is in use: {command_markdown('masis db backup FILE')}")
 
 
 def _size(database: Path) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
+from masis.datasets.exports import DECIDED, ENCODINGS, FORMATS, Change, Selection
 from masis.errors import MasisError, NotAllowed, UnknownRecord
 from masis.schema.wording import counted
 from masis.services import Workbench
-from masis.services.datasets import Change, Comparison
-from masis.services.exports import DECIDED, ENCODINGS, FORMATS, Selection
+from masis.services.datasets import Comparison
 from masis.services.records import CaseFilter, DatasetVersion
 from masis.ui.components.linked_table import Cell, Row, column, linked_table, row
 from masis.ui.queue.export import MOST_CASES

@@ -10,22 +10,19 @@ from uuid import uuid4
 import streamlit as st
 from pydantic import ValidationError
 
-from masis.errors import InputError
-from masis.services import Actor, Workbench
-from masis.services.imports import (
-    OWN_FORMAT,
+from masis.datasets.mapping import OWN_FORMAT, Fitting, Profile, builtin
+from masis.datasets.mapping.columns import (
     Column,
     ColumnChoice,
-    Fitting,
-    Look,
-    Profile,
-    builtin,
     columns_key,
     columns_of,
     likely_choice,
     profile_of,
     still_there,
 )
+from masis.errors import InputError
+from masis.services import Actor, Workbench
+from masis.services.imports import Look
 from masis.ui.imports.held_files import held_files
 from masis.ui.shell.inputs import take_typed
 from masis.ui.shell.reviewer import actor
@@ -50,7 +47,6 @@ class ImportForm:
         text: What was pasted.
         token: The uploaded file; "" where there is none.
         name: Its name.
-        strict: Whether rows that hold an answer under an unknown name are refused.
         version: Changes when the field is to show other text than was typed.
         uploads: Rises when the uploader is to be empty again.
         refused: Why the last start was refused.
@@ -61,7 +57,6 @@ class ImportForm:
     text: str = ""
     token: str = ""
     name: str = ""
-    strict: bool = False
     version: str = ""
     uploads: int = 0
     refused: str = ""
@@ -108,7 +103,7 @@ def current_form(workbench: Workbench) -> ImportForm:
         return held
     values = workbench.drafts.get(owner, SUBJECT).values
     texts = {name: value for name in ("text", "token", "name", "version") if isinstance(value := values.get(name), str)}
-    form = ImportForm(owner, strict=values.get("strict") is True, uploads=held.uploads + 1 if held else 0, **texts)
+    form = ImportForm(owner, uploads=held.uploads + 1 if held else 0, **texts)
     st.session_state[_STATE] = form
     return form
 
@@ -207,9 +202,9 @@ def _formats(path: Path, name: str, _owner: Actor) -> Fitting:
 
 
 @st.cache_resource(show_spinner="Reading the first rows", max_entries=8)
-def _look(path: Path, name: str, profile: str, strict: bool, _owner: Actor) -> Look:
+def _look(path: Path, name: str, profile: str, _owner: Actor) -> Look:
     read_by = Profile.model_validate_json(profile) if profile else None
-    return served_workbench().imports.look(_owner, path, read_by, name=name, strict=strict)
+    return served_workbench().imports.look(_owner, path, read_by, name=name)
 
 
 def look_at(form: ImportForm, chosen: Chosen, reading: Reading) -> Look:
@@ -217,6 +212,4 @@ def look_at(form: ImportForm, chosen: Chosen, reading: Reading) -> Look:
     if not reading.ready:
         raise InputError("is not settled how it is read", cure="Choose the format or the columns.")
     profile = reading.profile
-    return _look(
-        chosen.path, chosen.name, profile.model_dump_json() if profile is not None else "", form.strict, form.owner
-    )
+    return _look(chosen.path, chosen.name, profile.model_dump_json() if profile is not None else "", form.owner)

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import streamlit as st
 
+from masis.datasets.mapping import Profile
 from masis.errors import MasisError
 from masis.services import Actor, Workbench
 from masis.services.background import BackgroundTask, BackgroundTasks
-from masis.services.imports import ImportStep, Profile
+from masis.services.imports import ImportStep
 from masis.ui.shell.served_database import served_database
 
 MOST_PROBLEMS = 200
@@ -24,7 +25,6 @@ class Source(NamedTuple):
     path: Path
     name: str
     profile: Profile | None
-    strict: bool
 
 
 class FileImport(BackgroundTask):
@@ -36,9 +36,7 @@ class FileImport(BackgroundTask):
         self.step = ImportStep(0, 0, 0, 0, 0)
         self.problems: list[MasisError] = []
         self.problem_count = 0
-        self._steps = workbench.imports.add_file(
-            actor, source.path, source.profile, name=source.name, strict=source.strict
-        )
+        self._steps = workbench.imports.add_file(actor, source.path, source.profile, name=source.name)
 
     @property
     def complete(self) -> bool:

@@ -8,10 +8,12 @@ from uuid import uuid4
 
 import streamlit as st
 
+from masis.datasets.mapping import OWN_FORMAT, builtin
+from masis.datasets.mapping.columns import Column
 from masis.errors import InputError, MasisError
 from masis.schema.wording import counted
 from masis.services import Workbench
-from masis.services.imports import OWN_FORMAT, Column, Look, builtin
+from masis.services.imports import Look
 from masis.ui.components import registered
 from masis.ui.components.linked_table import Row, column, linked_table, row
 from masis.ui.imports.form import (
@@ -26,7 +28,6 @@ from masis.ui.imports.form import (
     look_at,
     reading_of,
     remember,
-    save,
     take_text,
     take_upload,
 )
@@ -82,9 +83,6 @@ def show_imports(workbench: Workbench) -> None:
         with st.container():
             if reading is not None and reading.format == COLUMNS:
                 _columns(form, reading)
-        with st.container():
-            if reading is not None:
-                _strict(form)
     with right:
         if form.token and chosen is None:
             st.warning("The file is no longer on the server, which was restarted since. Choose it again.")
@@ -235,21 +233,6 @@ def _take_column(name: str, key: str) -> None:
     remember(reading.key, format=COLUMNS, columns=choice.model_dump(mode="json"))
 
 
-def _strict(form: ImportForm) -> None:
-    key = f"import-strict-{form.version}-{form.owner}"
-    st.checkbox(
-        "Refuse rows whose answer may stand under a name that is not read",
-        form.strict,
-        key=key,
-        on_change=_take_strict,
-        args=(key,),
-    )
-
-
-def _take_strict(key: str) -> None:
-    save(current_form(served_workbench()), strict=bool(st.session_state[key]))
-
-
 # the first rows
 
 
@@ -327,7 +310,7 @@ def _start() -> None:
             return
         if reading.format == COLUMNS:
             remember(reading.key, format=COLUMNS, columns=reading.choice.model_dump(mode="json"))
-        source = Source(chosen.token, chosen.path, chosen.name, reading.profile, form.strict)
+        source = Source(chosen.token, chosen.path, chosen.name, reading.profile)
         token = uuid4().hex
         begun = imports().start(token, lambda: FileImport(workbench, actor(), source))
     except MasisError as error:

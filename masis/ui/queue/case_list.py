@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import streamlit as st
 
+from masis.datasets.exports import DECIDED
 from masis.schema.wording import counted, shortened
 from masis.services import Workbench
-from masis.services.exports import DECIDED
 from masis.services.records import CaseFilter, CasePage, CaseSummary, Facets, QueueOrder
 from masis.settings import OFFLINE
 from masis.ui.components.linked_table import Cell, Column, Row, column, linked_table, row

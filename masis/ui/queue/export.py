@@ -9,10 +9,10 @@ from pathlib import Path
 
 import streamlit as st
 
+from masis.datasets.exports import ENCODINGS, FORMATS, Selection
 from masis.schema.actor import Actor
 from masis.schema.wording import counted
 from masis.services import Workbench
-from masis.services.exports import ENCODINGS, FORMATS, Selection
 from masis.services.records import CaseFilter, CasePage
 from masis.ui.shell import address
 from masis.ui.shell.downloads import prepared_download

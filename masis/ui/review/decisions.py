@@ -9,13 +9,13 @@ from typing import BinaryIO, get_args
 
 import streamlit as st
 
+from masis.datasets.exports import DECIDED, Selection
 from masis.errors import StoreError, UnknownRecord
 from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry
 from masis.schema.team import MachineShown, QueuePolicy
 from masis.schema.wording import counted, counted_upto
 from masis.services import Workbench
 from masis.services.audits import POLICY
-from masis.services.exports import DECIDED, Selection
 from masis.services.records import CaseFilter, CaseSummary, DecisionFilter, DecisionPage
 from masis.ui.review.log_view import EntryContext, decision_log, entry_detail, entry_row
 from masis.ui.review.redaction import redact_entry_form, show_redacted
@@ -283,7 +283,7 @@ def _exports(workbench: Workbench) -> None:
         width="stretch",
         help="All entries that match the filters.",
     )
-    st.caption(f"Everything, without loss: {command_markdown('masis backup FILE')}")
+    st.caption(f"Everything, without loss: {command_markdown('masis db backup FILE')}")
 
 
 def _written(write: Callable[[BinaryIO], int]) -> io.BytesIO:

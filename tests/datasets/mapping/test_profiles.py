@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from masis.datasets.mapping import (
+from masis.datasets.loading import read_cases, suggest
+from masis.datasets.mapping import MappedRow, Profile, builtin, formats_of, load_profile, read_any
+from masis.datasets.mapping.columns import (
     ColumnChoice,
-    MappedRow,
-    builtin,
     columns_key,
     columns_of,
-    detected,
-    formats_of,
     likely_choice,
-    load_profile,
     profile_of,
-    read_any,
-    read_mapped,
+    profile_text,
     still_there,
 )
-from masis.datasets.mapping.containers import read_rows
+from masis.datasets.mapping.profile import parse_profile
+from masis.datasets.rows import read_rows
 from masis.errors import InputError
 from masis.schema.case import Case
 
@@ -33,7 +34,6 @@ FILES = Path(__file__).parent / "files"
 QUESTION = "How long is the Marle bridge?"
 FIXTURES = sorted(path for path in FILES.iterdir() if path.name != "source_info.jsonl")
 CITED = {"anthropic-message", "openai-responses", "openai-chat", "gemini", "cohere", "bedrock"}
-URL_ONLY = {"openai-chat"}
 
 
 def cases(rows: list[MappedRow]) -> list[Case]:
@@ -47,28 +47,39 @@ def problems(path: Path, **options: Any) -> list[str]:
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
 def test_the_file_of_a_tool_is_recognised_and_gives_question_answer_and_evidence(path: Path) -> None:
-    profile = detected(path)
+    (named,) = formats_of(path).formats
+    profile = builtin()[named]
     assert path.name.startswith(profile.name)
-    (case,) = cases(list(read_mapped(path, profile)))
-    assert case.query == QUESTION
+    (case,) = cases(list(read_any(path, profile)))
+    assert case.query == ("Summarise the source." if profile.name == "summaries" else QUESTION)
     assert case.answer
     assert any(word in case.answer for word in ("120", "130"))
-    if profile.name not in URL_ONLY:
-        assert "The Marle bridge is 120 metres long." in case.evidence[0].text
+    assert "The Marle bridge is 120 metres long." in case.evidence[0].text
     assert bool(case.given_citations) == (profile.name in CITED)
-    for given in case.given_citations:
-        assert case.answer[given.start : given.end] or given.start == given.end > 0
-        assert given.evidence_id in {chunk.id for chunk in case.evidence}
+    for each in case.given_citations:
+        assert case.answer[each.start : each.end] or each.start == each.end > 0
+        assert each.evidence_id in {chunk.id for chunk in case.evidence}
 
 
 def test_every_profile_has_a_file() -> None:
-    assert {detected(path).name for path in FIXTURES} == set(builtin())
+    assert {formats_of(path).formats[0] for path in FIXTURES} == set(builtin())
 
 
 def test_gemini_counts_bytes_and_the_case_counts_characters() -> None:
     (case,) = cases(list(read_any(FILES / "gemini-v1beta.json")))
-    (given,) = case.given_citations
-    assert (case.answer or "")[given.start : given.end] == "Die Brücke von Marle ist 120 Meter lang."
+    (cited,) = case.given_citations
+    assert (case.answer or "")[cited.start : cited.end] == "Die Brücke von Marle ist 120 Meter lang."
+
+
+def test_a_reply_whose_sources_have_no_text_is_refused_and_the_texts_beside_it_are_taken(tmp_path: Path) -> None:
+    (row,) = json.loads((FILES / "openai-chat-sdk-3.54.0.json").read_text())
+    (case,) = cases(list(read_any([row])))
+    assert [(chunk.id, chunk.text) for chunk in case.evidence] == [
+        ("https://example.org/marle", "The Marle bridge is 120 metres long.")
+    ]
+    (refused,) = read_any([{key: value for key, value in row.items() if key != "documents"}])
+    assert refused.case is None
+    assert "evidence: names its sources by address only: their texts are not in the file" in str(refused.problems[0])
 
 
 def test_anthropic_locations_name_the_place_in_the_document() -> None:
@@ -101,7 +112,7 @@ def test_both_files_of_ragtruth_may_come_in_one_zip(tmp_path: Path) -> None:
     with zipfile.ZipFile(packed, "w") as archive:
         archive.write(FILES / "ragtruth-2024-response.jsonl", "response.jsonl")
         archive.write(FILES / "source_info.jsonl", "source_info.jsonl")
-    (case,) = cases(list(read_mapped(packed, builtin()["ragtruth"])))
+    (case,) = cases(list(read_any(packed, builtin()["ragtruth"])))
     assert case.evidence[1].text == "It was opened in 1931."
 
 
@@ -126,7 +137,7 @@ def test_the_same_row_is_read_from_every_container(tmp_path: Path) -> None:
     assert len(read) == 9
     assert {case.id for case in read} == {read[0].id}
     assert {tuple((chunk.id, chunk.text) for chunk in case.evidence) for case in read} == {
-        (("1", "So it is written."), ("2", "Thus."))
+        (("chunk_1", "So it is written."), ("chunk_2", "Thus."))
     }
 
 
@@ -141,7 +152,7 @@ def test_every_problem_of_a_row_is_named_at_once_and_other_rows_are_read(tmp_pat
     path = tmp_path / "rows.jsonl"
     rows = [ROW, {"question": {"text": 1}, "contexts": [5], "answer": ["a", 3]}, {**ROW, "question": "How?"}]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = list(read_mapped(path, builtin()["hf-rag"]))
+    found = list(read_any(path, builtin()["hf-rag"]))
     assert [row.case is not None for row in found] == [True, False, True]
     assert [problem.field for problem in found[1].problems] == ["query", "answer", "evidence[0]"]
     assert "rows.jsonl, line 2, query: is an object of 'text', must be text." in str(found[1].problems[0])
@@ -154,16 +165,6 @@ def test_what_a_profile_does_not_name_is_kept(tmp_path: Path) -> None:
     assert case.metadata["source_row"]["score"] == 0.5
     assert case.metadata["source_row"]["tags"] == {"field": "law"}
     assert case.metadata["reference_answer"] == "So."
-
-
-def test_an_answer_under_a_name_that_is_not_read_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_text(json.dumps({"query": "Why?", "evidence": ["So."], "completion": "So."}))
-    (row,) = read_any(path)
-    assert [note.field for note in row.notes] == ["completion"]
-    path.write_text(json.dumps({"query": "Why?", "evidence": [{"id": "1", "text": "So."}], "answer": "So."}))
-    (row,) = read_any(path)
-    assert row.notes == ()
 
 
 def test_two_profiles_that_fit_ask(tmp_path: Path) -> None:
@@ -181,6 +182,15 @@ def test_a_profile_of_ones_own_reads_any_names(tmp_path: Path) -> None:
     )
     (case,) = cases(list(read_any(rows, load_profile(own))))
     assert (case.id, case.query, case.answer, case.evidence[0].text) == ("7", "Warum?", "So.", "So.")
+
+
+def test_a_path_of_ones_own_that_never_matches_is_an_error(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text('query = "frage"\nanswer = "antwrt"\nevidence = "quellen"\n')
+    rows = list(read_any([{"frage": "Warum?", "antwort": "So.", "quellen": ["So."]}], load_profile(own)))
+    assert [str(problem) for problem in rows[-1].problems] == [
+        "stdin, map: no row has 'antwrt'. Check the name: masis import FILE --suggest shows the keys of the first row."
+    ]
 
 
 @pytest.mark.parametrize(
@@ -281,7 +291,7 @@ def test_columns_that_are_gone_are_no_longer_chosen() -> None:
         ('{"id": "1", "query": "Why?", "evidence": []}', ("cases",)),
         ('{"question": "Why?", "contexts": ["So."], "answer": "So."}', ("hf-rag",)),
         ('{"question": "Why?", "passages": ["So."]}', ()),
-        ('[{"query": "Why?", "evidence": ["So."]}]', ("simple",)),
+        ('[{"query": "Why?", "evidence": ["So."]}]', ("cases",)),
     ],
 )
 def test_formats_are_recognised_by_the_first_row(content: str, formats: tuple[str, ...], tmp_path: Path) -> None:
@@ -295,3 +305,78 @@ def test_a_file_without_a_row_is_refused(tmp_path: Path) -> None:
     file.write_text("question,contexts\n")
     with pytest.raises(InputError, match="holds no row that can be read"):
         formats_of(file)
+
+
+@pytest.mark.parametrize(
+    ("row", "names"),
+    [
+        (
+            {"q_text": "Why is it so?", "docs": ["So it is."], "out": "It is so, as [1] says."},
+            ["q_text", "docs", "out"],
+        ),
+        (
+            {"frage": "Wie lang ist sie?", "belege": [{"nr": 1, "inhalt": "120 Meter."}], "x": "Sie ist 120 m lang."},
+            ["frage", "belege", "x"],
+        ),
+        (
+            {"in": {"ask": "How long is it?"}, "ctx": "It is long. " * 30, "gpt": "It is 120 metres long."},
+            ["in.ask", "ctx", "gpt"],
+        ),
+        (
+            {"prompt": "Name the length", "response": "120 m", "context": "It is 120 m.", "gold": "120"},
+            ["prompt", "context", "response"],
+        ),
+    ],
+)
+def test_a_map_is_proposed_from_names_types_and_values(row: dict[str, Any], names: list[str]) -> None:
+    found = suggest([row])
+    assert [found.names.get(field) for field in ("query", "evidence", "answer")] == names
+    (case,) = read_cases([row], map=found.names)
+    assert case.answer
+    assert found.profile is not None
+    assert parse_profile(profile_text(found.profile).encode()).query == found.profile.query
+
+
+def test_rows_of_a_known_format_need_no_map_and_others_may_have_none() -> None:
+    assert suggest([{"question": "Why?", "contexts": ["So."], "answer": "So."}]).format == "hf-rag"
+    assert suggest([{"a": 1}]).profile is None
+
+
+def test_several_answers_in_a_row_are_a_case_each() -> None:
+    row = {"id": "q", "query": "Why?", "evidence": ["So."], "responses": ["So.", {"model": "m", "response": "Thus."}]}
+    cases = read_cases([row])
+    assert [(case.id, case.answer) for case in cases] == [("q-1", "So."), ("q-2", "Thus.")]
+    assert cases[1].metadata == {"answer_of": {"model": "m"}}
+
+
+def test_rows_of_a_tool_that_share_an_id_are_cases_of_their_own(tmp_path: Path) -> None:
+    row = {"id": "x", "question": "Why?", "contexts": ["So."], "answer": "So."}
+    first, second = read_cases([row, row | {"answer": "Thus."}, row])
+    assert first.id == "x"
+    assert second.id.startswith("x#")
+
+
+def test_an_object_of_rows_by_id_is_read_row_by_row(tmp_path: Path) -> None:
+    file = tmp_path / "rows.json"
+    row = {"query": "Why?", "evidence": ["So."], "answer": "So."}
+    file.write_text(json.dumps({"a": row, "b": row | {"answer": "Thus."}}, indent=1))
+    assert [case.id for case in read_cases(file)] == ["a", "b"]
+
+
+_NAMES = sorted(
+    {name for profile in builtin().values() for name in re.findall(r"[a-z_]{3,}", profile.model_dump_json())}
+)
+_VALUES = st.recursive(
+    st.sampled_from(["", "Why?", "x" * 70, 0, -1.5, None, True, "[1]", '{"a": 1}', "passage 1: x", "a|b"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(_NAMES), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.sampled_from(list(builtin().values())), st.dictionaries(st.sampled_from(_NAMES), _VALUES, max_size=6))
+def test_no_row_at_all_breaks_a_profile(profile: Profile, row: dict[str, Any]) -> None:
+    for chosen in (None, profile):
+        with contextlib.suppress(InputError):
+            list(read_any([row], chosen))
+    with contextlib.suppress(InputError):
+        suggest([row])

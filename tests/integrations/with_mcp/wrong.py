@@ -55,6 +55,11 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("run_audit", {"caseId": "wier"}, "there is no case 'wier' (near: 'weir')"),
     ("run_audit", {"case": {"query": "q", "evidence": [{"id": 1}]}}, "case.evidence[0].id: is a number, must be text"),
     ("run_audit", {"case": {**WEIR, "answer": "Another."}}, "case 'weir' is already here with other content"),
+    (
+        "run_audit",
+        {"case": {"query": "Why?", "evidence": WEIR["evidence"], "response": "So."}},
+        '"response" may hold it',
+    ),
     ("get_run", {"runId": "weir"}, "'weir' is a case, not a run. It has no run yet; run_audit makes one."),
     ("get_run", {"runId": "0" * 32}, "there is no run '00000000000000000000000000000000'"),
     ("get_case", {"caseId": "wei"}, "there is no case 'wei' (near: 'weir')"),

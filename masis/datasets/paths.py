@@ -99,6 +99,12 @@ class _Functions(functions.Functions):  # type: ignore[misc]  # the library has 
         ]
 
     @functions.signature({"types": []})  # type: ignore[untyped-decorator]
+    def _func_listed(self, value: Any) -> Any:
+        """A list as JSON or with ``|`` between its items, as DeepEval writes tables; any other value as it is."""
+        read = parsed(value)
+        return [part.strip() for part in read.split("|")] if isinstance(read, str) and "|" in read else read
+
+    @functions.signature({"types": []})  # type: ignore[untyped-decorator]
     def _func_nested(self, value: Any) -> Any:
         """``{"a.0.b": 1}`` as ``{"a": [{"b": 1}]}``, as OpenTelemetry flattens attributes."""
         return _nested(value) if isinstance(value, dict) else value

@@ -1,0 +1,401 @@
+"""The rows of a file, whatever it is wrapped in: JSON Lines, one JSON list or object, CSV, TSV, Parquet, gzip, zip.
+
+JSON Lines, JSON lists, tables and Parquet are read a row at a time, one JSON object whole. What one row, one document
+and one archive may hold is limited, so that no file fills memory or disk: a small archive can unpack to anything.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import io
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, BinaryIO, NamedTuple, cast
+
+from masis.datasets.paths import value_at
+from masis.datasets.readers.lines import MAX_LINE_BYTES, open_lines, read_lines, refuse_other_formats
+from masis.datasets.readers.strict_json import parse_item, parse_object
+from masis.errors import InputError
+from masis.schema.explain import kind_of
+from masis.schema.frames import plain
+
+MOST_DOCUMENT_BYTES = 128 * 1024 * 1024
+"""Bytes of one JSON object over several lines, which is read whole; a larger one is to be JSON Lines."""
+
+MOST_UNPACKED_BYTES = 8 * 1024**3
+"""Bytes that a compressed file may unpack to."""
+
+MOST_TIMES = 200
+FREELY_UNPACKED_BYTES = 64 * 1024**2
+"""A file unpacks to ``MOST_TIMES`` its size at most, but for this much: texts pack to a tenth, a trap to far less."""
+
+MOST_MEMBERS = 1000
+"""Files in a zip."""
+
+_LISTS = ("data", "results", "items", "rows", "examples", "test_cases", "goldens", "traces", "runs")
+"""Keys under which tools put the list of rows in one object; what else the object holds is then the file's head."""
+
+_READ = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
+_BLANKS = re.compile(r"[ \t\r\n]*")
+
+
+class Row(NamedTuple):
+    """One row: its number from 1, the bytes of the file read so far, what it holds or what is wrong with it.
+
+    ``table`` says that its values are the cells of a table, which are texts whatever they mean.
+    """
+
+    number: int
+    end: int
+    value: dict[str, Any] | InputError
+    member: str = ""
+    table: bool = False
+
+
+class _Limited(io.RawIOBase):
+    """A stream that refuses to give more bytes than allowed."""
+
+    def __init__(self, stream: IO[bytes], most: int) -> None:
+        self._stream, self._left = stream, most
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            content = self._stream.read(len(buffer))
+        except (OSError, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError) as error:
+            raise InputError(f"can't be unpacked ({error})", cure="Check the file; pack it again.") from error
+        self._left -= len(content)
+        if self._left < 0:
+            raise _too_much()
+        buffer[: len(content)] = content
+        return len(content)
+
+
+def _too_much() -> InputError:
+    return InputError("unpacks to more than is allowed", cure="Unpack it, and import its parts.")
+
+
+def read_rows(
+    source: Path | BinaryIO,
+    rows_at: tuple[str, ...] = (),
+    *,
+    name: str | None = None,
+    most_unpacked: int = MOST_UNPACKED_BYTES,
+) -> Iterator[Row]:
+    """Yield the rows of a file, or of a stream of bytes.
+
+    Args:
+        source: The file or stream; a packed one has to be a file.
+        rows_at: The paths to the list of rows in one JSON object.
+        name: The file's name where the path is another, such as that of an upload.
+        most_unpacked: Bytes that a packed file may unpack to.
+
+    Raises:
+        InputError: It can't be opened, unpacked or read.
+
+    """
+    if not isinstance(source, Path):
+        buffered = source if hasattr(source, "peek") else io.BufferedReader(cast("io.RawIOBase", source))
+        try:
+            yield from _rows(buffered, name or "stdin", rows_at)
+        finally:
+            if isinstance(buffered, io.BufferedReader) and buffered is not source:
+                buffered.detach()  # else it would close what is the caller's
+        return
+    called = name or source.name
+    with open_lines(source) as file:
+        magic = file.read(4)
+        size = file.seek(0, io.SEEK_END) if file.seekable() else 0
+        most = min(most_unpacked, max(FREELY_UNPACKED_BYTES, MOST_TIMES * size))
+        file.seek(0)
+        if magic.startswith(b"PK\x03\x04"):
+            yield from _zipped(file, rows_at, most)
+        elif magic.startswith(b"\x1f\x8b"):
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                limited = io.BufferedReader(_Limited(cast("IO[bytes]", unpacked), most), 1 << 20)
+                inner = called.removesuffix(".gz")
+                for row in _rows(cast("BinaryIO", limited), inner, rows_at):
+                    yield row._replace(end=file.tell())
+        else:
+            yield from _rows(file, called, rows_at)
+
+
+def _zipped(file: BinaryIO, rows_at: tuple[str, ...], most: int) -> Iterator[Row]:
+    try:
+        archive = zipfile.ZipFile(file)
+    except zipfile.BadZipFile as error:
+        raise InputError(f"is no zip that can be read ({error})", cure="Pack it again.") from error
+    with archive:
+        members = [member for member in archive.infolist() if not member.is_dir()]
+        readable = [member for member in members if member.filename.lower().endswith(_READ)]
+        if any(member.filename == "header.json" for member in members):  # a log of Inspect: its samples are the rows
+            readable = [member for member in readable if member.filename.startswith("samples/")] or readable
+        if len(members) > MOST_MEMBERS:
+            raise InputError(f"holds {len(members):,} files, more than {MOST_MEMBERS:,}", cure="Unpack it first.")
+        if any(member.filename == "xl/workbook.xml" for member in members):
+            raise InputError("is an Excel workbook", cure="Save its sheet as CSV UTF-8, and import that file.")
+        if not readable:
+            raise InputError("holds no file that can be read", cure=f"Pack files named {', '.join(_READ)}.")
+        if sum(member.file_size for member in readable) > most:
+            raise _too_much()
+        for member in readable:
+            try:
+                stream = archive.open(member)
+            except (RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
+                raise InputError(f"{member.filename} can't be unpacked ({error})", cure="Unpack it first.") from error
+            with stream:
+                limited = io.BufferedReader(_Limited(stream, member.file_size), 1 << 20)
+                for row in _rows(cast("BinaryIO", limited), member.filename, rows_at):
+                    yield row._replace(member=member.filename, end=file.tell())
+
+
+def _rows(stream: BinaryIO, name: str, rows_at: tuple[str, ...]) -> Iterator[Row]:
+    suffix = Path(name.lower()).suffix
+    start = cast("io.BufferedReader", stream).peek(1 << 16)[: 1 << 16]
+    if start.startswith(b"PAR1"):
+        yield from _parquet(stream)
+        return
+    refuse_other_formats(start)
+    text = start.removeprefix(codecs.BOM_UTF8).lstrip()
+    json_by_name = suffix in (".json", ".jsonl", ".ndjson") or name in ("stdin", "body")
+    if suffix in (".csv", ".tsv") or (not json_by_name and text[:1] not in (b"{", b"[", b"")):
+        yield from _table(stream, "\t" if suffix == ".tsv" else None)
+    elif text.startswith(b"["):
+        yield from _list(stream)
+    elif _spread(text):
+        yield from _object(stream, rows_at)
+    else:
+        yield from _json_lines(stream, rows_at)
+
+
+def _spread(text: bytes) -> bool:
+    """Return whether an object goes on behind its first line."""
+    first, line_break, _ = text.partition(b"\n")
+    if not line_break:
+        return False
+    first = first.strip()
+    return first.startswith(b"{") and not first.endswith(b"}") and first[-1:] in (b"{", b"[", b",")
+
+
+def _json_lines(stream: BinaryIO, rows_at: tuple[str, ...]) -> Iterator[Row]:
+    alone: Row | None = None  # the first line; an object on the only line may hold the rows
+    for count, line in enumerate(read_lines(stream, max_bytes=MAX_LINE_BYTES), 1):
+        if alone is not None:
+            yield alone
+            alone = None
+        value: dict[str, Any] | InputError
+        if line.content is None:
+            cure = "Put each case on a line of its own, or split the case."
+            value = InputError(f"is longer than {MAX_LINE_BYTES // 2**20} MiB", cure=cure)
+        else:
+            try:
+                value = parse_object(line.content)
+            except InputError as error:
+                value = error
+        if count == 1:
+            alone = Row(line.number, line.end, value)
+        else:
+            yield Row(line.number, line.end, value)
+    if alone is not None:
+        inner = inner_rows(alone.value, rows_at) if isinstance(alone.value, dict) else None
+        if inner is None:
+            yield alone
+        else:
+            yield from _numbered(inner, alone.end)
+
+
+def _list(stream: BinaryIO) -> Iterator[Row]:
+    """Yield the items of one JSON list, of which one is in memory at a time."""
+    decode = codecs.getincrementaldecoder("utf-8-sig")().decode
+    text, at, number, read, ended = "", 0, 0, 0, False
+    wanted = 1 << 18
+
+    def more() -> None:
+        nonlocal text, at, read, ended, wanted
+        content = stream.read(wanted)
+        read, ended = read + len(content), not content
+        try:
+            text, at = text[at:] + decode(content, final=ended), 0
+        except UnicodeDecodeError as error:
+            cure = "Save it as UTF-8: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW."
+            raise InputError("is not UTF-8", cure=cure, line=number + 1) from error
+
+    def beside() -> str:
+        """Return the next character that is no blank; "" at the end."""
+        nonlocal at
+        while True:
+            at = cast("re.Match[str]", _BLANKS.match(text, at)).end()
+            if at < len(text) or ended:
+                return text[at : at + 1]
+            more()
+
+    beside()
+    at += 1
+    while beside() != "]" or number:
+        found = parse_item(text, at, ended=ended)
+        while found is None or (found[1] == len(text) and not ended):
+            if ended:
+                cure = "The list is cut off: write the file again."
+                raise InputError(f"ends in the middle of item {number + 1} of a JSON list", cure=cure)
+            wanted = min(max(wanted, len(text) - at), MAX_LINE_BYTES)
+            if len(text) - at > MAX_LINE_BYTES:
+                raise InputError(
+                    f"has an item of more than {MAX_LINE_BYTES // 2**20} MiB", cure="Split it.", line=number + 1
+                )
+            more()
+            found = parse_item(text, at, ended=ended)
+        wanted, number = 1 << 18, number + 1
+        value, at = found
+        if isinstance(value, dict | InputError):
+            yield Row(number, read, value)
+        else:
+            yield _no_object(number, read, value)
+        match beside():
+            case ",":
+                at += 1
+            case "]":
+                break
+            case "":
+                cure = "The list is cut off: write the file again."
+                raise InputError(f"ends behind item {number} of a JSON list that is not closed", cure=cure)
+            case _:
+                cure = "Separate the items with commas, and close the list with ]."
+                raise InputError(f"is no valid JSON list behind item {number}", cure=cure, line=number)
+    at += 1
+    if beside():
+        raise InputError("goes on behind its JSON list", cure="Put everything into one list.")
+
+
+def _object(stream: BinaryIO, rows_at: tuple[str, ...]) -> Iterator[Row]:
+    content = stream.read(MOST_DOCUMENT_BYTES + 1)
+    if len(content) > MOST_DOCUMENT_BYTES:
+        raise InputError(
+            f"is one JSON object of more than {MOST_DOCUMENT_BYTES // 2**20} MiB",
+            cure="Convert it to JSON Lines: jq -c '.[]' FILE > NEW.",
+        )
+    end = len(content)
+    try:
+        whole = parse_object(content.removeprefix(codecs.BOM_UTF8).strip())
+    except InputError as error:
+        if "more than one JSON value" in error.problem:  # objects one after another, each over several lines
+            cure = "Put each on one line: jq -c . FILE > NEW."
+            raise InputError("holds several JSON objects, each over several lines", cure=cure) from error
+        raise
+    inner = inner_rows(whole, rows_at)
+    yield from _numbered([whole] if inner is None else inner, end)
+
+
+def inner_rows(whole: dict[str, Any], rows_at: tuple[str, ...]) -> list[Any] | None:
+    """Return the list of rows that one object holds; None where the object is a row itself.
+
+    With ``rows_at`` = ``*``, and where all its values are objects alike, each value is a row, whose
+    id is its key where it has none. A table by columns, as pandas and Hugging Face write it, is turned into rows.
+    """
+    if rows_at and rows_at != ("*",):
+        found = value_at(whole, rows_at)
+        return found if isinstance(found, list) else None
+    for key in () if rows_at else _LISTS:
+        value = whole.get(key)
+        if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+            return value
+        if key == "results" and isinstance(value, dict) and isinstance(value.get("results"), list):
+            inner: list[Any] = value["results"]
+            return inner
+    if not rows_at and (columns := _columns(whole)):
+        length = max(map(len, columns.values()))
+        return [{name: column[place] for name, column in columns.items()} for place in range(length)]
+    objects = [item for item in whole.values() if isinstance(item, dict)]
+    alike = len(objects) == len(whole) > 1 and all(set(item) == set(objects[0]) for item in objects)
+    return [{"id": key, **item} for key, item in whole.items()] if alike or (rows_at and objects) else None
+
+
+def _columns(whole: dict[str, Any]) -> dict[str, list[Any]] | None:
+    """Return the columns of an object that is a table: lists of one length, or objects with the keys 0, 1, 2..."""
+    columns: dict[str, list[Any]] = {}
+    for name, value in whole.items():
+        if isinstance(value, dict) and list(value) == list(map(str, range(len(value)))):
+            columns[name] = list(value.values())
+        elif isinstance(value, list):
+            columns[name] = value
+        else:
+            return None
+    lengths = {len(column) for column in columns.values()}
+    return columns if len(columns) > 1 and len(lengths) == 1 and lengths != {0} else None
+
+
+def _numbered(values: list[Any], end: int) -> Iterator[Row]:
+    for number, value in enumerate(values, 1):
+        if isinstance(value, dict):
+            yield Row(number, end * number // len(values), value)
+        else:
+            yield _no_object(number, end, value)
+
+
+def _no_object(number: int, end: int, value: Any) -> Row:
+    return Row(number, end, InputError(f"is {kind_of(value)}, must be an object", cure="Make each row an object."))
+
+
+def _table(stream: BinaryIO, delimiter: str | None) -> Iterator[Row]:
+    text = io.TextIOWrapper(stream, "utf-8-sig", newline="")
+    csv.field_size_limit(MAX_LINE_BYTES)
+    try:
+        header_line = text.readline(1 << 20)
+        if "\x00" in header_line:
+            raise InputError("is no text: it holds null bytes", cure="Save it as CSV UTF-8.", line=1)
+        if delimiter is None:
+            delimiter = max((",", ";", "\t"), key=header_line.count)
+        header = next(csv.reader([header_line], delimiter=delimiter), [])
+        if len(set(header)) < len(header):
+            twice = next(column for column in header if header.count(column) > 1)
+            raise InputError(f"has two columns named {twice[:40]!r}", cure="Rename one.", line=1)
+        rows = csv.reader(_short_lines(text), delimiter=delimiter)
+        end, before = len(header_line), 1
+        for row in rows:
+            line, before = before + 1, 1 + rows.line_num
+            end += sum(map(len, row)) + len(row)
+            if not any(row):
+                continue
+            if len(row) > len(header):
+                problem = InputError(
+                    f"has {len(row)} columns, the first line names {len(header)}",
+                    cure="Put text that holds the delimiter in quotes.",
+                )
+                yield Row(line, end, problem)
+                continue
+            yield Row(line, end, {key: cell for key, cell in zip(header, row, strict=False) if key}, table=True)
+    except UnicodeDecodeError as error:
+        raise InputError("is not UTF-8", cure="Save it as UTF-8: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW.") from error
+    except csv.Error as error:
+        raise InputError(f"is no table that can be read ({error})", cure='Put text in quotes, " as "".') from error
+    finally:
+        text.detach()
+
+
+def _short_lines(text: io.TextIOWrapper) -> Iterator[str]:
+    while line := text.readline(MAX_LINE_BYTES):
+        if len(line) == MAX_LINE_BYTES:
+            raise InputError(f"has a line of more than {MAX_LINE_BYTES // 2**20} MiB", cure="Split it.")
+        yield line
+
+
+def _parquet(stream: BinaryIO) -> Iterator[Row]:
+    import pyarrow  # streamlit brings it; loaded only for such a file
+    import pyarrow.parquet as parquet
+
+    try:
+        held = stream if stream.seekable() else io.BytesIO(stream.read(MOST_DOCUMENT_BYTES))
+        size = held.seek(0, io.SEEK_END)
+        file, number = parquet.ParquetFile(held), 0
+        for batch in file.iter_batches(batch_size=256):
+            for value in batch.to_pylist():
+                number += 1
+                yield Row(number, size * number // file.metadata.num_rows, plain(value))
+    except (pyarrow.ArrowException, OSError) as error:
+        raise InputError(f"is no Parquet that can be read ({str(error)[:120]})", cure="Write it again.") from error

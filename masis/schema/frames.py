@@ -1,0 +1,92 @@
+"""Rows of data frames, Arrow tables and Hugging Face data sets, known by what they offer: no library is imported."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any
+
+from pydantic import BaseModel
+
+from masis.errors import InputError
+from masis.schema.explain import kind_of
+from masis.schema.reading import FieldMap, checked_names
+
+
+def is_frame(source: Any) -> bool:
+    """Return whether a value is a data frame, an Arrow table or a data set of Hugging Face."""
+    return (
+        hasattr(source, "to_pylist")
+        or (hasattr(source, "columns") and hasattr(source, "itertuples"))
+        or (hasattr(source, "column_names") and hasattr(source, "features"))
+    )
+
+
+def rows_of(source: Any, names: FieldMap | None = None) -> Iterable[Mapping[str, Any]]:
+    """Return the rows of a frame, a table, a data set or an iterable, as mappings of plain values.
+
+    A frame's missing values are absent, its numbers under ``id`` texts.
+
+    Raises InputError where it is none of these, or a column that ``names`` maps is not there.
+    """
+    if isinstance(source, str | bytes | Mapping | BaseModel) or (
+        not isinstance(source, Iterable) and not is_frame(source)
+    ):
+        raise InputError(
+            f"is {kind_of(source)}, not rows",
+            cure="Give a path, a data frame, or a list of mappings.",
+            field="cases",
+        )
+    if not is_frame(source):
+        given: Iterable[Mapping[str, Any]] = source
+        return given
+    columns = [str(column) for column in getattr(source, "column_names", None) or source.columns]
+    for field, key in checked_names(names or {}).items():
+        if key is not None and "." not in field and key not in columns and key.partition(".")[0] not in columns:
+            raise _no_column(field, key, columns)
+    return _frame_rows(source)
+
+
+def _no_column(field: str, key: str, columns: list[str]) -> InputError:
+    near = difflib.get_close_matches(key, columns, n=1)
+    cure = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(columns[:20])}."
+    return InputError(f"names the column {key!r} for {field}, which is not there", cure=cure, field="map")
+
+
+def _frame_rows(source: Any) -> Iterator[dict[str, Any]]:
+    if hasattr(source, "to_pylist"):
+        given: Iterable[Any] = (row for batch in source.to_batches(1000) for row in batch.to_pylist())
+    elif hasattr(source, "itertuples"):
+        columns = [str(column) for column in source.columns]
+        given = (dict(zip(columns, row, strict=True)) for row in source.itertuples(index=False, name=None))
+    else:
+        given = iter(source)
+    for row in given:
+        read = {key: value for key, value in plain(row).items() if value is not None}
+        if isinstance(read.get("id"), int | float):
+            read["id"] = str(read["id"])
+        yield read
+
+
+def plain(value: Any) -> Any:
+    """Return a value of a data frame or a Parquet file as JSON has it, without dates, arrays and NaN."""
+    match value:
+        case dict():
+            return {str(key): plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [plain(item) for item in value]
+        case None | str() | bool() | int():
+            return value
+        case float():
+            return None if value != value else value  # NaN, as pandas writes what is missing
+        case Decimal():
+            return float(value)
+        case datetime() | date() | time():
+            return None if value != value else value.isoformat()
+        case bytes():
+            return value.decode("utf-8", "replace")
+    if hasattr(value, "tolist"):  # numpy's scalars and arrays
+        return plain(value.tolist())
+    return None if type(value).__name__ in ("NAType", "NaTType") else str(value)

@@ -1,0 +1,273 @@
+"""How a record is read as a case, the same by every way in: ``Case``, files, programs, commands, pages, HTTP and MCP.
+
+A record is a mapping with the fields of ``Case``. A field map says which of its keys holds a field where the names
+differ: ``{"answer": "response"}``. Nothing that may be the question, the answer or the evidence is passed over in
+silence: where one of them is absent or empty and a key that nothing reads may hold it, reading stops and names the map.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from masis.errors import InputError
+from masis.schema.documents import TEXT_KEYS
+from masis.schema.explain import kind_of, name_elsewhere
+from masis.schema.wording import shortened
+
+FieldMap = Mapping[str, str | None]
+"""Which key of a record holds a field: ``{"answer": "response", "query": "inputs.question"}``.
+
+``None`` (or nothing, on the command line) says that the field is absent on purpose: the answer is to be drafted.
+``evidence.id``, ``evidence.text`` and ``evidence.source`` name keys inside an item of the evidence.
+"""
+
+FIELDS = (
+    *("id", "query", "answer", "evidence", "reasoning_steps", "metadata", "labels"),
+    *("citations", "messages", "screening", "supersedes"),
+)
+CHUNK_FIELDS = ("evidence.id", "evidence.text", "evidence.source")
+LONG_TEXT = 60
+"""Characters from which a text that nothing reads is taken for a part of the case: a note or a label is shorter."""
+
+ANSWERING_ROLES = frozenset({"assistant", "ai", "model", "bot"})
+ASKING_ROLES = frozenset({"user", "human"})
+
+_WATCHED = ("query", "answer", "evidence")
+_MOST_LOOKED_AT = 200
+_PART = re.compile(r"([^.\[\]]+)|\[(\d{1,6})\]")
+
+
+def readable(record: Mapping[str, Any], names: FieldMap | None = None) -> dict[str, Any]:
+    """Return a record under the names of a case, its question and answer taken from the conversation where need be.
+
+    Raises:
+        InputError: ``names`` is no field map, or names a key for a field that the record holds already; or the record
+            lacks its question, answer or evidence while a key that nothing reads may hold it.
+
+    """
+    names = names or {}
+    data = of_conversation(mapped(record, names) if names else dict(record))
+    refuse_unread(data, (key for key in data if key not in FIELDS), names)
+    return data
+
+
+def checked_names(names: FieldMap) -> dict[str, str | None]:
+    """Return a field map with empty texts as None. Raises InputError where it is none, or names no field of a case."""
+    if not isinstance(names, Mapping):
+        raise InputError(
+            f"is {kind_of(names)}, not a field map", cure='Write it as {"answer": "response"}.', field="map"
+        )
+    for field, key in names.items():
+        if field not in (*FIELDS, *CHUNK_FIELDS):
+            near = name_elsewhere("answer", [str(field)]) and ' Did you mean {"answer": ...}?'
+            raise InputError(
+                f"{shortened(str(field), 40)!r} is no field of a case",
+                cure=f"Map one of: {', '.join((*FIELDS[:4], *CHUNK_FIELDS))}.{near or ''}",
+                field="map",
+            )
+        if key is not None and not isinstance(key, str):
+            raise InputError(f"names {kind_of(key)} for {field}", cure="Name a key of the record.", field="map")
+    return {field: key or None for field, key in names.items()}
+
+
+def mapped(record: Mapping[str, Any], names: FieldMap) -> dict[str, Any]:
+    """Return the record with its values under the fields that ``names`` says; the keys that were moved are gone."""
+    data = dict(record)
+    for field, key in checked_names(names).items():
+        value = None if key is None or "." in field else value_of(record, key)
+        if value is None or key is None or key == field:
+            continue
+        if not is_empty(data.get(field)) and data[field] != value:
+            cure = f"Take {field} out of the map, or out of the record."
+            raise InputError(f"is there, and the map names {key!r} for it", cure=cure, field=field)
+        data[field] = _shaped(field, value)
+    kept = {key for key in names if "." not in key}
+    for key in {key for key in names.values() if key is not None} - kept:
+        data.pop(key, None)
+    inside = {field.partition(".")[2]: key for field, key in names.items() if key and field in CHUNK_FIELDS}
+    if inside and isinstance(data.get("evidence"), list | tuple):
+        data["evidence"] = [_chunk_mapped(chunk, inside) for chunk in data["evidence"]]
+    return data
+
+
+def value_of(record: Mapping[str, Any], key: str) -> Any:
+    """Return what a key of a record holds, or a path such as ``inputs.question`` or ``choices[0].text``; else None."""
+    if key in record:
+        return record[key]
+    value: Any = record
+    for name, number in _PART.findall(key):
+        if name and isinstance(value, Mapping):
+            value = value.get(name)
+        elif number and isinstance(value, list | tuple) and int(number) < len(value):
+            value = value[int(number)]
+        else:
+            return None
+    return value
+
+
+def is_empty(value: Any) -> bool:
+    """Return whether a field holds nothing: null, blank text, an empty list or object."""
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return True
+    return isinstance(value, list | tuple | Mapping) and not value
+
+
+def _shaped(field: str, value: Any) -> Any:
+    """Return a mapped value in the form of its field: one text is a list of evidence, a number an id."""
+    if field == "id" and isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    if field != "evidence":
+        return value
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return [value]
+    return [value] if isinstance(value, str | Mapping) else value
+
+
+def _chunk_mapped(chunk: Any, names: Mapping[str, str]) -> Any:
+    if not isinstance(chunk, Mapping):
+        return chunk
+    found = {field: value for field, key in names.items() if (value := value_of(chunk, key)) is not None}
+    if "id" in found:
+        found["id"] = str(found["id"])
+    return {key: value for key, value in chunk.items() if key not in names.values()} | found
+
+
+def of_conversation(data: dict[str, Any]) -> dict[str, Any]:
+    """Return a record with the last question of its ``messages`` and the answer to it, where it names no others."""
+    turns = data.get("messages")
+    if not isinstance(turns, list | tuple) or ("query" in data and "answer" in data):
+        return data
+    if not all(isinstance(turn, Mapping) and isinstance(turn.get("role"), str) and turn["role"] for turn in turns):
+        return data
+    said = [(turn["role"], words_of(turn.get("content"))) for turn in turns]
+    if not said or any(text is None for _, text in said):
+        return data
+    found = dict(data)
+    role, text = said[-1]
+    if "answer" not in data and role in ANSWERING_ROLES and text:
+        found["answer"] = text
+    asked = next((text for role, text in reversed(said) if role in ASKING_ROLES and text), None)
+    if "query" not in data and asked is not None:
+        found["query"] = asked
+    return found
+
+
+def words_of(content: Any) -> str | None:
+    """Return the text of a message's content, a text or a list of parts; None where it is neither."""
+    if content is None or isinstance(content, str):
+        return (content or "").strip()
+    if not isinstance(content, list | tuple):
+        return None
+    return "\n".join(map(_part_text, content)).strip()
+
+
+def _part_text(part: Any) -> str:
+    if isinstance(part, Mapping):
+        text = part.get("text", part.get("content"))
+        return text if isinstance(text, str) else f"[{part.get('type', 'part')}]"
+    return part if isinstance(part, str) else f"[{kind_of(part)}]"
+
+
+def content_id(data: Mapping[str, Any]) -> str:
+    """Return an id for a case without one: a digest of its question, answer and evidence."""
+    held = [data.get("query"), data.get("answer"), data.get("evidence")]
+    content = json.dumps(held, ensure_ascii=False, sort_keys=True, default=_plain)
+    return hashlib.sha256(content.encode(errors="surrogatepass")).hexdigest()[:20]
+
+
+def _plain(value: Any) -> Any:
+    return value.model_dump(exclude_unset=True) if hasattr(value, "model_dump") else str(value)
+
+
+# What may be lost: a part of the case that is absent, and a key that nothing reads which may hold it.
+
+
+def refuse_unread(data: Mapping[str, Any], unread: Iterable[str], names: FieldMap) -> None:
+    """Raise InputError where question, answer or evidence is absent or empty and an unread key may hold it."""
+    missing = [field for field in _WATCHED if is_empty(data.get(field)) and names.get(field, "") is not None]
+    found: dict[str, str] = {}
+    keys = list(islice(unread, _MOST_LOOKED_AT)) if missing else []
+    for field in missing:
+        if (key := _named(field, {key: data[key] for key in keys if key not in found.values()})) is not None:
+            found[field] = key
+    left = [field for field in ("evidence", "answer", "query") if field in missing and field not in found]
+    for field in left:
+        texts = (path for key in keys if key not in found.values() for path in _long_texts(data[key], key, 3))
+        if (path := next(texts, None)) is not None:
+            found[field] = path.partition("[")[0] if field == "evidence" else path
+    if found:
+        first = next(field for field in _WATCHED if field in found)
+        raise _unread(first, found, data, names)
+    for number, chunk in enumerate(data["evidence"] if isinstance(data.get("evidence"), list | tuple) else ()):
+        if isinstance(chunk, dict) and isinstance(text := chunk.get("text"), str) and text.strip():
+            continue  # nearly all
+        if isinstance(chunk, Mapping) and (key := _unread_text(chunk)) is not None:
+            raise _unread(f"evidence[{number}].text", {"evidence.text": key}, chunk, names)
+
+
+def _unread(field: str, found: Mapping[str, str], data: Mapping[str, Any], names: FieldMap) -> InputError:
+    key = found.get(field, found.get("evidence.text", ""))
+    whole = {name: path for name, path in names.items() if path} | dict(found)
+    options = " ".join(f"--map {name}={shortened(path, 60)}" for name, path in whole.items())
+    drafted = ""
+    if "answer" in found:
+        drafted = ' Where the answer is to be drafted: --map answer=, in Python map={"answer": None}.'
+    state = "is missing" if data.get(field.rpartition(".")[2]) is None else "is empty"
+    return InputError(
+        f"{state}, and {json.dumps(shortened(key, 60), ensure_ascii=False)} may hold it",
+        cure=f"Map it: {options}, in Python map={json.dumps(whole, ensure_ascii=False)}; or rename it.{drafted}",
+        field=field,
+    )
+
+
+def _named(field: str, unread: Mapping[str, Any]) -> str | None:
+    """Return the key, or the path to it, that is a known other name of a field and holds what the field could."""
+    fits = [key for key, value in unread.items() if _can_be(field, value)]
+    if (key := name_elsewhere(field, fits)) is not None:
+        return key
+    for key, value in unread.items():
+        if isinstance(value, Mapping):
+            inner = [str(name) for name, held in islice(value.items(), _MOST_LOOKED_AT) if _can_be(field, held)]
+            if (name := name_elsewhere(field, inner)) is not None:
+                return f"{key}.{name}"
+    return None
+
+
+def _can_be(field: str, value: Any) -> bool:
+    if is_empty(value):
+        return False
+    if field == "evidence":
+        return isinstance(value, str | list | tuple)
+    return isinstance(value, str)
+
+
+def _long_texts(value: Any, path: str, levels: int) -> Iterator[str]:
+    if isinstance(value, str):
+        if len(value.strip()) >= LONG_TEXT:
+            yield path
+    elif isinstance(value, Mapping) and levels:
+        for key, item in islice(value.items(), _MOST_LOOKED_AT):
+            yield from _long_texts(item, f"{path}.{key}", levels - 1)
+    elif isinstance(value, list | tuple) and levels:
+        for number, item in enumerate(value[:20]):
+            yield from _long_texts(item, f"{path}[{number}]", levels - 1)
+
+
+def _unread_text(chunk: Mapping[Any, Any]) -> str | None:
+    """Return the key that may hold the text of a chunk without one."""
+    if any(isinstance(chunk.get(key), str) and chunk[key].strip() for key in TEXT_KEYS):
+        return None
+    if not is_empty(chunk.get("text")):  # of another type: validation says so
+        return None
+    unread = [str(key) for key in chunk if key not in ("id", "text", "source", "metadata")]
+    texts = [key for key in unread if isinstance(chunk.get(key), str) and chunk[key].strip()]
+    long = (key for key in texts if len(chunk[key].strip()) >= LONG_TEXT)
+    return name_elsewhere("text", texts) or next(long, None)

@@ -1,0 +1,384 @@
+"""The desk by program: queue, case, decision, label, log and undo with the rules, rights and log of the pages.
+
+import masis
+desk = masis.Desk("review.db", reviewer="Ada")
+for row in desk.queue():
+    case = desk.show(row.id)
+    desk.decide(row.id, "reject", reason="unsupported")
+"""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+from pydantic import ValidationError
+
+from masis.errors import InputError, MasisError, StoreError
+from masis.schema.actor import Actor
+from masis.schema.explain import explain, kind_of
+from masis.schema.review import (
+    SHOWN_UNKNOWN,
+    Decision,
+    LogEntry,
+    TargetLabel,
+    Verdict,
+    answer_digest,
+    answer_name,
+)
+from masis.schema.run import Run
+from masis.schema.team import QueuePolicy
+from masis.services.cases import CaseView
+from masis.services.records import CaseFilter, CaseSummary, DecisionFilter
+from masis.services.reviews import OTHER, reason_text, reasons_for
+from masis.services.workbench import Workbench
+from masis.settings import Settings, database_path
+
+SHOWN = ("answer", "verdicts", "scores", "issues")
+"""What ``Desk.show`` shows of the machine's verdict, as a decision after it records."""
+
+LabelRecord = Mapping[str, Any]
+"""A label: ``{"text": "...", "label": "unsupported"}`` on words of the answer, with ``start`` where they stand twice;
+with ``severity`` it reports an issue of one of the team's types, on the whole answer where it has no ``text``."""
+
+_ROW = {
+    *("case", "case_id", "verdict", "reason", "note", "corrected_answer", "iteration", "labels"),
+    *("machine_shown", "reviewer", "token", "acknowledge", "version", "line"),
+}
+
+
+class Decided(NamedTuple):
+    """What became of one row of a file of decisions: the entry it made, or why it made none."""
+
+    line: int
+    case: str
+    verdict: str
+    entry: LogEntry | None
+    error: MasisError | None
+
+
+class Desk:
+    """A person's desk on one database; who has the file may do everything, under the name they give.
+
+    Args:
+        db: The database. Default: as the commands find it.
+        reviewer: The name that decisions are recorded under. Default: the one the person is logged in with.
+        settings: Those of the workbench.
+
+    Raises:
+        StoreError: There is no such database, or it can't be read.
+
+    """
+
+    def __init__(
+        self, db: str | PathLike[str] | None = None, *, reviewer: str | None = None, settings: Settings | None = None
+    ) -> None:
+        path = database_path(Path(db) if db is not None else None)
+        if not path.exists():
+            raise StoreError(f"{path}: there is no database here. 'masis import FILE' or 'masis audit FILE' makes one.")
+        self._of(Workbench.open(path, settings), reviewer or getpass.getuser())
+
+    @classmethod
+    def on(cls, workbench: Workbench, reviewer: str) -> Desk:
+        """Return a desk on a workbench that is open."""
+        desk = cls.__new__(cls)
+        desk._of(workbench, reviewer)
+        return desk
+
+    def _of(self, workbench: Workbench, reviewer: str) -> None:
+        self.workbench, self.actor = workbench, Actor(name=reviewer)
+        self._seen: dict[str, int] = {}
+
+    def __enter__(self) -> Desk:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the database."""
+        self.workbench.close()
+
+    def queue(self, *, limit: int = 50, **filters: Any) -> tuple[CaseSummary, ...]:
+        """Return the cases that wait for this reviewer, the most pressing first.
+
+        What audits found is left out where the team's policy hides it from the reviewer.
+
+        Args:
+            limit: How many cases, up to 1,000.
+            filters: As the queue has them: ``text``, ``fields``, ``datasets``, ``tiers``, ``order`` and so on.
+
+        Raises:
+            InputError: There is no such filter, or it can't have this value.
+
+        """
+        try:
+            asked = CaseFilter(**{**filters, "size": limit})
+        except ValidationError as error:
+            raise explain(error, filters) from error
+        return self.workbench.cases.find_for(self.actor, self.workbench.team.open_to(self.actor, asked)).rows
+
+    def show(self, case_id: str) -> CaseView:
+        """Return a case with its newest audit and decisions, as this reviewer may see it. Raises UnknownRecord.
+
+        A later ``decide`` records that it was shown, and is refused where the case has changed meanwhile.
+        """
+        view = self.workbench.cases.open_for(self.actor, case_id)
+        self._seen[case_id] = view.summary.version
+        return view
+
+    def decide(
+        self,
+        case_id: str,
+        verdict: Verdict,
+        *,
+        reason: str = "",
+        note: str = "",
+        corrected_answer: str | None = None,
+        iteration: int = 1,
+        labels: Iterable[LabelRecord] = (),
+        machine_shown: Sequence[str] | None = None,
+        acknowledge: bool = False,
+        version: int | None = None,
+        token: str | None = None,
+    ) -> LogEntry:
+        """Decide about an answer of a case, by the rules of the page.
+
+        Args:
+            case_id: The case.
+            verdict: ``approve``, ``override``, ``reject`` or ``escalate``.
+            reason: Why: the code of a reason (``unsupported``) or words. ``override`` and ``reject`` need one.
+            note: Anything else worth recording.
+            corrected_answer: What an ``override`` puts in the answer's place.
+            iteration: Which answer of the audit is decided about: 1 is the original one, 2 its first revision.
+            labels: Labels on words of the answer, and issues that the audit missed.
+            machine_shown: What of the machine's verdict the reviewer saw; ``()`` for nothing. Default: what ``show``
+                showed on this desk, else that it is unknown, which never counts as blind.
+            acknowledge: To approve an answer that has serious issues open, say that they were seen.
+            version: The version of the case that was looked at (``summary.version``). Default: that of ``show``.
+            token: The same token again makes no second decision.
+
+        Raises:
+            InputError: Something is missing or wrong; it names the field and the cure.
+            UnknownRecord: There is no such case or iteration.
+            StaleVersion: The case has changed since ``version``.
+            CaseHeld: Another reviewer has taken the case.
+            StoreError: Every decision that the case needs is made.
+
+        """
+        view = self.workbench.cases.open_for(self.actor, case_id)
+        run = view.run if view.run is not None and view.run.iterations else None
+        answer = _answer(view, run, iteration)
+        extra = _checked(view, run, iteration, verdict, answer, corrected_answer, acknowledge=acknowledge)
+        words, code = _reason(verdict, reason)
+        if code:
+            extra["reason_code"] = code
+        shown = self._shown(case_id, view, machine_shown)
+        try:
+            decision = Decision(
+                reviewer=self.actor.name,
+                case_id=case_id,
+                run_id=run.id if run else None,
+                iteration=iteration if run else None,
+                verdict=verdict,
+                reason=words,
+                note=note.strip(),
+                corrected_answer=corrected_answer,
+                labels=tuple(_label(each, answer, place) for place, each in enumerate(labels)),
+                machine_shown=shown,
+                token=token,
+                extra=extra,
+            )
+        except ValidationError as error:
+            raise explain(error, {}) from error
+        seen = version if version is not None else self._seen.get(case_id, view.summary.version)
+        entry = self.workbench.reviews.submit(self.actor, decision, seen_version=seen, shown=answer_digest(answer))
+        self._seen.pop(case_id, None)
+        return entry
+
+    def label(self, case_id: str, labels: Iterable[LabelRecord]) -> LogEntry:
+        """Add labels to this reviewer's decision on a case: a further entry repeats it with all labels.
+
+        Raises what ``decide`` does, and InputError where the reviewer has not decided the case.
+        """
+        own = next((each for each in self.workbench.reviews.individual(case_id) if self._mine(each)), None)
+        if own is None or own.decision is None:
+            raise InputError("has no decision of yours", cure="Decide it first, with the labels.", field="case")
+        answer = self.workbench.reviews.answer_of(own.decision)
+        added = tuple(_label(each, answer, place) for place, each in enumerate(labels))
+        if not added:
+            raise InputError("names no label", cure='Give one: {"text": "...", "label": "..."}.', field="labels")
+        again = own.decision.model_copy(
+            update={"labels": (*own.decision.labels, *added), "token": None, "about": None, "policy": None}
+        )
+        version = self.workbench.cases.summary(case_id).version
+        return self.workbench.reviews.submit(self.actor, again, seen_version=version, shown=answer_digest(answer))
+
+    def _mine(self, entry: LogEntry) -> bool:
+        return entry.decision is not None and entry.decision.reviewer == self.actor.name
+
+    def log(self, case_id: str | None = None, *, limit: int = 50) -> tuple[LogEntry, ...]:
+        """Return the newest entries of the decision log, of one case or all, as this reviewer may see them."""
+        policy = self.workbench.store.team.in_force(QueuePolicy)
+        asked = DecisionFilter(case_id=case_id, size=limit, blind_to=self.actor.name, machine_shown=policy.machine)
+        return self.workbench.reviews.entries(asked).rows
+
+    def undo(self, entry_id: str) -> LogEntry:
+        """Undo one entry of the log by a further one. Raises UnknownRecord, and StoreError where it decides nothing."""
+        return self.workbench.reviews.undo(self.actor, entry_id)
+
+    def decide_all(self, rows: Iterable[Mapping[str, Any]], *, dry_run: bool = False) -> Iterator[Decided]:
+        """Make the decisions of rows, one after another, and yield what became of each; a wrong one stops no other.
+
+        A row has ``case``, ``verdict`` and what ``decide`` takes; ``reviewer`` where it is not this desk's. What was
+        shown to the reviewer is unknown unless ``machine_shown`` says it. The same row again makes no second decision.
+
+        Args:
+            rows: The rows.
+            dry_run: Make every decision and take all of them back at the end: the results are those of a real run.
+
+        """
+        if not dry_run:
+            yield from self._decide_each(rows)
+            return
+        found: list[Decided] = []
+        try:
+            with self.workbench.store.transaction():
+                found += self._decide_each(rows)
+                raise _TakenBack
+        except _TakenBack:
+            yield from found
+
+    def _decide_each(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[Decided]:
+        for number, row in enumerate(rows, 1):
+            held = row if isinstance(row, Mapping) else {}
+            line = held.get("line", number)
+            case, verdict = (str(held.get(key) or "") for key in ("case", "verdict"))
+            try:
+                with self.workbench.store.transaction():
+                    entry = self._decide_row(row)
+                yield Decided(line, entry.decision.case_id if entry.decision else case, verdict, entry, None)
+            except MasisError as error:
+                yield Decided(line, case or str(held.get("case_id") or ""), verdict, None, error)
+
+    def _decide_row(self, row: Any) -> LogEntry:
+        if not isinstance(row, Mapping):
+            raise InputError(f"is {kind_of(row)}, must be an object", cure='Write {"case": "...", "verdict": "..."}.')
+        if unknown := [str(key) for key in row if key not in _ROW]:
+            raise InputError(
+                "is no part of a decision", cure=f"There are: {', '.join(sorted(_ROW))}.", field=unknown[0]
+            )
+        case_id = row.get("case", row.get("case_id"))
+        if not isinstance(case_id, str) or not case_id:
+            raise InputError("is missing", cure='Name the case as "case": "...".', field="case")
+        if row.get("verdict") not in get_args(Verdict):
+            cure = f"Use one of {', '.join(get_args(Verdict))}."
+            raise InputError(f"is {str(row.get('verdict'))[:40]!r}, which is no verdict", cure=cure, field="verdict")
+        given = {key: value for key, value in row.items() if key not in ("case", "case_id", "reviewer", "line")}
+        given |= {"machine_shown": row.get("machine_shown", (SHOWN_UNKNOWN,))}
+        given.setdefault("token", _row_token(row, self.actor.name))
+        desk = self if row.get("reviewer") in (None, self.actor.name) else Desk.on(self.workbench, str(row["reviewer"]))
+        return desk.decide(case_id, **given)
+
+    def _shown(self, case_id: str, view: CaseView, named: Sequence[str] | None) -> tuple[str, ...]:
+        """Return what of the machine's verdict was shown, as a decision records it."""
+        if named is not None:
+            return tuple(named)
+        if view.machine_hidden or view.run is None:
+            return ()
+        return SHOWN if case_id in self._seen else (SHOWN_UNKNOWN,)
+
+
+class _TakenBack(Exception):
+    """Ends a dry run: its transaction is rolled back."""
+
+
+def _row_token(row: Mapping[str, Any], reviewer: str) -> str:
+    content = json.dumps({**row, "reviewer": row.get("reviewer", reviewer), "line": 0}, sort_keys=True, default=str)
+    return f"row:{hashlib.sha256(content.encode(errors='surrogatepass')).hexdigest()[:40]}"
+
+
+def _answer(view: CaseView, run: Run | None, iteration: int) -> str:
+    if run is None or view.machine_hidden:
+        if iteration != 1:
+            raise InputError(f"is {iteration}, and only the original answer is shown", cure="Use 1.", field="iteration")
+        return view.case.answer or ""
+    if not 1 <= iteration <= len(run.iterations):
+        cure = f"The audit has answers 1 to {len(run.iterations)}; 1 is the original one."
+        raise InputError(f"is {iteration}", cure=cure, field="iteration")
+    return run.iterations[iteration - 1].answer
+
+
+def _checked(
+    view: CaseView,
+    run: Run | None,
+    iteration: int,
+    verdict: Verdict,
+    answer: str,
+    corrected: str | None,
+    *,
+    acknowledge: bool,
+) -> dict[str, Any]:
+    """Return what the entry records beside the verdict. Raises InputError where the page would not let it through."""
+    drafted = view.case.answer is None
+    extra: dict[str, Any] = {"answer": answer_name(iteration if run else None, drafted=drafted and run is not None)}
+    if verdict == "override" and (corrected is None or not corrected.strip() or corrected == answer):
+        problem = "is the answer as it is" if corrected == answer else "is missing"
+        raise InputError(problem, cure="Give the corrected answer, or approve it as it is.", field="corrected_answer")
+    if verdict != "override" and corrected is not None:
+        raise InputError("goes with override only", cure="Leave it out, or override.", field="corrected_answer")
+    serious = [issue for issue in run.iterations[iteration - 1].issues if issue.major] if run else []
+    if verdict == "approve" and serious:
+        if not acknowledge:
+            shown = "; ".join(issue.description for issue in serious[:3])
+            raise InputError(
+                f"would approve an answer with {len(serious)} serious issues open: {shown}",
+                cure="Read them, then say acknowledge=True (--acknowledge).",
+                field="verdict",
+            )
+        keys = {"id", "rule", "severity", "description"}
+        extra["issues_seen"] = [issue.model_dump(mode="json", include=keys) for issue in serious]
+    return extra
+
+
+def _reason(verdict: Verdict, given: str) -> tuple[str, str]:
+    """Return the words of a reason and its code: one of the fixed reasons by its code or words, or one's own words."""
+    for reason in reasons_for(verdict) if verdict in get_args(Verdict) else ():
+        if reason.code != OTHER and given in (reason.code, reason.text):
+            return reason_text(reason.code), reason.code
+    if not given.strip() and verdict in ("override", "reject"):
+        codes = ", ".join(reason.code for reason in reasons_for(verdict) if reason.code != OTHER)
+        raise InputError(f"is missing: to {verdict} needs one", cure=f"Use one of {codes}, or words.", field="reason")
+    return given.strip(), OTHER if given.strip() else ""
+
+
+def _label(given: LabelRecord, answer: str, number: int) -> TargetLabel:
+    """Return a label on words of the answer, found where they stand once."""
+    field = f"labels[{number}]"
+    if not isinstance(given, Mapping):
+        raise InputError(f"is {kind_of(given)}", cure='Write {"text": "...", "label": "..."}.', field=field)
+    text, start = given.get("text"), given.get("start")
+    known: Literal["span", "answer", "claim"] = given.get("target") or (
+        ("answer" if not text else "span") if given.get("severity") else "claim"
+    )
+    placed: dict[str, Any] = {}
+    if text and known != "answer":
+        if start is None:
+            start = answer.find(text)
+            if start < 0 or answer.find(text, start + 1) >= 0:
+                problem = "stands nowhere in the answer" if start < 0 else "stands in the answer more than once"
+                raise InputError(problem, cure="Copy the words from the answer, or give start.", field=f"{field}.text")
+        placed = {"text": text, "start": start, "end": start + len(text)}
+        if answer[placed["start"] : placed["end"]] != text:
+            raise InputError("does not stand at start", cure="Correct start, or leave it out.", field=f"{field}.text")
+    rest = {key: value for key, value in given.items() if key in ("label", "severity", "note") and value is not None}
+    try:
+        return TargetLabel(target=known, **placed, **rest)
+    except ValidationError as error:
+        found = explain(error, given)
+        raise InputError(found.problem, cure=found.cure, field=f"{field}.{found.field or 'label'}") from error

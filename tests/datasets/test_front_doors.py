@@ -1,0 +1,435 @@
+"""By whichever way a record comes in, it is read the same or refused with the same words.
+
+``RECORDS`` are records as people bring them. Every way in reads each of them by ``masis.schema.reading``, whose table
+docs/importing.md repeats.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import masis
+from masis.api import audits, batch
+from masis.cli import main
+from masis.cli import output as cli_output
+from masis.datasets.mapping import OWN_FORMAT, builtin, read_any
+from masis.errors import InputError
+from masis.schema.actor import Actor
+from masis.schema.case import Case, case_of
+from masis.services.ingestion import read_cases as read_body
+from masis.services.workbench import Workbench
+from masis.store import Store
+
+LONG = "The bridge over the Marle was opened in the spring of the year 1931 by the mayor."
+CHUNK = {"id": "1", "text": "So."}
+GOOD: dict[str, Any] = {"id": "a", "query": "Why?", "answer": "So [1].", "evidence": [CHUNK]}
+TURNS = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": [{"type": "text", "text": "So."}]}]
+CITATION = {"start": 0, "end": 2, "evidence_id": "1"}
+
+
+def record(**changes: Any) -> dict[str, Any]:
+    """The good record with some fields replaced; ``...`` takes a field away."""
+    return {key: value for key, value in (GOOD | changes).items() if value is not ...}
+
+
+def read(**fields: Any) -> dict[str, Any]:
+    """What a record is read as, of the fields that matter."""
+    return {"query": "Why?", "answer": "So [1].", "evidence": [("1", "So.")]} | fields
+
+
+def lost(field: str, key: str, option: str | None = None) -> str:
+    return f'{field}: is missing, and "{key}" may hold it. Map it: --map {option or f"{field}={key}"}'
+
+
+def empty(field: str, key: str) -> str:
+    return f'{field}: is empty, and "{key}" may hold it. Map it: --map {field}={key}'
+
+
+Expected = dict[str, Any] | str
+RECORDS: list[tuple[str, dict[str, Any], Expected]] = [
+    # right
+    ("whole", record(), read()),
+    ("no answer", record(answer=...), read(answer=None)),
+    ("an answer of null", record(answer=None), read(answer=None)),
+    ("no id", record(id=...), read()),
+    ("evidence as texts", record(evidence=["So.", "Thus."]), read(evidence=[("chunk_1", "So."), ("chunk_2", "Thus.")])),
+    (
+        "evidence as a text and a chunk",
+        record(evidence=["So.", CHUNK]),
+        read(evidence=[("chunk_1", "So."), ("1", "So.")]),
+    ),
+    ("a chunk without an id", record(evidence=[{"text": "So."}]), read(evidence=[("chunk_1", "So.")])),
+    ("a chunk as LangChain writes it", record(evidence=[{"page_content": "So."}]), read(evidence=[("chunk_1", "So.")])),
+    ("a chunk with content", record(evidence=[{"id": "x", "content": "So."}]), read(evidence=[("x", "So.")])),
+    ("a chunk with an address only", record(evidence=[{"id": "1", "source": "http://a"}]), read(evidence=[("1", "")])),
+    ("messages alone", record(query=..., answer=..., messages=TURNS), read(answer="So.")),
+    ("messages beside", record(messages=TURNS), read()),
+    ("messages that end with a question", record(answer=..., messages=TURNS[:1]), read(answer=None)),
+    ("messages of another shape", record(messages="a text"), read()),
+    ("citations beside", record(citations=[CITATION]), read()),
+    ("citations of another shape", record(citations="none"), read()),
+    ("an unknown short key", record(field="law"), read()),
+    ("an unknown long key beside an answer", record(notes=LONG), read()),
+    ("another answer beside the answer", record(response="Other."), read()),
+    ("a short note without an answer", record(answer=..., topic="bridges"), read(answer=None)),
+    ("a long text in metadata", record(answer=..., metadata={"notes": LONG}), read(answer=None)),
+    ("labels", record(labels={"clean": True}), read()),
+    ("reasoning steps", record(reasoning_steps=["a", "b"]), read()),
+    ("a key of a chunk", record(evidence=[{**CHUNK, "page": 7}]), read()),
+    ("a short note in a chunk", record(evidence=[{"id": "1", "source": "u", "x": "y"}]), read(evidence=[("1", "")])),
+    # an answer, question or evidence under another name
+    *(
+        (f"the answer as {key}", record(answer=..., **{key: "So."}), lost("answer", key))
+        for key in (
+            "response",
+            "output",
+            "completion",
+            "generated_text",
+            "model_answer",
+            "Response",
+            "llm-response",
+            "anwser",
+        )
+    ),
+    ("an empty answer and a response", record(answer="", response="So."), empty("answer", "response")),
+    ("a blank answer and a response", record(answer=" ", output="So."), empty("answer", "output")),
+    ("an answer of null and a response", record(answer=None, response="So."), lost("answer", "response")),
+    (
+        "the answer inside of an object",
+        record(answer=..., outputs={"response": "So."}),
+        lost("answer", "outputs.response"),
+    ),
+    ("a long text that nothing reads", record(answer=..., notes=LONG), lost("answer", "notes")),
+    ("a long text in an object", record(answer=..., trace={"step": {"said": LONG}}), lost("answer", "trace.step.said")),
+    ("a long text in a list", record(answer=..., parts=[{"said": LONG}]), lost("answer", "parts[0].said")),
+    *(
+        (f"the question as {key}", record(query=..., **{key: "Why?"}), lost("query", key))
+        for key in ("question", "prompt", "q")
+    ),
+    ("a blank question and a question", record(query=" ", question="Why?"), empty("query", "question")),
+    ("evidence as contexts", record(evidence=..., contexts=["So."]), lost("evidence", "contexts")),
+    ("evidence as one context", record(evidence=..., context="So."), lost("evidence", "context")),
+    ("empty evidence and documents", record(evidence=[], documents=["So."]), empty("evidence", "documents")),
+    ("evidence under no known name", record(evidence=..., facts=[LONG]), lost("evidence", "facts")),
+    (
+        "all under other names",
+        {"question": "Why?", "passages": ["So."], "response": "So."},
+        lost("query", "question", "query=question --map answer=response --map evidence=passages"),
+    ),
+    (
+        "text of a chunk",
+        record(evidence=[{"id": "1", "passage": "So."}]),
+        lost("evidence[0].text", "passage", "evidence.text="),
+    ),
+    (
+        "a long text of a chunk",
+        record(evidence=[{"id": "1", "x": LONG}]),
+        lost("evidence[0].text", "x", "evidence.text="),
+    ),
+    # wrong
+    ("no question", record(query=...), 'query: is missing. Add the question as "query"'),
+    ("a blank question", record(query=" "), "query: is blank. Add the question"),
+    ("an empty question", record(query=""), "query: is empty. Add the question"),
+    ("a number for the question", record(query=5), "query: is a number, must be text. Put it in quotes."),
+    ("no evidence", record(evidence=...), "evidence: is missing. Add what the retrieval found."),
+    ("empty evidence", record(evidence=[]), "evidence: holds nothing. Add what the retrieval found."),
+    (
+        "evidence as one text",
+        record(evidence="So."),
+        "evidence: is one thing, not a list of chunks. Put it into a list.",
+    ),
+    ("evidence as a number", record(evidence=5), "evidence: is a number, not a list of chunks. Give a list."),
+    ("a chunk of null", record(evidence=[CHUNK, None]), "evidence[1]: is no chunk of evidence."),
+    ("a repeated chunk id", record(evidence=[CHUNK, CHUNK]), "evidence[1].id: repeats the id '1' of evidence[0]."),
+    (
+        "a number for a chunk id",
+        record(evidence=[{"id": 1, "text": "So."}]),
+        "evidence[0].id: is a number, must be text.",
+    ),
+    (
+        "a number for the text",
+        record(evidence=[{"id": "1", "text": 5}]),
+        "evidence[0].text: is a number, must be text.",
+    ),
+    ("a number for the id", record(id=5), "id: is a number, must be text. Put it in quotes."),
+    ("an id too long", record(id="x" * 501), "id: is longer than 500 characters. Shorten it."),
+    ("a list for the answer", record(answer=["So."]), "answer: is a list, must be text."),
+    ("metadata as a list", record(metadata=["x"]), "metadata: is a list, must be an object."),
+    (
+        "a citation outside",
+        record(citations=[CITATION | {"end": 99}]),
+        "citations[0]: covers characters 0 to 99 of an answer of 7.",
+    ),
+    ("a null byte", record(query="W\x00?"), "query: holds a null byte at character 2."),
+]
+Outcome = Case | str
+
+
+def by_case(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
+    return [_outcome(lambda given=each: Case(**given)) for each in records]  # type: ignore[misc]
+
+
+def by_run_audit(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
+    """``run_audit`` and ``audit_many`` read what they are given by ``case_of``, before anything else."""
+    assert audits.case_of is batch.case_of is case_of
+    return [_outcome(lambda given=each: case_of(given)) for each in records]  # type: ignore[misc]
+
+
+def by_read_cases(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
+    return [_outcome(lambda given=each: masis.read_cases([given], profile=OWN_FORMAT)[0]) for each in records]  # type: ignore[misc]
+
+
+def by_frame(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
+    """A frame has no place for a missing key, and takes numbers under ``id`` for texts."""
+    frames = [pd.DataFrame({key: [value] for key, value in each.items()}) for each in records]
+    return [_outcome(lambda given=each: masis.read_cases(given, profile=OWN_FORMAT)[0]) for each in frames]  # type: ignore[misc]
+
+
+def by_file(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
+    rows = read_any(_written(records, folder), OWN_FORMAT, name="f")
+    return [row.case or re.sub(r"^f, line \d+, ", "", str(row.problems[0])) for row in rows]
+
+
+def by_ingestion(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
+    found = [next(iter(read_body("json", json.dumps(each).encode()))) for each in records]
+    return [each if isinstance(each, Case) else re.sub(r"^body.json, line 1, ", "", str(each)) for each in found]
+
+
+def by_import(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
+    return _by_command(["import", "--as", "cases"], records, folder)
+
+
+def by_audit(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
+    return _by_command(["audit", "--as", "cases", "--set", "max_iterations=1"], records, folder)
+
+
+def _by_command(command: list[str], records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
+    """A case is found again by its id, an error by its line."""
+    file, database = _written(records, folder), folder / "w.db"
+    result = CliRunner().invoke(main, [*command, str(file), "--db", str(database)])
+    assert result.exit_code == 1, result.output
+    errors = dict(re.findall(r"^.*?f\.jsonl, line (\d+), ((?:(?!Said once).)*)$", result.stderr, re.MULTILINE))
+    store = Store.open(database)
+    stored = {case.id: case for case in store.cases.iterate()}
+    store.close()
+    (keyless,) = (case for case in stored.values() if len(case.id) == 20)
+    return [
+        errors.get(str(number)) or stored.get(str(each.get("id", keyless.id)), "")
+        for number, each in enumerate(records, 1)
+    ]
+
+
+def _written(records: list[dict[str, Any]], folder: Path) -> Path:
+    file = folder / "f.jsonl"
+    file.write_text("".join(json.dumps(each) + "\n" for each in records))
+    return file
+
+
+def _outcome(make: Callable[[], Case]) -> Outcome:
+    try:
+        return make()
+    except InputError as error:
+        return re.sub(r"^(\w+, line \d+|case)[,.] ?", "", str(error))
+
+
+DOORS = [by_case, by_run_audit, by_read_cases, by_frame, by_file, by_ingestion, by_import, by_audit]
+
+
+def test_there_are_at_least_sixty_records() -> None:
+    assert len(RECORDS) >= 60
+    assert len({name for name, _, _ in RECORDS}) == len(RECORDS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
+def test_every_way_in_reads_a_record_the_same(
+    door: Callable[[list[dict[str, Any]], Path], list[Outcome]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli_output, "SHOWN_ERRORS", 100)
+    wrong: list[str] = []
+    found_by_door = door(_distinct(), tmp_path)
+    for (name, given, expected), found in zip(RECORDS, found_by_door, strict=True):
+        if door is by_frame and name in ("a number for the id", "an answer of null and a response", "a chunk of null"):
+            continue
+        if isinstance(expected, str):
+            if not isinstance(found, str) or not found.startswith(expected):
+                wrong.append(f"{name}: {expected!r}, not {found!r}")
+        elif not isinstance(found, Case) or _held(found) != expected:
+            wrong.append(f"{name}: {expected!r}, not {_held(found) if isinstance(found, Case) else found!r}")
+        elif "id" not in given and not re.fullmatch("[0-9a-f]{20}", found.id):
+            wrong.append(f"{name}: id {found.id}")
+    assert wrong == []
+
+
+def _distinct() -> list[dict[str, Any]]:
+    """The records, each that has the id ``a`` with an id of its own: the doors look for repeated ones too."""
+    return [given | {"id": f"n{n}"} if given.get("id") == "a" else given for n, (_, given, _) in enumerate(RECORDS)]
+
+
+def _held(case: Case) -> dict[str, Any]:
+    chunks = [(chunk.id, chunk.text) for chunk in case.evidence]
+    return {"query": case.query, "answer": case.answer, "evidence": chunks}
+
+
+@pytest.mark.parametrize(
+    ("given", "names", "expected"),
+    [
+        pytest.param(record(answer=..., response="So [1]."), {"answer": "response"}, read(), id="a key"),
+        pytest.param(
+            record(answer=..., o={"x": [{"said": "So [1]."}]}), {"answer": "o.x[0].said"}, read(), id="a path"
+        ),
+        pytest.param(record(answer=..., response="So."), {"answer": None}, read(answer=None), id="drafted on purpose"),
+        pytest.param(
+            record(evidence=..., ctx="So."), {"evidence": "ctx"}, read(evidence=[("chunk_1", "So.")]), id="one text"
+        ),
+        pytest.param(
+            record(evidence=..., ctx='[{"nr": 1, "said": "So."}]'),
+            {"evidence": "ctx", "evidence.id": "nr", "evidence.text": "said"},
+            read(),
+            id="keys of a chunk, in JSON inside of a text",
+        ),
+        pytest.param(
+            record(response="Other."), {"answer": "response"}, "answer: is there, and the map names", id="twice"
+        ),
+        pytest.param(
+            record(), {"anser": "x"}, "map: 'anser' is no field of a case. Map one of: id, query", id="no field"
+        ),
+        pytest.param(record(), {"answer": 5}, "map: names a number for answer.", id="no key"),
+    ],
+)
+def test_a_field_map_says_where_a_field_is(given: dict[str, Any], names: Any, expected: Expected) -> None:
+    found = _outcome(lambda: case_of(given, "", names))
+    assert (
+        found.startswith(expected) if isinstance(expected, str) and isinstance(found, str) else _held(found) == expected
+    )  # type: ignore[arg-type]
+
+
+def test_the_mapping_that_an_error_names_reads_the_record(tmp_path: Path) -> None:
+    """The cure is tried: as it is written, in Python and on the command line."""
+    for number, (name, given, expected) in enumerate(RECORDS):
+        if not isinstance(expected, str) or "may hold it" not in expected:
+            continue
+        with pytest.raises(InputError) as raised:
+            case_of(given)
+        written = re.search(r"in Python map=(\{.*?\})", raised.value.cure)
+        assert written, name
+        case = case_of(given, "", json.loads(written[1]))
+        assert case.query, name
+        file, database = tmp_path / f"{number}.jsonl", tmp_path / f"{number}.db"
+        file.write_text(json.dumps(given) + "\n")
+        options = re.findall(r"--map \S+=\S+?(?=[ ,])", raised.value.cure.partition(", in Python")[0] + " ")
+        arguments = [part for option in options for part in option.split(" ")]
+        result = CliRunner().invoke(main, ["import", str(file), "--as", "cases", "--db", str(database), *arguments])
+        assert result.exit_code == 0, (name, result.output)
+        store = Store.open(database)
+        (stored,) = store.cases.iterate()
+        store.close()
+        assert _held(stored) == _held(case), name
+
+
+def test_two_records_under_one_id_are_refused_by_every_way_in(tmp_path: Path) -> None:
+    twice = [GOOD, GOOD | {"query": "How?"}]
+    for read_both in (lambda: masis.read_cases(twice), lambda: masis.audit_many(twice, progress=False)):
+        with pytest.raises(InputError, match=r"id: is 'a', as in .*, with other content"):
+            read_both()
+    assert [case.id for case in masis.read_cases([GOOD, GOOD])] == ["a"]
+
+
+def test_a_key_that_no_row_has_is_an_error_and_the_rows_are_read(tmp_path: Path) -> None:
+    rows = list(read_any([GOOD], None, {"labels": "nothing"}, name="f"))
+    assert [row.case is not None for row in rows] == [True, False]
+    assert str(rows[1].problems[0]).startswith("f, map: no row has 'nothing'. Check the name")
+
+
+def test_a_frame_is_read_and_audited_row_by_row() -> None:
+    frame = pd.DataFrame(
+        {"frage": ["Why?", "How?"], "antwort": ["So [1].", float("nan")], "ctx": [["So."], ["Thus."]]}, index=[7, 9]
+    )
+    names = {"query": "frage", "answer": "antwort", "evidence": "ctx"}
+    cases = masis.read_cases(frame, map=names)
+    assert [(case.query, case.answer) for case in cases] == [("Why?", "So [1]."), ("How?", None)]
+    runs = masis.audit_many(frame, masis.Settings(max_iterations=1), progress=False, map=names)
+    assert [run.case_id for run in runs] == [case.id for case in cases]
+    joined = frame.join(masis.runs_to_pandas(runs, index=frame.index))
+    assert list(joined.index) == [7, 9]
+    assert list(joined["case_id"]) == [case.id for case in cases]
+    claims = masis.runs_to_pandas(runs, of="claims", index=frame.index)
+    assert set(claims.index) <= {7, 9}
+    with pytest.raises(InputError, match="index: has 1 labels for 2 runs"):
+        masis.runs_to_pandas(runs, index=[7])
+    with pytest.raises(InputError, match=r"map: names the column 'antwrt' for answer.*Did you mean 'antwort'"):
+        masis.read_cases(frame, map=names | {"answer": "antwrt"})
+
+
+def test_a_body_of_lines_and_a_list_of_cases_are_read_alike(tmp_path: Path) -> None:
+    lines = "".join(json.dumps(GOOD | {"id": each}) + "\n" for each in "ab").encode()
+    one = json.dumps({"cases": [GOOD | {"id": each} for each in "ab"]}).encode()
+    assert list(read_body("ndjson", lines)) == list(read_body("json", one))
+    assert [row.case for row in read_any(io.BytesIO(lines))] == list(read_body("json", one))
+
+
+def test_a_look_at_a_file_refuses_what_an_import_refuses(tmp_path: Path) -> None:
+    workbench = Workbench.open(tmp_path / "w.db")
+    look = workbench.imports.look(Actor(name="Ada"), _written(_distinct(), tmp_path), OWN_FORMAT, name="f")
+    workbench.close()
+    assert look.refused == sum(isinstance(expected, str) for _, _, expected in RECORDS)
+
+
+def _shows(given: dict[str, Any], **expected: Any) -> None:
+    assert _held(case_of(given)) == read(**expected)
+
+
+def _refuses(given: dict[str, Any], says: str) -> None:
+    found = _outcome(lambda: case_of(given, ""))
+    assert isinstance(found, str)
+    assert says in found
+
+
+DOCUMENTED: dict[str, Callable[[], None]] = {
+    "evidence: a text": lambda: _shows(record(evidence=["So."]), evidence=[("chunk_1", "So.")]),
+    "evidence: an object without `id`": lambda: _shows(
+        record(evidence=[{"text": "So."}]), evidence=[("chunk_1", "So.")]
+    ),
+    "evidence: `content`, `page_content`, `snippet`, `body` in place of `text`": lambda: _each_shows(
+        [record(evidence=[{"id": "1", key: "So."}]) for key in ("content", "page_content", "snippet", "body")]
+    ),
+    "two chunks under one id": lambda: _refuses(record(evidence=[CHUNK, CHUNK]), "repeats the id '1'"),
+    "no `id`": lambda: _shows(record(id=...)),
+    "`messages` without `query` or `answer`": lambda: _shows(
+        record(query=..., answer=..., messages=TURNS), answer="So."
+    ),
+    "the same record twice": lambda: _once([GOOD, GOOD]),
+    "question, answer or evidence absent or empty, and an unread key has a known other name for it (`response`, "
+    "`question`, `contexts`, ...) or holds a text of 60 characters or more outside `metadata`": lambda: _refuses(
+        record(answer=..., response="So."), "--map answer=response"
+    ),
+    "another unknown key": lambda: _shows(record(field="law")),
+}
+
+
+def _each_shows(records: list[dict[str, Any]]) -> None:
+    for each in records:
+        _shows(each)
+
+
+def _once(records: list[dict[str, Any]]) -> None:
+    assert len(masis.read_cases(records)) == 1
+
+
+def test_the_page_of_imports_says_what_is_read_as_what() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "importing.md").read_text(encoding="utf-8")
+    table = page.split("| in the record | read as |", 1)[1].split("\n\n", 1)[0]
+    rows = [line.split(" | ")[0].removeprefix("| ") for line in table.splitlines() if line.startswith("| ")]
+    assert rows == list(DOCUMENTED)
+    for check in DOCUMENTED.values():
+        check()
+    assert {f"`{name}`" for name in builtin()} <= set(re.findall(r"`[a-z-]+`", page))

@@ -1,0 +1,270 @@
+"""The desk by program: the rules, rights and log of the page, one decision at a time or a file of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import masis
+from masis.datasets.readers.decisions import read_decisions
+from masis.errors import CaseHeld, InputError, StaleVersion, StoreError, UnknownRecord
+from masis.schema.actor import Actor
+from masis.schema.review import SHOWN_UNKNOWN
+from masis.schema.team import QueuePolicy
+from masis.services import Workbench
+from masis.services.desk import SHOWN, Desk
+from masis.store import Store
+from tests.audit.factories import issue
+from tests.store.factories import a_case, a_run, an_iteration
+
+ANSWER = "It was opened in 1932 [1]. It is painted grey [7]."
+GRACE = Actor(name="Grace")
+
+
+@pytest.fixture
+def desk(store: Store) -> Desk:
+    """Ada's desk on five audited cases."""
+    return Desk.on(Workbench(store, masis.Settings(), store.path), "Ada")
+
+
+def test_a_case_is_found_shown_and_decided_and_the_entry_says_what_was_shown(desk: Desk) -> None:
+    first = desk.queue(limit=1)[0]
+    view = desk.show(first.id)
+    assert view.case.answer == ANSWER
+    entry = desk.decide(first.id, "reject", reason="unsupported", note="see [7]")
+    assert entry.decision is not None
+    decision = entry.decision
+    assert (decision.verdict, decision.reviewer, decision.run_id, decision.iteration) == ("reject", "Ada", "run-0", 1)
+    assert (decision.reason, decision.extra["reason_code"]) == ("Says more than the evidence", "unsupported")
+    assert (decision.machine_shown, decision.extra["answer"]) == (SHOWN, "the original answer")
+    assert first.id not in {row.id for row in desk.queue()}
+    assert desk.log(first.id) == (entry,)
+    desk.undo(entry.id)
+    assert first.id in {row.id for row in desk.queue()}
+
+
+def test_what_was_not_shown_here_is_unknown_and_never_blind(desk: Desk) -> None:
+    unknown = desk.decide("case-0", "escalate")
+    blind = desk.decide("case-1", "escalate", machine_shown=())
+    assert unknown.decision is not None
+    assert blind.decision is not None
+    assert (unknown.decision.machine_shown, blind.decision.machine_shown) == ((SHOWN_UNKNOWN,), ())
+
+
+def test_where_the_policy_hides_the_machine_nothing_of_it_is_shown_and_only_files_are_unknown(desk: Desk) -> None:
+    desk.workbench.team.set(Actor(name="lead"), QueuePolicy(machine="after"))
+    assert desk.show("case-0").run is None
+    assert {row.quality for row in desk.queue()} == {None}
+    own = desk.decide("case-0", "escalate")
+    (of_file,) = desk.decide_all([{"case": "case-1", "verdict": "escalate"}])
+    assert own.decision is not None
+    assert own.decision.machine_shown == ()
+    assert of_file.entry is not None
+    assert of_file.entry.decision is not None
+    assert of_file.entry.decision.machine_shown == (SHOWN_UNKNOWN,)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "says"),
+    [
+        (("case-0", "override"), InputError, "corrected_answer: is missing. Give the corrected answer"),
+        (("case-0", "override", {"corrected_answer": ANSWER, "reason": "x"}), InputError, "is the answer as it is"),
+        (("case-0", "reject"), InputError, "reason: is missing: to reject needs one. Use one of fabricated_citation"),
+        (("case-0", "approve", {"corrected_answer": "x"}), InputError, "corrected_answer: goes with override only"),
+        (("case-0", "aprove"), InputError, "verdict: is 'aprove'"),
+        (("case-0", "approve", {"iteration": 2}), InputError, "iteration: is 2. The audit has answers 1 to 1"),
+        (("nobody", "approve"), UnknownRecord, "there is no case 'nobody'"),
+        (("case-0", "approve", {"version": 0}), StaleVersion, "case-0"),
+        (("case-0", "approve", {"labels": [{"text": "grey", "label": ""}]}), None, ""),
+        (("case-0", "approve", {"labels": [{"text": "blue", "label": "x"}]}), InputError, "stands nowhere"),
+        (("case-0", "approve", {"labels": [{"text": "It", "label": "x"}]}), InputError, "more than once"),
+        (("case-0", "approve", {"labels": ["grey"]}), InputError, "labels[0]: is text"),
+    ],
+)  # fmt: skip
+def test_what_the_page_would_not_let_through_is_refused(
+    desk: Desk, arguments: tuple[Any, ...], error: type[Exception] | None, says: str
+) -> None:
+    case, verdict, *rest = arguments
+    if error is None:
+        assert desk.decide(case, verdict, **rest[0])
+        return
+    with pytest.raises(error) as raised:
+        desk.decide(case, verdict, **(rest[0] if rest else {}))
+    assert says in str(raised.value)
+    assert desk.log() == ()
+
+
+def test_an_answer_with_serious_issues_is_approved_only_by_who_has_seen_them(store: Store) -> None:
+    desk = Desk.on(Workbench(store, masis.Settings(), store.path), "Ada")
+    case = a_case("serious")
+    store.cases.add(case)
+    iteration = an_iteration().model_copy(update={"issues": (issue(severity="high"),)})
+    store.runs.finish(a_run(case, "run-serious", iterations=(iteration,), needs_review=True))
+    with pytest.raises(InputError, match="1 serious issues open"):
+        desk.decide("serious", "approve")
+    entry = desk.decide("serious", "approve", acknowledge=True)
+    assert entry.decision is not None
+    assert len(entry.decision.extra["issues_seen"]) == 1
+
+
+def test_a_case_that_another_person_has_taken_is_theirs(desk: Desk) -> None:
+    desk.workbench.team.claim(GRACE, "case-0")
+    with pytest.raises(CaseHeld):
+        desk.decide("case-0", "escalate")
+    assert "case-0" not in {row.id for row in desk.queue()}
+
+
+def test_a_case_that_changed_since_it_was_shown_is_read_again_first(desk: Desk) -> None:
+    desk.show("case-0")
+    Desk.on(desk.workbench, "Grace").decide("case-0", "escalate")
+    with pytest.raises(StaleVersion):
+        desk.decide("case-0", "escalate")
+
+
+def test_labels_are_added_to_ones_own_decision_by_a_further_entry(desk: Desk) -> None:
+    with pytest.raises(InputError, match="has no decision of yours"):
+        desk.label("case-0", [{"text": "grey", "label": "unsupported"}])
+    first = desk.decide("case-0", "reject", reason="unsupported", labels=[{"text": "1932", "label": "supported"}])
+    second = desk.label(
+        "case-0", [{"text": "grey", "label": "unsupported"}, {"label": "fabricated citation", "severity": "high"}]
+    )
+    assert first.decision is not None
+    assert second.decision is not None
+    assert [(each.target, each.text, each.label) for each in second.decision.labels] == [
+        ("claim", "1932", "supported"),
+        ("claim", "grey", "unsupported"),
+        ("answer", "", "fabricated citation"),
+    ]
+    assert (second.decision.verdict, second.decision.reason) == (first.decision.verdict, first.decision.reason)
+    with pytest.raises(InputError, match="'nonsense' is no label type"):
+        desk.label("case-0", [{"label": "nonsense", "severity": "high"}])
+
+
+ROWS: list[dict[str, Any]] = [
+    {"case": "case-0", "verdict": "approve"},
+    {"case": "case-1", "verdict": "aprove"},
+    {"case": "nobody", "verdict": "approve"},
+    {"case": "case-2", "verdict": "reject", "reason": "unclear", "reviewer": "Grace"},
+    {"case": "case-3", "verdict": "approve", "colour": "red"},
+]
+
+
+def test_a_file_gives_a_result_a_row_and_a_dry_run_records_nothing(desk: Desk) -> None:
+    tried = list(desk.decide_all(ROWS, dry_run=True))
+    assert desk.log() == ()
+    assert {row.state for row in desk.queue()} == {"needs_review"}
+    done = list(desk.decide_all(ROWS))
+    assert (
+        [each.entry is not None for each in done]
+        == [each.entry is not None for each in tried]
+        == [True, False, False, True, False]
+    )
+    assert [str(each.error)[:30] for each in done if each.error] == [
+        "verdict: is 'aprove', which is",
+        "there is no case 'nobody'. `ma",
+        "colour: is no part of a decisi",
+    ]
+    assert [entry.decision.reviewer for entry in reversed(desk.log()) if entry.decision] == ["Ada", "Grace"]
+    again = list(desk.decide_all(ROWS))
+    assert [each.entry and each.entry.id for each in again] == [each.entry and each.entry.id for each in done]
+    assert len(desk.log()) == 2
+
+
+REGION = {"start": 45, "end": 49, "text": "grey", "labels": ["unsupported"]}
+LABEL_STUDIO = [
+    {
+        "data": {"case_id": "case-0", "text": "..."},
+        "annotations": [
+            {
+                "completed_by": {"email": "bo@lab"},
+                "result": [
+                    {"from_name": "verdict", "type": "choices", "value": {"choices": ["Reject"]}},
+                    {"from_name": "reason", "type": "textarea", "value": {"text": ["Nothing says so"]}},
+                    {"from_name": "label", "type": "labels", "value": REGION},
+                ],
+            },
+            {"was_cancelled": True, "result": []},
+        ],
+    }
+]
+ARGILLA = [
+    {
+        "id": "r1",
+        "fields": {"answer": ANSWER},
+        "metadata": {"case_id": "case-1"},
+        "responses": {
+            "verdict": [
+                {"value": "approve", "user_id": "u1"},
+                {"value": "reject", "user_id": "u2", "status": "draft"},
+            ],
+            "spans": [{"value": [{"start": 41, "end": 45, "label": "unsupported"}], "user_id": "u1"}],
+        },
+    },
+    {
+        "id": "case-2",
+        "fields": {"text": "x"},
+        "responses": [{"user_id": "u2", "values": {"verdict": {"value": "escalate"}}}],
+    },
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        (
+            "ls.json",
+            json.dumps(LABEL_STUDIO),
+            [
+                {
+                    "case": "case-0", "verdict": "reject", "reason": "Nothing says so", "reviewer": "bo@lab",
+                    "labels": [{"text": "grey", "start": 45, "label": "unsupported"}],
+                }
+            ],
+        ),
+        (
+            "argilla.json",
+            json.dumps(ARGILLA),
+            [
+                {
+                    "case": "case-1", "verdict": "approve", "reviewer": "Argilla user u1",
+                    "labels": [{"text": "grey", "start": 41, "label": "unsupported"}],
+                },
+                {"case": "case-2", "verdict": "escalate", "reviewer": "Argilla user u2"},
+            ],
+        ),
+        (
+            "d.csv",
+            "case,verdict,reason,iteration\ncase-0,reject,unclear,1\n",
+            [{"case": "case-0", "verdict": "reject", "reason": "unclear", "iteration": 1}],
+        ),
+        ("d.jsonl", '{"case": "case-0", "verdict": "approve"}\n', [{"case": "case-0", "verdict": "approve"}]),
+    ],
+    ids=["label-studio", "argilla", "csv", "jsonl"],
+)  # fmt: skip
+def test_decisions_come_back_from_annotation_tools_and_tables(
+    desk: Desk, tmp_path: Path, name: str, content: str, expected: list[dict[str, Any]]
+) -> None:
+    file = tmp_path / name
+    file.write_text(content)
+    rows = [row for row in read_decisions(file) if not isinstance(row, InputError)]
+    assert [{key: value for key, value in row.items() if key != "line"} for row in rows] == expected
+    if name == "ls.json":  # the words stand elsewhere in the answer of the test
+        rows[0]["labels"][0].pop("start")
+    results = list(desk.decide_all(rows))
+    assert [str(each.error) for each in results if each.error] == []
+    assert all(
+        each.entry and each.entry.decision and each.entry.decision.machine_shown == (SHOWN_UNKNOWN,) for each in results
+    )
+
+
+def test_a_desk_is_opened_on_a_database_that_is_there(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"none\.db: there is no database here"):
+        masis.Desk(tmp_path / "none.db")
+    Store.open(tmp_path / "some.db").close()
+    with masis.Desk(tmp_path / "some.db", reviewer="Ada") as desk:
+        assert desk.queue() == ()
+        with pytest.raises(InputError, match="order: is 'nonsense'"):
+            desk.queue(order="nonsense")
