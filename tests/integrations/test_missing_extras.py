@@ -156,7 +156,6 @@ def test_a_program_of_dspy_is_listed_named_and_asked_with_where_dspy_is_missing(
         (["--engine", "ray", "--out", "x", "--limit", "3"], "--limit"),
         (["--engine", "ray"], "--out"),
         (["--address", "auto"], "--address"),
-        (["--as", "ragas"], "--as"),
     ],
 )
 def test_an_option_of_the_other_engine_is_wrong_use(cases: Path, arguments: list[str], named: str) -> None:
