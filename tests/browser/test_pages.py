@@ -153,6 +153,7 @@ def test_a_rate_leads_to_its_runs_and_a_run_to_its_case(served: str, open_tab: O
     expect(rows.first).to_be_visible()
     page.get_by_role("button", name="Close the list").click(delay=40)
     expect(page).not_to_have_url(re.compile("show="))
+    tab.settle()  # the address changes before the charts are drawn again
     chart = page.locator(".st-key-metrics-spread-issues canvas, .st-key-metrics-spread-issues svg.marks").first
     chart.scroll_into_view_if_needed()
     box = chart.bounding_box()
