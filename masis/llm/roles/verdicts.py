@@ -268,7 +268,8 @@ def with_references(judged: Sequence[Judged], chunks: Chunks) -> tuple[ClaimChec
 
 def _owner(cited: str, group: Sequence[Judged]) -> int:
     """The place in the group of the claim that the reference has most to do with."""
-    return min(range(len(group)), key=lambda at: (_CLOSEST.index(group[at].stances.get(cited)), at))
+    citing = [at for at, each in enumerate(group) if cited in each.check.claim.cited]
+    return min(citing, key=lambda at: (_CLOSEST.index(group[at].stances.get(cited)), at))
 
 
 def _finding(cited: str, group: Sequence[Judged], chunks: Chunks) -> _Finding:
