@@ -124,7 +124,7 @@ def _prepare_demo(workbench: Workbench) -> None:
     """
     workbench.cases.add_demo(operator())
     workbench.corpora.add_demo(operator())
-    settings = pin_versions(recorded_settings(workbench.settings))  # as runs are stored: else each start audits anew
+    settings = pin_versions(recorded_settings(workbench.settings))  # as runs are stored: else each start audits again
     new = [case for case in demo_cases() if workbench.audits.needed(case, settings)]
     with measured(workbench.settings), Progress("Auditing the demo cases", len(new)) as progress:
         for done, case in enumerate(new, 1):

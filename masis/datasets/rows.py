@@ -215,11 +215,11 @@ def _list(stream: BinaryIO) -> Iterator[Row]:
     """Yield the items of one JSON list, of which one is in memory at a time."""
     decode = codecs.getincrementaldecoder("utf-8-sig")().decode
     text, at, number, read, ended = "", 0, 0, 0, False
-    wanted = 1 << 18
+    to_read = 1 << 18
 
     def more() -> None:
-        nonlocal text, at, read, ended, wanted
-        content = stream.read(wanted)
+        nonlocal text, at, read, ended, to_read
+        content = stream.read(to_read)
         read, ended = read + len(content), not content
         try:
             text, at = text[at:] + decode(content, final=ended), 0
@@ -244,14 +244,14 @@ def _list(stream: BinaryIO) -> Iterator[Row]:
             if ended:
                 cure = "The list is cut off: write the file again."
                 raise InputError(f"ends in the middle of item {number + 1} of a JSON list", cure=cure)
-            wanted = min(max(wanted, len(text) - at), MAX_LINE_BYTES)
+            to_read = min(max(to_read, len(text) - at), MAX_LINE_BYTES)
             if len(text) - at > MAX_LINE_BYTES:
                 raise InputError(
                     f"has an item of more than {MAX_LINE_BYTES // 2**20} MiB", cure="Split it.", line=number + 1
                 )
             more()
             found = parse_item(text, at, ended=ended)
-        wanted, number = 1 << 18, number + 1
+        to_read, number = 1 << 18, number + 1
         value, at = found
         if isinstance(value, dict | InputError):
             yield Row(number, read, value)

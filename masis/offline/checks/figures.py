@@ -146,6 +146,8 @@ def accused_figures(
 
     """
     facts = match.sentence.facts[:MOST_FACTS]
+    if not facts:
+        return  # most sentences: the figures of the evidence need not be read for them
     stated = (*question, *origins)
     held = [fact for fact in facts if table.holders(fact, match.allowed) or any(agree(fact, other) for other in stated)]
     explained = list(held)  # what a claim says rightly, other figures of it may be computed from
