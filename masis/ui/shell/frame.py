@@ -38,6 +38,7 @@ _STYLES = """<style>
 :is(@st-button, @st-primary_button, @st-tertiary_button) kbd { opacity: 1; color: inherit; }
 @st-caption, @st-caption p { opacity: 1; color: light-dark(#5b6168, #a3abb3) }
 @media (max-width: 1080px) { @st-navigation_link > span:has(@st-icon) { display: none } }
+@media (max-width: 960px) { @st-navigation_link { padding-inline: 0.3rem !important; } }
 </style>"""
 # On narrow screens the names of all pages fit beside the reviewer's name only without their icons.
 
