@@ -19,15 +19,15 @@ def decided(workbench: Workbench) -> None:
 def test_every_view_says_what_is_missing_before_there_are_decisions(audited_workbench: Workbench, view: str) -> None:
     page = texts(open_page("trust", view=view))
     assert "Nobody knows yet" in page
-    assert "Nothing shows yet that they may" in page
+    assert "nothing shows yet that they may" in page
 
 
 def test_figures_come_with_intervals_and_lead_to_their_cases(audited_workbench: Workbench) -> None:
     decided(audited_workbench)
     app = open_page("trust", list="must_look")
     drawn = {each.label: (each.value, each.delta) for each in app.metric}
-    assert drawn["Precision"][0] == "100.0%"
-    assert "n = 2" in drawn["Precision"][1]
+    assert drawn["Alarms that were right"][0] == "100.0%"
+    assert "2 of 2" in drawn["Alarms that were right"][1]
     assert "constant: 0" in drawn["Kappa"][1]
     assert "the cases" in texts(app)
     assert "simulated" not in texts(app)

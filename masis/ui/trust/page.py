@@ -34,7 +34,7 @@ from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown, served_database, served_workbench
 from masis.ui.trust.charts import rate_over_time_chart, reliability_chart, yield_chart
 from masis.views.markdown import escaped
-from masis.views.words import FLAG, REASON, TIER, Word
+from masis.views.words import FLAG, REASON, Word
 
 VIEWS = {
     "machine": "Machine and people",
@@ -110,7 +110,7 @@ def _key(workbench: Workbench) -> _Key:
 @st.cache_data(show_spinner=False, max_entries=40)
 def _machine(path: str, position: str, person: str, hidden: bool, filters: str) -> MachineReport:
     found = served_workbench().trust.compare(actor(), TrustFilter.model_validate_json(filters))
-    kept = [name for name in ("case_id", "found", "faulty", "at", "flags", "reasons") if name in found.rows]
+    kept = [name for name in ("case_id", "found", "faulty", "at", "flags", "reasons", "reviewer") if name in found.rows]
     return found._replace(rows=found.rows[kept])
 
 
@@ -168,9 +168,9 @@ def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFil
     )
     _comparison(report.answers, "answer")
     _case_list(report)
-    if report.answers.curve:
+    if len(report.answers.curve) > 1:
         _calibration(report.answers)
-    for by, title in (("auditor", "auditor"), ("dataset", "data set"), ("field", "field"), ("month", "month")):
+    for by, title in (("auditor", "model"), ("dataset", "data set"), ("field", "field"), ("month", "month")):
         if len(report.by[by]) > 1 or by == "auditor":
             _breakdown(workbench, report.by[by], by, title)
     if report.seen is not None:
@@ -205,12 +205,12 @@ def _machine_controls(workbench: Workbench, filters: TrustFilter) -> None:
         on_change=_choose("level", "trust-level"),
     )
     names = {
-        "": "All auditors",
+        "": "All models",
         **{name: _auditor_words(name, models) for name, models, _ in workbench.trust.auditors()},
     }
     st.session_state["trust-auditor"] = filters.auditor if filters.auditor in names else ""
     auditor.selectbox(
-        "Auditor",
+        "Audited by",
         list(names),
         key="trust-auditor",
         format_func=names.__getitem__,
@@ -218,7 +218,7 @@ def _machine_controls(workbench: Workbench, filters: TrustFilter) -> None:
     )
     for place, name, title in ((since, "since", "From"), (until, "until", "Before")):
         st.session_state[f"trust-{name}"] = address.value(name)
-        place.text_input(title, key=f"trust-{name}", placeholder="2026-01-31", on_change=_choose(name, f"trust-{name}"))
+        place.text_input(title, key=f"trust-{name}", placeholder="YYYY-MM-DD", on_change=_choose(name, f"trust-{name}"))
 
 
 def _auditor_words(name: str, models: Mapping[str, str]) -> str:
@@ -238,13 +238,15 @@ def _comparison(found: Comparison, level: str) -> None:
         return
     _figures(found)
     left, right = st.columns([1, 1.4], gap="medium")
+    leads = " Choose a row to list its answers." if level == "answer" else ""
     with left:
         st.markdown("**What the audit says, and what people found**")
+        st.caption(f"Escalated answers are left out.{leads}")
         rows = [
             row({"text": _found_words(name) if level == "answer" else name}, faulty, right_, open=_leads(level, name))
             for name, (faulty, right_) in found.confusion.items()
         ]
-        titles = [column("The audit", "main"), column("faulty", "figure"), column("right", "figure")]
+        titles = [column("The audit", "main"), column("People: faulty", "figure"), column("People: right", "figure")]
         if opened := linked_table(
             titles, rows, description="Confusion of audit and people", key=f"trust-confusion-{level}"
         ):
@@ -252,14 +254,14 @@ def _comparison(found: Comparison, level: str) -> None:
             st.rerun()
     with right:
         st.markdown("**Each flag and verdict**")
+        st.caption(f"{BRACKETS}{leads}")
         flags = sorted(found.flags, key=lambda flag: -flag.flagged)
-        titles = [column("Flag", "main"), column("n", "figure"), column("Precision"), column("Recall")]
+        titles = [column("Flag", "main"), column("Faulty, where it stands"), column("Faulty answers that have it")]
         rows = [
             row(
                 {"text": _flag_words(flag.name)},
-                flag.flagged,
-                figure(flag.precision),
-                figure(flag.recall),
+                figure(flag.precision, brief=True),
+                figure(flag.recall, brief=True),
                 open=_leads(level, f"flag:{flag.name}"),
             )
             for flag in flags
@@ -277,11 +279,11 @@ def _leads(level: str, name: str) -> str | None:
 
 def _figures(found: Comparison) -> None:
     with st.container(horizontal=True, gap="small"):
-        _metric("Faulty", found.faulty, "Share of the answers that people found faulty")
-        _metric("Precision", found.precision, "Of what the audit accuses, the share that is faulty")
-        _metric("Recall", found.recall, "Of what is faulty, the share that the audit accuses")
-        constant = "" if found.constant is None else f"always the same verdict: {found.constant:.1%}"
-        _metric("Accuracy", found.accuracy, f"Audit and people agree; {constant}", note=constant)
+        _metric("Found faulty by people", found.faulty, "Of the answers compared here, the share that is faulty")
+        _metric("Alarms that were right", found.precision, "Precision: of what the audit accuses, the share faulty")
+        _metric("Faults caught", found.recall, "Recall: of what is faulty, the share that the audit accuses")
+        constant = "" if found.constant is None else f"one verdict for all: {found.constant:.1%}"
+        _metric("Agrees with people", found.accuracy, f"Accuracy; {constant}", note=constant)
         _metric(
             "Kappa", found.kappa, "Agreement beyond chance; the constant verdict has 0", share=False, note="constant: 0"
         )
@@ -293,7 +295,8 @@ def _metric(title: str, found: Estimate, meaning: str, *, share: bool = True, no
     else:
         value = f"{found.value:.1%}" if share else f"{found.value:.2f}"
         bounds = [f"{each:.1%}" if share else f"{each:.2f}" for each in (found.low, found.high) if each is not None]
-        below = f"{' to '.join(bounds) or found.why}, n = {found.n:,}"
+        rests = f"{round(found.value * found.n):,} of {found.n:,}" if share else f"n = {found.n:,}"
+        below = f"{rests}; {' to '.join(bounds) or found.why}"
     st.metric(
         title,
         value,
@@ -305,11 +308,20 @@ def _metric(title: str, found: Estimate, meaning: str, *, share: bool = True, no
     )
 
 
+FOUND_WORDS = {
+    "must_look": "Something is wrong",
+    "not_certified": "Not confirmed: goes to a person",
+    "nothing found": "Nothing found: may pass",
+}
+"""What the audit says of an answer, and what becomes of it."""
+
+BRACKETS = "In brackets: of how many, and the range that holds the true share 95 times in 100."
+
 _WORDS: tuple[Mapping[str, Word], ...] = (cast("Mapping[str, Word]", REASON), FLAG)
 
 
 def _found_words(name: str) -> str:
-    return TIER[name].text if name in TIER else name.capitalize()
+    return FOUND_WORDS.get(name, name.capitalize())
 
 
 def _flag_words(name: str) -> str:
@@ -362,28 +374,28 @@ def _calibration(found: Comparison) -> None:
         reliability_chart, rows=rows, even=even, description="Observed against predicted share of faulty answers"
     )
     st.caption(
-        f"Expected calibration error {found.calibration or 0:.3f} over {found.n:,} answers; a perfect score would "
-        f"reach up to {found.error_floor or 0:.3f} by chance. Bars are 95% intervals."
+        "On the line, of the answers given 70% people find 70% faulty. Average distance from it (expected calibration "
+        f"error): {found.calibration or 0:.3f} over {found.n:,} answers; a perfect score reaches up to "
+        f"{found.error_floor or 0:.3f} by chance. Bars are 95% intervals."
     )
     _download(pd.DataFrame(rows), "reliability")
 
 
 def _breakdown(workbench: Workbench, found: Mapping[str, Comparison], by: str, title: str) -> None:
     st.markdown(f"**By {title}**")
+    st.caption(f"{BRACKETS} Choose a row to see only its answers.")
     models = {name: _auditor_words(name, models) for name, models, _ in workbench.trust.auditors()}
     titles = [
         column(title.capitalize(), "main"),
-        column("n", "figure"),
-        *map(column, ("Faulty", "Precision", "Recall", "Kappa")),
+        *map(column, ("Found faulty by people", "Alarms that were right", "Faults caught", "Kappa")),
     ]
     rows = [
         row(
             {"text": models.get(name, name)},
-            each.n,
-            figure(each.faulty),
-            figure(each.precision),
-            figure(each.recall),
-            figure(each.kappa, share=False),
+            figure(each.faulty, brief=True),
+            figure(each.precision, brief=True),
+            figure(each.recall, brief=True),
+            figure(each.kappa, share=False, brief=True),
             open=None if name == "(none)" else name,
         )
         for name, each in found.items()
@@ -429,9 +441,9 @@ def _show_people(key: _Key) -> None:
     rows = [
         row(
             {"text": f"{pair.first} and {pair.second}", "open": str(number)},
-            figure(pair.raw),
-            figure(pair.kappa, share=False),
-            figure(pair.weighted, share=False),
+            figure(pair.raw, brief=True),
+            figure(pair.kappa, share=False, brief=True),
+            figure(pair.weighted, share=False, brief=True),
             len(pair.differ),
             open=str(number),
         )
@@ -461,7 +473,7 @@ def _show_missed(found: MissReport) -> None:
     if rows:
         draw_chart(rate_over_time_chart, rows=rows, description="Miss rate by month")
         _download(pd.DataFrame(rows), "miss rate by month")
-    table = [row({"text": name or "(no field)"}, figure(each)) for name, each in found.fields.items()]
+    table = [row({"text": name or "(no field)"}, figure(each, brief=True)) for name, each in found.fields.items()]
     linked_table(
         [column("Field", "main"), column("Miss rate")], table, description="Miss rate by field", key="trust-fields"
     )
@@ -654,8 +666,8 @@ def _show_own(key: _Key) -> None:
             each.decisions,
             "" if each.an_hour is None else f"{each.an_hour:.1f}",
             "not recorded" if each.seconds is None else f"{each.seconds:.0f} s",
-            figure(each.overrides),
-            figure(each.agreed),
+            figure(each.overrides, brief=True),
+            figure(each.agreed, brief=True),
         )
         for each in _own(*key, others)
     ]
