@@ -255,7 +255,9 @@ def _comparison(found: Comparison, level: str) -> None:
     with right:
         st.markdown("**Each flag and verdict**")
         st.caption(f"{BRACKETS}{leads}")
-        flags = sorted(found.flags, key=lambda flag: -flag.flagged)
+        # a flag of the original answer is often a reason of the run too, with another name and the same figures
+        same = {(_flag_words(flag.name), flag.flagged, flag.precision): flag for flag in reversed(found.flags)}
+        flags = sorted(same.values(), key=lambda flag: -flag.flagged)
         titles = [column("Flag", "main"), column("Faulty, where it stands"), column("Faulty answers that have it")]
         rows = [
             row(
