@@ -70,7 +70,7 @@ def test_gold_and_imported_labels_are_compared_too(bench: Workbench, audited: Au
     audited(1, 2, case={"labels": {"claims": [{"text": statement, "support": "Complete"}]}})
     found = bench.trust.compare(ADA, TrustFilter(source="gold"))
     assert found.answers.confusion == {"not_certified": (1, 1)}
-    assert bench.trust.parts(ADA, "claim", "gold").n == 0  # the audit's claim has no place in the answer
+    assert bench.trust.parts(ADA, "claim", "gold").comparison.n == 0  # the audit's claim has no place in the answer
 
 
 def test_claims_and_references_are_matched_by_their_place() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, cast, get_args
 
@@ -17,6 +19,7 @@ from masis.services.trust import (
     MachineReport,
     MissReport,
     Own,
+    PartReport,
     PeopleReport,
     PlanState,
     TrustFilter,
@@ -135,7 +138,7 @@ def _own(path: str, position: str, person: str, hidden: bool, others: bool) -> l
 
 
 @st.cache_data(show_spinner=False, max_entries=20)
-def _parts(path: str, position: str, person: str, hidden: bool, level: Part, source: str) -> Comparison:
+def _parts(path: str, position: str, person: str, hidden: bool, level: Part, source: str) -> PartReport:
     return served_workbench().trust.parts(actor(), level, source)
 
 
@@ -156,7 +159,9 @@ def _headline(report: MachineReport, missed: MissReport, watch: Watch | None) ->
 def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFilter) -> None:
     _machine_controls(workbench, filters)
     if part := next((each for each in PARTS if each == address.value("level")), None):
-        _comparison(_parts(*_key(workbench), part, filters.source), part)
+        parts = _parts(*_key(workbench), part, filters.source)
+        _comparison(parts.comparison, part)
+        _case_list(parts.rows)
         return
     filtered = [name for name in ("auditor", "dataset", "field", "since", "until") if address.value(name)]
     if filtered:
@@ -167,7 +172,7 @@ def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFil
         f"towards it; {left.escalated:,} escalated and not settled; {left.unaudited:,} without an audit."
     )
     _comparison(report.answers, "answer")
-    _case_list(report)
+    _case_list(report.rows)
     if len(report.answers.curve) > 1:
         _calibration(report.answers)
     for by, title in (("auditor", "model"), ("dataset", "data set"), ("field", "field"), ("month", "month")):
@@ -238,12 +243,12 @@ def _comparison(found: Comparison, level: str) -> None:
         return
     _figures(found)
     left, right = st.columns([1, 1.4], gap="medium")
-    leads = " Choose a row to list its answers." if level == "answer" else ""
+    leads = "Choose a row to list its cases."
     with left:
         st.markdown("**What the audit says, and what people found**")
-        st.caption(f"Escalated answers are left out.{leads}")
+        st.caption(f"Escalated answers are left out. {leads}" if level == "answer" else leads)
         rows = [
-            row({"text": _found_words(name) if level == "answer" else name}, faulty, right_, open=_leads(level, name))
+            row({"text": _found_words(name) if level == "answer" else name}, faulty, right_, open=name)
             for name, (faulty, right_) in found.confusion.items()
         ]
         titles = [column("The audit", "main"), column("People: faulty", "figure"), column("People: right", "figure")]
@@ -254,7 +259,7 @@ def _comparison(found: Comparison, level: str) -> None:
             st.rerun()
     with right:
         st.markdown("**Each flag and verdict**")
-        st.caption(f"{BRACKETS}{leads}")
+        st.caption(f"{BRACKETS} {leads}")
         # a flag of the original answer is often a reason of the run too, with another name and the same figures
         same = {(_flag_words(flag.name), flag.flagged, flag.precision): flag for flag in reversed(found.flags)}
         flags = sorted(same.values(), key=lambda flag: -flag.flagged)
@@ -264,7 +269,7 @@ def _comparison(found: Comparison, level: str) -> None:
                 {"text": _flag_words(flag.name)},
                 figure(flag.precision, brief=True),
                 figure(flag.recall, brief=True),
-                open=_leads(level, f"flag:{flag.name}"),
+                open=f"flag:{flag.name}" if level == "answer" else flag.name,
             )
             for flag in flags
         ]
@@ -272,11 +277,6 @@ def _comparison(found: Comparison, level: str) -> None:
         if opened:
             address.put("list", opened)
             st.rerun()
-
-
-def _leads(level: str, name: str) -> str | None:
-    """Return what a row opens: the list of its answers; claims and references have no list of their own."""
-    return name if level == "answer" else None
 
 
 def _figures(found: Comparison) -> None:
@@ -331,17 +331,15 @@ def _flag_words(name: str) -> str:
     return known[0] if known else name
 
 
-def _case_list(report: MachineReport) -> None:
+def _case_list(rows: pd.DataFrame) -> None:
+    """List the cases behind the row that was chosen: answers, or the claims or references of one verdict."""
     chosen = address.value("list")
-    rows = report.rows
     if not chosen or not len(rows):
         return
     flag = chosen.removeprefix("flag:")
     if chosen.startswith("flag:"):
-        quoted = f'"{flag}"'
-        chosen_rows = rows["flags"].str.contains(quoted, regex=False) | rows["reasons"].str.contains(
-            quoted, regex=False
-        )
+        lists = [rows[name].str.contains(f'"{flag}"', regex=False) for name in ("flags", "reasons") if name in rows]
+        chosen_rows = functools.reduce(operator.or_, lists, pd.Series(False, index=rows.index))
     else:
         chosen_rows = rows["found"] == chosen
     listed = rows[chosen_rows & rows["faulty"].notna()].sort_values("faulty", ascending=False)
