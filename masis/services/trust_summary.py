@@ -6,7 +6,8 @@ from masis.schema.wording import counted
 from masis.services.guarantees import Watch
 from masis.services.trust import MachineReport, MissReport
 from masis.trust.agreement import Estimate
-from masis.trust.score import LEAST_DECISIONS
+from masis.trust.guarantee import draws_needed
+from masis.trust.machine import FOUND
 
 SIMULATED = (
     "These figures rest on {} that the demo simulated. They show what the page can say; they say nothing about the "
@@ -81,12 +82,18 @@ def _how_far(report: MachineReport) -> str:
     if found.precision.value is None:
         return f"It accused none of the {found.n:,} answers that people judged; {_of(found.faulty)} are faulty."
     worse = ""
-    if found.constant is not None and (found.accuracy.value or 0) < found.constant:
+    if found.constant is not None and found.accuracy.value is not None and found.accuracy.value < found.constant:
         always = "faulty" if (found.faulty.value or 0) >= 0.5 else "right"
-        worse = f" Calling every answer {always} would have agreed with people more often."
+        worse = (
+            f" It agrees with people on {round(found.accuracy.value * found.n):,} of {found.n:,}; calling every answer "
+            f"{always} would on {round(found.constant * found.n):,}."
+        )
+    faulty = {name: count for name, (count, _) in found.confusion.items()}
+    accused, unconfirmed, passed = (faulty.get(name, 0) for name in FOUND)
     return (
-        f"Of the answers of which it said that something is wrong, people found {_of(found.precision)} faulty. Of the "
-        f"faulty answers it accused {_of(found.recall)}.{worse}"
+        f"Of the answers of which it said that something is wrong, people found {_of(found.precision)} faulty. Of "
+        f"{counted(accused + unconfirmed + passed, 'faulty answer')} it accused {accused:,}, left {unconfirmed:,} "
+        f"unconfirmed for a person, and found nothing in {passed:,}.{worse}"
     )
 
 
@@ -109,9 +116,8 @@ def _next(report: MachineReport, missed: MissReport, watch: Watch | None) -> str
         return f"Decide the {counted(len(missed.open), 'spot check')} that wait (What passes unseen)."
     if watch is not None and not watch.lapsed:
         return "Decide spot checks as they are drawn: they watch the guarantee."
-    if report.answers.n < LEAST_DECISIONS:
-        return (
-            f"Keep a person on every answer, and decide more of them before looking at the verdict: from "
-            f"{LEAST_DECISIONS} decisions the order of the queue can be fitted on them."
-        )
-    return "Draw a random sample for blind decisions (Guarantee): it shows which answers may pass."
+    keep = "Keep a person on every answer. " if watch is None else ""
+    return (
+        f"{keep}A lead draws a random sample for blind decisions (Guarantee): {draws_needed(0.02, 0.05)} without a "
+        "fault would show with 95% certainty that at most 2% of the answers that pass are faulty."
+    )
