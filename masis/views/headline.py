@@ -42,6 +42,7 @@ KINDS: dict[str, Kind] = {
     "partial": Kind("partly supported claim", "partly supported claims", "bad"),
     "serious": Kind("serious issue by the critic", "serious issues by the critic", "bad"),
     "reason": Kind("reason to look", "reasons to look", "bad"),
+    "conflict": Kind("conflict between sources", "conflicts between sources", "warn"),
     "uncited": Kind("sentence without a citation", "sentences without a citation", "warn"),
     "lesser": Kind("lesser issue by the critic", "lesser issues by the critic", "warn"),
     "missing": Kind("missing point", "missing points", "warn"),
@@ -167,12 +168,16 @@ def _kind_of(issue: Issue) -> str:
     """Return the kind of an issue that neither citations nor claims say already; "" for the others."""
     if issue.source == "instructions":
         return "instruction"
+    if issue.rule == "source_conflict":
+        return "conflict"
     if issue.source == "critic":
         return "safety" if issue.type == "safety" else "serious" if issue.major else "lesser"
     return "missing" if issue.rule in ("missing_information", "dropped_content") else ""
 
 
 def _issue_line(issue: Issue) -> str:
+    if issue.rule == "source_conflict":  # the reason has both values, the description none
+        return _line(f"Sources disagree: {issue.reason.rstrip('.')}")
     missing = issue.description.removeprefix("Missing information: ").rstrip(".")
     return _line(f"Leaves out: {missing}" if issue.rule == "missing_information" else missing)
 

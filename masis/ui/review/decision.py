@@ -24,10 +24,11 @@ from masis.services.records import CaseFilter, explained_errors
 from masis.services.reviews import OTHER, reasons_for
 from masis.ui.components import registered
 from masis.ui.review import decision_form as forms
+from masis.ui.review.claiming import ClaimNotice
 from masis.ui.review.decision_form import FormFields
 from masis.ui.shell import address, keys
 from masis.ui.shell.drafts import clear_form, store_form, stored_form
-from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
+from masis.ui.shell.reviewer import actor, name_reviewer, reviewer, suggested_name
 from masis.ui.shell.served_database import served_database
 from masis.ui.team.case_work import forget_scores, rubric_scores
 from masis.ui.team.taking import keep_typing, why_nothing
@@ -103,6 +104,7 @@ class _PanelContext(NamedTuple):
     at: int
     shown: tuple[str, ...]
     place: _Place
+    notice: ClaimNotice | None
 
     @property
     def case_id(self) -> str:
@@ -125,16 +127,27 @@ class _PanelContext(NamedTuple):
 
 
 def decision_panel(
-    workbench: Workbench, view: CaseView, run: Run | None, index: int, *, machine_shown: tuple[str, ...] = MACHINE_SHOWN
+    workbench: Workbench,
+    view: CaseView,
+    run: Run | None,
+    index: int,
+    *,
+    machine_shown: tuple[str, ...] = MACHINE_SHOWN,
+    notice: ClaimNotice | None = None,
 ) -> None:
     """Draw the decision on iteration ``index`` (from 0) of ``run``, or on an unaudited case (``run`` is None)."""
     who = actor()
     wanted = workbench.cases.blinded(who, address.case_filter())
     place = _Place(wanted, workbench.team.count_open(actor(), wanted))
     run = run if run and run.iterations else None
-    _panel(_PanelContext(workbench, view, run, index if run else 0, machine_shown, place))
-    if view.state == "superseded":
-        st.info("A newer version took the place of this case: decide about that one.", icon=":material/history:")
+    _panel(_PanelContext(workbench, view, run, index if run else 0, machine_shown, place, notice))
+    if notice and notice.adjudicate:
+        st.page_link(
+            "pages/team.py",
+            label="Adjudicate it",
+            icon=":material/balance:",
+            query_params={"case": view.case.id},
+        )
     # below the panel: above it, a fragment would have another id than the same page has for a reviewer
     if not workbench.access.allows(who, "decide"):
         roles = ", ".join(who.roles) or "none"
@@ -310,13 +323,14 @@ def _act(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
             form.ack = {"mount": posted.get("mount"), "seq": posted.get("seq")}
             form.done.append(form.token)  # else what was typed last, which the page still states, would be kept again
             form.renew()
-            form.message = _Message("The draft was discarded.", "calm")
         case "undo_previous":
             _undo_previous(context, form)
         case "iteration":
             _turn_iteration(context, 1 if posted.get("step") == 1 else -1)
         case "switch":
             _switch_answer(context)
+        case "take_revision":
+            _take_revision(context, form)
         case "next" | "skip" as how:
             _next_waiting(context, form, skip=how == "skip")
         case "forward":
@@ -407,6 +421,33 @@ def _switch_answer(context: _PanelContext) -> None:
         _show_iteration(0 if context.at else context.run.iterations.index(revised))
 
 
+def _revision(context: _PanelContext) -> int | None:
+    """Return the index of the revision that can be taken as a correction: the one shown, else the suggested one."""
+    run = context.run
+    if run is None or run.revised is None:
+        return None
+    return context.at or run.best or run.iterations.index(run.revised)
+
+
+def _take_revision(context: _PanelContext, form: _Form) -> None:
+    """Put a revision into the correction of the original answer, which is what is decided about."""
+    index = _revision(context)
+    if index is None or context.run is None:
+        return
+    kept = stored_form(context.workbench, context.case_id).fields
+    corrected = context.run.iterations[index].answer
+    store_form(
+        context.workbench,
+        context.case_id,
+        kept.model_copy(update={"verdict": "override", "corrected": corrected, "reason": ""}),
+    )
+    form.renew()
+    name = forms.shown_name(context.run, index)
+    words = f"{name.capitalize()} is the correction now: choose a reason, then submit."
+    form.message = _Message(words, "calm", "reason")
+    _show_iteration(0)
+
+
 def _show_iteration(index: int) -> None:
     address.put("iteration", str(index + 1) if index else "")
     address.put("against", "")
@@ -437,6 +478,7 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
     kept = stored_form(workbench, context.case_id)
     iteration = context.run.iterations[context.at] if context.run else None
     history = forms.history(view.history)
+    revision = _revision(context)
     override = kept.fields.verdict == "override"
     corrected = context.answer if kept.fields.corrected is None else kept.fields.corrected
     return {
@@ -456,6 +498,9 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
         "about": {"name": context.answer_name, "note": _about_answer(context)},
         "serious": forms.serious_rows(context.run, context.at),
         "previous": _previous(context),
+        "notice": context.notice._asdict() if context.notice else None,
+        "suggested_name": suggested_name(),
+        "revision": forms.shown_name(context.run, revision) if revision else "",
         "longest": max(forms.LONGEST_ANSWER, len(context.answer)),
         "verdicts": [
             {"code": code, "text": word.text, "tone": word.tone, "meaning": word.meaning}
