@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from masis.errors import UnknownRecord
+from masis.schema.base import utc_now
 from masis.schema.run import Run
 from masis.schema.wording import counted
 from masis.services import CaseView, Workbench
@@ -17,6 +18,8 @@ from masis.ui.components.case_head import CaseHead, case_head
 from masis.ui.components.charts import draw_chart
 from masis.ui.live import served_jobs, show_live
 from masis.ui.new_audit.form import unusable_model
+from masis.ui.new_audit.live_run import show_found_so_far
+from masis.ui.new_audit.timeline import timeline
 from masis.ui.review.claiming import ClaimNotice, claim_case
 from masis.ui.review.decision import MACHINE_SHOWN, decision_panel
 from masis.ui.review.missing_evidence import missing_evidence, show_versions
@@ -511,8 +514,10 @@ def _draw_progress(case_id: str) -> bool:
         return False
     with st.container(border=True):
         st.markdown("**Auditing.** The result appears on this page; you can leave it meanwhile.")
-        for event in workbench.runs.events(running.id)[-6:] if running else ():
-            st.text(event.message or event.kind.replace("_", " "))
+        if running:
+            shown = timeline(workbench.runs.events(running.id), "running", utc_now())
+            st.text(" · ".join(filter(None, [shown["live"], shown["spent"]])))
+            show_found_so_far(workbench, running.id)
         with st.container(horizontal=True):
             if running and st.button("Watch the audit", icon=":material/timeline:"):
                 st.switch_page("pages/new.py", query_params={"job": running.id})

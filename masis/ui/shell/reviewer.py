@@ -12,8 +12,9 @@ from collections.abc import Callable
 import streamlit as st
 
 from masis.services import ANONYMOUS, POLICY, Actor, Workbench
+from masis.services.drafts import clean
 from masis.ui.components import registered
-from masis.ui.review.decision_form import LONGEST_NAME, clean
+from masis.ui.review.decision_form import LONGEST_NAME
 from masis.ui.shell.inputs import show_value
 from masis.ui.shell.reach import served_reach
 from masis.ui.shell.streamlit_internals import with_selectors
