@@ -22,7 +22,7 @@ from masis.views.marks import Bearing, EvidencePiece, Piece, Span, answer_pieces
 from masis.views.markup import Block, find_markup, with_markup
 from masis.views.story import nothing_found
 from masis.views.verdicts import ClaimData, ReferenceData, claims, references
-from masis.views.words import COURSE, REFERENCE, SENTENCE, VERDICT, LabelData, label, rule_word
+from masis.views.words import COURSE, REFERENCE, SENTENCE, VERDICT, LabelData, Word, label, rule_word
 
 EVIDENCE_SHOWN = 200
 """Chunks drawn at once. Those cited or bearing a claim come first where there are more."""
@@ -266,7 +266,7 @@ def _issues(iteration: Iteration, courses: dict[str, Course]) -> tuple[list[Issu
         span = Span(issue.start, issue.end) if issue.start is not None and issue.end is not None else None
         data: IssueData = {
             "number": number,
-            "label": label(rule_word(issue.rule)),
+            "label": label(_word(issue)),
             "severity": issue.severity,
             "description": shortened(issue.description, LONGEST_SENTENCE),
             "reason": shortened(reason, LONGEST_SENTENCE),
@@ -283,6 +283,12 @@ def _issues(iteration: Iteration, courses: dict[str, Course]) -> tuple[list[Issu
         issues.append(data)
         spans.append(span)
     return issues, spans
+
+
+def _word(issue: Issue) -> Word:
+    """Return the word for an issue; what a critic calls serious is as red as what the evidence contradicts."""
+    word = rule_word(issue.rule)
+    return word._replace(tone="bad") if issue.source == "critic" and issue.major else word
 
 
 def _evidence(case: Case, iteration: Iteration, shown: int) -> list[EvidenceCard]:
