@@ -124,7 +124,7 @@ def test_a_model_that_fails_leaves_its_claims_unscored(nli: Path) -> None:
             raise RuntimeError("no memory")
 
     whole = scoring.load(str(nli))
-    broken = scoring.LocalScorer(whole.labels, whole.encode, Broken(), whole.model, whole.card, ScoreCache())
+    broken = scoring.LocalScorer(whole.labels, whole.encode, Broken(), whole.model, ScoreCache())
     with pytest.raises(StepError, match="no memory"):
         broken.score([("a", "b")])
     role = verifier.LocalVerifier(broken, Thresholds.of(Settings()))
@@ -268,7 +268,7 @@ def test_a_pair_is_scored_once_for_a_model(nli: Path) -> None:
             batches.append(len(batch.ids))
             return whole.engine.logits(batch)
 
-    counted = scoring.LocalScorer(whole.labels, whole.encode, Counting(), whole.model, whole.card, ScoreCache())
+    counted = scoring.LocalScorer(whole.labels, whole.encode, Counting(), whole.model, ScoreCache())
     pairs = [("the bridge", f"is {n} proven") for n in range(20)]
     first = counted.score([*pairs, pairs[0]])
     assert counted.score(pairs) == first[:-1]

@@ -83,7 +83,8 @@ class LocalVerifier:
     @property
     def languages(self) -> frozenset[str] | None:
         """The languages that the model's card names; None where it names none, so that any may come."""
-        return self.scorer.card.languages
+        named = self.scorer.model.languages
+        return None if named is None else frozenset(named)
 
     @property
     def local_model(self) -> LocalModel:

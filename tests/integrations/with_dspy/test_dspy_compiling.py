@@ -36,7 +36,7 @@ def plan(optimizer: Any = "bootstrap", **options: Any) -> compiling.Plan:
 
 @pytest.mark.spec("REQ-CRITIC-007")
 def test_examples_raise_the_metric_on_answers_nothing_was_learnt_from(learning: ModuleType, settings_at: Any) -> None:
-    seen: list[compiling.Watched] = []
+    seen: list[compiling.CompilingProgress] = []
     with ModelServer(learning.critic) as served:
         session = compiling.Session(plan(), settings_at(served), watch=seen.append)
         made = compiling.compiled(session, parts_of(learning))
@@ -155,8 +155,6 @@ def test_a_model_that_cannot_be_asked_is_no_critic_that_learnt_nothing(learning:
 @pytest.mark.parametrize("demo", [{}, {"answer": 1}, {"original_query": "?", "answer": "a", "evidence_chunks": 7}])
 def test_a_program_with_a_broken_demonstration_is_refused_before_an_audit(demo: Any, tmp_path: Path) -> None:
     state = {"critic": programs.Part(instructions="Judge.", demos=({**demo, "issues": []},))}
-    broken = Compiled(
-        programs.Program.model_construct(name="a", version=1, role="critic", state=state, digest="0" * 64)
-    )
+    broken = Compiled.model_construct(name="a", version=1, role="critic", state=state, digest="0" * 64)
     with pytest.raises(InputError, match="demonstration 1"):
         broken.filled(SimpleNamespace(control=None), Settings())
