@@ -19,6 +19,7 @@ from langgraph.types import Command, StateSnapshot, interrupt
 
 from masis.errors import InputError
 from masis.integrations.langgraph.reading import run_of, same_case, state_entry
+from masis.integrations.langgraph.state import thread_of
 from masis.schema.run import Run
 from masis.services import Actor, Workbench
 from masis.services.reviews import Outcome
@@ -41,8 +42,7 @@ def keep_node(workbench: Workbench) -> Runnable[Any, Any]:
 
     def keep(state: Any, config: RunnableConfig) -> Json:
         run = run_of(state)
-        thread = config.get("configurable", {}).get("thread_id")
-        case = same_case(state, run, None if thread is None else str(thread))
+        case = same_case(state, run, thread_of(config))
         if run is None or case is None:
             raise InputError(
                 "holds no audit of this question and evidence",

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
-from mcp.server.mcpserver.utilities.func_metadata import func_metadata
+from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata, func_metadata
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -548,8 +548,14 @@ class Tool(NamedTuple):
     name: str
     description: str
     marks: Marks
-    arguments: type[BaseModel]
+    metadata: FuncMetadata
     output_schema: dict[str, Any]
+
+    @property
+    def arguments(self) -> type[BaseModel]:
+        """The model of its arguments; names as the protocol writes them are aliases."""
+        model: type[BaseModel] = self.metadata.arg_model
+        return model
 
     def input_schema(self) -> dict[str, Any]:
         """Return the JSON schema of the arguments."""
@@ -560,7 +566,7 @@ class Tool(NamedTuple):
 
     def read(self, received: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of a call by the method's names. Raises InputError naming each that is wrong."""
-        given = {name: self._parsed(name, value) for name, value in received.items() if value is not None}
+        given = self.metadata.pre_parse_json({name: each for name, each in received.items() if each is not None})
         names = [str(field.alias) for field in self.arguments.model_fields.values()]
         wrong = []
         for name in (each for each in given if each not in names):
@@ -585,20 +591,6 @@ class Tool(NamedTuple):
             cure=f"{more}Arguments {'; '.join(parts)}.",
             field="arguments",
         )
-
-    def _parsed(self, name: str, value: Any) -> Any:
-        """Return a list or an object that arrived as JSON inside a string, as some clients send it."""
-        kind = self.arguments.model_json_schema(by_alias=True)["properties"].get(name, {})
-        if (
-            isinstance(value, str)
-            and value.lstrip()[:1] in ("[", "{")
-            and (kind.get("type") == "array" or "$ref" in kind)
-        ):
-            try:
-                return json.loads(value)
-            except (ValueError, RecursionError):  # no JSON: it is refused as the text it is
-                return value
-        return value
 
     def call(self, tools: Tools, arguments: dict[str, Any], watch: Watch) -> dict[str, Any]:
         """Return the structured result, as ``output_schema`` describes it."""
@@ -634,10 +626,9 @@ def all_tools() -> dict[str, Tool]:
             continue
         read = func_metadata(method, skip_names=("self", "watch"))
         config = ConfigDict(alias_generator=to_camel, extra="forbid")
-        arguments = type(name, (read.arg_model,), {"model_config": config, "__module__": __name__})
-        found[name] = Tool(
-            name, " ".join(str(method.__doc__).split()), method.marks, arguments, tidied(read.output_schema)
-        )
+        read.arg_model = type(name, (read.arg_model,), {"model_config": config, "__module__": __name__})
+        description = " ".join(str(method.__doc__).split())
+        found[name] = Tool(name, description, method.marks, read, tidied(read.output_schema))
     return found
 
 
