@@ -11,7 +11,6 @@ import contextlib
 import difflib
 import hashlib
 import json
-import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
@@ -64,6 +63,7 @@ STEPS = 5
 """Steps of an iteration: citations, claims, critique, evaluation, revision."""
 
 _WRONG_NAMED = 5
+_PAGE_DIGITS = 5
 _WAIT_S = 0.2
 
 # What tools take.
@@ -187,13 +187,11 @@ class Marks(NamedTuple):
 M = TypeVar("M", bound=Callable[..., Any])
 
 
-def tool(
-    title: str, *, audits: bool = False, writes: bool = False, asks_models: bool = False, steps: bool = False
-) -> Callable[[M], M]:
-    """Make a method a tool; its docstring is what an agent reads."""
+def tool(title: str, **marks: bool) -> Callable[[M], M]:
+    """Make a method a tool, with these marks; its docstring is what an agent reads."""
 
     def mark(method: M) -> M:
-        method.marks = Marks(title, audits, writes, asks_models, steps)  # type: ignore[attr-defined]
+        method.marks = Marks(title, **marks)  # type: ignore[attr-defined]
         return method
 
     return mark
@@ -634,8 +632,6 @@ def all_tools() -> dict[str, Tool]:
 
 # Cursors: where the next page of a list begins.
 
-_CURSOR = re.compile(r"([1-9][0-9]{0,4})-([0-9a-f]{12})")
-
 
 def cursor_of(page: int, query: Any) -> str:
     """Return the cursor of a page, bound to what the client asked for."""
@@ -646,11 +642,11 @@ def page_of(received: str | None, query: Any) -> int:
     """Return the page that a cursor names; 1 without one. Raises InputError for a cursor of something else."""
     if received is None:
         return 1
-    found = _CURSOR.fullmatch(received)
-    if found is None or received != cursor_of(int(found[1]), query):
+    page = received.partition("-")[0]
+    if not page.isdecimal() or len(page) > _PAGE_DIGITS or received != cursor_of(int(page), query):
         raise InputError(
             "is not a cursor of this list with these filters",
             cure="Give next_cursor unchanged, with the same filters, or leave it out to begin at the first page.",
             field="cursor",
         )
-    return int(found[1])
+    return int(page)
