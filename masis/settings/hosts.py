@@ -18,12 +18,6 @@ from masis.errors import SettingsError
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]{1,253})(?::(\d{1,5}))?")
 
 
-_PROXY = (
-    " If this is the site itself: its proxy must pass the Host header on unchanged, with the port "
-    "(nginx: proxy_set_header Host $http_host)."
-)
-
-
 class Refusal(NamedTuple):
     """Why a request is refused, and the status it is answered with."""
 
@@ -65,8 +59,11 @@ class AllowedHosts:
         if len(hosts) != 1 or not self._allows(hosts[0]):
             return Refusal(421, "This server does not answer to that host name.")
         if len(origins) > 1 or not all(_is_origin_of(origin, hosts[0]) for origin in origins):
-            own = any(origin.rpartition("//")[2].partition(":")[0] == _name(hosts[0]) for origin in origins)
-            return Refusal(403, f"Pages of other sites have no access.{_PROXY if own else ''}")
+            return Refusal(
+                403,
+                "Pages of other sites have no access. Behind a proxy, the Host header must name the port that browsers use: "
+                "in nginx, proxy_set_header Host $http_host.",
+            )
         return None
 
     def _allows(self, header: str) -> bool:

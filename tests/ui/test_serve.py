@@ -158,8 +158,6 @@ def test_any_other_origin_is_forbidden(origin: str) -> None:
     refusal = WIDER.refusal(["localhost:8501"], [origin])
     assert refusal is not None
     assert refusal.status == 403
-    # A proxy that cuts the port off makes the site's own pages look like another's: then the message says what to set.
-    assert ("$http_host" in refusal.reason) == origin.startswith("http://localhost")
     assert WIDER.refusal(["localhost:8501"], ["http://localhost:8501", "http://localhost:8501"]) is not None
 
 
