@@ -28,18 +28,14 @@ from masis.schema.calls import ModelCall
 from masis.schema.case import Case, Evidence
 from masis.services import Workbench
 from masis.settings import Settings
+from tests.cli.running import case
 from tests.reviewing import ADA
 from tests.waiting import PATIENCE_S, until, until_async
 
 pytestmark = pytest.mark.slow
 
 HIDDEN = {char for char in map(chr, range(0x110000)) if unicodedata.category(char) in "Cc Cf Cs Co Zl Zp".split()}
-BRIDGE = {
-    "id": "bridge",
-    "query": "How long is the bridge?",
-    "answer": "The bridge is 120 metres long [1]. It was opened in 1931 [9].",
-    "evidence": [{"id": "1", "text": "The bridge is 120 metres long."}, {"id": "2", "text": "It opened in 1931."}],
-}
+BRIDGE = case("bridge")
 
 
 @pytest.fixture
