@@ -13,7 +13,7 @@ from masis.services import demo_cases
 from masis.views.words import model_words
 from tools.recorded_audits import EXPECTED, audited, outcome, whole
 
-CASES = {case.id: case for case in demo_cases()}
+RECORDED = {case.id: case for case in demo_cases()}
 
 
 @pytest.fixture(scope="module")
