@@ -136,7 +136,6 @@ def test_a_failed_critic_leaves_its_iteration_unscored_and_the_answer_as_it_was(
 @pytest.mark.spec("REQ-CRITIC-030", "CRITIC-ERR-001")
 def test_a_critic_that_raises_is_a_failed_critic() -> None:
     found = run(critic=ScriptedCritic([CriticFailed("no route to the model")]))
-    assert found.iterations[0].critique.unscored is not None
     assert found.iterations[0].critique.unscored.code == "CRITIC-ERR-001"
 
 
@@ -165,7 +164,6 @@ def test_a_failed_drafter_leaves_a_run_without_iterations_for_a_person() -> None
 @pytest.mark.spec("REQ-CRITIC-026")
 def test_a_case_without_an_answer_is_drafted_first() -> None:
     found = run(CASE.model_copy(update={"answer": None}))
-    assert found.draft is not None
     assert found.iterations[0].answer == found.draft.answer
 
 
@@ -417,7 +415,6 @@ def test_calls_of_the_draft_belong_to_the_draft() -> None:
     chosen = waiting(TellingCritic(), drafter=drafter)
     drafter.control = chosen.control
     run = waited(chosen, case=SIGHS.model_copy(update={"answer": None}))
-    assert run.draft
     assert [c.role for c in run.draft.calls] == ["drafter"]
     assert [c.role for c in run.calls] == ["drafter", "critic"]
     assert run.usage.calls == 2
@@ -691,7 +688,6 @@ def test_an_audit_that_ended_with_a_revision_that_changed_nothing_is_not_revised
     last = kept.iterations[1]
     kept.iterations[1] = last.model_copy(update={"evaluation": None})  # it was cut short while the judge was asked
     resumed = audited_up_to(FIRST_CASE, judges, Settings(evaluate="final"), kept, 9)
-    assert resumed is not None
     assert resumed.iterations == tuple(kept.iterations.values())
     assert (judges.asked["revision", FIRST], judges.asked["evaluation", FIRST]) == (1, 2)
 

@@ -148,7 +148,6 @@ def test_what_the_server_asks_to_wait_is_waited() -> None:
         model_at(server, control=control).ask(PROMPT, Judged, max_tokens=100)
     assert control.calls.since()[0].ms >= 380
     notice = control.calls.notices.get_nowait()
-    assert notice is not None
     assert notice.data["trouble"] == "rate"
 
 
@@ -230,7 +229,6 @@ def test_a_call_is_recorded_with_place_model_prompt_tokens_and_cost(wire: Wire) 
     (call,) = control.calls.since()
     assert (call.role, call.step, call.iteration, call.prompt) == ("critic", "critique", 2, "test/1+0")
     assert (call.model, call.mode, call.tries) == ("scripted:judge-1", "json_schema", 1)
-    assert call.answered_by is not None
     assert call.answered_by.startswith("judge-1-20")
     assert call.prompt_tokens == len(text) // 4
     assert call.completion_tokens > 0

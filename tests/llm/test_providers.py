@@ -566,11 +566,9 @@ def test_critic_and_reviser_work_on_every_provider(
         run = audits.run_audit(WRONG_LENGTH, settings)
         sent = server.requests
     first, second = run.iterations
-    assert first.critique.judged_by is not None
     assert first.critique.judged_by.model == f"{provider}:judge"
     assert first.critique.overall_quality_score is not None
     assert [issue for issue in first.issues if issue.source == "critic"]
-    assert first.revision is not None
     assert first.revision.revised_answer == second.answer != WRONG_LENGTH.answer
     assert {call.role for call in run.calls} == {"critic", "reviser"}
     assert {request.body["model"] for request in sent} == {"judge", "writer"}

@@ -145,7 +145,6 @@ def test_a_provider_of_ones_own_is_reached_as_its_table_says(tmp_path: Path) -> 
         3,
         "prompt",
     )
-    assert found.key is not None
     assert found.key.get_secret_value() == "sk-gateway-key"
     assert settings.prices["gateway:m"].output == 2.0
 
@@ -156,10 +155,8 @@ def test_keys_come_from_the_environment_or_a_secrets_file(tmp_path: Path, monkey
     file.write_text('OPENAI_API_KEY = "sk-from-file"\nODD = 5\n', encoding="utf-8")
     named = {"MASIS_SECRETS": str(file)}
     found = secret("OPENAI_API_KEY", named)
-    assert found is not None
     assert found.get_secret_value() == "sk-from-file"
     found = secret("OPENAI_API_KEY", named | {"OPENAI_API_KEY": "sk-from-environment"})
-    assert found is not None
     assert found.get_secret_value() == "sk-from-environment"
     assert secret("ANTHROPIC_API_KEY", named) is None
     with pytest.raises(SettingsError, match="ODD: a key is text"):
@@ -169,7 +166,6 @@ def test_keys_come_from_the_environment_or_a_secrets_file(tmp_path: Path, monkey
     monkeypatch.chdir(tmp_path)
     (tmp_path / "masis.secrets.toml").write_text('OPENAI_API_KEY = "sk-from-folder"\n', encoding="utf-8")
     found = secret("OPENAI_API_KEY", {})
-    assert found is not None
     assert found.get_secret_value() == "sk-from-folder"
 
 

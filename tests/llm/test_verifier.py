@@ -101,7 +101,6 @@ def test_a_number_counts_however_it_is_written(number: Any) -> None:
 def test_a_word_that_is_no_verdict_costs_its_own_claim_the_score(word: Any) -> None:
     first, second = checks([verdict(1, verdict=word), verdict(2)], LENGTH, YEAR)
     assert first.verdict == "unscored"
-    assert first.unscored is not None
     assert first.unscored.raw is not None
     assert second.verdict == "supported"
 
@@ -232,7 +231,6 @@ def test_a_batch_that_fails_leaves_its_claims_unscored_and_the_other_batches_sta
     found = checked(reply, LENGTH, YEAR, claims_batch=1)
     first, second = found.checks
     assert (first.verdict, first.support, second.verdict) == ("unscored", None, "supported")
-    assert first.unscored is not None
     assert (first.unscored.code, first.unscored.raw) == (code, raw)
 
 
@@ -253,7 +251,6 @@ def test_completeness_that_fails_leaves_the_verdicts_standing() -> None:
     found = checked([verdict()], missing=BadReply("refused", kind="refused", raw="No."))
     assert [check.verdict for check in found.checks] == ["supported"]
     assert found.missing == ()
-    assert found.completeness_unscored is not None
     assert (found.completeness_unscored.code, found.completeness_unscored.raw) == ("CRITIC-ERR-001", "No.")
 
 
@@ -582,7 +579,6 @@ def test_the_next_claims_of_a_run_begin_with_what_did_fit() -> None:
 def test_a_context_too_small_for_any_evidence_fails_as_before() -> None:
     asker = ScriptedAsker({"claims_verify": ContextFull("too long")})
     (check,) = ModelVerifier(asker, Settings(), Extractions()).verify((CLAIM,), LONG_EVIDENCE)
-    assert check.unscored is not None
     assert check.unscored.code == ProviderFailed.code
     assert len(asker.asked) < 8
 

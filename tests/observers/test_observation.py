@@ -297,7 +297,6 @@ def test_debug_tells_critique_revision_issues_and_changes_in_full(kept: Kept) ->
             if name in line:
                 told.setdefault(name, line[name])
     first = found.iterations[0]
-    assert first.revision is not None
     assert told["critique"] == first.critique.model_dump(mode="json")
     assert told["issues"] == [issue.model_dump(mode="json") for issue in first.issues]
     assert told["revision"] == first.revision.model_dump(mode="json")

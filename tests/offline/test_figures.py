@@ -264,7 +264,6 @@ def test_words_of_one_meaning_share_a_group() -> None:
 )
 def test_as_many_words_are_read_as_make_one_number(text: str, value: int, words: int) -> None:
     found = read_cardinal(text.split(), 0)
-    assert found is not None
     assert (found.value, found.after) == (value, words)
 
 
@@ -275,7 +274,6 @@ def test_a_scale_alone_counts_only_where_the_caller_says_so() -> None:
 
 def test_shares_and_ordinals_need_what_they_count() -> None:
     share = read_share("two thirds of voters".split(), 0)
-    assert share is not None
     assert (round(share[0], 1), share[1]) == (66.7, 2)
     assert read_share("two thirds majority".split(), 0) is None
     assert read_ordinal("third quarter".split(), 0) == 3.0

@@ -109,7 +109,6 @@ def test_what_others_have_taken_is_passed_over_and_an_empty_queue_says_who_has_i
         workbench.team.claim(ADA, f"case-{number}")
     assert workbench.team.count_open(BEN, ALL) == 1
     lease = workbench.team.claim_next(BEN, ALL)
-    assert lease is not None
     assert lease.case_id == "case-4"
     assert workbench.team.next_open(CLEO, ALL) is None
     why = workbench.team.why_empty(CLEO, ALL)
@@ -418,7 +417,6 @@ def test_a_hidden_machine_is_recorded_as_not_shown_and_its_verdict_stays_out_of_
     hidden = view.summary
     assert (hidden.quality, hidden.flags, hidden.reasons, hidden.tier, hidden.run_id) == (None, (), (), None, None)
     entry = decide(workbench, ADA)
-    assert entry.decision is not None
     assert entry.decision.machine_shown == ()
     assert workbench.cases.open_for(ADA, "case-1").run is not None
     assert workbench.cases.open_for(BEN, "case-1").run is None
@@ -453,7 +451,6 @@ def test_scores_of_the_rubric_are_checked_and_keep_the_version_they_were_given_u
     entry = decide(workbench, ADA, rubric_scores={"Clarity": 4, "Tone": "plain"})
     workbench.team.set(CLEO, Rubric(scores=(tone,)))
     kept = workbench.reviews.get(entry.id).decision
-    assert kept is not None
     assert (kept.rubric_scores, kept.versions["team_rubric"]) == ({"Clarity": 4, "Tone": "plain"}, "1")
     assert [score.name for score in workbench.store.team.in_force(Rubric, 1).scores] == ["Clarity", "Tone"]
     for wrong in ({"Clarity": 4}, {"Tone": "loud"}):

@@ -113,7 +113,6 @@ class OneCase(RuleBasedStateMachine):
     @rule()
     def undo(self) -> None:
         current = self.store.decisions.current("case-1")
-        assert current is not None
         self.store.decisions.append(an_undo(self.case, current.id))
         if self.standing:
             assert self.standing.pop()[0] == current.id

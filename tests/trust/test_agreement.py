@@ -179,7 +179,6 @@ def test_thresholds_are_tested_strictest_first_until_one_fails() -> None:
     found = try_thresholds((0.1, 0.2, 0.3), probability, faulty, 0.06, 0.05)
     assert [(each.n, each.faulty, each.holds) for each in found] == [(60, 0, True), (120, 6, False), (180, 6, False)]
     best = loosest(found)
-    assert best is not None
     assert best.threshold == 0.1
 
 
@@ -248,7 +247,6 @@ def test_from_draws_to_answers_that_pass(bench: Workbench, audited: Audited) -> 
     audited(0, 40)
     numbers = drawn(bench)
     state = bench.trust.plan()
-    assert state is not None
     assert (len(state.open), state.plan.pool, state.tested) == (22, 40, None)
     for number in numbers[:-1]:
         decided(bench, number)
@@ -311,7 +309,6 @@ def test_what_counts_as_a_fault(
         decided(bench, number)
     decided(bench, first, verdict, **keys)
     state = bench.trust.plan()
-    assert state is not None
     assert state.outcomes[f"case-{first}"] == counted
     if counted == "right":
         assert bench.trust.proposed().faulty == 0
@@ -342,18 +339,15 @@ def test_a_guarantee_lapses_with_rule_settings_and_score_and_when_spot_checks_sp
     bench.trust.apply(ADA)
     changed = TrustService(bench.store, Settings(review_threshold=0.9))
     watched = changed.watch()
-    assert watched is not None
     assert "settings" in watched.lapsed
     monkeypatch.setattr("masis.services.guarantees.RULE_VERSION", "99")
     watched = bench.trust.watch()
-    assert watched is not None
     assert "rule" in watched.lapsed
     monkeypatch.undo()
     audited(22, 32, run={"spot_check": True})
     for number in range(22, 32):
         decided(bench, number, "reject")
     watched = bench.trust.watch()
-    assert watched is not None
     assert (watched.checked, watched.faulty) == (10, 10)
     assert "no longer holds" in watched.lapsed
     audited(32, 33)

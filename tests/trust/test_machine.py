@@ -53,7 +53,6 @@ def test_blind_decisions_make_the_confusion_matrix_and_the_others_stand_apart(re
     assert found.answers.kappa.value == pytest.approx(0.5)
     assert found.answers.constant == pytest.approx(7 / 12)
     assert found.left == (1, 1, 0)
-    assert found.seen is not None
     assert found.seen.n == 1
     flags = {flag.name: flag for flag in found.answers.flags}
     assert (flags["invalid_reference"].flagged, flags["invalid_reference"].precision.n) == (6, 6)
