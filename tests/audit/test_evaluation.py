@@ -35,31 +35,27 @@ def evaluated(audit: CitationAudit, judged: Any = GENEROUS, **critique: Any) -> 
     return evaluation.ruled(judged, audit, verdict(audit, **critique), Settings(), JUDGED_BY)
 
 
-@pytest.mark.spec("MASIS-EVAL-P5")
-def test_one_fabricated_citation_clamps_a_generous_judge() -> None:
-    found = evaluated(citations(invalid=1))
-    assert found.faithfulness == 0.4
-    assert found.overall_score == pytest.approx(0.757)  # .35 x .4 + .65 x .95, as rounded by the spec's own formula
-
-
-@pytest.mark.spec("MASIS-EVAL-P5")
-@pytest.mark.parametrize(("uncited", "bound"), [(4, 0.95), (5, 0.5), (9, 0.5), (10, 0.3), (25, 0.3)])
-@pytest.mark.parametrize("cites", [True, False])
-def test_uncited_sentences_bound_faithfulness_whether_or_not_the_answer_cites(
-    uncited: int, bound: float, cites: bool
-) -> None:
-    assert evaluated(citations(uncited=uncited, cites=cites)).faithfulness == bound
-
-
 @pytest.mark.spec("MASIS-EVAL-P5", "MASIS-EVAL-LOWEST")
-def test_the_lowest_bound_wins() -> None:
-    assert evaluated(citations(invalid=1, uncited=10)).faithfulness == 0.3
-    assert evaluated(citations(invalid=1, uncited=5)).faithfulness == 0.4
-
-
-@pytest.mark.spec("MASIS-EVAL-P5")
-def test_a_critic_that_says_hallucination_clamps_too() -> None:
-    assert evaluated(citations(), hallucination_detected=True).faithfulness == 0.4
+@pytest.mark.parametrize(
+    ("audit", "hallucination", "bound"),
+    [
+        (citations(invalid=1), False, 0.4),
+        (citations(), True, 0.4),
+        (citations(uncited=4), False, 0.95),
+        (citations(uncited=5), False, 0.5),
+        (citations(uncited=9, cites=False), False, 0.5),
+        (citations(uncited=10), False, 0.3),
+        (citations(uncited=25, cites=False), False, 0.3),
+        (citations(invalid=1, uncited=5), False, 0.4),
+        (citations(invalid=1, uncited=10), False, 0.3),
+    ],
+)
+def test_the_lowest_bound_by_fabrication_and_uncited_sentences_clamps_a_generous_judge(
+    audit: CitationAudit, hallucination: bool, bound: float
+) -> None:
+    found = evaluated(audit, hallucination_detected=hallucination)
+    assert found.faithfulness == bound
+    assert found.overall_score == pytest.approx(0.35 * bound + 0.65 * 0.95, abs=6e-4)  # as the spec's formula rounds
 
 
 @pytest.mark.spec("MASIS-EVAL-P6")
@@ -99,15 +95,12 @@ def test_a_clamp_that_fired_is_on_the_record() -> None:
     assert [rule.rule for rule in scores["overall_score"].rules] == ["weighted_mean"]
 
 
-@pytest.mark.spec("MASIS-CRITIC-P5", "MASIS-EVAL-P6")
-@pytest.mark.parametrize(("given_value", "kept"), [(0.85, 0.85), (85, 0.85), (1, 1.0), (0, 0.0), (100, 1.0)])
-def test_both_scales_mean_the_same(given_value: float, kept: float) -> None:
-    assert normalised("confidence", given_value).value == pytest.approx(kept)
-
-
-@pytest.mark.spec("MASIS-CRITIC-P5", "REQ-CRITIC-022")
-@pytest.mark.parametrize(("given_value", "kept"), [(-1, 0.0), (250, 1.0), (7.26e9, 1.0), (1.5, 0.015)])
-def test_what_is_out_of_range_is_clamped_after_percentages_are_read(given_value: float, kept: float) -> None:
+@pytest.mark.spec("MASIS-CRITIC-P5", "MASIS-EVAL-P6", "REQ-CRITIC-022")
+@pytest.mark.parametrize(
+    ("given_value", "kept"),
+    [(0.85, 0.85), (85, 0.85), (1, 1.0), (0, 0.0), (100, 1.0), (-1, 0.0), (250, 1.0), (7.26e9, 1.0), (1.5, 0.015)],
+)
+def test_both_scales_mean_the_same_and_what_is_out_of_range_is_clamped(given_value: float, kept: float) -> None:
     assert normalised("confidence", given_value).value == pytest.approx(kept)
 
 
@@ -142,35 +135,23 @@ def test_a_score_is_within_0_and_1_or_absent(number: float) -> None:
     assert value is None or 0.0 <= value <= 1.0
 
 
-@pytest.mark.spec("MASIS-CRITIC-P3", "MASIS-CRITIC-P6")
-def test_a_fabricated_reference_forces_hallucination_and_retry_and_halves_confidence() -> None:
-    found = verdict(citations(invalid=1), confidence=0.8)
-    assert found.hallucination_detected
-    assert found.needs_retry
-    assert found.confidence == pytest.approx(0.4)
-
-
-@pytest.mark.spec("MASIS-CRITIC-P4", "MASIS-CRITIC-P6")
-def test_uncited_sentences_take_a_tenth_and_force_nothing() -> None:
-    found = verdict(citations(uncited=3), confidence=0.8)
-    assert not found.hallucination_detected
-    assert not found.needs_retry
-    assert found.confidence == pytest.approx(0.72)
-
-
-@pytest.mark.spec("MASIS-CRITIC-P4")
-def test_uncited_sentences_cost_nothing_where_the_answer_cites_nothing_at_all() -> None:
-    assert verdict(citations(uncited=3, cites=False), confidence=0.8).confidence == pytest.approx(0.8)
-
-
-@pytest.mark.spec("MASIS-CRITIC-P6")
-def test_both_penalties_multiply() -> None:
-    assert verdict(citations(invalid=2, uncited=3), confidence=1.0).confidence == pytest.approx(0.45)
-
-
-@pytest.mark.spec("MASIS-CRITIC-P5")
-def test_confidence_on_the_percent_scale_is_read_before_the_penalty() -> None:
-    assert verdict(citations(invalid=1), confidence=85).confidence == pytest.approx(0.425)
+@pytest.mark.spec("MASIS-CRITIC-P3", "MASIS-CRITIC-P4", "MASIS-CRITIC-P5", "MASIS-CRITIC-P6")
+@pytest.mark.parametrize(
+    ("audit", "confidence", "kept", "forced"),
+    [
+        (citations(invalid=1), 0.8, 0.4, True),
+        (citations(uncited=3), 0.8, 0.72, False),
+        (citations(uncited=3, cites=False), 0.8, 0.8, False),
+        (citations(invalid=2, uncited=3), 1.0, 0.45, True),
+        (citations(invalid=1), 85, 0.425, True),
+    ],
+)
+def test_citations_cost_confidence_and_a_fabricated_one_forces_hallucination_and_retry(
+    audit: CitationAudit, confidence: float, kept: float, forced: bool
+) -> None:
+    found = verdict(audit, confidence=confidence)
+    assert found.confidence == pytest.approx(kept)
+    assert (found.hallucination_detected, found.needs_retry) == (forced, forced)
 
 
 def test_the_critics_own_alarm_stands_where_the_citations_are_clean() -> None:

@@ -9,9 +9,10 @@ import pytest
 from masis.api.audits import audit_citations
 from masis.audit import claims, issues
 from masis.audit.assertions import asserts, citations_by_sentence, claim_within, sentence_claim
-from masis.audit.claims import one_check_each
+from masis.audit.claims import Strictness, one_check_each
 from masis.audit.critique import Objection
 from masis.schema.audit import Claim, ClaimCheck, Contradiction, IssueType, MissingPoint, ReferenceCheck
+from masis.schema.case import Severity
 from masis.settings import Settings
 from tests.audit.factories import EVIDENCE, check, citations
 
@@ -59,7 +60,7 @@ def test_each_type_has_a_word_in_both_specs() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.spec("DRAFT-CRITIQUE-STRICTNESS")
+@pytest.mark.spec("DRAFT-CRITIQUE-STRICTNESS", "CRITIC-LOOP-STRATEGY")
 def test_strictness_hides_lesser_claims_and_never_a_fabricated_reference() -> None:
     weak = (check("unsupported", 0.7), check("unsupported", 0.5), check("unsupported", 0.1))
 
@@ -69,7 +70,7 @@ def test_strictness_hides_lesser_claims_and_never_a_fabricated_reference() -> No
         return [issue.severity for issue in found if issue.rule in ("unsupported_claim", "fabricated_reference")]
 
     assert rules("lenient") == ["critical", "high"]
-    assert rules("moderate") == ["critical", "medium", "high"]
+    assert rules("moderate") == rules(SETTINGS.strictness) == ["critical", "medium", "high"]
     assert rules("strict") == ["critical", "low", "medium", "high"]
 
 
@@ -139,26 +140,17 @@ def test_an_answer_without_claims_is_neither_confirmed_nor_denied() -> None:
 
 @pytest.mark.spec("DRAFT-CRITIQUE-SEVERITY")
 @pytest.mark.parametrize(
-    ("support", "severity"), [(0.0, "high"), (0.29, "high"), (0.3, "medium"), (0.59, "medium"), (0.6, "low")]
+    ("verdict", "support", "severity"),
+    [
+        *(("unsupported", support, "high") for support in (0.0, 0.29)),
+        *(("unsupported", support, "medium") for support in (0.3, 0.59)),
+        ("unsupported", 0.6, "low"),
+        ("contradicted", 0.9, "high"),
+        ("supported", 0.9, None),
+    ],
 )
-def test_severity_follows_support(support: float, severity: str) -> None:
-    assert claims.severity(check("unsupported", support)) == severity
-
-
-def test_a_contradicted_claim_is_at_least_high() -> None:
-    assert claims.severity(check("contradicted", 0.9)) == "high"
-
-
-def test_a_verified_claim_is_no_issue() -> None:
-    assert claims.severity(check()) is None
-
-
-@pytest.mark.spec("DRAFT-CRITIQUE-STRICTNESS")
-def test_strictness_filters_by_severity() -> None:
-    grades = ("critical", "high", "medium", "low")
-    assert [g for g in grades if claims.passes(g, "lenient")] == ["critical", "high"]  # type: ignore[arg-type]
-    assert [g for g in grades if claims.passes(g, "moderate")] == ["critical", "high", "medium"]  # type: ignore[arg-type]
-    assert [g for g in grades if claims.passes(g, "strict")] == list(grades)  # type: ignore[arg-type]
+def test_severity_follows_verdict_and_support(verdict: str, support: float, severity: str | None) -> None:
+    assert claims.severity(check(verdict, support)) == severity
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-VERIFY")
@@ -209,3 +201,10 @@ def test_two_claims_in_the_same_words_keep_a_verdict_each() -> None:
         ClaimCheck(claim=first, verdict="supported", support=1.0, confidence=1.0),
     ]
     assert [check.verdict for check in one_check_each([first, second], checks)] == ["supported", "unsupported"]
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-STRICTNESS")
+def test_strictness_filters_by_severity() -> None:
+    grades: tuple[Severity, ...] = ("critical", "high", "medium", "low")
+    kept = {how: [grade for grade in grades if claims.passes(grade, how)] for how in get_args(Strictness)}
+    assert kept == {"lenient": ["critical", "high"], "moderate": ["critical", "high", "medium"], "strict": [*grades]}

@@ -26,15 +26,6 @@ def statuses(audit: CitationAudit) -> list[str]:
 
 
 @pytest.mark.spec("MASIS-CRITIC-P3")
-def test_a_reference_to_a_chunk_that_does_not_exist_is_a_fabrication() -> None:
-    audit = audit_citations("Revenue declined [chunk_99].", CHUNKS)
-    assert audit.invalid_citations == ("chunk_99",)
-    assert audit.hallucination_detected
-    assert audit.needs_retry
-    assert audit.penalty_factor == 0.5
-
-
-@pytest.mark.spec("MASIS-CRITIC-P3")
 def test_each_reference_of_a_marker_is_judged_on_its_own() -> None:
     answer = "Sales rose [1, 99]."
     audit = audit_citations(answer, NUMBERS)
@@ -48,28 +39,11 @@ def test_each_reference_of_a_marker_is_judged_on_its_own() -> None:
     )
     assert answer[invalid.start : invalid.end] == "99"
     assert answer[invalid.marker_start : invalid.marker_end] == "[1, 99]"
-    assert audit.invalid_citations == ("99",)
+    assert (audit.invalid_citations, audit.hallucination_detected, audit.needs_retry) == (("99",), True, True)
     assert audit.sentences[0].citation_ids == ("1",)
 
 
-@pytest.mark.spec("MASIS-CRITIC-P3")
-def test_an_answer_whose_references_all_name_evidence_costs_nothing() -> None:
-    audit = audit_citations("Sales rose [chunk_1]. Costs fell [chunk_2].", CHUNKS)
-    assert audit.invalid_citations == audit.uncited_claims == ()
-    assert not audit.hallucination_detected
-    assert not audit.needs_retry
-    assert audit.penalty_factor == 1.0
-
-
-@pytest.mark.spec("MASIS-CRITIC-P4")
-def test_a_sentence_that_asserts_and_carries_no_citation_is_uncited() -> None:
-    audit = audit_citations("Sales rose [1]. The company's strategy is primarily defensive.", NUMBERS)
-    assert audit.uncited_claims == ("The company's strategy is primarily defensive.",)
-    assert statuses(audit) == ["cited", "uncited"]
-    assert not audit.hallucination_detected
-
-
-@pytest.mark.spec("MASIS-CRITIC-P4", "MASIS-CRITIC-P6")
+@pytest.mark.spec("MASIS-CRITIC-P4", "MASIS-CRITIC-P6", "MASIS-CRITIC-NO-CITATION")
 @pytest.mark.parametrize(
     ("answer", "factor"),
     [
@@ -385,22 +359,6 @@ def test_a_sentence_that_says_what_is_not_known_is_a_hedge(sentence: str) -> Non
 @each(lines("assertions.txt"))
 def test_a_sentence_that_asserts_something_is_none_however_negative(sentence: str) -> None:
     assert not hedges(sentence)
-
-
-@pytest.mark.spec("MASIS-CRITIC-P4")
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "There is insufficient evidence.",
-        "The figure is not provided.",
-        "I cannot provide an answer.",
-        "INSUFFICIENT EVIDENCE for a conclusion.",
-    ],
-)
-def test_the_spec_s_own_wordings_are_exempt(sentence: str) -> None:
-    audit = audit_citations(f"Sales rose [1]. {sentence}", [Evidence(id="1")])
-    assert audit.uncited_claims == ()
-    assert audit.penalty_factor == 1.0
 
 
 @pytest.mark.spec("MASIS-CRITIC-P4")
