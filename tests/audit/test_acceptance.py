@@ -12,6 +12,7 @@ from masis.audit import acceptance, claims, loop
 from masis.audit.critique import CritiqueJudgement, Objection
 from masis.audit.evaluation import EvaluationJudgement
 from masis.errors import CriticFailed, StepError
+from masis.observers.observation import run_to_completion
 from masis.schema.audit import Claim, ClaimCheck, Contradiction, Issue
 from masis.schema.base import Unscored
 from masis.schema.case import Case, ClaimVerdict, Evidence
@@ -169,13 +170,7 @@ CASE = factories.case(
 
 
 def audited(filled: loop.Roles, chosen: Settings = SETTINGS) -> Run:
-    work = loop.audit(CASE, filled, chosen, run_id="r1", clock=ticking())
-    while True:
-        try:
-            next(work)
-        except StopIteration as finished:
-            run: Run = finished.value
-            return run
+    return run_to_completion(loop.audit(CASE, filled, chosen, run_id="r1", clock=ticking()))
 
 
 class ArbitraryVerifier(ContentVerifier):

@@ -21,7 +21,7 @@ from masis.audit.critique import CritiqueJudgement
 from masis.audit.evaluation import EvaluationJudgement
 from masis.audit.limits import answer_within, evidence_within
 from masis.audit.run_control import Place, RunControl
-from masis.errors import CriticFailed, ProviderFailed, ReviserFailed, StepError
+from masis.errors import ProviderFailed, ReviserFailed, StepError
 from masis.observers.observation import run_to_completion
 from masis.schema.audit import Critique, Draft, Revision
 from masis.schema.base import Unscored
@@ -133,25 +133,15 @@ def test_a_failed_critic_leaves_its_iteration_unscored_and_the_answer_as_it_was(
     assert {"unscored", "error"} <= {reason.code for reason in found.review_reasons}
 
 
-@pytest.mark.spec("REQ-CRITIC-030", "CRITIC-ERR-001")
-def test_a_critic_that_raises_is_a_failed_critic() -> None:
-    found = run(critic=ScriptedCritic([CriticFailed("no route to the model")]))
-    assert found.iterations[0].critique.unscored.code == "CRITIC-ERR-001"
-
-
 @pytest.mark.spec("REQ-CRITIC-031", "REQ-CRITIC-NFR-010", "CRITIC-ERR-002")
-def test_a_failed_reviser_ends_the_loop_with_what_there_is() -> None:
-    found = run(critic=rising(0.5, 0.9), reviser=ScriptedReviser([ReviserFailed("refused")]))
-    assert (found.termination_reason, found.total_iterations) == ("error", 1)
-    assert found.final_answer == CASE.answer
-    assert found.final_quality_score == 0.5
+@pytest.mark.parametrize("revised", [0, 1])
+def test_a_failed_reviser_ends_the_loop_with_the_best_so_far(revised: int) -> None:
+    reviser = ScriptedReviser([*answers(revised).answers, ReviserFailed("refused")])
+    found = run(critic=rising(0.5, 0.9), reviser=reviser)
+    assert (found.termination_reason, found.best, found.total_iterations) == ("error", revised, revised + 1)
+    assert found.final_answer == found.iterations[revised].answer
+    assert found.final_quality_score == (0.5, 0.9)[revised]
     assert [warning.code for warning in found.warnings] == ["CRITIC-ERR-002"]
-
-
-@pytest.mark.spec("REQ-CRITIC-031")
-def test_a_reviser_that_fails_later_leaves_the_best_so_far() -> None:
-    found = run(critic=rising(0.5, 0.9), reviser=ScriptedReviser([*answers(1).answers, ReviserFailed("refused")]))
-    assert (found.termination_reason, found.best) == ("error", 1)
 
 
 def test_a_failed_drafter_leaves_a_run_without_iterations_for_a_person() -> None:
@@ -228,31 +218,6 @@ def test_the_evaluators_telemetry_sends_each_score_under_its_own_name() -> None:
     assert data["overall_score"] == pytest.approx(0.35 * 0.81 + 0.25 * 0.62 + 0.25 * 0.43 + 0.15 * 0.24, abs=5e-4)
     assert data["duration_ms"] == pytest.approx(found.iterations[0].step_ms["evaluation"], abs=5e-4)
     assert data["duration_ms"] > 0
-
-
-@pytest.mark.spec("MASIS-EVAL-TELEMETRY")
-def test_the_evaluators_telemetry_sends_a_score_after_the_clamps() -> None:
-    events: list[Event] = []
-    case = CASE.model_copy(update={"answer": "The bridge is 120 metres long [9]."})
-    evaluator = ScriptedEvaluator(EvaluationJudgement(0.9, 0.88, 0.72, 0.8))
-    run(case=case, settings=Settings(max_iterations=1), evaluator=evaluator, on_event=events.append)
-    data = next(event.data for event in events if event.kind == "step_finished" and event.step == "evaluation")
-    assert (data["faithfulness"], data["relevance"], data["completeness"]) == (0.4, 0.88, 0.72)
-
-
-@pytest.mark.spec("REQ-CRITIC-025", "REQ-CRITIC-COMP-001")
-def test_scores_deltas_and_the_outcome_are_reported_as_they_happen() -> None:
-    events: list[Event] = []
-    found = run(critic=ScriptedCritic([ALWAYS_WRONG, said(0.9)]), reviser=answers(1), on_event=events.append)
-    finished = [event.data for event in events if event.kind == "iteration_finished"]
-    assert [data["quality_score"] for data in finished] == [0.5, 0.9]
-    assert finished[1]["improvement_delta"] == pytest.approx(0.4)
-    last = events[-1]
-    assert (last.case_id, last.at) == ("bridge", "2026-01-02T03:04:05.678Z")
-    assert last.data["total_iterations"] == 2
-    assert last.data["final_quality_score"] == found.final_quality_score
-    assert last.data["improvement_percentage"] == pytest.approx(80)
-    assert last.data["termination_reason"] == "no_issues"
 
 
 @pytest.mark.spec("REQ-CRITIC-NFR-004")

@@ -74,21 +74,20 @@ def test_a_citation_behind_the_stop_belongs_to_the_sentence_before(sentences: li
     assert pieces(" ".join(sentences)) == sentences
 
 
-def test_a_citation_behind_the_stop_needs_no_blank_after_it() -> None:
-    assert pieces("The sky fell.[1]Next thing.") == ["The sky fell.[1]", "Next thing."]
-
-
-def test_markers_that_lead_their_sentences_stay_with_them() -> None:
-    assert pieces("[1] The sky is blue. [2] Grass is green.") == ["[1] The sky is blue.", "[2] Grass is green."]
-
-
-def test_a_marker_alone_on_the_next_line_belongs_to_the_sentence_before() -> None:
-    assert pieces("The sky fell.\n[1]\nNext thing.") == ["The sky fell.\n[1]", "Next thing."]
-
-
-def test_stops_of_other_scripts_end_sentences() -> None:
-    assert pieces("今天很好。[1]明天下雨！「好。」完") == ["今天很好。[1]", "明天下雨！", "「好。」", "完"]
-    assert pieces("यह सच है। वह गया।") == ["यह सच है।", "वह गया।"]
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("The sky fell.[1]Next thing.", ["The sky fell.[1]", "Next thing."]),
+        ("[1] The sky is blue. [2] Grass is green.", ["[1] The sky is blue.", "[2] Grass is green."]),
+        ("The sky fell.\n[1]\nNext thing.", ["The sky fell.\n[1]", "Next thing."]),
+        ("今天很好。[1]明天下雨！「好。」完", ["今天很好。[1]", "明天下雨！", "「好。」", "完"]),
+        ("यह सच है। वह गया।", ["यह सच है।", "वह गया।"]),
+        ("", []),
+        (" \n\t ", []),
+    ],
+)
+def test_markers_stay_with_their_sentences_and_stops_of_other_scripts_end_them(text: str, sentences: list[str]) -> None:
+    assert pieces(text) == sentences
 
 
 MARKDOWN = """# What happened. And why
@@ -136,11 +135,6 @@ def test_headings_list_items_rows_and_code_are_sentences_of_their_own() -> None:
 def test_each_sentence_knows_its_block() -> None:
     kinds = [(unit.kind, unit.opens) for unit in split_units("# Head\n- One. Two.\n\n| a |\n\nText.")]
     assert kinds == [("heading", True), ("item", True), ("item", False), ("row", True), ("prose", True)]
-
-
-def test_nothing_to_split_gives_nothing() -> None:
-    assert split_sentences("") == []
-    assert split_sentences(" \n\t ") == []
 
 
 ODD_TEXT = st.text(

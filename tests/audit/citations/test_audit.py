@@ -74,25 +74,10 @@ def test_a_sentence_that_carries_only_a_fabricated_reference_is_cited_and_says_s
     assert "names no evidence" in audit.sentences[0].why
 
 
-def test_a_citation_behind_the_stop_counts_for_the_sentence_before_it() -> None:
-    audit = audit_citations("Sales rose. [1] Costs fell. [2]", NUMBERS)
-    assert [sentence.citation_ids for sentence in audit.sentences] == [("1",), ("2",)]
-
-
-def test_decimals_abbreviations_and_addresses_make_no_uncited_sentences() -> None:
-    answer = "Smith et al. put it at 0.002% (Fig. 3), i.e. less than Dr. Brown, see https://a.example/x.y?z=1 [1]."
-    assert statuses(audit_citations(answer, NUMBERS)) == ["cited"]
-
-
 def test_references_of_a_source_list_are_checked_but_the_list_is_no_claim() -> None:
     audit = audit_citations("Sales rose [1].\n\nSources: [1], [9]", NUMBERS)
     assert audit.invalid_citations == ("9",)
     assert [(s.status, s.why) for s in audit.sentences][1] == ("exempt", "a list of sources")
-
-
-def test_a_sentence_that_begins_with_sources_of_is_no_source_list() -> None:
-    audit = audit_citations("Sources of energy vary by region [1]. Sources of heat vary too.", NUMBERS)
-    assert statuses(audit) == ["cited", "uncited"]
 
 
 def test_the_entries_under_a_references_heading_are_no_claims() -> None:
@@ -195,16 +180,6 @@ def test_a_fabricated_marker_is_found_wherever_it_stands(
 ) -> None:
     invalid = audit_citations(f"{before} {marker} {after}", evidence).invalid_citations
     assert any(reference.endswith("99") for reference in invalid)
-
-
-def test_the_records_are_whole_and_frozen() -> None:
-    audit = audit_citations("Sales rose [1].", NUMBERS)
-    for record in (audit, audit.citations[0], audit.sentences[0]):
-        assert record.model_fields_set == set(record.__dict__) == set(type(record).model_fields)
-        assert record == type(record)(**record.model_dump())
-        assert record.model_copy() == record
-        with pytest.raises(ValueError, match="frozen"):
-            record.text = "else"  # type: ignore[union-attr]
 
 
 # Which sentences need no citation, and why
