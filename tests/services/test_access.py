@@ -25,7 +25,7 @@ from masis.services.records import CaseFilter, DecisionFilter
 from masis.services.retention import rule_of
 from masis.services.reviews import SIGNED_IN_BY
 from masis.settings import Settings
-from tests.store.factories import a_case, a_run
+from tests.store.factories import a_case, a_run, an_audited_case
 
 SIGNED_IN: dict[str, Actor] = {
     role: Actor(name=f"{role}@example.org", roles=(role,), authenticated=True, signed_in_by="test") for role in ROLES
@@ -43,9 +43,7 @@ def desk(tmp_path: Path) -> Iterator[Workbench]:
     """A workbench that asks for sign-in, with three audited cases and a decision on the first by the admin."""
     opened = Workbench.open(tmp_path / "access.db", access=SIGN_IN_REQUIRED)
     for number in range(3):
-        case = a_case(f"case-{number}")
-        opened.store.cases.add(case)
-        opened.store.runs.finish(a_run(case, f"run-{number}", needs_review=True))
+        an_audited_case(opened.store, a_case(f"case-{number}"), f"run-{number}")
     opened.reviews.submit(SIGNED_IN["admin"], decision("case-0"))
     yield opened
     opened.close()

@@ -27,7 +27,7 @@ from masis.services.records import CaseFilter
 from masis.settings import Settings
 from tests.reviewing import ADA
 from tests.serving_models import ModelServer
-from tests.store.factories import a_case, a_run
+from tests.store.factories import a_case, an_audited_case
 from tests.waiting import run_at_once, until
 
 ASKED = "Does velotarine lower blood pressure?"
@@ -390,9 +390,7 @@ def test_reviewers_of_two_server_processes_share_one_queue_and_lose_double_and_u
     path, cases = tmp_path / "shared.db", 2 * rounds if rounds < 60 else 300
     opened = Workbench.open(path)
     for number in range(cases):
-        case = a_case(f"case-{number}")
-        opened.store.cases.add(case)
-        opened.store.runs.finish(a_run(case, f"run-{number}", needs_review=True))
+        an_audited_case(opened.store, a_case(f"case-{number}"), f"run-{number}")
     opened.team.set(Actor(name="lead"), QueuePolicy(reviewers=2))
     names = [f"reviewer {number}" for number in range(rounds)]
     pace_s = HUMAN_PACE_S if rounds >= 60 else 0.0

@@ -15,7 +15,7 @@ from masis.datasets.readers.abstracts.decisions import decision_of
 from masis.datasets.writers.screenings import write_screening_csv, write_screening_ris
 from masis.errors import InputError, Removed, SettingsError, StaleVersion, StoreError, UnknownRecord
 from masis.schema.actor import Actor
-from masis.schema.screening import Abstract, Grade, Query, ScreeningEvent
+from masis.schema.screening import Abstract, Grade, Query, Screening, ScreeningEvent
 from masis.screening.critic import screen_abstracts
 from masis.screening.grading.grader import Grader
 from masis.screening.sources.pubmed import pubmed_of
@@ -60,6 +60,11 @@ class Desk(ScreeningService):
 
     def _made(self, settings: Settings, control: RunControl) -> Grader:
         return self.grader
+
+
+def screened(path: Path, says: dict[str, Said] | None = None, default: Said = STRONG) -> tuple[Desk, Screening]:
+    desk = Desk(path, says, default)
+    return desk, desk.screen(ADA, QUESTION, ["corpus:headache"])
 
 
 def test_a_screening_is_kept_with_its_rounds_grades_abstracts_and_events(tmp_path: Path) -> None:
@@ -126,8 +131,7 @@ def test_a_person_can_stop_it_from_elsewhere(tmp_path: Path) -> None:
 
 @pytest.mark.spec("AESOP-OVERRIDE")
 def test_an_override_is_recorded_and_flips_the_decision_and_can_be_taken_back(tmp_path: Path) -> None:
-    desk = Desk(tmp_path, {"a0": WEAK, "a1": WEAK})
-    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    desk, found = screened(tmp_path, {"a0": WEAK, "a1": WEAK})
     chosen = next(grade.abstract_id for grade in found.grades if grade.recommendation == "keep")
     assert found.outcome == "sufficient"
     opened = desk.override(ADA, found.id, chosen, "recommendation", "discard", reason="Retracted.")
@@ -152,16 +156,14 @@ def test_an_override_is_recorded_and_flips_the_decision_and_can_be_taken_back(tm
 def test_a_word_that_can_t_stand_is_refused_and_nothing_is_kept(
     tmp_path: Path, field: str, value: float | str, reason: str, reviewer: str
 ) -> None:
-    desk = Desk(tmp_path)
-    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    desk, found = screened(tmp_path)
     with pytest.raises(InputError):
         desk.override(Actor(name=reviewer), found.id, found.kept[0], field, value, reason=reason)  # type: ignore[arg-type]
     assert desk.log(found.id) == ()
 
 
 def test_a_decision_on_an_older_state_is_refused(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    desk, found = screened(tmp_path)
     seen = desk.open(found.id).summary.version
     desk.override(ADA, found.id, found.kept[0], "recommendation", "discard", seen_version=seen, reason="No.")
     with pytest.raises(StaleVersion):
@@ -170,8 +172,7 @@ def test_a_decision_on_an_older_state_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.spec("AESOP-ANCHORS")
 def test_the_kept_set_becomes_a_case_whose_anchors_are_the_sentences_of_the_abstracts(tmp_path: Path) -> None:
-    desk = Desk(tmp_path, {"a0": WEAK})
-    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    desk, found = screened(tmp_path, {"a0": WEAK})
     case = desk.hand_over(ADA, found.id)
     opened = desk.open(found.id)
     assert case.query == QUESTION
@@ -205,16 +206,14 @@ def test_the_audit_of_what_was_handed_over_cites_sentences_of_abstracts(tmp_path
 
 
 def test_with_nothing_kept_there_is_nothing_to_hand_over(tmp_path: Path) -> None:
-    desk = Desk(tmp_path, default=WEAK)
-    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    desk, found = screened(tmp_path, default=WEAK)
     with pytest.raises(InputError, match="nothing is kept"):
         desk.hand_over(ADA, found.id)
 
 
 @pytest.mark.spec("AESOP-MEMORY")
 def test_memory_survives_a_restart_follows_overrides_and_can_be_reset(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    _, found = screened(tmp_path)
     again = Desk(tmp_path)
     assert len(again.memory().entries) == len(found.kept)
     assert not again.memory().on
@@ -262,8 +261,7 @@ def values(desk: Desk) -> list[float]:
 
 
 def test_a_judgement_is_what_a_person_last_said_and_an_undo_takes_it_away(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    desk, found = screened(tmp_path)
     first, second = found.kept[:2]
     desk.agree(ADA, found.id, first)
     desk.agree(ADA, found.id, first)  # again: one judgement
@@ -278,8 +276,7 @@ def test_a_judgement_is_what_a_person_last_said_and_an_undo_takes_it_away(tmp_pa
 
 
 def test_an_agreement_is_an_entry_that_changes_no_grade_and_can_be_taken_back(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    desk, found = screened(tmp_path)
     name = found.kept[0]
     opened = desk.agree(ADA, found.id, name, machine_shown=("grades",), token="once")
     again = desk.agree(ADA, found.id, name, machine_shown=("grades",), token="once")
@@ -299,8 +296,7 @@ def test_an_agreement_is_an_entry_that_changes_no_grade_and_can_be_taken_back(tm
 
 
 def test_an_agreement_is_refused_where_it_is_with_nothing_or_with_a_changed_grade(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    desk, found = screened(tmp_path)
     with pytest.raises(UnknownRecord, match="has no grade of 'nowhere'"):
         desk.agree(ADA, found.id, "nowhere")
     desk.override(ADA, found.id, found.kept[0], "direction", "opposite", reason="Read.")
@@ -313,8 +309,7 @@ def test_an_agreement_is_refused_where_it_is_with_nothing_or_with_a_changed_grad
 
 
 def test_what_was_carried_over_into_a_further_screening_counts_once(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    desk, found = screened(tmp_path)
     desk.override(ADA, found.id, found.kept[0], "recommendation", "discard", reason="Read.")
     further = desk.search_further(ADA, found.id)
     assert len(desk.open(further.id).overrides) == 1
@@ -322,8 +317,7 @@ def test_what_was_carried_over_into_a_further_screening_counts_once(tmp_path: Pa
 
 
 def test_drift_leaves_out_what_retention_has_removed(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    desk, found = screened(tmp_path)
     desk.override(ADA, found.id, found.kept[0], "relevance_score", 0.85, reason="Read.")
     assert [series.who for series in desk.drifts()] == ["Grader scripted", "Ada"]
     done = desk.bench.retention.purge(ADA, rule_of(0, decided=True, now="2099-01-01T00:00:00Z"), how="command")
@@ -403,8 +397,7 @@ def test_what_is_not_finished_or_has_lost_its_source_is_not_searched_further(tmp
 
 @pytest.mark.spec("AESOP-OVERRIDE")
 def test_corrections_are_entries_of_the_log_that_go_into_csv_and_can_be_undone(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    desk, found = screened(tmp_path)
     first, *_ = found.kept
     desk.override(ADA, found.id, first, "blinding", "stated", reason="=Methods, line 3")
     opened = desk.override(ADA, found.id, first, "direction", "opposite", reason="Read in full.")
@@ -457,14 +450,14 @@ def server() -> Iterator[Server]:
         yield running
 
 
+def asking(server: Server) -> Settings:
+    pubmed = {"screening_pubmed_email": "reviewer@example.org", "screening_pubmed_address": server.address}
+    return Settings.model_validate({"screening_graders": "scripted", "screening_retrieve": 4, **pubmed})
+
+
 @pytest.fixture
 def desk(tmp_path: Path, server: Server) -> Iterator[ScreeningService]:
-    settings = Settings(
-        screening_graders="scripted",
-        screening_retrieve=4,
-        screening_pubmed_email="reviewer@example.org",
-        screening_pubmed_address=server.address,
-    )
+    settings = asking(server)
 
     def grader(settings: Settings, control: RunControl) -> Grader:
         return ScriptedGrader({}, STRONG)
@@ -513,7 +506,7 @@ def test_a_person_who_stops_a_screening_does_not_wait_for_a_pubmed_that_asks_for
 
 
 def test_pubmed_is_asked_for_the_design_and_the_years_that_are_missing_by_its_own_fields(server: Server) -> None:
-    source = pubmed_of(Settings(screening_pubmed_email="a@example.org", screening_pubmed_address=server.address))
+    source = pubmed_of(asking(server))
     query = Query(text="aspirin headache randomised controlled trial", why="", design="randomised_trial", since=2019)
     assert len(search_source(source, query, 4)) == 4
     asked = server.asked[0].parameters
@@ -525,12 +518,7 @@ def test_pubmed_is_asked_for_the_design_and_the_years_that_are_missing_by_its_ow
 
 
 def test_a_second_round_asks_pubmed_for_what_is_missing(tmp_path: Path, server: Server) -> None:
-    settings = Settings(
-        screening_graders="scripted",
-        screening_retrieve=4,
-        screening_pubmed_email="reviewer@example.org",
-        screening_pubmed_address=server.address,
-    )
+    settings = asking(server)
     with Store.open(tmp_path / "w.db") as store:
         service = ScreeningService(store, settings, lambda settings, control: ScriptedGrader({}, SERIES))
         found = service.screen(ADA, QUESTION, ["pubmed"])
@@ -549,7 +537,6 @@ TEXT = (
 )
 TRIAL = Abstract(id="t", title="Aspirin for migraine in adults: a randomised trial", text=TEXT, doi="10.1000/t")
 AWAY = Abstract(id="w", title="Early walking after replacement of the knee", text="240 adults walked early.", pmid="7")
-ACTOR = Actor(name="Ada")
 
 
 def one(text: str) -> Abstract:
@@ -603,7 +590,7 @@ def test_what_is_written_carries_labels_that_the_tools_read() -> None:
 def test_decisions_come_back_as_overrides_with_the_tool_as_their_reason(tmp_path: Path) -> None:
     workbench = Workbench.open(tmp_path / "masis.db", Settings())
     found = screen_abstracts(LABELLED_QUESTION, [TRIAL, AWAY])
-    workbench.screenings.store_screening(ACTOR, found, [TRIAL, AWAY])
+    workbench.screenings.store_screening(ADA, found, [TRIAL, AWAY])
     export = (
         "title,doi,pubmed_id,notes\n"
         f'{TRIAL.title},https://doi.org/10.1000/T,,"RAYYAN-INCLUSION: {{""Ada""=>""Excluded""}}"\n'
@@ -612,9 +599,9 @@ def test_decisions_come_back_as_overrides_with_the_tool_as_their_reason(tmp_path
         "Nothing said,,,\n"
     )
     records = [each for each in read_abstracts(io.BytesIO(export.encode())) if isinstance(each, Abstract)]
-    assert workbench.screenings.take_labels(ACTOR, found.id, records) == (1, 1, 1, 1)
+    assert workbench.screenings.take_labels(ADA, found.id, records) == (1, 1, 1, 1)
     opened = workbench.screenings.open(found.id)
     assert opened.screening.kept == ()
     grade = opened.screening.grade("t")
     assert (grade.rule, grade.reasons["recommendation"].text) == ("person", "Ada: Decided in Rayyan.")
-    assert workbench.screenings.take_labels(ACTOR, found.id, [AWAY], every="keep").changed == 1
+    assert workbench.screenings.take_labels(ADA, found.id, [AWAY], every="keep").changed == 1

@@ -21,7 +21,7 @@ from masis.schema.team import QueuePolicy, Rubric, RubricScore
 from masis.services import Workbench
 from masis.services.records import CaseFilter, DecisionFilter
 from masis.store.reviews.team import later
-from tests.store.factories import a_case, a_run
+from tests.store.factories import a_case, an_audited_case
 
 ADA, BEN, CLEO = Actor(name="Ada"), Actor(name="Ben"), Actor(name="Cleo")
 ALL = CaseFilter(order="oldest")
@@ -31,16 +31,10 @@ ALL = CaseFilter(order="oldest")
 def workbench(tmp_path: Path) -> Iterator[Workbench]:
     """Five cases that need review."""
     opened = Workbench.open(tmp_path / "team.db")
-    fill(opened, 5)
+    for number in range(5):
+        an_audited_case(opened.store, a_case(f"case-{number}"), f"run-{number}")
     yield opened
     opened.close()
-
-
-def fill(workbench: Workbench, cases: int) -> None:
-    for number in range(cases):
-        case = a_case(f"case-{number}")
-        workbench.store.cases.add(case)
-        workbench.store.runs.finish(a_run(case, f"run-{number}", needs_review=True))
 
 
 def decide(
@@ -167,11 +161,9 @@ def test_an_assigned_case_is_offered_to_its_reviewer_and_found_by_name_and_tag(w
 
 def test_a_queue_counts_exactly_the_cases_it_offers(workbench: Workbench) -> None:
     """The count goes by what triggers keep and by what people worked on; the list goes case by case."""
-    fill_more = [f"case-{number}" for number in range(5, 40)]
-    for case_id in fill_more:
-        case = a_case(case_id)
-        workbench.store.cases.add(case)
-        workbench.store.runs.finish(a_run(case, f"run-{case_id[5:]}", needs_review=int(case_id[5:]) % 4 > 0))
+    for number in range(5, 40):
+        case, review = a_case(f"case-{number}"), number % 4 > 0
+        an_audited_case(workbench.store, case, f"run-{number}", needs_review=review)
     policy = QueuePolicy(reviewers=2, share=0.5)
     workbench.team.set(CLEO, policy)
     drawn = random.Random(11)
@@ -465,6 +457,3 @@ def test_views_are_saved_for_oneself_or_the_team_and_removed(workbench: Workbenc
     assert [view.name for view in workbench.store.team.views(BEN.name)] == ["Contradicted"]
     workbench.team.remove_view(ADA, workbench.store.team.views(ADA.name)[0])
     assert [view.name for view in workbench.store.team.views(ADA.name)] == ["Mine"]
-
-
-# twenty reviewers at once

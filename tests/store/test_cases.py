@@ -16,7 +16,7 @@ from masis.schema.case import Case
 from masis.store import CaseFilter, Owner, Store, this_process
 from masis.store.core.process_owner import SILENCE_S
 from masis.store.reviews.drafts import NOBODY_YET
-from tests.store.factories import JUDGE, SETTINGS, a_case, a_run, an_event, an_iteration
+from tests.store.factories import JUDGE, SETTINGS, a_case, a_run, an_audited_case, an_event, an_iteration
 
 TEXT = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=30)
 JSON = st.recursive(
@@ -379,9 +379,7 @@ def test_a_finished_run_with_the_same_settings_is_found_so_that_it_need_not_be_d
 
 
 def test_runs_of_a_case_are_listed_newest_first_with_their_figures(store: Store) -> None:
-    case = a_case()
-    store.cases.add(case)
-    store.runs.finish(a_run(case, "first"))
+    case = an_audited_case(store, a_case(), "first")
     store.runs.finish(a_run(case, "second", iterations=(an_iteration(invalid=(), quality=0.8, confidence=0.9),)))
     second, first = store.runs.for_case("case-1")
     assert (second.id, second.quality, second.confidence, second.invalid) == ("second", 0.8, 0.9, 0)

@@ -15,17 +15,14 @@ from masis.schema.retention import RetentionRule
 from masis.schema.review import LogEntry, TargetLabel
 from masis.store import DecisionFilter, LogHead, Store
 from masis.store.reviews import subjects
-from tests.store.factories import a_case, a_decision, a_run, accepted, an_undo
+from tests.store.factories import a_case, a_decision, a_run, accepted, an_audited_case, an_undo
 from tools import tamper
 
 
 @pytest.fixture
 def case(store: Store) -> Case:
     """A case with a finished run."""
-    case = a_case()
-    store.cases.add(case)
-    store.runs.finish(a_run(case))
-    return case
+    return an_audited_case(store, a_case())
 
 
 def state(store: Store, case: Case) -> str:
@@ -327,9 +324,7 @@ def test_an_attack_is_detected_by_what_the_page_on_security_says(
 def test_what_was_redacted_or_removed_is_not_checkable_and_not_broken(store: Store) -> None:
     entries = []
     for name in ("removed", "redacted", "entry", "stays"):
-        case = a_case(name)
-        store.cases.add(case)
-        store.runs.finish(a_run(case, f"run-{name}"))
+        case = an_audited_case(store, a_case(name), f"run-{name}")
         entries.append(store.decisions.append(a_decision(case, f"run-{name}")))
     run = a_run(a_case("policy"), "run-policy", needs_review=False)
     store.cases.add(a_case("policy"))
@@ -354,9 +349,7 @@ def test_what_was_redacted_or_removed_is_not_checkable_and_not_broken(store: Sto
 
 
 def test_a_run_that_was_altered_before_it_was_removed_shows_in_the_record_of_its_removal(store: Store) -> None:
-    case = a_case()
-    store.cases.add(case)
-    store.runs.finish(a_run(case))
+    case = an_audited_case(store, a_case())
     store.decisions.append(a_decision(case))
     with store.database.transaction() as connection:
         tamper._packed(connection, "job_parts", "job_seq = 1 AND kind = 'iteration'", "1932", "1933")

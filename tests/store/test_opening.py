@@ -35,7 +35,7 @@ from masis.store.core.connections import connect, open_database
 from masis.store.core.migrations import MIGRATIONS, applied, migrate
 from tests.cli.running import start
 from tests.reviewing import ADA
-from tests.store.factories import a_case, a_decision, a_run
+from tests.store.factories import a_case, a_decision, an_audited_case
 from tests.waiting import run_at_once
 from tools import tamper
 
@@ -60,9 +60,7 @@ def columns(connection: sqlite3.Connection) -> dict[str, str]:
 def filled(path: Path) -> None:
     """A database of this version with something for a later step to read."""
     with Store.open(path) as store:
-        case = a_case()
-        store.cases.add(case)
-        store.runs.finish(a_run(case))
+        case = an_audited_case(store, a_case())
         store.decisions.append(a_decision(case))
         with store.database.transaction() as connection:
             connection.executemany(
@@ -252,9 +250,7 @@ def test_processes_that_open_a_new_file_at_once_agree_on_one(path: Path) -> None
 
 def fill_with(store: Store, numbers: range) -> None:
     for number in numbers:
-        case = a_case(f"case-{number}")
-        store.cases.add(case)
-        store.runs.finish(a_run(case, f"run-{number}"))
+        case = an_audited_case(store, a_case(f"case-{number}"), f"run-{number}")
         store.decisions.append(a_decision(case, f"run-{number}"))
 
 
