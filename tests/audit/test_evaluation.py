@@ -171,8 +171,7 @@ def test_a_failed_critic_leaves_what_the_citations_prove_and_no_number() -> None
 @pytest.mark.spec("REQ-CRITIC-004")
 @pytest.mark.parametrize(("severity", "major"), [("critical", True), ("high", True), ("medium", False), ("low", False)])
 def test_major_issues_are_critical_or_high(severity: str, major: bool) -> None:
-    found = critique.ruled(judgement(), citations(), (issue(severity),), JUDGED_BY)  # type: ignore[arg-type]
-    assert found.has_major_issues is major
+    assert critique.ruled(judgement(), citations(), (issue(severity),), JUDGED_BY).has_major_issues is major
 
 
 @pytest.mark.spec("REQ-CRITIC-021")

@@ -216,8 +216,7 @@ def test_a_quote_may_leave_out_the_markers_that_are_named_and_no_others() -> Non
 
 
 def test_a_short_quote_is_the_word_and_not_a_part_of_another() -> None:
-    place = located("he", "the other one said that he left")
-    assert place.start == 24
+    assert located("he", "the other one said that he left").start == 24
 
 
 def test_words_on_both_sides_of_a_marker_stay_two_words() -> None:

@@ -102,8 +102,7 @@ def no_verdicts(run: Run, code: str) -> None:
 
 
 def no_completeness(run: Run, code: str) -> None:
-    report = run.iterations[0].claim_report
-    assert report.completeness_unscored.code == code
+    assert run.iterations[0].claim_report.completeness_unscored.code == code
     assert all(check.verdict == "supported" for check in run.iterations[0].claims)
 
 

@@ -147,8 +147,7 @@ def test_what_the_server_asks_to_wait_is_waited() -> None:
     with ModelServer([status(429, retry_after="0.4")]) as server:
         model_at(server, control=control).ask(PROMPT, Judged, max_tokens=100)
     assert control.calls.since()[0].ms >= 380
-    notice = control.calls.notices.get_nowait()
-    assert notice.data["trouble"] == "rate"
+    assert control.calls.notices.get_nowait().data["trouble"] == "rate"
 
 
 @pytest.mark.spec("REQ-CRITIC-NFR-009")

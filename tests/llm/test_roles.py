@@ -104,54 +104,51 @@ def test_numbers_reach_the_rules_unchanged(given: Any, kept: float | None) -> No
 
 @pytest.mark.spec("CRITIC-ERR-001", "CRITIC-ERR-003", "CRITIC-ERR-005", "REQ-CRITIC-030")
 @pytest.mark.parametrize(
-    ("failure", "code"),
+    ("failure", "of_critic", "of_judge"),
     [
-        (ProviderFailed("the provider is down"), "CRITIC-ERR-003"),
-        (BadReply("the model refused", kind="refused", raw="No."), "CRITIC-ERR-001"),
-        (BadReply("the reply was cut off", kind="cut_off", raw='{"conf'), "CRITIC-ERR-005"),
-        (BadReply("the reply is empty", kind="empty", raw=""), "CRITIC-ERR-005"),
-        ("I think the answer is fine.", "CRITIC-ERR-005"),
-        ('{"confidence": 1.0}', "CRITIC-ERR-005"),
+        (ProviderFailed("the provider is down"), "CRITIC-ERR-003", "CRITIC-ERR-003"),
+        (BadReply("the model refused", kind="refused", raw="No."), "CRITIC-ERR-001", "CRITIC-ERR-001"),
+        (BadReply("the reply was cut off", kind="cut_off", raw='{"conf'), "CRITIC-ERR-005", "CRITIC-ERR-001"),
+        (BadReply("the reply is empty", kind="empty", raw=""), "CRITIC-ERR-005", "CRITIC-ERR-001"),
+        ("I think the answer is fine.", "CRITIC-ERR-005", "CRITIC-ERR-001"),
+        ('{"confidence": 1.0}', "CRITIC-ERR-005", "CRITIC-ERR-001"),
     ],
 )
-def test_a_failure_is_unscored_with_its_code_and_the_reply(failure: Any, code: str) -> None:
-    found = judged(failure)
-    assert isinstance(found, Unscored)
-    assert found.code == code
-    if isinstance(failure, str):
-        assert found.raw == failure
-    elif isinstance(failure, BadReply):
-        assert found.raw == failure.raw
-
-
-@pytest.mark.parametrize("field", sorted(canned.critique()))
-def test_a_critique_that_lacks_a_field_is_no_critique(field: str) -> None:
-    given = canned.critique()
-    del given[field]
-    asker = ScriptedAsker({"critic": str(given).replace("'", '"').replace("False", "false")})
-    found = ModelCritic(asker).critique(context())
-    assert isinstance(found, Unscored)
-    assert found.code == "CRITIC-ERR-005"
+def test_a_failed_critic_or_judge_is_unscored_with_its_code_and_the_reply(
+    failure: Any, of_critic: str, of_judge: str
+) -> None:
+    evaluation = evaluated(failure)
+    assert evaluation.overall_score is None
+    for found, code in ((judged(failure), of_critic), (evaluation.unscored, of_judge)):
+        assert isinstance(found, Unscored)
+        assert found.code == code
+        if not isinstance(failure, ProviderFailed):
+            assert found.raw == (failure if isinstance(failure, str) else failure.raw)
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("issues", "none"), ("hallucination_detected", "maybe"), ("conflicting_evidence", [1])]
+    "given",
+    [
+        *(
+            {each: value for each, value in canned.critique().items() if each != left_out}
+            for left_out in canned.critique()
+        ),
+        *(canned.critique(**{field: value}) for field, value in (("issues", "none"), ("conflicting_evidence", [1]))),
+        canned.critique(hallucination_detected="maybe"),
+    ],
 )
-def test_a_field_of_another_type_is_no_critique(field: str, value: Any) -> None:
-    found = judged(json.dumps(canned.critique(**{field: value})))
-    assert isinstance(found, Unscored)
-
-
-def test_text_that_no_file_can_keep_is_mended() -> None:
-    found = judgement(canned.critique(critique_reasoning="a\x00b\ud800c"))
-    assert found.critique_reasoning == "a\ufffdb\ufffdc"
+def test_a_critique_that_lacks_a_field_or_has_one_of_another_type_is_no_critique(given: dict[str, Any]) -> None:
+    assert judged(json.dumps(given)).code == "CRITIC-ERR-005"
 
 
 @pytest.mark.spec("REQ-CRITIC-006")
-def test_the_critique_says_which_model_and_which_prompt_made_it() -> None:
-    judge = ModelCritic(ScriptedAsker({}, name="openai:gpt-4o")).judged_by
-    assert judge.model == "openai:gpt-4o"
-    assert judge.version.startswith("critic/3+")
+def test_critique_and_evaluation_say_which_model_and_which_prompt_made_them() -> None:
+    asker = ScriptedAsker({}, name="openai:gpt-4o")
+    made = [judge.judged_by for judge in (ModelCritic(asker), ModelEvaluator(asker, Settings()))]
+    assert [(each.model, each.version.partition("+")[0]) for each in made] == [
+        ("openai:gpt-4o", "critic/3"),
+        ("openai:gpt-4o", "evaluator/3"),
+    ]
 
 
 def test_a_sampled_critic_asks_at_the_temperature_it_was_given() -> None:
@@ -187,28 +184,6 @@ def test_percentages_are_read_before_the_clamps() -> None:
         canned.evaluation(faithfulness=90, relevance=100, completeness=50, reasoning_quality=80), citations(invalid=1)
     )
     assert (found.faithfulness, found.relevance, found.completeness, found.reasoning_quality) == (0.4, 1.0, 0.5, 0.8)
-
-
-@pytest.mark.parametrize(
-    ("failure", "code"),
-    [
-        (ProviderFailed("down"), "CRITIC-ERR-003"),
-        (BadReply("refused", kind="refused", raw="No."), "CRITIC-ERR-001"),
-        ("All fine!", "CRITIC-ERR-001"),
-    ],
-)
-def test_a_failed_judge_is_unscored_with_its_code_and_the_reply(failure: Any, code: str) -> None:
-    found = evaluated(failure)
-    assert found.overall_score is None
-    assert isinstance(found.unscored, Unscored)
-    assert found.unscored.code == code
-    if isinstance(failure, str):
-        assert found.unscored.raw == failure
-
-
-def test_the_evaluation_says_which_model_and_which_prompt_made_it() -> None:
-    judge = ModelEvaluator(ScriptedAsker({}, name="anthropic:m"), Settings()).judged_by
-    assert (judge.model, judge.version.partition("+")[0]) == ("anthropic:m", "evaluator/3")
 
 
 # Reviser and drafter with a model
@@ -373,8 +348,7 @@ def test_a_draft_is_an_answer_with_the_steps_that_led_to_it() -> None:
 
 
 def test_fence_lines_are_no_part_of_a_draft() -> None:
-    found = drafted({"reasoning_steps": [], "answer": f"{DRAFT}\n<<<END ANSWER {MARK}>>>"})
-    assert found.answer == DRAFT
+    assert drafted({"reasoning_steps": [], "answer": f"{DRAFT}\n<<<END ANSWER {MARK}>>>"}).answer == DRAFT
 
 
 @pytest.mark.parametrize(

@@ -273,8 +273,7 @@ def test_where_the_evidence_has_nothing_the_draft_says_so() -> None:
 
 def test_a_draft_does_not_repeat_itself() -> None:
     twice = (*EVIDENCE, Evidence(id="copy", text=EVIDENCE[0].text))
-    answer = OfflineDrafter().draft(QUESTION, twice).answer
-    assert answer.count("410 metres") == 1
+    assert OfflineDrafter().draft(QUESTION, twice).answer.count("410 metres") == 1
 
 
 # Revisions by rule: what is certain is changed, and nothing else

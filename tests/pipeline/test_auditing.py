@@ -340,8 +340,7 @@ def test_a_draft_may_be_a_message_or_a_coroutine() -> None:
     async def draft(query: str, context: str) -> Message:
         return Message()
 
-    found = asyncio.run(query_with_critique_async(ASKED, retriever, draft=draft))
-    assert found.draft == WRONG_ANSWER
+    assert asyncio.run(query_with_critique_async(ASKED, retriever, draft=draft)).draft == WRONG_ANSWER
     assert query_with_critique(ASKED, retriever, draft=lambda *_: Message()).draft == WRONG_ANSWER
     with pytest.raises(InputError, match="draft: is async"):
         query_with_critique(ASKED, retriever, draft=draft)

@@ -208,8 +208,7 @@ docstring"""
 
 
 def test_each_line_is_counted_as_what_it_is() -> None:
-    weight = weight_of(FILE)
-    assert weight._asdict() == {"files": 1, "lines": 22, "code": 4, "docstrings": 6, "imports": 6}
+    assert weight_of(FILE)._asdict() == {"files": 1, "lines": 22, "code": 4, "docstrings": 6, "imports": 6}
 
 
 def test_imports_are_counted_by_package() -> None:
@@ -232,8 +231,7 @@ def test_the_slowest_tests_are_put_between_the_marks_of_a_page(tmp_path: Path) -
 
 
 def test_the_page_is_current() -> None:
-    current = conformance.PAGE.read_text(encoding="utf-8")
-    assert current == conformance.page(), "run python tools/conformance.py"
+    assert conformance.PAGE.read_text(encoding="utf-8") == conformance.page(), "run python tools/conformance.py"
 
 
 def test_every_rule_that_is_here_has_a_test() -> None:

@@ -32,8 +32,7 @@ def desk(store: Store) -> Desk:
 
 def test_a_case_is_found_shown_and_decided_and_the_entry_says_what_was_shown(desk: Desk) -> None:
     first = desk.queue(limit=1)[0]
-    view = desk.show(first.id)
-    assert view.case.answer == ANSWER
+    assert desk.show(first.id).case.answer == ANSWER
     entry = desk.decide(first.id, "reject", reason="unsupported", note="see [7]")
     assert entry.decision is not None
     decision = entry.decision

@@ -88,8 +88,7 @@ def test_an_issue_is_about_the_answer_decided_about_and_no_other(workbench: Work
     with pytest.raises(InputError, match="no words of the answer, which has 41 characters"):
         decide(workbench, issue(), iteration=2)
     red = REVISION.index("red")
-    entry = decide(workbench, issue(start=red, end=red + 3, text="red"), iteration=2)
-    assert entry.decision is not None
+    assert decide(workbench, issue(start=red, end=red + 3, text="red"), iteration=2).decision is not None
     # a corrected answer is no longer the one that the words stand in
     decide(workbench, issue(), verdict="override", corrected_answer="It opened.", reason="colour")
 

@@ -583,8 +583,7 @@ def test_what_is_written_carries_labels_that_the_tools_read() -> None:
     assert 'N1  - RAYYAN-INCLUSION: {"MASIS"=>"Excluded"}\r\n' in written
     for each, kept in zip(read_abstracts(io.BytesIO(tags.getvalue())), ("keep", "discard"), strict=True):
         assert isinstance(each, Abstract)
-        decided = decision_of(each)
-        assert decided.value == kept
+        assert decision_of(each).value == kept
 
 
 def test_decisions_come_back_as_overrides_with_the_tool_as_their_reason(tmp_path: Path) -> None:

@@ -408,8 +408,7 @@ def test_a_hidden_machine_is_recorded_as_not_shown_and_its_verdict_stays_out_of_
     assert (view.machine_hidden, view.run, view.runs) == (True, None, ())
     hidden = view.summary
     assert (hidden.quality, hidden.flags, hidden.reasons, hidden.tier, hidden.run_id) == (None, (), (), None, None)
-    entry = decide(workbench, ADA)
-    assert entry.decision.machine_shown == ()
+    assert decide(workbench, ADA).decision.machine_shown == ()
     assert workbench.cases.open_for(ADA, "case-1").run is not None
     assert workbench.cases.open_for(BEN, "case-1").run is None
 

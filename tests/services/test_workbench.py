@@ -138,8 +138,7 @@ def test_the_draft_goes_with_the_decision_and_stays_where_it_was_refused(store: 
 
 
 def test_the_log_records_the_name_of_who_acts_whatever_name_the_decision_brings(reviews: ReviewService) -> None:
-    entry = reviews.submit(Actor(name="Ben"), a_submitted())
-    assert entry.decision.reviewer == "Ben"
+    assert reviews.submit(Actor(name="Ben"), a_submitted()).decision.reviewer == "Ben"
 
 
 def test_nobody_decides_without_a_name(reviews: ReviewService) -> None:
@@ -251,8 +250,7 @@ def test_what_was_undone_stands_no_more_and_what_was_seen_does_not_count_again(b
     first = decide(bench, run.case_id, "escalate")
     assert bench.reviews.outcome(run.case_id, after=first.seq) is None
     second = decide(bench, run.case_id, "approve")
-    found = bench.reviews.outcome(run.case_id, after=first.seq)
-    assert found.seq == second.seq
+    assert bench.reviews.outcome(run.case_id, after=first.seq).seq == second.seq
     undone(bench, run.case_id, "Ada")
     assert bench.reviews.outcome(run.case_id, after=first.seq) is None
 
@@ -276,6 +274,5 @@ def test_what_a_person_wrote_stands_when_retention_has_removed_the_run(bench: Wo
     run = kept(bench, bridge())
     decide(bench, run.case_id, "override", corrected_answer="120 metres.", reason="Shorter.")
     bench.retention.purge(ADA, rule_of(0, decided=True, now="2099-01-01T00:00:00Z"), how="command")
-    found = bench.reviews.outcome(run.case_id)
-    assert found.answer == "120 metres."
+    assert bench.reviews.outcome(run.case_id).answer == "120 metres."
     assert bench.store.runs.summary(run.id).removed_at is not None

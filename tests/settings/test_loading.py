@@ -442,8 +442,7 @@ def test_who_is_removed_from_the_file_is_out_at_once_and_a_broken_file_lets_nobo
     assert team.actor(claims) is not None
     file.write_text(TEAM.replace("reviewer", "viewer"), encoding="utf-8")
     changed(file, 1)
-    actor = team.actor(claims)
-    assert actor.roles == ("viewer",)
+    assert team.actor(claims).roles == ("viewer",)
     file.write_text(TEAM.replace("people.Bo", "people.Cy"), encoding="utf-8")
     changed(file, 2)
     assert team.actor(claims) is None
@@ -468,8 +467,7 @@ def test_a_provider_s_claims_give_the_role(provider: SignIn) -> None:
     actor = provider.actor(claims(realm_access={"roles": ["masis-reviewer", "other"]}), NOW)
     assert (actor.name, actor.roles) == ("bo@example.org", ("reviewer",))
     assert actor.signed_in_by == "https://id.example.org#7"
-    ada = provider.actor(claims(preferred_username="ada@example.org"), NOW)
-    assert ada.roles == ("lead",)
+    assert provider.actor(claims(preferred_username="ada@example.org"), NOW).roles == ("lead",)
     stranger = provider.actor(claims(realm_access={"roles": "masis-owner"}), NOW)
     assert stranger.roles == ()
     assert not stranger.may("read")

@@ -298,8 +298,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, LogHead]:
 
 def test_nothing_is_detected_where_nothing_was_altered(original: tuple[Path, LogHead], tmp_path: Path) -> None:
     path, noted = original
-    found = tamper.detect(tamper.attack(path, tmp_path, lambda _: None), noted)
-    assert found.names() == []
+    assert tamper.detect(tamper.attack(path, tmp_path, lambda _: None), noted).names() == []
     with Store.open(path) as store:
         assert store.decisions.check_subjects().checked == 4
         assert store.screening_log.check_subjects().checked == 1

@@ -74,8 +74,7 @@ def test_a_new_database_makes_its_folders_and_opens_again(path: Path) -> None:
         store.cases.add(a_case())
     with Store.open(path) as store:
         assert store.cases.count() == 1
-        mode = store.database.value("PRAGMA journal_mode")
-        assert mode == "wal"
+        assert store.database.value("PRAGMA journal_mode") == "wal"
         assert store.check().ok
 
 

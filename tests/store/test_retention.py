@@ -273,8 +273,7 @@ def test_a_purge_that_is_stopped_has_recorded_what_it_removed(path: Path, monkey
             ALL, by="Ada", how="command", on_batch=batches.append, stopped=lambda: len(batches) == 2
         )
         assert (done.runs, batches) == (10, [5, 10])
-        again = store.retention.remove(ALL, by="Ada", how="command")
-        assert again is not None
+        assert store.retention.remove(ALL, by="Ada", how="command") is not None
         assert [each.runs for each in store.purges.history()] == [10, 10]
 
 
@@ -342,8 +341,7 @@ def test_a_screening_goes_unless_a_person_has_said_something_about_it(screenings
 
 def test_people_s_words_and_the_acceptance_memory_outlast_a_screening(screenings: Store) -> None:
     before = screenings.acceptances.history()
-    done = screenings.retention.remove(ALL, by="Ada", how="command")
-    assert done.screenings == 2
+    assert screenings.retention.remove(ALL, by="Ada", how="command").screenings == 2
     assert screenings.acceptances.history() == before
     check = screenings.check()
     assert check.ok, check.problems

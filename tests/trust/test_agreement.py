@@ -178,8 +178,7 @@ def test_thresholds_are_tested_strictest_first_until_one_fails() -> None:
     faulty[60:66] = True
     found = try_thresholds((0.1, 0.2, 0.3), probability, faulty, 0.06, 0.05)
     assert [(each.n, each.faulty, each.holds) for each in found] == [(60, 0, True), (120, 6, False), (180, 6, False)]
-    best = loosest(found)
-    assert best.threshold == 0.1
+    assert loosest(found).threshold == 0.1
 
 
 def test_thresholds_follow_from_the_pool_alone_and_leave_the_strictest_enough_draws() -> None:
@@ -308,8 +307,7 @@ def test_what_counts_as_a_fault(
     for number in others:
         decided(bench, number)
     decided(bench, first, verdict, **keys)
-    state = bench.trust.plan()
-    assert state.outcomes[f"case-{first}"] == counted
+    assert bench.trust.plan().outcomes[f"case-{first}"] == counted
     if counted == "right":
         assert bench.trust.proposed().faulty == 0
     else:

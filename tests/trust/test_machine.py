@@ -67,8 +67,7 @@ def test_gold_and_imported_labels_are_compared_too(bench: Workbench, audited: Au
     gold = {"clean": False, "claims": [{"text": statement, "verdict": "contradicted"}]}
     audited(0, 1, case={"labels": gold})
     audited(1, 2, case={"labels": {"claims": [{"text": statement, "support": "Complete"}]}})
-    found = bench.trust.compare(ADA, TrustFilter(source="gold"))
-    assert found.answers.confusion == {"not_certified": (1, 1)}
+    assert bench.trust.compare(ADA, TrustFilter(source="gold")).answers.confusion == {"not_certified": (1, 1)}
     assert bench.trust.parts(ADA, "claim", "gold").comparison.n == 0  # the audit's claim has no place in the answer
 
 

@@ -166,8 +166,7 @@ def test_every_surface_that_says_who_judged_says_that_the_replies_were_recorded(
     assert report.count(RECORDED) >= 2
     assert REPLAYED not in report.partition("<dt>Settings")[0]
     check = run.iterations[0].claims[0].model_copy(update={"judged_by": REPLAYED})
-    judged = verdicts.claims(run.iterations[0].model_copy(update={"claims": (check,)}))
-    assert judged[0]["by"] == RECORDED
+    assert verdicts.claims(run.iterations[0].model_copy(update={"claims": (check,)}))[0]["by"] == RECORDED
 
 
 def entry(seq: int, **decision: Any) -> LogEntry:
