@@ -126,15 +126,16 @@ def test_a_failed_critic_or_judge_is_unscored_with_its_code_and_the_reply(
             assert found.raw == (failure if isinstance(failure, str) else failure.raw)
 
 
+WHOLE = canned.critique()
+
+
 @pytest.mark.parametrize(
     "given",
     [
-        *(
-            {each: value for each, value in canned.critique().items() if each != left_out}
-            for left_out in canned.critique()
-        ),
-        *(canned.critique(**{field: value}) for field, value in (("issues", "none"), ("conflicting_evidence", [1]))),
-        canned.critique(hallucination_detected="maybe"),
+        *({name: WHOLE[name] for name in WHOLE if name != left_out} for left_out in WHOLE),
+        WHOLE | {"issues": "none"},
+        WHOLE | {"hallucination_detected": "maybe"},
+        WHOLE | {"conflicting_evidence": [1]},
     ],
 )
 def test_a_critique_that_lacks_a_field_or_has_one_of_another_type_is_no_critique(given: dict[str, Any]) -> None:

@@ -32,6 +32,16 @@ WRONG = "The bridge is 180 metres long [1]."
 INVENTED = "The bridge is 120 metres long [7]."
 
 
+def answering(given: str, **options: Any) -> Any:
+    """A function that gives this answer to any question, audited with these options."""
+
+    @masis.audited(**options)
+    def answer(question: str, evidence: list[Any]) -> str:
+        return given
+
+    return answer
+
+
 def test_a_function_answers_as_before_and_its_audit_is_reported() -> None:
     seen: list[Audited] = []
 
@@ -50,49 +60,29 @@ def test_a_function_answers_as_before_and_its_audit_is_reported() -> None:
 
 @pytest.mark.parametrize(("given", "code"), [(WRONG, "contradicted_claim"), (INVENTED, "invalid_reference")])
 def test_a_flagged_answer_is_rejected_where_that_is_asked(given: str, code: str) -> None:
-    @masis.audited(on_flag="raise")
-    def answer(question: str, evidence: list[Any]) -> str:
-        return given
-
     with pytest.raises(AnswerRejected) as raised:
-        answer(QUESTION, CHUNKS)
+        answering(given, on_flag="raise")(QUESTION, CHUNKS)
     found = raised.value.audit
     assert isinstance(found, Audited)
     assert code in {reason.code for reason in found.reasons}
 
 
 def test_a_sound_answer_is_not_rejected_and_the_flags_are_ones_own_choice() -> None:
-    @masis.audited(on_flag="raise")
-    def answer(question: str, evidence: list[Any]) -> str:
-        return RIGHT
-
-    @masis.audited(on_flag="raise", flag_on={"invalid_reference"})
-    def lenient(question: str, evidence: list[Any]) -> str:
-        return WRONG
-
-    assert answer(QUESTION, CHUNKS) == RIGHT
-    assert lenient(QUESTION, CHUNKS) == WRONG
+    assert answering(RIGHT, on_flag="raise")(QUESTION, CHUNKS) == RIGHT
+    assert answering(WRONG, on_flag="raise", flag_on={"invalid_reference"})(QUESTION, CHUNKS) == WRONG
 
 
 def test_by_default_an_answer_is_flagged_for_what_must_be_looked_at_and_for_nothing_else() -> None:
     assert inspect.signature(masis.audited).parameters["flag_on"].default == MUST_LOOK
     seen: list[Audited] = []
-
-    @masis.audited(on_flag="raise", on_result=seen.append)
-    def unconfirmed(question: str, evidence: list[Any]) -> str:
-        return RIGHT
-
+    unconfirmed = answering(RIGHT, on_flag="raise", on_result=seen.append)
     assert unconfirmed(QUESTION, [{"id": "1", "text": ""}]) == RIGHT
     assert seen[0].run.needs_review
     assert not seen[0].flagged
 
 
 def test_a_flagged_answer_is_revised_where_that_is_asked() -> None:
-    @masis.audited(on_flag="revise")
-    def answer(question: str, evidence: list[Any]) -> str:
-        return WRONG
-
-    assert "120" in answer(QUESTION, CHUNKS)
+    assert "120" in answering(WRONG, on_flag="revise")(QUESTION, CHUNKS)
 
 
 @pytest.mark.parametrize(
@@ -210,15 +200,10 @@ def test_what_the_function_itself_raises_is_its_own_affair() -> None:
 
 
 def test_case_and_run_are_kept_in_a_database(tmp_path: Path) -> None:
-    database = tmp_path / "audits.db"
-
-    @masis.audited(database=database)
-    def answer(question: str, evidence: list[Any]) -> str:
-        return WRONG
-
+    answer = answering(WRONG, database=tmp_path / "audits.db")
     answer(QUESTION, CHUNKS)
     answer(QUESTION, CHUNKS)
-    bench = Workbench.open(database)
+    bench = Workbench.open(tmp_path / "audits.db")
     assert bench.cases.overview().cases == 1
     view = bench.cases.open(bench.cases.find(CaseFilter()).rows[0].id)
     assert view.case.answer == WRONG
@@ -233,11 +218,7 @@ def test_nobody_waits_for_an_audit_that_is_not_waited_for() -> None:
         seen.append(found)
         done.set()
 
-    @masis.audited(wait=False, on_result=listen)
-    def answer(question: str, evidence: list[Any]) -> str:
-        return WRONG
-
-    assert answer(QUESTION, CHUNKS) == WRONG
+    assert answering(WRONG, wait=False, on_result=listen)(QUESTION, CHUNKS) == WRONG
     assert done.wait(30)
     assert seen[0].flagged
 

@@ -28,12 +28,29 @@ def python_files() -> list[Path]:
     return sorted([*(ROOT / "masis").rglob("*.py"), ROOT / "app.py", *(ROOT / "pages").glob("*.py")])
 
 
-def tracked_files() -> list[Path]:
+def tracked_files(suffixes: set[str], *under: str) -> list[Path]:
+    """The files of the repository of these kinds, without this one."""
+    command = ["git", "ls-files", "-z", *under]
     try:
-        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("not a git checkout")
-    return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
+    files = (ROOT / name for name in listed.stdout.split("\0") if name)
+    return [file for file in files if file.is_file() and file.suffix in suffixes and file != Path(__file__)]
+
+
+def lines_of(file: Path) -> list[tuple[int, str]]:
+    return list(enumerate(file.read_text(encoding="utf-8", errors="replace").splitlines(), 1))
+
+
+def lines_with(pattern: re.Pattern[str], files: list[Path]) -> str:
+    """Where the pattern is found, a line each."""
+    return "\n".join(
+        f"{file.relative_to(ROOT)}:{number}: {line.strip()[:100]}"
+        for file in files
+        for number, line in lines_of(file)
+        if pattern.search(line)
+    )
 
 
 def public_without_docstring(tree: ast.Module) -> Iterator[str]:
@@ -69,14 +86,7 @@ def test_no_file_name_hides_what_it_holds() -> None:
 
 
 def test_nothing_names_a_machine() -> None:
-    found = []
-    for file in tracked_files():
-        if file.suffix not in TEXT_FILES or file == Path(__file__):
-            continue
-        for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
-            if MACHINE.search(line):
-                found.append(f"{file.relative_to(ROOT)}:{number}: {line.strip()[:100]}")
-    assert not found, "\n".join(found)
+    assert lines_with(MACHINE, tracked_files(TEXT_FILES)) == ""
 
 
 PINS = [
@@ -106,30 +116,9 @@ WORD_LISTS = {
 
 
 def test_no_code_and_no_page_uses_words_that_were_given_up() -> None:
-    try:
-        listed = subprocess.run(
-            ["git", "ls-files", "-z", "masis", "docs", "README.md"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("not a git checkout")
-    names = [name for name in listed.stdout.split("\0") if name and name not in WORD_LISTS]
-    files = [
-        file
-        for name in names
-        if (file := ROOT / name).is_file() and file.suffix in {".py", ".md", ".js", ".toml", ".html"}
-    ]
+    files = tracked_files({".py", ".md", ".js", ".toml", ".html"}, "masis", "docs", "README.md")
     assert len(files) > 300
-    found = [
-        f"{file.relative_to(ROOT)}:{number}: {line.strip()[:80]}"
-        for file in files
-        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
-        if GIVEN_UP.search(line)
-    ]
-    assert not found, "\n".join(found)
+    assert lines_with(GIVEN_UP, [file for file in files if str(file.relative_to(ROOT)) not in WORD_LISTS]) == ""
 
 
 # README and docs say what is true, name files that exist, and walk from a page to its rule in three openings
@@ -143,23 +132,10 @@ PLACEHOLDER = re.compile(r"\b[A-Z]{4,}\.|^masis/_app/|/file\.py$")
 """Names that stand for any name, and what only the wheel has."""
 
 
-def tracked() -> list[Path]:
-    try:
-        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("not a git checkout")
-    files = (ROOT / name for name in listed.stdout.split("\0") if name)
-    return [file for file in files if file.is_file() and file.suffix in NAMING_FILES and file != Path(__file__)]
-
-
-def lines_of(file: Path) -> list[tuple[int, str]]:
-    return list(enumerate(file.read_text(encoding="utf-8", errors="replace").splitlines(), 1))
-
-
 def test_every_file_that_is_named_exists() -> None:
     missing = [
         f"{file.relative_to(ROOT)}:{number}: {name}"
-        for file in tracked()
+        for file in tracked_files(NAMING_FILES)
         for number, line in lines_of(file)
         for name in NAMED.findall(line)
         if not PLACEHOLDER.search(name) and not (ROOT / name).exists()
@@ -170,7 +146,7 @@ def test_every_file_that_is_named_exists() -> None:
 def test_every_link_of_a_page_leads_to_a_file() -> None:
     broken = [
         f"{file.relative_to(ROOT)}:{number}: {target}"
-        for file in tracked()
+        for file in tracked_files(NAMING_FILES)
         if file.suffix == ".md" and "masis" not in file.relative_to(ROOT).parts and "data" not in file.parts
         for number, line in lines_of(file)
         for target in LINK.findall(line)
@@ -180,13 +156,7 @@ def test_every_link_of_a_page_leads_to_a_file() -> None:
 
 
 def test_no_document_outside_the_repository_is_cited() -> None:
-    cited = [
-        f"{file.relative_to(ROOT)}:{number}: {line.strip()[:110]}"
-        for file in tracked()
-        for number, line in lines_of(file)
-        if OUTSIDE.search(line)
-    ]
-    assert not cited, "\n".join(cited)
+    assert lines_with(OUTSIDE, tracked_files(NAMING_FILES)) == ""
 
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
