@@ -1,21 +1,24 @@
-"""The demo cases hold what data/README.md promises: gold labels that point where they say, and nothing by accident.
-
-These tests read the files as plain JSON, with a resolver of their own, so that a fault of the citation engine can't
-hide a fault of the labels. Only one test goes through the product's own reader.
-"""
+"""The demo's cases, abstracts and recorded audits are what their labels say."""
 
 from __future__ import annotations
 
 import json
 import re
+import xml.etree.ElementTree as ET
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from masis.audit.acceptance import RULE_VERSION
 from masis.schema.case import Case
+from masis.schema.run import Run
+from masis.schema.screening import STUDY_TYPES, Abstract
+from masis.services import demo_cases
+from masis.views.words import model_words
 from tests.rules import each
+from tools.recorded_audits import EXPECTED, audited, outcome, whole
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 FILES = sorted((DATA / "cases").glob("*.jsonl"))
@@ -225,3 +228,156 @@ def _kinds(cell: str) -> dict[str, int]:
         return {}
     parts = [re.fullmatch(r"([a-z_]+)(?: ×(\d+))?", part) for part in cell.split(", ")]
     return {part[1]: int(part[2] or 1) for part in parts if part}
+
+
+# The demo abstracts hold what data/screening/README.md promises: marked, varied, of a plausible length, importable
+
+FOLDER = Path(__file__).resolve().parents[2] / "data" / "screening"
+KINDS = {"strong", "borderline", "mixed", "weak", "insufficient"}
+LEAST, MOST_WORDS, SHORTEST = 90, 250, 110
+
+SIZE_IN_WORDS: dict[int, tuple[str, ...]] = {
+    1: ("A ", "An "),
+    5: ("five",),
+    6: ("six",),
+    8: ("eight",),
+    11: ("eleven",),
+    21: ("Twenty-one",),
+    22: ("Twenty-two",),
+    24: ("Twenty-four",),
+    30: ("Thirty",),
+    36: ("Thirty-six",),
+    38: ("Thirty-eight",),
+    44: ("Forty-four",),
+    57: ("Fifty-seven",),
+    60: ("Sixty",),
+    64: ("Sixty-four",),
+    72: ("Seventy-two",),
+    92: ("Ninety-two",),
+    122: ("One hundred and twenty-two",),
+}
+
+JsonRecord = dict[str, Any]
+
+
+def lines(path: Path) -> list[JsonRecord]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+RECORDS = lines(FOLDER / "abstracts.jsonl")
+QUESTIONS: list[JsonRecord] = json.loads((FOLDER / "questions.json").read_text(encoding="utf-8"))
+each_record = each(RECORDS, lambda record: record["id"])
+each_question = each(QUESTIONS, lambda question: question["id"])
+
+
+@each_record
+def test_every_record_is_marked_as_written_for_the_demo(record: JsonRecord) -> None:
+    assert record["written_for_demo"] is True
+    assert record["doi"].startswith("10.5555/")
+    assert record["journal"].startswith("Demo ")
+    assert all("NCT999" in number for number in re.findall(r"NCT\d+", record["text"]))
+
+
+@each_record
+def test_every_record_is_an_abstract_as_the_critic_reads_it(record: JsonRecord) -> None:
+    abstract = Abstract.model_validate(record)
+    assert abstract.id == record["id"]
+    assert abstract.model_extra["labels"] == record["labels"]
+
+
+@each_record
+def test_a_labelled_size_is_a_number_the_abstract_states(record: JsonRecord) -> None:
+    size = record["labels"]["sample_size"]
+    if size is not None:
+        stated = (*SIZE_IN_WORDS.get(size, ()), str(size), f"{size:,}")
+        assert any(words in record["text"] for words in stated)
+
+
+def test_all_fourteen_study_types_occur_in_a_mix_like_that_of_real_searches() -> None:
+    found = Counter(record["labels"]["study_type"] for record in RECORDS)
+    assert set(found) == set(STUDY_TYPES)
+    assert found["human_rct_non_drug_intervention"] >= 10
+    assert max(found.values()) <= len(RECORDS) / 4
+
+
+@each_question
+def test_a_question_says_what_is_expected_and_why_and_has_abstracts(question: JsonRecord) -> None:
+    assert question["kind"] in KINDS
+    assert question["why"]
+    assert question["expected"]["outcome"] in {"sufficient", "conflicting", "evidence_insufficient"}
+    assert 1 <= question["expected"]["least"] <= question["expected"]["most"] <= 4
+    assert sum(record["labels"]["topic"] == question["id"] for record in RECORDS) >= 4
+
+
+def test_every_kind_of_question_occurs_and_some_abstracts_are_about_none() -> None:
+    assert {question["kind"] for question in QUESTIONS} == KINDS
+    assert sum(record["labels"]["topic"] == "off" for record in RECORDS) >= 10
+
+
+def test_the_samples_hold_ten_of_the_records_in_every_format() -> None:
+    known = {record["id"]: record for record in RECORDS}
+    sample = lines(FOLDER / "import" / "sample.jsonl")
+    assert len(sample) == 10
+    assert all(known[record["id"]] == record for record in sample)
+    dois = {record["doi"] for record in sample}
+    folder = FOLDER / "import"
+    assert set(re.findall(r"^DO  - (\S+)$", (folder / "sample.ris").read_text("utf-8"), re.M)) == dois
+    assert set(re.findall(r"^  doi      = \{(\S+)\},$", (folder / "sample.bib").read_text("utf-8"), re.M)) == dois
+    assert set(re.findall(r"^AID - (\S+) \[doi\]$", (folder / "sample.nbib").read_text("utf-8"), re.M)) == dois
+    tree = ET.parse(folder / "sample.xml")
+    assert {each.text for each in tree.iter("ELocationID")} == dois
+
+
+def test_the_readme_counts_right() -> None:
+    readme = (FOLDER / "README.md").read_text(encoding="utf-8")
+    assert "one hundred and sixteen" in readme
+    assert len(RECORDS) == 116
+
+
+# The demo's recorded audits: what the loop makes of real replies of a model, case by case
+
+RECORDED = {case.id: case for case in demo_cases()}
+
+
+@pytest.fixture(scope="module")
+def runs() -> dict[str, Run]:
+    return audited()
+
+
+def test_each_audit_comes_to_what_is_written_down(runs: dict[str, Run]) -> None:
+    expected = json.loads(EXPECTED.read_text(encoding="utf-8"))
+    assert runs.keys() == expected.keys(), "python tools/recorded_audits.py writes it"
+    changed = {name: outcome(run) for name, run in runs.items() if outcome(run) != expected[name]}
+    assert not changed, (
+        f"read what changed; if it is right: python tools/recorded_audits.py\n{json.dumps(changed, indent=1)}"
+    )
+
+
+def test_every_step_has_a_recorded_reply_and_no_model_is_called(runs: dict[str, Run]) -> None:
+    for name, run in runs.items():
+        assert whole(run), name
+        assert {call.source for call in run.calls} == {"replay"}, name
+        assert run.usage.calls == 0, name
+        assert model_words(run.models["critic"]).startswith("recorded replies of "), name
+        assert model_words(run.models["critic"]).endswith("; no model was called"), name
+
+
+def test_they_show_every_field_every_kind_of_fault_and_clean_answers(runs: dict[str, Run]) -> None:
+    cases = [RECORDED[name] for name in runs]
+    assert len(cases) == len(RECORDED) >= 40
+    assert min(Counter(name.rpartition("-")[0].partition("-")[0] for name in runs).values()) >= 4
+    labels = [case.labels for case in cases if case.labels is not None]
+    assert {claim.verdict for label in labels for claim in label.claims} >= VERDICTS
+    statuses = {each.status for label in labels for each in label.citations}
+    assert statuses >= {"valid", "invalid", "misattributed", "redundant"}
+    assert sum(label.clean is True for label in labels) >= 10
+    assert max(run.total_iterations for run in runs.values()) == 3
+
+
+def test_no_faulty_answer_passes_and_most_clean_ones_do(runs: dict[str, Run]) -> None:
+    labelled = {name: RECORDED[name].labels for name in runs}
+    faulty = [name for name, label in labelled.items() if label is not None and label.clean is False]
+    clean = [name for name, label in labelled.items() if label is not None and label.clean]
+    assert [name for name in faulty if not runs[name].needs_review] == []
+    assert sum(not runs[name].needs_review for name in clean) >= 0.85 * len(clean)
+    assert {run.acceptance.rule for run in runs.values()} == {RULE_VERSION}

@@ -1,4 +1,4 @@
-"""Where sentences begin and end."""
+"""Where sentences begin and end, and where a quote stands in a text."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from masis.audit.quotes import located, located_parts
 from masis.audit.sentences import split_sentences, split_units
 
 
@@ -73,21 +74,20 @@ def test_a_citation_behind_the_stop_belongs_to_the_sentence_before(sentences: li
     assert pieces(" ".join(sentences)) == sentences
 
 
-def test_a_citation_behind_the_stop_needs_no_blank_after_it() -> None:
-    assert pieces("The sky fell.[1]Next thing.") == ["The sky fell.[1]", "Next thing."]
-
-
-def test_markers_that_lead_their_sentences_stay_with_them() -> None:
-    assert pieces("[1] The sky is blue. [2] Grass is green.") == ["[1] The sky is blue.", "[2] Grass is green."]
-
-
-def test_a_marker_alone_on_the_next_line_belongs_to_the_sentence_before() -> None:
-    assert pieces("The sky fell.\n[1]\nNext thing.") == ["The sky fell.\n[1]", "Next thing."]
-
-
-def test_stops_of_other_scripts_end_sentences() -> None:
-    assert pieces("今天很好。[1]明天下雨！「好。」完") == ["今天很好。[1]", "明天下雨！", "「好。」", "完"]
-    assert pieces("यह सच है। वह गया।") == ["यह सच है।", "वह गया।"]
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("The sky fell.[1]Next thing.", ["The sky fell.[1]", "Next thing."]),
+        ("[1] The sky is blue. [2] Grass is green.", ["[1] The sky is blue.", "[2] Grass is green."]),
+        ("The sky fell.\n[1]\nNext thing.", ["The sky fell.\n[1]", "Next thing."]),
+        ("今天很好。[1]明天下雨！「好。」完", ["今天很好。[1]", "明天下雨！", "「好。」", "完"]),
+        ("यह सच है। वह गया।", ["यह सच है।", "वह गया।"]),
+        ("", []),
+        (" \n\t ", []),
+    ],
+)
+def test_markers_stay_with_their_sentences_and_stops_of_other_scripts_end_them(text: str, sentences: list[str]) -> None:
+    assert pieces(text) == sentences
 
 
 MARKDOWN = """# What happened. And why
@@ -137,11 +137,6 @@ def test_each_sentence_knows_its_block() -> None:
     assert kinds == [("heading", True), ("item", True), ("item", False), ("row", True), ("prose", True)]
 
 
-def test_nothing_to_split_gives_nothing() -> None:
-    assert split_sentences("") == []
-    assert split_sentences(" \n\t ") == []
-
-
 ODD_TEXT = st.text(
     alphabet=st.one_of(st.sampled_from(list(".!?。[]()`|#-*\n\r \t\"'1aA1,;:】【†^…é漢")), st.characters()),
     max_size=200,
@@ -167,3 +162,108 @@ def test_real_texts_lose_no_character(public_data: Path) -> None:
     for answer in answers:
         kept = "".join(pieces(answer))
         assert "".join(kept.split()) == "".join(answer.split())
+
+
+# Quotes are found where the text says them, and nowhere else
+
+TEXT = "Revenue **grew** by 12 % in 2020 [chunk_1]. It’s said – “well” – that A fell; the\n café opened in Łódź."
+MARKER = (TEXT.index("[chunk_1]"), TEXT.index("[chunk_1]") + len("[chunk_1]"))
+
+
+@pytest.mark.parametrize(
+    ("quote", "found"),
+    [
+        ("by 12 % in 2020", "by 12 % in 2020"),
+        ("Revenue grew by 12% in 2020", "Revenue **grew** by 12 % in 2020"),
+        ('It\'s said - "well" - that A fell', "It’s said – “well” – that A fell"),
+        ('"IT\'S SAID"', "It’s said"),
+        ("It’s said – well – that A", "It’s said – “well” – that A"),
+        ("the cafe\u0301 opened", "the\n café opened"),
+        ("the caf\u00e9\u200b opened!", "the\n café opened"),
+        ("It's said ... opened in Łódź.", "It’s said – “well” – that A fell; the\n café opened in Łódź"),
+        ("It's said […] opened in Łódź", "It’s said – “well” – that A fell; the\n café opened in Łódź"),
+    ],
+)
+def test_a_careless_copy_is_found_where_the_text_says_it(quote: str, found: str) -> None:
+    place = located(quote, TEXT)
+    assert TEXT[place.start : place.end] == found
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "",
+        "   ",
+        "...",
+        "Revenue fell",
+        "grew by 13 %",
+        "he",
+        "e",
+        "It's said ... no such thing",
+        "opened ... Revenue grew",
+        "grew ... 2020",
+    ],
+)
+def test_what_the_text_does_not_say_is_not_found(quote: str) -> None:
+    assert located(quote, TEXT) is None
+
+
+def test_a_quote_may_leave_out_the_markers_that_are_named_and_no_others() -> None:
+    quote = "in 2020. It’s said"
+    assert located(quote, TEXT) is None
+    place = located(quote, TEXT, [MARKER])
+    assert TEXT[place.start : place.end] == "in 2020 [chunk_1]. It’s said"
+
+
+def test_a_short_quote_is_the_word_and_not_a_part_of_another() -> None:
+    assert located("he", "the other one said that he left").start == 24
+
+
+def test_words_on_both_sides_of_a_marker_stay_two_words() -> None:
+    assert located("ab", "a[1]b", [(1, 4)]) is None
+
+
+def test_each_part_of_a_quote_with_dots_has_its_own_place() -> None:
+    parts = located_parts("It’s said ... opened in Łódź", TEXT)
+    assert [TEXT[start:end] for start, end in parts] == ["It’s said", "opened in Łódź"]
+
+
+def test_parts_far_from_each_other_are_no_quote() -> None:
+    assert located("the first part ... the second part", f"the first part{' x' * 1000} the second part") is None
+
+
+@given(st.text(max_size=60), st.text(min_size=4, max_size=40), st.text(max_size=60))
+def test_whatever_is_copied_to_the_letter_is_found(before: str, quote: str, behind: str) -> None:
+    place = located(quote, before + quote + behind)
+    if not quote.strip():
+        assert place is None
+    elif len(quote.strip()) >= 4:
+        assert (before + quote + behind)[place.start : place.end] == quote.strip()
+
+
+@given(st.text(max_size=80), st.text(max_size=80), st.lists(st.tuples(st.integers(0, 80), st.integers(0, 80))))
+def test_a_place_lies_within_the_text(quote: str, text: str, spans: list[tuple[int, int]]) -> None:
+    ignoring = [(start, end) for start, end in spans if start < end <= len(text)]
+    for start, end in located_parts(quote, text, ignoring):
+        assert 0 <= start < end <= len(text)
+
+
+@pytest.mark.parametrize(
+    ("quote", "text"),
+    [
+        ("a " * 50_000, "a " * 100_000 + "b"),
+        ("x" * 99_999 + "y", "x" * 100_000),
+        ("... " * 25_000, "a" * 100_000),
+        ("(a+)+$ [x" * 12_000, "a" * 100_000),
+        ("abcdefg...hijklmn..." * 5_000, "abcdefg hijklmn " * 6_000),
+        ("ab" * 50_000, "ab" * 49_999),
+    ],
+)
+def test_a_strange_quote_of_100_000_characters_does_not_stall_the_search(quote: str, text: str) -> None:
+    located(quote, text, [(at, at + 1) for at in range(0, 40_000, 5)])
+
+
+def test_a_blank_beside_a_quote_mark_is_no_difference() -> None:
+    text = "They ask « why? » and go."
+    place = located('They ask "why?" and go', text)
+    assert (place.start, place.end) == (0, len(text) - 1)
