@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from masis.schema.screening import Abstract, ItemState, Words
@@ -60,6 +61,18 @@ _LOOK_BACK = 60
 LONGEST_READ = 20_000
 """Characters of a text or title that are read: a record with more is no abstract."""
 _TRIES = 8
+
+
+def read_word_lists(path: Path) -> dict[str, list[str]]:
+    """Return the lists of a file: ``name: words``, where a line that begins with a blank goes on with the list."""
+    lists: dict[str, list[str]] = {}
+    name = ""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith(("#", " ")):
+            name, _, line = line.partition(":")
+        if line and not line.startswith("#"):
+            lists.setdefault(name, []).extend(line.split())
+    return lists
 
 
 MentionState = Literal["stated", "denied", "planned"]
