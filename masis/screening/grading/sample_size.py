@@ -371,7 +371,8 @@ def _is_of_each_group(tokens: Tokens, numeral: Numeral, mention: Mention) -> boo
 
 
 # Which of them are sample sizes, and of which kind. The kinds are those of the codebook in docs/sample-sizes.md; those
-# who had an outcome are distinguished from those who were studied by the words around the number, and by the total before it.
+# who had an outcome are distinguished from those who were studied by the words around the number, and by the total
+# before it.
 
 _STUDIED: tuple[Family | None, ...] = ("people", "animals", None)
 _RESTS_ON: tuple[tuple[Kind, tuple[Family | None, ...]], ...] = (

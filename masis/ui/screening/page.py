@@ -180,8 +180,8 @@ def draw_live(screening_id: str) -> bool:
     elif summary is None:
         st.text("Waiting for a worker to start it.")
     else:
-        store = workbench.store.screenings
-        _rounds(store.progress(screening_id), now_words(store.events(screening_id)))
+        now = now_words(workbench.store.screenings.events(screening_id))
+        _rounds(workbench.store.screenings.progress(screening_id), now)
     return True
 
 
