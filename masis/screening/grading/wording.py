@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from masis.schema.screening import Abstract, ItemState, Words
 
@@ -73,6 +74,11 @@ def read_word_lists(path: Path) -> dict[str, list[str]]:
         if line and not line.startswith("#"):
             lists.setdefault(name, []).extend(line.split())
     return lists
+
+
+def read_tables(name: str) -> dict[str, Any]:
+    """Return the tables of a TOML file beside this module."""
+    return tomllib.loads((Path(__file__).parent / name).read_text(encoding="utf-8"))
 
 
 MentionState = Literal["stated", "denied", "planned"]
