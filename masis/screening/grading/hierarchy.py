@@ -7,12 +7,13 @@ The words decide between them, and they may raise a type that was recognised too
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 from masis.schema.screening import Abstract, Design, StudyType, Words
 from masis.schema.wording import with_article
 from masis.screening.grading import rubric
-from masis.screening.grading.wording import Wording, first, mentioned, read_tables
+from masis.screening.grading.wording import Wording, first, joined_forms, mentioned, read_tables
 from masis.screening.sources.publication import publication_of
 from masis.views.screening import DESIGN, STUDY_TYPE
 
@@ -25,17 +26,8 @@ class Placement(NamedTuple):
     words: tuple[Words, ...] = ()
 
 
-_TABLES = read_tables("design_words.toml")
-
-
-def _wording(forms: list[str]) -> Wording:
-    pattern = "|".join(forms)
-    for name, stands_for in _TABLES["names"].items():
-        pattern = pattern.replace(f"%{name}%", stands_for)
-    return Wording(pattern)
-
-
-_WORDINGS = {name: _wording(forms) for name, forms in _TABLES["wordings"].items()}
+_TABLES = read_tables(Path(__file__).with_name("design_words.toml"))
+_WORDINGS = {name: Wording(joined_forms(forms, _TABLES["names"])) for name, forms in _TABLES["wordings"].items()}
 _OF_RECORD: dict[str, Design] = {
     "meta-analysis": "meta_analysis",
     "network meta-analysis": "meta_analysis",

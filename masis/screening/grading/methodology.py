@@ -16,19 +16,20 @@ is reported); the prior as a floor comes after, in ``recommendation.with_prior_f
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from masis.audit.sentences import split_sentences
 from masis.schema.screening import Abstract, AppraisalItem, Design, ItemState, Reason, SampleSize, Words
-from masis.screening.grading.wording import Wording, mentioned, read_tables
+from masis.screening.grading.wording import Wording, joined_forms, mentioned, read_tables
 
 WHOLE = 0.8
 """The share of the points that counts as all: 250 words can't report everything."""
 
-_TABLES = read_tables("appraisal.toml")
+_TABLES = read_tables(Path(__file__).with_name("appraisal.toml"))
 LABELS: dict[AppraisalItem, str] = {item: each["label"] for item, each in _TABLES["item"].items()}
 _ITEMS: dict[AppraisalItem, Wording] = {
-    item: Wording("|".join(each["wording"]), result=each.get("result", False))
+    item: Wording(joined_forms(each["wording"]), result=each.get("result", False))
     for item, each in _TABLES["item"].items()
     if "wording" in each
 }

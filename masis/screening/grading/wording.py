@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -76,9 +76,20 @@ def read_word_lists(path: Path) -> dict[str, list[str]]:
     return lists
 
 
-def read_tables(name: str) -> dict[str, Any]:
-    """Return the tables of a TOML file beside this module."""
-    return tomllib.loads((Path(__file__).parent / name).read_text(encoding="utf-8"))
+def read_tables(path: Path) -> dict[str, Any]:
+    """Return the tables of a TOML file."""
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def joined_forms(forms: Iterable[str], names: Mapping[str, str] | None = None) -> str:
+    """Return forms as one pattern of which any may match; a line break in a form is dropped with the blanks behind it.
+
+    ``%NAME%`` stands for the form of that name in ``names``, which may itself name those above it.
+    """
+    pattern = "|".join(re.sub(r"\n\s*", "", form) for form in forms)
+    for name, form in reversed(list((names or {}).items())):
+        pattern = pattern.replace(f"%{name}%", form)
+    return pattern
 
 
 MentionState = Literal["stated", "denied", "planned"]
