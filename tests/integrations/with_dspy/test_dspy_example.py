@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +11,7 @@ import pytest
 from masis.integrations.dspy import agents, programs
 from masis.schema.providers import ProviderSettings
 from masis.settings import Settings
+from tests.cli.running import example
 from tests.serving_models import ModelServer
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -21,15 +19,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 def test_the_example_runs_as_written(tmp_path: Path, server: ModelServer) -> None:
     (tmp_path / "masis.toml").write_text(f'[providers.scripted]\naddress = "{server.address}"\n')
-    ran = subprocess.run(
-        [sys.executable, "-W", "error", str(ROOT / "examples" / "dspy" / "improve.py"), "scripted:m"],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )
-    assert ran.returncode == 0, ran.stderr
+    ran = example("dspy/improve.py", "scripted:m")
     assert "metres" in ran.stdout
     assert "dspy:example@1" in ran.stdout
     assert programs.names(programs.folder()) == ["example"]
@@ -39,9 +29,14 @@ def test_the_modules_of_the_guide_run_as_written(server: ModelServer, monkeypatc
     guide = (ROOT / "docs" / "dspy.md").read_text(encoding="utf-8")
     found = re.search(r"```python\n(.*?)```", guide, re.DOTALL)
     assert found
-    settings = Settings(providers={"openai": ProviderSettings(address=server.address)})
+    providers = {"openai": ProviderSettings(address=server.address)}
+
+    class Served(Settings):
+        def __init__(self, **given: Any) -> None:
+            super().__init__(**({"providers": providers} | given))
+
     monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback")
-    monkeypatch.setattr(agents, "Settings", lambda: settings)
+    monkeypatch.setattr(agents, "Settings", Served)
     names: dict[str, Any] = {}
     exec(found[1], names)
     assert names["found"].run.usage.calls == len(server.requests) > 0
