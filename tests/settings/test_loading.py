@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 from masis.errors import SettingsError
 from masis.settings import Loaded, Origin, Settings, config_file, database_path, load
 from masis.settings.names import YAML_KEYS
-from masis.settings.sign_in import COOKIE_SECRET, OIDC_SECRET, SignIn, new_secret
 from masis.settings.sources import SHOWN, WEIGHTS
 
 KEY = "sk-proj-a1b2c3d4e5f6g7h8"
@@ -375,157 +373,3 @@ def test_the_defaults_are_the_constants_of_the_specs() -> None:
     assert (found.hallucination_faithfulness_cap, found.uncited_faithfulness_cap) == (0.4, 0.5)
     assert (found.many_uncited_faithfulness_cap, found.uncited_cap_from, found.many_uncited_cap_from) == (0.3, 5, 10)
     assert found.strictness == "moderate"
-
-
-# The sign-in file: who may sign in, with which role, and for how long
-
-ADA, BO = new_secret(), new_secret()
-TEAM = f"""
-session_hours = 2
-[people."Ada Lovelace"]
-role = "lead"
-secret = "{ADA.digest}"
-[people.Bo]
-role = "reviewer"
-secret = "{BO.digest}"
-"""
-OIDC = """
-[oidc]
-server_metadata_url = "https://id.example.org/.well-known/openid-configuration"
-client_id = "masis"
-redirect_uri = "https://audits.example.org/oauth2callback"
-roles_claim = "realm_access.roles"
-roles = { masis-reviewer = "reviewer", masis-admin = "admin" }
-[people."ada@example.org"]
-role = "lead"
-"""
-NOW = 1_800_000_000.0
-
-
-@pytest.fixture
-def team(tmp_path: Path) -> SignIn:
-    file = tmp_path / "people.toml"
-    file.write_text(TEAM, encoding="utf-8")
-    return SignIn(file)
-
-
-@pytest.fixture
-def provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SignIn:
-    monkeypatch.setenv(OIDC_SECRET, "the client's")
-    file = tmp_path / "oidc.toml"
-    file.write_text(OIDC, encoding="utf-8")
-    return SignIn(file)
-
-
-def test_each_person_has_a_secret_of_their_own(team: SignIn) -> None:
-    assert team.knows("Ada Lovelace", ADA.text)
-    assert team.knows("Bo", BO.text)
-    for name, typed in (("Bo", ADA.text), ("bo", BO.text), ("Bo", ""), ("Cy", BO.text), ("Bo", BO.digest), ("", "")):
-        assert not team.knows(name, typed)
-    assert not team.knows("Cy", team.cookie_secret)  # what stands in for the secret of nobody is no secret
-
-
-def test_a_session_has_the_role_of_the_file_and_ends(team: SignIn) -> None:
-    claims = team.claims_of("Ada Lovelace")
-    actor = team.actor(claims)
-    assert (actor.name, actor.roles, actor.authenticated) == ("Ada Lovelace", ("lead",), True)
-    assert team.actor(claims, now=claims["iat"] + 2 * 3600 - 1) is not None
-    assert team.actor(claims, now=claims["iat"] + 2 * 3600 + 1) is None
-    assert team.actor(claims, now=claims["iat"] - 3600) is None
-    assert team.actor({}) is None
-
-
-def test_who_is_removed_from_the_file_is_out_at_once_and_a_broken_file_lets_nobody_in(
-    team: SignIn, tmp_path: Path
-) -> None:
-    file, claims = tmp_path / "people.toml", team.claims_of("Bo")
-    assert team.actor(claims) is not None
-    file.write_text(TEAM.replace("reviewer", "viewer"), encoding="utf-8")
-    changed(file, 1)
-    assert team.actor(claims).roles == ("viewer",)
-    file.write_text(TEAM.replace("people.Bo", "people.Cy"), encoding="utf-8")
-    changed(file, 2)
-    assert team.actor(claims) is None
-    file.write_text(TEAM + "[", encoding="utf-8")
-    changed(file, 3)
-    assert team.actor(team.claims_of("Ada Lovelace")) is None
-    file.unlink()
-    assert team.actor(team.claims_of("Ada Lovelace")) is None
-
-
-def changed(file: Path, seconds: int) -> None:
-    """Give the file another time than before, however coarse the file system's clock."""
-    os.utime(file, (NOW + seconds, NOW + seconds))
-
-
-def claims(**more: Any) -> dict[str, Any]:
-    given = {"iat": NOW, "iss": "https://id.example.org", "sub": "7", "provider": "default"}
-    return {**given, "preferred_username": "bo@example.org", **more}
-
-
-def test_a_provider_s_claims_give_the_role(provider: SignIn) -> None:
-    actor = provider.actor(claims(realm_access={"roles": ["masis-reviewer", "other"]}), NOW)
-    assert (actor.name, actor.roles) == ("bo@example.org", ("reviewer",))
-    assert actor.signed_in_by == "https://id.example.org#7"
-    assert provider.actor(claims(preferred_username="ada@example.org"), NOW).roles == ("lead",)
-    stranger = provider.actor(claims(realm_access={"roles": "masis-owner"}), NOW)
-    assert stranger.roles == ()
-    assert not stranger.may("read")
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        *({"preferred_username": None}, {"preferred_username": ["bo"]}, {"preferred_username": ""}),
-        *(
-            {"preferred_username": "Acceptance Policy"},
-            {"preferred_username": "a\u202eb"},
-            {"preferred_username": "a" * 99},
-        ),
-        *({"iat": None}, {"iat": True}, {"iat": "1800000000"}, {"iat": float("nan")}, {"iat": NOW + 9999}),
-        {"provider": "team"},
-    ],
-)
-def test_claims_that_name_nobody_sign_nobody_in(wrong: dict[str, Any], provider: SignIn) -> None:
-    assert provider.actor(claims(**wrong), NOW) is None
-
-
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        ("", "neither a provider"),
-        ('[people.Bo]\nrole = "reviewer"', "neither a provider"),
-        (TEAM.replace('"reviewer"', '"owner"'), "people.Bo.role"),
-        (TEAM.replace(BO.digest, "swordfish"), "people.Bo.secret"),
-        (TEAM + '[people.bo]\nrole = "viewer"', "differ only in capitals"),
-        (TEAM.replace("people.Bo", 'people." Bo"'), "blanks at its ends"),
-        (TEAM.replace("people.Bo", 'people."acceptance policy"'), "a program signs with this name"),
-        ("nonsense = 1\n" + TEAM, "nonsense"),
-        (OIDC.replace("https://id.example.org", "http://id.example.org"), "https address"),
-        (OIDC.replace("/oauth2callback", "/callback"), "redirect_uri"),
-        (OIDC.partition("[people")[0].replace("roles_claim", "name_claim"), "nobody would have a role"),
-    ],
-)
-def test_a_file_that_can_t_be_used_is_refused_with_the_place(
-    content: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(OIDC_SECRET, "the client's")
-    file = tmp_path / "people.toml"
-    file.write_text(content, encoding="utf-8")
-    with pytest.raises(SettingsError, match=problem) as caught:
-        SignIn(file)
-    assert "swordfish" not in str(caught.value)
-
-
-def test_secrets_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "oidc.toml"
-    file.write_text(OIDC, encoding="utf-8")
-    with pytest.raises(SettingsError, match=OIDC_SECRET):
-        SignIn(file)
-    monkeypatch.setenv(OIDC_SECRET, "the client's")
-    monkeypatch.setenv(COOKIE_SECRET, "short")
-    with pytest.raises(SettingsError, match=COOKIE_SECRET):
-        SignIn(file)
-    monkeypatch.setenv(COOKIE_SECRET, "x" * 40)
-    section = SignIn(file).streamlit_secrets()["auth"]
-    assert (section["cookie_secret"], section["client_secret"]) == ("x" * 40, "the client's")
