@@ -13,9 +13,12 @@ from masis.errors import InputError, StaleVersion, StoreError, UnguardedLog, Unk
 from masis.schema.case import Case
 from masis.schema.retention import RetentionRule
 from masis.schema.review import LogEntry, TargetLabel
+from masis.schema.team import QueuePolicy
 from masis.store import DecisionFilter, LogHead, Store
+from masis.store.core.guards import GUARDS
 from masis.store.reviews import subjects
 from tests.store.factories import a_case, a_decision, a_run, accepted, an_audited_case, an_undo
+from tests.store.test_screenings import abstracts, says, screened
 from tools import tamper
 
 
@@ -179,30 +182,38 @@ def test_a_redacted_decision_still_decides_and_is_redacted_once(store: Store, ca
     assert state(store, case) == "needs_review"
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "UPDATE decision_log SET verdict = 'reject'",
-        "DELETE FROM decision_log",
-        "INSERT OR REPLACE INTO decision_log SELECT * FROM decision_log WHERE seq = 1",
-        (
-            "REPLACE INTO decision_log SELECT 2, id, at, payload_digest, previous, digest, case_seq, run_seq, kind, "
-            "source, verdict, token, undoes, redacts FROM decision_log WHERE seq = 1"
-        ),
-        "UPDATE decision_payloads SET reviewer = 'Eve'",
-        "DELETE FROM decision_payloads",
-        "REPLACE INTO decision_payloads VALUES (1, 'Eve', '{}')",
-    ],
-)
-def test_the_log_refuses_to_be_altered_from_any_connection(
-    store: Store, case: Case, path: Path, statement: str
-) -> None:
+@pytest.fixture
+def every_log(store: Store, case: Case) -> Store:
+    """A store with an entry in each of its logs."""
     store.decisions.append(a_decision(case))
+    screened(store, abstracts(0, 2))
+    store.screening_log.append(says("keep"))
+    store.team.put("Ada", QueuePolicy(reviewers=2))
+    an_audited_case(store, a_case("old"), "run-old", needs_review=False)
+    store.retention.remove(RetentionRule(cutoff="2026-02-01T00:00:00.000Z", days=0), by="Ada", how="command")
+    return store
+
+
+SAME_ID = "SELECT 2, " + ", ".join(
+    "id at payload_digest previous digest case_seq run_seq kind source verdict token undoes redacts".split()
+)
+
+
+@pytest.mark.parametrize("guard", [guard for guards in GUARDS.values() for guard in guards if "_no_update" in guard])
+def test_each_log_refuses_to_be_altered_from_any_connection(every_log: Store, path: Path, guard: str) -> None:
+    table = guard.removesuffix("_no_update")
+    key, columns = ("entry_seq", "entry_seq, reviewer, payload") if table.endswith("_payloads") else ("seq", "*")
     raw = sqlite3.connect(path)
-    with pytest.raises(sqlite3.IntegrityError, match=r"only grows|never|only by a redaction"):
-        raw.execute(statement)
+    for statement in (
+        f"UPDATE {table} SET {key} = {key}",
+        f"DELETE FROM {table}",
+        f"INSERT OR REPLACE INTO {table} SELECT {columns} FROM {table} WHERE {key} = 1",
+        *([f"REPLACE INTO {table} {SAME_ID} FROM {table} WHERE seq = 1"] if table == "decision_log" else []),
+    ):
+        with pytest.raises(sqlite3.IntegrityError, match=r"only grows|never|only by a redaction"):
+            raw.execute(statement)
     raw.close()
-    assert store.decisions.verify().intact
+    assert every_log.check().ok
 
 
 def tampered(path: Path, *statements: str) -> None:
