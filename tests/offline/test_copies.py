@@ -178,7 +178,7 @@ def test_a_word_alone_is_no_copy() -> None:
     assert CopyIndex(["It was red."]).find("It was red.") is None
 
 
-# Claims altered by hand beside their true twins, in small cases of many fields: an altered one is not confirmed, a
+# Claims altered by hand beside their true twins, in small cases of many fields: an altered one is not confirmed
 
 HERE = Path(__file__).parent
 KINDS = ("number", "date", "name", "negation", "direction")

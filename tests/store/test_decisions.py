@@ -14,7 +14,7 @@ from masis.schema.case import Case
 from masis.schema.retention import RetentionRule
 from masis.schema.review import LogEntry, TargetLabel
 from masis.schema.team import QueuePolicy
-from masis.store import DecisionFilter, LogHead, Store
+from masis.store import DecisionFilter, Store
 from masis.store.core.guards import GUARDS
 from masis.store.reviews import subjects
 from tests.store.factories import a_case, a_decision, a_run, accepted, an_audited_case, an_undo
@@ -297,20 +297,9 @@ ROOT = Path(__file__).resolve().parents[2]
 KEY = tamper.KEY
 
 
-@pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, LogHead]:
-    """An audited, decided and signed database, and the head that somebody noted."""
-    path = tmp_path_factory.mktemp("tampering") / "original.db"
-    tamper.build(path)
-    with Store.open(path) as store:
-        store.settle()
-        return path, store.decisions.head()
-
-
-def test_nothing_is_detected_where_nothing_was_altered(original: tuple[Path, LogHead], tmp_path: Path) -> None:
-    path, noted = original
-    assert tamper.detect(tamper.attack(path, tmp_path, lambda _: None), noted).names() == []
-    with Store.open(path) as store:
+def test_nothing_is_detected_where_nothing_was_altered(original: Path, tmp_path: Path) -> None:
+    with Store.open(original) as store:
+        assert tamper.detect(tamper.attack(original, tmp_path, lambda _: None), store.decisions.head()).names() == []
         assert store.decisions.check_subjects().checked == 4
         assert store.screening_log.check_subjects().checked == 1
         assert store.check_signatures(KEY).signed == 5
@@ -318,10 +307,11 @@ def test_nothing_is_detected_where_nothing_was_altered(original: tuple[Path, Log
 
 @pytest.mark.parametrize("each", tamper.ATTACKS, ids=[each.name for each in tamper.ATTACKS])
 def test_an_attack_is_detected_by_what_the_page_on_security_says(
-    original: tuple[Path, LogHead], tmp_path: Path, each: tamper.Attack
+    original: Path, tmp_path: Path, each: tamper.Attack
 ) -> None:
-    path, noted = original
-    found = tamper.detect(tamper.attack(path, tmp_path, each.change), noted).names()
+    with Store.open(original) as store:
+        noted = store.decisions.head()
+    found = tamper.detect(tamper.attack(original, tmp_path, each.change), noted).names()
     assert (each.detected_by in found) if each.detected_by else not found
     if each.detected_by == "note":
         assert found == ["note"], "were it found by anything else, the page would ask for a note in vain"

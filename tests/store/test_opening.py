@@ -304,11 +304,10 @@ def test_a_backup_is_of_one_moment_while_others_write(store: Store, tmp_path: Pa
 
 
 @pytest.mark.parametrize("change", [tamper.edit_question, tamper.edit_reason, tamper.set_state, tamper.remove_entry])
-def test_a_database_that_is_not_in_order_is_not_backed_up(tmp_path: Path, change: tamper.Change) -> None:
-    tamper.build(tmp_path / "original.db")
-    with Store.open(tmp_path / "original.db") as store:
-        store.settle()
-    altered = tamper.attack(tmp_path / "original.db", tmp_path, change)
+def test_a_database_that_is_not_in_order_is_not_backed_up(
+    original: Path, tmp_path: Path, change: tamper.Change
+) -> None:
+    altered = tamper.attack(original, tmp_path, change)
     with Store.open(altered) as store, pytest.raises(StoreError, match="no backup was made"):
         backup.back_up(store.database, tmp_path / "backup.db")
     assert not list(tmp_path.glob("backup.db*"))
