@@ -356,5 +356,3 @@ REPLY_FAULTS = (
     "2 MB",
 )
 FAULTS: tuple[str, ...] = (*WIRE_FAULTS, *REPLY_FAULTS)
-
-

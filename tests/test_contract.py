@@ -103,7 +103,7 @@ def test_the_reasons_to_end() -> None:
 def test_what_code_finds_stands_whatever_the_model_says_or_fails_to_say(judgement: object) -> None:
     case = CASE.model_copy(update={"answer": "The bridge is 120 metres long [9]."})
     settings = Settings(max_iterations=1)
-    critique = run(case=case, critic=ScriptedCritic((judgement,)), settings=settings).iterations[0].critique  # type: ignore[arg-type]
+    critique = run(case=case, critic=ScriptedCritic((judgement,)), settings=settings).iterations[0].critique
     assert critique.hallucination_detected
     assert critique.needs_retry
     assert critique.has_major_issues
@@ -204,7 +204,7 @@ def test_what_a_caller_can_put_right_is_distinguished_from_what_they_can_not() -
 )
 def test_a_sentence_that_says_the_evidence_lacks_it_needs_no_citation(hedge: str, mode: str) -> None:
     answer = f"The bridge is 120 metres long [chunk_1]. {hedge}. It is blue."
-    audit = audit_citations(answer, CASE.evidence, mode=mode)  # type: ignore[arg-type]
+    audit = audit_citations(answer, CASE.evidence, mode=mode)
     assert [claim.rstrip(".") for claim in audit.uncited_claims] == ["It is blue"]
 
 

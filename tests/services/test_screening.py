@@ -159,7 +159,7 @@ def test_a_word_that_can_t_stand_is_refused_and_nothing_is_kept(
 ) -> None:
     desk, found = screened(tmp_path)
     with pytest.raises(InputError):
-        desk.override(Actor(name=reviewer), found.id, found.kept[0], field, value, reason=reason)  # type: ignore[arg-type]
+        desk.override(Actor(name=reviewer), found.id, found.kept[0], field, value, reason=reason)
     assert desk.log(found.id) == ()
 
 

@@ -121,7 +121,7 @@ def test_a_file_that_was_replaced_is_reopened(store: Store, path: Path, tmp_path
 
 def _child(store: Store, finished: object) -> None:
     store.cases.add(a_case("of the child"))
-    finished.put(store.database.connections)  # type: ignore[attr-defined]
+    finished.put(store.database.connections)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

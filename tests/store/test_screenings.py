@@ -513,7 +513,7 @@ def test_no_text_steers_the_search_or_breaks_it(searchable: Store, pieces: list[
 
 
 def _import_same(path: Path, barrier: object) -> None:
-    barrier.wait()  # type: ignore[attr-defined]
+    barrier.wait()
     with Store.open(path) as store:
         store.corpora.add_many("c", [an_abstract(n, doi=f"10.1000/{n}") for n in range(120)], source="x", batch=10)
 

@@ -156,7 +156,7 @@ def test_literal_mode_agrees_with_the_source_s_code_on_any_text(answer: str) -> 
 @given(answer=ODD_TEXT)
 @settings(max_examples=300, deadline=None)
 def test_offsets_are_true_on_any_text(mode: str, answer: str) -> None:
-    audit = audit_citations(answer, CHUNKS, mode=mode)  # type: ignore[arg-type]
+    audit = audit_citations(answer, CHUNKS, mode=mode)
     for part in (*audit.citations, *audit.sentences):
         assert answer[part.start : part.end] == part.text
     for citation in audit.citations:
@@ -165,7 +165,7 @@ def test_offsets_are_true_on_any_text(mode: str, answer: str) -> None:
     validated = CitationAudit.model_validate(audit.model_dump())
     assert validated == audit
     assert validated.model_dump_json(exclude_unset=True) == audit.model_dump_json(exclude_unset=True)
-    assert audit_citations(answer, CHUNKS, mode=mode) == audit  # type: ignore[arg-type]
+    assert audit_citations(answer, CHUNKS, mode=mode) == audit
 
 
 PLAIN = st.text(alphabet="abcIRXYZ 0123456789.,!?%-'\"\n:;/()*_#>|é漢。", max_size=80)
@@ -304,7 +304,7 @@ def test_a_documented_marker_names_what_the_page_says(row: list[str]) -> None:
 def test_a_documented_departure_is_one(row: list[str]) -> None:
     answer, ids, literal, here, _ = row
     for mode, said in (("literal", literal), ("standard", here)):
-        audit = audit_citations(written(answer), evidence(ids), mode=mode)  # type: ignore[arg-type]
+        audit = audit_citations(written(answer), evidence(ids), mode=mode)
         assert f"{', '.join(audit.invalid_citations) or '-'}; {len(audit.uncited_claims)}" == said, mode
 
 
