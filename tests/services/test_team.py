@@ -7,8 +7,6 @@ import io
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -28,13 +26,11 @@ ALL = CaseFilter(order="oldest")
 
 
 @pytest.fixture
-def workbench(tmp_path: Path) -> Iterator[Workbench]:
+def workbench(bench: Workbench) -> Workbench:
     """Five cases that need review."""
-    opened = Workbench.open(tmp_path / "team.db")
     for number in range(5):
-        an_audited_case(opened.store, a_case(f"case-{number}"), f"run-{number}")
-    yield opened
-    opened.close()
+        an_audited_case(bench.store, a_case(f"case-{number}"), f"run-{number}")
+    return bench
 
 
 def decide(
