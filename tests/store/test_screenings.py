@@ -22,7 +22,7 @@ from masis.screening.rounds import round_loop
 from masis.screening.rounds.round_loop import FinishedRound
 from masis.screening.sources.search_terms import search_terms
 from masis.settings import Settings
-from masis.store import Owner, ScreeningLogFilter, Store
+from masis.store import ScreeningLogFilter, Store, this_process
 from masis.store.core.connections import connect
 from tests.screening.scripted import WEAK, ScriptedGrader
 from tests.store.conftest import ticking
@@ -115,29 +115,14 @@ def test_progress_shows_while_it_runs(store: Store) -> None:
         store.screenings.progress("s2")
 
 
-def test_a_screening_under_way_elsewhere_is_not_taken_up_and_a_lost_one_is_marked(path: Path) -> None:
+def test_opening_marks_screenings_of_dead_processes_as_interrupted(path: Path) -> None:
     with Store.open(path) as store:
-        store.screenings.start("here", question="Q", sources=[], settings={})
-        store.screenings.start("dead", question="Q", sources=[], settings={}, owner=Owner(_host(), 2**22 + 1, "never"))
-        with pytest.raises(StoreError, match="under way in process"):
-            store.screenings.resume("here")
+        for name, owner in (("here", None), ("dead", this_process()._replace(pid=2**22 + 1))):
+            store.screenings.start(name, question="Q", sources=[], settings={}, owner=owner)
     with Store.open(path) as store:
         assert store.screenings.in_state("interrupted") == ("dead",)
         assert "ended before the screening did" in store.screenings.summary("dead").why
         assert store.screenings.in_state("running") == ("here",)
-
-
-def _host() -> str:
-    import socket
-
-    return socket.gethostname()
-
-
-def test_cancelling_is_asked_for_and_seen(store: Store) -> None:
-    store.screenings.start("s1", question="Q", sources=[], settings={})
-    assert not store.screenings.cancel_requested("s1")
-    store.screenings.request_cancel("s1")
-    assert store.screenings.cancel_requested("s1")
 
 
 def test_what_the_machine_said_is_never_overwritten(store: Store) -> None:
