@@ -186,7 +186,7 @@ def _distinct(abstracts: Iterable[Abstract | Mapping[str, Any]]) -> tuple[Abstra
     """Return the abstracts; the same one twice is one, another one under the same id an error."""
     previous: dict[str, Abstract] = {}
     for number, each in enumerate(abstracts):
-        abstract = _abstract(each, number)
+        abstract = _abstract(each, f"abstracts[{number}]")
         if previous.setdefault(abstract.id, abstract) != abstract:
             raise InputError(
                 f"the id {abstract.id!r} is used by another abstract too",
@@ -196,26 +196,21 @@ def _distinct(abstracts: Iterable[Abstract | Mapping[str, Any]]) -> tuple[Abstra
     return tuple(previous.values())
 
 
-def _abstract(given: Abstract | Mapping[str, Any], number: int) -> Abstract:
-    """Return the abstract; a mapping may call its text ``abstract``, and have an id from its PubMed id, DOI or
-    title.
-    """
+def _abstract(given: Abstract | Mapping[str, Any], place: str) -> Abstract:
+    """Return the abstract; a mapping may call its text ``abstract``, and need not have an id."""
     if isinstance(given, Abstract):
         return given
     if not isinstance(given, Mapping):
-        raise InputError(
-            f"is no abstract but {type(given).__name__}",
-            cure='Give a list of {"id": "1", "title": "...", "text": "..."}.',
-            field=f"abstracts[{number}]",
-        )
+        cure = 'Give a list of {"id": "1", "title": "...", "text": "..."}.'
+        raise InputError(f"is no abstract but {type(given).__name__}", cure=cure, field=place)
     fields = dict(given)
     if "text" not in fields and "abstract" in fields:
         fields["text"] = fields.pop("abstract")
     try:
         if not fields.get("id"):
-            title, text, doi, pmid = (str(fields.get(name) or "") for name in ("title", "text", "doi", "pmid"))
-            fields["id"] = abstract_of(title=title, text=text, doi=doi, pmid=pmid).id
+            known = {name: str(fields.get(name) or "") for name in ("title", "text", "doi", "pmid")}
+            fields["id"] = abstract_of(**known).id  # type: ignore[arg-type]  # of the names above
         return validate_abstract(fields)
     except InputError as error:
-        place = ".".join(filter(None, [f"abstracts[{number}]", error.field]))
-        raise InputError(error.problem, cure=error.cure, field=place) from error
+        field = ".".join(filter(None, [place, error.field]))
+        raise InputError(error.problem, cure=error.cure, field=field) from error

@@ -96,7 +96,7 @@ def find_gaps(question: str, seen: Sequence[GradedAbstract], year: int | None = 
     relevant = [each for each in seen if (each.grade.relevance_score or 0) >= rubric.KEEP_RELEVANCE]
     near = relevant or [each for each in seen if (each.grade.relevance_score or 0) >= rubric.DISCARD_RELEVANCE]
     found = [
-        *([] if relevant else [_none_relevant(parsed, seen)]),
+        *_none_relevant(parsed, seen, relevant),
         *_unmet(parsed, seen),
         *_off_topic(seen, relevant),
         *_designs(near, "relevant" if relevant else "related"),
@@ -213,9 +213,9 @@ def _unmet(parsed: Question, seen: Sequence[GradedAbstract]) -> list[Gap]:
     return [Gap(what, (), "concept", only=f"{main.name} {concept.name}")]
 
 
-def _none_relevant(parsed: Question, seen: Sequence[GradedAbstract]) -> Gap:
+def _none_relevant(parsed: Question, seen: Sequence[GradedAbstract], relevant: Sequence[GradedAbstract]) -> list[Gap]:
     what = f"Scope: none of {len(seen)} found is relevant."
-    return Gap(what, (), only=_renamed(parsed, parsed.concepts))
+    return [] if relevant else [Gap(what, (), only=_renamed(parsed, parsed.concepts))]
 
 
 def _renamed(parsed: Question, concepts: Sequence[Concept]) -> str:
