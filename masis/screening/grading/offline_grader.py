@@ -87,7 +87,7 @@ def _judged(
     return SizeAdequacy(enough, Reason(text=text, words=words))
 
 
-VERSION = "7"
+VERSION = "8"
 """Raised whenever the rules of offline grading change; recorded with every grade."""
 
 
