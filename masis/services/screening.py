@@ -51,12 +51,7 @@ from masis.screening.sources.retrievers import GIVEN, Retriever
 from masis.screening.synthesis.findings import Synthesis, synthesise
 from masis.screening.synthesis.prisma_svg import prisma_svg
 from masis.services.access import OPEN, Access
-from masis.services.records import (
-    CorpusImport,
-    CorpusSummary,
-    ScreeningLogFilter,
-    ScreeningSummary,
-)
+from masis.services.records import CorpusImport, CorpusSummary, ScreeningLogFilter, ScreeningSummary
 from masis.services.reviews import name_of
 from masis.settings import OFFLINE, Settings
 from masis.store import Store

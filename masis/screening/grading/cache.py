@@ -64,13 +64,5 @@ def key_of(question: str, abstract: Abstract, judged_by: JudgedBy) -> str:
     """Return what a grade depends on: the question, what the grader reads of the abstract, the grader and the
     rubric.
     """
-    content = [
-        question,
-        abstract.id,
-        abstract.title,
-        abstract.text,
-        judged_by.model,
-        judged_by.version,
-        rubric.VERSION,
-    ]
+    content = [question, abstract.id, abstract.title, abstract.text, judged_by.model, judged_by.version, rubric.VERSION]
     return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()

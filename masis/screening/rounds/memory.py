@@ -89,10 +89,5 @@ def adapted(settings: Settings, entries: Sequence[Acceptance]) -> Thresholds:
     moved = tuple(round(min(1.0, max(least, each + found.by)), 6) for each in own.required_average)
     before = own.required_average if moved != own.required_average else ()
     return own.model_copy(
-        update={
-            "required_average": moved,
-            "adapted_by": found.by,
-            "adapted_why": found.why,
-            "own_average": before,
-        }
+        update={"required_average": moved, "adapted_by": found.by, "adapted_why": found.why, "own_average": before}
     )

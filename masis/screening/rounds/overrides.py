@@ -79,11 +79,7 @@ def effective_overrides(overrides: Iterable[Override]) -> dict[str, dict[Overrid
 
 
 def apply_overrides(
-    grade: Grade,
-    overrides: Mapping[OverrideField, Override],
-    *,
-    question: str = "",
-    abstract: Abstract | None = None,
+    grade: Grade, overrides: Mapping[OverrideField, Override], *, question: str = "", abstract: Abstract | None = None
 ) -> Grade:
     """Return the grade with a person's overrides applied. Without any it is returned as it is.
 
@@ -193,10 +189,7 @@ def apply_review(
     asked = question_of(screening.question, screening.settings)
     grades = tuple(
         apply_overrides(
-            grade,
-            effective.get(grade.abstract_id, {}),
-            question=asked,
-            abstract=abstracts.get(grade.abstract_id),
+            grade, effective.get(grade.abstract_id, {}), question=asked, abstract=abstracts.get(grade.abstract_id)
         )
         for grade in screening.grades
     )
