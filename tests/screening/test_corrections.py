@@ -36,7 +36,7 @@ from masis.screening.rounds.overrides import apply_overrides, apply_review, vali
 from masis.screening.rounds.round_loop import screen
 from masis.screening.synthesis.findings import finding_of, synthesise
 from masis.settings import Settings
-from tests.screening.scripted import STRONG, Said, ScriptedGrader, ScriptedSource, abstracts, grade_of
+from tests.screening.scripted import STRONG, Said, ScriptedGrader, ScriptedSource, abstracts, grade_of, table
 
 QUESTION = "Does aspirin relieve headache?"
 COHORT = Abstract(
@@ -64,27 +64,12 @@ def with_items(grade: Grade, abstract: Abstract = COHORT, **states: ItemState) -
     return apply_overrides(grade, set_, question=QUESTION, abstract=abstract)
 
 
-@pytest.mark.parametrize(
-    ("text", "state", "words"),
-    [
-        ("Patients were randomised to aspirin.", "stated", "randomised"),
-        ("Patients were not randomised.", "denied", "randomised"),
-        ("No patients were randomised to aspirin.", "denied", "randomised"),
-        ("Patients will be randomised to aspirin.", "planned", "randomised"),
-        ("Future randomised trials should follow.", "planned", "randomised"),
-        ("A larger randomised trial is needed.", "planned", "randomised"),
-        ("A non-randomised study of aspirin.", "denied", "randomised"),
-        ("Neither randomised nor blinded.", "denied", "randomised"),
-        ("Patients took aspirin.", "not_stated", ""),
-        ("It was not randomised at first; later patients were randomly assigned.", "stated", "randomly assigned"),
-        ("Future randomised trials are needed, and this one was not randomised.", "planned", "randomised"),
-    ],
-)
-def test_each_item_says_how_the_abstract_speaks_of_it_and_where(text: str, state: str, words: str) -> None:
+@pytest.mark.parametrize(("state", "words", "text"), table("item_states"))
+def test_each_item_says_how_the_abstract_speaks_of_it_and_where(state: str, words: str, text: str) -> None:
     abstract = Abstract(id="a", title="Aspirin", text=f"Headache is common. {text} It hurts.")
     found = next(each for each in appraise(abstract, "randomised_trial") if each.item == "randomisation")
     assert found.state == state
-    assert [each.text for each in found.words] == ([words] if words else [])
+    assert [each.text for each in found.words] == ([words] if words != "-" else [])
     if found.words:
         sentence, start = sentence_of(found.words[0], abstract)
         assert sentence[start : start + len(words)] == words
