@@ -37,8 +37,7 @@ from masis.schema.wording import counted
 from masis.screening.critic import grader_for, grader_names, study_type_weights
 from masis.screening.demo import CORPUS as DEMO_CORPUS
 from masis.screening.demo import demo_abstracts
-from masis.screening.grading.cache import CachingGrader
-from masis.screening.grading.grader import Grader
+from masis.screening.grading.grader import CachingGrader, Grader
 from masis.screening.grading.question import Part, changed_lines
 from masis.screening.handover import case_from_screening
 from masis.screening.rounds import round_loop

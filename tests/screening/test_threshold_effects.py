@@ -11,9 +11,8 @@ from masis.schema.screening import Acceptance, Ruling, Tally, Thresholds
 from masis.screening.demo import demo_abstracts, demo_questions
 from masis.screening.grading.offline_grader import offline_grader
 from masis.screening.rounds import ruling
-from masis.screening.rounds.memory import acceptances, adapted
+from masis.screening.rounds.memory import acceptances, adapted, threshold_effects
 from masis.screening.rounds.round_loop import screen
-from masis.screening.rounds.threshold_effects import threshold_effects
 from masis.screening.sources.retrievers import InMemoryRetriever
 from masis.settings import Settings
 from tests.screening.scripted import STRONG, Said, ScriptedGrader, ScriptedSource, abstracts

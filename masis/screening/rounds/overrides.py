@@ -36,9 +36,9 @@ from masis.screening.grading.hierarchy import designs_asked_about, place_design
 from masis.screening.grading.methodology import ITEM_STATE_NAMES, LABELS, appraise, corrected, score_items
 from masis.screening.grading.question import question_of
 from masis.screening.grading.recommendation import quality_of, recommend, with_prior_floor
+from masis.screening.rounds.memory import threshold_effects
 from masis.screening.rounds.prisma_flow import flow
 from masis.screening.rounds.ruling import ruling
-from masis.screening.rounds.threshold_effects import threshold_effects
 from masis.screening.synthesis.criteria import criteria_of
 from masis.screening.synthesis.findings import settled, synthesise
 from masis.settings import OFFLINE

@@ -65,7 +65,7 @@ class Acceptances:
 
 
 class RememberedGrades:
-    """What graders said before: fills the protocol ``screening.cache.GradeCache``."""
+    """What graders said before: fills the protocol ``screening.grading.grader.GradeCache``."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

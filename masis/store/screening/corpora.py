@@ -1,7 +1,7 @@
 """Corpora: abstracts stored to be searched, each once, with what every import brought and removed.
 
 Imports are counted for the PRISMA flow: identified = added + duplicates + faulty. What came first stays; a later record
-of the same study (``screening/sources/duplicates.py``), or a notice about it, is a duplicate; that it was retracted is
+of the same study (``screening/sources/records.py``), or a notice about it, is a duplicate; that it was retracted is
 taken over.
 """
 
