@@ -6,7 +6,6 @@ screening.reasons
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -16,10 +15,11 @@ from masis.errors import InputError, SettingsError
 from masis.llm import registry
 from masis.observers.observation import ScreeningStart, run_to_completion
 from masis.schema.screening import Abstract, Grade, Ruling, Screening, ScreeningEvent, Thresholds
+from masis.screening.grading import designs
 from masis.screening.grading.ensemble import Ensemble
 from masis.screening.grading.grader import Grader
 from masis.screening.grading.model_grader import ModelGrader
-from masis.screening.grading.offline_grader import offline_grader, study_types_version
+from masis.screening.grading.offline_grader import offline_grader
 from masis.screening.rounds import ruling
 from masis.screening.rounds.round_loop import ScreeningSteps, new_screening_id, one_grade_each, screen, screen_async
 from masis.screening.sources.pool import with_notices
@@ -58,7 +58,7 @@ def grader_for(settings: Settings, control: RunControl | None = None) -> Grader:
 
 def study_type_weights(settings: Settings) -> str | None:
     """Return the version of the weights that recognise study types; None where no grader uses them."""
-    return study_types_version() if OFFLINE in grader_names(settings) else None
+    return designs.version() if OFFLINE in grader_names(settings) else None
 
 
 def _grader(name: str, settings: Settings, control: RunControl) -> Grader:
@@ -98,18 +98,6 @@ def evaluate(
     graded = {grade.abstract_id: grade for grade in (one_grade_each(grader, question, new) if new else ())}
     grades = tuple(graded.get(abstract.id) or previous[abstract.id] for abstract in abstracts)
     return grades, ruling.ruling(iteration, {**previous, **graded}.values(), thresholds)
-
-
-async def evaluate_async(
-    question: str,
-    abstracts: Sequence[Abstract],
-    iteration: int = 0,
-    *,
-    grader: Grader,
-    thresholds: Thresholds = ruling.DEFAULT,
-) -> tuple[tuple[Grade, ...], Ruling]:
-    """``evaluate`` from a coroutine: it works on a thread, so that the event loop stays free."""
-    return await asyncio.to_thread(evaluate, question, abstracts, iteration, grader=grader, thresholds=thresholds)
 
 
 def screen_abstracts(

@@ -128,11 +128,6 @@ def offline_grader() -> OfflineGrader:
     return OfflineGrader(JudgedBy(model=OFFLINE, version=f"{VERSION}, study types {designs.version()}"))
 
 
-def study_types_version() -> str:
-    """Return the version of the weights that recognise study types."""
-    return designs.version()
-
-
 def _study_type_reason(found: designs.RecognisedType) -> str:
     if found.study_type is None:
         return "No study type was recognised."

@@ -15,7 +15,7 @@ Where memory, or the requirement that falls by round, decided a round, the scree
 round exactly where its consensus is sufficient and the average of what is kept lies between the requirement it had and
 the one it is compared with: without a consensus nothing suffices, and an average that reaches both, or neither, is
 ruled on alike. What the rules keep averages anything from ``rubric.KEEP_QUALITY`` (0.45) to 1, so that such averages
-occur on both sides of every requirement; ``tests/screening/test_threshold_effects.py`` goes through all of them.
+occur on both sides of every requirement; ``tests/screening/test_memory.py`` goes through all of them.
 """
 
 from __future__ import annotations
