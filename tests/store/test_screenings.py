@@ -17,7 +17,7 @@ from masis.datasets.readers.abstracts import read_abstracts
 from masis.errors import InputError, StaleVersion, StoreError, UnguardedLog, UnknownRecord
 from masis.observers.observation import run_to_completion
 from masis.schema.screening import Abstract, Acceptance, Override, OverrideField, Screening, ScreeningDecision
-from masis.screening.grading.cache import CachingGrader, GradeCache
+from masis.screening.grading.grader import CachingGrader, GradeCache
 from masis.screening.rounds import round_loop
 from masis.screening.rounds.round_loop import FinishedRound
 from masis.screening.sources.search_terms import search_terms
