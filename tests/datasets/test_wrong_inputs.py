@@ -73,7 +73,7 @@ WRONG: list[tuple[str, str, bytes, str]] = [
     ("truncated gzip", "f.jsonl.gz", gzip.compress(LINE, mtime=0)[:-9], "f.jsonl.gz: can't be unpacked"),
     ("no gzip behind the name", "f.jsonl.gz", b"\x1f\x8bjunk", "f.jsonl.gz: can't be unpacked"),
     ("a broken zip", "f.zip", b"PK\x03\x04junk", "f.zip: is no zip that can be read"),
-    ("a zip without a file to read", "f.zip", _zip(("a.txt", b"x")), "holds no file that can be read. Pack files"),
+    ("a zip without a file to read", "f.zip", _zip(("a.txt", b"x")), "holds no file that can be read. Name files"),
     ("an Excel workbook", "f.xlsx", _zip(("xl/workbook.xml", b"x")), "is an Excel workbook. Save its sheet as CSV"),
     ("too many members", "f.zip", _zip(*((f"{n}.json", b"[]") for n in range(1001))), "holds 1,001 files, more"),
     ("broken Parquet", "f.parquet", b"PAR1x", "f.parquet: is no Parquet that can be read"),

@@ -75,8 +75,9 @@ def read_any(
             if (case := read.case) is not None:
                 any_case = True
                 digest = _digest(row.value)
-                first = seen.first(case.id, row.number, digest)
-                if first.number != row.number:
+                place = count if row.member else row.number  # in a folder or archive, the rows of each file begin at 1
+                first = seen.first(case.id, place, digest)
+                if first.number != place:
                     if first.digest == int(digest, 16):
                         continue
                     if chosen.is_own:

@@ -32,7 +32,7 @@ from masis.schema.case import Case
 
 FILES = Path(__file__).parent / "files"
 QUESTION = "How long is the Marle bridge?"
-FIXTURES = sorted(path for path in FILES.iterdir() if path.name != "source_info.jsonl")
+FIXTURES = sorted(path for path in FILES.iterdir() if path.name not in ("source_info.jsonl", "batch_input.jsonl"))
 CITED = {"anthropic-message", "openai-responses", "openai-chat", "gemini", "cohere", "bedrock"}
 
 
