@@ -153,8 +153,8 @@ def test_a_file_of_another_format_is_named_once_with_the_way_out(content: bytes,
     assert expected in str(error.value)
 
 
-def test_a_directory_and_a_missing_file_are_refused_before_reading(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"is a directory\. Name one file"):
+def test_an_empty_folder_and_a_missing_file_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"holds no file that can be read\. Name files"):
         list(read_any(tmp_path))
     with pytest.raises(InputError, match=r"nothing\.jsonl: does not exist\. Check the name"):
         list(read_any(tmp_path / "nothing.jsonl"))
