@@ -91,7 +91,6 @@ def read_rows(
     rows_at: tuple[str, ...] = (),
     *,
     name: str | None = None,
-    most_unpacked: int = MOST_UNPACKED_BYTES,
 ) -> Iterator[Row]:
     """Yield the rows of a file, of the files in a folder or an archive, or of a stream of bytes.
 
@@ -99,7 +98,6 @@ def read_rows(
         source: The file, folder or stream; a packed one has to be a file.
         rows_at: The paths to the list of rows in one JSON object.
         name: The file's name where the path is another, such as that of an upload.
-        most_unpacked: Bytes that a packed file may unpack to.
 
     Raises:
         InputError: It can't be opened, unpacked or read.
@@ -123,7 +121,7 @@ def read_rows(
     with open_lines(source) as file:
         magic = file.read(4)
         size = file.seek(0, io.SEEK_END) if file.seekable() else 0
-        most = min(most_unpacked, max(FREELY_UNPACKED_BYTES, MOST_TIMES * size))
+        most = min(MOST_UNPACKED_BYTES, max(FREELY_UNPACKED_BYTES, MOST_TIMES * size))
         file.seek(0)
         if magic.startswith(b"PK\x03\x04"):
             yield from _zipped(file, called, rows_at, most)
@@ -222,30 +220,30 @@ def _spread(text: bytes) -> bool:
 
 
 def _json_lines(stream: BinaryIO, rows_at: tuple[str, ...]) -> Iterator[Row]:
-    alone: Row | None = None  # the first line; an object on the only line may hold the rows
-    for count, line in enumerate(read_lines(stream, max_bytes=MAX_LINE_BYTES), 1):
-        if alone is not None:
-            yield alone
-            alone = None
-        value: dict[str, Any] | InputError
-        if line.content is None:
-            cure = "Put each case on a line of its own, or split the case."
-            value = InputError(f"is longer than {MAX_LINE_BYTES // 2**20} MiB", cure=cure)
-        else:
-            try:
-                value = parse_object(line.content)
-            except InputError as error:
-                value = error
-        if count == 1:
-            alone = Row(line.number, line.end, value)
-        else:
-            yield Row(line.number, line.end, value)
-    if alone is not None:
-        inner = inner_rows(alone.value, rows_at) if isinstance(alone.value, dict) else None
-        if inner is None:
-            yield alone
-        else:
-            yield from _numbered(inner, alone.end)
+    rows = _lines(stream)
+    first = next(rows, None)
+    second = next(rows, None)
+    if first is None:
+        return
+    inner = inner_rows(first.value, rows_at) if second is None and isinstance(first.value, dict) else None
+    if inner is not None:  # an object on the only line holds the rows
+        yield from _numbered(inner, first.end)
+        return
+    yield first
+    if second is not None:
+        yield second
+    yield from rows
+
+
+def _lines(stream: BinaryIO) -> Iterator[Row]:
+    for number, content, end in read_lines(stream, max_bytes=MAX_LINE_BYTES):
+        try:
+            if content is None:
+                cure = "Put each case on a line of its own, or split the case."
+                raise InputError(f"is longer than {MAX_LINE_BYTES // 2**20} MiB", cure=cure)
+            yield Row(number, end, parse_object(content))
+        except InputError as error:
+            yield Row(number, end, error)
 
 
 def _list(stream: BinaryIO) -> Iterator[Row]:
@@ -290,10 +288,7 @@ def _list(stream: BinaryIO) -> Iterator[Row]:
             found = parse_item(text, at, ended=ended)
         to_read, number = 1 << 18, number + 1
         value, at = found
-        if isinstance(value, dict | InputError):
-            yield Row(number, read, value)
-        else:
-            yield _no_object(number, read, value)
+        yield row_of(number, read, value)
         match beside():
             case ",":
                 at += 1
@@ -369,13 +364,13 @@ def _columns(whole: dict[str, Any]) -> dict[str, list[Any]] | None:
 
 def _numbered(values: list[Any], end: int) -> Iterator[Row]:
     for number, value in enumerate(values, 1):
-        if isinstance(value, dict):
-            yield Row(number, end * number // len(values), value)
-        else:
-            yield _no_object(number, end, value)
+        yield row_of(number, end * number // len(values), value)
 
 
-def _no_object(number: int, end: int, value: Any) -> Row:
+def row_of(number: int, end: int, value: Any) -> Row:
+    """Return a value as a row, which it is where it is an object."""
+    if isinstance(value, dict | InputError):
+        return Row(number, end, value)
     return Row(number, end, InputError(f"is {kind_of(value)}, must be an object", cure="Make each row an object."))
 
 

@@ -142,6 +142,7 @@ WRONG: list[tuple[str, str, bytes, str, Cure]] = [
      _zip(("a.jsonl", LINE))),
     ("a zip bomb", "f.zip", _zip(("a.json", FAR_APART)), "f.zip: unpacks to more than is allowed. Unpack it",
      ("a.json", FAR_APART)),
+    ("a gzip bomb", "f.json.gz", gzip.compress(FAR_APART), "f.json.gz: unpacks to more", ("f.json", FAR_APART)),
     ("an Excel workbook", "f.xlsx", _zip(("xl/workbook.xml", b"x")), "is an Excel workbook. Save its sheet as CSV",
      ("f.csv", TABLE)),
     ("too many members", "f.zip", _zip(*((f"{n}.json", b"[]") for n in range(1001))), "holds 1,001 files, more",
