@@ -14,10 +14,11 @@ from masis.schema.wording import counted
 from masis.services import Workbench, demo_cases
 from masis.services.jobs import UNAUDITED, Batch
 from masis.services.records import CaseFilter, CaseSummary, DecisionFilter, Facets
+from masis.settings import OFFLINE
 from masis.ui.components.linked_table import linked_table
 from masis.ui.live import served_jobs, show_live
 from masis.ui.new_audit.form import where_it_runs
-from masis.ui.queue.case_list import CASES_IN_BRIEF, PRODUCT, case_row, show_not_confirmed, show_nothing_yet
+from masis.ui.queue.case_list import CASES_IN_BRIEF, ORDER_SAYS, PRODUCT, case_row, show_nothing_yet
 from masis.ui.review.decisions import entry_context
 from masis.ui.review.log_view import decision_log, entry_row
 from masis.ui.shell import address
@@ -25,25 +26,23 @@ from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import acting, actor
 from masis.views.markdown import coloured
 from masis.views.numbers import dollars
-from masis.views.words import MACHINE_HIDDEN, STATE, STATES
+from masis.views.words import MACHINE_HIDDEN, STANDING
 
 WAITING_SHOWN = 6
 DECISIONS_SHOWN = 5
 SAMPLED = 50
 """Cases that an estimate of cost reads; the rest is taken to be like them."""
-WAITING = {"state": "needs_review"}
-"""The list that the cases shown here are the beginning of: kept on the way, so that Next leads along it."""
 
 
 def show_overview(workbench: Workbench) -> None:
     """Draw the first page: what needs review, what was not audited, recent decisions."""
     facets = workbench.cases.facets_for(actor())
-    total = sum(facets.states.values())
-    if not total:
+    if not sum(facets.standings.values()):
         show_nothing_yet(workbench)
         return
-    _head(facets, total)
-    st.space("small")
+    st.title(headline(facets), anchor=False)
+    st.caption(PRODUCT)
+    standing_counts(facets.standings)
     left, right = st.columns([65, 35], gap="large")
     with left:
         _waiting(workbench, facets)
@@ -55,77 +54,73 @@ def show_overview(workbench: Workbench) -> None:
         _place(workbench)
 
 
-def headline(states: dict[str, int]) -> str:
+def headline(facets: Facets) -> str:
     """Return the sentence that says what there is to do."""
-    waiting = states.get("needs_review", 0)
-    if waiting:
-        return f"{counted(waiting, 'case needs', 'cases need')} review"
-    if unaudited := sum(states.get(state, 0) for state in UNAUDITED):
+    if waiting := facets.states.get("needs_review", 0):
+        wrong = facets.standings.get("wrong", 0)
+        found = f"; in {'it' if waiting == 1 else f'{wrong:,}'} something is wrong" if wrong else ""
+        return f"{counted(waiting, 'case needs', 'cases need')} review{found}"
+    if unaudited := sum(facets.states.get(state, 0) for state in UNAUDITED):
         return f"{counted(unaudited, 'case has', 'cases have')} not been audited"
     return "No case needs review"
 
 
-def _head(facets: Facets, total: int) -> None:
-    decided = sum(facets.states.get(state, 0) for state in ("approved", "overridden", "rejected"))
-    parts = [f"{counted(total, 'case')} in all"]
-    if decided:
-        parts.append(f"{decided:,} decided by people")
-    if accepted := facets.states.get("accepted", 0):
-        parts.append(f"{accepted:,} auto-accepted, since the acceptance rule found no reason for a review")
-    sub = f"{'; '.join(parts)}."
-    st.title(headline(facets.states), anchor=False)
-    st.caption(PRODUCT)
-    st.markdown(sub)
-    state_counts(facets.states)
-
-
-def state_counts(states: dict[str, int]) -> None:
-    """Draw how many cases are in each state, each count a link to them; states without a case are left out."""
-    with st.container(horizontal=True, gap="medium", key="states"):
-        for state in STATES:
-            if count := states.get(state):
-                word = STATE[state]
+def standing_counts(standings: dict[str, int]) -> None:
+    """Draw how many cases stand where, each count a link to them; they add up to all cases."""
+    with st.container(horizontal=True, gap="medium", key="standings"):
+        for name, word in STANDING.items():
+            if count := standings.get(name):
                 st.page_link(
                     "pages/queue.py",
                     label=f"**{count:,}** {coloured(word)}",
-                    query_params={"state": state},
+                    query_params={"standing": name},
                     help=word.meaning,
                 )
 
 
-def nothing_waits(states: dict[str, int]) -> str:
-    """Say why no case needs review."""
-    if all(state in (*UNAUDITED, "running") for state, count in states.items() if count):
-        return "No case has been audited yet. Cases that need review will be listed here."
-    return "No case needs review: all that did have been decided."
-
-
 def _waiting(workbench: Workbench, facets: Facets) -> None:
-    st.header("Needs review")
-    waiting = facets.states.get("needs_review", 0)
-    if not waiting:
-        st.markdown(nothing_waits(facets.states))
+    st.header("Look at these first")
+    if not facets.states.get("needs_review"):
+        st.markdown(
+            "No case needs review: all that did have been decided."
+            if any(facets.standings.get(each) for each in ("decided", "waits", "nothing_found", "to_review"))
+            else "No case has been audited yet. Cases that need review will be listed here."
+        )
         st.page_link("pages/queue.py", label="All cases", icon=":material/checklist:")
         return
     if workbench.cases.hides_machine_from(actor()):
         st.caption(f":material/visibility_off: {MACHINE_HIDDEN} The cases come in random order.")
     else:
-        st.caption("What must be looked at comes first, the answers most likely to be faulty before the others.")
-        show_not_confirmed(workbench)
+        st.caption(ORDER_SAYS["risk"])
+        _verifier_appeal(workbench)
     page = workbench.cases.find_for(actor(), CaseFilter(states=("needs_review",), size=WAITING_SHOWN))
     _assigned(workbench)
     mine = workbench.store.team.assigned_among(actor().name, (summary.id for summary in page.rows))
-    rows = [case_row(summary, WAITING, brief=True, mine=summary.id in mine) for summary in page.rows]
+    rows = [case_row(summary, {}, brief=True, mine=summary.id in mine) for summary in page.rows]
     if opened := linked_table(CASES_IN_BRIEF, rows, description="Cases that need review", key="waiting"):
-        st.switch_page("pages/review.py", query_params={**WAITING, "case": opened})
-    if waiting > len(page.rows):
-        st.page_link(
-            "pages/queue.py",
-            label=f"All {waiting:,} cases that need review",
-            icon=":material/arrow_forward:",
-            icon_position="right",
-            query_params=WAITING,
-        )
+        st.switch_page("pages/review.py", query_params={"case": opened})
+    st.page_link("pages/queue.py", label="All in the queue", icon=":material/arrow_forward:", icon_position="right")
+
+
+def left_open(workbench: Workbench) -> str:
+    """Say how many answers the offline checks left open and what would decide them; "" where a model verifies."""
+    if workbench.settings.verifier != OFFLINE:
+        return ""
+    open_ones = CaseFilter(states=("needs_review",), reasons=("unconfirmed_claim",), size=1)
+    count = workbench.cases.count(open_ones)
+    if not count:
+        return ""
+    return (
+        f"{counted(count, 'answer has', 'answers have')} claims that the offline checks "
+        "could not confirm. A verifier model, on this machine or by an API, would decide these."
+    )
+
+
+def _verifier_appeal(workbench: Workbench) -> None:
+    if words := left_open(workbench):
+        with st.container(horizontal=True, vertical_alignment="center", key="not-confirmed"):
+            st.caption(words)
+            st.page_link("pages/settings.py", label="Choose a verifier model", icon=":material/arrow_forward:")
 
 
 def _assigned(workbench: Workbench) -> None:
@@ -138,9 +133,9 @@ def _assigned(workbench: Workbench) -> None:
     if count:
         st.page_link(
             "pages/queue.py",
-            label=f"{count:,} of them {'is' if count == 1 else 'are'} assigned to you",
+            label=f"{count:,} {'is' if count == 1 else 'are'} assigned to you",
             icon=":material/assignment_ind:",
-            query_params={**WAITING, "assignee": address.in_words([name])},
+            query_params={"assignee": address.in_words([name])},
         )
 
 
@@ -159,7 +154,7 @@ def _first_steps(workbench: Workbench) -> None:
             "3. See what the revision changed, then decide: approve, override, reject or escalate."
         )
         if st.button("Open this case", type="primary", icon=":material/arrow_forward:", key="first-case"):
-            st.switch_page("pages/review.py", query_params={**WAITING, "case": case.id})
+            st.switch_page("pages/review.py", query_params={"case": case.id})
 
 
 def _first_case(workbench: Workbench) -> CaseSummary | None:

@@ -20,7 +20,9 @@ from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.cases import waiting_in
 from masis.services.records import CaseFilter
+from masis.services.trust_summary import figure
 from masis.ui.components.linked_table import Cell, column, linked_table, row
+from masis.ui.queue.overview import standing_counts
 from masis.ui.shell import address
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, reviewer
@@ -64,34 +66,37 @@ def show_team(workbench: Workbench) -> None:
 
 
 def _progress(workbench: Workbench) -> None:
+    """Draw where all cases stand, how far reviewers agree, and who has decided how many, of settled cases."""
     st.header("Progress")
-    everything, decisions = workbench.store.team.progress(CaseFilter()), workbench.store.team.counted("decided")
-    waiting = workbench.cases.count(waiting_in(CaseFilter()))
-    mine = workbench.team.count_open(actor(), CaseFilter())
-    st.markdown(
-        f"{everything.done:,} of {counted(everything.cases, 'case')} decided; {waiting:,} wait for a "
-        f"decision, {mine:,} of them can be taken by you now."
-    )
-    assigned, leases = workbench.store.team.counted("assigned"), workbench.store.team.leases()
-    names = sorted({*decisions, *assigned, *(lease.reviewer for lease in leases)}, key=str.casefold)
+    me = actor()
+    standing_counts(workbench.cases.facets_for(me).standings)
+    st.markdown(f"{counted(workbench.team.count_open(me, CaseFilter()), 'case')} can be decided by you now.")
+    if workbench.access.allows(me, "read") and (found := workbench.trust.people(me).agreement).units:
+        st.markdown(
+            f"Reviewers of {counted(found.units, 'shared case')} give the same verdict in "
+            f"{figure(found.raw)} of pairs; Krippendorff's alpha {figure(found.alpha, share=False)}."
+        )
+        st.page_link("pages/trust.py", label="Agreement in detail", query_params={"view": "people"})
+    decided, assigned = workbench.store.team.counted("decided", me.name), workbench.store.team.counted("assigned")
+    held = {lease.reviewer: lease for lease in workbench.team.leases(me)}
     rows = []
-    for name in names:
-        held = [lease for lease in leases if lease.reviewer == name]
-        cell: Cell = (
-            {"text": name, "href": address.link("queue", assignee=name)} if assigned.get(name) else {"text": name}
-        )
-        at_work: Cell = (
-            {"text": held[0].case_id, "below": [f"until {held[0].until[11:16]} UTC"]} if held else {"text": "–"}
-        )
-        rows.append(row(cell, decisions.get(name, 0), assigned.get(name, 0), at_work))
-    if rows:
-        columns = [
-            *(column("Reviewer", "main"), column("Decisions that count", "figure")),
-            *(column("Assigned", "figure"), column("At work on")),
-        ]
-        linked_table(columns, rows, description="Reviewers", key="team-progress")
-    else:
+    for name in sorted({*decided, *assigned, *held}, key=str.casefold):
+        who: Cell = {"text": name}
+        if assigned.get(name):
+            who |= {"href": address.link("queue", assignee=address.in_words([name]))}
+        at_work: Cell = {"text": "–"}
+        if name in held:
+            at_work = {"text": held[name].case_id, "below": [f"until {held[name].until[11:16]} UTC"]}
+        rows.append(row(who, decided.get(name, 0), assigned.get(name, 0), at_work))
+    if not rows:
         st.caption("Nobody has decided a case yet.")
+        return
+    columns = [
+        *(column("Reviewer", "main"), column("Cases decided", "figure")),
+        *(column("Assigned", "figure"), column("At work on")),
+    ]
+    linked_table(columns, rows, description="Reviewers", key="team-progress")
+    st.caption("Of a shared case counts who has decided it once all its decisions are made; your own count at once.")
 
 
 def _differing(workbench: Workbench) -> None:
