@@ -128,7 +128,7 @@ def measure(file: Path) -> None:
             workbench.audits.audit(ADA, case)
         filters, trust = TrustFilter(source="gold"), workbench.trust
         report = trust.compare(ADA, filters)
-        compared = {"answers": report.answers, "claims": trust.parts(ADA, "claim", "gold")}
+        compared = {"answers": report.answers, "claims": trust.parts(ADA, "claim", "gold").comparison}
         for title, found in compared.items():
             print(f"{title}: n = {found.n}; {found.confusion}")
             for name in ("faulty", "precision", "recall", "accuracy"):

@@ -76,7 +76,7 @@ def trust(
     report, missed, watch = service.compare(person, filters), service.missed(person), service.watch()
     people, score = service.people(person), service.score()
     answers = short_answers(report, missed, watch)
-    parts = {level: service.parts(person, level, filters.source) for level in _LEVELS}
+    parts = {level: service.parts(person, level, filters.source).comparison for level in _LEVELS}
     if as_json:
         found: dict[str, Any] = {
             "short": answers,

@@ -70,6 +70,13 @@ class MachineReport(NamedTuple):
     simulated: int
 
 
+class PartReport(NamedTuple):
+    """The audit beside labels over claims or references: ``rows`` has one of them each, with its case."""
+
+    comparison: machine.Comparison
+    rows: pd.DataFrame
+
+
 class PeopleReport(NamedTuple):
     """Agreement between reviewers; ``cases`` are the ids of the units that ``pairs`` number."""
 
@@ -196,12 +203,13 @@ class TrustService:
             int(kept["simulated"].astype(bool).sum()) if len(kept) else 0,
         )
 
-    def parts(self, actor: Actor, level: Literal["claim", "reference"], source: str) -> machine.Comparison:
+    def parts(self, actor: Actor, level: Literal["claim", "reference"], source: str) -> PartReport:
         """Compare the audit's verdicts on claims or references with labels: gold, or of blind decisions."""
         hides = self._hides_open(actor)
         labelled = (each for each in self._store.trust.labelled() if not hides or each.state in machine.SETTLED)
         found = machine.items(labelled)
-        return machine.compare_items(found[(found["source"] == source) & found["blind"].astype(bool)], level)
+        found = found[(found["source"] == source) & found["blind"].astype(bool) & (found["level"] == level)]
+        return PartReport(machine.compare_items(found, level), found)
 
     def people(self, actor: Actor, *, names: bool = False) -> PeopleReport:
         """Measure the agreement between reviewers on cases that several of them decided.

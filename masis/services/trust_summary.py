@@ -6,6 +6,8 @@ from masis.schema.wording import counted
 from masis.services.guarantees import Watch
 from masis.services.trust import MachineReport, MissReport
 from masis.trust.agreement import Estimate
+from masis.trust.guarantee import draws_needed
+from masis.trust.machine import FOUND
 
 SIMULATED = (
     "These figures rest on {} that the demo simulated. They show what the page can say; they say nothing about the "
@@ -13,36 +15,42 @@ SIMULATED = (
 )
 
 
-def figure(found: Estimate, *, share: bool = True) -> str:
-    """Return a figure with its interval and what it rests on: "83.1% (95% interval 74.0% to 90.0%, n = 77)"."""
+def figure(found: Estimate, *, share: bool = True, brief: bool = False) -> str:
+    """Return a figure with what it rests on and its interval: "50.0% (2 of 4; 95% interval 6.8% to 93.2%)".
+
+    ``brief`` leaves out the words "95% interval", for a table that says so once.
+    """
     if found.value is None:
         return found.why or "undefined"
-
-    def write(value: float) -> str:
-        return f"{value:.1%}" if share else f"{value:.2f}"
-
-    if found.low is None or found.high is None:
-        return f"{write(found.value)} (n = {found.n:,}; {found.why})"
-    return f"{write(found.value)} (95% interval {write(found.low)} to {write(found.high)}, n = {found.n:,})"
+    if not share:
+        rests = f"n = {found.n:,}"
+        bounds = f"{found.low:.2f} to {found.high:.2f}" if found.low is not None and found.high is not None else ""
+        value = f"{found.value:.2f}"
+    else:
+        rests = f"{round(found.value * found.n):,} of {found.n:,}"
+        bounds = f"{found.low:.1%} to {found.high:.1%}" if found.low is not None and found.high is not None else ""
+        value = f"{found.value:.1%}"
+    interval = (bounds if brief else f"95% interval {bounds}") if bounds else found.why
+    return f"{value} ({rests}; {interval})"
 
 
 def short_answers(report: MachineReport, missed: MissReport, watch: Watch | None) -> dict[str, str]:
-    """Return the three questions that a stakeholder asks, each with its answer in a sentence or two."""
+    """Return the questions that a stakeholder asks, each with its answer in a sentence or two."""
     return {
         "May answers pass without a person?": _may(missed, watch),
         "How far is the audit right?": _how_far(report),
-        "Since when?": _since(report, watch),
+        "Since when, and by how many decisions?": _since(report, watch),
+        "What next?": _next(report, missed, watch),
     }
 
 
 def _may(missed: MissReport, watch: Watch | None) -> str:
-    passed = f"Of the answers that pass by themselves, {figure(missed.total)} were found faulty by spot checks."
+    passed = f"Of the answers that passed without a person, spot checks found {_of(missed.total)} faulty."
     if missed.total.value is None:
-        passed = (
-            "What passes by itself has not been checked yet: no spot check is decided, so nobody knows what is missed."
-        )
+        drawn = f"none of the {len(missed.open):,} spot checks is decided" if missed.open else "no spot check was drawn"
+        passed = f"What passes is not known to be right either: {drawn}, so nobody knows what is missed."
     if watch is None:
-        return f"Nothing shows yet that they may: no threshold has a guarantee. {passed}"
+        return f"No: nothing shows yet that they may. {passed}"
     applied = watch.guarantee
     promise = (
         f"at most {applied.tolerance:.1%} of the answers accepted by guarantee {applied.plan} are faulty, with "
@@ -57,17 +65,35 @@ def _may(missed: MissReport, watch: Watch | None) -> str:
     )
 
 
+def _of(found: Estimate) -> str:
+    """Return a share in plain words: "2 of 4 (it could be anything from 7% to 93%)"."""
+    if found.value is None:
+        return found.why
+    text = f"{round(found.value * found.n):,} of {found.n:,}"
+    if found.low is None or found.high is None:
+        return text
+    return f"{text} (the true share may be anything from {found.low:.0%} to {found.high:.0%})"
+
+
 def _how_far(report: MachineReport) -> str:
     found = report.answers
     if not found.n:
         return "Nobody knows yet: no answer was decided by a person who had not seen the audit's verdict."
     if found.precision.value is None:
-        return (
-            f"It accused none of the {found.n:,} answers that people judged; {figure(found.faulty)} of them are faulty."
+        return f"It accused none of the {found.n:,} answers that people judged; {_of(found.faulty)} are faulty."
+    worse = ""
+    if found.constant is not None and found.accuracy.value is not None and found.accuracy.value < found.constant:
+        always = "faulty" if (found.faulty.value or 0) >= 0.5 else "right"
+        worse = (
+            f" It agrees with people on {round(found.accuracy.value * found.n):,} of {found.n:,}; calling every answer "
+            f"{always} would on {round(found.constant * found.n):,}."
         )
+    faulty = {name: count for name, (count, _) in found.confusion.items()}
+    accused, unconfirmed, passed = (faulty.get(name, 0) for name in FOUND)
     return (
-        f"When it says that something is wrong, that is right in {figure(found.precision)}. "
-        f"Of the faulty answers it accuses {figure(found.recall)}."
+        f"Of the answers of which it said that something is wrong, people found {_of(found.precision)} faulty. Of "
+        f"{counted(accused + unconfirmed + passed, 'faulty answer')} it accused {accused:,}, left {unconfirmed:,} "
+        f"unconfirmed for a person, and found nothing in {passed:,}.{worse}"
     )
 
 
@@ -76,6 +102,22 @@ def _since(report: MachineReport, watch: Watch | None) -> str:
     if watch is not None:
         parts.append(f"The guarantee was applied by {watch.by} on {watch.at[:10]}.")
     if len(report.rows):
-        days = sorted(report.rows["at"].astype(str))
-        parts.append(f"The decisions counted here are of {days[0][:10]} to {days[-1][:10]}.")
+        days = sorted(report.rows["at"].astype(str).str.slice(0, 10))
+        when = f"on {days[0]}" if days[0] == days[-1] else f"from {days[0]} to {days[-1]}"
+        people = report.rows["reviewer"].nunique() if "reviewer" in report.rows else 0
+        by = counted(people, "person", "people") if people else "labels"
+        parts.append(f"These figures rest on {counted(report.answers.n, 'answer')} settled by {by} {when}.")
     return " ".join(parts) or "There is no decision to date it by."
+
+
+def _next(report: MachineReport, missed: MissReport, watch: Watch | None) -> str:
+    """Return the step that would tell most, of those that are open."""
+    if missed.open:
+        return f"Decide the {counted(len(missed.open), 'spot check')} that wait (What passes unseen)."
+    if watch is not None and not watch.lapsed:
+        return "Decide spot checks as they are drawn: they watch the guarantee."
+    keep = "Keep a person on every answer. " if watch is None else ""
+    return (
+        f"{keep}A lead draws a random sample for blind decisions (Guarantee): {draws_needed(0.02, 0.05)} without a "
+        "fault would show with 95% certainty that at most 2% of the answers that pass are faulty."
+    )

@@ -293,7 +293,16 @@ CREATE INDEX entries_of_people ON decision_log (seq) WHERE kind <> 'policy_accep
 CREATE TABLE decision_payloads (
     entry_seq INTEGER PRIMARY KEY REFERENCES decision_log (seq),
     reviewer TEXT NOT NULL,
-    payload TEXT NOT NULL
+    payload TEXT NOT NULL,
+    -- what statistics over all decisions read. The texts are looked for in the canonical payload: within a string their
+    -- quotes would be escaped
+    blind INTEGER NOT NULL AS (instr(payload, '"machine_shown":[]') > 0) STORED,
+    simulated INTEGER NOT NULL AS (instr(payload, '"simulated":true') > 0) STORED,
+    marks INTEGER NOT NULL AS (instr(payload, '"labels":[{') > 0) STORED,
+    reason TEXT AS (CASE payload ->> '$.verdict' WHEN 'override' THEN payload ->> '$.reason' END) STORED,
+    seconds REAL AS (
+        CASE WHEN json_type(payload, '$.extra.seconds') IN ('integer', 'real') THEN payload ->> '$.extra.seconds' END
+    ) STORED
 ) STRICT;
 CREATE INDEX decisions_by_reviewer ON decision_payloads (reviewer);
 

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
@@ -172,7 +173,7 @@ class Counted:
 
 def codes(names: ArrayLike) -> Ints:
     """Number what is named, from 0; numbers get new ones without gaps."""
-    return np.unique(np.asarray(names), return_inverse=True)[1].ravel().astype(np.int64)
+    return pd.factorize(np.asarray(names).ravel())[0].astype(np.int64)
 
 
 # --- two raters: tables of shape (..., k, k) ------------------------------------------------------------------------

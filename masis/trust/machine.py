@@ -184,15 +184,20 @@ def _counts(truth: np.ndarray[Any, Any]) -> tuple[int, int]:
 
 
 def _flags(frame: pd.DataFrame, truth: Any, questions: Any) -> Iterator[Flag]:
-    """Yield each flag and reason of the rows, most frequent first; they are JSON lists of few different texts."""
-    for column in ("reasons", "flags"):
-        if column not in frame or not len(frame):
-            continue
+    """Yield each flag and reason of the rows by name; they are JSON lists of few different texts.
+
+    A run often has a flag as a reason too: an answer with either has it.
+    """
+    columns = [column for column in ("reasons", "flags") if column in frame and len(frame)]
+    has: dict[str, NDArray[np.bool_]] = {}
+    for column in columns:
         texts, place = np.unique(frame[column].to_numpy(dtype=str), return_inverse=True)
         lists = [set(json.loads(text)) for text in texts]
         for name in sorted(set().union(*lists)):
-            has = np.array([name in each for each in lists])[place]
-            yield Flag(name, int(has.sum()), share(truth[has], questions[has]), share(has[truth], questions[truth]))
+            found = np.array([name in each for each in lists])[place]
+            has[name] = has[name] | found if name in has else found
+    for name, found in has.items():
+        yield Flag(name, int(found.sum()), share(truth[found], questions[found]), share(found[truth], questions[truth]))
 
 
 def breakdown(frame: pd.DataFrame, by: str) -> dict[str, Comparison]:

@@ -70,7 +70,7 @@ def test_gold_and_imported_labels_are_compared_too(bench: Workbench, audited: Au
     audited(1, 2, case={"labels": {"claims": [{"text": statement, "support": "Complete"}]}})
     found = bench.trust.compare(ADA, TrustFilter(source="gold"))
     assert found.answers.confusion == {"not_certified": (1, 1)}
-    assert bench.trust.parts(ADA, "claim", "gold").n == 0  # the audit's claim has no place in the answer
+    assert bench.trust.parts(ADA, "claim", "gold").comparison.n == 0  # the audit's claim has no place in the answer
 
 
 def test_claims_and_references_are_matched_by_their_place() -> None:
@@ -238,10 +238,14 @@ def test_fitting_orders_the_queue_and_runs_record_the_score(bench: Workbench, au
 
 def test_the_short_answers_say_what_is_not_known(bench: Workbench, reviewed: Workbench) -> None:
     trust = reviewed.trust
-    may, far, since = short_answers(trust.compare(ADA, TrustFilter()), trust.missed(ADA), trust.watch()).values()
-    assert may.startswith("Nothing shows yet that they may")
-    assert "66.7% (95% interval" in far
-    assert "decisions counted here are of 20" in since
+    may, far, since, following = short_answers(
+        trust.compare(ADA, TrustFilter()), trust.missed(ADA), trust.watch()
+    ).values()
+    assert may.startswith("No: nothing shows yet that they may")
+    assert "of 6 (the true share may be anything from" in far
+    assert "faulty answers it accused " in far
+    assert since.startswith("These figures rest on 12 answers settled by ")
+    assert "149 without a fault would show with 95% certainty" in following
     nothing = trust.compare(ADA, TrustFilter(field="Law"))
     assert "Nobody knows yet" in short_answers(nothing, trust.missed(ADA), None)["How far is the audit right?"]
     assert figure(trust.compare(ADA, TrustFilter()).answers.kappa, share=False).startswith("0.50 (n = 12; no interval")

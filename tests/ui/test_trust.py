@@ -19,15 +19,15 @@ def decided(workbench: Workbench) -> None:
 def test_every_view_says_what_is_missing_before_there_are_decisions(audited_workbench: Workbench, view: str) -> None:
     page = texts(open_page("trust", view=view))
     assert "Nobody knows yet" in page
-    assert "Nothing shows yet that they may" in page
+    assert "nothing shows yet that they may" in page
 
 
 def test_figures_come_with_intervals_and_lead_to_their_cases(audited_workbench: Workbench) -> None:
     decided(audited_workbench)
     app = open_page("trust", list="must_look")
     drawn = {each.label: (each.value, each.delta) for each in app.metric}
-    assert drawn["Precision"][0] == "100.0%"
-    assert "n = 2" in drawn["Precision"][1]
+    assert drawn["Alarms that were right"][0] == "100.0%"
+    assert "2 of 2" in drawn["Alarms that were right"][1]
     assert "constant: 0" in drawn["Kappa"][1]
     assert "the cases" in texts(app)
     assert "simulated" not in texts(app)
@@ -47,3 +47,13 @@ def test_a_flag_leads_to_its_cases_and_a_filter_can_be_cleared(audited_workbench
     app.run()
     listed = next(each.value for each in app.markdown if ": the cases" in each.value)
     assert listed == "**fabricated citation: the cases** (2)"
+
+
+def test_a_verdict_on_claims_leads_to_the_cases_whose_claims_have_it(audited_workbench: Workbench) -> None:
+    found = audited_workbench.runs.get(str(audited_workbench.cases.summary("docs-02-altered").run_id))
+    claim = next(each.claim for each in found.iterations[0].claims if each.verdict == "contradicted")
+    label = {"target": "claim", "start": claim.start, "end": claim.end, "text": claim.text, "label": "contradicted"}
+    decide(audited_workbench, "docs-02-altered", "reject", "Bo", iteration=1, labels=[label])
+    app = open_page("trust", level="claim", list="contradicted")
+    listed = next(each.value for each in app.markdown if ": the cases" in each.value)
+    assert listed == "**Contradicted: the cases** (1)"

@@ -17,7 +17,7 @@ _RUN = (
     *("auditor", "rule", "tier", "reasons", "flags", "likely", "quality", "confidence"),
     *("disagreement", "uncited", "invalid", "needs_review", "spot_check", "coverable"),
 )
-"""Columns of the run that a decision is about."""
+"""Columns of the run that a settling decision is about; they are None beside decisions that settle nothing."""
 
 COUNTED = (
     "entry",
@@ -39,20 +39,15 @@ CASE = ("case_id", "question", "field", "dataset", "state", "settles")
 
 COLUMNS = (*CASE, *COUNTED, *_RUN)
 
-# machine_shown and extra are looked for in the canonical text: within a string its quotes would be escaped, and reading
-# 100,000 payloads as JSON takes a second
 _DECIDED = f"""
     SELECT cases.id, cases.query_start, cases.field, cases.dataset, cases.state, log.seq IS cases.decision_seq,
         log.seq, log.at, written.reviewer, log.verdict, log.kind,
-        instr(written.payload, '"machine_shown":[]') > 0, instr(written.payload, '"simulated":true') > 0,
-        instr(written.payload, '"labels":[{{') > 0,
-        CASE log.verdict WHEN 'override' THEN written.payload ->> '$.reason' END,
-        CASE WHEN instr(written.payload, '"seconds":') > 0 THEN written.payload ->> '$.extra.seconds' END,
+        written.blind, written.simulated, written.marks, written.reason, written.seconds,
         {", ".join(f"runs.{name}" for name in _RUN)}
     FROM decision_log AS log
     JOIN decision_payloads AS written ON written.entry_seq = log.seq
     JOIN cases ON cases.seq = log.case_seq
-    LEFT JOIN jobs AS runs ON runs.seq = log.run_seq
+    LEFT JOIN jobs AS runs ON runs.seq = log.run_seq AND log.seq = cases.decision_seq
     WHERE cases.pending = 0 AND (log.seq = cases.decision_seq AND log.kind = 'adjudication' OR log.seq IN (
         SELECT entry_seq FROM case_work WHERE kind = 'decided'
     ))
@@ -143,7 +138,7 @@ class TrustReads:
             rows = connection.execute(
                 """SELECT case_seq FROM case_payloads WHERE instr(payload, '"labels"') > 0
                    UNION SELECT case_seq FROM decision_log JOIN decision_payloads ON entry_seq = seq
-                   WHERE instr(payload, '"labels":[{') > 0"""
+                   WHERE marks"""
             ).fetchall()
             yield from outcomes_of(connection, pins_of(connection, [row[0] for row in rows]))
 

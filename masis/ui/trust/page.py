@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, cast, get_args
 
@@ -17,6 +19,7 @@ from masis.services.trust import (
     MachineReport,
     MissReport,
     Own,
+    PartReport,
     PeopleReport,
     PlanState,
     TrustFilter,
@@ -34,7 +37,7 @@ from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown, served_database, served_workbench
 from masis.ui.trust.charts import rate_over_time_chart, reliability_chart, yield_chart
 from masis.views.markdown import escaped
-from masis.views.words import FLAG, REASON, TIER, Word
+from masis.views.words import FLAG, REASON, Word
 
 VIEWS = {
     "machine": "Machine and people",
@@ -110,7 +113,7 @@ def _key(workbench: Workbench) -> _Key:
 @st.cache_data(show_spinner=False, max_entries=40)
 def _machine(path: str, position: str, person: str, hidden: bool, filters: str) -> MachineReport:
     found = served_workbench().trust.compare(actor(), TrustFilter.model_validate_json(filters))
-    kept = [name for name in ("case_id", "found", "faulty", "at", "flags", "reasons") if name in found.rows]
+    kept = [name for name in ("case_id", "found", "faulty", "at", "flags", "reasons", "reviewer") if name in found.rows]
     return found._replace(rows=found.rows[kept])
 
 
@@ -135,7 +138,7 @@ def _own(path: str, position: str, person: str, hidden: bool, others: bool) -> l
 
 
 @st.cache_data(show_spinner=False, max_entries=20)
-def _parts(path: str, position: str, person: str, hidden: bool, level: Part, source: str) -> Comparison:
+def _parts(path: str, position: str, person: str, hidden: bool, level: Part, source: str) -> PartReport:
     return served_workbench().trust.parts(actor(), level, source)
 
 
@@ -156,7 +159,9 @@ def _headline(report: MachineReport, missed: MissReport, watch: Watch | None) ->
 def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFilter) -> None:
     _machine_controls(workbench, filters)
     if part := next((each for each in PARTS if each == address.value("level")), None):
-        _comparison(_parts(*_key(workbench), part, filters.source), part)
+        parts = _parts(*_key(workbench), part, filters.source)
+        _comparison(parts.comparison, part)
+        _case_list(parts.rows)
         return
     filtered = [name for name in ("auditor", "dataset", "field", "since", "until") if address.value(name)]
     if filtered:
@@ -167,10 +172,10 @@ def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFil
         f"towards it; {left.escalated:,} escalated and not settled; {left.unaudited:,} without an audit."
     )
     _comparison(report.answers, "answer")
-    _case_list(report)
-    if report.answers.curve:
+    _case_list(report.rows)
+    if len(report.answers.curve) > 1:
         _calibration(report.answers)
-    for by, title in (("auditor", "auditor"), ("dataset", "data set"), ("field", "field"), ("month", "month")):
+    for by, title in (("auditor", "model"), ("dataset", "data set"), ("field", "field"), ("month", "month")):
         if len(report.by[by]) > 1 or by == "auditor":
             _breakdown(workbench, report.by[by], by, title)
     if report.seen is not None:
@@ -205,12 +210,12 @@ def _machine_controls(workbench: Workbench, filters: TrustFilter) -> None:
         on_change=_choose("level", "trust-level"),
     )
     names = {
-        "": "All auditors",
+        "": "All models",
         **{name: _auditor_words(name, models) for name, models, _ in workbench.trust.auditors()},
     }
     st.session_state["trust-auditor"] = filters.auditor if filters.auditor in names else ""
     auditor.selectbox(
-        "Auditor",
+        "Audited by",
         list(names),
         key="trust-auditor",
         format_func=names.__getitem__,
@@ -218,7 +223,7 @@ def _machine_controls(workbench: Workbench, filters: TrustFilter) -> None:
     )
     for place, name, title in ((since, "since", "From"), (until, "until", "Before")):
         st.session_state[f"trust-{name}"] = address.value(name)
-        place.text_input(title, key=f"trust-{name}", placeholder="2026-01-31", on_change=_choose(name, f"trust-{name}"))
+        place.text_input(title, key=f"trust-{name}", placeholder="YYYY-MM-DD", on_change=_choose(name, f"trust-{name}"))
 
 
 def _auditor_words(name: str, models: Mapping[str, str]) -> str:
@@ -238,13 +243,15 @@ def _comparison(found: Comparison, level: str) -> None:
         return
     _figures(found)
     left, right = st.columns([1, 1.4], gap="medium")
+    leads = "Choose a row to list its cases."
     with left:
         st.markdown("**What the audit says, and what people found**")
+        st.caption(f"Escalated answers are left out. {leads}" if level == "answer" else leads)
         rows = [
-            row({"text": _found_words(name) if level == "answer" else name}, faulty, right_, open=_leads(level, name))
+            row({"text": _found_words(name) if level == "answer" else name}, faulty, right_, open=name)
             for name, (faulty, right_) in found.confusion.items()
         ]
-        titles = [column("The audit", "main"), column("faulty", "figure"), column("right", "figure")]
+        titles = [column("The audit", "main"), column("People: faulty", "figure"), column("People: right", "figure")]
         if opened := linked_table(
             titles, rows, description="Confusion of audit and people", key=f"trust-confusion-{level}"
         ):
@@ -252,15 +259,17 @@ def _comparison(found: Comparison, level: str) -> None:
             st.rerun()
     with right:
         st.markdown("**Each flag and verdict**")
-        flags = sorted(found.flags, key=lambda flag: -flag.flagged)
-        titles = [column("Flag", "main"), column("n", "figure"), column("Precision"), column("Recall")]
+        st.caption(f"{BRACKETS} {leads}")
+        # a flag of the original answer is often a reason of the run too, with another name and the same figures
+        same = {(_flag_words(flag.name), flag.flagged, flag.precision): flag for flag in reversed(found.flags)}
+        flags = sorted(same.values(), key=lambda flag: -flag.flagged)
+        titles = [column("Flag", "main"), column("Faulty, where it stands"), column("Faulty answers that have it")]
         rows = [
             row(
                 {"text": _flag_words(flag.name)},
-                flag.flagged,
-                figure(flag.precision),
-                figure(flag.recall),
-                open=_leads(level, f"flag:{flag.name}"),
+                figure(flag.precision, brief=True),
+                figure(flag.recall, brief=True),
+                open=f"flag:{flag.name}" if level == "answer" else flag.name,
             )
             for flag in flags
         ]
@@ -270,18 +279,13 @@ def _comparison(found: Comparison, level: str) -> None:
             st.rerun()
 
 
-def _leads(level: str, name: str) -> str | None:
-    """Return what a row opens: the list of its answers; claims and references have no list of their own."""
-    return name if level == "answer" else None
-
-
 def _figures(found: Comparison) -> None:
     with st.container(horizontal=True, gap="small"):
-        _metric("Faulty", found.faulty, "Share of the answers that people found faulty")
-        _metric("Precision", found.precision, "Of what the audit accuses, the share that is faulty")
-        _metric("Recall", found.recall, "Of what is faulty, the share that the audit accuses")
-        constant = "" if found.constant is None else f"always the same verdict: {found.constant:.1%}"
-        _metric("Accuracy", found.accuracy, f"Audit and people agree; {constant}", note=constant)
+        _metric("Found faulty by people", found.faulty, "Of the answers compared here, the share that is faulty")
+        _metric("Alarms that were right", found.precision, "Precision: of what the audit accuses, the share faulty")
+        _metric("Faults caught", found.recall, "Recall: of what is faulty, the share that the audit accuses")
+        constant = "" if found.constant is None else f"one verdict for all: {found.constant:.1%}"
+        _metric("Agrees with people", found.accuracy, f"Accuracy; {constant}", note=constant)
         _metric(
             "Kappa", found.kappa, "Agreement beyond chance; the constant verdict has 0", share=False, note="constant: 0"
         )
@@ -293,7 +297,8 @@ def _metric(title: str, found: Estimate, meaning: str, *, share: bool = True, no
     else:
         value = f"{found.value:.1%}" if share else f"{found.value:.2f}"
         bounds = [f"{each:.1%}" if share else f"{each:.2f}" for each in (found.low, found.high) if each is not None]
-        below = f"{' to '.join(bounds) or found.why}, n = {found.n:,}"
+        rests = f"{round(found.value * found.n):,} of {found.n:,}" if share else f"n = {found.n:,}"
+        below = f"{rests}; {' to '.join(bounds) or found.why}"
     st.metric(
         title,
         value,
@@ -305,11 +310,20 @@ def _metric(title: str, found: Estimate, meaning: str, *, share: bool = True, no
     )
 
 
+FOUND_WORDS = {
+    "must_look": "Something is wrong",
+    "not_certified": "Not confirmed: goes to a person",
+    "nothing found": "Nothing found: may pass",
+}
+"""What the audit says of an answer, and what becomes of it."""
+
+BRACKETS = "In brackets: of how many, and the range that holds the true share 95 times in 100."
+
 _WORDS: tuple[Mapping[str, Word], ...] = (cast("Mapping[str, Word]", REASON), FLAG)
 
 
 def _found_words(name: str) -> str:
-    return TIER[name].text if name in TIER else name.capitalize()
+    return FOUND_WORDS.get(name, name.capitalize())
 
 
 def _flag_words(name: str) -> str:
@@ -317,17 +331,15 @@ def _flag_words(name: str) -> str:
     return known[0] if known else name
 
 
-def _case_list(report: MachineReport) -> None:
+def _case_list(rows: pd.DataFrame) -> None:
+    """List the cases behind the row that was chosen: answers, or the claims or references of one verdict."""
     chosen = address.value("list")
-    rows = report.rows
     if not chosen or not len(rows):
         return
     flag = chosen.removeprefix("flag:")
     if chosen.startswith("flag:"):
-        quoted = f'"{flag}"'
-        chosen_rows = rows["flags"].str.contains(quoted, regex=False) | rows["reasons"].str.contains(
-            quoted, regex=False
-        )
+        lists = [rows[name].str.contains(f'"{flag}"', regex=False) for name in ("flags", "reasons") if name in rows]
+        chosen_rows = functools.reduce(operator.or_, lists, pd.Series(False, index=rows.index))
     else:
         chosen_rows = rows["found"] == chosen
     listed = rows[chosen_rows & rows["faulty"].notna()].sort_values("faulty", ascending=False)
@@ -362,28 +374,28 @@ def _calibration(found: Comparison) -> None:
         reliability_chart, rows=rows, even=even, description="Observed against predicted share of faulty answers"
     )
     st.caption(
-        f"Expected calibration error {found.calibration or 0:.3f} over {found.n:,} answers; a perfect score would "
-        f"reach up to {found.error_floor or 0:.3f} by chance. Bars are 95% intervals."
+        "On the line, of the answers given 70% people find 70% faulty. Average distance from it (expected calibration "
+        f"error): {found.calibration or 0:.3f} over {found.n:,} answers; a perfect score reaches up to "
+        f"{found.error_floor or 0:.3f} by chance. Bars are 95% intervals."
     )
     _download(pd.DataFrame(rows), "reliability")
 
 
 def _breakdown(workbench: Workbench, found: Mapping[str, Comparison], by: str, title: str) -> None:
     st.markdown(f"**By {title}**")
+    st.caption(f"{BRACKETS} Choose a row to see only its answers.")
     models = {name: _auditor_words(name, models) for name, models, _ in workbench.trust.auditors()}
     titles = [
         column(title.capitalize(), "main"),
-        column("n", "figure"),
-        *map(column, ("Faulty", "Precision", "Recall", "Kappa")),
+        *map(column, ("Found faulty by people", "Alarms that were right", "Faults caught", "Kappa")),
     ]
     rows = [
         row(
             {"text": models.get(name, name)},
-            each.n,
-            figure(each.faulty),
-            figure(each.precision),
-            figure(each.recall),
-            figure(each.kappa, share=False),
+            figure(each.faulty, brief=True),
+            figure(each.precision, brief=True),
+            figure(each.recall, brief=True),
+            figure(each.kappa, share=False, brief=True),
             open=None if name == "(none)" else name,
         )
         for name, each in found.items()
@@ -429,9 +441,9 @@ def _show_people(key: _Key) -> None:
     rows = [
         row(
             {"text": f"{pair.first} and {pair.second}", "open": str(number)},
-            figure(pair.raw),
-            figure(pair.kappa, share=False),
-            figure(pair.weighted, share=False),
+            figure(pair.raw, brief=True),
+            figure(pair.kappa, share=False, brief=True),
+            figure(pair.weighted, share=False, brief=True),
             len(pair.differ),
             open=str(number),
         )
@@ -461,7 +473,7 @@ def _show_missed(found: MissReport) -> None:
     if rows:
         draw_chart(rate_over_time_chart, rows=rows, description="Miss rate by month")
         _download(pd.DataFrame(rows), "miss rate by month")
-    table = [row({"text": name or "(no field)"}, figure(each)) for name, each in found.fields.items()]
+    table = [row({"text": name or "(no field)"}, figure(each, brief=True)) for name, each in found.fields.items()]
     linked_table(
         [column("Field", "main"), column("Miss rate")], table, description="Miss rate by field", key="trust-fields"
     )
@@ -654,8 +666,8 @@ def _show_own(key: _Key) -> None:
             each.decisions,
             "" if each.an_hour is None else f"{each.an_hour:.1f}",
             "not recorded" if each.seconds is None else f"{each.seconds:.0f} s",
-            figure(each.overrides),
-            figure(each.agreed),
+            figure(each.overrides, brief=True),
+            figure(each.agreed, brief=True),
         )
         for each in _own(*key, others)
     ]

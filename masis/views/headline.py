@@ -1,0 +1,274 @@
+"""One line that says what is worst about the original answer of an audited case, and counts of all issues. Pure.
+
+The line quotes the answer and the evidence, which come from outside: show it as text or through ``markdown.escaped``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from masis.schema.audit import ClaimCheck, Contradiction, Issue
+from masis.schema.calls import Replayed
+from masis.schema.run import MUST_LOOK, Iteration, ReviewCode, Run
+from masis.schema.wording import shortened
+from masis.settings import OFFLINE
+from masis.views.words import Tone
+
+LONGEST_HEADLINE = 110
+"""Characters of a headline: what a row of the queue shows without a second line at 1440 pixels."""
+
+LONGEST_VALUE, LONGEST_ID, LONGEST_QUOTE = 40, 30, 90
+
+
+class Kind(NamedTuple):
+    """A kind of issue: how one and many of them are counted, and how grave it feels."""
+
+    one: str
+    many: str
+    tone: Tone
+
+
+KINDS: dict[str, Kind] = {
+    "failed": Kind("failed audit", "failed audits", "warn"),
+    "safety": Kind("safety issue", "safety issues", "bad"),
+    "instruction": Kind("instruction to the reader", "instructions to the reader", "bad"),
+    "fabricated": Kind("fabricated citation", "fabricated citations", "bad"),
+    "misquoted": Kind("false quotation", "false quotations", "bad"),
+    "contradicted": Kind("contradicted claim", "contradicted claims", "bad"),
+    "unsupported": Kind("unsupported claim", "unsupported claims", "bad"),
+    "misattributed": Kind("misattributed citation", "misattributed citations", "bad"),
+    "partial": Kind("partly supported claim", "partly supported claims", "bad"),
+    "serious": Kind("serious issue by the critic", "serious issues by the critic", "bad"),
+    "reason": Kind("reason to look", "reasons to look", "bad"),
+    "uncited": Kind("sentence without a citation", "sentences without a citation", "warn"),
+    "lesser": Kind("lesser issue by the critic", "lesser issues by the critic", "warn"),
+    "missing": Kind("missing point", "missing points", "warn"),
+    "unscored": Kind("step without a result", "steps without a result", "calm"),
+    "unconfirmed": Kind("claim not confirmed", "claims not confirmed", "calm"),
+    "redundant": Kind("redundant citation", "redundant citations", "calm"),
+    "uncertified": Kind("reason not to certify", "reasons not to certify", "calm"),
+    "nothing": Kind("", "", "calm"),
+}
+"""Every kind of issue, the gravest first: the first that occurs makes the headline."""
+
+_SAYS_HOW_MANY = frozenset({"uncited", "unscored", "unconfirmed"})
+"""Kinds whose sentence counts them already."""
+
+_NO_ISSUE = frozenset({"failed", "reason", "uncertified"})
+"""Kinds that no issue of the answer is counted under."""
+
+
+class Headline(NamedTuple):
+    """What is worst about an answer: plain text, its kind, and how many issues of each kind there are."""
+
+    text: str
+    kind: str
+    counts: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def tone(self) -> Tone:
+        """How the line should feel."""
+        return KINDS[self.kind].tone
+
+    @property
+    def others(self) -> str:
+        """Count by kind what the line itself leaves unsaid; "" where it says everything."""
+        left = [
+            (KINDS[kind], count)
+            for kind, count in self.counts
+            if kind not in _NO_ISSUE and (kind != self.kind or (count > 1 and kind not in _SAYS_HOW_MANY))
+        ]
+        return " · ".join(f"{count:,} {kind.one if count == 1 else kind.many}" for kind, count in left)
+
+
+def headline(run: Run) -> Headline:
+    """Return what is worst about the original answer of a run, in words with the words it is about."""
+    original = run.original
+    if original is None:
+        why = next((warning.message for warning in reversed(run.warnings)), "")
+        return Headline(_line(f"Audit failed: {why}" if why else "The audit finished no iteration"), "failed")
+    found = dict(_found(run, original))
+    counts = tuple((kind, found[kind][1]) for kind in KINDS if kind in found)
+    if not counts:
+        return Headline(f"Nothing found by {_checks(run)}", "nothing")
+    worst = counts[0][0]
+    return Headline(found[worst][0], worst, counts)
+
+
+def _found(run: Run, original: Iteration) -> Iterator[tuple[str, tuple[str, int]]]:
+    """Yield each kind that occurs with its sentence and how often it occurs."""
+    by_kind: dict[str, list[str]] = {}
+    for kind, text in _sentences(original):
+        by_kind.setdefault(kind, []).append(text)
+    for kind, texts in by_kind.items():
+        yield kind, (texts[0], len(texts))
+    audit = original.citation_audit
+    if fabricated := list(dict.fromkeys(audit.invalid_citations)):
+        yield "fabricated", (_fabricated(fabricated), len(audit.invalid_citations))
+    if uncited := audit.uncited_claims:
+        sentences = "1 sentence" if len(uncited) == 1 else f"{len(uncited):,} sentences"
+        yield "uncited", (_quoting(f"{sentences} without a citation: ", uncited[0]), len(uncited))
+    if undecided := [check for check in original.claims if check.verdict == "unverifiable"]:
+        yield "unconfirmed", (_unconfirmed(undecided, len(original.claims)), len(undecided))
+    accused = {kind for kind in by_kind if KINDS[kind].tone == "bad"} or audit.invalid_citations
+    for kind, codes in (("reason", () if accused else MUST_LOOK), ("unscored", ("unscored",)), ("uncertified", _TOLD)):
+        if messages := [reason.message for reason in run.review_reasons if reason.code in codes]:
+            yield kind, (_line(messages[0].rstrip(".")), len(messages))
+
+
+_TOLD: tuple[ReviewCode, ...] = (
+    "error",
+    "cancelled",
+    "language",
+    "nothing_checked",
+    "not_all_checked",
+    "conflicting_evidence",
+    "screening_draft",
+    "judges_disagree",
+    "critic_not_run",
+)
+"""Reasons that say something about this answer. A low score or a revision that nobody has read is true of most."""
+
+
+def _sentences(original: Iteration) -> Iterator[tuple[str, str]]:
+    """Yield the kind and the sentence of each issue that has words of its own, in the order of the answer."""
+    for quote in original.citation_audit.quotes:
+        if quote.finding != "verbatim":
+            says = _MISQUOTED[quote.finding].format(cited=_id(quote.evidence_id), other=_id(quote.found_in or ""))
+            yield "misquoted", _quoting(says, quote.quote)
+    # those with both words come first: they can be checked at a glance
+    for check in sorted(original.claims, key=lambda check: not _exact(check)):
+        if check.verdict == "contradicted" or (check.verdict == "supported" and check.contradictions):
+            yield "contradicted", _contradicted(check)
+        elif check.verdict == "unsupported":
+            yield "unsupported", _unsupported(check)
+        elif check.verdict == "partial":
+            yield "partial", _quoting("Supported only in part: ", _words(check))
+        for reference in check.references:
+            kind = {"misattributed": "misattributed", "redundant": "redundant"}.get(reference.finding, "")
+            if kind:
+                better = f"; {_id(reference.better)} does" if kind == "misattributed" and reference.better else ""
+                yield kind, _quoting(f"{_id(reference.evidence_id)} doesn't support ", _words(check), better)
+    for issue in original.issues:
+        if kind := _kind_of(issue):
+            yield kind, _issue_line(issue)
+
+
+_MISQUOTED = {
+    "fabricated": "Quotes {cited} with words that no evidence holds: ",
+    "spliced": "Quotes {cited} with words from several places: ",
+    "other_document": "Quotes {cited}, but the words stand in {other}: ",
+}
+
+
+def _kind_of(issue: Issue) -> str:
+    """Return the kind of an issue that neither citations nor claims say already; "" for the others."""
+    if issue.source == "instructions":
+        return "instruction"
+    if issue.source == "critic":
+        return "safety" if issue.type == "safety" else "serious" if issue.major else "lesser"
+    return "missing" if issue.rule in ("missing_information", "dropped_content") else ""
+
+
+def _issue_line(issue: Issue) -> str:
+    missing = issue.description.removeprefix("Missing information: ").rstrip(".")
+    return _line(f"Leaves out: {missing}" if issue.rule == "missing_information" else missing)
+
+
+def _fabricated(references: Sequence[str]) -> str:
+    names = [f"[{_clean(each, 20)}]" for each in references]
+    if len(names) == 1:
+        return f"Cites {names[0]}, which doesn't exist"
+    if len(names) == 2:
+        return f"Cites {names[0]} and {names[1]}, which don't exist"
+    return f"Cites {names[0]}, {names[1]} and {len(names) - 2:,} more that don't exist"
+
+
+def _exact(check: ClaimCheck) -> bool:
+    return any(_short(each) for each in check.contradictions)
+
+
+def _short(each: Contradiction) -> bool:
+    """Whether both words are figures, dates or names that one line holds side by side."""
+    return each.kind != "stated" and len(each.claim_text) <= LONGEST_VALUE and len(each.evidence_text) <= LONGEST_VALUE
+
+
+def _contradicted(check: ClaimCheck) -> str:
+    between = sorted(check.contradictions, key=lambda each: (not each.evidence_text, -each.strength))
+    first = next((each for each in between if _short(each)), between[0] if between else None)
+    if first is None:
+        who = _id(check.sources[0]) if check.sources else "The evidence"
+        return _quoting(f"{who} contradicts ", _words(check))
+    mine, theirs = _clean(first.claim_text, LONGEST_VALUE), _clean(first.evidence_text, LONGEST_QUOTE)
+    if not theirs:
+        return _absent(mine, _words(check))
+    if _short(first) and check.verified:
+        return _line(f"{_id(first.evidence_id)} has {theirs} where the answer has {mine}")
+    if _short(first):
+        return _line(f"{mine} stands in no evidence; {_id(first.evidence_id)} has {theirs}")
+    return _quoting(f"{_id(first.evidence_id)} contradicts “{mine}”: ", theirs)
+
+
+def _unsupported(check: ClaimCheck) -> str:
+    missing = [text for start, end in check.uncovered if (text := _clean(check.claim.text[start:end], LONGEST_VALUE))]
+    return _absent(missing[0], _words(check)) if missing else _quoting("No evidence supports ", _words(check))
+
+
+def _absent(words: str, claim: str) -> str:
+    return _quoting(f"{words} stands in no evidence: ", claim)
+
+
+def _unconfirmed(undecided: Sequence[ClaimCheck], total: int) -> str:
+    why = next((check.abstained for check in undecided if check.abstained), None)
+    offline = all(check.judged_by == OFFLINE for check in undecided)
+    because = {"language": "language", "instruction": "evidence instructs", "limits": "over the limits"}
+    reason = because[why] if why else "offline" if offline else ""
+    claims = f"{len(undecided):,} of {total:,} {'claim' if total == 1 else 'claims'} not confirmed"
+    return f"{claims}: {reason}" if reason else claims
+
+
+def _checks(run: Run) -> str:
+    """Name the checks that found nothing: the models', or the offline ones."""
+    for role, model in run.models.items():
+        asked = model.removeprefix(f"{OFFLINE},")
+        if role == "drafter" or asked == OFFLINE:
+            continue
+        replayed = Replayed.of(asked)
+        name = replayed.model if replayed else asked
+        return f"the checks of {_clean(name.rpartition(':')[2] or asked, LONGEST_VALUE)}"
+    return "the offline checks"
+
+
+def _words(check: ClaimCheck) -> str:
+    """Return the words of a claim without the citation markers among them."""
+    text, at, kept = check.claim.text, 0, []
+    for start, end in sorted(check.claim.markers):
+        kept.append(text[at:start])
+        at = max(at, end)
+    return "".join([*kept, text[at:]])
+
+
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]+")
+"""Control characters, and those that turn the direction of the line that they stand in."""
+
+
+def _clean(text: str, longest: int) -> str:
+    """Return text from outside as one line of visible characters."""
+    return shortened(" ".join(_UNSEEN.sub(" ", text[:2_000]).split()), longest)
+
+
+def _id(name: str) -> str:
+    return _clean(name, LONGEST_ID)
+
+
+def _line(text: str) -> str:
+    return _clean(text, LONGEST_HEADLINE)
+
+
+def _quoting(before: str, words: str, after: str = "") -> str:
+    """Return a sentence of ours with as many of the words, in quotation marks, as the line still holds."""
+    left = max(LONGEST_HEADLINE - len(before) - len(after) - 2, 20)
+    words = re.sub(r"\s+([.,;:!?])", r"\1", _clean(words, 2_000)).rstrip(" .,;:")
+    return f"{before}“{_clean(words, left)}”{after}"
