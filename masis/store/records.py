@@ -65,7 +65,8 @@ class CaseFilter(Record):
 
 class CaseSummary(Record):
     """A case in a list. Scores, ``invalid`` and ``uncited`` are about the original answer, by the newest finished run;
-    ``revised_quality`` is that of its best revision, None where there is none.
+    ``revised_quality`` is that of its best revision, None where there is none. ``headline``: in a line what is worst
+    about the answer, in words from outside; where there are more issues, a second line counts them by kind.
 
     ``version`` changes whenever state, run or decision changes; hand it in with a decision, which is refused if it has.
     """
@@ -87,6 +88,7 @@ class CaseSummary(Record):
     models: tuple[str, ...]
     flags: tuple[str, ...]
     reasons: tuple[str, ...]
+    headline: str | None
     tier: ReviewTier | None
     reviewer: str | None
     imported_at: str

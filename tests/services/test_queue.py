@@ -142,6 +142,7 @@ def test_a_row_says_what_a_list_shows(filled: Workbench) -> None:
         "models": ("offline",),
         "flags": ("invalid_reference", "hallucination"),
         "reasons": ("invalid_reference",),
+        "headline": "Cites [7], which doesn't exist",
         "tier": "must_look",
         "reviewer": "Grace",
         "version": 4,

@@ -82,6 +82,7 @@ def test_the_log_records_who_redacted_a_case_when_and_why_and_stays_intact(fille
     assert check.ok
     assert (check.log.length, check.log.redacted) == (7, 3)
     assert filled.cases.summary("case-1").state == "overridden"
+    assert filled.cases.summary("case-1").headline is None
     (purge,) = filled.purges.history()
     assert (purge.by, purge.how, purge.runs) == ("Data protection", "redaction", 2)
     assert [execution.run_id for execution in filled.executions.iterate()] == ["run-1", "run-2"]

@@ -23,7 +23,7 @@ from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.shell.served_database import command, command_markdown
 from masis.views.markdown import escaped
-from masis.views.words import FLAG, MACHINE_HIDDEN, STANDING, STATE, LabelData, label, model_words
+from masis.views.words import MACHINE_HIDDEN, STANDING, STATE, LabelData, label, model_words
 
 PRODUCT = (
     "MASIS checks the citations and claims of AI answers against their evidence, and a person decides: a fluent answer "
@@ -330,7 +330,7 @@ def zipped(workbench: Workbench, who: Actor, form: str, wanted: CaseFilter, enco
 # --- the rows -----------------------------------------------------------------------------------------------------
 
 _QUESTION = column("Question", "main")
-_FOUND = column("What the audit found", "main", hide="hide-narrow")
+_FOUND = column("What the audit found", "main")
 _QUALITY = column("Quality", "figure", hide="hide-medium")
 CASES: list[Column] = [_QUESTION, column("Stands", "pills"), _FOUND, _QUALITY]
 CASES_IN_BRIEF: list[Column] = [_QUESTION, _FOUND, _QUALITY]
@@ -380,9 +380,11 @@ def _stands(summary: CaseSummary) -> Cell:
 
 
 def _found(summary: CaseSummary) -> Cell | None:
-    """Return what the audit found in the original answer, the worst issue in words."""
-    flags = [label(word) for flag, word in FLAG.items() if flag in summary.flags]
-    return {"pills": flags} if flags else None
+    """Return what the audit found in the original answer: the worst issue in words, then counts by kind."""
+    if not summary.headline:
+        return None
+    worst, _, others = summary.headline.partition("\n")
+    return {"text": worst, "below": [others]}
 
 
 def show_nothing_yet(workbench: Workbench) -> None:
