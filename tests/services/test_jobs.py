@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -201,6 +202,7 @@ def test_all_that_was_not_audited_is_audited_and_counted(workbench: Workbench, j
     batch = jobs.batch()
     assert batch is not None
     assert (batch.total, batch.done, batch.failed, batch.limit_reached) == (5, 5, 0, False)
+    assert batch.standings == Counter(workbench.cases.summary(case_id).standing for case_id in pool.begun[1:])
     assert "new" not in {state for state, count in workbench.cases.facets().states.items() if count}
     assert len(pool.begun) == 6
     jobs.audit_all_new(ADA)

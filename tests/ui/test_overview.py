@@ -77,7 +77,7 @@ def test_a_limit_on_cost_that_no_audit_fits_leaves_every_case_and_says_so(
     until(lambda: (batch := served_jobs().batch()) is not None and not batch.under_way, "the batch")
     app.run()
     assert not app.exception
-    assert "It ended there since one more audit could pass the limit on cost." in texts(app)
+    assert "In the last batch, 0 cases were audited.** It ended there since one more" in texts(app)
     assert audited_workbench.cases.facets().states["new"] == 2
 
 

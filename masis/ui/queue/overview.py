@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
+from typing import Any
 
 import streamlit as st
 
@@ -65,15 +67,15 @@ def headline(facets: Facets) -> str:
     return "No case needs review"
 
 
-def standing_counts(standings: dict[str, int]) -> None:
+def standing_counts(standings: Mapping[Any, int], order: str = "") -> None:
     """Draw how many cases stand where, each count a link to them; they add up to all cases."""
-    with st.container(horizontal=True, gap="medium", key="standings"):
+    with st.container(horizontal=True, gap="medium"):
         for name, word in STANDING.items():
             if count := standings.get(name):
                 st.page_link(
                     "pages/queue.py",
                     label=f"**{count:,}** {coloured(word)}",
-                    query_params={"standing": name},
+                    query_params={"standing": name} | ({"order": order} if order else {}),
                     help=word.meaning,
                 )
 
@@ -182,6 +184,8 @@ def show_unaudited(workbench: Workbench, facets: Facets) -> None:
     if batch is not None and batch.under_way:
         show_live(_draw_batch)
         return
+    if batch is not None and (batch.done or batch.limit_reached):
+        _summary(workbench, batch)
     if not unaudited:
         return
     with st.container(border=True):
@@ -191,8 +195,6 @@ def show_unaudited(workbench: Workbench, facets: Facets) -> None:
             st.text(costs)
         if time := batch_time(workbench, unaudited):
             st.caption(time)
-        if batch is not None:
-            st.caption(_ended(batch))
         if can_be_limited(workbench):
             st.number_input(
                 "Limit in US dollars (optional)",
@@ -275,11 +277,19 @@ def _draw_batch() -> bool:
     return True
 
 
-def _ended(batch: Batch) -> str:
-    ended = f"In the last batch, {counted(batch.done, 'case was', 'cases were')} audited."
+def _summary(workbench: Workbench, batch: Batch) -> None:
+    """Draw what came of the last batch, each count a link to such cases, the newest first."""
+    price = "an unknown price" if batch.cost_usd is None else dollars(batch.cost_usd) if batch.cost_usd else ""
+    cases = counted(batch.done, "case was", "cases were")
+    words = [f"**In the last batch, {cases} audited{f' for {price}' if price else ''}.**"]
     if batch.limit_reached:
-        ended += " It ended there since one more audit could pass the limit on cost."
-    return f"{ended} {_failures(batch)}" if batch.failed else ended
+        words.append("It ended there since one more audit could pass the limit on cost.")
+    if batch.failed:
+        words.append(_failures(batch))
+    with st.container(border=True, key="batch-summary"):
+        st.markdown(" ".join(words))
+        if not workbench.cases.hides_machine_from(actor()):
+            standing_counts(batch.standings, order="newest")
 
 
 def _failures(batch: Batch) -> str:
