@@ -246,7 +246,7 @@ def _people(workbench: Workbench) -> None:
     with st.container(horizontal=True, gap="small", key="metrics-people"):
         _total("Decisions", f"{work.decisions:,}", "On settled cases, over all time")
         _total("Decided a day", number(work.a_day), "On days on which somebody decided")
-        took = "not recorded" if work.seconds is None else duration(1000 * work.seconds)
+        took = duration(None if work.seconds is None else 1000 * work.seconds)
         _total("Time a case", took, "Median, from opening the case to the decision")
         _share("Overrides", work.overrides, "Decisions that corrected the answer")
         _share("Alarms that were right", flagged, "Of the answers the audit accused, the share people found faulty")

@@ -43,7 +43,6 @@ def show_overview(workbench: Workbench) -> None:
         show_nothing_yet(workbench)
         return
     st.title(headline(facets), anchor=False)
-    st.caption(PRODUCT)
     standing_counts(facets.standings)
     left, right = st.columns([65, 35], gap="large")
     with left:
@@ -52,6 +51,7 @@ def show_overview(workbench: Workbench) -> None:
         if not facets.reviewers and not workbench.cases.hides_machine_from(actor()):
             _first_steps(workbench)
         show_unaudited(workbench, facets)
+        _verifier_appeal(workbench)
         _recent(workbench)
         _place(workbench)
 
@@ -69,7 +69,7 @@ def headline(facets: Facets) -> str:
 
 def standing_counts(standings: Mapping[Any, int], order: str = "") -> None:
     """Draw how many cases stand where, each count a link to them; they add up to all cases."""
-    with st.container(horizontal=True, gap="medium"):
+    with st.container(horizontal=True, gap="small"):
         for name, word in STANDING.items():
             if count := standings.get(name):
                 st.page_link(
@@ -81,7 +81,6 @@ def standing_counts(standings: Mapping[Any, int], order: str = "") -> None:
 
 
 def _waiting(workbench: Workbench, facets: Facets) -> None:
-    st.header("Look at these first")
     if not facets.states.get("needs_review"):
         st.markdown(
             "No case needs review: all that did have been decided."
@@ -90,11 +89,11 @@ def _waiting(workbench: Workbench, facets: Facets) -> None:
         )
         st.page_link("pages/queue.py", label="All cases", icon=":material/checklist:")
         return
-    if workbench.cases.hides_machine_from(actor()):
-        st.caption(f":material/visibility_off: {MACHINE_HIDDEN} The cases come in random order.")
-    else:
-        st.caption(ORDER_SAYS["risk"])
-        _verifier_appeal(workbench)
+    blind = workbench.cases.hides_machine_from(actor())
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.subheader("Look at these first", anchor=False, width="content")
+        random = f":material/visibility_off: {MACHINE_HIDDEN} The cases come in random order."
+        st.caption(random if blind else ORDER_SAYS["risk"], width="content")
     page = workbench.cases.find_for(actor(), CaseFilter(states=("needs_review",), size=WAITING_SHOWN))
     _assigned(workbench)
     mine = workbench.store.team.assigned_among(actor().name, (summary.id for summary in page.rows))
@@ -119,8 +118,8 @@ def left_open(workbench: Workbench) -> str:
 
 
 def _verifier_appeal(workbench: Workbench) -> None:
-    if words := left_open(workbench):
-        with st.container(horizontal=True, vertical_alignment="center", key="not-confirmed"):
+    if not workbench.cases.hides_machine_from(actor()) and (words := left_open(workbench)):
+        with st.container(border=True, key="not-confirmed"):
             st.caption(words)
             st.page_link("pages/settings.py", label="Choose a verifier model", icon=":material/arrow_forward:")
 
@@ -148,6 +147,7 @@ def _first_steps(workbench: Workbench) -> None:
         return
     with st.container(border=True):
         st.markdown("**New here? One case shows how it works**")
+        st.caption(PRODUCT)
         st.text(case.query)
         st.markdown(
             "1. The answer is shown beside its evidence. A citation struck through names evidence that does not "
