@@ -167,7 +167,8 @@ class ReviewService:
     def adjudicate(self, actor: Actor, decision: Decision, *, seen_version: int | None = None) -> LogEntry:
         """Append the final verdict on a case of several reviewers; every individual decision stays in the log.
 
-        Raises what ``submit`` does, and StoreError where the case has no decisions to adjudicate or lacks some.
+        Raises what ``submit`` does, and StoreError where the case has no decisions to adjudicate, lacks some, or one
+        of them is the actor's.
         """
         self._access.require(actor, "oversee")
         work = self._store.team.work(decision.case_id)
@@ -177,6 +178,8 @@ class ReviewService:
             raise StoreError(
                 f"case {decision.case_id!r} still lacks {work.pending} of {work.policy.reviewers} decisions."
             )
+        if actor.name in work.decided_by:
+            raise StoreError("you are one of the reviewers who differ: somebody else adjudicates this case.")
         final = signed(actor, decision.model_copy(update={"kind": "adjudication"}))
         return self._log.append(self._with_label_types(final), seen_version=seen_version)
 

@@ -431,6 +431,7 @@ def test_the_log_records_who_redacted_a_case_when_and_why_and_stays_intact(with_
     assert check.ok
     assert (check.log.length, check.log.redacted) == (7, 3)
     assert with_secret.cases.summary("case-1").state == "overridden"
+    assert with_secret.cases.summary("case-1").headline is None
     (purge,) = with_secret.purges.history()
     assert (purge.by, purge.how, purge.runs) == ("Data protection", "redaction", 2)
     assert [execution.run_id for execution in with_secret.executions.iterate()] == ["run-1", "run-2"]
