@@ -360,11 +360,7 @@ def test_counts_are_those_of_now_whoever_writes(filled: Workbench) -> None:
 
     def counted(bench: Workbench) -> tuple[object, ...]:
         everything = bench.cases.count(CaseFilter()), bench.cases.find(CaseFilter(text="about")).total
-        return (
-            *everything,
-            bench.cases.facets(),
-            bench.store.team.counted("decided"),
-        )
+        return (*everything, bench.cases.facets(), bench.store.team.counted("decided"))
 
     before = counted(filled)
     assert counted(other) == before == counted(filled)
