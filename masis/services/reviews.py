@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from masis import version
@@ -91,7 +92,7 @@ class ReviewService:
                     )
                 own = own.model_copy(update=self._as_the_rules_say(actor, own))
             if fresh:
-                own = self._with_label_types(own)
+                own = self._with_seconds(self._with_label_types(own))
             entry = self._log.append(own, seen_version=seen_version)
             self._store.team.release(own.case_id, actor.name)
             self._store.drafts.clear(actor.name, case_subject(decision.case_id))
@@ -116,6 +117,15 @@ class ReviewService:
         if not 1 <= number <= len(run.iterations):
             raise UnknownRecord(f"run {run.id!r} has no iteration {number}.")
         return run.iterations[number - 1].answer
+
+    def _with_seconds(self, decision: Decision) -> Decision:
+        """Add how long the reviewer had taken the case for; nothing where nobody knows, as for a file of decisions."""
+        leases = self._store.team.work(decision.case_id).leases
+        begun = next((lease.taken_at for lease in leases if lease.reviewer == decision.reviewer), None)
+        if begun is None or "seconds" in decision.extra:
+            return decision
+        taken = datetime.fromisoformat(self._store.database.now()) - datetime.fromisoformat(begun)
+        return decision.model_copy(update={"extra": decision.extra | {"seconds": round(taken.total_seconds(), 1)}})
 
     def _with_label_types(self, decision: Decision) -> Decision:
         """Check the issues that a decision reports, and name the version of the label types that they go by.
@@ -168,7 +178,8 @@ class ReviewService:
     def adjudicate(self, actor: Actor, decision: Decision, *, seen_version: int | None = None) -> LogEntry:
         """Append the final verdict on a case of several reviewers; every individual decision stays in the log.
 
-        Raises what ``submit`` does, and StoreError where the case has no decisions to adjudicate or lacks some.
+        Raises what ``submit`` does, and StoreError where the case has no decisions to adjudicate, lacks some, or one
+        of them is the actor's.
         """
         self._access.require(actor, "oversee")
         work = self._store.team.work(decision.case_id)
@@ -178,6 +189,8 @@ class ReviewService:
             raise StoreError(
                 f"case {decision.case_id!r} still lacks {work.pending} of {work.policy.reviewers} decisions."
             )
+        if actor.name in work.decided_by:
+            raise StoreError("you are one of the reviewers who differ: somebody else adjudicates this case.")
         final = signed(actor, decision.model_copy(update={"kind": "adjudication"}))
         return self._log.append(self._with_label_types(final), seen_version=seen_version)
 

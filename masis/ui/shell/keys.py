@@ -58,7 +58,7 @@ HELP = Key("H", "H or ?", "Show or hide these keys")
 NEXT_ROW = Key("J", "J", "Next row of a list; from there on ↓ as well")
 PREVIOUS_ROW = Key("K", "K", "Previous row of a list; from there on ↑ as well")
 ENDS = Key("Home", "Home End", "First and last row, once a row has the focus")
-OPEN = Key("Enter", "Enter", "Open the row; with Ctrl in another tab")
+OPEN = Key("Enter", "Enter", "Open the row, with Ctrl in another tab; in the queue without a row the first case")
 AGREE = Key("A", "A", "Agree with the grade of the opened abstract")
 SEARCH = Key("/", "/", "Search the cases")
 
