@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from masis.schema.audit import CitationAudit, ClaimCheck, Contradiction, Issue
@@ -16,10 +17,12 @@ from masis.schema.wording import shortened
 from masis.settings import OFFLINE
 from masis.views.words import Tone
 
-LONGEST_HEADLINE = 110
-"""Characters of a headline: what a row of the queue shows without a second line at 1440 pixels."""
+LONGEST_HEADLINE = 140
+"""Characters of a headline: what a row of the queue shows in two lines at 1440 pixels."""
 
-LONGEST_VALUE, LONGEST_ID, LONGEST_QUOTE = 40, 30, 90
+LONGEST_VALUE, LONGEST_ID = 40, 30
+LED_IN = 25
+"""Characters of a quotation before the words it is about: where a narrow row cuts the line, they still stand in it."""
 
 
 class Kind(NamedTuple):
@@ -155,7 +158,8 @@ def _sentences(
         elif check.verdict == "unsupported":
             yield "unsupported", _unsupported(check)
         elif check.verdict == "partial":
-            yield "partial", _quoting("Supported only in part: ", _words(check))
+            missing = next((check.claim.text[start:end] for start, end in check.uncovered), "")
+            yield "partial", _quoting("Supported only in part: ", _words(check), about=missing)
         for reference in check.references:
             kind = {"misattributed": "misattributed", "redundant": "redundant"}.get(reference.finding, "")
             if kind:
@@ -215,14 +219,16 @@ def _contradicted(check: ClaimCheck) -> str:
     if first is None:
         who = _id(check.sources[0]) if check.sources else "The evidence"
         return _quoting(f"{who} contradicts ", _words(check))
-    mine, theirs = _clean(first.claim_text, LONGEST_VALUE), _clean(first.evidence_text, LONGEST_QUOTE)
+    mine, theirs = _clean(first.claim_text, LONGEST_VALUE), _clean(first.evidence_text, LONGEST_TEXT).rstrip(" .,;:")
     if not theirs:
         return _absent(mine, _words(check))
     if _short(first) and check.verified:
         return _line(f"{_id(first.evidence_id)} has {theirs} where the answer has {mine}")
     if _short(first):
         return _line(f"{mine} stands in no evidence; {_id(first.evidence_id)} has {theirs}")
-    return _quoting(f"{_id(first.evidence_id)} contradicts “{mine}”: ", theirs)
+    claim = _plain(_words(check))
+    around = _window(claim, mine, LONGEST_VALUE) if mine in claim else mine
+    return _quoting(f"{_id(first.evidence_id)} contradicts “{around}”: ", theirs, about=_differing(claim, mine, theirs))
 
 
 def _unsupported(check: ClaimCheck) -> str:
@@ -231,7 +237,7 @@ def _unsupported(check: ClaimCheck) -> str:
 
 
 def _absent(words: str, claim: str) -> str:
-    return _quoting(f"{words} stands in no evidence: ", claim)
+    return _quoting(f"{words} stands in no evidence: ", claim, about=words)
 
 
 def _unconfirmed(undecided: Sequence[ClaimCheck], total: int) -> str:
@@ -268,9 +274,13 @@ _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069
 """Control characters, and those that turn the direction of the line that they stand in."""
 
 
+LONGEST_TEXT = 2_000
+"""Characters of a text from outside that are looked at."""
+
+
 def _clean(text: str, longest: int) -> str:
     """Return text from outside as one line of visible characters."""
-    return shortened(" ".join(_UNSEEN.sub(" ", text[:2_000]).split()), longest)
+    return shortened(" ".join(_UNSEEN.sub(" ", text[:LONGEST_TEXT]).split()), longest)
 
 
 def _id(name: str) -> str:
@@ -281,8 +291,53 @@ def _line(text: str) -> str:
     return _clean(text, LONGEST_HEADLINE)
 
 
-def _quoting(before: str, words: str, after: str = "") -> str:
-    """Return a sentence of ours with as many of the words, in quotation marks, as the line still holds."""
+def _plain(words: str) -> str:
+    """Return words to quote as one line, without blanks before signs and the stop at the end."""
+    return re.sub(r"\s+([.,;:!?])", r"\1", _clean(words, LONGEST_TEXT)).rstrip(" .,;:")
+
+
+def _window(text: str, about: str, longest: int) -> str:
+    """Return at most so many characters of a text, so cut that the words it is quoted for stand in it."""
+    at = max(text.find(about), 0)
+    if len(text) <= longest or at + len(about) < longest:
+        return _cut(text, longest)
+    lead = max(0, min(LED_IN, longest - len(about) - 2))
+    start = text.find(" ", at - lead - 1, at) + 1 or at
+    return f"…{_cut(text[start:], longest - 1)}" if start else _cut(text, longest)
+
+
+def _cut(text: str, longest: int) -> str:
+    """Return a text of at most so many characters, cut between words where it has any."""
+    if len(text) <= longest:
+        return text
+    words, _, rest = text[:longest].rpartition(" ")
+    return f"{words.rstrip(' .,;:')}…" if len(rest) < longest / 2 else shortened(text, longest)
+
+
+_WORD = re.compile(r"\S+")
+
+
+def _differing(claim: str, mine: str, evidence: str) -> str:
+    """Return the words of the evidence that stand where the claim has its own; "" where the two don't differ."""
+    ours, theirs = (list(_WORD.finditer(text)) for text in (claim, evidence))
+    plain = [[each.group().strip(".,;:!?()“”\"'").casefold() for each in words] for words in (ours, theirs)]
+    at = claim.find(mine)
+    own = [at < each.end() and each.start() < at + len(mine) for each in ours]
+    changes = [
+        (any(own[first:last]), kind == "replace", -start, end)
+        for kind, first, last, start, end in SequenceMatcher(None, *plain, autojunk=False).get_opcodes()
+        if kind in ("replace", "insert")
+    ]
+    if not changes:
+        return ""
+    *_, start, end = max(changes)
+    return evidence[theirs[-start].start() : theirs[end - 1].end()]
+
+
+def _quoting(before: str, words: str, after: str = "", about: str = "") -> str:
+    """Return a sentence of ours with as many of the words, in quotation marks, as the line still holds.
+
+    ``about`` are those of them that the line is about: of long words, a window around these is quoted.
+    """
     left = max(LONGEST_HEADLINE - len(before) - len(after) - 2, 20)
-    words = re.sub(r"\s+([.,;:!?])", r"\1", _clean(words, 2_000)).rstrip(" .,;:")
-    return f"{before}“{_clean(words, left)}”{after}"
+    return f"{before}“{_window(_plain(words), about, left)}”{after}"

@@ -92,7 +92,7 @@ def test_an_offline_audit_says_what_is_worst_with_the_words_it_is_about(answer: 
         ),
         (
             check("contradicted", contradictions=(conflict("grew", "It shrank.", "stated"),)),
-            "c2 contradicts “grew”: “It shrank”",
+            "c2 contradicts “It grew by 14.2%”: “It shrank”",
         ),
         (check("supported", contradictions=(conflict("14%", "11%"),)), "c2 has 11% where the answer has 14%"),
         (check("contradicted", sources=("c2",)), "c2 contradicts “It grew by 14.2%”"),
@@ -116,6 +116,41 @@ def test_an_offline_audit_says_what_is_worst_with_the_words_it_is_about(answer: 
     ],
 )
 def test_a_claim_is_worded_by_its_verdict_without_its_markers(clean: Run, found: ClaimCheck, text: str) -> None:
+    assert headline(with_original(clean, claims=(found,))).text == text
+
+
+LONG = "In a report delayed by the flood of the river and by the strike of the masons, the bridge is said to have "
+
+
+@pytest.mark.parametrize(
+    ("claim", "mine", "theirs", "text"),
+    [
+        (
+            "Employers must keep zinc oxide fume below 2 grams per cubic metre [c2].",
+            "2 grams",
+            "keep the concentration of zinc oxide fume, averaged over eight hours, below 2 mg per cubic metre of air.",
+            "c2 contradicts “…zinc oxide fume below 2 grams per…”: “keep the concentration of zinc oxide fume, averaged "
+            "over eight hours, below 2 mg…”",
+        ),
+        (
+            "The design was Tolland's alone [c2].",
+            "Tolland's",
+            f"{LONG}the design was Ridgeway's alone, as the minutes record.",
+            "c2 contradicts “The design was Tolland's alone”: “…to have the design was Ridgeway's alone, as the minutes "
+            "record”",
+        ),
+        (
+            "It opened in 1950 [c2].",
+            "in 1950",
+            f"{LONG}opened in 1931.",
+            "c2 contradicts “It opened in 1950”: “…said to have opened in 1931”",
+        ),
+    ],
+)
+def test_a_long_contradiction_is_quoted_around_the_words_that_differ(
+    clean: Run, claim: str, mine: str, theirs: str, text: str
+) -> None:
+    found = check("contradicted", claim, contradictions=(conflict(mine, theirs, "stated"),))
     assert headline(with_original(clean, claims=(found,))).text == text
 
 
