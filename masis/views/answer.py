@@ -17,6 +17,7 @@ from masis.schema.review import answer_digest
 from masis.schema.run import Iteration, Run
 from masis.schema.wording import shortened
 from masis.views.diff import ChangeKind, word_changes
+from masis.views.headline import gravity
 from masis.views.issue_history import Course, Followed, course_at, follow
 from masis.views.marks import Bearing, EvidencePiece, Piece, Span, answer_pieces, evidence_pieces, reference_marks
 from masis.views.markup import Block, find_markup, with_markup
@@ -52,9 +53,13 @@ CLAIM_RULES = {
 
 
 class IssueData(TypedDict):
-    """One issue with its number in the answer; ``quote`` are the words it is about, where no other text has them."""
+    """One issue with its number in the answer; ``quote`` are the words it is about, where no other text has them.
+
+    ``order`` counts from 0, the issue of the headline first: in this order a key goes from one to the next.
+    """
 
     number: int
+    order: int
     label: LabelData
     severity: str
     description: str
@@ -258,6 +263,7 @@ def _issues(iteration: Iteration, courses: dict[str, Course]) -> tuple[list[Issu
     places = {(check.claim.start, check.claim.end): index for index, check in enumerate(iteration.claims)}
     issues: list[IssueData] = []
     spans: list[Span | None] = []
+    gravities: list[tuple[int, bool]] = []
     rejected = {each.issue_id: each.reason for each in (iteration.revision.rejected if iteration.revision else ())}
     for number, issue in enumerate(sorted(iteration.issues, key=place), 1):
         reason = "" if issue.rule in SAID_ALREADY else issue.reason
@@ -266,6 +272,7 @@ def _issues(iteration: Iteration, courses: dict[str, Course]) -> tuple[list[Issu
         span = Span(issue.start, issue.end) if issue.start is not None and issue.end is not None else None
         data: IssueData = {
             "number": number,
+            "order": 0,
             "label": label(_word(issue)),
             "severity": issue.severity,
             "description": shortened(issue.description, LONGEST_SENTENCE),
@@ -276,12 +283,16 @@ def _issues(iteration: Iteration, courses: dict[str, Course]) -> tuple[list[Issu
         }
         if issue.rule in UNQUOTED and span is not None:
             data["quote"] = shortened(iteration.answer[span.start : span.end].strip(), LONGEST_SENTENCE)
-        if issue.rule in CLAIM_RULES and (claim := places.get((issue.start, issue.end))) is not None:
+        claim = places.get((issue.start, issue.end)) if issue.rule in CLAIM_RULES else None
+        if claim is not None:
             data["claim"] = claim
+        gravities.append(gravity(issue, None if claim is None else iteration.claims[claim]))
         if course := courses.get(issue.id):
             data["course"] = label(COURSE[course])
         issues.append(data)
         spans.append(span)
+    for order, at in enumerate(sorted(range(len(issues)), key=gravities.__getitem__)):
+        issues[at]["order"] = order
     return issues, spans
 
 

@@ -188,6 +188,28 @@ def _kind_of(issue: Issue) -> str:
     return "missing" if issue.rule in ("missing_information", "dropped_content") else ""
 
 
+_KIND_OF_RULE = {
+    "fabricated_reference": "fabricated",
+    "fabricated_quote": "misquoted",
+    "spliced_quote": "misquoted",
+    "quote_from_another_document": "misquoted",
+    "contradicted_claim": "contradicted",
+    "unsupported_claim": "unsupported",
+    "misattributed_reference": "misattributed",
+    "partly_supported_claim": "partial",
+    "uncited_sentence": "uncited",
+    "unscored_claim": "unscored",
+    "unverifiable_claim": "unconfirmed",
+    "redundant_reference": "redundant",
+}
+
+
+def gravity(issue: Issue, check: ClaimCheck | None) -> tuple[int, bool]:
+    """Return by what issues are sorted so that the one of the headline comes first; ``check`` is of its claim."""
+    kind = _kind_of(issue) or _KIND_OF_RULE.get(issue.rule, "uncertified")
+    return [*KINDS].index(kind), check is not None and not _exact(check)
+
+
 def _issue_line(issue: Issue) -> str:
     if issue.rule == "source_conflict":  # the reason has both values, the description none
         return _line(f"Sources disagree: {issue.reason.rstrip('.')}")

@@ -192,3 +192,45 @@ def test_the_revision_is_asked_for_as_correction_by_button_and_key(draw: Draw) -
     page.keyboard.press("Shift+W")
     acts = [value["kind"] for _, name, value in draw.sent() if name == "act"]  # type: ignore[attr-defined]
     assert acts == ["take_revision"] * 2
+    page = draw(revision="")
+    for key in ("Shift+W", "v", "d", "]"):
+        page.evaluate("document.querySelector('#host').shadowRoot.querySelector('.message').replaceChildren()")
+        page.keyboard.press(key)
+        says(page).to_have_text("There is no revision.")
+    assert not draw.sent()  # type: ignore[attr-defined]
+
+
+def test_one_reason_replaces_another_and_numbers_are_letters_while_somebody_types(draw: Draw) -> None:
+    page = draw(previous="Approved the original answer of c0")
+    says(page).to_contain_text("Approved the original answer of c0.")
+    page.keyboard.press("x")
+    says(page).to_be_hidden()  # another act was made
+    expect(page.get_by_text("One reason", exact=True)).to_be_visible()
+    page.keyboard.press("1")
+    page.keyboard.press("2")
+    first, second = (page.locator(".reason span:not(.hint)").nth(at).inner_text() for at in (0, 1))
+    says(page).to_contain_text(f"Reason: “{second}” in place of “{first}”.")
+    expect(page.get_by_role("button", name="Undo")).to_have_count(1)
+    hint = page.get_by_text("Esc, then a number")
+    expect(hint).to_be_hidden()
+    page.keyboard.press("t")
+    expect(hint).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(hint).to_be_hidden()
+
+
+def test_a_label_on_a_decided_case_leaves_one_undo_that_of_the_newest_act(draw: Draw) -> None:
+    entry = {"id": "e1", "what": "Approved", "tone": "good", "who": "Ada", "at": "2026-01-01T10:00:00.000Z", "why": ""}
+    settled = {"text": "Decided by Ada and Bo: an adjudication decides.", "tone": "calm", "closed": True}
+    standing: dict[str, Any] = {**entry, "note": "", "reported": [], "undoable": True}
+    page = draw(standing=standing)
+    page.keyboard.press("Shift+M")
+    page.keyboard.press("1")
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_role("button", name="Undo")).to_have_count(1)
+    page.keyboard.press("u")
+    says(page).to_contain_text("Undone.")
+    page = draw(standing={**standing, "undoable": False}, notice=settled)
+    page.keyboard.press("u")
+    says(page).to_contain_text(settled["text"])
+    assert not [each for each in draw.sent() if each[1] == "act"]  # type: ignore[attr-defined]

@@ -75,7 +75,7 @@ def test_ten_decisions_by_keyboard_alone_each_opens_the_next_case(base: str, fol
             press("Control+Enter")
         decided.append(verdict)
         expect(page).to_have_url(f"{base}/review?order=oldest&case=bridge-{number + 1:02}")
-        expect(found.last.locator(".previous")).to_contain_text(f"the original answer of bridge-{number:02}.")
+        expect(found.last.get_by_role("status")).to_contain_text(f"the original answer of bridge-{number:02}.")
         # the next case begins with its question, wherever the one before was left
         page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollTop === 0")
     expect(page.get_by_text("1 to review in this queue")).to_be_visible()
@@ -91,7 +91,7 @@ def test_ten_decisions_by_keyboard_alone_each_opens_the_next_case(base: str, fol
     ready(found)
     press("Control+Enter")  # what was entered is back in the form
     expect(page).to_have_url(f"{base}/review?order=oldest&case=bridge-10")
-    expect(found.last.locator(".previous")).to_contain_text(
+    expect(found.last.get_by_role("status")).to_contain_text(
         "the original answer of bridge-09."
     )  # the address changes first
     ready(found)

@@ -110,9 +110,9 @@ def it_is_overridden_undone_and_decided_again(tab: Tab) -> None:
 def overridden(panel: Locator, note: str) -> None:
     panel.get_by_text("Override", exact=True).click(delay=40)
     panel.get_by_label("Corrected answer").fill(f"{CORRECTED} It is red.")
-    expect(panel.locator(".check")).to_contain_text("2 valid citations")
-    expect(panel.locator(".check")).to_contain_text("0 fabricated")
-    expect(panel.locator(".check")).to_contain_text("It is red.")
+    for checked in ("2 valid", "0 fabricated", "1 uncited"):
+        expect(panel.locator(".foot .check")).to_contain_text(checked)
+    expect(panel.locator(".editor")).to_contain_text("Cites nothing: It is red.")
     panel.get_by_label("Corrected answer").fill(CORRECTED)
     reasons = panel.get_by_role("radiogroup", name="Reason")
     reasons.get_by_text("The evidence contradicts it").click(delay=40)

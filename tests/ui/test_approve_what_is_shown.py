@@ -72,9 +72,9 @@ def right(workbench: Workbench, index: int = 0, verdict: str = "approve") -> Pos
     }
 
 
-def post(posted: Posted, *, kind: str = "submit", **address: str) -> AppTest:
-    """Open the case at an address, and have its form post a submit (or an act) once, as a browser does."""
-    waiting = [posted]
+def post(posted: Posted, *, kind: str = "submit", times: int = 1, **address: str) -> AppTest:
+    """Open the case at an address, and have its form post a submit (or an act), as a browser does."""
+    waiting = [posted] * times
 
     def browser(**_: Any) -> SimpleNamespace:
         idle: dict[str, Any] = {"draft": None, "act": None, "submit": None}
@@ -219,6 +219,18 @@ def test_a_revision_is_taken_as_the_correction_of_the_original_answer(workbench:
         assert "iteration" not in app.query_params
         assert app.session_state["decision-form"].message.where == "reason"
         workbench.drafts.clear(ADA, case_subject(CASE))
+
+
+def test_a_doubted_correction_is_asked_about_once_and_recorded_when_it_is_sent_again(workbench: Workbench) -> None:
+    corrected = f"{newest(workbench).iterations[0].answer} It is blue [chunk_77]."
+    fields = {"verdict": "override", "corrected": corrected, "reason": "other", "other": "tried"}
+    posted = {**right(workbench, verdict="override"), "fields": fields}
+    before = workbench.reviews.current(CASE)
+    message = post(posted).session_state["decision-form"].message
+    assert "“chunk_77”, which names no evidence" in message.text
+    assert workbench.reviews.current(CASE) == before
+    post({**posted, "seq": 2}, times=2)
+    assert newest_decision(workbench).corrected_answer == corrected
 
 
 def newest_decision(workbench: Workbench) -> Decision:

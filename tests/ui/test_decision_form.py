@@ -175,6 +175,28 @@ def test_a_correction_is_checked_the_offenders_are_named_and_many_counted() -> N
     assert len(checked["fabricated"]) == forms.OFFENDERS_NAMED
 
 
+@pytest.mark.parametrize(
+    ("corrected", "doubt"),
+    [
+        ("Zinc is safe [c1]. The design of Ridgeway won [c3].", None),
+        ("Zinc is safe [c1, c3]. The design of Ridgeway won [c3]. It is old.", None),  # it had no citation to lose
+        ("Zinc is safe [c1]c3]. The design of Ridgeway won [c3].", "it cites “c3]”"),
+        ("Zinc is safe [c1. The design of Ridgeway won [c3].", "it cites “[c1”"),
+        ("Zinc is safe [c1]. The design of Ridgeway won [c9].", "it cites “c9”"),
+        ("Zinc is safe [c1]. The design of Ridgeway won.", "“The design of Ridgeway won.” has lost its citation"),
+        ("Zinc is safe [c1].  Tolland's design won [c3].", "it equals the answer shown"),
+        ("The first answer  [c1].", "it equals the original answer"),
+    ],
+)
+def test_a_slip_in_a_correction_is_doubted_and_what_it_changes_is_named(corrected: str, doubt: str | None) -> None:
+    shown = "Zinc is safe [c1]. Tolland's design won [c3]."
+    case = case_of("The first answer [c1].", {"c1": "Zinc is safe.", "c3": "Ridgeway's design won."})
+    found = list(forms.doubts(corrected, shown, case, "The first answer [c1]."))
+    assert [each.startswith(doubt or "-") for each in found[:1]] == ([True] if doubt else [])
+    slip = forms.check(shown.replace("Toll", "TToll"), case, shown=shown)
+    assert slip["changed"] == "− “Tolland” + “TTolland”"
+
+
 def test_a_correction_keeps_the_citations_beside_the_answer_whose_sentences_are_unchanged() -> None:
     answer = "The bridge is long. It opened in 1931."
     citations = [{"start": 0, "end": 19, "evidence_id": "a"}, {"start": 20, "end": 38, "evidence_id": "a"}]

@@ -23,6 +23,7 @@ from masis.views.answer import (
     unaudited_answer_view,
 )
 from masis.views.charts import course, course_chart
+from masis.views.headline import headline
 from masis.views.scores import changing_rules, measured_frame, origin_frame, origins, score_cells, score_frame
 from masis.views.story import OFFLINE_SAYS, asks_for_a_person, ended, nothing_found, story
 from masis.views.words import SCORE
@@ -54,6 +55,14 @@ def case() -> Case:
 @pytest.fixture(scope="module")
 def run(case: Case) -> Run:
     return run_audit(case)
+
+
+def test_the_issue_of_the_headline_comes_first_then_the_others_by_gravity_and_place(case: Case, run: Run) -> None:
+    issues = sorted(answer_view(case, run, 0)["issues"], key=lambda issue: issue["order"])
+    names = [issue["label"]["text"] for issue in issues]
+    assert headline(run).text == "Cites [c9], which doesn't exist"
+    assert names == ["fabricated", "contradicted", "uncited"]
+    assert [issue["number"] for issue in issues] != sorted(issue["number"] for issue in issues)
 
 
 @pytest.fixture(scope="module")

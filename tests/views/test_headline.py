@@ -123,35 +123,36 @@ LONG = "In a report delayed by the flood of the river and by the strike of the m
 
 
 @pytest.mark.parametrize(
-    ("claim", "mine", "theirs", "text"),
+    ("claim", "mine", "theirs", "ours_quoted", "theirs_quoted"),
     [
         (
             "Employers must keep zinc oxide fume below 2 grams per cubic metre [c2].",
             "2 grams",
             "keep the concentration of zinc oxide fume, averaged over eight hours, below 2 mg per cubic metre of air.",
-            "c2 contradicts “…zinc oxide fume below 2 grams per…”: “keep the concentration of zinc oxide fume, averaged "
-            "over eight hours, below 2 mg…”",
+            "…zinc oxide fume below 2 grams per…",
+            "keep the concentration of zinc oxide fume, averaged over eight hours, below 2 mg…",
         ),
         (
             "The design was Tolland's alone [c2].",
             "Tolland's",
             f"{LONG}the design was Ridgeway's alone, as the minutes record.",
-            "c2 contradicts “The design was Tolland's alone”: “…to have the design was Ridgeway's alone, as the minutes "
-            "record”",
+            "The design was Tolland's alone",
+            "…to have the design was Ridgeway's alone, as the minutes record",
         ),
         (
             "It opened in 1950 [c2].",
             "in 1950",
             f"{LONG}opened in 1931.",
-            "c2 contradicts “It opened in 1950”: “…said to have opened in 1931”",
+            "It opened in 1950",
+            "…said to have opened in 1931",
         ),
     ],
 )
 def test_a_long_contradiction_is_quoted_around_the_words_that_differ(
-    clean: Run, claim: str, mine: str, theirs: str, text: str
+    clean: Run, claim: str, mine: str, theirs: str, ours_quoted: str, theirs_quoted: str
 ) -> None:
     found = check("contradicted", claim, contradictions=(conflict(mine, theirs, "stated"),))
-    assert headline(with_original(clean, claims=(found,))).text == text
+    assert headline(with_original(clean, claims=(found,))).text == f"c2 contradicts “{ours_quoted}”: “{theirs_quoted}”"
 
 
 @pytest.mark.parametrize(

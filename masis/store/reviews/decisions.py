@@ -247,12 +247,13 @@ def _undone_seq(connection: sqlite3.Connection, decision: Decision, case: int) -
         if pending and _counts(connection, case, undone["seq"], decision.reviewer):
             return int(undone["seq"])
         raise StoreError(
-            f"entry {decision.undoes} can't be undone: on a case of several reviewers each undoes their own decision, "
-            "until all are made. An adjudication changes the verdict after that."
+            f"case {decision.case_id!r} has several reviewers: each undoes their own decision only."
+            if pending
+            else f"all decisions on case {decision.case_id!r} are in: none can be undone, an adjudication decides now."
         )
     if undone["seq"] != current:
         raise StoreError(
-            f"entry {decision.undoes} does not decide case {decision.case_id!r} now (it was undone or superseded). "
+            f"that decision does not decide case {decision.case_id!r} now (it was undone or superseded). "
             "Look at the case again."
         )
     return int(undone["seq"])

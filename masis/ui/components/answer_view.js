@@ -91,6 +91,9 @@ function drawView(root, { data, setTriggerValue }) {
   const why = make("div", "why-panel")
   why.setAttribute("role", "status")
   why.setAttribute("aria-live", "polite")
+  const close = plainButton("close", "✕") // where the reasons lie over the answer
+  close.setAttribute("aria-label", "Close the reasons")
+  close.onclick = () => dismiss()
   let drawRest = () => {}
 
   // --- what is chosen, and what that says -------------------------------------------------------------------------
@@ -119,21 +122,20 @@ function drawView(root, { data, setTriggerValue }) {
     if (narrow()) return
     const pane = evidence.getBoundingClientRect()
     const head = why.offsetHeight + 14
-    const card = element.closest(".card")?.getBoundingClientRect().top ?? Infinity
-    const top = element.getBoundingClientRect().top
-    const from = top - card < pane.height * 0.3 ? card : top // the head of its card comes along where there is room
-    const goal = evidence.scrollTop + from - pane.top - head
+    const { top } = element.getBoundingClientRect() // into the middle of what is seen, with what stands around it
+    const room = (pane.height - head - element.offsetHeight) / 2
+    const goal = evidence.scrollTop + top - pane.top - head - Math.max(room, 0)
     evidence.scrollTo({ top: Math.max(0, goal), behavior: still() ? "auto" : "smooth" })
-    const lowest = Math.min(pane.bottom, window.innerHeight)
-    if (pane.top + head + element.offsetHeight > lowest || pane.top < 0) reveal(evidence)
+    if (pane.top < 0 || pane.bottom > window.innerHeight) reveal(evidence)
   }
   const clear = () => {
     root.targetAt = null
-    why.replaceChildren()
+    why.replaceChildren(close)
     for (const element of root.querySelectorAll(".lit, .lit-near, .lit-against, .chosen")) {
       element.classList.remove("lit", "lit-near", "lit-against", "chosen")
     }
   }
+  const dismiss = () => { clear(); close.remove() }
   // `target` is the claim or the reference that this is about: its label is given in the decision form (decision.js).
   const say = (label, head, lines, target) => {
     const row = make("div", `reason tone-${label.tone}`)
@@ -651,9 +653,9 @@ function drawView(root, { data, setTriggerValue }) {
     root.decision.observe(panel)
   }
 
-  // The next or the previous issue, asked for by key (decision.js): its tag in the answer has the focus, else its card.
+  // The next or the previous issue, the gravest first, asked for by key (decision.js): its tag in the answer has the focus, else its card.
   const stepIssue = step => {
-    const numbers = data.issues.map(issue => issue.number).sort((a, b) => a - b)
+    const numbers = [...data.issues].sort((a, b) => a.order - b.order).map(issue => issue.number)
     if (!numbers.length) {
       clear()
       why.append(make("div", "lit-note", "There is no issue to go to in this answer."))
@@ -676,6 +678,7 @@ function drawView(root, { data, setTriggerValue }) {
   listen(window, "masis-target", event => { event.detail.target = root.targetAt })
   listen(window, "masis-labelled", () => { window.getSelection()?.removeAllRanges(); offer.hidden = true })
   listen(window, "masis-reported", drawReported)
+  listen(document, "keydown", event => { if (event.key === "Escape" && close.isConnected && !event.defaultPrevented && !event.composedPath()[0].closest?.("input, textarea, select, dialog")) dismiss() })
   listen(document, "selectionchange", offerLabel)
   listen(document, "pointerdown", () => { pointing = true })
   for (const end of ["pointerup", "pointercancel"]) listen(document, end, () => { pointing = false; setTimeout(offerLabel) })
@@ -696,6 +699,8 @@ function drawView(root, { data, setTriggerValue }) {
   // In a narrow window the reasons stand at the foot of the window, where the answer stays in view above them.
   const place = () => { narrow() ? root.append(why) : evidence.prepend(why) }
   place()
+  root.unfit?.()
+  root.unfit = fitToWindow(evidence)
   root.resized?.disconnect()
   root.resized = new ResizeObserver(() => { if ((why.parentElement === root) !== narrow()) place() })
   root.resized.observe(root)

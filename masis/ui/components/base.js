@@ -47,6 +47,20 @@ const whenReleased = (root, draw) => {
   if (press.held) press.waiting = draw
   else draw()
 }
+// What stays in view reaches to the window's foot and no further: `--fit` is its height from where it begins just now.
+const HEADER_PX = 64 // the frame's head lies over what is scrolled below it
+const fitToWindow = element => {
+  const fit = () => {
+    const top = Math.max(element.getBoundingClientRect().top, HEADER_PX)
+    element.style.setProperty("--fit", `${Math.max(window.innerHeight - top - 16, 260)}px`)
+  }
+  const leaving = new AbortController()
+  for (const moved of ["scroll", "resize"]) window.addEventListener(moved, fit, { capture: true, passive: true, signal: leaving.signal })
+  const resized = new ResizeObserver(fit)
+  resized.observe(document.querySelector(STREAMLIT.elements.main)?.firstElementChild ?? document.body)
+  fit()
+  return () => { leaving.abort(); resized.disconnect() }
+}
 // Markdown: blocks are made as their first piece is drawn, from names of our own; a piece only ever becomes text.
 const BLOCK_TAGS = { p: "p", h3: "h3", h4: "h4", h5: "h5", h6: "h6", ul: "ul", ol: "ol", li: "li", quote: "blockquote", pre: "pre", table: "table", tr: "tr", th: "th", td: "td", hr: "hr" }
 const STYLE_TAGS = { strong: "strong", em: "em", code: "code", link: "span", url: "span" }

@@ -9,6 +9,7 @@ export default function ({ data, parentElement }) {
   title.dir = "auto"
   const line = make("div", "facts")
   line.append(pill(data.state))
+  for (const fact of data.facts) line.append(make("span", "dim fact", fact)) // first: at the end, one would wrap alone
   if (data.headline) {
     const words = make("b", `headline tone-${data.headline.tone}`, data.headline.text)
     words.dir = "auto"
@@ -17,7 +18,6 @@ export default function ({ data, parentElement }) {
   }
   for (const flag of data.flags ?? []) line.append(pill(flag))
   if (data.reasons?.length) line.append(folded("Why it needs review", data.reasons))
-  for (const fact of data.facts) line.append(make("span", "dim fact", fact))
   root.append(title, line)
   const fold = make("button", "fold", "Whole question")
   fold.type = "button"

@@ -3,7 +3,6 @@
 const RESTED_MS = 600
 const UNANSWERED_MS = 4000
 const UNREAD_MS = 400 // nobody has read what was drawn a moment ago: a key meant for the case before decides nothing
-const HEADER_PX = 64 // the frame's head lies over what is scrolled below it
 const ADVANCE = "masis-advance"
 const GLYPH = { approve: "✓", override: "✎", reject: "✕", escalate: "↗" }
 const LETTER = { approve: "A", override: "O", reject: "X", escalate: "E" }
@@ -32,6 +31,8 @@ class Panel {
     this.fields = blank()
     this.build()
     listening = this
+    const pane = root.getRootNode().host?.closest(STREAMLIT.elements.column)?.querySelector(`:scope > ${STREAMLIT.elements.container}`)
+    this.unfit = pane ? fitToWindow(pane) : () => {}
     this.drawnAt = performance.now()
     this.pressed = event => this.key(event)
     this.answerShown = () => this.drawReady()
@@ -49,6 +50,7 @@ class Panel {
   }
 
   leave() {
+    this.unfit()
     clearTimeout(this.unanswered)
     clearTimeout(this.readySoon)
     window.removeEventListener("masis-shown", this.answerShown)
@@ -202,7 +204,9 @@ class Panel {
     this.choose(verdict)
     if (verdict === "approve" && !decided) { this.submit(); return }
     this.reveal()
-    if (verdict === "override") this.el.corrected.focus({ preventScroll: true })
+    if (verdict !== "override") return
+    this.el.corrected.focus({ preventScroll: true })
+    this.el.corrected.scrollIntoView({ block: "nearest" })
   }
 
   // Says why a key or a press can't decide now, and returns whether that is so.
@@ -252,6 +256,9 @@ class Panel {
 
   // Others have settled the case, or hold it: nothing is decided here.
   closed() { return Boolean(this.data.notice?.closed) }
+
+  // Whether the form holds anything.
+  entered() { return JSON.stringify(this.fields) !== JSON.stringify(blank()) }
 
   begun() { return !this.data.standing || this.reopened || this.dirty || Boolean(this.fields.verdict || this.fields.note || this.fields.corrected !== null || this.reported().length) }
 
@@ -367,12 +374,13 @@ class Panel {
   undo() {
     if (this.own?.before) this.undoOwn()
     else if (this.data.standing?.undoable) this.act("undo", { entry: this.data.standing.id })
+    else if (this.data.standing && this.data.notice) this.say(this.data.notice.text)
     else if (this.data.previous) this.go("undo_previous")
     else this.say("There is nothing to undo.")
   }
 
   takeRevision() {
-    if (!this.data.revision || this.refused()) return
+    if (this.refused()) return
     this.reopened = true
     this.act("take_revision")
   }
@@ -399,6 +407,11 @@ class Panel {
     if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || typesIn(within) || elsewhere(within, this.root)) return
     if (document.querySelector(STREAMLIT.elements.dialog)) return
     const press = event.key.length === 1 ? event.key.toLowerCase() : event.key
+    if (!this.data.revision && (["v", "d", "[", "]"].includes(press) || (press === "w" && event.shiftKey))) {
+      event.preventDefault()
+      this.say("There is no revision.")
+      return
+    }
     const verdict = { a: "approve", o: "override", x: "reject", e: "escalate" }[press]
     const does = verdict ? () => this.byKey(verdict) : {
       v: () => this.act("switch"),
@@ -422,8 +435,11 @@ class Panel {
   }
 
   reason(code, byKey) {
+    const before = this.copy()
+    const offered = Object.fromEntries((this.data.reasons[this.fields.verdict] ?? []).map(each => [each.code, each.text]))
     this.fields.reason = code
     this.touched(true)
+    if (offered[before.reason] && before.reason !== code) this.say(`Reason: “${offered[code]}” in place of “${offered[before.reason]}”.`, "calm", before)
     if (code === "other" && byKey) this.el.other.focus()
   }
 
@@ -434,7 +450,7 @@ class Panel {
   }
 
   enlarge() {
-    this.el.large.append(this.el.editor)
+    this.el.large.append(this.el.editor, this.el.check)
     this.el.large.showModal()
     this.draw()
     this.el.corrected.focus()
@@ -450,17 +466,16 @@ class Panel {
     el.take = button("quiet take", "", "⇧ W", () => this.takeRevision())
     el.take.setAttribute("aria-keyshortcuts", "Shift+W")
     el.notice = named("div", "notice", "", { role: "note" })
-    el.previous = make("div", "row previous")
-    el.previousWords = make("span", "dim")
-    el.previous.append(el.previousWords, button("quiet", "Undo", "U", () => this.undo()))
     el.form = make("div", "form")
     el.restored = make("p", "restored dim")
     el.verdicts = named("div", "verdicts", "", { role: "radiogroup", "aria-label": "Verdict" })
     el.reasons = named("div", "reasons", "", { role: "radiogroup", "aria-label": "Reason" })
     el.reasonBlock = make("div", "block")
+    const reasonHead = make("div", "row")
     el.reasonTitle = make("div", "label", "Reason")
+    reasonHead.append(el.reasonTitle, make("span", "dim small while-typing", "Esc, then a number"))
     el.other = named("input", "text", "", { type: "text", maxlength: "300", "aria-label": "Reason in your own words", placeholder: "In your own words" })
-    el.reasonBlock.append(el.reasonTitle, el.reasons, el.other)
+    el.reasonBlock.append(reasonHead, el.reasons, el.other)
     el.editor = make("div", "block editor")
     const editorHead = make("div", "row")
     const editorLabel = named("label", "label", "Corrected answer ", { for: "corrected" })
@@ -472,9 +487,10 @@ class Panel {
       this.touched(true)
     })
     editorHead.append(editorLabel, el.again, el.enlarge)
-    el.corrected = named("textarea", "text serif", "", { id: "corrected", rows: "9", dir: "auto", spellcheck: "true" })
-    el.check = named("div", "check", "", { role: "status", "aria-live": "polite" })
-    el.editor.append(editorHead, el.corrected, el.check)
+    el.corrected = named("textarea", "text serif", "", { id: "corrected", rows: "7", dir: "auto", spellcheck: "true" })
+    el.check = named("div", "row check", "", { "aria-live": "polite", "aria-label": "Citations of the corrected answer", role: "group" })
+    el.offenders = make("div", "check")
+    el.editor.append(editorHead, el.corrected, el.offenders)
     el.editorHome = make("div", "editor-home")
     el.editorHome.append(el.editor)
     const noteBlock = make("div", "block")
@@ -500,9 +516,11 @@ class Panel {
     el.submit = button("primary", "Submit", "Ctrl ↵", () => this.submit())
     el.discard = button("quiet", "Discard draft", "", () => this.discard())
     el.saved = named("span", "saved dim", "", { "aria-live": "off" })
-    const foot = make("div", "row foot")
-    foot.append(el.submit, el.discard, el.saved)
-    el.form.append(el.restored, el.reasonBlock, el.editorHome, noteBlock, el.labels, el.report, el.nameBlock, el.ask, foot)
+    el.deciding = make("div", "row")
+    el.deciding.append(el.submit, el.discard, el.saved)
+    el.foot = make("div", "foot")
+    el.foot.append(el.check, el.deciding, el.message)
+    el.form.append(el.restored, el.editorHome, el.reasonBlock, noteBlock, el.labels, el.report, el.nameBlock, el.ask)
     el.advance = named("input", "", undefined, { type: "checkbox" })
     el.advance.checked = this.advances()
     el.advance.onchange = () => { try { localStorage.setItem(ADVANCE, el.advance.checked ? "on" : "off") } catch { /* a browser that keeps nothing */ } }
@@ -521,10 +539,10 @@ class Panel {
     const largeHead = make("div", "row")
     largeHead.append(make("h2", "", "Correct the answer"), button("quiet close", "Close", "Esc", () => el.large.close()))
     el.large.append(largeHead)
-    el.large.onclose = () => { el.editorHome.append(el.editor); this.draw() }
+    el.large.onclose = () => { el.editorHome.append(el.editor); el.foot.prepend(el.check); this.draw() }
     this.issue = new IssueForm(this)
-    // whatever is said comes below the verdicts: a button keeps its place while somebody reaches for it
-    panel.append(el.title, el.about, el.verdicts, el.take, el.notice, el.message, el.previous, el.standing, el.form, el.go, el.history, el.help, el.large)
+    // what is said comes below Submit: fields and buttons keep their place when it comes and goes
+    panel.append(el.title, el.about, el.verdicts, el.take, el.notice, el.standing, el.form, el.foot, el.go, el.history, el.help, el.large)
     this.root.replaceChildren(panel, this.issue.el.dialog)
     el.other.oninput = () => { this.fields.other = wellFormed(el.other.value); this.touched() }
     el.note.oninput = () => { this.fields.note = wellFormed(el.note.value); this.touched() }
@@ -560,21 +578,19 @@ class Panel {
     el.notice.className = `notice message tone-${data.notice?.tone ?? "calm"}`
     el.notice.textContent = data.notice?.text ?? ""
     if (!this.nameTyped && !el.name.value) el.name.value = data.suggested_name
-    el.previous.hidden = !data.previous || Boolean(data.standing)
-    el.previousWords.textContent = `${data.previous}.`
-    this.drawMessage()
     this.drawStanding()
     this.drawAsk()
     const open = this.open()
     el.form.hidden = !open
     el.verdicts.hidden = !open
-    const begun = JSON.stringify(fields) !== JSON.stringify(blank())
+    el.deciding.hidden = !open
+    const begun = this.entered()
+    this.drawMessage()
     el.restored.hidden = !(data.restored && begun)
     if (data.restored) el.restored.textContent = `Draft of ${time(data.restored)} restored.`
     this.drawVerdicts()
     this.drawReasons()
     el.editor.hidden = verdict !== "override"
-    document.querySelector(".st-key-review")?.toggleAttribute("data-correcting", open && verdict === "override")
     el.again.hidden = fields.corrected === null
     el.enlarge.hidden = el.large.open
     this.drawCheck()
@@ -592,13 +608,15 @@ class Panel {
   }
 
   drawMessage() {
-    const message = this.own ?? this.data.message
+    const { previous, standing } = this.data
+    const before = previous && !standing && !this.entered() ? { text: `${previous}.`, tone: "calm", before: true } : null
+    const message = this.own ?? this.data.message ?? before
     this.el.message.replaceChildren()
     this.el.message.hidden = !message
     if (!message) return
     this.el.message.className = `message tone-${message.tone}`
     this.el.message.append(make("span", "", message.text))
-    if (message.before) this.el.message.append(" ", button("quiet", "Undo", "U", () => this.undoOwn()))
+    if (message.before) this.el.message.append(" ", button("quiet", "Undo", "U", () => this.undo()))
   }
 
   // Asked once before an answer with open serious issues is approved; the log records that they were listed.
@@ -632,7 +650,7 @@ class Panel {
     if (current.note) el.standing.append(named("p", "dim", current.note, { dir: "auto" }))
     if (current.reported.length) el.standing.append(make("p", "label", "Reported issues"), this.reportList(current.reported))
     const back = make("div", "row")
-    if (current.undoable) back.append(button("step", "Undo", "U", () => this.undo()))
+    if (current.undoable && !this.own?.before) back.append(button("step", "Undo", "U", () => this.undo()))
     el.standing.append(back)
     if (!this.open() && !this.closed()) {
       el.standing.append(make("p", "dim small", "To decide again, choose a verdict: "))
@@ -665,7 +683,7 @@ class Panel {
     const offered = data.reasons[fields.verdict] ?? []
     el.reasonBlock.hidden = !offered.length
     const needed = ["override", "reject"].includes(fields.verdict)
-    el.reasonTitle.textContent = needed ? "Reason" : "Reason (optional)"
+    el.reasonTitle.textContent = needed ? "One reason" : "One reason (optional)"
     const drawn = JSON.stringify(offered)
     if (el.reasons.dataset.drawn !== drawn) {
       el.reasons.dataset.drawn = drawn
@@ -689,32 +707,33 @@ class Panel {
   drawCheck() {
     const { el, data } = this
     el.check.replaceChildren()
+    el.offenders.replaceChildren()
     const { check } = data
+    el.check.hidden = !check || !this.open() || this.fields.verdict !== "override"
     if (!check) return
-    const line = make("div", "row")
     const count = (number, word, tone, glyph) => {
       const item = make("span", `count tone-${number ? tone : "calm"}`)
       item.append(named("span", "glyph", glyph, { "aria-hidden": "true" }), make("span", "", `${number} ${word}`))
-      line.append(item)
+      el.check.append(item)
     }
-    count(check.valid, check.valid === 1 ? "valid citation" : "valid citations", "good", "✓")
+    count(check.valid, "valid", "good", "✓")
     count(check.fabricated_count, "fabricated", "bad", "✕")
-    count(check.uncited_count, check.uncited_count === 1 ? "uncited sentence" : "uncited sentences", "warn", "~")
-    if (this.dirty) line.append(make("span", "dim", "checking…"))
-    el.check.append(line)
-    if (check.beside) el.check.append(make("p", "dim", check.beside))
+    count(check.uncited_count, "uncited", "warn", "~")
+    if (this.dirty) el.check.append(make("span", "dim", "checking…"))
+    if (check.changed) el.offenders.append(named("p", "dim", `Changes: ${check.changed}`, { dir: "auto" }))
+    if (check.beside) el.offenders.append(make("p", "dim", check.beside))
     if (check.fabricated.length) {
       const row = make("p", "offender", "Not in the evidence of this case: ")
       check.fabricated.forEach(each => row.append(make("span", "ref-bad", each), " "))
-      el.check.append(row)
+      el.offenders.append(row)
     }
     for (const each of check.uncited) {
       const row = make("p", "offender", "Cites nothing: ")
       row.append(named("span", "uncited", each, { dir: "auto" }))
-      el.check.append(row)
+      el.offenders.append(row)
     }
     const more = check.uncited_count - check.uncited.length
-    if (more > 0) el.check.append(make("p", "dim", `and ${more} more`))
+    if (more > 0) el.offenders.append(make("p", "dim", `and ${more} more`))
   }
 
   drawLabels() {

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import streamlit as st
 
 from masis.errors import CaseHeld, NotAllowed
+from masis.schema.team import QueuePolicy
 from masis.schema.wording import counted
 from masis.services import CaseView, Workbench
 from masis.services.cases import WAITING
@@ -43,14 +44,16 @@ def claim_case(workbench: Workbench, view: CaseView) -> ClaimNotice | None:
             adjudicate=True,
         )
     work = workbench.team.work(actor(), case_id)
+    policy = work.policy or workbench.store.team.in_force(QueuePolicy).for_case(case_id)
+    shared = ClaimNotice(f"{policy.reviewers} reviewers decide this case.") if policy else None
     if work.policy is not None and work.decided_by and not work.pending:
         who = " and ".join(work.decided_by) if len(work.decided_by) < 3 else f"{len(work.decided_by)} reviewers"
         says = f"Decided by {who}: every decision that this case wants is made. An adjudication changes its verdict."
         return ClaimNotice(says, closed=True, adjudicate=True)
-    if reviewer() is None:
-        return None
     if view.state not in WAITING:
         return None
+    if reviewer() is None:
+        return shared
     if me in work.decided_by:
         missing = (
             f"{counted(work.pending, 'decision')} of other reviewers {'is' if work.pending == 1 else 'are'} missing"
@@ -59,10 +62,10 @@ def claim_case(workbench: Workbench, view: CaseView) -> ClaimNotice | None:
     try:
         extend(workbench, case_id)
     except NotAllowed:  # who may only read takes nothing
-        return None
+        return shared
     except CaseHeld as held:
         st.session_state.pop(TAKEN, None)
         return ClaimNotice(str(held), "warn", closed=True)
     if work.assignees and me not in work.assignees:
-        return ClaimNotice(f"Assigned to {', '.join(work.assignees)}.")
-    return None
+        return ClaimNotice(f"Assigned to {', '.join(work.assignees)}. {shared.text if shared else ''}".rstrip())
+    return shared

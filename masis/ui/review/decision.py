@@ -73,10 +73,12 @@ class _Form:
     ack: dict[str, Any] | None = None
     handled: dict[str, Any] | None = None
     done: list[str] = field(default_factory=list)
+    doubted: str | None = None
+    """The correction that was doubted once: the same one again is recorded."""
 
     def renew(self) -> None:
         """Start a fresh form, as after a submit."""
-        self.token, self.restored = uuid.uuid4().hex, None
+        self.token, self.restored, self.doubted = uuid.uuid4().hex, None, None
 
 
 @dataclass
@@ -279,6 +281,11 @@ def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None
         form.message = _Message(missing.message, "warn", missing.field)
         return
     _assert_shown(context, posted.get("shown"))
+    if fields.verdict == "override" and form.doubted != fields.corrected and (found := _doubts(context, fields)):
+        form.doubted = fields.corrected
+        says = f"Look at the correction again: {'; '.join(found)}. Nothing was recorded; Ctrl Enter again records it."
+        form.message = _Message(says, "warn", "corrected")
+        return
     if fields.verdict == "approve" and not forms.acknowledged(posted.get("acknowledged"), context.run, context.at):
         form.message = _Message(
             f"Nothing was recorded: {context.answer_name} has serious issues open that were not listed to you. "
@@ -310,6 +317,12 @@ def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None
     st.session_state[_PREVIOUS] = _Previous(entry.id, context.case_id, f"{words} of {context.case_id}")
     if posted.get("advance") is True:
         _next_waiting(context, form, skip=False, done=f"{words}. ")
+
+
+def _doubts(context: _PanelContext, fields: FormFields) -> list[str]:
+    original = context.run.iterations[0].answer if context.run else context.answer
+    settings = context.workbench.settings
+    return list(forms.doubts(fields.corrected or "", context.answer, context.view.case, original, settings))
 
 
 def _assert_shown(context: _PanelContext, posted: object) -> None:
@@ -521,7 +534,7 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
             for code, word in DECIDE.items()
         ],
         "reasons": forms.reasons(iteration),
-        "check": forms.check(corrected, view.case, workbench.settings) if override else None,
+        "check": forms.check(corrected, view.case, workbench.settings, context.answer) if override else None,
         "labels": {
             "base": forms.label_base(context.run, context.at),
             "rows": forms.label_rows(iteration) if iteration else [],
@@ -586,7 +599,8 @@ def _standing(context: _PanelContext, history: list[forms.Data]) -> forms.Data |
         return None
     if entry.decision.kind != "decision":
         return None
-    return {**row, "undoable": True}
+    # where all reviewers of a case have decided, an adjudication decides: the notice says so
+    return {**row, "undoable": not (context.notice and context.notice.adjudicate)}
 
 
 def _nothing() -> None:

@@ -6,7 +6,8 @@ What a browser posts is from outside: it is read field by field, and what makes 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
 from functools import lru_cache, partial
 from typing import Annotated, Any, Literal, NamedTuple, Self, cast, get_args
 
@@ -14,7 +15,7 @@ from pydantic import BeforeValidator, Field, Strict, model_validator
 
 from masis.api.audits import audit_citations, citations_kept
 from masis.audit.sentences import split_sentences
-from masis.schema.audit import Issue
+from masis.schema.audit import CitationAudit, Issue
 from masis.schema.base import Record
 from masis.schema.case import Case, Severity
 from masis.schema.review import Decision, LogEntry, TargetLabel, Verdict, answer_name
@@ -24,6 +25,7 @@ from masis.schema.wording import counted, shortened
 from masis.services.drafts import clean, read_form, read_if_valid
 from masis.services.reviews import OTHER, reason_text, reasons_for, suggested
 from masis.settings import Settings
+from masis.views.diff import word_changes
 from masis.views.log_entries import entry_texts
 from masis.views.marks import reference_marks
 from masis.views.verdicts import target_key
@@ -47,6 +49,7 @@ MOST_REPORTED = 100
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 _BLOCK_MARKER = re.compile(r"(?:[ \t]*(?:#{1,6}|[-+*>]|\d{1,3}[.)])[ \t]+)+")
+_BRACKETS = re.compile(r"\s*\[[^\]]*\]")
 Place = Annotated[int, Strict(), Field(ge=0, le=100_000_000)]
 
 
@@ -314,19 +317,56 @@ def label_base(run: Run | None, index: int) -> str:
     return f"{run.id}/{index + 1}" if run else ""
 
 
-def check(answer: str, case: Case, settings: Settings | None = None) -> Data:
-    """Return what the citation engine says about an answer to this case that is being corrected."""
-    kept = citations_kept(case, answer)
-    audit = audit_citations(answer, case.evidence, settings, citations=kept)
+def _audited(answer: str, case: Case, settings: Settings | None) -> CitationAudit:
+    return audit_citations(answer, case.evidence, settings, citations=citations_kept(case, answer))
+
+
+def doubts(corrected: str, shown: str, case: Case, original: str, settings: Settings | None = None) -> Iterator[str]:
+    """Yield what speaks against recording a correction of the answer shown as it is: a slip, most likely."""
+    before, after = _audited(shown, case, settings), _audited(corrected, case, settings)
+    if " ".join(corrected.split()) in (" ".join(shown.split()), " ".join(original.split())):
+        yield f"it equals the {'answer shown' if corrected.split() == shown.split() else 'original answer'}"
+    wrong = [*dict.fromkeys(after.invalid_citations), *_outside_brackets(corrected, case, after)][:OFFENDERS_NAMED]
+    if wrong:
+        yield f"it cites {', '.join(f'“{shortened(each, 60)}”' for each in wrong)}, which names no evidence"
+    status = {_BRACKETS.sub("", each.text): each.status for each in before.sentences}
+    for sentence in after.uncited_claims:
+        if (was := get_close_matches(sentence, status, 1, cutoff=0.5)) and status[was[0]] == "cited":
+            yield f"“{shortened(sentence, 80)}” has lost its citation"
+            return
+
+
+def _outside_brackets(answer: str, case: Case, audit: CitationAudit) -> list[str]:
+    """Return the evidence ids beside half a pair of brackets, as in ``[c1]c2]``."""
+    ids = "|".join(sorted((re.escape(each.id) for each in case.evidence), key=len, reverse=True))
+    found = re.finditer(rf"\[\s*(?P<open>{ids})(?!\w)|(?<!\w)(?P<close>{ids})\s*\]", answer) if ids else ()
+    places = [(each.start(each.lastgroup or 0), each.group()) for each in found]
+    return [words for at, words in places if not any(each.start <= at < each.end for each in audit.citations)]
+
+
+def check(answer: str, case: Case, settings: Settings | None = None, shown: str | None = None) -> Data:
+    """Return what the citation engine says about a corrected answer, and what it changes in the one ``shown``."""
+    audit = _audited(answer, case, settings)
     fabricated = list(dict.fromkeys(audit.invalid_citations))
     return {
         "valid": sum(citation.status == "valid" for citation in audit.citations),
-        "beside": _beside(len(kept), len(case.given_citations)),
+        "beside": _beside(len(citations_kept(case, answer)), len(case.given_citations)),
+        "changed": _changed(shown, answer) if shown is not None else "",
         "fabricated": [shortened(each, 60) for each in fabricated[:OFFENDERS_NAMED]],
         "fabricated_count": len(audit.invalid_citations),
         "uncited": [shortened(each, 160) for each in audit.uncited_claims[:OFFENDERS_NAMED]],
         "uncited_count": len(audit.uncited_claims),
     }
+
+
+def _changed(shown: str, corrected: str) -> str:
+    """Name the words that a correction changes, so that a slip of the hand is seen."""
+    quoted = [
+        f"{'−' if each.kind == 'out' else '+'} “{shortened(' '.join(each.text.split()), 60)}”"
+        for each in word_changes(shown, corrected)
+        if each.kind != "same" and each.text.strip()
+    ]
+    return " ".join([*quoted[:OFFENDERS_NAMED], *(["…"] if len(quoted) > OFFENDERS_NAMED else [])])
 
 
 def _beside(kept: int, all_: int) -> str:

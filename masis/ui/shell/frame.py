@@ -37,6 +37,7 @@ _STYLES = """<style>
 @st-primary_button, @st-primary_submit { color: light-dark(#fff, #101417); }
 :is(@st-button, @st-primary_button, @st-tertiary_button) kbd { opacity: 1; color: inherit; }
 @st-caption, @st-caption p { opacity: 1; color: light-dark(#5b6168, #a3abb3) }
+@st-main:focus-visible { outline: none }
 @media (max-width: 1080px) { @st-navigation_link > span:has(@st-icon) { display: none } }
 @media (max-width: 960px) { @st-navigation_link { padding-inline: 0.3rem !important; } }
 </style>"""
@@ -45,6 +46,8 @@ _STYLES = """<style>
 
 def styles() -> None:
     """Add the styles that the theme has no option for: contrast of buttons, of their keys and of captions.
+
+    The page itself, which browsers focus where it is clicked, shows no outline when a key is pressed then.
 
     In the dark theme, white on the bright primary colour has a contrast of 2 to 1, and captions, drawn at six tenths of
     the text's colour, 4.2 to 1; 4.5 to 1 is needed.

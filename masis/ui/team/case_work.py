@@ -61,9 +61,7 @@ def show_case_work(workbench: Workbench, view: CaseView) -> None:
         _comment_field(workbench, case_id)
         names, tags = st.columns(2)
         with names:
-            _form(
-                "assign", "Assign to", "Assign", lambda text: workbench.team.assign(actor(), [case_id], text.split(","))
-            )
+            _assign(workbench, case_id)
             _remove(
                 "Unassign", work.assignees, lambda names: workbench.team.unassign(actor(), [case_id], names), "unassign"
             )
@@ -188,6 +186,25 @@ def _form(key: str, label: str, button: str, do: Callable[[str], object]) -> Non
             st.warning(escaped(str(error)))
         else:
             st.rerun()
+
+
+def _assign(workbench: Workbench, case_id: str) -> None:
+    """Draw the choice of who is to decide a case: somebody known, or a name that is typed."""
+    assigned = f"assigned-{case_id}"
+    with st.form("case-assign", clear_on_submit=True, border=False):
+        known = workbench.team.reviewers()
+        names = st.multiselect("Assign to", known, accept_new_options=True, placeholder="Choose or type a name")
+        sent = st.form_submit_button("Assign", **needs("decide"))
+    if sent:
+        try:
+            workbench.team.assign(actor(), [case_id], names)
+        except MasisError as error:
+            st.warning(escaped(str(error)))
+        else:
+            st.session_state[assigned] = f"Assigned: the case is {' and '.join(f'{each}’s' for each in names)} now."
+            st.rerun()
+    if says := st.session_state.pop(assigned, None):
+        st.caption(escaped(says))
 
 
 def _remove(label: str, names: tuple[str, ...], do: Callable[[tuple[str, ...]], object], key: str) -> None:
