@@ -339,15 +339,19 @@ def _cut(text: str, longest: int) -> str:
 _WORD = re.compile(r"\S+")
 
 
+def _compared(words: Sequence[re.Match[str]]) -> list[str]:
+    return [each.group().strip(".,;:!?()“”\"'").casefold() for each in words]
+
+
 def _differing(claim: str, mine: str, evidence: str) -> str:
     """Return the words of the evidence that stand where the claim has its own; "" where the two don't differ."""
     ours, theirs = (list(_WORD.finditer(text)) for text in (claim, evidence))
-    plain = [[each.group().strip(".,;:!?()“”\"'").casefold() for each in words] for words in (ours, theirs)]
     at = claim.find(mine)
     own = [at < each.end() and each.start() < at + len(mine) for each in ours]
+    compared = SequenceMatcher(None, _compared(ours), _compared(theirs), autojunk=False)
     changes = [
         (any(own[first:last]), kind == "replace", -start, end)
-        for kind, first, last, start, end in SequenceMatcher(None, *plain, autojunk=False).get_opcodes()
+        for kind, first, last, start, end in compared.get_opcodes()
         if kind in ("replace", "insert")
     ]
     if not changes:

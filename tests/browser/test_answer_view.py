@@ -106,9 +106,19 @@ def test_marks_differ_in_shape_and_not_only_in_colour(answer_page: Page) -> None
 
 
 def test_a_contradicted_claim_lights_the_evidence_against_it(answer_page: Page) -> None:
+    answer_page.set_viewport_size({"width": 1440, "height": 620})
     answer_page.locator(".text .mark", has_text="41.2%").first.click(delay=40)
-    expect(answer_page.locator(".evidence .lit-against", has_text="14.2%")).to_be_in_viewport()
-    expect(answer_page.locator(".why-panel")).to_contain_text("contradicted")
+    lit, reasons = answer_page.locator(".evidence .lit-against", has_text="14.2%"), answer_page.locator(".why-panel")
+    expect(lit).to_be_in_viewport(ratio=1)
+    expect(reasons).to_contain_text("contradicted")
+    words, head, pane = (each.bounding_box() for each in (lit, reasons, answer_page.locator(".evidence")))
+    assert words
+    assert head
+    assert pane
+    above = words["y"] - head["y"] - head["height"]  # in the middle of what the reasons leave of the column
+    below = pane["y"] + pane["height"] - words["y"] - words["height"]
+    assert abs(above - below) < 40
+    answer_page.set_viewport_size({"width": 1440, "height": 900})
 
 
 def test_a_wide_page_follows_issues_explains_scores_and_keeps_the_decision_in_view(

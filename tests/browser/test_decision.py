@@ -153,8 +153,14 @@ def test_notices_leave_the_verdicts_in_their_place_and_the_name_is_remembered_by
     assert approve.bounding_box() == place
     tab.page.reload()
     tab.settle()
-    expect(tab.page.get_by_role("button", name="Grace")).to_be_visible()
     expect(found.get_by_label("Your name")).to_be_hidden()
+    tab.page.get_by_role("button", name="Grace").click(delay=40)
+    field = tab.page.locator(".st-key-reviewer-field input")
+    expect(field).to_be_focused()
+    tab.page.keyboard.press("Control+A")
+    tab.page.keyboard.type("Grace H")
+    tab.page.keyboard.press("Enter")
+    expect(tab.page.get_by_text("Stored: decisions are recorded as Grace H.")).to_be_visible()
 
 
 def test_three_fast_clicks_on_submit_are_one_decision_with_the_labels_of_single_references(

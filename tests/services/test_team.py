@@ -303,6 +303,10 @@ def test_nobody_undoes_the_decision_of_another_on_a_shared_case(workbench: Workb
     workbench.reviews.undo(ADA, entry.id)
     assert workbench.team.work(ADA, "case-1").pending == 0
     assert workbench.team.count_open(ADA, ALL) == 5
+    decide(workbench, BEN)
+    entry = decide(workbench, ADA)
+    with pytest.raises(StoreError, match="all decisions on case 'case-1' are in: none can be undone"):
+        workbench.reviews.undo(ADA, entry.id)
 
 
 def test_reviewers_who_differ_leave_the_case_to_an_adjudication_that_keeps_both(workbench: Workbench) -> None:

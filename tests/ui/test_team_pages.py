@@ -243,6 +243,17 @@ def test_a_case_assigned_to_me_is_marked_and_counted(audited_workbench: Workbenc
     assert parse_qs(link.query_string) == {"assignee": ["Ada%2C PhD"]}
 
 
+def test_a_case_is_assigned_to_somebody_known_and_the_page_says_so(audited_workbench: Workbench) -> None:
+    audited_workbench.team.assign(ADA, ["docs-02-altered"], ["Ben"])
+    app = opened("review", case=CASE)
+    field = next(each for each in app.multiselect if each.label == "Assign to")
+    assert field.options == ["Ben"]
+    field.select("Ben")
+    press(app, "Assign")
+    assert audited_workbench.team.work(ADA, CASE).assignees == ("Ben",)
+    assert "The case is Ben’s now" in [each.value for each in app.caption]
+
+
 def test_more_begins_with_what_is_harmless_and_ends_with_redaction(audited_workbench: Workbench) -> None:
     app = opened("review", case=CASE)
     shown = [each.label for each in app.button if each.key in ("assign-me", "give-back", "redact-case-button")]
@@ -260,7 +271,9 @@ def test_more_begins_with_what_is_harmless_and_ends_with_redaction(audited_workb
 
 def test_a_case_on_which_reviewers_differ_leads_to_its_adjudication(audited_workbench: Workbench) -> None:
     audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
-    assert not links_to_team(opened("review", case=CASE))
+    app = opened("review", case=CASE)
+    assert not links_to_team(app)
+    assert "2 reviewers decide this case." in shown_rows(app)
     decide(audited_workbench, CASE, "approve", ADA.name)
     decide(audited_workbench, CASE, "reject", BEN.name)
     app = opened("review", case=CASE)

@@ -488,7 +488,7 @@ class Panel {
     })
     editorHead.append(editorLabel, el.again, el.enlarge)
     el.corrected = named("textarea", "text serif", "", { id: "corrected", rows: "7", dir: "auto", spellcheck: "true" })
-    el.check = named("div", "row check", "", { "aria-live": "polite", "aria-label": "Citations of the corrected answer", role: "group" })
+    el.check = named("div", "row check", "", { "aria-live": "polite", "aria-label": "Citations after the correction", role: "group" })
     el.offenders = make("div", "check")
     el.editor.append(editorHead, el.corrected, el.offenders)
     el.editorHome = make("div", "editor-home")

@@ -5,15 +5,14 @@ const BADGE = ".st-key-reviewer-badge button"
 // The field of the name is ready to be typed in as soon as it is shown.
 document.addEventListener("click", event => {
   if (!event.target.closest?.(BADGE)) return
-  const shown = new MutationObserver(() => {
+  let looks = 40
+  const look = () => {
     const field = document.querySelector(".st-key-reviewer-field input")
-    if (!field) return
-    shown.disconnect()
-    field.focus()
-    field.select()
-  })
-  shown.observe(document.body, { childList: true, subtree: true })
-  setTimeout(() => shown.disconnect(), 2000)
+    if (field && document.activeElement === field) return // it has kept the focus since the look before
+    field?.focus()
+    if (looks-- > 0) setTimeout(look, 50)
+  }
+  look()
 })
 let wake = null
 window.addEventListener("masis-wake", () => wake?.())

@@ -201,7 +201,7 @@ def _assign(workbench: Workbench, case_id: str) -> None:
         except MasisError as error:
             st.warning(escaped(str(error)))
         else:
-            st.session_state[assigned] = f"Assigned: the case is {' and '.join(f'{each}’s' for each in names)} now."
+            st.session_state[assigned] = f"The case is {' and '.join(f'{each}’s' for each in names)} now"
             st.rerun()
     if says := st.session_state.pop(assigned, None):
         st.caption(escaped(says))
