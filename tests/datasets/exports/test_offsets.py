@@ -161,7 +161,8 @@ def test_offsets_of_every_export_cut_out_the_labelled_words(audited: Audited, da
             try:
                 submitted(bench, decision)
             except InputError as error:  # a reported issue whose words stand elsewhere is refused before it is kept
-                assert "Label the words again" in error.cure
+                if "Label the words again" not in error.cure:
+                    raise
     for form in ("claims", "sentences", "labels"):
         plain = exported(bench, form)
         for encoding in ("jsonl", "csv", "parquet"):
