@@ -449,7 +449,7 @@ def _ended(workbench: Workbench, found: FileImport) -> None:
             "pages/queue.py",
             label=f"See the {counted(step.added, 'imported case')}" if step.added else "Queue",
             icon=":material/checklist:",
-            query_params={"order": "newest", **({"standing": "not_audited"} if step.added else {})},
+            query_params={"order": "newest"},
         )
     facets = workbench.cases.facets()
     with st.container(key="import-audit"):

@@ -314,7 +314,7 @@ def _choose_span() -> None:
 
 
 def _totals(total: Rates) -> None:
-    st.subheader("Audits", anchor=False)
+    st.header("Audits", anchor=False)
     with st.container(horizontal=True, gap="small", key="metrics-totals"):
         _total("Audits", f"{total.runs:,}", "Finished runs that match")
         for rate, words in RATES.items():
@@ -332,7 +332,7 @@ def _totals(total: Rates) -> None:
 
 def _people(workbench: Workbench) -> None:
     """Draw what people did with what the audits found: of settled cases, all reviewers together, over all time."""
-    st.subheader("People", anchor=False)
+    st.header("People", anchor=False)
     work = workbench.trust.together(actor())
     if not work.decisions:
         st.caption("Nobody has decided a case yet. How many are decided a day, and in what time, will be shown here.")
