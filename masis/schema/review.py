@@ -244,13 +244,14 @@ def decided_about(decision: Decision) -> str:
     named = decision.extra.get("answer")
     if isinstance(named, str) and named:
         return named
-    return "the chosen answer" if decision.run_id and decision.iteration is None else answer_name(decision.iteration)
+    return answer_name(decision.iteration)
 
 
 def settled_answer(decision: Decision | None, run: Run | None) -> str | None:
     """The answer that a decision lets stand: the corrected one, else the one decided about.
 
-    None where nothing is decided, where the decision rejects or escalates, and where it takes one back.
+    A decision that names no iteration is about the original answer. None where nothing is decided, where the decision
+    rejects or escalates, and where it takes one back.
     """
     if decision is None or decision.kind in ("undo", "redaction") or decision.verdict in ("reject", "escalate"):
         return None
@@ -258,5 +259,5 @@ def settled_answer(decision: Decision | None, run: Run | None) -> str | None:
         return decision.corrected_answer
     if run is None:
         return None
-    at = decision.iteration
-    return run.iterations[at - 1].answer if at is not None and 1 <= at <= len(run.iterations) else run.final_answer
+    at = decision.iteration or 1
+    return run.iterations[at - 1].answer if 1 <= at <= len(run.iterations) else run.final_answer

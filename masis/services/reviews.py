@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from masis import version
@@ -91,14 +92,14 @@ class ReviewService:
                     )
                 own = own.model_copy(update=self._as_the_rules_say(actor, own))
             if fresh:
-                own = self._with_label_types(own)
+                own = self._with_seconds(self._with_label_types(own))
             entry = self._log.append(own, seen_version=seen_version)
             self._store.team.release(own.case_id, actor.name)
             self._store.drafts.clear(actor.name, case_subject(decision.case_id))
         return entry
 
     def answer_of(self, decision: Decision) -> str:
-        """Return the text a decision is about: of its iteration, of its run's chosen answer, or of the case.
+        """Return the text a decision is about: of its iteration, else of the original answer.
 
         Raises UnknownRecord, StoreError where the run is of another case, and Removed where its answer is gone.
         """
@@ -110,11 +111,21 @@ class ReviewService:
         run = self._store.runs.get(decision.run_id)
         if run.case_id != decision.case_id:
             raise StoreError(f"run {run.id!r} is of case {run.case_id!r}, not of {decision.case_id!r}.")
-        if decision.iteration is None:
+        if decision.iteration is None and not run.iterations:
             return run.final_answer
-        if not 1 <= decision.iteration <= len(run.iterations):
-            raise UnknownRecord(f"run {run.id!r} has no iteration {decision.iteration}.")
-        return run.iterations[decision.iteration - 1].answer
+        number = decision.iteration or 1
+        if not 1 <= number <= len(run.iterations):
+            raise UnknownRecord(f"run {run.id!r} has no iteration {number}.")
+        return run.iterations[number - 1].answer
+
+    def _with_seconds(self, decision: Decision) -> Decision:
+        """Add how long the reviewer had taken the case for; nothing where nobody knows, as for a file of decisions."""
+        leases = self._store.team.work(decision.case_id).leases
+        begun = next((lease.taken_at for lease in leases if lease.reviewer == decision.reviewer), None)
+        if begun is None or "seconds" in decision.extra:
+            return decision
+        taken = datetime.fromisoformat(self._store.database.now()) - datetime.fromisoformat(begun)
+        return decision.model_copy(update={"extra": decision.extra | {"seconds": round(taken.total_seconds(), 1)}})
 
     def _with_label_types(self, decision: Decision) -> Decision:
         """Check the issues that a decision reports, and name the version of the label types that they go by.

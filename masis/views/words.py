@@ -128,7 +128,7 @@ VERDICT: dict[str, Word] = {
     "supported": Word("supported", "good", "The evidence supports it"),
     "partial": Word("partly supported", "warn", "The evidence supports only part of it"),
     "contradicted": Word("contradicted", "bad", "The evidence contradicts it"),
-    "unsupported": Word("unsupported", "bad", "No evidence supports it"),
+    "unsupported": Word("unsupported", "warn", "No evidence supports it"),
     "unverifiable": Word("not confirmed", "calm", "The checks could not decide it; this is no accusation"),
     "unscored": Word("unscored", "calm", "No verdict could be reached"),
 }
@@ -139,7 +139,7 @@ REFERENCE: dict[str, Word] = {
     "redundant": Word("redundant", "calm", "The other citations support the sentence without it"),
     "unsupported": Word("does not support this", "bad", "The evidence it names does not support this"),
     "contradicts": Word("contradicts this", "bad", "The evidence it names contradicts this"),
-    "valid": Word("valid", "good", "Names evidence of this case"),
+    "valid": Word("valid", "calm", "Names evidence of this case"),
 }
 
 SENTENCE: dict[str, Word] = {

@@ -57,15 +57,18 @@ def test_ten_decisions_by_keyboard_alone_each_opens_the_next_case(base: str, fol
         ready(found)
         expect(found.get_by_role("heading", name="Decision on the original answer")).to_be_visible()
         page.locator("[data-testid=stMain]").evaluate("main => main.scrollTo(0, 600)")
-        verdict, keys = [("approve", "A"), ("reject", "X3"), ("escalate", "E1"), ("override", "O3")][number % 4]
+        verdict, keys = [("approve", "A"), ("reject", "X3"), ("escalate", "E1"), ("override", "O")][number % 4]
         for key in keys:
             press(key)
         if verdict == "override":
-            press("W")
+            expect(found.get_by_label("Corrected answer")).to_be_focused()
             press("Control+End")
             page.keyboard.type(" It was opened in 1931 [chunk_2].")
+            press("Escape")
+            press("3")
         if verdict != "approve":  # an approval is one key
-            press("Enter" if verdict != "override" else "Control+Enter")
+            press("Enter")  # never records a decision
+            press("Control+Enter")
         if number == 0:
             expect(status).to_contain_text("Type your name")
             page.keyboard.type("Ada")
@@ -86,7 +89,7 @@ def test_ten_decisions_by_keyboard_alone_each_opens_the_next_case(base: str, fol
     expect(found.last.get_by_role("status").first).to_contain_text("Undone: rejected the original answer of bridge-09")
     assert decisions(folder)[-1].kind == "undo"
     ready(found)
-    press("Enter")  # what was entered is back in the form
+    press("Control+Enter")  # what was entered is back in the form
     expect(page).to_have_url(f"{base}/review?order=oldest&case=bridge-10")
     expect(found.last.locator(".previous")).to_contain_text(
         "the original answer of bridge-09."
@@ -97,37 +100,6 @@ def test_ten_decisions_by_keyboard_alone_each_opens_the_next_case(base: str, fol
     expect(page.get_by_text("No case to review in this queue")).to_be_visible()
     press("U")
     expect(status).to_contain_text("Undone")
-
-
-def test_a_held_key_and_one_pressed_before_the_case_can_be_read_decide_nothing(
-    base: str, folder: Path, open_tab: OpenTab
-) -> None:
-    tab = open_tab(base)
-    page = tab.open("/review?case=bridge-10&order=oldest")
-    found = panel(page)
-    ready(found)
-    before = len(decisions(folder))
-    page.evaluate(
-        """() => {
-            for (const options of [{ key: "a", repeat: true }, { key: "Enter", ctrlKey: true, repeat: true }])
-                document.dispatchEvent(new KeyboardEvent("keydown", { ...options, bubbles: true }))
-            // as if the answer had been drawn just now
-            window.masisShown = { ...window.masisShown, at: performance.now() }
-            document.dispatchEvent(new KeyboardEvent("keydown", { key: "a", bubbles: true }))
-            // and as if another answer stood on the page
-            window.masisShown = { ...window.masisShown, at: 0, digest: "another" }
-            document.dispatchEvent(new KeyboardEvent("keydown", { key: "a", bubbles: true }))
-        }"""
-    )
-    expect(found.get_by_role("radio", name="Approve")).not_to_be_checked()
-    # a click is a person's own, but not on an answer that is just changing
-    found.get_by_text("Approve", exact=True).click(delay=40)
-    found.get_by_role("button", name="Submit").click(delay=40)
-    expect(found.get_by_role("status").first).to_contain_text("The answer on the page is just changing")
-    tab.settle()  # a click that falls into a rerun of the page is lost
-    found.get_by_role("button", name="Discard draft").click(delay=40)
-    expect(found.get_by_role("status").first).to_contain_text("discarded")
-    assert len(decisions(folder)) == before
 
 
 def test_keys_go_through_the_list_to_its_end_are_shown_and_do_nothing_while_a_person_types(

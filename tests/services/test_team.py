@@ -7,8 +7,6 @@ import io
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -28,13 +26,11 @@ ALL = CaseFilter(order="oldest")
 
 
 @pytest.fixture
-def workbench(tmp_path: Path) -> Iterator[Workbench]:
+def workbench(bench: Workbench) -> Workbench:
     """Five cases that need review."""
-    opened = Workbench.open(tmp_path / "team.db")
     for number in range(5):
-        an_audited_case(opened.store, a_case(f"case-{number}"), f"run-{number}")
-    yield opened
-    opened.close()
+        an_audited_case(bench.store, a_case(f"case-{number}"), f"run-{number}")
+    return bench
 
 
 def decide(
@@ -83,6 +79,18 @@ def test_an_extended_lease_ends_later_and_keeps_its_begin(workbench: Workbench) 
     second = workbench.team.claim(ADA, "case-1")
     assert second.taken_at == first.taken_at
     assert second.until > later(first.taken_at, 1)
+
+
+def test_a_decision_says_how_long_its_reviewer_had_the_case_where_that_is_known(workbench: Workbench) -> None:
+    taken = workbench.team.claim(ADA, "case-1").taken_at
+    with workbench.store.database.transaction() as connection:
+        connection.execute("UPDATE leases SET taken_at = ?", [later(taken, -2)])
+    timed, untimed = decide(workbench, ADA).decision, decide(workbench, ADA, "case-2").decision
+    assert timed is not None
+    assert untimed is not None
+    assert 120 <= timed.extra["seconds"] < 180
+    assert "seconds" not in untimed.extra
+    assert workbench.trust.reviewers(ADA)[0].seconds == timed.extra["seconds"]
 
 
 def test_an_expired_lease_that_nobody_took_over_still_lets_its_reviewer_decide(workbench: Workbench) -> None:
