@@ -20,13 +20,10 @@ from masis.settings import Settings
 from masis.ui.new_audit.timeline import timeline
 from masis.views.spending import spent
 from tests.audit.factories import context
-from tests.cli.running import example
 from tests.llm.asking import CASE, KEY, settings_for
 from tests.reviewing import ADA
 from tests.served_replies import Behaviour, Request, says, sensible
 from tests.serving_models import ModelServer
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(autouse=True)
@@ -113,14 +110,3 @@ def test_the_validator_is_found_by_its_name() -> None:
     output_validation.chosen.cache_clear()
     assert isinstance(output_validation.chosen("baml"), BamlValidator)
     assert isinstance(build_roles(Settings(output_validator="baml")).validator, BamlValidator)
-
-
-@pytest.mark.spec("REQ-CRITIC-028")
-def test_the_documented_example_as_written() -> None:
-    done = example("baml/mend.py")
-    assert done.stdout.splitlines() == [
-        "2 claims; mended: quotes of another kind, a comment, a comma too many",
-        "cut off: None",
-        "passed: The bridge is 120 metres long [1].",
-    ]
-    assert done.stdout in (ROOT / "docs" / "baml.md").read_text(encoding="utf-8")
