@@ -19,13 +19,12 @@ from starlette.testclient import TestClient
 from masis.audit.metric_catalogue import METRICS
 from masis.cli import main
 from masis.integrations.web import app as web
-from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.services import Workbench
 from masis.services.ingestion import Source, new_token
 from masis.settings import Settings
 from tests.cli.running import case, example
-from tests.reviewing import ADA, submitted
+from tests.reviewing import submitted
 from tools import telemetry_reference
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -151,23 +150,6 @@ def test_a_team_s_own_validator_is_made_as_the_guide_makes_it(monkeypatch: pytes
     monkeypatch.setitem(sys.modules, "acme.answers", sys.modules[__name__])
     exec(code("baml", "# acme/answers.py"), names)
     assert names["validator"].name == "acme"
-
-
-def test_a_restore_is_tried_as_the_guide_tries_it(tmp_path: Path) -> None:
-    database, backups, tried = tmp_path / "masis.db", tmp_path / "backups", tmp_path / "tried.db"
-    workbench = Workbench.open(database, Settings())
-    workbench.cases.add(ADA, [Case.model_validate(case("kept"))])
-    workbench.close()
-    backups.mkdir()
-    assert CliRunner().invoke(main, ["db", "backup", str(backups), "--db", str(database)]).exit_code == 0
-    (backup,) = backups.glob("*.db")
-    for line in code("deployment", "masis db restore").splitlines():
-        words = [str(backup) if "/backups/" in each else each for each in line.split()[1:]]
-        done = CliRunner().invoke(main, [str(tried) if each == "tried.db" else each for each in words])
-        assert done.exit_code == 0, done.output
-    restored = Workbench.open(tried, Settings())
-    assert restored.store.cases.get("kept").query
-    restored.close()
 
 
 def test_the_client_of_the_guide_sends_a_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,14 +9,11 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from masis.api.roles import build_roles
-from masis.audit import output_validation
 from masis.errors import InvalidRevision
 from masis.integrations.baml import BamlValidator
 from masis.schema.audit import JudgedBy, Revision
 from masis.schema.run import Event, Run
 from masis.services import Workbench
-from masis.settings import Settings
 from masis.ui.new_audit.timeline import timeline
 from masis.views.spending import spent
 from tests.audit.factories import context
@@ -104,9 +101,3 @@ def test_an_answer_in_a_teams_own_form_is_mended_into_it_or_refused() -> None:
     for bad in (nearly[:-20], "120 metres.", '{"text": "120"}'):
         with pytest.raises(InvalidRevision, match="is no Answered"):
             ours.validated(revision(bad), context())
-
-
-def test_the_validator_is_found_by_its_name() -> None:
-    output_validation.chosen.cache_clear()
-    assert isinstance(output_validation.chosen("baml"), BamlValidator)
-    assert isinstance(build_roles(Settings(output_validator="baml")).validator, BamlValidator)
