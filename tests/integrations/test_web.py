@@ -13,12 +13,11 @@ import httpx2
 import pytest
 from starlette.testclient import TestClient
 
-from masis.cli.ingest import read_sources
 from masis.errors import HTTP_STATUS, DatabaseBusy, DatabaseFull, MasisError, SettingsError, StepError
 from masis.integrations.web import app as web
 from masis.schema import limits
 from masis.services import Workbench
-from masis.services.ingestion import Rule, Source, drawn, new_token
+from masis.services.ingestion import Rule, Source, drawn, new_token, read_sources
 from masis.settings import Settings
 from tests.cli.running import case, lines, start
 from tests.store.factories import a_case
