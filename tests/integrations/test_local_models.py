@@ -33,20 +33,15 @@ from masis.integrations.local.verifier import (
     words_of,
 )
 from masis.schema.audit import Claim
-from masis.schema.case import Case, Evidence
+from masis.schema.case import Evidence
 from masis.schema.run import Run
+from tests.cases import case_of
 from tests.integrations.tiny_hub import files_of, hub
 from tests.integrations.tiny_models import NLI, save_model
 
 EVIDENCE = [{"id": "1", "text": "The bridge is 120 metres long. It was opened in 1931."}]
-CASE = Case.model_validate(
-    {
-        "id": "1",
-        "query": "How long is the bridge?",
-        "answer": "The bridge is proven 120 metres long [1]. It was refuted opened in 1931 [1]. The bridge is nothing.",
-        "evidence": EVIDENCE,
-    }
-)
+ANSWER = "The bridge is proven 120 metres long [1]. It was refuted opened in 1931 [1]. The bridge is nothing."
+CASE = case_of(ANSWER, {"1": EVIDENCE[0]["text"]})
 CARD = "---\nlicense: mit\nlanguage:\n- en\n- de-AT\n---\n# A model\n"
 
 

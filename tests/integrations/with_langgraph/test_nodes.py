@@ -14,7 +14,6 @@ from pydantic import BaseModel, Field
 from masis import Settings, run_audit
 from masis.errors import InputError, SettingsError
 from masis.integrations.langgraph import EvidenceList, Metrics, Trace, critic_node, evaluator_node, synthesizer_node
-from masis.schema.case import Case
 from masis.schema.run import Run
 from tests.integrations.with_langgraph.graphs import EVIDENCE, QUESTION, RIGHT, WRONG, asked, audited, chain, thread
 
@@ -23,7 +22,7 @@ NAMES = "confidence hallucination_detected unsupported_claims logical_gaps confl
 
 def alone(answer: str) -> Run:
     """The same audit without a graph."""
-    case = Case.model_validate({"id": "x", "query": QUESTION, "answer": answer, "evidence": EVIDENCE})
+    case = {"id": "x", "query": QUESTION, "answer": answer, "evidence": list(EVIDENCE)}
     return run_audit(case, Settings(max_iterations=1))
 
 

@@ -25,18 +25,17 @@ from masis.observers.log_records import JsonLine
 from masis.observers.observation import run_to_completion
 from masis.schema.screening import Abstract
 from masis.settings import ROLES
+from tests.cases import case_of
 from tests.integrations.with_otel.conftest import Seen, Watch, served, told
 from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, roles, said
 from tests.served_replies import Behaviour, Request
 from tests.serving_models import ModelServer
 
-CASE = Case.model_validate(
-    {
-        "id": "walrus-1",
-        "query": "Where does the walrus sleep?",
-        "answer": "The walrus sleeps in Skagen [1]. It eats lanterns [9].",
-        "evidence": [{"id": "1", "text": "The walrus sleeps in Skagen."}],
-    }
+CASE = case_of(
+    "The walrus sleeps in Skagen [1]. It eats lanterns [9].",
+    {"1": "The walrus sleeps in Skagen."},
+    case_id="walrus-1",
+    query="Where does the walrus sleep?",
 )
 AGENTS = ("verifier", "critic", "reviser", "evaluator")
 TEXTS = ("walrus sleeps", "skagen", "lanterns", "where does")
