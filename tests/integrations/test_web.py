@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import tracemalloc
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from masis.integrations.web import app as web
 from masis.schema import limits
 from masis.services import Workbench
 from masis.services.ingestion import Rule, Source, drawn, new_token, read_sources
-from masis.settings import Settings
 from tests.cli.running import case, lines, start
 from tests.store.factories import a_case
 from tests.waiting import until
@@ -30,17 +28,10 @@ NDJSON = SEND | {"content-type": "application/x-ndjson"}
 DOCUMENT = SEND | {"content-type": "application/json"}
 
 
-@pytest.fixture
-def workbench(tmp_path: Path) -> Iterator[Workbench]:
-    opened = Workbench.open(tmp_path / "inbox.db", Settings())
-    yield opened
-    opened.close()
-
-
-def client(workbench: Workbench, **limits: Any) -> TestClient:
+def client(bench: Workbench, **limits: Any) -> TestClient:
     source = Source(name="chatbot", token_sha256=DIGEST, **({"requests_per_second": 1000, "burst": 1000} | limits))
     other = Source(name="other", token_sha256="0" * 64)
-    served = web.application(workbench.ingestion, {"chatbot": source, "other": other})
+    served = web.application(bench.ingestion, {"chatbot": source, "other": other})
     return TestClient(served, base_url="http://127.0.0.1:8700")
 
 
@@ -58,12 +49,12 @@ def result(opened: TestClient, body: Any) -> dict[str, Any]:
     return done(opened, answer.json()["status"])
 
 
-def stored(workbench: Workbench) -> list[str]:
-    return [each.id for each in workbench.store.cases.iterate()]
+def stored(bench: Workbench) -> list[str]:
+    return [each.id for each in bench.store.cases.iterate()]
 
 
-def test_one_case_several_and_lines_are_stored_and_can_be_polled(workbench: Workbench) -> None:
-    with client(workbench) as opened:
+def test_one_case_several_and_lines_are_stored_and_can_be_polled(bench: Workbench) -> None:
+    with client(bench) as opened:
         one = opened.post("/v1/cases", json=case("one"), headers=SEND)
         assert one.status_code == 202
         assert one.headers["location"] == one.json()["status"]
@@ -71,12 +62,12 @@ def test_one_case_several_and_lines_are_stored_and_can_be_polled(workbench: Work
         assert result(opened, {"cases": [case("two"), case("three")]})["stored"] == 2
         found = result(opened, lines(case("four"), case("one")))
         assert (found["received"], found["stored"], found["unchanged"], found["errors"]) == (2, 1, 1, 0)
-    assert set(stored(workbench)) == {"one", "two", "three", "four"}
-    assert workbench.store.database.value("SELECT max(length(body)) FROM inbox") == 0
+    assert set(stored(bench)) == {"one", "two", "three", "four"}
+    assert bench.store.database.value("SELECT max(length(body)) FROM inbox") == 0
 
 
-def test_what_is_no_case_is_named_and_the_others_are_stored(workbench: Workbench) -> None:
-    with client(workbench) as opened:
+def test_what_is_no_case_is_named_and_the_others_are_stored(bench: Workbench) -> None:
+    with client(bench) as opened:
         body = lines(case("a"), case("b", evidence=...)) + b"{nonsense\n" + lines(case("a", query="Other?"))
         found = result(opened, body)
         assert (found["stored"], found["errors"]) == (1, 3)
@@ -89,13 +80,13 @@ def test_what_is_no_case_is_named_and_the_others_are_stored(workbench: Workbench
         assert result(opened, case("last"))["stored"] == 1
 
 
-def test_a_source_with_a_profile_sends_what_its_tool_writes(workbench: Workbench) -> None:
+def test_a_source_with_a_profile_sends_what_its_tool_writes(bench: Workbench) -> None:
     rows = [
         {"id": str(n), "user_input": "How long?", "response": "120 m.", "retrieved_contexts": ["120 m."], "bad": n == 1}
         for n in range(4)
     ]
     flagged = Rule(field="metadata.source_row.bad")
-    with client(workbench, profile="ragas", max_cases=3, rules=(flagged,)) as opened:
+    with client(bench, profile="ragas", max_cases=3, rules=(flagged,)) as opened:
         sent = opened.post("/v1/cases", content=lines(*rows[:3]) + lines({"user_input": 5}), headers=NDJSON)
         assert sent.status_code == 413, "what is too much is refused at once where it can be seen"
         found = result(opened, lines(*rows[:3]))
@@ -103,11 +94,11 @@ def test_a_source_with_a_profile_sends_what_its_tool_writes(workbench: Workbench
         assert "more than 3 cases" in result(opened, rows)["first_errors"][0]
         assert result(opened, lines({"user_input": 5}))["errors"] >= 1
         assert "holds no JSON" in result(opened, gzip.compress(lines(rows[0])))["first_errors"][0]
-    assert stored(workbench) == ["1"]
+    assert stored(bench) == ["1"]
 
 
-def test_what_a_body_holds_is_counted_again_when_it_is_read(workbench: Workbench) -> None:
-    with client(workbench, max_cases=2) as opened:
+def test_what_a_body_holds_is_counted_again_when_it_is_read(bench: Workbench) -> None:
+    with client(bench, max_cases=2) as opened:
         body = json.dumps({"cases": [case(str(n)) for n in range(4)]}).replace('"evidence"', '"\\u0065vidence"')
         sent = opened.post("/v1/cases", content=body, headers=DOCUMENT)
         assert sent.status_code == 202, "a key that is written with escapes can't be seen at the door"
@@ -125,9 +116,9 @@ def test_what_a_body_holds_is_counted_again_when_it_is_read(workbench: Workbench
     ],
 )
 def test_a_case_that_passes_a_limit_is_named_with_it_and_the_others_are_stored(
-    workbench: Workbench, change: dict[str, Any], told: str
+    bench: Workbench, change: dict[str, Any], told: str
 ) -> None:
-    with client(workbench) as opened:
+    with client(bench) as opened:
         found = result(opened, lines(case("a", **change), case("b")))
     assert (found["stored"], found["errors"]) == (1, 1)
     assert told in found["first_errors"][0]
@@ -144,9 +135,9 @@ def test_a_body_of_line_breaks_is_looked_at_in_little_memory() -> None:
     assert max(peaks) < 3, "bytes for each byte that was sent"
 
 
-def test_the_same_key_is_one_request_however_often_it_is_sent(workbench: Workbench) -> None:
+def test_the_same_key_is_one_request_however_often_it_is_sent(bench: Workbench) -> None:
     keyed = SEND | {"idempotency-key": "order-1"}
-    with client(workbench) as opened:
+    with client(bench) as opened:
         answers = [opened.post("/v1/cases", json=case("a"), headers=keyed).json() for _ in range(3)]
         assert len({answer["id"] for answer in answers}) == 1
         assert [answer["repeated"] for answer in answers] == [False, True, True]
@@ -154,8 +145,8 @@ def test_the_same_key_is_one_request_however_often_it_is_sent(workbench: Workben
         assert other.status_code == 422
         done(opened, answers[0]["status"])
         assert opened.post("/v1/cases", json=case("a"), headers=keyed).json()["id"] == answers[0]["id"]
-    assert stored(workbench) == ["a"]
-    assert workbench.store.database.value("SELECT count(*) FROM inbox") == 1
+    assert stored(bench) == ["a"]
+    assert bench.store.database.value("SELECT count(*) FROM inbox") == 1
 
 
 @pytest.mark.parametrize(
@@ -173,35 +164,35 @@ def test_the_same_key_is_one_request_however_often_it_is_sent(workbench: Workben
         ({"content": lines(*(case(str(number)) for number in range(4))), "headers": NDJSON}, 413),
     ],
 )
-def test_a_request_that_may_not_be_stores_nothing(workbench: Workbench, change: dict[str, Any], status: int) -> None:
+def test_a_request_that_may_not_be_stores_nothing(bench: Workbench, change: dict[str, Any], status: int) -> None:
     sent = {"content": json.dumps(case("a")), "headers": DOCUMENT} | change
-    with client(workbench, max_body_bytes=2_000, max_cases=3) as opened:
+    with client(bench, max_body_bytes=2_000, max_cases=3) as opened:
         answer = opened.post("/v1/cases", **sent)
         assert answer.status_code == status
         assert answer.json()["error"]["cure"]
-    assert workbench.store.inbox.count_waiting() == 0
-    assert workbench.store.database.value("SELECT count(*) FROM inbox") == 0
+    assert bench.store.inbox.count_waiting() == 0
+    assert bench.store.database.value("SELECT count(*) FROM inbox") == 0
 
 
-def test_a_source_sends_so_fast_and_no_faster(workbench: Workbench) -> None:
-    with client(workbench, requests_per_second=0.01, burst=2) as opened:
+def test_a_source_sends_so_fast_and_no_faster(bench: Workbench) -> None:
+    with client(bench, requests_per_second=0.01, burst=2) as opened:
         statuses = [opened.post("/v1/cases", json=case(str(n)), headers=SEND) for n in range(3)]
         assert [answer.status_code for answer in statuses] == [202, 202, 429]
         assert int(statuses[2].headers["retry-after"]) >= 1
 
 
-def test_a_source_sees_its_own_batches_alone(workbench: Workbench) -> None:
-    with client(workbench) as opened:
+def test_a_source_sees_its_own_batches_alone(bench: Workbench) -> None:
+    with client(bench) as opened:
         assert opened.get("/v1/batches/unknown", headers=SEND).status_code == 404
-    first = workbench.ingestion.receive([web.Received("theirs", "other", None, "d", "json", b"{}")])
+    first = bench.ingestion.receive([web.Received("theirs", "other", None, "d", "json", b"{}")])
     assert first[0].new
-    with client(workbench) as opened:
+    with client(bench) as opened:
         assert opened.get("/v1/batches/theirs", headers=SEND).status_code == 404
 
 
-def test_rules_say_which_cases_enter_the_queue(workbench: Workbench) -> None:
+def test_rules_say_which_cases_enter_the_queue(bench: Workbench) -> None:
     rules = ({"flagged": True}, {"field": "metadata.language", "is_one_of": ["de"]}, {"share": 0.1})
-    with client(workbench, rules=rules) as opened:
+    with client(bench, rules=rules) as opened:
         drawn_one = next(str(n) for n in range(100) if drawn(str(n), 0.1))
         undrawn = [name for name in (f"case-{n}" for n in range(100)) if not drawn(name, 0.1)][:4]
         sent = [
@@ -213,7 +204,7 @@ def test_rules_say_which_cases_enter_the_queue(workbench: Workbench) -> None:
         ]
         found = result(opened, {"cases": sent})
         assert (found["stored"], found["passed_over"]) == (3, 2)
-    assert stored(workbench) == [drawn_one, undrawn[1], undrawn[2]]
+    assert stored(bench) == [drawn_one, undrawn[1], undrawn[2]]
     assert Rule(field="metadata.language", flagged=True).takes(a_case(metadata={"flagged": True, "language": "de"})), (
         "conditions of one rule add up"
     )
@@ -230,23 +221,23 @@ def test_rules_say_which_cases_enter_the_queue(workbench: Workbench) -> None:
     ],
 )
 def test_an_error_is_answered_with_its_status_and_nothing_is_acknowledged(
-    workbench: Workbench, monkeypatch: pytest.MonkeyPatch, error: type[MasisError], status: int
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch, error: type[MasisError], status: int
 ) -> None:
     def fails(requests: object) -> None:
         made = error.__new__(error)  # errors of a step take more than a message
         made.args = ("not now",)
         raise made
 
-    monkeypatch.setattr(workbench.ingestion, "receive", fails)
-    with client(workbench) as opened:
+    monkeypatch.setattr(bench.ingestion, "receive", fails)
+    with client(bench) as opened:
         answer = opened.post("/v1/cases", json=case("a"), headers=SEND)
     assert answer.status_code == status
     assert answer.json()["error"]["http_status"] == status
     assert "not now" not in answer.text
 
 
-def test_the_openapi_document_names_every_route(workbench: Workbench) -> None:
-    with client(workbench) as opened:
+def test_the_openapi_document_names_every_route(bench: Workbench) -> None:
+    with client(bench) as opened:
         document = opened.get("/v1/openapi.json").json()
         assert set(document["paths"]) == {"/v1/cases", "/v1/batches/{id}"}
         assert document["components"]["schemas"]["Case"]["required"] == ["id", "query", "evidence"]

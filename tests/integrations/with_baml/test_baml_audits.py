@@ -17,15 +17,10 @@ from masis.services import Workbench
 from masis.ui.new_audit.timeline import timeline
 from masis.views.spending import spent
 from tests.audit.factories import context
-from tests.llm.asking import CASE, KEY, settings_for
+from tests.llm.asking import CASE, settings_for
 from tests.reviewing import ADA
 from tests.served_replies import Behaviour, Request, says, sensible
 from tests.serving_models import ModelServer
-
-
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SCRIPTED_KEY", KEY)
 
 
 def careless(request: Request) -> Behaviour:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from masis.services import Workbench
+from tests.cli.running import ROOT, example
 from tests.reviewing import decide
 
-ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "langgraph"
 MAIN = runpy.run_path(str(EXAMPLE / "graph.py"))["main"]
 
@@ -31,9 +29,7 @@ def documented(number: int, db: Path) -> list[str]:
 
 def in_process(*arguments: str) -> dict[str, Any]:
     """What a process of its own says on stdout."""
-    command = [sys.executable, str(EXAMPLE / "graph.py"), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120, check=True)
-    told: dict[str, Any] = json.loads(done.stdout)
+    told: dict[str, Any] = json.loads(example("langgraph/graph.py", *arguments).stdout)
     return told
 
 
@@ -46,7 +42,8 @@ def ran(*arguments: str, expect: int = 0) -> dict[str, Any]:
 
 
 @pytest.fixture
-def db(tmp_path: Path) -> Path:
+def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(ROOT)  # from where the page gives its commands
     return tmp_path / "ferry.db"
 
 

@@ -23,13 +23,13 @@ from masis.integrations.mcp.server import MasisServer, audits_at_once
 from masis.services import Workbench
 from masis.settings import Settings
 from tests.cli.running import case
+from tests.llm.asking import KEY
 from tests.serving_models import ModelServer
 from tests.waiting import until
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[3]
 PATIENCE_S = 100.0
-KEY = "sk-loopback-0123456789abcdef"
 
 BRIDGE = case(
     "bridge",
@@ -116,9 +116,9 @@ def inside(
 def asking(server: ModelServer, transport: str, database: Path, *arguments: str) -> Door:
     """A server whose every role is filled by the model that is served here."""
     config = database.with_name("masis.toml")
-    provider = f'[providers.here]\nkind = "openai"\naddress = "{server.address}"\nkey_env = "HERE_KEY"\n'
+    provider = f'[providers.here]\nkind = "openai"\naddress = "{server.address}"\nkey_env = "SCRIPTED_KEY"\n'
     config.write_text(f"retry_base_s = 0.01\nmax_retries = 0\ncall_deadline_s = 60\n{provider}")
-    return Door(transport, database, "--model", "here:m", *arguments, MASIS_CONFIG=str(config), HERE_KEY=KEY)
+    return Door(transport, database, "--model", "here:m", *arguments, MASIS_CONFIG=str(config), SCRIPTED_KEY=KEY)
 
 
 def developers() -> dict[str, str]:

@@ -16,7 +16,8 @@ from mcp import Client
 
 from masis.integrations.mcp.transports import MOST_MESSAGE
 from masis.services import Workbench
-from tests.integrations.with_mcp.door import BRIDGE, KEY, Door, asking, ended, found, started
+from tests.integrations.with_mcp.door import BRIDGE, Door, asking, ended, found, started
+from tests.llm.asking import KEY
 from tests.served_replies import Behaviour, Request
 from tests.serving_models import ModelServer
 from tests.waiting import until, until_async

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from mcp import Client
 
-from masis.settings import ROLES, Settings
-from tests.integrations.with_mcp.door import BRIDGE, KEY, Door, asking, found, inside
+from tests.integrations.with_mcp.door import BRIDGE, Door, asking, found, inside
+from tests.llm.asking import KEY, settings_here
 from tests.served_replies import Behaviour, Request
 from tests.serving_models import ModelServer
 
@@ -25,20 +25,10 @@ def served() -> Iterator[ModelServer]:
         yield server
 
 
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HERE_KEY", KEY)
-
-
 def opened(database: Path, server: ModelServer, *, price: bool = False, max_cost: float | None = None) -> Door:
-    settings = {
-        **dict.fromkeys(ROLES, "here:m"),
-        "providers": {"here": {"kind": "openai", "address": server.address, "key_env": "HERE_KEY"}},
-        "prices": {"here:m": {"input": 100.0, "output": 1000.0}} if price else {},
-        "retry_base_s": 0.01,
-        "max_retries": 0,
-    }
-    return inside(database, Settings.model_validate(settings), max_cost=max_cost)
+    prices = {"here:m": {"input": 100.0, "output": 1000.0}} if price else {}
+    settings = settings_here(server, prices=prices, max_retries=0)
+    return inside(database, settings, max_cost=max_cost)
 
 
 def test_whoever_starts_the_server_chooses_the_models_and_clients_read_that_data_leave(

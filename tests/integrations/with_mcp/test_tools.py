@@ -163,38 +163,24 @@ def test_evidence_is_found_by_its_words_with_the_ids_that_tools_take(door: Door)
 
 
 WEIR = {**BRIDGE, "id": "weir"}
+
+
+def of(*ids: str, **more: Any) -> dict[str, Any]:
+    """The arguments of a critique, with these sources."""
+    return {"query": "q", "draft": "d", "sourceIds": list(ids), **more}
+
+
 WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("critique_answer", {}, "draft: is missing. Add it. sourceIds: is missing."),
-    (
-        "critique_answer",
-        {"query": 7, "draft": "d", "sourceIds": "weir"},
-        "query: is a number, must be text. Put it in quotes. sourceIds: is text, must be a list.",
-    ),
-    (
-        "critique_answer",
-        {"query": "q", "draft": "d", "sourceIds": [], "stricktness": "strict"},
-        "There is no argument stricktness (did you mean strictness?)",
-    ),
-    (
-        "critique_answer",
-        {"query": "q", "draft": "d", "sourceIds": ["weir/1"], "strictness": "hard"},
-        "Use one of 'lenient', 'moderate' or 'strict'.",
-    ),
-    ("critique_answer", {"query": "q", "draft": "d", "sourceIds": []}, "sourceIds: is empty"),
-    (
-        "critique_answer",
-        {"query": "q", "draft": "d", "sourceIds": ["weir/7", "weirs/1", "seven"]},
-        (
-            "case 'weir' has no evidence '7' (near: 'weir/1', 'weir/2'); there is no case 'weirs' (near: 'weir'); "
-            "there is no stored evidence 'seven'"
-        ),
-    ),
-    ("critique_answer", {"query": "q", "draft": "d", "sourceIds": ["weir"]}, "'weir' is a case, not evidence of one"),
-    (
-        "critique_answer",
-        {"query": "q", "draft": "d" * 150_001, "sourceIds": ["1"]},
-        "holds 150,001 characters, at most 150,000 are taken",
-    ),
+    ("critique_answer", of(query=7), "query: is a number, must be text. Put it in quotes."),
+    ("critique_answer", of() | {"sourceIds": "weir"}, "sourceIds: is text, must be a list."),
+    ("critique_answer", of(stricktness="strict"), "There is no argument stricktness (did you mean strictness?)"),
+    ("critique_answer", of("weir/1", strictness="hard"), "Use one of 'lenient', 'moderate' or 'strict'."),
+    ("critique_answer", of(), "sourceIds: is empty"),
+    ("critique_answer", of("weir/7"), "case 'weir' has no evidence '7' (near: 'weir/1', 'weir/2')"),
+    ("critique_answer", of("weirs/1", "seven"), "no case 'weirs' (near: 'weir'); there is no stored evidence 'seven'"),
+    ("critique_answer", of("weir"), "'weir' is a case, not evidence of one"),
+    ("critique_answer", of("1", draft="d" * 150_001), "holds 150,001 characters, at most 150,000 are taken"),
     ("audit_citations", {"answer": "It is."}, "give evidence, or sourceIds of stored evidence"),
     ("audit_citations", {"answer": " ", "sourceIds": ["1"]}, "answer: is empty"),
     (

@@ -15,7 +15,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from masis import Case, Run, run_audit
 from masis.integrations import telemetry
-from masis.settings import ROLES, Settings
+from masis.settings import Settings
+from tests.llm.asking import settings_here
 from tests.serving_models import ModelServer
 
 
@@ -68,7 +69,7 @@ class Seen:
     def audited(self, case: Case, script: Any = None, issues: Any = "always", **settings: Any) -> Run:
         """An audit by a scripted model, with no more than two iterations."""
         with ModelServer(script or (lambda request: None), issues=issues) as server:
-            return run_audit(case, served(server, **({"max_iterations": 2} | settings)))
+            return run_audit(case, settings_here(server, **({"max_iterations": 2} | settings)))
 
     def path(self, span: ReadableSpan) -> list[str]:
         """The names of a span and those above it, from the root."""
@@ -115,16 +116,3 @@ def watch() -> Iterator[Watch]:
 def seen(watch: Watch) -> Seen:
     """What is watched, without texts."""
     return watch()
-
-
-def served(server: ModelServer, **told: Any) -> Settings:
-    """Settings with every role filled by the scripted server's model."""
-    table = {"kind": "openai", "address": server.address, "key_env": "SCRIPTED_KEY"}
-    return Settings.model_validate(
-        dict.fromkeys(ROLES, "here:m") | {"providers": {"here": table}, "retry_base_s": 0.01} | told
-    )
-
-
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SCRIPTED_KEY", "sk-scripted")

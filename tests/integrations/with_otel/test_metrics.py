@@ -12,7 +12,8 @@ from masis.audit.metric_catalogue import METRICS
 from masis.observers.observation import run_to_completion
 from masis.schema.run import Run
 from tests.cli.running import case
-from tests.integrations.with_otel.conftest import Seen, served
+from tests.integrations.with_otel.conftest import Seen
+from tests.llm.asking import settings_here
 from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, roles, said
 from tests.serving_models import ModelServer
 
@@ -126,7 +127,7 @@ def test_tokens_are_counted_by_role_and_kind(seen: Seen) -> None:
 
 def test_a_failed_call_is_counted_with_its_kind_of_error(seen: Seen) -> None:
     with ModelServer(lambda request: None, refuses=("json_schema", "json_object"), keys=["another"]) as server:
-        run_audit(CASE, served(server, max_iterations=1, max_retries=0))
+        run_audit(CASE, settings_here(server, max_iterations=1, max_retries=0))
     calls = seen.metrics()["gen_ai.client.operation.duration"]
     assert "failed" in calls.values("error.type")
 

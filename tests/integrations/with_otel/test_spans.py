@@ -26,7 +26,8 @@ from masis.observers.observation import run_to_completion
 from masis.schema.screening import Abstract
 from masis.settings import ROLES
 from tests.cases import case_of
-from tests.integrations.with_otel.conftest import Seen, Watch, served, told
+from tests.integrations.with_otel.conftest import Seen, Watch, told
+from tests.llm.asking import KEY, settings_here
 from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, roles, said
 from tests.served_replies import Behaviour, Request
 from tests.serving_models import ModelServer
@@ -157,7 +158,7 @@ def test_no_text_is_in_a_span_unless_asked_for(watch: Watch) -> None:
     critique_draft(CASE.query, CASE.answer or "", [{"id": "1", "content": "The walrus sleeps in Skagen."}])
     assert len(bare.spans.get_finished_spans()) == len(whole.spans.get_finished_spans()) > 10
     assert not [text for text in TEXTS if text in bare.text().lower()]
-    assert "sk-scripted" not in whole.text()
+    assert KEY not in whole.text()
     call = next(found for found in map(told, whole.named("chat m")) if found["masis.role"] == "critic")
     assert "walrus sleeps" in call["gen_ai.input.messages"]
     assert "gen_ai.system_instructions" in call
@@ -185,7 +186,7 @@ def test_audits_side_by_side_keep_their_spans_apart(seen: Seen) -> None:
         await asyncio.gather(*map(one, cases))
 
     with ModelServer(issues="always", latency_ms=5) as server:
-        settings = served(server, max_iterations=2)
+        settings = settings_here(server, max_iterations=2)
         asyncio.run(all_of_them())
         with ThreadPoolExecutor(3) as pool:
             list(pool.map(lambda case: run_audit(case, settings), cases[:3]))
