@@ -29,7 +29,7 @@ def health(models: tuple[str, ...], assignments: tuple[str, ...], as_json: bool,
     """Check that everything the workbench needs is in order: database, decision log, auditor, models, disk.
 
     What is checked: the database (intact, current, writable), both logs, every module, a small audit, the models,
-    room on the disk. docs/health.md says what each line means and what to do.
+    room on the disk. docs/running.md says what each line means and what to do.
 
     \b
       masis health

@@ -14,7 +14,7 @@ from masis.settings.sign_in import name_problem, new_secret
 @click.command()
 @click.argument("name")
 @click.option(
-    "--role", type=click.Choice(ROLES), required=True, help="What the person may do; docs/access.md has the list."
+    "--role", type=click.Choice(ROLES), required=True, help="What the person may do; docs/security.md has the list."
 )
 @click.option("--no-secret", is_flag=True, help="The person signs in with a provider; the file gives the role only.")
 def person(name: str, role: str, no_secret: bool) -> None:

@@ -159,7 +159,7 @@ def amount_words(runs: int, screenings: int, parts: Parts, size: int) -> str:
 
 
 def plan_json(plan: PurgePlan) -> dict[str, Any]:
-    """Return a plan for programs: what ``--json`` prints and ``docs/retention.md`` describes."""
+    """Return a plan for programs: what ``--json`` prints and ``docs/running.md`` describes."""
     return {
         "rule": plan.rule.model_dump(),
         "runs": plan.runs,

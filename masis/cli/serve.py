@@ -90,9 +90,9 @@ def serve(
       masis serve --db review.db --port 9000
       masis serve --address 0.0.0.0 --allow-host audits.example.org --sign-in people.toml
 
-    With the setting retention_auto, what is past its time is removed at the start and once a day (docs/retention.md).
-    With backup_folder, backups are made at the start and every backup_hours (docs/store.md).
-    GET /healthz and /health.json say how the server is (docs/health.md). Who can reach it: docs/access.md.
+    With the setting retention_auto, what is past its time is removed at the start and once a day (docs/running.md).
+    With backup_folder, backups are made at the start and every backup_hours (docs/running.md).
+    GET /healthz and /health.json say how the server is (docs/running.md). Who can reach it: docs/security.md.
     """  # noqa: D301 (click reads the backspace)
     from masis.services import backups as of_backups
     from masis.services import retention as of_retention

@@ -1,0 +1,208 @@
+"""The pages of the docs: links and anchors lead somewhere, commands and code run as written, the site builds."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+import pandas
+import pytest
+from click.testing import CliRunner
+
+import masis
+from masis.cli import main
+from masis.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+GENERATED = {"cli", "configuration", "CONFORMANCE"}
+"""Pages that a tool writes whole."""
+PAGES = sorted(DOCS.glob("*.md"))
+OTHERS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
+FENCE = re.compile(r"^```(\S*)( run)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LANGUAGES = {"sh", "python", "toml", "json", "text", "{toctree}"}
+"""``sh`` and ``python`` are tried, ``text`` is what something prints or looks like."""
+LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
+SERVERS = {"demo", "serve", "ingest", "mcp"}
+LARGEST_PICTURE = 400_000
+
+
+class Block(NamedTuple):
+    """A fenced block of a page."""
+
+    page: str
+    language: str
+    runs: bool
+    text: str
+
+
+def blocks(*pages: Path) -> list[Block]:
+    """The fenced blocks of pages."""
+    return [
+        Block(page.stem, language, bool(runs), text)
+        for page in pages
+        for language, runs, text in FENCE.findall(page.read_text(encoding="utf-8"))
+    ]
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub and Sphinx name them."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    titles = [re.sub(r"\[([^\]]*)\]\([^)]*\)|[`*]", r"\1", title) for title in re.findall(r"^#+ (.+)$", text, re.M)]
+    return {re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-") for title in titles}
+
+
+def test_every_link_and_anchor_leads_somewhere() -> None:
+    broken = []
+    for page in [*PAGES, *OTHERS]:
+        for target in LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
+            path, _, anchor = target.partition("#")
+            if target.startswith(("http://", "https://", "mailto:")):
+                if not re.fullmatch(r"(?:https?://[\w.-]+(?::\d+)?(?:/\S*)?|mailto:\S+@\S+)", target):
+                    broken.append(f"{page.name}: {target}")
+                continue
+            there = (page.parent / path) if path else page
+            if not there.exists() or (anchor and there.suffix == ".md" and anchor not in anchors(there)):
+                broken.append(f"{page.name}: {target}")
+    assert not broken, "\n".join(broken)
+
+
+def test_every_picture_is_shown_and_light_enough() -> None:
+    shown = {
+        (page.parent / target).resolve()
+        for page in [*PAGES, *OTHERS]
+        for target in LINK.findall(page.read_text(encoding="utf-8"))
+        if target.endswith((".png", ".svg")) and "://" not in target
+    }
+    assert shown == set((DOCS / "images").iterdir())
+    assert not [picture for picture in shown if picture.stat().st_size > LARGEST_PICTURE]
+
+
+def test_every_page_stands_in_the_contents() -> None:
+    listed = [
+        line for block in blocks(DOCS / "index.md") if block.language == "{toctree}" for line in block.text.split()
+    ]
+    assert sorted(line for line in listed if not line.startswith(":") and (DOCS / f"{line}.md").exists()) == sorted(
+        page.stem for page in PAGES if page.stem != "index"
+    )
+
+
+def test_every_block_says_what_it_is() -> None:
+    for block in blocks(*(page for page in PAGES if page.stem not in GENERATED), ROOT / "README.md"):
+        assert block.language in LANGUAGES, f"{block.page}: {block.language} {block.text[:60]}"
+
+
+def commands(text: str) -> Iterator[tuple[list[str], str]]:
+    """The commands of ours in a block of shell, and where each one's output goes."""
+    for line in text.replace("\\\n", " ").splitlines():
+        for part in re.split(r" (?:\||&&) ", re.sub(r"(^|\s)#(\s.*)?$", "", line)):
+            written, _, output = re.sub(r"^(?:[A-Z_]+=\S+ )+", "", part.strip()).partition(" >")
+            if re.match(r"(?:\.venv/bin/)?masis [a-z-]", written):
+                yield shlex.split(written)[1:], output.strip("> ")
+
+
+def test_every_command_is_one_and_has_the_options_it_names() -> None:
+    wrong = []
+    for block in blocks(*PAGES, ROOT / "README.md"):
+        for words, _ in commands(block.text) if block.language == "sh" else ():
+            command: click.Command = main
+            rest = list(words)
+            try:
+                context = click.Context(main, **main.context_settings)
+                while isinstance(command, click.Group):
+                    _, found, rest = command.resolve_command(context, rest)
+                    assert found is not None
+                    command = found
+                    context = click.Context(command, context)
+                command.make_parser(context).parse_args(rest)
+            except click.ClickException as problem:
+                wrong.append(f"{block.page}: masis {' '.join(words)}: {problem.format_message()}")
+    assert not wrong, "\n".join(wrong)
+
+
+TUTORIALS = ("first-case", "with-a-model", "as-a-team")
+PRESSED = re.compile(
+    r"(?:[Pp]ress|[Oo]pen|[Uu]nder|Back as Ada:|that|Search) \*\*([^*]+)\*\*|^- \*\*([^*]+)\*\*:", re.MULTILINE
+)
+"""How the tutorials name a page, a button or a field."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TUTORIALS)
+def test_the_commands_of_a_tutorial_run_as_written(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "data").symlink_to(ROOT / "data")
+    monkeypatch.chdir(tmp_path)
+    ran = 0
+    for block in blocks(DOCS / f"{name}.md"):
+        for words, output in commands(block.text) if block.runs else ():
+            if words[0] in SERVERS:
+                continue
+            done = CliRunner().invoke(main, words)
+            assert done.exit_code == 0, f"masis {' '.join(words)}\n{done.output}"
+            if output:
+                with (tmp_path / output).open("a", encoding="utf-8") as stream:
+                    stream.write(done.stdout)
+            ran += 1
+    assert ran > 2
+
+
+def test_what_tutorials_say_to_press_is_on_the_pages() -> None:
+    sources = "\n".join(
+        file.read_text(encoding="utf-8")
+        for folder in ("masis/ui", "masis/views", "masis/services", "pages")
+        for file in (ROOT / folder).rglob("*")
+        if file.suffix in {".py", ".js"}
+    )
+    text = "\n".join(FENCE.sub("", (DOCS / f"{name}.md").read_text(encoding="utf-8")) for name in TUTORIALS)
+    named = {first or second for first, second in PRESSED.findall(text)}
+    assert len(named) > 10
+    assert not [each for each in named if each not in sources]
+
+
+def _names(page: str) -> dict[str, Any]:
+    """What the code of a page takes for granted."""
+    columns = {"question": ["How long?"], "response": ["Ten metres [1]."], "contexts": [["It is ten metres long."]]}
+    documents = [{"id": "manual", "text": "Uploads are limited to 10 MB."}]
+    return {
+        "README": {"frame": pandas.DataFrame(columns)},
+        "programs": {
+            "bot": lambda question: "Uploads are limited to 10 MB [manual].",
+            "documents": documents,
+            "retriever": lambda question: documents,
+            "settings": Settings(),
+        },
+    }[page]
+
+
+@pytest.mark.parametrize("page", ["README", "programs"])
+def test_the_code_of_a_page_runs_as_written(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = _names(page)
+    for block in blocks(next(each for each in [*OTHERS, *PAGES] if each.stem == page)):
+        if block.language == "python":
+            exec(compile(block.text, f"{page}.md", "exec"), names | {"masis": masis}, names)
+    for name, tested in list(names.items()):
+        if name.startswith("test_"):
+            tested(masis.assert_grounded)
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
+    pytest.importorskip("furo", reason="the extra docs is not installed")
+    command = [sys.executable, "-m", "sphinx", "-W", "-q", "--keep-going", "-d", str(tmp_path / "trees")]
+    done = subprocess.run([*command, str(DOCS), str(tmp_path / "site")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    pages = list((tmp_path / "site").glob("*.html"))
+    assert len(pages) > len(PAGES)
+    loads = re.compile(
+        r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"(?:https?:)?//|<link\b[^>]*\bhref=\"(?:https?:)?//"
+    )
+    assert not [page.name for page in pages if loads.search(page.read_text(encoding="utf-8"))]
+    sheets = (tmp_path / "site" / "_static").rglob("*.css")
+    assert not [sheet.name for sheet in sheets if re.search(r"url\(['\"]?https?:|@import", sheet.read_text("utf-8"))]
