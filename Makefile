@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-fast test-core test-dspy test-local test-servers test-tools soak coverage docs lint format typecheck benchmark screenshots browser clean
+.PHONY: help demo serve test test-fast test-core test-dspy test-local test-servers test-tools test-deploy soak coverage docs lint format typecheck benchmark screenshots browser clean
 
 help: ## List the commands
 	@grep -E '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -49,6 +49,10 @@ test-tools: $(VENV)/.installed-test ## Read what other tools' libraries write, a
 	@$(PY) -m venv $(VENV)-tools && $(VENV)-tools/bin/python -m pip install -q -r tests/tools_lane/requirements.txt
 	@$(VENV)-tools/bin/python -m pip install -q --no-deps -r tests/tools_lane/requirements-alone.txt
 	@MASIS_TOOLS=$(abspath $(VENV)-tools)/bin/python $(PY) -m pytest tests/tools_lane $(PYTEST_FLAGS)
+
+test-deploy: $(VENV)/.installed-test $(VENV)/.browser ## Run what deploy/ sets up behind the real nginx (fetches Debian's packages of nginx and Caddy)
+	@mkdir -p $(VENV)-deploy && cd $(VENV)-deploy && apt-get download -q nginx caddy && for each in *.deb; do dpkg -x "$$each" . || exit 1; done
+	@MASIS_DEPLOY=$(abspath $(VENV)-deploy) $(PY) -m pytest tests/deploy $(PYTEST_FLAGS)
 
 soak: $(VENV)/.installed-test $(VENV)/.browser ## Run the long trials at their full length (hours; DATA=FOLDER adds public data)
 	@$(PY) -m pytest -m soak --soak $(if $(DATA),--data "$(DATA)") $(PYTEST_FLAGS)
@@ -82,7 +86,7 @@ browser: $(VENV)/.installed-test ## Look for a browser again (after installing o
 	@rm -f $(VENV)/.browser && $(MAKE) --no-print-directory $(VENV)/.browser
 
 clean: ## Remove the environment and what tools left behind
-	rm -rf $(VENV) $(VENV)-extras $(VENV)-servers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov
+	rm -rf $(VENV) $(VENV)-extras $(VENV)-servers $(VENV)-deploy build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov
 
 $(VENV)/.installed-run: $(INPUTS)
 	@sh tools/environment.sh "$(VENV)" "." "$(PYTHON)" && touch $@

@@ -18,7 +18,7 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 
 from masis.store import Store
-from tests.store.test_retention_at_size import RULE, fill
+from tests.store.test_retention import RULE, fill
 
 
 @contextlib.contextmanager

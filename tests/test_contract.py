@@ -1,17 +1,251 @@
-"""The public contract: names and shapes that others rely on."""
+"""The public contract: names, shapes and constants that others and the specs rely on."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from typing import get_args
 
 import pytest
+from pydantic import BaseModel
 
 import masis
-from masis import Case, Evidence, Run
+from masis.audit import run_metrics
+from masis.audit.citations import audit_citations
+from masis.audit.context import AuditContext
+from masis.audit.issues import CRITIC_LOOP_TYPE
+from masis.audit.step_events import of_run
+from masis.errors import (
+    HTTP_STATUS,
+    MAX_ITERATIONS_WARNING,
+    CriticFailed,
+    InputError,
+    ProviderFailed,
+    StaleVersion,
+    StepError,
+    StoreError,
+    UnknownRecord,
+)
+from masis.llm.roles import reviser, verifier
+from masis.schema.audit import Critique, Evaluation, Issue, IssueType, Revision, Severity
+from masis.schema.case import Case, Evidence
+from masis.schema.run import Event, Iteration, Run, TerminationReason
+from masis.settings import Settings
+from tests.audit.test_loop import CASE, run
+from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, roles, said
 
-EVIDENCE = [Evidence(id="chunk_1", text="Revenue rose by 12% in 2023."), Evidence(id="chunk_2", text="It was cold.")]
+
+def fields(model: type[BaseModel]) -> set[str]:
+    return set(model.model_fields)
+
+
+@pytest.mark.spec("CRITIC-LOOP-CRITIC-INPUT")
+def test_the_critics_input() -> None:
+    critic = ScriptedCritic()
+    run(critic=critic, case=CASE.model_copy(update={"reasoning_steps": ("First.", "Then.")}))
+    seen = critic.seen[0]
+    assert isinstance(seen, AuditContext)
+    assert (seen.answer, seen.query, seen.evidence) == (CASE.answer, CASE.query, CASE.evidence)
+    assert (seen.reasoning_steps, seen.iteration_number) == (("First.", "Then."), 1)
+
+
+@pytest.mark.spec("CRITIC-LOOP-ISSUE")
+def test_an_issue() -> None:
+    assert {"type", "severity", "description", "quote", "start", "end", "suggestion", "reason"} <= fields(Issue)
+    assert set(get_args(Severity)) == {"critical", "high", "medium", "low"}
+    six = {"logical", "factual", "safety", "ambiguity", "missing_info", "incomplete_reasoning"}
+    assert six <= set(get_args(IssueType))
+    assert set(CRITIC_LOOP_TYPE.values()) == six
+
+
+@pytest.mark.spec("CRITIC-LOOP-CRITIC-OUTPUT")
+def test_the_critics_output() -> None:
+    named = {"overall_quality_score", "critique_confidence", "critique_reasoning", "has_major_issues"}
+    assert named <= fields(Critique)
+
+
+@pytest.mark.spec("CRITIC-LOOP-REVISER-INPUT", "CRITIC-LOOP-REVISER-OUTPUT", "REQ-CRITIC-009")
+def test_the_revisers_input_and_output() -> None:
+    reviser_ = ScriptedReviser()
+    found = run(critic=ScriptedCritic((said(0.5, objections=(MAJOR,)), said(0.9))), reviser=reviser_)
+    context, critique, issues = reviser_.seen[0]
+    assert (context.answer, context.query, context.evidence) == (CASE.answer, CASE.query, CASE.evidence)
+    assert context.iteration_number == 1
+    assert critique == found.iterations[0].critique
+    assert issues == found.iterations[0].issues
+    named = {"revised_answer", "changes_explanation", "updated_confidence", "issues_addressed", "preserved_content"}
+    assert named <= fields(Revision)
+
+
+@pytest.mark.spec("CRITIC-LOOP-INPUT")
+def test_the_loops_input() -> None:
+    assert {"answer", "query", "evidence", "reasoning_steps"} <= fields(Case)
+    assert (Settings().max_iterations, Settings().improvement_threshold) == (3, 0.05)
+
+
+@pytest.mark.spec("CRITIC-LOOP-ITERATION", "CRITIC-LOOP-OUTPUT")
+def test_an_iteration_and_the_loops_output() -> None:
+    named = {"iteration_number", "answer", "quality_score", "issues", "changes_made", "improvement_delta"}
+    assert named <= fields(Iteration)
+    named = {"final_answer", "final_quality_score", "iterations", "total_iterations", "improvement_percentage"}
+    assert named | {"converged", "termination_reason"} <= fields(Run)
+
+
+@pytest.mark.spec("CRITIC-LOOP-REASONS")
+def test_the_reasons_to_end() -> None:
+    four = {"max_iterations", "convergence", "no_issues", "error"}
+    assert set(get_args(TerminationReason)) == four | {"cancelled"}
+
+
+@pytest.mark.spec("MASIS-CRITIC-OVERRIDE", "MASIS-CRITIC-LAYERS")
+@pytest.mark.parametrize("judgement", [said(0.9), CriticFailed("gone")])
+def test_what_code_finds_stands_whatever_the_model_says_or_fails_to_say(judgement: object) -> None:
+    case = CASE.model_copy(update={"answer": "The bridge is 120 metres long [9]."})
+    settings = Settings(max_iterations=1)
+    critique = run(case=case, critic=ScriptedCritic((judgement,)), settings=settings).iterations[0].critique  # type: ignore[arg-type]
+    assert critique.hallucination_detected
+    assert critique.needs_retry
+    assert critique.has_major_issues
+
+
+@pytest.mark.spec("MASIS-EVAL-FIELDS")
+def test_an_evaluation() -> None:
+    named = {"faithfulness", "relevance", "completeness", "reasoning_quality", "overall_score"}
+    assert named | {"improvement_suggestions"} <= fields(Evaluation)
+
+
+@pytest.mark.spec(
+    "REQ-CRITIC-OBS-001-CRITIC-TIME",
+    "REQ-CRITIC-OBS-001-REVISER-TIME",
+    "REQ-CRITIC-OBS-001-LOOP-TIME",
+    "REQ-CRITIC-OBS-001-ITERATIONS",
+    "REQ-CRITIC-OBS-001-DELTA",
+    "REQ-CRITIC-OBS-001-PERCENT",
+    "REQ-CRITIC-OBS-001-CONVERGENCE",
+    "REQ-CRITIC-OBS-001-TOKENS",
+    "REQ-CRITIC-COMP-001-FIELDS",
+)
+def test_the_record_of_a_run_holds_every_metric() -> None:
+    found = run(critic=ScriptedCritic((said(0.5, objections=(MAJOR,)), said(0.9))))
+    first, second = found.iterations
+    assert first.step_ms["critique"] > 0
+    assert first.step_ms["revision"] > 0
+    assert found.started_at <= found.finished_at
+    assert sum(sum(iteration.step_ms.values()) for iteration in found.iterations) > 0
+    told = of_run(found)
+    assert (told["total_iterations"], told["termination_reason"]) == (2, "no_issues")
+    assert told["final_quality_score"] == pytest.approx(0.9)
+    assert told["improvement_percentage"] == pytest.approx(80)
+    assert second.improvement_delta == pytest.approx(0.4)
+    assert found.converged is False
+    assert (found.usage.prompt_tokens, found.usage.completion_tokens) == (0, 0)
+    assert found.case_id == CASE.id
+
+
+MINOR = MAJOR._replace(rule="minor", severity="low", description="It could be shorter.")
+
+
+@pytest.mark.spec("REQ-CRITIC-OBS-001-ISSUES")
+def test_every_issue_of_an_answer_is_counted_whatever_its_severity() -> None:
+    critic = ScriptedCritic((said(0.5, objections=(MAJOR, MINOR)), said(0.9, objections=(MINOR,)), said(0.9)))
+    events: list[Event] = []
+    found = run(critic=critic, settings=Settings(strictness="strict"), on_event=events.append)
+    assert [[issue.severity for issue in each.issues] for each in found.iterations] == [["high", "low"], ["low"]]
+    assert [(each.issues, each.major_issues) for each in run_metrics.of_run(found).iterations] == [(2, 1), (1, 0)]
+    emitted = [event.data for event in events if event.kind == "iteration_finished"]
+    assert [(data["issues"], data["major_issues"]) for data in emitted] == [(2, 1), (1, 0)]
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-TEMPERATURES")
+def test_the_temperatures_of_the_specs_prompts() -> None:
+    assert (verifier.EXTRACT_TEMPERATURE, verifier.VERIFY_TEMPERATURE) == (0.1, 0.1)
+    assert verifier.COMPLETENESS_TEMPERATURE == 0.2
+    assert reviser.ModelReviser.temperature == 0.3
+
+
+@pytest.mark.spec("CRITIC-LOOP-MODELS")
+def test_each_role_may_have_a_model_of_its_own() -> None:
+    told = Settings(critic="openai:gpt-4o", reviser="anthropic:claude-haiku-4-5")
+    assert told.models()["critic"] != told.models()["reviser"]
+    assert roles().models
+
+
+# What the specs fix beside the steps' own rules: codes over HTTP, the three hedges, what the record keeps
+
+
+@pytest.mark.spec("CRITIC-ERR-HTTP")
+def test_every_code_has_its_status_over_http() -> None:
+    assert list(HTTP_STATUS.values()) == [500, 500, 502, 200, 500, 500]
+    assert list(HTTP_STATUS) == [f"CRITIC-ERR-00{number}" for number in range(1, 7)]
+    raised = {StepError.code, *(error.code for error in StepError.__subclasses__())}
+    assert raised | {MAX_ITERATIONS_WARNING} == HTTP_STATUS.keys()
+    errors: tuple[type[StepError], ...] = (StepError, *StepError.__subclasses__())
+    assert {error.code: error.http_status for error in errors} == {
+        code: status for code, status in HTTP_STATUS.items() if code != MAX_ITERATIONS_WARNING
+    }
+    assert ProviderFailed("no answer").about == {
+        "kind": "ProviderFailed",
+        "code": "CRITIC-ERR-003",
+        "http_status": 502,
+    }
+
+
+def test_what_a_caller_can_put_right_is_distinguished_from_what_they_can_not() -> None:
+    assert InputError("is empty", cure="Fill it in.").about == {"kind": "InputError", "http_status": 400}
+    assert [UnknownRecord.http_status, StaleVersion.http_status, StoreError.http_status] == [404, 409, 500]
+
+
+@pytest.mark.spec("MASIS-CRITIC-HEDGES", "MASIS-CRITIC-P4")
+@pytest.mark.parametrize("mode", ["standard", "literal"])
+@pytest.mark.parametrize(
+    "hedge",
+    ["There is insufficient evidence", "The length is NOT PROVIDED", "The sources cannot provide the length"],
+)
+def test_a_sentence_that_says_the_evidence_lacks_it_needs_no_citation(hedge: str, mode: str) -> None:
+    answer = f"The bridge is 120 metres long [chunk_1]. {hedge}. It is blue."
+    audit = audit_citations(answer, CASE.evidence, mode=mode)  # type: ignore[arg-type]
+    assert [claim.rstrip(".") for claim in audit.uncited_claims] == ["It is blue"]
+
+
+@pytest.mark.spec("MASIS-CRITIC-LITERAL")
+def test_the_spec_s_two_expressions_to_the_letter_are_a_mode_that_judges_a_run() -> None:
+    answer = "The bridge is 2.5 km long [chunk_1]. It is blue [sic] [chunk_1]."
+    case = Case.model_validate(CASE.model_dump() | {"answer": answer})
+    found = {
+        mode: run(case=case, settings=Settings(citation_mode=mode, max_iterations=1)).iterations[0].citation_audit
+        for mode in ("standard", "literal")
+    }
+    assert (found["literal"].invalid_citations, found["standard"].invalid_citations) == (("sic",), ())
+    assert found["literal"].uncited_claims == ("The bridge is 2",)
+    assert found["standard"].uncited_claims == ()
+
+
+@pytest.mark.spec("MASIS-CRITIC-METRICS", "MASIS-EVAL-METRICS", "CRITIC-LOOP-SEQUENTIAL")
+def test_the_record_keeps_each_iterations_findings_confidence_scores_and_times() -> None:
+    reviser = ScriptedReviser(("The bridge is 120 metres long [chunk_1]. So it is.",))
+    critic = ScriptedCritic((said(0.6, objections=(MAJOR,)), said(0.9)))
+    case = Case.model_validate(CASE.model_dump() | {"answer": "The bridge is 120 metres long [7]."})
+    first, second = run(case=case, critic=critic, reviser=reviser).iterations
+    assert [len(each.citation_audit.invalid_citations) for each in (first, second)] == [1, 0]
+    assert [each.critique.confidence for each in (first, second)] == [pytest.approx(0.3), pytest.approx(0.81)]
+    assert (first.revision.revised_answer, critic.seen[1].answer) == (second.answer, second.answer)
+    for each in (first, second):
+        assert each.step_ms["critique"] > 0
+        assert each.step_ms["evaluation"] > 0
+
+
+@pytest.mark.spec("MASIS-EVAL-ALWAYS")
+def test_an_answer_that_a_person_must_read_carries_its_scores_all_the_same() -> None:
+    found = run(critic=ScriptedCritic((said(0.1, hallucination_detected=True),)), settings=Settings(max_iterations=1))
+    assert found.needs_review
+    evaluation = found.best_iteration.evaluation
+    assert (evaluation.faithfulness, evaluation.overall_score) == (0.4, 0.725)
+
+
+# The public contract: names and shapes that others rely on
+
+REVENUE = [Evidence(id="chunk_1", text="Revenue rose by 12% in 2023."), Evidence(id="chunk_2", text="It was cold.")]
 
 
 def test_the_exported_names() -> None:
@@ -32,7 +266,7 @@ def test_importing_the_package_is_cheap() -> None:
 
 @pytest.mark.spec("MASIS-CRITIC-P3", "MASIS-CRITIC-P4")
 def test_citations() -> None:
-    audit = masis.audit_citations("Revenue rose [1, 99]. It was cold.", EVIDENCE)
+    audit = masis.audit_citations("Revenue rose [1, 99]. It was cold.", REVENUE)
     assert [(c.text, c.evidence_id, c.status, c.resolved_by) for c in audit.citations] == [
         ("1", "chunk_1", "valid", "suffix"),
         ("99", None, "invalid", None),
@@ -45,7 +279,7 @@ def test_citations() -> None:
 
 
 def test_claims() -> None:
-    found = masis.verify_claims(["Revenue rose by 12% in 2023.", "Revenue rose by 21% in 2023."], EVIDENCE)
+    found = masis.verify_claims(["Revenue rose by 12% in 2023.", "Revenue rose by 21% in 2023."], REVENUE)
     assert [check.verdict for check in found] == ["supported", "contradicted"]
     assert found[0].support is not None
     assert found[0].confidence is not None
@@ -56,9 +290,7 @@ def test_claims() -> None:
 
 def test_runs() -> None:
     events = []
-    case = Case(
-        id="1", query="How did revenue do?", answer="Revenue rose by 21% in 2023 [9].", evidence=tuple(EVIDENCE)
-    )
+    case = Case(id="1", query="How did revenue do?", answer="Revenue rose by 21% in 2023 [9].", evidence=tuple(REVENUE))
     run = masis.run_audit(case, on_event=events.append)
     assert events
     first = run.iterations[0]
@@ -77,9 +309,7 @@ def test_runs() -> None:
 
 
 def test_the_same_case_gives_the_same_run_but_for_its_id_and_times() -> None:
-    case = Case(
-        id="1", query="How did revenue do?", answer="Revenue rose by 21% in 2023 [9].", evidence=tuple(EVIDENCE)
-    )
+    case = Case(id="1", query="How did revenue do?", answer="Revenue rose by 21% in 2023 [9].", evidence=tuple(REVENUE))
 
     def bare() -> dict[str, object]:
         run = masis.run_audit(case).model_dump(exclude={"id", "started_at", "finished_at"})

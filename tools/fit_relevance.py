@@ -1,4 +1,4 @@
-"""Fit how words and meaning decide the relevance of an abstract: the constants of ``screening/grading/meaning.py``.
+"""Fit how words and meaning decide the relevance of an abstract: the constants of ``screening/grading/relevance.py``.
 
     PYTHONPATH=. python tools/fit_relevance.py --data FOLDER
 
@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 
 from masis.schema.screening import Abstract
-from masis.screening.grading.meaning import likeness_of
 from masis.screening.grading.question import read_question
-from masis.screening.grading.relevance import relevance
+from masis.screening.grading.relevance import likeness_of, relevance
 
 ABSTRACTS = 700
 NEAR, FAR = (4, 9, 19, 39), (150, 400, 600)

@@ -19,7 +19,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +35,11 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from masis.schema.screening import STUDY_TYPES
-from masis.screening.grading.designs import REACH, WEIGHTS, features, load_classifier
+from masis.screening.grading.designs import REACH, WEIGHTS, ReadText, load_classifier, measured
 
 TRAINING, VALIDATION = "study_types_train.jsonl", "study_types_val.jsonl"
 PAGE = Path(__file__).parents[1] / "docs" / "study-types.md"
-VERSION = "1"
+VERSION = "2"
 SEED = 0
 
 TITLE_SHARE = 0.6
@@ -110,7 +109,7 @@ class Sample:
 def read(path: Path) -> Sample:
     """A file of labelled abstracts."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    found = [features(row["title"], row["abstract"]) for row in rows]
+    titles, texts = ([ReadText(row[name]) for row in rows] for name in ("title", "abstract"))
     kinds = np.array([row["accepted_label"].lower().replace("-", "_") for row in rows])
     unknown = set(kinds) - set(STUDY_TYPES)
     if unknown:
@@ -118,9 +117,9 @@ def read(path: Path) -> Sample:
     return Sample(
         [f"{row['title']} {row['abstract']}" for row in rows],
         kinds,
-        [each.title_terms for each in found],
-        [each.text_terms for each in found],
-        np.array([each.measured for each in found]),
+        [each.terms for each in titles],
+        [each.terms for each in texts],
+        np.array(list(map(measured, titles, texts))),
     )
 
 
@@ -224,17 +223,16 @@ def _log_softmax(scores: Array) -> Array:
 
 
 def exported(fitted: Fitted, degree: float) -> dict[str, Array]:
-    """The weights as `masis.screening.grading.designs` reads them: terms as text, their weights in whole numbers."""
-    order = [list(fitted.by_type.classes_).index(kind) for kind in STUDY_TYPES]
-    heads = [fitted.by_type.coef_[order], *(each.coef_ for each in fitted.by_question)]
-    intercept = np.concatenate([fitted.by_type.intercept_[order], *(each.intercept_ for each in fitted.by_question)])
-    edges = np.cumsum([len(head) for head in heads])
-    bounds = np.array(list(pairwise(edges)))
-    answers = [
-        [begin + list(each.classes_).index(ask(kind)) for kind in STUDY_TYPES]
-        for ask, each, (begin, _) in zip(QUESTIONS, fitted.by_question, bounds, strict=True)
-    ]
-    weights = np.concatenate(heads).T
+    """The weights as `masis.screening.grading.designs` reads them: terms as text, their weights in whole numbers.
+
+    The score of a type is a sum of logarithms of shares. What a share is divided by is the same for every type, so that
+    one weight a type for each input is left of the four classifiers: that of the type and of its answers, cooled down.
+    """
+    weights, intercept = _joined(fitted.by_type, list(STUDY_TYPES))
+    for ask, each in zip(QUESTIONS, fitted.by_question, strict=True):
+        more, base = _joined(each, [ask(kind) for kind in STUDY_TYPES])
+        weights, intercept = weights + QUESTION_WEIGHT * more, intercept + QUESTION_WEIGHT * base
+    weights, intercept = weights.T / degree, intercept / degree
     titles, texts = len(fitted.title.kept), len(fitted.text.kept)
     return {
         "version": np.frombuffer(VERSION.encode(), dtype=np.uint8),
@@ -244,11 +242,13 @@ def exported(fitted: Fitted, degree: float) -> dict[str, Array]:
         "spread": fitted.spread.astype(np.float32),
         "measured": (weights[titles + texts :] * CUE_SHARE).astype(np.float32),
         "intercept": intercept.astype(np.float32),
-        "answers": np.array(answers, dtype=np.int32),
-        "bounds": bounds.astype(np.int32),
-        "weight": np.float32(QUESTION_WEIGHT),
-        "temperature": np.float32(degree),
     }
+
+
+def _joined(fitted: Any, answers: Sequence[str]) -> tuple[Array, Array]:
+    """The weights and the intercept of a classifier for these of its answers, in order."""
+    rows = [list(fitted.classes_).index(answer) for answer in answers]
+    return fitted.coef_[rows], fitted.intercept_[rows]
 
 
 def _block(name: str, terms: Terms, weights: Array) -> dict[str, Array]:

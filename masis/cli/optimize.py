@@ -17,8 +17,7 @@ from masis.cli.output import ErrorReport, Interruption, Progress, printable, say
 from masis.datasets.mapping import read_any
 from masis.errors import InputError
 from masis.integrations.dspy import labelled, part, programs
-from masis.integrations.dspy.demonstrations import Role
-from masis.integrations.dspy.programs import Measured, Program
+from masis.integrations.dspy.programs import Measured, Program, Role
 from masis.schema.case import Case
 from masis.schema.wording import counted
 from masis.services import demo_cases

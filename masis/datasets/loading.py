@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from masis.datasets.mapping import OWN_FORMAT, Profile, builtin, builtin_names, formats_of, load_profile, read_any
+from masis.datasets.mapping import Profile, builtin, builtin_names, formats_of, load_profile, read_any
 from masis.datasets.mapping.columns import columns_of, field_map, likely_choice, profile_of
 from masis.datasets.mapping.reader import formats_of_row
 from masis.errors import InputError
@@ -103,10 +103,10 @@ def suggest(source: Any) -> Suggestion:
     return Suggestion("", field_map(choice), profile, row)
 
 
-def chosen_profile(named: str | os.PathLike[str] | None) -> Profile | str | None:
+def chosen_profile(named: str | os.PathLike[str] | None) -> Profile | None:
     """Return the profile of a name or of a TOML file. Raises InputError."""
-    if named is None or named == OWN_FORMAT:
-        return None if named is None else OWN_FORMAT
+    if named is None:
+        return None
     if isinstance(named, str) and named in builtin_names():
         return builtin()[named]
     if Path(named).suffix == ".toml":

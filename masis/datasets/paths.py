@@ -166,16 +166,13 @@ def _compiled(path: str) -> Any:
     return jmespath.compile(path)
 
 
-def check_path(path: str, field: str) -> None:
-    """Raise InputError where ``path`` is no JMESPath expression; ``field`` names its place in the profile."""
+def path_error(path: str) -> str | None:
+    """Return why a text is no JMESPath expression; None where it is one."""
     try:
         _compiled(path)
     except JMESPathError as error:
-        raise InputError(
-            f"is no path that can be read ({str(error).splitlines()[0]})",
-            cure='Write paths like inputs.question, docs[].text or observations[?type==`"RETRIEVER"`].output[].',
-            field=field,
-        ) from error
+        return str(error).splitlines()[0]
+    return None
 
 
 def value_at(row: Any, paths: tuple[str, ...]) -> Any:

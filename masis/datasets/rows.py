@@ -355,7 +355,7 @@ def _table(stream: BinaryIO, delimiter: str | None) -> Iterator[Row]:
         if len(set(header)) < len(header):
             twice = next(column for column in header if header.count(column) > 1)
             raise InputError(f"has two columns named {twice[:40]!r}", cure="Rename one.", line=1)
-        rows = csv.reader(_short_lines(text), delimiter=delimiter)
+        rows = csv.reader(_short_lines(text), delimiter=delimiter, strict=True)
         end, before = len(header_line), 1
         for row in rows:
             line, before = before + 1, 1 + rows.line_num

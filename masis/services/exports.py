@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from masis.datasets.exports import FORMATS, Exported, Quiet, Selection, write_export, write_file
+from masis.datasets.exports import FORMATS, Exported, Selection, Watcher, write_export, write_file
 from masis.datasets.writers.decisions import write_log_csv
 from masis.schema.actor import Actor
 from masis.schema.review import CaseState
@@ -35,7 +35,7 @@ class ExportService:
     ) -> Exported:
         """Write the cases that match to a stream, in one of ``FORMATS`` but ``hf``. Raises InputError, NotAllowed."""
         self._access.require(actor, "export")
-        return write_export(self._store, out, form, selection, encoding=encoding, name=name, watcher=Quiet(on_case))
+        return write_export(self._store, out, form, selection, encoding=encoding, name=name, watcher=Watcher(on_case))
 
     def write_file(
         self,
@@ -52,7 +52,7 @@ class ExportService:
         Raises InputError and NotAllowed.
         """
         self._access.require(actor, "export")
-        return write_file(self._store, path, form, selection, encoding=encoding, watcher=Quiet(on_case))
+        return write_file(self._store, path, form, selection, encoding=encoding, watcher=Watcher(on_case))
 
     def shows_hidden(self, form: str, selection: Selection | None = None) -> int:
         """Return of how many undecided cases an export shows what the team's policy hides from reviewers.

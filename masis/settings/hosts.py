@@ -59,7 +59,11 @@ class AllowedHosts:
         if len(hosts) != 1 or not self._allows(hosts[0]):
             return Refusal(421, "This server does not answer to that host name.")
         if len(origins) > 1 or not all(_is_origin_of(origin, hosts[0]) for origin in origins):
-            return Refusal(403, "Pages of other sites have no access.")
+            return Refusal(
+                403,
+                "Pages of other sites have no access. Behind a proxy, the Host header must name the port that browsers use: "
+                "in nginx, proxy_set_header Host $http_host.",
+            )
         return None
 
     def _allows(self, header: str) -> bool:

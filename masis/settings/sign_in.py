@@ -11,7 +11,7 @@ import hmac
 import secrets
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -120,6 +120,8 @@ class SignIn:
         self._file, self._lock = file, threading.Lock()
         self._content = _read(file)
         self._seen = _stamp(file)
+        self._ended: dict[str, float] = {}
+        self._keep: Callable[[str, float], object] = lambda session, until: None
         given = secret(COOKIE_SECRET)
         self.cookie_secret = given.get_secret_value() if given else secrets.token_hex(32)
         if len(self.cookie_secret) < 32:
@@ -165,9 +167,28 @@ class SignIn:
         same = hmac.compare_digest(digest_of(typed), expected)
         return same and person is not None and person.secret is not None
 
+    def names(self, name: str) -> bool:
+        """Return whether the file names this person."""
+        return name in self._now().people
+
     def claims_of(self, name: str) -> dict[str, Any]:
         """Return the claims of a person who has given the right secret, as of now."""
-        return {"provider": TEAM, "preferred_username": name, "iat": int(time.time())}
+        person = self._now().people.get(name)  # None: removed since, and nobody's claims then
+        session = {"sid": secrets.token_hex(16), "secret": digest_of(person.secret if person and person.secret else "")}
+        return {"provider": TEAM, "preferred_username": name, "iat": int(time.time()), **session}
+
+    def keep_ended(self, known: Mapping[str, float], keep: Callable[[str, float], object]) -> None:
+        """Name the sessions that have ended before, and where further ones are kept: by digest, until when."""
+        self._ended, self._keep = dict(known), keep
+
+    def end(self, claims: Mapping[str, Any]) -> None:
+        """End the session of these claims: whoever holds a copy of its cookie, or another tab of it, is nobody."""
+        if self.actor(claims) is None:
+            return
+        until = float(claims["iat"]) + self.session_s
+        self._ended = {each: end for each, end in self._ended.items() if end > time.time()}
+        self._ended[_session(claims)] = until
+        self._keep(_session(claims), until)
 
     def actor(self, claims: Mapping[str, Any], now: float | None = None) -> Actor | None:
         """Return who has signed in with these claims; None where nobody has, or the session is over.
@@ -181,6 +202,8 @@ class SignIn:
         age = (time.time() if now is None else now) - begun
         if not -300 <= age <= content.session_hours * 3600:  # clocks of provider and server differ by minutes at most
             return None
+        if _session(claims) in self._ended:
+            return None
         oidc = content.oidc
         if (claims.get("provider") == TEAM) is (oidc is not None):  # signed in before the file was changed
             return None
@@ -189,7 +212,7 @@ class SignIn:
             return None
         person = content.people.get(name)
         if oidc is None:
-            if person is None or person.secret is None:
+            if person is None or person.secret is None or claims.get("secret") != digest_of(person.secret):
                 return None
             return Actor(name=name, roles=(person.role,), authenticated=True, signed_in_by=TEAM)
         roles = {oidc.roles[value] for value in _values(claims, oidc.roles_claim) if value in oidc.roles}
@@ -208,6 +231,12 @@ class SignIn:
                     self._content = self._content.model_copy(update={"people": {}, "session_hours": 1e-9})
                 self._seen = stamp
             return self._content
+
+
+def _session(claims: Mapping[str, Any]) -> str:
+    """Return what names a session: who vouched for whom, when, and the session's own number where it has one."""
+    named = [str(claims.get(name)) for name in ("provider", "iss", "sub", "preferred_username", "iat", "exp", "sid")]
+    return hashlib.sha256("\n".join(named).encode()).hexdigest()
 
 
 def _values(claims: Mapping[str, Any], path: str) -> list[str]:

@@ -48,7 +48,7 @@ def by_model(**replies: list[Reply]) -> Roles:
 
 @pytest.fixture(params=[offline, by_model], ids=["offline", "scripted model"])
 def judges(request: pytest.FixtureRequest) -> Judges:
-    """Who judges: nobody but rules, or a model below the roles (behind HTTP: ``tests/llm/test_every_provider.py``)."""
+    """Who judges: nobody but rules, or a model below the roles (behind HTTP: ``tests/llm/test_providers.py``)."""
     judging: Judges = request.param
     return judging
 

@@ -12,6 +12,7 @@ from masis.audit import acceptance, claims, loop
 from masis.audit.critique import CritiqueJudgement, Objection
 from masis.audit.evaluation import EvaluationJudgement
 from masis.errors import CriticFailed, StepError
+from masis.observers.observation import run_to_completion
 from masis.schema.audit import Claim, ClaimCheck, Contradiction, Issue
 from masis.schema.base import Unscored
 from masis.schema.case import Case, ClaimVerdict, Evidence
@@ -169,13 +170,7 @@ CASE = factories.case(
 
 
 def audited(filled: loop.Roles, chosen: Settings = SETTINGS) -> Run:
-    work = loop.audit(CASE, filled, chosen, run_id="r1", clock=ticking())
-    while True:
-        try:
-            next(work)
-        except StopIteration as finished:
-            run: Run = finished.value
-            return run
+    return run_to_completion(loop.audit(CASE, filled, chosen, run_id="r1", clock=ticking()))
 
 
 class ArbitraryVerifier(ContentVerifier):
@@ -242,12 +237,10 @@ def test_nothing_faulty_or_unscored_is_ever_accepted_whatever_the_models_reply(
         Settings(review_revised=read_revised),
     )
     assert run.needs_review == bool(run.review_reasons)
-    assert run.acceptance is not None
     assert run.acceptance.passed == (not run.needs_review)
     if run.needs_review:
         return
     best = run.best_iteration
-    assert best is not None
     assert not [issue for issue in best.issues if issue.major or issue.type == "safety"]
     assert best.claims
     assert {check.verdict for check in best.claims} == {"supported"}
@@ -255,7 +248,6 @@ def test_nothing_faulty_or_unscored_is_ever_accepted_whatever_the_models_reply(
     assert not best.critique.hallucination_detected
     assert best.critique.unscored is None
     assert best.claim_report.unscored is None
-    assert best.evaluation is not None
     assert best.evaluation.unscored is None
     assert run.termination_reason in ("no_issues", "convergence")
 

@@ -156,7 +156,6 @@ def test_no_run_with_an_instruction_in_answer_or_evidence_is_accepted(answer: st
     assert run.needs_review
     assert "instruction" in [reason.code for reason in run.review_reasons]
     assert "instruction" in MUST_LOOK
-    assert run.acceptance is not None
     assert not next(each for each in run.acceptance.checks if each.name == "instructions").passed
     assert acceptance.accusations(run.iterations[0])
 

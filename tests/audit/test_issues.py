@@ -1,4 +1,4 @@
-"""One list of issues, whoever raised them."""
+"""Issues in one list, whoever raised them; claims, and what follows in code from the verdicts on them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import get_args
 import pytest
 
 from masis.api.audits import audit_citations
-from masis.audit import issues
+from masis.audit import claims, issues
+from masis.audit.assertions import asserts, citations_by_sentence, claim_within, sentence_claim
+from masis.audit.claims import Strictness, one_check_each
 from masis.audit.critique import Objection
-from masis.schema.audit import Claim, Contradiction, IssueType, MissingPoint, ReferenceCheck
+from masis.schema.audit import Claim, ClaimCheck, Contradiction, IssueType, MissingPoint, ReferenceCheck
+from masis.schema.case import Severity
 from masis.settings import Settings
 from tests.audit.factories import EVIDENCE, check, citations
 
@@ -57,7 +60,7 @@ def test_each_type_has_a_word_in_both_specs() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.spec("DRAFT-CRITIQUE-STRICTNESS")
+@pytest.mark.spec("DRAFT-CRITIQUE-STRICTNESS", "CRITIC-LOOP-STRATEGY")
 def test_strictness_hides_lesser_claims_and_never_a_fabricated_reference() -> None:
     weak = (check("unsupported", 0.7), check("unsupported", 0.5), check("unsupported", 0.1))
 
@@ -67,7 +70,7 @@ def test_strictness_hides_lesser_claims_and_never_a_fabricated_reference() -> No
         return [issue.severity for issue in found if issue.rule in ("unsupported_claim", "fabricated_reference")]
 
     assert rules("lenient") == ["critical", "high"]
-    assert rules("moderate") == ["critical", "medium", "high"]
+    assert rules("moderate") == rules(SETTINGS.strictness) == ["critical", "medium", "high"]
     assert rules("strict") == ["critical", "low", "medium", "high"]
 
 
@@ -118,3 +121,90 @@ def test_an_issue_keeps_its_key_where_the_same_words_keep_the_same_fault() -> No
     there = check("unsupported", 0.2, claim=Claim(text="It opened in 1931.", start=40, end=58))
     first, second = (issues.merged(citations(), (one,), (), SETTINGS)[0] for one in (here, there))
     assert first.key == second.key
+
+
+# Sentences and stretches of them as claims, and what follows in code from the verdicts on them
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-CONFIDENCE")
+def test_confidence_is_the_mean_of_mean_support_and_share_verified() -> None:
+    found = claims.report((check(support=0.9), check("unsupported", 0.3), check("unsupported", 0.0)))
+    assert found.confidence == pytest.approx((0.4 + 1 / 3) / 2)
+    assert (found.facts_checked, found.facts_verified) == (3, 1)
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-CONFIDENCE")
+def test_an_answer_without_claims_is_neither_confirmed_nor_denied() -> None:
+    assert claims.report(()).confidence == 0.5
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-SEVERITY")
+@pytest.mark.parametrize(
+    ("verdict", "support", "severity"),
+    [
+        *(("unsupported", support, "high") for support in (0.0, 0.29)),
+        *(("unsupported", support, "medium") for support in (0.3, 0.59)),
+        ("unsupported", 0.6, "low"),
+        ("contradicted", 0.9, "high"),
+        ("supported", 0.9, None),
+    ],
+)
+def test_severity_follows_verdict_and_support(verdict: str, support: float, severity: str | None) -> None:
+    assert claims.severity(check(verdict, support)) == severity
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-VERIFY")
+def test_a_claim_without_a_verdict_is_unscored_never_supported() -> None:
+    first, second = Claim(text="One.", start=0, end=4), Claim(text="Two.", start=5, end=9)
+    matched = claims.one_check_each((first, second), (check(claim=second),))
+    assert [found.verdict for found in matched] == ["unscored", "supported"]
+    assert matched[0].support is None
+
+
+def test_a_verdict_too_many_counts_for_nothing() -> None:
+    only = Claim(text="One.", start=0, end=4)
+    matched = claims.one_check_each(
+        (only,), (check(claim=Claim(text="Invented.")), check("unsupported", 0.1, claim=only))
+    )
+    assert [found.verdict for found in matched] == ["unsupported"]
+
+
+TWO_CITED = "How long is it? The bridge is 120 metres long and opened in 1931 [chunk_1][chunk_2]."
+
+
+def test_a_question_asserts_nothing() -> None:
+    assert [asserts(sentence) for sentence in audit_citations(TWO_CITED, EVIDENCE).sentences] == [False, True]
+
+
+def test_a_sentence_as_a_claim_knows_its_markers_and_what_they_cite() -> None:
+    audit = audit_citations(TWO_CITED, EVIDENCE)
+    claim = sentence_claim(1, audit.sentences[1], citations_by_sentence(audit)[1])
+    assert TWO_CITED[claim.start : claim.end] == claim.text
+    assert [claim.text[start:end] for start, end in claim.markers] == ["[chunk_1]", "[chunk_2]"]
+    assert claim.cited == ("chunk_1", "chunk_2")
+
+
+def test_a_stretch_of_a_sentence_is_cited_as_the_sentence_is_and_holds_no_marker_of_the_rest() -> None:
+    audit = audit_citations(TWO_CITED, EVIDENCE)
+    start = TWO_CITED.index("The bridge")
+    claim = claim_within(1, "The bridge is 120 metres long", start, citations_by_sentence(audit)[1])
+    assert claim.markers == ()
+    assert claim.cited == ("chunk_1", "chunk_2")
+
+
+def test_two_claims_in_the_same_words_keep_a_verdict_each() -> None:
+    first, second = (
+        Claim(text="A and B rose and fell.", statement=said, start=0, end=22) for said in ("A rose.", "B fell.")
+    )
+    checks = [
+        ClaimCheck(claim=second, verdict="unsupported", support=0.0, confidence=1.0),
+        ClaimCheck(claim=first, verdict="supported", support=1.0, confidence=1.0),
+    ]
+    assert [check.verdict for check in one_check_each([first, second], checks)] == ["supported", "unsupported"]
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-STRICTNESS")
+def test_strictness_filters_by_severity() -> None:
+    grades: tuple[Severity, ...] = ("critical", "high", "medium", "low")
+    kept = {how: [grade for grade in grades if claims.passes(grade, how)] for how in get_args(Strictness)}
+    assert kept == {"lenient": ["critical", "high"], "moderate": ["critical", "high", "medium"], "strict": [*grades]}

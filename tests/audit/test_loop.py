@@ -1,23 +1,43 @@
-"""The order of the steps, the stops, and what is left when a step fails."""
+"""The loop: order of steps, stops, failed steps, waiting for a model, resumed audits, answers beyond the limits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import masis
+from masis.api import stepwise
 from masis.audit import loop
+from masis.audit.citations import audit_citations
+from masis.audit.context import AuditContext
+from masis.audit.critique import CritiqueJudgement
 from masis.audit.evaluation import EvaluationJudgement
-from masis.errors import CriticFailed, ReviserFailed, StepError
+from masis.audit.limits import answer_within, evidence_within
+from masis.audit.run_control import Place, RunControl
+from masis.errors import ProviderFailed, ReviserFailed, StepError
 from masis.observers.observation import run_to_completion
+from masis.schema.audit import Critique, Draft, Revision
 from masis.schema.base import Unscored
-from masis.schema.case import Case
-from masis.schema.run import Event, Run
+from masis.schema.calls import ModelCall
+from masis.schema.case import Case, Evidence
+from masis.schema.run import Event, Iteration, Run, StepsDone
+from masis.services import Workbench
+from masis.services import audits as audit_service
 from masis.settings import Settings
 from tests.audit import factories
+from tests.reviewing import ADA
 from tests.scripted import (
+    FAIR,
+    JUDGED_BY,
     MAJOR,
+    ContentVerifier,
     ScriptedCritic,
     ScriptedDrafter,
     ScriptedEvaluator,
@@ -113,26 +133,15 @@ def test_a_failed_critic_leaves_its_iteration_unscored_and_the_answer_as_it_was(
     assert {"unscored", "error"} <= {reason.code for reason in found.review_reasons}
 
 
-@pytest.mark.spec("REQ-CRITIC-030", "CRITIC-ERR-001")
-def test_a_critic_that_raises_is_a_failed_critic() -> None:
-    found = run(critic=ScriptedCritic([CriticFailed("no route to the model")]))
-    assert found.iterations[0].critique.unscored is not None
-    assert found.iterations[0].critique.unscored.code == "CRITIC-ERR-001"
-
-
 @pytest.mark.spec("REQ-CRITIC-031", "REQ-CRITIC-NFR-010", "CRITIC-ERR-002")
-def test_a_failed_reviser_ends_the_loop_with_what_there_is() -> None:
-    found = run(critic=rising(0.5, 0.9), reviser=ScriptedReviser([ReviserFailed("refused")]))
-    assert (found.termination_reason, found.total_iterations) == ("error", 1)
-    assert found.final_answer == CASE.answer
-    assert found.final_quality_score == 0.5
+@pytest.mark.parametrize("revised", [0, 1])
+def test_a_failed_reviser_ends_the_loop_with_the_best_so_far(revised: int) -> None:
+    reviser = ScriptedReviser([*answers(revised).answers, ReviserFailed("refused")])
+    found = run(critic=rising(0.5, 0.9), reviser=reviser)
+    assert (found.termination_reason, found.best, found.total_iterations) == ("error", revised, revised + 1)
+    assert found.final_answer == found.iterations[revised].answer
+    assert found.final_quality_score == (0.5, 0.9)[revised]
     assert [warning.code for warning in found.warnings] == ["CRITIC-ERR-002"]
-
-
-@pytest.mark.spec("REQ-CRITIC-031")
-def test_a_reviser_that_fails_later_leaves_the_best_so_far() -> None:
-    found = run(critic=rising(0.5, 0.9), reviser=ScriptedReviser([*answers(1).answers, ReviserFailed("refused")]))
-    assert (found.termination_reason, found.best) == ("error", 1)
 
 
 def test_a_failed_drafter_leaves_a_run_without_iterations_for_a_person() -> None:
@@ -145,7 +154,6 @@ def test_a_failed_drafter_leaves_a_run_without_iterations_for_a_person() -> None
 @pytest.mark.spec("REQ-CRITIC-026")
 def test_a_case_without_an_answer_is_drafted_first() -> None:
     found = run(CASE.model_copy(update={"answer": None}))
-    assert found.draft is not None
     assert found.iterations[0].answer == found.draft.answer
 
 
@@ -198,41 +206,6 @@ def test_events_are_numbered_and_tell_the_whole_way_without_any_text() -> None:
     assert not any("bridge is" in event.model_dump_json() for event in events)
 
 
-@pytest.mark.spec("MASIS-CRITIC-TELEMETRY")
-def test_the_critics_telemetry_has_the_fields_of_the_spec() -> None:
-    events: list[Event] = []
-    run(on_event=events.append)
-    data = next(event.data for event in events if event.kind == "step_finished" and event.step == "critique")
-    wanted = {
-        "confidence",
-        "hallucination",
-        "needs_retry",
-        "conflicts",
-        "invalid_citations",
-        "uncited_claims",
-        "duration_ms",
-    }
-    assert wanted <= data.keys()
-
-
-@pytest.mark.spec("REQ-CRITIC-OBS-001")
-def test_each_iteration_keeps_the_time_of_each_of_its_steps() -> None:
-    found = run(critic=ScriptedCritic([ALWAYS_WRONG, said(0.9)]), reviser=answers(1))
-    first, second = (set(iteration.step_ms) for iteration in found.iterations)
-    assert first == {"citations", "claims", "critique", "evaluation", "revision"}
-    assert second == {"citations", "claims", "critique", "evaluation"}
-
-
-@pytest.mark.spec("REQ-CRITIC-009")
-def test_the_reviser_sees_the_answer_the_question_the_evidence_and_every_issue() -> None:
-    reviser = answers(1)
-    run(critic=ScriptedCritic([ALWAYS_WRONG, said(0.9)]), reviser=reviser)
-    context, critique, issues = reviser.seen[0]
-    assert (context.answer, context.query, context.evidence) == (CASE.answer, CASE.query, CASE.evidence)
-    assert critique.overall_quality_score == 0.5
-    assert [issue.rule for issue in issues] == ["test"]
-
-
 @pytest.mark.spec("MASIS-EVAL-TELEMETRY")
 def test_the_evaluators_telemetry_sends_each_score_under_its_own_name() -> None:
     events: list[Event] = []
@@ -245,31 +218,6 @@ def test_the_evaluators_telemetry_sends_each_score_under_its_own_name() -> None:
     assert data["overall_score"] == pytest.approx(0.35 * 0.81 + 0.25 * 0.62 + 0.25 * 0.43 + 0.15 * 0.24, abs=5e-4)
     assert data["duration_ms"] == pytest.approx(found.iterations[0].step_ms["evaluation"], abs=5e-4)
     assert data["duration_ms"] > 0
-
-
-@pytest.mark.spec("MASIS-EVAL-TELEMETRY")
-def test_the_evaluators_telemetry_sends_a_score_after_the_clamps() -> None:
-    events: list[Event] = []
-    case = CASE.model_copy(update={"answer": "The bridge is 120 metres long [9]."})
-    evaluator = ScriptedEvaluator(EvaluationJudgement(0.9, 0.88, 0.72, 0.8))
-    run(case=case, settings=Settings(max_iterations=1), evaluator=evaluator, on_event=events.append)
-    data = next(event.data for event in events if event.kind == "step_finished" and event.step == "evaluation")
-    assert (data["faithfulness"], data["relevance"], data["completeness"]) == (0.4, 0.88, 0.72)
-
-
-@pytest.mark.spec("REQ-CRITIC-025", "REQ-CRITIC-COMP-001")
-def test_scores_deltas_and_the_outcome_are_reported_as_they_happen() -> None:
-    events: list[Event] = []
-    found = run(critic=ScriptedCritic([ALWAYS_WRONG, said(0.9)]), reviser=answers(1), on_event=events.append)
-    finished = [event.data for event in events if event.kind == "iteration_finished"]
-    assert [data["quality_score"] for data in finished] == [0.5, 0.9]
-    assert finished[1]["improvement_delta"] == pytest.approx(0.4)
-    last = events[-1]
-    assert (last.case_id, last.at) == ("bridge", "2026-01-02T03:04:05.678Z")
-    assert last.data["total_iterations"] == 2
-    assert last.data["final_quality_score"] == found.final_quality_score
-    assert last.data["improvement_percentage"] == pytest.approx(80)
-    assert last.data["termination_reason"] == "no_issues"
 
 
 @pytest.mark.spec("REQ-CRITIC-NFR-004")
@@ -301,3 +249,469 @@ def test_the_record_says_who_judged_and_with_which_settings() -> None:
     assert found.settings["max_iterations"] == 3
     assert found.versions.app
     assert found.iterations[0].critique.judged_by.model == "scripted"
+
+
+# Steps that wait for a model: what they tell meanwhile, how they are stopped, by when they must be done
+
+SECRET = "the bridge of sighs"
+SIGHS = factories.case(
+    f"{SECRET} is 120 metres long [chunk_1].", f"{SECRET} is 120 metres long.", query=f"How long is {SECRET}?"
+)
+
+
+def call(role: str, cost: float | None = 0.01) -> ModelCall:
+    return ModelCall(
+        role=role,
+        step=None,
+        iteration=None,
+        model="m",
+        prompt="p/1",
+        mode="json_schema",
+        outcome="answered",
+        ms=5,
+        prompt_tokens=100,
+        cached_tokens=40,
+        completion_tokens=10,
+        cost_usd=cost,
+    )
+
+
+class TellingCritic(ScriptedCritic):
+    """Tells of a retry and leaves a record of its call, as a role with a model does."""
+
+    control: RunControl
+
+    def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
+        self.control.calls.emit("call_retried", "The server asked to wait.", attempt=1)
+        self.control.calls.record(call("critic"))
+        return super().critique(context)
+
+
+class TellingReviser(ScriptedReviser):
+    control: RunControl
+
+    def revise(self, *given: object) -> Revision:  # type: ignore[override]
+        self.control.calls.record(call("reviser", cost=None))
+        return super().revise(*given)  # type: ignore[arg-type]
+
+
+def waiting(critic: ScriptedCritic, reviser: ScriptedReviser | None = None, **others: object) -> loop.Roles:
+    control = RunControl()
+    for role in (critic, reviser):
+        if role is not None:
+            role.control = control  # type: ignore[union-attr]
+    chosen = roles(critic=critic, reviser=reviser, **others)  # type: ignore[arg-type]
+    return dataclasses.replace(chosen, control=control, waits=True)
+
+
+def waited(chosen: loop.Roles, events: list[Event] | None = None, case: Case = SIGHS, **told: object) -> Run:
+    settings = Settings.model_validate(told)
+    work = loop.audit(case, chosen, settings, run_id="r1", case_digest=case.digest())
+    return run_to_completion(work, events.append if events is not None else None)
+
+
+def test_what_a_call_tells_comes_while_its_step_is_under_way() -> None:
+    events: list[Event] = []
+    waited(waiting(TellingCritic()), events)
+    kinds = [(event.kind, event.step) for event in events if event.step == "critique"]
+    assert kinds == [("step_started", "critique"), ("call_retried", "critique"), ("step_finished", "critique")]
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    retried = next(event for event in events if event.kind == "call_retried")
+    assert (retried.iteration, retried.data) == (1, {"attempt": 1})
+
+
+@pytest.mark.spec("REQ-CRITIC-NFR-012")
+def test_each_call_is_filed_with_its_iteration_and_the_run_knows_the_sum_of_each_role() -> None:
+    judgements = (said(0.5, objections=(MAJOR,)), said(0.9))
+    run = waited(waiting(TellingCritic(judgements), TellingReviser()))
+    assert [[c.role for c in iteration.calls] for iteration in run.iterations] == [["critic", "reviser"], ["critic"]]
+    assert (run.usage.calls, run.usage.prompt_tokens, run.usage.cached_tokens) == (3, 300, 120)
+    assert run.usage.cost_usd == pytest.approx(0.02)
+    spent = run.usage_by_role()
+    assert spent["critic"].calls == 2
+    assert spent["critic"].completion_tokens == 20
+    assert spent["reviser"].cost_usd is None
+
+
+def test_calls_of_the_draft_belong_to_the_draft() -> None:
+    class TellingDrafter(ScriptedDrafter):
+        control: RunControl
+
+        def draft(self, *given: object) -> Draft:  # type: ignore[override]
+            self.control.calls.record(call("drafter"))
+            return super().draft(*given)  # type: ignore[arg-type]
+
+    drafter = TellingDrafter()
+    chosen = waiting(TellingCritic(), drafter=drafter)
+    drafter.control = chosen.control
+    run = waited(chosen, case=SIGHS.model_copy(update={"answer": None}))
+    assert [c.role for c in run.draft.calls] == ["drafter"]
+    assert [c.role for c in run.calls] == ["drafter", "critic"]
+    assert run.usage.calls == 2
+
+
+class HangingCritic(ScriptedCritic):
+    """Waits until it is let go."""
+
+    control: RunControl
+    waited_out = False
+
+    def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
+        self.control.calls.record(call("critic"))
+        self.waited_out = self.control.cancellation.pause(30)
+        return super().critique(context)
+
+
+def test_who_stops_a_run_need_not_wait_for_the_reply() -> None:
+    stop = threading.Event()
+    critic = HangingCritic()
+    chosen = waiting(critic)
+    work = loop.audit(SIGHS, chosen, Settings(), run_id="r1", cancelled=stop.is_set)
+
+    def stop_at_critique(event: Event) -> None:
+        if event.step == "critique":
+            stop.set()
+
+    run = run_to_completion(work, stop_at_critique)
+    assert run.termination_reason == "cancelled"
+    assert chosen.control.cancellation.cancelled
+    assert not critic.waited_out
+    assert run.usage.calls == 1, "the call that was under way is counted"
+
+
+@pytest.mark.spec("REQ-CRITIC-NFR-001", "REQ-CRITIC-NFR-002")
+def test_a_critics_or_revisers_call_has_15_seconds_over_all_its_tries() -> None:
+    control, clock = control_at(Settings())
+    assert control.budget.left_s() == 15
+    clock[0] += 5
+    assert control.budget.left_s() == 15, "each call has its own"
+
+
+@pytest.mark.spec("REQ-CRITIC-NFR-003", "REQ-CRITIC-NFR-004")
+def test_no_call_outlives_the_35_seconds_of_its_iteration_or_the_90_of_its_loop() -> None:
+    control, clock = control_at(Settings())
+    clock[0] += 30
+    assert control.budget.left_s() == 5
+    clock[0] += 6
+    assert control.budget.left_s() == -1
+    control.budget.begin_iteration()
+    assert control.budget.left_s() == 15
+    clock[0] += 30
+    control.budget.begin_iteration()
+    clock[0] += 20
+    assert control.budget.left_s() == 4, "90 seconds from the loop's begin, 86 are over"
+
+
+def control_at(settings: Settings) -> tuple[RunControl, list[float]]:
+    clock = [100.0]
+    control = RunControl()
+    control.budget.begin_loop(settings, lambda: clock[0])
+    control.budget.begin_iteration()
+    return control, clock
+
+
+def test_no_deadline_runs_while_a_call_waits_for_its_turn_at_a_busy_provider() -> None:
+    control, clock = control_at(Settings())
+    with control.budget.queued():
+        clock[0] += 50
+        with control.budget.queued():
+            clock[0] += 50
+        assert control.budget.left_s() == 15
+    clock[0] += 30
+    assert control.budget.left_s() == 5
+
+
+def test_the_step_under_way_is_known_to_its_calls() -> None:
+    seen: list[Place] = []
+
+    class LookingCritic(TellingCritic):
+        def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
+            seen.append(self.control.calls.place)
+            return super().critique(context)
+
+    waited(waiting(LookingCritic()))
+    assert seen == [Place("critique", 1)]
+
+
+# a run cut short between two steps
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+def cut_short(bench: Workbench, monkeypatch: pytest.MonkeyPatch, **chosen: Any) -> None:
+    monkeypatch.setattr(audit_service, "build_roles", lambda settings, _replies: waiting(**chosen))
+    with pytest.raises(Killed):
+        bench.audits.audit(ADA, SIGHS)
+    assert [bench.runs.summary(each).case_id for each in bench.store.runs.in_state("interrupted")] == [SIGHS.id]
+
+
+class DyingEvaluator(ScriptedEvaluator):
+    def evaluate(self, *given: object) -> EvaluationJudgement:
+        raise Killed
+
+
+def test_a_step_that_failed_is_tried_again_when_its_run_is_taken_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Workbench.open(tmp_path / "masis.db")
+    bench.cases.add(ADA, [SIGHS])
+    critic = TellingCritic((ProviderFailed("no answer"), said(0.9)))
+    cut_short(bench, monkeypatch, critic=critic, evaluator=DyingEvaluator())
+    monkeypatch.setattr(audit_service, "build_roles", lambda settings, _replies: waiting(critic=critic))
+    run = bench.audits.audit(ADA, SIGHS)
+    assert run.iterations[0].critique.unscored is None
+    assert run.termination_reason == "no_issues"
+
+
+# An audit cut short after any event and resumed ends as one that was never cut short, and asks for no step twice
+
+FIRST = "The bridge is 120 metres long [chunk_1]."
+SECOND = "The bridge, it says, is 120 metres long [chunk_1]."
+THIRD = "The bridge, they say, is 120 metres long [chunk_1]."
+FIRST_CASE = factories.case(FIRST)
+
+
+@dataclass
+class Judges:
+    """Roles whose replies follow from the answer alone, as those of a model at temperature 0; counts what it asked."""
+
+    qualities: Mapping[str, float]
+    rewrites: Mapping[str, str]
+    asked: Counter[tuple[str, str]] = field(default_factory=Counter)
+    judged_by = JUDGED_BY
+
+    def draft(self, query: str, evidence: Any) -> Draft:
+        self.asked["draft", ""] += 1
+        return ScriptedDrafter(FIRST).draft(query, evidence)
+
+    def critique(self, context: AuditContext) -> CritiqueJudgement:
+        self.asked["critique", context.answer] += 1
+        quality = self.qualities[context.answer]
+        return said(quality, objections=() if quality > 0.85 else (MAJOR,))
+
+    def evaluate(self, context: AuditContext, critique: Critique) -> EvaluationJudgement:
+        self.asked["evaluation", context.answer] += 1
+        return FAIR
+
+    def revise(self, context: AuditContext, critique: Critique, issues: Any) -> Revision:
+        self.asked["revision", context.answer] += 1
+        return Revision(
+            revised_answer=self.rewrites[context.answer],
+            changes_explanation="As far as the evidence goes.",
+            updated_confidence=None,
+            judged_by=JUDGED_BY,
+        )
+
+    def roles(self) -> loop.Roles:
+        """They wait, as models do, so that steps are kept."""
+        return loop.Roles(
+            drafter=self,
+            verifier=ContentVerifier(),
+            critic=self,
+            reviser=self,
+            evaluator=self,
+            models={"critic": "scripted"},
+            waits=True,
+        )
+
+
+@dataclass
+class Kept:
+    """What a store keeps of a run under way: its draft, its iterations, the steps of the one after them."""
+
+    draft: Draft | None = None
+    iterations: dict[int, Iteration] = field(default_factory=dict)
+    steps: dict[int, StepsDone] = field(default_factory=dict)
+
+    def keep(self, finished: Draft | Iteration | StepsDone) -> None:
+        if isinstance(finished, Draft):
+            self.draft = finished
+        elif isinstance(finished, Iteration):
+            self.iterations[finished.iteration_number] = finished
+        else:
+            number = finished.iteration_number
+            before = self.steps.get(number)
+            self.steps[number] = before.with_more(finished) if before else finished
+
+    def progress(self, events: int) -> loop.Progress:
+        under_way = self.steps.get(len(self.iterations) + 1)
+        return loop.Progress(self.draft, tuple(self.iterations.values()), events, steps=under_way)
+
+
+def audited_up_to(
+    case: Case, judges: Judges, settings: Settings, kept: Kept, events: int, stop_after: int = 0
+) -> Run | None:
+    """Audit, from what was kept on; None where the audit is cut short after so many events of its own."""
+    work = loop.audit(
+        case, judges.roles(), settings, run_id="r1", keep=kept.keep, progress=kept.progress(events), clock=ticking()
+    )
+    if not stop_after:
+        return run_to_completion(work)
+    for _ in range(stop_after):
+        next(work)
+    work.close()
+    return None
+
+
+def result(run: Run | None) -> dict[str, Any]:
+    """What a run came to, without its times."""
+    assert run is not None
+    times = {"started_at", "finished_at", "iterations", "settings"}
+    return run.model_dump(exclude=times) | {
+        "iterations": [each.model_dump(exclude={"step_ms"}) for each in run.iterations]
+    }
+
+
+SCRIPTS: dict[str, tuple[dict[str, float], dict[str, str], str, int]] = {
+    "the first revision changes nothing": ({FIRST: 0.5}, {FIRST: FIRST}, "convergence", 1),
+    "the second revision changes nothing": (
+        {FIRST: 0.5, SECOND: 0.7},
+        {FIRST: SECOND, SECOND: SECOND},
+        "convergence",
+        2,
+    ),
+    "nothing is left to revise": ({FIRST: 0.5, SECOND: 0.9}, {FIRST: SECOND}, "no_issues", 2),
+    "the limit is reached": (
+        {FIRST: 0.2, SECOND: 0.5, THIRD: 0.8},
+        {FIRST: SECOND, SECOND: THIRD},
+        "max_iterations",
+        3,
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("evaluate", ["every", "final", "never"])
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_an_audit_cut_short_after_any_event_ends_as_one_never_cut_short(script: str, evaluate: str) -> None:
+    qualities, rewrites, reason, length = SCRIPTS[script]
+    settings = Settings.model_validate({"evaluate": evaluate})
+    case = FIRST_CASE.model_copy(update={"answer": None})
+    whole = Judges(qualities, rewrites)
+    events: list[Any] = []
+    work = loop.audit(case, whole.roles(), settings, run_id="r1", clock=ticking())
+    expected = run_to_completion(work, events.append)
+    assert (expected.termination_reason, expected.total_iterations) == (reason, length)
+    for cut in range(1, len(events) + 1):
+        judges, kept = Judges(qualities, rewrites), Kept()
+        audited_up_to(case, judges, settings, kept, 0, stop_after=cut)
+        resumed = audited_up_to(case, judges, settings, kept, cut)
+        assert result(resumed) == result(expected), f"cut short after event {cut}, {events[cut - 1].kind}"
+        twice = judges.asked - whole.asked
+        assert twice.total() <= 1, f"cut short after event {cut}: {twice}"
+        if events[cut - 1].kind in ("step_started", "iteration_finished", "run_finished"):
+            assert not twice, f"cut short after event {cut}"
+
+
+def test_an_answer_that_a_host_hands_in_unchanged_is_audited_again() -> None:
+    settings = Settings()
+    first = stepwise.audit_once(FIRST_CASE, settings)
+    again = stepwise.audit_once(FIRST_CASE, settings, before=first, answer=FIRST)
+    assert [each.answer for each in again.iterations] == [FIRST, FIRST]
+
+
+def test_an_audit_that_ended_with_a_revision_that_changed_nothing_is_not_revised_again_when_it_is_resumed() -> None:
+    judges, kept = Judges({FIRST: 0.5}, {FIRST: FIRST}), Kept()
+    audited_up_to(FIRST_CASE, judges, Settings(evaluate="final"), kept, 0)
+    last = kept.iterations[1]
+    kept.iterations[1] = last.model_copy(update={"evaluation": None})  # it was cut short while the judge was asked
+    resumed = audited_up_to(FIRST_CASE, judges, Settings(evaluate="final"), kept, 9)
+    assert resumed.iterations == tuple(kept.iterations.values())
+    assert (judges.asked["revision", FIRST], judges.asked["evaluation", FIRST]) == (1, 2)
+
+
+# An answer or a case beyond the limits is checked within them, says what was not checked, and is never accepted
+
+SENTENCE = "The bridge is 120 metres long [chunk_1]. "
+
+
+def limited(case: Case, settings: Settings, **filled: Any) -> Run:
+    work = loop.audit(case, roles(verifier=ContentVerifier(), **filled), settings, run_id="r1", clock=ticking())
+    return run_to_completion(work)
+
+
+def not_all_checked(run: Run) -> bool:
+    """Whether the run says at every place that it did not look at everything."""
+    reason = next((each for each in run.review_reasons if each.code == "not_all_checked"), None)
+    check = next(each for each in run.acceptance.checks if each.name == "limits")
+    warned = any("Not everything was checked" in warning.message for warning in run.warnings)
+    assert (reason is not None) == warned == (not check.passed) == bool(run.iterations[0].claim_report.unchecked)
+    assert reason is None or reason.tier == "not_certified"
+    return reason is not None
+
+
+def test_what_lies_within_the_limits_is_checked_whole() -> None:
+    run = limited(factories.case(), Settings())
+    assert not not_all_checked(run)
+    assert not run.needs_review
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"max_answer_characters": 1_000}, "983 of 12,300 characters of the answer were checked."),
+        ({"max_claims": 7}, "7 of 300 claims were checked."),
+        ({"max_evidence": 2}, "2 of 40 chunks of evidence were checked."),
+        ({"max_evidence_characters": 1_000}, "1,000 of 2,240 characters of evidence were checked."),
+    ],
+)
+def test_beyond_a_limit_the_audit_says_what_it_left_out_and_needs_review(changes: dict[str, int], said: str) -> None:
+    evidence = [
+        Evidence(id=f"chunk_{n}", text=f"The bridge is 120 metres long, says {n:02} of these sources.")
+        for n in range(40)
+    ]
+    run = limited(factories.case(SENTENCE * 300, evidence=evidence), Settings(**changes))
+    assert not_all_checked(run)
+    assert run.needs_review
+    assert said in " ".join(run.iterations[0].claim_report.unchecked)
+    assert run.iterations[0].answer == SENTENCE * 300
+    assert run.iterations[0].citation_audit.invalid_citations == ()
+
+
+def test_an_answer_is_cut_at_the_end_of_a_sentence() -> None:
+    settings = Settings(max_answer_characters=1_000)
+    assert answer_within(SENTENCE * 300, settings).endswith("[chunk_1].")
+    assert len(answer_within("word " * 300, settings)) == 1_000
+
+
+def test_cited_evidence_is_read_first_and_a_chunk_that_is_left_out_is_no_fabrication() -> None:
+    evidence = tuple(Evidence(id=str(number), text="x" * 400) for number in range(1, 10))
+    audit = audit_citations("It is so [8]. And so [9].", evidence)
+    assert [chunk.id for chunk in evidence_within(evidence, audit, Settings(max_evidence=3))] == ["1", "8", "9"]
+    cut = evidence_within(evidence, audit, Settings(max_evidence_characters=1_000))
+    assert [(chunk.id, len(chunk.text)) for chunk in cut] == [("1", 200), ("8", 400), ("9", 400)]
+    every = tuple(Evidence(id=str(number), text=f"Tower {number} is {number} metres high.") for number in range(1, 10))
+    case = Case(id="towers", query="How high?", answer="Tower 8 is 8 metres high [8][9][7].", evidence=every)
+    [first, *_] = masis.run_audit(case, Settings(max_evidence=2)).iterations
+    assert first.citation_audit.invalid_citations == ()
+    assert len(first.claims) == 1
+
+
+def test_what_the_unread_evidence_may_hold_is_accused_by_nobody() -> None:
+    evidence = tuple(
+        Evidence(id=str(n), text=f"Tower {n} stands in the north and is 1{n} metres high.") for n in (1, 2)
+    )
+    case = Case(
+        id="towers", query="Where?", answer="The mayor collects antique spoons from Portugal.", evidence=evidence
+    )
+    [first, *_] = masis.run_audit(case, Settings(max_evidence=1)).iterations
+    assert {check.verdict for check in first.claims} == {"unverifiable"}
+    assert [check.abstained for check in first.claims if check.abstained] in ([], ["limits"])
+
+
+def test_the_rest_of_a_long_answer_follows_its_revision_unchanged() -> None:
+    whole = SENTENCE * 30
+    settings = Settings(max_answer_characters=1_000, min_iterations=2)
+    head = answer_within(whole, settings)
+    run = limited(factories.case(whole), settings, reviser=ScriptedReviser([head.replace("120", "0120")]))
+    assert run.iterations[1].answer == head.replace("120", "0120") + whole[len(head) :]
+
+
+@pytest.mark.slow
+def test_an_answer_of_more_than_a_million_characters_takes_bounded_time() -> None:
+    run = masis.run_audit(factories.case(SENTENCE * 40_000), Settings(max_claims=50))
+    assert not_all_checked(run)
+    assert len(run.iterations[0].claims) == 50
+    assert run.termination_reason != "error"

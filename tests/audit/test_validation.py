@@ -52,8 +52,7 @@ def run_with(*answers: str, validator: OutputValidator | None = None) -> Run:
     "answer", [GOOD, ANSWER, "Line one.\n\n- a\tb [1, 2]\r\n", "x" * LONGEST_ANSWER, "Ja 🌉 [^1]."]
 )
 def test_an_answer_that_can_be_stored_and_audited_passes_as_it_is(answer: str) -> None:
-    found = PydanticValidator().validated(revision(answer), context(answer=ANSWER))
-    assert found.revised_answer == answer
+    assert PydanticValidator().validated(revision(answer), context(answer=ANSWER)).revised_answer == answer
 
 
 @pytest.mark.parametrize(

@@ -293,3 +293,34 @@ def test_what_a_role_does_not_grant_is_said_in_words_with_a_way_back(
     expect(page.get_by_role("button", name="Audit this case")).to_be_visible()
     assert served.workbench.cases.summary("bridge-2").state == "new"
     people.write_text(before, encoding="utf-8")
+
+
+def written(cookies: dict[str, str]) -> str:
+    return "; ".join(f"{name}={value}" for name, value in cookies.items())
+
+
+def test_who_signs_out_ends_the_session_for_every_copy_of_its_cookie_and_every_other_tab(
+    served: Served, enter: Callable[[str], Page]
+) -> None:
+    copied = written(cookies_of(served, "Ro"))
+    assert asked(served, "/queue", Accept="text/html", Cookie=copied)[0] == 200
+    asked(served, "/auth/logout", Accept="text/html", Cookie=copied)
+    assert asked(served, "/queue", Accept="text/html", Cookie=copied)[1].startswith("/sign-in")
+    page = enter("Ro")
+    page.goto(served.base)
+    settle(page)
+    other = page.context.new_page()
+    other.goto(f"{served.base}/auth/logout")
+    expect(other).to_have_title("Sign in · MASIS Workbench")
+    page.get_by_role("button", name="Audit this case").click(delay=40)
+    expect(page.get_by_text("You can't add cases or start audits: sign in first.")).to_be_visible()
+    assert served.workbench.cases.summary("bridge-2").state == "new"
+
+
+def test_files_are_taken_only_from_who_may_add_cases_and_not_without_end(served: Served) -> None:
+    viewer, reviewer = (written(cookies_of(served, name)) for name in ("Vi", "Ro"))
+    path = "/_stcore/upload_file/session/file"
+    assert "takes the role reviewer" in asked(served, path, "PUT", b"x", Cookie=viewer)[1]
+    assert "takes the role reviewer" not in asked(served, path, "PUT", b"x", Cookie=reviewer)[1]
+    status, text = asked(served, f"{path}2", "PUT", b"x", Cookie=reviewer, Content_Length=str(2**28))
+    assert (status, "256 MiB" in text) == (413, True)

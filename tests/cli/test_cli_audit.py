@@ -20,7 +20,8 @@ from masis.services import Workbench
 from masis.services.audits import AuditService
 from masis.settings import Settings
 from tests.cli.running import Masis, case, lines, start
-from tests.llm.test_windows import EVIDENCE, _refuse_long, audited
+from tests.llm.test_verifier import LONG_EVIDENCE as EVIDENCE
+from tests.llm.test_verifier import _refuse_long, audited
 from tests.served_replies import Request, says
 from tests.serving_models import ModelServer
 

@@ -145,7 +145,7 @@ def test_csv_errors_name_the_line_where_the_row_begins() -> None:
 
 
 def test_csv_that_breaks_off_is_an_error() -> None:
-    assert "no valid CSV" in said(read_pasted('id,text\n1,"open'))
+    assert "is no table that can be read" in said(read_pasted('id,text\n1,"open'))
 
 
 def test_json_lines_by_other_tools_names() -> None:

@@ -13,10 +13,12 @@ from masis.api.roles import offered_models
 from masis.audit.critique import Objection
 from masis.audit.issues import raised
 from masis.errors import InputError, SettingsError
-from masis.integrations.dspy import demonstrations, labelled, metric, programs
+from masis.integrations.dspy import labelled, metric, plugin, programs
 from masis.integrations.dspy.labelled import Expected, Labelled
 from masis.integrations.dspy.plugin import critics, revisers
 from masis.integrations.dspy.programs import MadeFrom, Measured, Part, Program
+from masis.llm.roles.prompting import answer as answer_section
+from masis.llm.roles.prompting import compose, question_and_evidence
 from masis.schema.audit import Issue
 from masis.schema.case import Case, Evidence
 from masis.schema.review import TargetLabel
@@ -285,11 +287,12 @@ def test_what_the_policy_accepted_is_no_label(tmp_path: Path) -> None:
 
 def test_what_was_compiled_takes_the_place_of_our_instructions_and_its_examples_stand_before_the_case() -> None:
     case = {"original_query": "How long?", "answer": ANSWER, "evidence_chunks": ["It is 120 m long."]}
-    asked = demonstrations.task("critic", case, "ab" * 16)
-    examples = demonstrations.examples_of("critic", [{**case, "answer": "Another one.", "issues": []}])
-    changed = demonstrations.with_program(asked, "critic", "Compare each number.", examples)
+    shared = question_and_evidence("How long?", (Evidence(id="1", text="It is 120 m long."),))
+    asked = compose("critic", "ab" * 16, shared, [answer_section(ANSWER)])
+    examples = plugin.examples_of("critic", [{**case, "answer": "Another one.", "issues": []}])
+    changed = plugin.with_program(asked, "critic", "Compare each number.", examples)
     assert changed.system == f"{asked.frame}\n\nCompare each number."
     assert "Another one." in changed.shared.removesuffix(asked.shared)
     assert changed.task == asked.task
     with pytest.raises(InputError, match="no place for other instructions"):
-        demonstrations.with_program(asked, "reviser", "Compare each number.", examples)
+        plugin.with_program(asked, "reviser", "Compare each number.", examples)

@@ -20,8 +20,16 @@ from masis.errors import MissingExtra, MissingModel, SettingsError, StepError
 from masis.integrations.local import model_files, plugin, scoring, verifier
 from masis.integrations.local.label_mapping import labels_of
 from masis.integrations.local.scoring import PairScore, ScoreCache
-from masis.integrations.local.verifier import Scored, Thresholds, verdict_of
-from masis.integrations.local.windows import MOST, WINDOW_WORDS, Window, choose, words_of
+from masis.integrations.local.verifier import (
+    MOST,
+    WINDOW_WORDS,
+    Scored,
+    Thresholds,
+    Window,
+    choose,
+    verdict_of,
+    words_of,
+)
 from masis.schema.case import Case, Evidence
 from masis.schema.run import Run
 from tests.integrations.tiny_hub import files_of, hub
@@ -124,7 +132,7 @@ def test_a_model_that_fails_leaves_its_claims_unscored(nli: Path) -> None:
             raise RuntimeError("no memory")
 
     whole = scoring.load(str(nli))
-    broken = scoring.LocalScorer(whole.labels, whole.encode, Broken(), whole.model, whole.card, ScoreCache())
+    broken = scoring.LocalScorer(whole.labels, whole.encode, Broken(), whole.model, ScoreCache())
     with pytest.raises(StepError, match="no memory"):
         broken.score([("a", "b")])
     role = verifier.LocalVerifier(broken, Thresholds.of(Settings()))
@@ -268,7 +276,7 @@ def test_a_pair_is_scored_once_for_a_model(nli: Path) -> None:
             batches.append(len(batch.ids))
             return whole.engine.logits(batch)
 
-    counted = scoring.LocalScorer(whole.labels, whole.encode, Counting(), whole.model, whole.card, ScoreCache())
+    counted = scoring.LocalScorer(whole.labels, whole.encode, Counting(), whole.model, ScoreCache())
     pairs = [("the bridge", f"is {n} proven") for n in range(20)]
     first = counted.score([*pairs, pairs[0]])
     assert counted.score(pairs) == first[:-1]
@@ -360,8 +368,8 @@ def test_a_replaced_file_is_loaded_again(nli: Path) -> None:
 def test_licence_and_languages_are_what_the_card_says(
     tmp_path: Path, card: str, licence: str | None, languages: set[str] | None
 ) -> None:
-    found = model_files.card_of(model_files.find(str(save_model(tmp_path / "m", card=card))))
-    assert (found.licence, found.languages) == (licence, None if languages is None else frozenset(languages))
+    found = model_files.recorded(model_files.find(str(save_model(tmp_path / "m", card=card))))
+    assert (found.licence, found.languages) == (licence, tuple(sorted(languages)) if languages else None)
 
 
 def test_a_verifier_names_the_languages_of_its_model(nli: Path) -> None:

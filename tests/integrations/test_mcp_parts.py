@@ -19,11 +19,11 @@ from masis.integrations.mcp import prompts, reports
 from masis.integrations.mcp.quoting import quoted_json, visible
 from masis.integrations.mcp.reports import address
 from masis.integrations.mcp.resources import MOST, completed
+from masis.integrations.mcp.server import Busy, Pool
 from masis.integrations.mcp.sources import gathered
 from masis.integrations.mcp.spending import Spending
 from masis.integrations.mcp.tools import Progress, Stopped, Tools, Watch, all_tools, page_of
 from masis.integrations.mcp.tools import cursor_of as cursor
-from masis.integrations.mcp.worker_pool import Busy, Pool
 from masis.schema.calls import ModelCall
 from masis.schema.case import Case, Evidence
 from masis.services import Workbench
@@ -99,7 +99,9 @@ def test_chunks_of_many_cases_and_chunks_in_full_each_have_an_id_of_their_own(ha
     again = {**BRIDGE, "id": "100%/b", "evidence": [{"id": "1", "text": "a"}, {"id": "3/4", "text": "b"}]}
     handlers.workbench.cases.add(ADA, [Case.model_validate(again)])
     inline = [Evidence(id="2", text="In full.")]
-    found = gathered(handlers.workbench, ["bridge/1", "bridge/2", "100%25%2Fb/1", "100%/b/3/4", "bridge/1"], inline)
+    found = gathered(
+        handlers.workbench, ["bridge/1", "bridge/2", "100%25%2Fb/1", "100%25%2Fb/3%2F4", "bridge/1"], inline
+    )
     assert [(source.chunk.id, source.chunk.text[:5]) for source in found] == [
         ("2", "In fu"), ("bridge/1", "The b"), ("bridge/2", "It op"), ("100%25%2Fb/1", "a"), ("3/4", "b"),
     ]  # fmt: skip
@@ -207,7 +209,7 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Tools:
 
 
 def test_a_pool_takes_so_many_calls_and_refuses_the_next_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("masis.integrations.mcp.worker_pool.MOST_WAITING", 2)
+    monkeypatch.setattr("masis.integrations.mcp.server.MOST_WAITING", 2)
     let_go = threading.Event()
 
     async def fill() -> None:
@@ -305,7 +307,7 @@ def test_calls_that_the_cache_or_recorded_replies_answered_are_on_no_receipt() -
         role="critic", step=None, iteration=None, model="m", prompt="p/1", mode="text", outcome="answered", ms=1
     )
     for source in ("cache", "replay"):
-        spending.add(call.model_copy(update={"source": source, "cost_usd": 0.0}), "m", None)
+        spending.add(call.model_copy(update={"source": source, "cost_usd": 0.0}), None)
     assert spending.total.in_words() == "No model was asked; this cost nothing."
-    spending.add(call, "m", None)
+    spending.add(call, None)
     assert spending.total.unpriced == 1

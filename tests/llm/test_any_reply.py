@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic.fields import FieldInfo
 
 from masis.api.audits import audit_citations
 from masis.audit import critique as critique_step
@@ -15,9 +16,18 @@ from masis.audit import issues as issues_step
 from masis.audit.claims import Checked
 from masis.errors import InvalidRevision
 from masis.llm.roles import critic, evaluator, reviser
-from masis.llm.roles.replies import CritiqueReply, EvaluationReply, RevisionReply
+from masis.llm.roles.replies import (
+    CheckedClaimsReply,
+    Count,
+    CritiqueReply,
+    EvaluationReply,
+    Number,
+    Reply,
+    RevisionReply,
+    TextOrEmpty,
+)
 from masis.llm.roles.verifier import Extractions, ModelVerifier
-from masis.schema.case import Evidence
+from masis.schema.case import ClaimVerdict, Evidence
 from masis.schema.storable import storable
 from masis.settings import Settings
 from tests.audit.factories import JUDGED_BY, context, issue, verdict
@@ -32,119 +42,57 @@ ANSWER = "The bridge is 120 metres long [chunk_1][empty]. It opened in 1932 [chu
 AUDIT = audit_citations(ANSWER, EVIDENCE)
 CONTEXT = context(answer=ANSWER, evidence=EVIDENCE, citation_audit=AUDIT, claims=())
 
-text = st.one_of(
-    st.sampled_from(
-        [
-            "",
-            "120 metres",
-            "1931",
-            "1932",
-            "It opened in 1931.",
-            "the bridge ... long",
-            "\x00\ud800",
-            "It is red.",
-            ANSWER,
-        ]
-    ),
-    st.text(max_size=20),
-)
-NAMES = ["chunk_1", "[chunk_2]", "2", "CHUNK 1", "empty", "chunk_9", "", "i1", "i9", "all"]
-names = st.one_of(st.sampled_from(NAMES), text)
+PLACES = [
+    "",
+    "120 metres",
+    "1931",
+    "1932",
+    "It opened in 1931.",
+    "the bridge ... long",
+    "\x00\ud800",
+    "It is red.",
+    ANSWER,
+]
+text = st.sampled_from(PLACES) | st.text(max_size=20)
+names = st.sampled_from(["chunk_1", "[chunk_2]", "2", "CHUNK 1", "empty", "chunk_9", "", "i1", "i9", "all"]) | text
 anything = st.one_of(
     st.none(), st.booleans(), st.integers(-200, 200), st.floats(), text, st.just(10**400), st.lists(st.integers())
 )
-number = st.one_of(st.integers(-1, 5), st.sampled_from(["1", "2.0", "²", None, True, math.nan, math.inf, 1.0, 10**400]))
-maybe = st.one_of(st.none(), text)
-words = st.sampled_from(
-    [
-        "supported",
-        "Partial",
-        "contradicted",
-        "unsupported",
-        "unverifiable",
-        "unscored",
-        "",
-        None,
-        3,
-        "yes",
-        ["supported"],
-    ]
-)
-stances = st.sampled_from(["supports", "partly", "contradicts", "silent", "SUPPORTS", None, "bears"])
+number = st.integers(-1, 5) | st.sampled_from(["1", "2.0", "²", None, True, math.nan, math.inf, 1.0, 10**400])
+VERDICTS = [*get_args(ClaimVerdict), "Partial", "", None, 3, ["supported"]]
+BY_NAME: dict[str, st.SearchStrategy[Any]] = {
+    "evidence_id": names,
+    "evidence_ids": st.lists(names, max_size=3),
+    "issue_ids": st.lists(names, max_size=2),
+    "stance": st.sampled_from(["supports", "partly", "contradicts", "silent", "SUPPORTS", None, "bears"]),
+    "verdict": st.sampled_from(VERDICTS),
+    "type": st.sampled_from(["factual", "Missing info", "logical", "safety"]),
+    "severity": st.sampled_from(["high", "LOW"]),
+    "kind": st.sampled_from(["corrected", "dropped", "Rewritten"]),
+}
 
 
-def record(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    return st.fixed_dictionaries(fields)
+def field_of(name: str, field: FieldInfo) -> st.SearchStrategy[Any]:
+    """What a model may write into a field: as its name asks for, else as its type does."""
+    for kind, given_ in ((Number, anything), (Count, number)):
+        if kind.__metadata__[1] in field.metadata:
+            return given_
+    if get_origin(field.annotation) is list and name not in BY_NAME:
+        (inner,) = get_args(field.annotation)
+        return st.lists(drawn(inner) if isinstance(inner, type) else text, max_size=4)
+    found = BY_NAME.get(name, st.booleans() if field.annotation is bool else text)
+    return st.none() | found if TextOrEmpty.__metadata__[0] in field.metadata else found
 
 
-verdicts = record(
-    number=number,
-    reasoning=maybe,
-    evidence=st.lists(record(evidence_id=names, stance=stances, quote=maybe, claim_words=maybe), max_size=4),
-    verdict=words,
-    support=anything,
-    confidence=anything,
-)
-listed = record(number=number, sentence=number, words=maybe, meaning=maybe)
-left_out = record(description=text, evidence_id=st.one_of(st.none(), names), quote=maybe, importance=anything)
-KINDS = ["factual", "Missing info", "logical", "safety"]
-critiques = record(
-    critique_reasoning=text,
-    issues=st.lists(
-        record(
-            type=st.sampled_from(KINDS),
-            severity=st.sampled_from(["high", "LOW"]),
-            description=text,
-            reasoning=text,
-            location=maybe,
-            suggestion=text,
-            evidence_ids=st.lists(names, max_size=3),
-        ),
-        max_size=4,
-    ),
-    conflicting_evidence=st.lists(text, max_size=2),
-    hallucination_detected=st.booleans(),
-    needs_retry=st.booleans(),
-    confidence=anything,
-    overall_quality_score=anything,
-    critique_confidence=anything,
-)
-revisions = record(
-    rejected=st.lists(record(issue_ids=st.lists(names, max_size=2), reason=text), max_size=2),
-    changes=st.lists(
-        record(
-            issue_ids=st.lists(names, max_size=2),
-            kind=st.sampled_from(["corrected", "dropped", "Rewritten"]),
-            before=text,
-            after=text,
-            why=text,
-        ),
-        max_size=3,
-    ),
-    revised_answer=text,
-    updated_confidence=anything,
-)
-evaluations = record(
-    faithfulness_reason=text,
-    faithfulness=anything,
-    relevance_reason=text,
-    relevance=anything,
-    completeness_reason=text,
-    completeness=anything,
-    reasoning_quality_reason=text,
-    reasoning_quality=anything,
-    improvement_suggestions=st.lists(text, max_size=3),
-)
+def drawn(shape: type[Reply]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries({name: field_of(name, field) for name, field in shape.model_fields.items()})
 
 
-@given(st.lists(listed, max_size=5), st.lists(verdicts, max_size=5), st.lists(left_out, max_size=3))
+@given(drawn(CheckedClaimsReply))
 @settings(max_examples=60)
-def test_claims_and_verdicts_in_one_reply(
-    claims: list[dict[str, Any]], first: list[dict[str, Any]], missing: list[dict[str, Any]]
-) -> None:
+def test_claims_and_verdicts_in_one_reply(reply: dict[str, Any]) -> None:
     """Each sentence that asserts something is judged, whatever the list holds."""
-    reply = {"claims": claims, "verdicts": first, "missing": missing}
-    asker = ScriptedAsker({"claims": reply, "claims_verify": {"verdicts": first}})
+    asker = ScriptedAsker({"claims": reply, "claims_verify": {"verdicts": reply["verdicts"]}})
     made, found = ModelVerifier(asker, Settings(), Extractions()).check_answer(
         ANSWER, AUDIT, "How long is it?", EVIDENCE, completeness=True
     )
@@ -179,7 +127,7 @@ def holds_no_more_than_it_shows(found: Checked) -> None:
         assert point.start is None or texts[point.evidence_id or ""][point.start : point.end]
 
 
-@given(critiques)
+@given(drawn(CritiqueReply))
 @settings(max_examples=50)
 def test_critiques(given_critique: dict[str, Any]) -> None:
     judgement = critic.judgement(CritiqueReply.model_validate(given_critique), CONTEXT)
@@ -192,7 +140,7 @@ def test_critiques(given_critique: dict[str, Any]) -> None:
     assert storable(ruled.model_dump())
 
 
-@given(evaluations)
+@given(drawn(EvaluationReply))
 @settings(max_examples=50)
 def test_evaluations(given_evaluation: dict[str, Any]) -> None:
     judgement = evaluator.judgement(EvaluationReply.model_validate(given_evaluation))
@@ -202,7 +150,7 @@ def test_evaluations(given_evaluation: dict[str, Any]) -> None:
     assert storable(ruled.model_dump())
 
 
-@given(revisions)
+@given(drawn(RevisionReply))
 @settings(max_examples=50)
 def test_revisions(given_revision: dict[str, Any]) -> None:
     reply = RevisionReply.model_validate(given_revision)

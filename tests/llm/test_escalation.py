@@ -119,7 +119,6 @@ def test_a_language_model_is_called_only_for_what_was_left_open() -> None:
     assert "The bridge is long" not in seen[0].text.partition("<<<CLAIMS")[2]
     assert [check.judged_by for check in run.iterations[0].claims] == ["offline", "scripted:m", "scripted:m"]
     found = run.escalation
-    assert found is not None
     assert (found.settled, found.escalated, found.calls, found.calls_saved) == (1, 2, 1, 0)  # alone: one call for all
     assert found.cost_saved_usd == 0
     assert run.models["verifier"] == "offline,scripted:m"
@@ -136,7 +135,6 @@ def test_what_two_stages_save_is_counted_against_what_the_second_alone_would_ask
             assert run_audit(CASE, alone).usage.calls == calls
             run = run_audit(CASE, settings.updated({"claims_batch": batch}))
             found = run.iterations[0].claim_report.escalation
-            assert found
             assert (run.usage.calls, found.calls + found.calls_saved) == (found.calls, calls)
 
 
@@ -177,7 +175,6 @@ def test_a_model_on_this_machine_can_be_second(tmp_path: Path) -> None:
     assert [check.verdict for check in run.iterations[0].claims] == ["supported", "supported", "contradicted"]
     assert [check.judged_by for check in run.iterations[0].claims] == ["offline", f"local:{folder}", f"local:{folder}"]
     assert [model.file for model in run.versions.local_models] == [str(folder / "model.onnx")]
-    assert run.escalation is not None
     assert (run.escalation.settled, run.escalation.escalated, run.escalation.calls) == (1, 2, 0)
     assert not uses_models(settings)
     assert pin_versions(settings).verifier.startswith(f"offline,local:{folder}#")

@@ -100,7 +100,6 @@ def test_a_model_and_the_grader_without_one_judge_together() -> None:
         found = screened(server, graders="offline, scripted:judge")
     assert found.graders == ("offline", "scripted:judge")
     torn = found.grade("t0")
-    assert torn is not None
     assert (torn.recommendation, torn.rule, torn.agreement) == ("needs_more", "disagreement", 0.0)
     assert [opinion.judged_by.model for opinion in torn.opinions] == ["offline", "scripted:judge"]
     assert found.kept == ("t1", "t2", "t3", "t4", "t5")

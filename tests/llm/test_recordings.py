@@ -121,10 +121,7 @@ def test_a_reply_that_was_malformed_refused_or_too_long_for_the_model_is_replaye
     assert after.iterations[0].critique.unscored is None
     assert [check.verdict for check in after.iterations[0].claims] == [c.verdict for c in before.iterations[0].claims]
     assert any("does not fit the context" in warning.message for warning in after.warnings)
-    evaluation = after.iterations[0].evaluation
-    assert evaluation is not None
-    assert evaluation.unscored is not None
-    assert evaluation.unscored.raw == "I will not."
+    assert after.iterations[0].evaluation.unscored.raw == "I will not."
 
 
 def test_what_was_not_asked_before_stays_unscored_and_says_which_file_has_no_reply_to_what(tmp_path: Path) -> None:

@@ -1,19 +1,42 @@
-"""Model strings, where they lead, what a wrong one is told, the test of a connection, and keys that show nowhere."""
+"""Model strings, where they lead and what they cost, plugins for roles, the test of a connection, and hidden keys."""
 
 from __future__ import annotations
 
 import json
 import pickle
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from masis import run_audit
+from masis.api.roles import (
+    addresses,
+    asked_model,
+    estimate,
+    pin_versions,
+    probe_model,
+    resolve_model,
+    unpriced_models,
+    with_concurrency,
+)
 from masis.audit.run_control import RunControl
 from masis.errors import MissingExtra, SettingsError, StepError
-from masis.llm.endpoints import endpoint
+from masis.llm import role_plugins
+from masis.llm.client.model import OUTCOMES, RAW_KEPT, Model
+from masis.llm.client.retry import RetryPolicy
+from masis.llm.endpoints import CONCURRENCY, KNOWN, endpoint
+from masis.llm.prices import cost, listed, price
+from masis.llm.providers.base import Tokens
 from masis.llm.registry import asker, probe, resolve
+from masis.llm.roles.critic import ModelCritic
+from masis.schema.audit import JudgedBy
+from masis.schema.calls import CallOutcome
+from masis.schema.case import Case
+from masis.schema.providers import Price, ProviderSettings
 from masis.settings import Settings, load, secret
 from tests.llm.asking import KEY, PROMPT, WIRES, Judged, model_at
 from tests.serving_models import Behaviour, ModelServer, faulty, says, status
@@ -122,7 +145,6 @@ def test_a_provider_of_ones_own_is_reached_as_its_table_says(tmp_path: Path) -> 
         3,
         "prompt",
     )
-    assert found.key is not None
     assert found.key.get_secret_value() == "sk-gateway-key"
     assert settings.prices["gateway:m"].output == 2.0
 
@@ -133,10 +155,8 @@ def test_keys_come_from_the_environment_or_a_secrets_file(tmp_path: Path, monkey
     file.write_text('OPENAI_API_KEY = "sk-from-file"\nODD = 5\n', encoding="utf-8")
     named = {"MASIS_SECRETS": str(file)}
     found = secret("OPENAI_API_KEY", named)
-    assert found is not None
     assert found.get_secret_value() == "sk-from-file"
     found = secret("OPENAI_API_KEY", named | {"OPENAI_API_KEY": "sk-from-environment"})
-    assert found is not None
     assert found.get_secret_value() == "sk-from-environment"
     assert secret("ANTHROPIC_API_KEY", named) is None
     with pytest.raises(SettingsError, match="ODD: a key is text"):
@@ -146,7 +166,6 @@ def test_keys_come_from_the_environment_or_a_secrets_file(tmp_path: Path, monkey
     monkeypatch.chdir(tmp_path)
     (tmp_path / "masis.secrets.toml").write_text('OPENAI_API_KEY = "sk-from-folder"\n', encoding="utf-8")
     found = secret("OPENAI_API_KEY", {})
-    assert found is not None
     assert found.get_secret_value() == "sk-from-folder"
 
 
@@ -246,3 +265,199 @@ def test_clients_are_shared_and_changed_keys_are_heeded(monkeypatch: pytest.Monk
         assert asker("scripted:n", "drafter", RunControl(), settings).provider is first.provider
         monkeypatch.setenv("SCRIPTED_KEY", "sk-another-key")
         assert asker("scripted:m", "critic", RunControl(), settings).provider is not first.provider
+
+
+# docs/models.md says what the code does, and what calls cost
+
+PAGE = (Path(__file__).parents[2] / "docs" / "models.md").read_text(encoding="utf-8")
+
+
+def test_every_provider_stands_there_with_its_address_key_and_models() -> None:
+    for name, known in KNOWN.items():
+        row = next(line for line in PAGE.splitlines() if line.startswith(f"| `{name}` |"))
+        assert known.address in row
+        assert known.key_env in row
+        assert known.address_env in row
+        if known.strong:
+            assert f"| `{name}` | `{known.strong}` | `{known.plain}` |" in PAGE
+
+
+def test_no_default_is_a_model_that_its_vendor_is_about_to_shut_down() -> None:
+    retired = pytest.importorskip("anthropic.resources.messages.messages").DEPRECATED_MODELS
+    known = KNOWN["anthropic"]
+    assert not {known.strong, known.plain} & set(retired)
+
+
+def test_every_field_of_a_table_is_explained() -> None:
+    for table in (ProviderSettings, Price):
+        for field in table.model_fields:
+            assert f"\n{field} = " in PAGE
+
+
+def test_every_outcome_of_a_call_stands_there() -> None:
+    for outcome in get_args(CallOutcome):
+        assert outcome == "answered" or f"`{outcome}`" in PAGE
+    assert set(OUTCOMES.values()) <= set(get_args(CallOutcome))
+
+
+@pytest.mark.spec(
+    "REQ-CRITIC-032", "REQ-CRITIC-NFR-001", "REQ-CRITIC-NFR-002", "REQ-CRITIC-NFR-003", "REQ-CRITIC-NFR-004"
+)
+def test_the_numbers_are_those_of_the_code() -> None:
+    effort = pytest.importorskip("masis.llm.providers.anthropic").EFFORT
+    settings, policy = Settings(), RetryPolicy()
+    for words in (
+        f"`max_retries` times ({settings.max_retries})",
+        f"`retry_base_s` ({settings.retry_base_s:g} s)",
+        f"`retry_cap_s` ({settings.retry_cap_s:g} s)",
+        f"has {settings.call_deadline_s:g} s (`call_deadline_s`), an iteration {settings.iteration_deadline_s:g} s",
+        f"loop {settings.loop_deadline_s:g} s",
+        f"process, {CONCURRENCY} at once",
+        f"cut to {RAW_KEPT:,} characters",
+        f"`effort` is `{effort}`",
+    ):
+        assert words in PAGE, words
+    deadlines = (settings.call_deadline_s, settings.iteration_deadline_s, settings.loop_deadline_s)
+    assert (settings.max_retries, *deadlines) == (2, 15, 35, 90)
+    assert (policy.retries, policy.base_s, policy.cap_s) == (
+        settings.max_retries,
+        settings.retry_base_s,
+        settings.retry_cap_s,
+    )
+
+
+def test_every_model_that_is_a_default_has_a_price() -> None:
+    for vendor, known in KNOWN.items():
+        for model in filter(None, (known.strong, known.plain)):
+            assert f"{vendor}:{model}" in listed()
+
+
+def test_cached_tokens_cost_their_own_price() -> None:
+    at = Price(input=2.0, output=10.0, cached_input=0.5, cache_write=4.0)
+    tokens = Tokens(prompt=1_000_000, cached=200_000, written=100_000, completion=50_000)
+    assert cost(tokens, at) == pytest.approx(0.7 * 2.0 + 0.2 * 0.5 + 0.1 * 4.0 + 0.05 * 10.0)
+    assert cost(tokens, Price(input=2.0, output=10.0)) == pytest.approx(2.5)
+
+
+def test_an_unknown_price_is_no_price() -> None:
+    assert price("ollama:llama3.2", {}) is None
+    assert price("openai:gpt-4o-turbo-x", {}) is None
+    assert cost(Tokens(prompt=5), None) is None
+
+
+def test_a_dated_name_costs_what_the_name_costs() -> None:
+    assert price("openai:gpt-4o-2024-08-06", {}) == listed()["openai:gpt-4o"]
+    assert price("anthropic:claude-haiku-4-5-20251001", {}) == listed()["anthropic:claude-haiku-4-5"]
+
+
+def test_a_price_of_ones_own_comes_first() -> None:
+    own = Price(input=1.0, output=1.0)
+    assert price("openai:gpt-4o", {"openai:gpt-4o": own}) == own
+    assert price("mine:m", {"mine:m": own}) == own
+
+
+def test_prices_are_dollars_for_a_million_tokens_and_ordered_as_vendors_order_them() -> None:
+    for name, each in listed().items():
+        assert 0 < each.input < each.output <= 100, name
+        assert each.cached_input is not None, name
+        assert each.cached_input < each.input, name
+
+
+# Critics that another package brings: found by name, handed a model of ours, recorded under their own name
+
+FIVE_METRES = Case.model_validate(
+    {"id": "1", "query": "How long?", "answer": "It is 9 m [1].", "evidence": [{"id": "1", "text": "It is 5 m."}]}
+)
+
+
+@dataclass(frozen=True)
+class TheirCritic(ModelCritic):
+    """The built-in critic under a name of theirs."""
+
+    name: str = ""
+
+    @property
+    def judged_by(self) -> JudgedBy:
+        return JudgedBy(model=self.name, version=f"{self.name}+1")
+
+
+@dataclass(frozen=True)
+class Theirs:
+    string: str
+    asks: str = "scripted:m"
+    recorded: str = "theirs"
+    characters: int = 40_000
+    missing: bool = False
+
+    def check(self) -> None:
+        if self.missing:
+            raise MissingExtra("pip install theirs")
+
+    def filled(self, model: Model, settings: Settings) -> Any:
+        return TheirCritic(model, name=self.string)
+
+
+class PluginRegistry:
+    def named(self, name: str, settings: Settings) -> Theirs:
+        if name not in ("strict", "strict@3", "gone"):
+            raise SettingsError(f"theirs:{name}: there is none. Did you mean theirs:strict?")
+        return Theirs("theirs:strict@3", missing=name == "gone")
+
+    def offered(self, settings: Settings) -> tuple[str, ...]:
+        return ("theirs:strict@3",)
+
+
+class Point:
+    def load(self) -> PluginRegistry:
+        return PluginRegistry()
+
+
+@pytest.fixture
+def _on_the_shelf(monkeypatch: pytest.MonkeyPatch) -> None:
+    def points(role: str) -> dict[str, Any]:
+        return {"theirs": Point()} if role == "critic" else {}
+
+    monkeypatch.setattr(role_plugins, "_entry_points", points)
+
+
+@pytest.fixture
+def settings(_on_the_shelf: None) -> Iterator[Settings]:
+    with ModelServer() as server:
+        yield Settings(
+            critic="theirs:strict",
+            evaluate="never",
+            providers={"scripted": ProviderSettings(address=server.address)},
+            prices={"scripted:m": Price(input=1.0, output=1.0)},
+        )
+
+
+def test_a_brought_critic_judges_with_a_model_of_ours(settings: Settings) -> None:
+    run = run_audit(FIVE_METRES, settings)
+    assert run.models["critic"] == "theirs:strict@3"
+    assert run.versions.prompts["critic"] == "theirs:strict@3+1"
+    assert run.iterations[0].critique.judged_by.model == "theirs:strict@3"
+    assert {call.model for call in run.calls} == {"scripted:m"}
+    assert run.usage.cost_usd
+
+
+def test_its_cost_and_its_address_are_those_of_the_model_behind_it(settings: Settings) -> None:
+    assert addresses(settings) == (settings.providers["scripted"].address,)
+    assert unpriced_models(settings) == ()
+    plain = estimate(FIVE_METRES, settings.model_copy(update={"critic": "scripted:m"}))
+    brought_in = estimate(FIVE_METRES, settings)
+    assert brought_in.calls == plain.calls
+    assert brought_in.tokens > plain.tokens + 20_000
+    assert with_concurrency(settings, 7).providers["scripted"].concurrency == 7
+    assert probe_model("theirs:strict", settings).ok
+
+
+def test_settings_are_pinned_to_its_version(settings: Settings) -> None:
+    assert pin_versions(settings).critic == "theirs:strict@3"
+    assert pin_versions(pin_versions(settings)) == pin_versions(settings)
+    assert asked_model("theirs:strict", "critic", settings) == "scripted:m"
+    assert asked_model("openai", "critic", settings) == "openai"
+
+
+def test_a_provider_of_the_settings_goes_before_a_shelf_of_the_same_name(settings: Settings) -> None:
+    own = settings.model_copy(update={"providers": settings.providers | {"theirs": settings.providers["scripted"]}})
+    assert resolve_model("theirs:strict", "critic", own) == "theirs:strict"

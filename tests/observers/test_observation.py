@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,11 +15,17 @@ import masis
 from masis import Case, Settings
 from masis.api.audits import run_audit, run_audit_async
 from masis.api.draft_critique import critique_draft
+from masis.audit import loop
+from masis.errors import CriticFailed, ProviderFailed, ReviserFailed
 from masis.observers import observation
+from masis.observers.log_records import JsonLine, formatter
+from masis.observers.observation import run_to_completion
 from masis.schema.calls import ModelCall
 from masis.schema.drafts import CritiqueResult
 from masis.schema.run import Event, Run
 from masis.schema.screening import Abstract, Screening
+from tests.cases import case_of
+from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, roles, said
 
 CASE = Case.model_validate(
     {"id": "1", "query": "How?", "answer": "So it is [1].", "evidence": [{"id": "1", "text": "So it is."}]}
@@ -161,3 +169,158 @@ def test_without_an_observer_nothing_is_retained() -> None:
     with observation.observe(observation.AuditStart()) as under_way:
         under_way.emit(observation.Replied("x"))
     assert not observation._observers
+
+
+# What the log tells of the loop, at which level, in words and as JSON (the critic-loop spec, 6.2)
+
+LOGGED_CASE = case_of("The bridge is 120 metres long [chunk_1].", {"chunk_1": "The bridge is 120 metres long."})
+TEXTS = ("metres", "How long", "It is wrong.")
+
+
+class Kept(logging.Handler):
+    """The lines as JSON writes them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFormatter(JsonLine())
+        self.lines: list[dict[str, Any]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        line = self.format(record)
+        assert "\n" not in line
+        found = json.loads(line)
+        if found.get("run") == "r1":  # calls that another test left under way may still report their end
+            self.lines.append(found)
+
+    def at(self, level: str) -> list[dict[str, Any]]:
+        return [line for line in self.lines if line["level"] == level]
+
+    def events(self, level: str) -> list[str]:
+        return [line["event"] for line in self.at(level)]
+
+
+@pytest.fixture
+def kept() -> Iterator[Kept]:
+    logger, found = logging.getLogger("masis"), Kept()
+    before = logger.level
+    logger.addHandler(found)
+    logger.setLevel(logging.DEBUG)
+    yield found
+    logger.removeHandler(found)
+    logger.setLevel(before)
+
+
+def run(*, log_texts: bool = False, **given: Any) -> Run:
+    work = loop.audit(LOGGED_CASE, roles(**given), Settings(log_texts=log_texts), run_id="r1", case_digest="abc")
+    return run_to_completion(work)
+
+
+def improved() -> dict[str, Any]:
+    """Quality 0.4, then 0.8."""
+    return {"critic": ScriptedCritic([said(0.4, objections=(MAJOR,)), said(0.8)]), "reviser": ScriptedReviser()}
+
+
+def test_a_warning_names_a_place_only_where_it_has_one(kept: Kept) -> None:
+    always = ScriptedCritic([said(quality, objections=(MAJOR,)) for quality in (0.4, 0.6, 0.8)])
+    run(critic=always, reviser=ScriptedReviser([f"It is 120 metres long, version {n} [chunk_1]." for n in (2, 3)]))
+    assert [line["message"] for line in kept.at("WARNING")] == ["run r1: CRITIC-ERR-004"]
+    run(critic=ScriptedCritic([CriticFailed("down")]))
+    assert kept.at("ERROR")[0]["message"] == "run r1: CRITIC-ERR-001 in step critique, iteration 1"
+
+
+@pytest.mark.spec("REQ-CRITIC-OBS-002", "REQ-CRITIC-025")
+def test_info_tells_start_and_end_scores_deltas_and_convergence(kept: Kept) -> None:
+    found = run(**improved())
+    told = kept.at("INFO")
+    assert told[0]["event"] == "run_started"
+    assert told[0]["resumed_after"] == 0
+    first, second = (line for line in told if line["event"] == "iteration_finished")
+    assert (first["quality_score"], first["improvement_delta"]) == (0.4, None)
+    assert second["quality_score"] == 0.8
+    assert second["improvement_delta"] == pytest.approx(0.4)
+    end = told[-1]
+    assert (end["event"], end["total_iterations"], end["converged"]) == ("run_finished", 2, False)
+    assert end["termination_reason"] == found.termination_reason == "no_issues"
+    assert end["improvement_percentage"] == pytest.approx(100)
+    words = "run r1: ends after 2 iterations: no_issues, not converged, quality 0.800, improvement 100.0 %"
+    assert end["message"].startswith(words)
+    assert all(line["run"] == "r1" for line in told)
+
+
+def test_one_iteration_is_spoken_of_as_one(kept: Kept) -> None:
+    run()
+    assert "ends after 1 iteration: no_issues" in kept.at("INFO")[-1]["message"]
+
+
+@pytest.mark.spec("MASIS-CRITIC-TELEMETRY", "MASIS-EVAL-TELEMETRY")
+def test_critic_and_evaluator_emit_the_entries_of_their_specs(kept: Kept) -> None:
+    run()
+    by_node = {line["node"]: line for line in kept.at("INFO") if "node" in line}
+    assert {
+        *("node", "confidence", "hallucination", "needs_retry", "conflicts"),
+        *("invalid_citations", "uncited_claims", "duration_ms"),
+    } <= set(by_node["critic"])
+    assert {"node", "overall_score", "faithfulness", "relevance", "completeness", "duration_ms"} <= set(
+        by_node["evaluator"]
+    )
+
+
+@pytest.mark.spec("REQ-CRITIC-OBS-003", "REQ-CRITIC-030")
+def test_a_failed_critic_is_an_error(kept: Kept) -> None:
+    run(critic=ScriptedCritic([CriticFailed("It is wrong.")]))
+    failed, ended = kept.at("ERROR")
+    assert (failed["code"], failed["step"], failed["iteration"]) == ("CRITIC-ERR-001", "critique", 1)
+    assert (ended["event"], ended["codes"]) == ("ended_by_error", ["CRITIC-ERR-001"])
+
+
+@pytest.mark.spec("REQ-CRITIC-OBS-003", "REQ-CRITIC-031")
+def test_a_failed_reviser_is_an_error_and_so_is_the_end_by_it(kept: Kept) -> None:
+    critic = ScriptedCritic([said(0.5, objections=(MAJOR,))])
+    run(critic=critic, reviser=ScriptedReviser([ReviserFailed("refused")]))
+    failed, ended = kept.at("ERROR")
+    assert (failed["code"], failed["step"]) == ("CRITIC-ERR-002", "revision")
+    assert "ended by an error after 1 iteration" in ended["message"]
+
+
+@pytest.mark.spec("REQ-CRITIC-OBS-003")
+def test_a_failed_provider_is_an_error(kept: Kept) -> None:
+    run(critic=ScriptedCritic([ProviderFailed("no route")]))
+    assert kept.at("ERROR")[0]["code"] == "CRITIC-ERR-003"
+
+
+@pytest.mark.spec("REQ-CRITIC-OBS-004")
+def test_debug_tells_critique_revision_issues_and_changes_in_full(kept: Kept) -> None:
+    found = run(log_texts=True, **improved())
+    told: dict[str, Any] = {}
+    for line in kept.at("DEBUG"):
+        for name in ("critique", "issues", "revision", "changes"):
+            if name in line:
+                told.setdefault(name, line[name])
+    first = found.iterations[0]
+    assert told["critique"] == first.critique.model_dump(mode="json")
+    assert told["issues"] == [issue.model_dump(mode="json") for issue in first.issues]
+    assert told["revision"] == first.revision.model_dump(mode="json")
+    assert told["changes"] == first.revision.changes_explanation
+
+
+@pytest.mark.spec("REQ-CRITIC-SEC-003", "REQ-CRITIC-OBS-004")
+def test_no_text_is_in_the_log_unless_asked_for(kept: Kept) -> None:
+    run(**improved())
+    assert not [text for text in TEXTS for line in kept.lines if text in json.dumps(line)]
+
+
+def test_a_line_of_json_is_one_line_whatever_is_in_it() -> None:
+    record = logging.LogRecord("masis.x", logging.WARNING, "f", 1, "a\nline %s", ("\u2028“x”",), None)
+    line = formatter("json").format(record)
+    assert "\n" not in line
+    read = json.loads(line)
+    assert (read["level"], read["logger"], read["message"]) == ("WARNING", "masis.x", "a\nline \u2028“x”")
+    assert read["at"].endswith("+00:00")
+
+
+def test_a_fault_is_reported_with_its_traceback() -> None:
+    try:
+        raise ValueError("no")
+    except ValueError as error:
+        record = logging.LogRecord("masis", 40, "f", 1, "it broke", (), (ValueError, error, error.__traceback__))
+    assert "ValueError: no" in json.loads(JsonLine().format(record))["traceback"]

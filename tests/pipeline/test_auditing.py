@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -14,8 +17,10 @@ from typing import Any
 import pytest
 
 import masis
-from masis.errors import AnswerRejected, InputError, SettingsError
+from masis import Settings, query_with_critique, query_with_critique_async
+from masis.errors import AnswerRejected, InputError, SettingsError, StepError
 from masis.pipeline import Audited
+from masis.schema.drafts import PipelineResult
 from masis.schema.run import MUST_LOOK
 from masis.services import Workbench
 from masis.store.records import CaseFilter
@@ -25,6 +30,16 @@ CHUNKS = [{"id": "1", "text": "The bridge is 120 metres long and made of steel."
 RIGHT = "The bridge is 120 metres long [1]."
 WRONG = "The bridge is 180 metres long [1]."
 INVENTED = "The bridge is 120 metres long [7]."
+
+
+def answering(given: str, **options: Any) -> Any:
+    """A function that gives this answer to any question, audited with these options."""
+
+    @masis.audited(**options)
+    def answer(question: str, evidence: list[Any]) -> str:
+        return given
+
+    return answer
 
 
 def test_a_function_answers_as_before_and_its_audit_is_reported() -> None:
@@ -45,49 +60,29 @@ def test_a_function_answers_as_before_and_its_audit_is_reported() -> None:
 
 @pytest.mark.parametrize(("given", "code"), [(WRONG, "contradicted_claim"), (INVENTED, "invalid_reference")])
 def test_a_flagged_answer_is_rejected_where_that_is_asked(given: str, code: str) -> None:
-    @masis.audited(on_flag="raise")
-    def answer(question: str, evidence: list[Any]) -> str:
-        return given
-
     with pytest.raises(AnswerRejected) as raised:
-        answer(QUESTION, CHUNKS)
+        answering(given, on_flag="raise")(QUESTION, CHUNKS)
     found = raised.value.audit
     assert isinstance(found, Audited)
     assert code in {reason.code for reason in found.reasons}
 
 
 def test_a_sound_answer_is_not_rejected_and_the_flags_are_ones_own_choice() -> None:
-    @masis.audited(on_flag="raise")
-    def answer(question: str, evidence: list[Any]) -> str:
-        return RIGHT
-
-    @masis.audited(on_flag="raise", flag_on={"invalid_reference"})
-    def lenient(question: str, evidence: list[Any]) -> str:
-        return WRONG
-
-    assert answer(QUESTION, CHUNKS) == RIGHT
-    assert lenient(QUESTION, CHUNKS) == WRONG
+    assert answering(RIGHT, on_flag="raise")(QUESTION, CHUNKS) == RIGHT
+    assert answering(WRONG, on_flag="raise", flag_on={"invalid_reference"})(QUESTION, CHUNKS) == WRONG
 
 
 def test_by_default_an_answer_is_flagged_for_what_must_be_looked_at_and_for_nothing_else() -> None:
     assert inspect.signature(masis.audited).parameters["flag_on"].default == MUST_LOOK
     seen: list[Audited] = []
-
-    @masis.audited(on_flag="raise", on_result=seen.append)
-    def unconfirmed(question: str, evidence: list[Any]) -> str:
-        return RIGHT
-
+    unconfirmed = answering(RIGHT, on_flag="raise", on_result=seen.append)
     assert unconfirmed(QUESTION, [{"id": "1", "text": ""}]) == RIGHT
     assert seen[0].run.needs_review
     assert not seen[0].flagged
 
 
 def test_a_flagged_answer_is_revised_where_that_is_asked() -> None:
-    @masis.audited(on_flag="revise")
-    def answer(question: str, evidence: list[Any]) -> str:
-        return WRONG
-
-    assert "120" in answer(QUESTION, CHUNKS)
+    assert "120" in answering(WRONG, on_flag="revise")(QUESTION, CHUNKS)
 
 
 @pytest.mark.parametrize(
@@ -205,20 +200,14 @@ def test_what_the_function_itself_raises_is_its_own_affair() -> None:
 
 
 def test_case_and_run_are_kept_in_a_database(tmp_path: Path) -> None:
-    database = tmp_path / "audits.db"
-
-    @masis.audited(database=database)
-    def answer(question: str, evidence: list[Any]) -> str:
-        return WRONG
-
+    answer = answering(WRONG, database=tmp_path / "audits.db")
     answer(QUESTION, CHUNKS)
     answer(QUESTION, CHUNKS)
-    bench = Workbench.open(database)
+    bench = Workbench.open(tmp_path / "audits.db")
     assert bench.cases.overview().cases == 1
     view = bench.cases.open(bench.cases.find(CaseFilter()).rows[0].id)
     assert view.case.answer == WRONG
     assert len(view.runs) == 2
-    assert view.run
     assert view.run.needs_review
 
 
@@ -229,11 +218,7 @@ def test_nobody_waits_for_an_audit_that_is_not_waited_for() -> None:
         seen.append(found)
         done.set()
 
-    @masis.audited(wait=False, on_result=listen)
-    def answer(question: str, evidence: list[Any]) -> str:
-        return WRONG
-
-    assert answer(QUESTION, CHUNKS) == WRONG
+    assert answering(WRONG, wait=False, on_result=listen)(QUESTION, CHUNKS) == WRONG
     assert done.wait(30)
     assert seen[0].flagged
 
@@ -280,3 +265,130 @@ def test_what_can_not_go_together_is_reported_where_it_stands() -> None:
         masis.audited(wait=False, on_flag="raise")
     with pytest.raises(SettingsError):
         masis.audited(settings=masis.Settings(critic="openai:gpt-4o"))
+
+
+# A question retrieved for, drafted and critiqued in one call (the draft-critique spec, Integration)
+
+ASKED = "How long is the bridge, and when was it opened?"
+FOUND = [
+    {"id": "1", "content": "The bridge is 120 metres long and made of steel.", "score": 0.9, "path": "bridges.md"},
+    {"id": "2", "content": "The bridge was opened in 1931 by the mayor.", "score": 0.4},
+]
+WRONG_ANSWER = "The bridge is 180 metres long [1]. It was opened in 1931 [2]."
+
+
+def retriever(query: str) -> list[dict[str, Any]]:
+    return FOUND
+
+
+def ways(*args: Any, **kwargs: Any) -> list[PipelineResult]:
+    """The same question asked both ways."""
+    return [query_with_critique(*args, **kwargs), asyncio.run(query_with_critique_async(*args, **kwargs))]
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-PIPELINE", "REQ-CRITIC-026", "REQ-CRITIC-027")
+def test_what_comes_back_has_the_names_of_the_spec() -> None:
+    for found in ways(ASKED, retriever):
+        written = found.model_dump(by_alias=True)
+        assert {"context", "searchResults", "draft", "critique"} <= written.keys()
+        assert [each["relevanceScore"] for each in written["searchResults"]] == [0.9, 0.4]
+        assert found.context.startswith("[bridges.md]\nThe bridge is 120 metres")
+        assert "[2]\nThe bridge was opened" in found.context
+        assert found.draft
+        assert found.critique.is_valid
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-PIPELINE")
+def test_a_draft_of_ones_own_gets_question_and_context_and_is_critiqued() -> None:
+    seen: list[tuple[str, str]] = []
+
+    def draft(query: str, context: str) -> str:
+        seen.append((query, context))
+        return WRONG_ANSWER
+
+    for found in ways(ASKED, retriever, {"critiqueOptions": {"autoRevise": True}}, draft=draft):
+        assert not found.critique.is_valid
+        assert found.draft == found.critique.revised_draft
+        assert "120 metres" in (found.draft or "")
+    assert [query for query, _ in seen] == [ASKED] * 2
+    assert all("120 metres long" in context for _, context in seen)
+
+
+def test_a_draft_may_be_a_message_or_a_coroutine() -> None:
+    class Message:
+        content = WRONG_ANSWER
+
+    async def draft(query: str, context: str) -> Message:
+        return Message()
+
+    assert asyncio.run(query_with_critique_async(ASKED, retriever, draft=draft)).draft == WRONG_ANSWER
+    assert query_with_critique(ASKED, retriever, draft=lambda *_: Message()).draft == WRONG_ANSWER
+    with pytest.raises(InputError, match="draft: is async"):
+        query_with_critique(ASKED, retriever, draft=draft)
+
+
+def test_a_draft_that_fails_or_is_no_text_is_reported() -> None:
+    def failing(query: str, context: str) -> str:
+        raise TimeoutError("no model")
+
+    with pytest.raises(StepError, match="could not be written: TimeoutError: no model"):
+        query_with_critique(ASKED, retriever, draft=failing)
+    with pytest.raises(StepError, match="could not be written: TimeoutError: no model"):
+        asyncio.run(query_with_critique_async(ASKED, retriever, draft=failing))
+    with pytest.raises(InputError, match="gave int, not a text"):
+        query_with_critique(ASKED, retriever, draft=lambda *_: 7)
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-PIPELINE-OPTIONS", "DRAFT-CRITIQUE-CONFIG")
+def test_only_what_is_asked_for_is_done() -> None:
+    for found in ways(ASKED, retriever, {"generateAnswer": False}):
+        assert (found.draft, found.critique, found.not_critiqued) == (None, None, None)
+        assert len(found.search_results) == 2
+    for found in ways(ASKED, retriever, {"enableCritique": False}):
+        assert (found.critique, found.not_critiqued) == (None, "Critique is switched off.")
+        assert found.draft
+    for found in ways(ASKED, retriever, settings=Settings(draft_critique=False)):
+        assert found.critique is None
+    for found in ways(ASKED, retriever, {"enableCritique": True}, Settings(draft_critique=False)):
+        assert found.critique
+    for found in ways(ASKED, retriever, draft=lambda *_: "It is 120 metres long [1]."):
+        assert (found.critique, found.not_critiqued) == (None, "The draft is shorter than 50 characters.")
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-PIPELINE")
+def test_nothing_found_is_said_and_nothing_is_drafted() -> None:
+    for found in ways(ASKED, lambda query: [], draft=lambda *_: pytest.fail("drafted")):
+        assert (found.context, found.search_results, found.draft, found.critique) == ("", (), None, None)
+        assert found.not_critiqued == "Nothing was found that a draft could be written from."
+
+
+def test_a_model_that_can_not_be_asked_is_reported_before_anything_is_searched() -> None:
+    with pytest.raises(SettingsError):
+        query_with_critique(ASKED, lambda query: pytest.fail("searched"), settings=Settings(verifier="openai:gpt-4o"))
+
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples" / "pipeline"
+
+
+@pytest.mark.slow
+@pytest.mark.spec("DRAFT-CRITIQUE-PIPELINE")
+def test_a_question_is_asked_and_a_wrong_answer_is_rejected() -> None:
+    done = subprocess.run([sys.executable, str(EXAMPLES / "ask.py")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "valid: False" in done.stdout
+    assert "draft: Uploads on the free tier are limited to 10 MB [manual]." in done.stdout
+    assert "The answer was rejected: A hallucination was detected" in done.stdout
+    assert done.stdout in (ROOT / "docs" / "programs.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_a_gate_of_ones_own_answers(tmp_path: Path) -> None:
+    report = tmp_path / "answers.jsonl"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:langsmith_plugin", "--rootdir", str(tmp_path)]
+    command += ["-c", "/dev/null", str(EXAMPLES / "test_answers.py"), "--masis-report", str(report)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "masis: 2 answers checked, 1 not grounded" in done.stdout
+    lines = [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()]
+    assert [line["grounded"] for line in lines] == [True, False]

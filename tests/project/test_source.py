@@ -6,9 +6,16 @@ import ast
 import re
 import subprocess
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+
+from masis import Case, run_audit
+from masis.settings import Settings, load
+from masis.settings.names import YAML_KEYS
+from tools import configuration
 
 ROOT = Path(__file__).resolve().parents[2]
 MACHINE = re.compile(r"/home/\w|/Users/\w|/root/|/tmp/\w|C:\\\\Users", re.IGNORECASE)
@@ -19,12 +26,29 @@ def python_files() -> list[Path]:
     return sorted([*(ROOT / "masis").rglob("*.py"), ROOT / "app.py", *(ROOT / "pages").glob("*.py")])
 
 
-def tracked_files() -> list[Path]:
+def tracked_files(suffixes: set[str], *under: str) -> list[Path]:
+    """The files of the repository of these kinds, without this one."""
+    command = ["git", "ls-files", "-z", *under]
     try:
-        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("not a git checkout")
-    return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
+    files = (ROOT / name for name in listed.stdout.split("\0") if name)
+    return [file for file in files if file.is_file() and file.suffix in suffixes and file != Path(__file__)]
+
+
+def lines_of(file: Path) -> list[tuple[int, str]]:
+    return list(enumerate(file.read_text(encoding="utf-8", errors="replace").splitlines(), 1))
+
+
+def lines_with(pattern: re.Pattern[str], files: list[Path]) -> str:
+    """Where the pattern is found, a line each."""
+    return "\n".join(
+        f"{file.relative_to(ROOT)}:{number}: {line.strip()[:100]}"
+        for file in files
+        for number, line in lines_of(file)
+        if pattern.search(line)
+    )
 
 
 def public_without_docstring(tree: ast.Module) -> Iterator[str]:
@@ -60,14 +84,7 @@ def test_no_file_name_hides_what_it_holds() -> None:
 
 
 def test_nothing_names_a_machine() -> None:
-    found = []
-    for file in tracked_files():
-        if file.suffix not in TEXT_FILES or file == Path(__file__):
-            continue
-        for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
-            if MACHINE.search(line):
-                found.append(f"{file.relative_to(ROOT)}:{number}: {line.strip()[:100]}")
-    assert not found, "\n".join(found)
+    assert lines_with(MACHINE, tracked_files(TEXT_FILES)) == ""
 
 
 PINS = [
@@ -97,27 +114,139 @@ WORD_LISTS = {
 
 
 def test_no_code_and_no_page_uses_words_that_were_given_up() -> None:
-    try:
-        listed = subprocess.run(
-            ["git", "ls-files", "-z", "masis", "docs", "README.md"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("not a git checkout")
-    names = [name for name in listed.stdout.split("\0") if name and name not in WORD_LISTS]
-    files = [
-        file
-        for name in names
-        if (file := ROOT / name).is_file() and file.suffix in {".py", ".md", ".js", ".toml", ".html"}
-    ]
+    files = tracked_files({".py", ".md", ".js", ".toml", ".html"}, "masis", "docs", "README.md")
     assert len(files) > 300
-    found = [
-        f"{file.relative_to(ROOT)}:{number}: {line.strip()[:80]}"
-        for file in files
-        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
-        if GIVEN_UP.search(line)
+    assert lines_with(GIVEN_UP, [file for file in files if str(file.relative_to(ROOT)) not in WORD_LISTS]) == ""
+
+
+# README and docs say what is true, name files that exist, and walk from a page to its rule in three openings
+
+NAMING_FILES = {".py", ".md", ".toml", ".js", ".css", ".sh", ".yaml", ".html"}
+FOLDERS = "masis|docs|tests|tools|benchmarks|examples|pages|data|constraints"
+NAMED = re.compile(rf"(?<![\w/.-])((?:{FOLDERS})/[\w./-]*\w\.(?:py|md|toml|txt|json|jsonl|js|css|sh|npz|html|png))\b")
+OUTSIDE = re.compile(r"\b(?:DESIGN|FIELD|LANGUAGE|PLATFORM|STYLE)\.md\b|(?<![\w/])specs/")
+PLACEHOLDER = re.compile(r"\b[A-Z]{4,}\.|^masis/_app/|/file\.py$")
+"""Names that stand for any name, and what only the wheel has."""
+
+
+def test_every_file_that_is_named_exists() -> None:
+    missing = [
+        f"{file.relative_to(ROOT)}:{number}: {name}"
+        for file in tracked_files(NAMING_FILES)
+        for number, line in lines_of(file)
+        for name in NAMED.findall(line)
+        if not PLACEHOLDER.search(name) and not (ROOT / name).exists()
     ]
-    assert not found, "\n".join(found)
+    assert not missing, "\n".join(missing)
+
+
+def test_no_document_outside_the_repository_is_cited() -> None:
+    assert lines_with(OUTSIDE, tracked_files(NAMING_FILES)) == ""
+
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def make_targets() -> set[str]:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    return set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+
+
+def test_every_make_command_it_names_exists() -> None:
+    named = set(re.findall(r"^\s*make ([a-z]+)|`make ([a-z]+)", README, re.MULTILINE))
+    assert {first or second for first, second in named} <= make_targets() | {"help"}
+
+
+def test_its_example_case_is_one_and_can_be_audited() -> None:
+    example = re.search(r'^(\{"id".*?\}\]\})', README, re.MULTILINE | re.DOTALL)
+    assert example
+    run = run_audit(Case.model_validate_json(example[1].replace("\n", " ")))
+    assert run.best_iteration is not None
+    assert run.best_iteration.citation_audit.invalid_citations == ()
+    assert not run.needs_review
+
+
+def test_the_page_is_current() -> None:
+    current = configuration.PAGE.read_text(encoding="utf-8")
+    assert current == configuration.page(), "run python tools/configuration.py"
+
+
+def test_every_setting_has_its_line() -> None:
+    page = configuration.page()
+    for name in Settings.model_fields:
+        assert f"\n| `{name}`" in page
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-CONFIG")
+def test_every_key_of_the_spec_has_its_line() -> None:
+    page = configuration.page()
+    for key, name in YAML_KEYS.items():
+        assert f"\n| `{key}` | `{name}` | `MASIS_RETRIEVAL__CRITIQUE__" in page
+
+
+def test_its_example_says_what_it_says() -> None:
+    found = load(file=configuration.EXAMPLE, environment={})
+    told = found.settings
+    assert (told.critic, told.reviser, told.max_iterations) == ("vllm:llama-3.3-70b", "offline", 2)
+    assert (told.strictness, told.draft_max_revisions, told.draft_min_length) == ("strict", 2, 80)
+    assert (told.screening_max_rounds, told.review_threshold) == (3, 0.8)
+    assert told.providers["vllm"].concurrency == 8
+    assert {found.origins[name].kind for name in YAML_KEYS.values()} == {"file"}
+
+
+def test_every_variable_it_shows_is_understood() -> None:
+    shown = [line.strip() for line in configuration.INTRODUCTION.splitlines() if line.startswith("    MASIS_")]
+    environment = dict(line.split("=", 1) for line in shown)
+    assert len(environment) == 5
+    found = load(environment={name: value.strip("'") for name, value in environment.items()})
+    told = found.settings
+    assert (told.max_iterations, told.screening_max_rounds, told.draft_auto_revise) == (2, 3, True)
+    assert told.providers["vllm"].concurrency == 8
+    assert not found.warnings
+
+
+ROW = re.compile(r"^\| ([^|]*?) ?\| `(masis/[\w/]+\.py)` \| (.*) \|$", re.MULTILINE)
+LONGEST = 3
+
+
+class Opening(NamedTuple):
+    """A file to open, and what to look for in it."""
+
+    file: str
+    names: tuple[str, ...]
+
+
+def walks() -> dict[str, list[Opening]]:
+    """The files of each question, from the page to the rule."""
+    found: dict[str, list[Opening]] = {}
+    question = ""
+    for asked, file, hint in ROW.findall((ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")):
+        question = asked or question
+        found.setdefault(question, []).append(Opening(file, tuple(re.findall(r"`([\w.]+)`", hint))))
+    return found
+
+
+def test_each_walk_is_short_and_each_file_names_the_next() -> None:
+    found = walks()
+    assert len(found) == 5
+    broken = []
+    for question, openings in found.items():
+        assert 1 < len(openings) <= LONGEST, question
+        for here, there in pairwise(openings):
+            module = there.file.removesuffix(".py").replace("/", ".")
+            if not re.search(
+                rf"{re.escape(there.file)}|\b{re.escape(module)}\b", (ROOT / here.file).read_text("utf-8")
+            ):
+                broken.append(f"{question} {here.file} does not name {there.file}")
+    assert not broken, "\n".join(broken)
+
+
+def test_what_to_look_for_stands_in_each_file() -> None:
+    missing = [
+        f"{opening.file}: {name}"
+        for openings in walks().values()
+        for opening in openings
+        for name in opening.names
+        if name.rpartition(".")[2] not in (ROOT / opening.file).read_text("utf-8")
+    ]
+    assert not missing, "\n".join(missing)

@@ -7,7 +7,6 @@ import pytest
 from masis.observers.observation import run_to_completion
 from masis.schema.screening import Abstract, Screening
 from masis.screening.demo import demo_questions
-from masis.screening.grading.meaning import relevance_by_meaning
 from masis.screening.grading.offline_grader import offline_grader
 from masis.screening.grading.question import (
     MOST_CONCEPTS,
@@ -20,7 +19,7 @@ from masis.screening.grading.question import (
     with_concepts,
     written_lines,
 )
-from masis.screening.grading.relevance import relevance
+from masis.screening.grading.relevance import relevance, relevance_by_meaning
 from masis.screening.rounds.queries import first_queries, searched_text
 from masis.screening.rounds.round_loop import screen
 from masis.settings import Settings

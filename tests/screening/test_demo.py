@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterator
 
 import pytest
@@ -96,21 +95,11 @@ def test_every_demo_abstract_of_a_strong_trial_is_graded_above_every_case_report
 
 
 @pytest.mark.spec("AESOP-STANDALONE")
-def test_the_module_prints_the_rounds_of_a_question_and_says_whether_they_went_as_expected(
+def test_the_module_says_of_each_question_what_came_of_it_and_whether_that_was_expected(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert demo.main(["htn", "ery"]) == 0
+    assert demo.main() == 0
     shown = capsys.readouterr().out
     assert "no study in them took place" in shown
-    assert re.search(r"^ +0 +10 +10 +\d+ +\d+ +\d+ +0\.\d{3} +0\.70 +sufficient +sufficient$", shown, re.M)
-    assert "Sufficient after 1 round" in shown
-    assert "Evidence insufficient after 4 rounds, 0 kept." in shown
-    assert shown.count("As expected:") == 2
-    assert max(len(line) for line in shown.splitlines()) <= 120
-
-
-def test_an_unknown_question_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        demo.main(["nothing"])
-    assert ended.value.code == 2
-    assert "there are htn" in capsys.readouterr().err
+    assert "  Evidence insufficient after 4 rounds, 0 kept. As expected: " in shown
+    assert shown.count("As expected: ") == len(QUESTIONS)

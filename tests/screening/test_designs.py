@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from masis.schema.screening import STUDY_TYPES, Abstract, StudyType
-from masis.screening.grading.designs import WEIGHTS, load_classifier, recognise, spans_of, version, words_of
+from masis.screening.grading.designs import WEIGHTS, ReadText, load_classifier, recognise, version
 from masis.screening.grading.hierarchy import place_design
 
 OURS: tuple[tuple[StudyType, str, str], ...] = (
@@ -121,10 +121,10 @@ def test_a_title_alone_is_enough_to_try() -> None:
 
 @given(st.text(max_size=300))
 def test_words_and_their_places_agree(text: str) -> None:
-    words = words_of(text)
-    spans = spans_of(text, len(words))
-    assert len(spans) == len(words)
-    assert all(text[start:end].lower() == word or word == "0" for word, (start, end) in zip(words, spans, strict=True))
+    read = ReadText(text)
+    assert all(
+        found.group().lower() == word or word == "0" for word, found in zip(read.words, read.matches, strict=True)
+    )
 
 
 def test_the_weights_are_small_and_need_no_heavy_library() -> None:
@@ -151,8 +151,8 @@ def weighted_f1(labels: list[str], guesses: list[StudyType | None]) -> float:
     total = 0.0
     for label in set(labels):
         right = sum(one == other == label for one, other in zip(labels, guesses, strict=True))
-        told, there = guesses.count(label), labels.count(label)  # type: ignore[arg-type]
-        total += there * 2 * right / (told + there)
+        recognised, there = guesses.count(label), labels.count(label)  # type: ignore[arg-type]
+        total += there * 2 * right / (recognised + there)
     return total / len(labels)
 
 

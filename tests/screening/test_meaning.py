@@ -6,8 +6,8 @@ import pytest
 
 from masis.schema.screening import Abstract, Grade
 from masis.screening.critic import evaluate
-from masis.screening.grading.abbreviations import definitions, spelt_by_initials
 from masis.screening.grading.offline_grader import offline_grader
+from masis.screening.grading.relevance import definitions, spelt_by_initials
 
 METHOD = (
     "In this double-blind, placebo-controlled trial 412 adults were randomly assigned 1:1 by a computer-generated "

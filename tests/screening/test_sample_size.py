@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from masis.screening.grading.sample_mentions import numerals, tokens_of
-from masis.screening.grading.sample_size import family_of, sample_sizes, study_size
+from masis.screening.grading.sample_size import Tokens, family_of, sample_sizes, study_size
 
 GOLD = Path(__file__).parent / "sample_sizes_gold.jsonl"
 
@@ -122,7 +121,7 @@ def test_a_unit_has_its_family() -> None:
 @given(st.integers(min_value=0, max_value=999_999))
 def test_a_number_reads_the_same_with_and_without_commas(value: int) -> None:
     for written in (str(value), f"{value:,}", f"{value:,}".replace(",", " ")):
-        assert [numeral.value for numeral in numerals(tokens_of(written))] == [value]
+        assert [numeral.value for numeral in Tokens(written).numerals()] == [value]
 
 
 @given(st.text(alphabet="n=of 0123456789,./()%-patients and with the review ", max_size=300))

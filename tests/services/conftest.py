@@ -9,7 +9,7 @@ import pytest
 
 from masis.services import Workbench
 from masis.store import Store
-from tests.store.factories import a_case, a_run
+from tests.store.factories import a_case, an_audited_case
 
 
 @pytest.fixture
@@ -17,9 +17,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     """Five cases, each with a finished run that needs review."""
     with Store.open(tmp_path / "review.db") as opened:
         for number in range(5):
-            case = a_case(f"case-{number}")
-            opened.cases.add(case)
-            opened.runs.finish(a_run(case, f"run-{number}", needs_review=True))
+            an_audited_case(opened, a_case(f"case-{number}"), f"run-{number}")
         yield opened
 
 

@@ -25,7 +25,7 @@ from masis.services.records import CaseFilter, DecisionFilter
 from masis.services.retention import rule_of
 from masis.services.reviews import SIGNED_IN_BY
 from masis.settings import Settings
-from tests.store.factories import a_case, a_run
+from tests.store.factories import a_case, a_run, an_audited_case
 
 SIGNED_IN: dict[str, Actor] = {
     role: Actor(name=f"{role}@example.org", roles=(role,), authenticated=True, signed_in_by="test") for role in ROLES
@@ -43,9 +43,7 @@ def desk(tmp_path: Path) -> Iterator[Workbench]:
     """A workbench that asks for sign-in, with three audited cases and a decision on the first by the admin."""
     opened = Workbench.open(tmp_path / "access.db", access=SIGN_IN_REQUIRED)
     for number in range(3):
-        case = a_case(f"case-{number}")
-        opened.store.cases.add(case)
-        opened.store.runs.finish(a_run(case, f"run-{number}", needs_review=True))
+        an_audited_case(opened.store, a_case(f"case-{number}"), f"run-{number}")
     opened.reviews.submit(SIGNED_IN["admin"], decision("case-0"))
     yield opened
     opened.close()
@@ -210,7 +208,6 @@ def test_who_decides_is_who_has_signed_in_whatever_the_decision_says(desk: Workb
         update={"reviewer": "lead@example.org"}
     )
     entry = desk.reviews.submit(SIGNED_IN["reviewer"], forged)
-    assert entry.decision is not None
     assert entry.decision.reviewer == "reviewer@example.org"
     assert entry.decision.extra[SIGNED_IN_BY] == "test"
 
@@ -219,16 +216,13 @@ def test_a_name_that_was_only_typed_is_told_from_one_that_was_signed_in_under(tm
     with_names = Workbench.open(tmp_path / "open.db")
     with_names.store.cases.add(a_case("case-0"))
     entry = with_names.reviews.submit(Actor(name="Ada"), decision("case-0", extra={SIGNED_IN_BY: "team"}))
-    assert entry.decision is not None
     assert SIGNED_IN_BY not in entry.decision.extra
     with_names.close()
 
 
 def test_a_reviewer_undoes_their_own_decision(desk: Workbench) -> None:
     entry = desk.reviews.submit(SIGNED_IN["reviewer"], decision("case-1"))
-    undone = desk.reviews.undo(SIGNED_IN["reviewer"], entry.id)
-    assert undone.decision is not None
-    assert undone.decision.reviewer == "reviewer@example.org"
+    assert desk.reviews.undo(SIGNED_IN["reviewer"], entry.id).decision.reviewer == "reviewer@example.org"
 
 
 def test_jobs_of_the_server_ask_for_the_role_too(desk: Workbench) -> None:

@@ -1,28 +1,34 @@
-"""Jobs beside the pages: found again, cancelled, cut short and resumed, one after the other in a batch.
-
-The queue is tried with a worker on a thread; one test goes through real processes, which are killed on the way.
-"""
+"""Jobs in the background: queued, cancelled, resumed, and shared by several servers on one database."""
 
 from __future__ import annotations
 
+import json
 import os
+import random
 import signal
+import subprocess
+import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from masis.errors import InputError, MasisError, UnknownRecord
+from masis.errors import CaseHeld, InputError, MasisError, StaleVersion, UnknownRecord
 from masis.schema.case import Case
 from masis.schema.providers import Price
+from masis.schema.review import Decision
+from masis.schema.team import QueuePolicy
 from masis.screening.demo import CORPUS
-from masis.services import Workbench, demo_cases
+from masis.services import Actor, Workbench, demo_cases
 from masis.services.jobs import Job, Jobs, WorkerProcess, run_job
+from masis.services.records import CaseFilter
 from masis.settings import Settings
 from tests.reviewing import ADA
 from tests.serving_models import ModelServer
-from tests.waiting import until
+from tests.store.factories import a_case, an_audited_case
+from tests.waiting import run_at_once, until
 
 ASKED = "Does velotarine lower blood pressure?"
 SOURCE = f"corpus:{CORPUS}"
@@ -199,14 +205,12 @@ def test_all_that_was_not_audited_is_audited_and_counted(workbench: Workbench, j
     jobs.audit_all_new(ADA)
     batch_over(jobs)
     batch = jobs.batch()
-    assert batch is not None
     assert (batch.total, batch.done, batch.failed, batch.limit_reached) == (5, 5, 0, False)
     assert "new" not in {state for state, count in workbench.cases.facets().states.items() if count}
     assert len(pool.begun) == 6
     jobs.audit_all_new(ADA)
     batch_over(jobs)
     batch = jobs.batch()
-    assert batch is not None
     assert batch.done == 0
 
 
@@ -216,7 +220,6 @@ def test_a_batch_stops_when_asked_to_and_leaves_the_rest(workbench: Workbench, j
     until(lambda: pool.begun, "the first of the batch")
     jobs.cancel_batch(ADA)
     batch = jobs.batch()
-    assert batch is not None
     assert (batch.stopping, batch.under_way) == (True, True)
     pool.let_go()
     batch_over(jobs)
@@ -248,7 +251,6 @@ def test_a_batch_ends_where_the_next_audit_could_pass_the_limit_on_cost(tmp_path
             jobs.audit_all_new(ADA, max_cost=30)
             batch_over(jobs)
             batch = jobs.batch()
-            assert batch is not None
             assert batch.limit_reached
             assert batch.total == 6
             assert 0 < batch.done < 6
@@ -328,3 +330,90 @@ def test_worker_processes_are_killed_resumed_cancelled_and_closed(workbench: Wor
     finally:
         jobs.close()
     assert workbench.runs.summary(closed).state == "interrupted"
+
+
+# Many reviewers on one database that several server processes share, as behind a proxy with sticky sessions
+
+SERVERS = 2
+HUMAN_PACE_S = 4.0
+"""Mean seconds that a reviewer reads in the full trial: short for a person, which makes the trial the harder."""
+
+
+def review(workbench: Workbench, name: str, pace_s: float, made: list[tuple[str, str]], saw: list[str]) -> None:
+    """Decide cases under a name until none is left; ``saw`` receives decisions of others that were shown too early."""
+    me, draw, reading = Actor(name=name), random.Random(name), threading.Event()
+    while (lease := workbench.team.claim_next(me, CaseFilter(order="random", seed=draw.randrange(99)))) is not None:
+        view = workbench.cases.open_for(me, lease.case_id)
+        saw += [f"{name}: {entry.id}" for entry in view.history if entry.decision and entry.decision.reviewer != name]
+        reading.wait(pace_s * 2 * draw.random())
+        decision = Decision(
+            reviewer=name,
+            case_id=lease.case_id,
+            run_id=view.run.id if view.run else None,
+            iteration=1,
+            verdict=draw.choice(("approve", "reject")),
+            reason="why",
+        )
+        try:
+            workbench.reviews.submit(me, decision, seen_version=view.summary.version)
+        except (CaseHeld, StaleVersion):
+            continue
+        made.append((name, lease.case_id))
+
+
+def serve(database: str, names: list[str], pace_s: float) -> None:
+    """Be one server: a workbench that all its sessions share, a thread for each; prints what was decided."""
+    workbench = Workbench.open(Path(database))
+    made: list[tuple[str, str]] = []
+    saw: list[str] = []
+    problems: list[str] = []
+
+    def session(name: str) -> None:
+        try:
+            review(workbench, name, pace_s, made, saw)
+        except BaseException as error:
+            problems.append(f"{name}: {error!r}")
+            raise
+
+    threads = [threading.Thread(target=session, args=(name,)) for name in names]
+    run_at_once(threads)
+    workbench.close()
+    sys.stdout.write(json.dumps({"made": made, "saw": saw, "problems": problems}))
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.soak(smoke=6, full=60)
+def test_reviewers_of_two_server_processes_share_one_queue_and_lose_double_and_unblind_nothing(
+    tmp_path: Path, rounds: int
+) -> None:
+    """As many reviewers as rounds, half of them with each server; two decide each case."""
+    path, cases = tmp_path / "shared.db", 2 * rounds if rounds < 60 else 300
+    opened = Workbench.open(path)
+    for number in range(cases):
+        an_audited_case(opened.store, a_case(f"case-{number}"), f"run-{number}")
+    opened.team.set(Actor(name="lead"), QueuePolicy(reviewers=2))
+    names = [f"reviewer {number}" for number in range(rounds)]
+    pace_s = HUMAN_PACE_S if rounds >= 60 else 0.0
+    code = f"from {__name__} import serve; import sys, json; serve(*json.loads(sys.argv[1]))"
+    servers = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, json.dumps([str(path), names[number::SERVERS], pace_s])],
+            stdout=subprocess.PIPE,
+            cwd=Path(__file__).parents[2],
+            text=True,
+        )
+        for number in range(SERVERS)
+    ]
+    found = [json.loads(server.communicate()[0]) for server in servers]
+    assert [each["problems"] for each in found] == [[]] * SERVERS
+    assert [each["saw"] for each in found] == [[]] * SERVERS
+    made = [tuple(each) for one in found for each in one["made"]]
+    assert len(set(made)) == len(made)
+    assert Counter(case_id for _, case_id in made) == {f"case-{number}": 2 for number in range(cases)}
+    entries = [each.decision for each in opened.reviews.iterate()]
+    in_log = [(each.reviewer, each.case_id) for each in entries if each and each.kind == "decision"]
+    assert sorted(in_log) == sorted(made)
+    assert opened.store.check().ok
+    assert opened.store.team.leases() == ()
+    assert opened.store.team.counted("decided") == Counter(name for name, _ in made)
+    opened.close()

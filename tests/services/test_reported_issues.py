@@ -54,12 +54,10 @@ def decide(workbench: Workbench, *labels: TargetLabel, actor: Actor = ADA, **key
 def test_reported_issues_are_recorded_with_the_version_of_their_types(workbench: Workbench) -> None:
     entry = decide(workbench, issue(), whole())
     kept = workbench.reviews.get(entry.id).decision
-    assert kept is not None
     assert kept.reported == (issue(), whole())
     assert kept.versions["label_types"] == "0"
     assert workbench.store.decisions.verify().intact
     without = decide(workbench).decision
-    assert without is not None
     assert without.reported == ()
     assert "label_types" not in without.versions
 
@@ -90,8 +88,7 @@ def test_an_issue_is_about_the_answer_decided_about_and_no_other(workbench: Work
     with pytest.raises(InputError, match="no words of the answer, which has 41 characters"):
         decide(workbench, issue(), iteration=2)
     red = REVISION.index("red")
-    entry = decide(workbench, issue(start=red, end=red + 3, text="red"), iteration=2)
-    assert entry.decision is not None
+    assert decide(workbench, issue(start=red, end=red + 3, text="red"), iteration=2).decision is not None
     # a corrected answer is no longer the one that the words stand in
     decide(workbench, issue(), verdict="override", corrected_answer="It opened.", reason="colour")
 
@@ -105,7 +102,6 @@ def test_changed_types_change_no_decision_and_the_old_ones_are_still_known(workb
         decide(workbench, issue(), case_id="case-2", run_id="run-2")
     again = decide(workbench, issue(label="harsh"), case_id="case-2", run_id="run-2")
     kept = workbench.reviews.get(again.id).decision
-    assert kept is not None
     assert (kept.reported[0].label, kept.versions["label_types"]) == ("harsh", "1")
     assert workbench.store.team.in_force(LabelTypes, 0).types == DEFAULT_LABEL_TYPES
     assert workbench.store.team.in_force(LabelTypes, 1).types == types
@@ -132,7 +128,6 @@ def test_an_adjudication_may_report_issues_by_the_same_rules(workbench: Workbenc
     made = workbench.reviews.adjudicate(
         CLEO, final.model_copy(update={"labels": (issue(),)}), seen_version=seen
     ).decision
-    assert made is not None
     assert made.versions["label_types"] == "0"
     assert {"app", "rubric"} <= set(made.versions)
 
@@ -140,7 +135,6 @@ def test_an_adjudication_may_report_issues_by_the_same_rules(workbench: Workbenc
 def test_a_blind_reviewer_reports_issues_in_the_original_answer(workbench: Workbench) -> None:
     workbench.team.set(CLEO, QueuePolicy(machine="after"))
     made = decide(workbench, issue(), run_id=None, iteration=None).decision
-    assert made is not None
     assert (made.run_id, made.iteration, made.reported) == ("run-1", 1, (issue(),))
 
 

@@ -1,24 +1,33 @@
-"""The use cases of screening: kept as it goes, taken up, overridden, handed over, remembered, exported."""
+"""Screening as a use case: its sources, its rounds, what people say to it, and labels measured against it."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from masis.audit.run_control import RunControl
+from masis.datasets.readers.abstracts import read_abstracts
+from masis.datasets.readers.abstracts.decisions import decision_of
+from masis.datasets.writers.screenings import write_screening_csv, write_screening_ris
 from masis.errors import InputError, Removed, SettingsError, StaleVersion, StoreError, UnknownRecord
 from masis.schema.actor import Actor
-from masis.schema.screening import Abstract, Grade, ScreeningEvent
+from masis.schema.screening import Abstract, Grade, Query, Screening, ScreeningEvent
+from masis.screening.critic import screen_abstracts
 from masis.screening.grading.grader import Grader
+from masis.screening.sources.pubmed import pubmed_of
+from masis.screening.sources.retrievers import search_source
 from masis.services import Workbench
 from masis.services.retention import rule_of
 from masis.services.screening import ScreeningService
 from masis.settings import Settings
+from masis.store import Store
+from masis.views.screening import RECOMMENDATIONS
 from tests.reviewing import ADA
+from tests.screening.entrez_server import Reply, Server, serving
 from tests.screening.scripted import BORDERLINE, SERIES, STRONG, WEAK, Said, ScriptedGrader
 
 QUESTION = "Does aspirin relieve headache?"
@@ -51,6 +60,11 @@ class Desk(ScreeningService):
 
     def _made(self, settings: Settings, control: RunControl) -> Grader:
         return self.grader
+
+
+def screened(path: Path, says: dict[str, Said] | None = None, default: Said = STRONG) -> tuple[Desk, Screening]:
+    desk = Desk(path, says, default)
+    return desk, desk.screen(ADA, QUESTION, ["corpus:headache"])
 
 
 def test_a_screening_is_kept_with_its_rounds_grades_abstracts_and_events(tmp_path: Path) -> None:
@@ -117,8 +131,7 @@ def test_a_person_can_stop_it_from_elsewhere(tmp_path: Path) -> None:
 
 @pytest.mark.spec("AESOP-OVERRIDE")
 def test_an_override_is_recorded_and_flips_the_decision_and_can_be_taken_back(tmp_path: Path) -> None:
-    desk = Desk(tmp_path, {"a0": WEAK, "a1": WEAK})
-    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    desk, found = screened(tmp_path, {"a0": WEAK, "a1": WEAK})
     chosen = next(grade.abstract_id for grade in found.grades if grade.recommendation == "keep")
     assert found.outcome == "sufficient"
     opened = desk.override(ADA, found.id, chosen, "recommendation", "discard", reason="Retracted.")
@@ -143,16 +156,14 @@ def test_an_override_is_recorded_and_flips_the_decision_and_can_be_taken_back(tm
 def test_a_word_that_can_t_stand_is_refused_and_nothing_is_kept(
     tmp_path: Path, field: str, value: float | str, reason: str, reviewer: str
 ) -> None:
-    desk = Desk(tmp_path)
-    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    desk, found = screened(tmp_path)
     with pytest.raises(InputError):
         desk.override(Actor(name=reviewer), found.id, found.kept[0], field, value, reason=reason)  # type: ignore[arg-type]
     assert desk.log(found.id) == ()
 
 
 def test_a_decision_on_an_older_state_is_refused(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    desk, found = screened(tmp_path)
     seen = desk.open(found.id).summary.version
     desk.override(ADA, found.id, found.kept[0], "recommendation", "discard", seen_version=seen, reason="No.")
     with pytest.raises(StaleVersion):
@@ -161,8 +172,7 @@ def test_a_decision_on_an_older_state_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.spec("AESOP-ANCHORS")
 def test_the_kept_set_becomes_a_case_whose_anchors_are_the_sentences_of_the_abstracts(tmp_path: Path) -> None:
-    desk = Desk(tmp_path, {"a0": WEAK})
-    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    desk, found = screened(tmp_path, {"a0": WEAK})
     case = desk.hand_over(ADA, found.id)
     opened = desk.open(found.id)
     assert case.query == QUESTION
@@ -196,16 +206,14 @@ def test_the_audit_of_what_was_handed_over_cites_sentences_of_abstracts(tmp_path
 
 
 def test_with_nothing_kept_there_is_nothing_to_hand_over(tmp_path: Path) -> None:
-    desk = Desk(tmp_path, default=WEAK)
-    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    desk, found = screened(tmp_path, default=WEAK)
     with pytest.raises(InputError, match="nothing is kept"):
         desk.hand_over(ADA, found.id)
 
 
 @pytest.mark.spec("AESOP-MEMORY")
 def test_memory_survives_a_restart_follows_overrides_and_can_be_reset(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    _, found = screened(tmp_path)
     again = Desk(tmp_path)
     assert len(again.memory().entries) == len(found.kept)
     assert not again.memory().on
@@ -253,8 +261,7 @@ def values(desk: Desk) -> list[float]:
 
 
 def test_a_judgement_is_what_a_person_last_said_and_an_undo_takes_it_away(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    desk, found = screened(tmp_path)
     first, second = found.kept[:2]
     desk.agree(ADA, found.id, first)
     desk.agree(ADA, found.id, first)  # again: one judgement
@@ -269,17 +276,14 @@ def test_a_judgement_is_what_a_person_last_said_and_an_undo_takes_it_away(tmp_pa
 
 
 def test_an_agreement_is_an_entry_that_changes_no_grade_and_can_be_taken_back(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    desk, found = screened(tmp_path)
     name = found.kept[0]
     opened = desk.agree(ADA, found.id, name, machine_shown=("grades",), token="once")
     again = desk.agree(ADA, found.id, name, machine_shown=("grades",), token="once")
     assert opened.screening == opened.machine
     assert [(each.abstract_id, each.reviewer) for each in again.agreements] == [(name, "Ada")]
     (entry,) = desk.log(found.id)
-    assert entry.decision is not None
     assert (entry.decision.kind, entry.decision.abstract_id) == ("agreement", name)
-    assert entry.decision.about is not None
     assert entry.decision.about.grade
     desk.agree(Actor(name="Bob"), found.id, name, agrees=False)  # Bob had not said anything
     assert len(desk.open(found.id).agreements) == 1
@@ -292,8 +296,7 @@ def test_an_agreement_is_an_entry_that_changes_no_grade_and_can_be_taken_back(tm
 
 
 def test_an_agreement_is_refused_where_it_is_with_nothing_or_with_a_changed_grade(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    desk, found = screened(tmp_path)
     with pytest.raises(UnknownRecord, match="has no grade of 'nowhere'"):
         desk.agree(ADA, found.id, "nowhere")
     desk.override(ADA, found.id, found.kept[0], "direction", "opposite", reason="Read.")
@@ -306,8 +309,7 @@ def test_an_agreement_is_refused_where_it_is_with_nothing_or_with_a_changed_grad
 
 
 def test_what_was_carried_over_into_a_further_screening_counts_once(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    desk, found = screened(tmp_path)
     desk.override(ADA, found.id, found.kept[0], "recommendation", "discard", reason="Read.")
     further = desk.search_further(ADA, found.id)
     assert len(desk.open(further.id).overrides) == 1
@@ -315,12 +317,10 @@ def test_what_was_carried_over_into_a_further_screening_counts_once(tmp_path: Pa
 
 
 def test_drift_leaves_out_what_retention_has_removed(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    desk, found = screened(tmp_path)
     desk.override(ADA, found.id, found.kept[0], "relevance_score", 0.85, reason="Read.")
     assert [series.who for series in desk.drifts()] == ["Grader scripted", "Ada"]
     done = desk.bench.retention.purge(ADA, rule_of(0, decided=True, now="2099-01-01T00:00:00Z"), how="command")
-    assert done.purge is not None
     assert done.purge.screenings == 1
     assert desk.drifts() == ()
     with pytest.raises(Removed):
@@ -397,16 +397,13 @@ def test_what_is_not_finished_or_has_lost_its_source_is_not_searched_further(tmp
 
 @pytest.mark.spec("AESOP-OVERRIDE")
 def test_corrections_are_entries_of_the_log_that_go_into_csv_and_can_be_undone(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    found = desk.screen(ADA, QUESTION, ["corpus:headache"])
+    desk, found = screened(tmp_path)
     first, *_ = found.kept
     desk.override(ADA, found.id, first, "blinding", "stated", reason="=Methods, line 3")
     opened = desk.override(ADA, found.id, first, "direction", "opposite", reason="Read in full.")
     assert opened.synthesis.counts["opposite"] == 1
     assert opened.machine == found
     before, grade = found.grade(first), opened.screening.grade(first)
-    assert before is not None
-    assert grade is not None
     assert grade.corrections == {"blinding": "stated"}
     assert grade.methodology_raw is not None
     assert before.methodology_raw is not None
@@ -442,3 +439,168 @@ def test_a_question_is_planned_again_with_other_concepts_and_the_rest_as_it_was(
     desk.store_screening(ADA, made_from_a_file, corpus())
     with pytest.raises(InputError, match="are not stored"):
         desk.plan_again("file", {})
+
+
+# A corpus and PubMed asked together: what both report is screened once, and one that fails stops nothing
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving(Server(pmids=list(range(101, 131)))) as running:
+        yield running
+
+
+def asking(server: Server) -> Settings:
+    pubmed = {"screening_pubmed_email": "reviewer@example.org", "screening_pubmed_address": server.address}
+    return Settings.model_validate({"screening_graders": "scripted", "screening_retrieve": 4, **pubmed})
+
+
+@pytest.fixture
+def desk(tmp_path: Path, server: Server) -> Iterator[ScreeningService]:
+    settings = asking(server)
+
+    def grader(settings: Settings, control: RunControl) -> Grader:
+        return ScriptedGrader({}, STRONG)
+
+    store = Store.open(tmp_path / "w.db")
+    opened = ScreeningService(store, settings, grader)
+    held = [Abstract(id=f"mine-{pmid}", title=f"Aspirin, headache {pmid}", pmid=str(pmid)) for pmid in (102, 104, 900)]
+    store.corpora.add_many("mine", held, source="the test")
+    yield opened
+    store.close()
+
+
+def test_a_record_that_both_report_is_screened_once_and_counted_as_found_again(
+    desk: ScreeningService, server: Server
+) -> None:
+    found = desk.screen(ADA, QUESTION, ["corpus:mine", "pubmed"])
+    assert found.outcome == "sufficient"
+    assert found.retrievers == ("corpus:mine", "pubmed")
+    assert (found.flow.identified, found.flow.duplicates, found.flow.screened) == (7, 2, 5)
+    kept = desk.open(found.id).abstracts
+    assert sorted(abstract.pmid or "" for abstract in kept.values()) == ["101", "102", "103", "104", "900"]
+    assert {kept["mine-102"].source, kept["pmid-101"].source} == {None, "pubmed"}
+    assert server.asked[0].parameters["term"] == "aspirin AND relieve AND headache"
+
+
+def test_a_source_that_fails_is_reported_and_the_other_goes_on(
+    desk: ScreeningService, server: Server, tmp_path: Path
+) -> None:
+    server.faults = [Reply(404)] * 4
+    found = desk.screen(ADA, QUESTION, ["corpus:mine", "pubmed"])
+    assert found.outcome == "sufficient"
+    assert found.flow.screened == 3
+    assert any("answered 404" in warning for warning in found.warnings)
+    with Store.open(tmp_path / "w.db") as store:
+        kept = [event.message for event in store.screenings.events(found.id) if event.kind == "warning"]
+    assert any("answered 404" in message for message in kept)
+
+
+def test_a_person_who_stops_a_screening_does_not_wait_for_a_pubmed_that_asks_for_patience(
+    desk: ScreeningService, server: Server
+) -> None:
+    server.faults = [Reply(503, headers=(("Retry-After", "50"),))] * 4
+    found = desk.screen(ADA, QUESTION, ["pubmed"], cancelled=lambda: len(server.asked) > 0)
+    assert (found.outcome, found.reasons) == ("cancelled", ("Stopped by a person.",))
+    assert len(server.asked) == 1, "nothing was asked again after the wait was ended"
+
+
+def test_pubmed_is_asked_for_the_design_and_the_years_that_are_missing_by_its_own_fields(server: Server) -> None:
+    source = pubmed_of(asking(server))
+    query = Query(text="aspirin headache randomised controlled trial", why="", design="randomised_trial", since=2019)
+    assert len(search_source(source, query, 4)) == 4
+    asked = server.asked[0].parameters
+    assert asked["term"] == "(aspirin AND headache) AND (randomized controlled trial[pt])"
+    assert (asked["datetype"], asked["mindate"], asked["maxdate"]) == ("pdat", "2019", "3000")
+    plain = Query(text="aspirin headache", why="")
+    search_source(source, plain, 4)
+    assert "mindate" not in server.asked[2].parameters
+
+
+def test_a_second_round_asks_pubmed_for_what_is_missing(tmp_path: Path, server: Server) -> None:
+    settings = asking(server)
+    with Store.open(tmp_path / "w.db") as store:
+        service = ScreeningService(store, settings, lambda settings, control: ScriptedGrader({}, SERIES))
+        found = service.screen(ADA, QUESTION, ["pubmed"])
+    assert {"randomised_trial", "systematic_review"} <= {query.design for query in found.rounds[1].queries}
+    searches = [asked.parameters for asked in server.asked if asked.path.endswith("esearch.fcgi")]
+    assert any("AND (systematic review[pt] OR meta-analysis[pt])" in asked["term"] for asked in searches)
+    assert len({(asked["term"], asked["retstart"]) for asked in searches}) == len(searches)
+
+
+# ASReview, Rayyan and Covidence read the labels that we write, and their decisions come back as overrides
+
+LABELLED_QUESTION = "Does aspirin relieve migraine in adults?"
+TEXT = (
+    "We randomly assigned 412 adults with migraine to aspirin or placebo. Patients and assessors were blinded. The "
+    "primary outcome was pain at 2 hours. Aspirin relieved migraine (odds ratio 2.1, 95% CI 1.5 to 2.9; p < 0.001)."
+)
+TRIAL = Abstract(id="t", title="Aspirin for migraine in adults: a randomised trial", text=TEXT, doi="10.1000/t")
+AWAY = Abstract(id="w", title="Early walking after replacement of the knee", text="240 adults walked early.", pmid="7")
+
+
+def one(text: str) -> Abstract:
+    (found,) = read_abstracts(io.BytesIO(text.encode()))
+    assert isinstance(found, Abstract), found
+    return found
+
+
+@pytest.mark.parametrize(
+    ("export", "expected"),
+    [
+        ("title,abstract,included\nAspirin,A trial.,1\n", ("keep", "ASReview", "")),
+        ("title,abstract,asreview_label\nAspirin,A trial.,0\n", ("discard", "ASReview", "")),
+        ("title,abstract,included\nAspirin,A trial.,\n", None),
+        ("TY  - JOUR\nTI  - Aspirin\nN1  - ASReview_irrelevant\nER  - \n", ("discard", "ASReview", "")),
+        ("TY  - JOUR\nTI  - Aspirin\nN1  - ASReview_not_seen\nER  - \n", None),
+        ('key,title,notes\n1,Aspirin,"RAYYAN-INCLUSION: {""Ada""=>""Included""} | RAYYAN-LABELS: x"\n',
+         ("keep", "Rayyan", "")),
+        ('key,title,notes\n1,Aspirin,"RAYYAN-INCLUSION: {""Ada""=>""Excluded""} | RAYYAN-EXCLUSION-REASONS: animals"\n',
+         ("discard", "Rayyan", "animals")),
+        ('key,title,notes\n1,Aspirin,"RAYYAN-INCLUSION: {""Ada""=>""Included"", ""Ben""=>""Excluded""}"\n', None),
+        ('key,title,notes\n1,Aspirin,"RAYYAN-INCLUSION: {""Ada""=>""Maybe""}"\n', ("needs_more", "Rayyan", "")),
+        ("Title,Abstract,Notes,Covidence #\nAspirin,A trial.,Exclusion reason: Wrong population; ,#12\n",
+         ("discard", "Covidence", "Wrong population")),
+        ("Title,Abstract,Notes,Covidence #\nAspirin,A trial.,,#12\n", None),
+    ],
+)  # fmt: skip
+def test_a_decision_is_read_from_the_export_of_each_tool(export: str, expected: tuple[str, str, str] | None) -> None:
+    assert decision_of(one(export)) == expected
+
+
+def test_what_is_written_carries_labels_that_the_tools_read() -> None:
+    found = screen_abstracts(LABELLED_QUESTION, [TRIAL, AWAY])
+    by_id, table, tags = {each.id: each for each in (TRIAL, AWAY)}, io.BytesIO(), io.BytesIO()
+    write_screening_csv(found, by_id, table)
+    rows = list(csv.DictReader(io.StringIO(table.getvalue().decode())))
+    assert [(row["title"], row["abstract"], row["included"]) for row in rows] == [
+        (TRIAL.title, TRIAL.text, "1"),
+        (AWAY.title, AWAY.text, "0"),
+    ]
+    assert write_screening_ris(found, by_id, tags, RECOMMENDATIONS) == 2
+    written = tags.getvalue().decode()
+    assert "N1  - ASReview_relevant\r\n" in written
+    assert 'N1  - RAYYAN-INCLUSION: {"MASIS"=>"Excluded"}\r\n' in written
+    for each, kept in zip(read_abstracts(io.BytesIO(tags.getvalue())), ("keep", "discard"), strict=True):
+        assert isinstance(each, Abstract)
+        assert decision_of(each).value == kept
+
+
+def test_decisions_come_back_as_overrides_with_the_tool_as_their_reason(tmp_path: Path) -> None:
+    workbench = Workbench.open(tmp_path / "masis.db", Settings())
+    found = screen_abstracts(LABELLED_QUESTION, [TRIAL, AWAY])
+    workbench.screenings.store_screening(ADA, found, [TRIAL, AWAY])
+    export = (
+        "title,doi,pubmed_id,notes\n"
+        f'{TRIAL.title},https://doi.org/10.1000/T,,"RAYYAN-INCLUSION: {{""Ada""=>""Excluded""}}"\n'
+        'Early walking,,7,"RAYYAN-INCLUSION: {""Ada""=>""Excluded""}"\n'
+        'Nobody knows this one,,,"RAYYAN-INCLUSION: {""Ada""=>""Included""}"\n'
+        "Nothing said,,,\n"
+    )
+    records = [each for each in read_abstracts(io.BytesIO(export.encode())) if isinstance(each, Abstract)]
+    assert workbench.screenings.take_labels(ADA, found.id, records) == (1, 1, 1, 1)
+    opened = workbench.screenings.open(found.id)
+    assert opened.screening.kept == ()
+    grade = opened.screening.grade("t")
+    assert (grade.rule, grade.reasons["recommendation"].text) == ("person", "Ada: Decided in Rayyan.")
+    assert workbench.screenings.take_labels(ADA, found.id, [AWAY], every="keep").changed == 1

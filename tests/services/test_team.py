@@ -21,7 +21,7 @@ from masis.schema.team import QueuePolicy, Rubric, RubricScore
 from masis.services import Workbench
 from masis.services.records import CaseFilter, DecisionFilter
 from masis.store.reviews.team import later
-from tests.store.factories import a_case, a_run
+from tests.store.factories import a_case, an_audited_case
 
 ADA, BEN, CLEO = Actor(name="Ada"), Actor(name="Ben"), Actor(name="Cleo")
 ALL = CaseFilter(order="oldest")
@@ -31,16 +31,10 @@ ALL = CaseFilter(order="oldest")
 def workbench(tmp_path: Path) -> Iterator[Workbench]:
     """Five cases that need review."""
     opened = Workbench.open(tmp_path / "team.db")
-    fill(opened, 5)
+    for number in range(5):
+        an_audited_case(opened.store, a_case(f"case-{number}"), f"run-{number}")
     yield opened
     opened.close()
-
-
-def fill(workbench: Workbench, cases: int) -> None:
-    for number in range(cases):
-        case = a_case(f"case-{number}")
-        workbench.store.cases.add(case)
-        workbench.store.runs.finish(a_run(case, f"run-{number}", needs_review=True))
 
 
 def decide(
@@ -109,7 +103,6 @@ def test_what_others_have_taken_is_passed_over_and_an_empty_queue_says_who_has_i
         workbench.team.claim(ADA, f"case-{number}")
     assert workbench.team.count_open(BEN, ALL) == 1
     lease = workbench.team.claim_next(BEN, ALL)
-    assert lease is not None
     assert lease.case_id == "case-4"
     assert workbench.team.next_open(CLEO, ALL) is None
     why = workbench.team.why_empty(CLEO, ALL)
@@ -168,11 +161,9 @@ def test_an_assigned_case_is_offered_to_its_reviewer_and_found_by_name_and_tag(w
 
 def test_a_queue_counts_exactly_the_cases_it_offers(workbench: Workbench) -> None:
     """The count goes by what triggers keep and by what people worked on; the list goes case by case."""
-    fill_more = [f"case-{number}" for number in range(5, 40)]
-    for case_id in fill_more:
-        case = a_case(case_id)
-        workbench.store.cases.add(case)
-        workbench.store.runs.finish(a_run(case, f"run-{case_id[5:]}", needs_review=int(case_id[5:]) % 4 > 0))
+    for number in range(5, 40):
+        case, review = a_case(f"case-{number}"), number % 4 > 0
+        an_audited_case(workbench.store, case, f"run-{number}", needs_review=review)
     policy = QueuePolicy(reviewers=2, share=0.5)
     workbench.team.set(CLEO, policy)
     drawn = random.Random(11)
@@ -417,9 +408,7 @@ def test_a_hidden_machine_is_recorded_as_not_shown_and_its_verdict_stays_out_of_
     assert (view.machine_hidden, view.run, view.runs) == (True, None, ())
     hidden = view.summary
     assert (hidden.quality, hidden.flags, hidden.reasons, hidden.tier, hidden.run_id) == (None, (), (), None, None)
-    entry = decide(workbench, ADA)
-    assert entry.decision is not None
-    assert entry.decision.machine_shown == ()
+    assert decide(workbench, ADA).decision.machine_shown == ()
     assert workbench.cases.open_for(ADA, "case-1").run is not None
     assert workbench.cases.open_for(BEN, "case-1").run is None
 
@@ -453,7 +442,6 @@ def test_scores_of_the_rubric_are_checked_and_keep_the_version_they_were_given_u
     entry = decide(workbench, ADA, rubric_scores={"Clarity": 4, "Tone": "plain"})
     workbench.team.set(CLEO, Rubric(scores=(tone,)))
     kept = workbench.reviews.get(entry.id).decision
-    assert kept is not None
     assert (kept.rubric_scores, kept.versions["team_rubric"]) == ({"Clarity": 4, "Tone": "plain"}, "1")
     assert [score.name for score in workbench.store.team.in_force(Rubric, 1).scores] == ["Clarity", "Tone"]
     for wrong in ({"Clarity": 4}, {"Tone": "loud"}):
@@ -468,6 +456,3 @@ def test_views_are_saved_for_oneself_or_the_team_and_removed(workbench: Workbenc
     assert [view.name for view in workbench.store.team.views(BEN.name)] == ["Contradicted"]
     workbench.team.remove_view(ADA, workbench.store.team.views(ADA.name)[0])
     assert [view.name for view in workbench.store.team.views(ADA.name)] == ["Mine"]
-
-
-# twenty reviewers at once

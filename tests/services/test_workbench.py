@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import json
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from masis.api import stepwise
+from masis.errors import InputError, StaleVersion, StoreError, UnknownRecord
+from masis.schema.actor import ANONYMOUS, Actor
 from masis.schema.case import Case
 from masis.schema.review import Decision
+from masis.schema.run import Run
 from masis.services import POLICY, Workbench, demo_cases
+from masis.services.drafts import case_subject
+from masis.services.imports import LOOKED_AT
+from masis.services.retention import rule_of
+from masis.services.reviews import ReviewService
 from masis.settings import Settings
-from tests.reviewing import ADA
+from masis.store import Store
+from tests.api.test_stepwise import RIGHT, WRONG, bridge
+from tests.reviewing import ADA, decide, undone
 
 EVIDENCE = [{"id": "chunk_1", "text": "The bridge is 120 metres long. It was opened to traffic in 1931."}]
 CLEAN = Case.model_validate(
@@ -27,7 +39,7 @@ NO_SPOT_CHECK = Settings(spot_check_share=0)
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Workbench:
+def audited(tmp_path: Path) -> Workbench:
     opened = Workbench.open(tmp_path / "masis.db", NO_SPOT_CHECK)
     opened.cases.add(ADA, [CLEAN, FAULTY])
     return opened
@@ -44,33 +56,31 @@ def test_everything_lies_in_one_file_that_is_made_on_opening(tmp_path: Path) -> 
     assert (tmp_path / "new" / "masis.db").is_file()
 
 
-def test_a_run_that_needs_nobody_is_accepted_by_policy_in_the_log(bench: Workbench) -> None:
-    run = bench.audits.audit(ADA, CLEAN)
-    view = bench.cases.open("clean")
+def test_a_run_that_needs_nobody_is_accepted_by_policy_in_the_log(audited: Workbench) -> None:
+    run = audited.audits.audit(ADA, CLEAN)
+    view = audited.cases.open("clean")
     assert not run.needs_review
     assert view.state == "accepted"
-    assert view.decision is not None
-    assert view.decision.decision is not None
     assert (view.decision.decision.source, view.decision.decision.reviewer) == ("CODE", POLICY.name)
 
 
-def test_a_run_drawn_for_a_spot_check_goes_to_a_person(bench: Workbench) -> None:
-    run = bench.audits.audit(ADA, CLEAN, settings=Settings(spot_check_share=1))
+def test_a_run_drawn_for_a_spot_check_goes_to_a_person(audited: Workbench) -> None:
+    run = audited.audits.audit(ADA, CLEAN, settings=Settings(spot_check_share=1))
     assert run.spot_check
     assert not run.needs_review
-    assert bench.cases.open("clean").state == "needs_review"
+    assert audited.cases.open("clean").state == "needs_review"
 
 
-def test_a_faulty_answer_waits_for_a_person(bench: Workbench) -> None:
-    bench.audits.audit(ADA, FAULTY)
-    assert bench.cases.open("faulty").state == "needs_review"
+def test_a_faulty_answer_waits_for_a_person(audited: Workbench) -> None:
+    audited.audits.audit(ADA, FAULTY)
+    assert audited.cases.open("faulty").state == "needs_review"
 
 
-def test_what_was_audited_with_these_settings_needs_no_audit(bench: Workbench) -> None:
-    assert bench.audits.needed(CLEAN)
-    bench.audits.audit(ADA, CLEAN)
-    assert not bench.audits.needed(CLEAN)
-    assert bench.audits.needed(CLEAN, Settings(max_iterations=1))
+def test_what_was_audited_with_these_settings_needs_no_audit(audited: Workbench) -> None:
+    assert audited.audits.needed(CLEAN)
+    audited.audits.audit(ADA, CLEAN)
+    assert not audited.audits.needed(CLEAN)
+    assert audited.audits.needed(CLEAN, Settings(max_iterations=1))
 
 
 @pytest.mark.parametrize(
@@ -93,3 +103,176 @@ def test_the_demo_loads_and_loads_again_without_harm(tmp_path: Path) -> None:
     first = bench.cases.add_demo(ADA)
     assert first.added == len(list(demo_cases())) >= 40
     assert bench.cases.add_demo(ADA).unchanged == first.added
+
+
+# A decision is submitted once, against the case as it was seen, under the actor's name, and removes its draft
+
+
+def a_submitted(token: str = "t1", verdict: str = "approve", case_id: str = "case-1") -> Decision:
+    return Decision.model_validate(
+        {"reviewer": "Ada", "case_id": case_id, "run_id": None, "verdict": verdict, "token": token, "reason": "why"}
+    )
+
+
+@pytest.fixture
+def reviews(store: Store) -> ReviewService:
+    return ReviewService(store)
+
+
+def test_the_same_token_three_times_is_one_decision(store: Store, reviews: ReviewService) -> None:
+    seen = store.cases.summary("case-1").version
+    entries = [reviews.submit(ADA, a_submitted(), seen_version=seen) for _ in range(3)]
+    assert len({entry.id for entry in entries}) == 1
+    assert store.decisions.head().length == 1
+    assert set(entries[0].decision.versions) == {"app", "rubric"}
+
+
+def test_the_draft_goes_with_the_decision_and_stays_where_it_was_refused(store: Store, reviews: ReviewService) -> None:
+    store.drafts.save("Ada", case_subject("case-1"), "note", "half")
+    with pytest.raises(StaleVersion):
+        reviews.submit(ADA, a_submitted(), seen_version=store.cases.summary("case-1").version - 1)
+    assert store.drafts.load("Ada", case_subject("case-1")) == {"note": "half"}
+    assert store.decisions.head().length == 0
+    reviews.submit(ADA, a_submitted(), seen_version=store.cases.summary("case-1").version)
+    assert store.drafts.load("Ada", case_subject("case-1")) == {}
+
+
+def test_the_log_records_the_name_of_who_acts_whatever_name_the_decision_brings(reviews: ReviewService) -> None:
+    assert reviews.submit(Actor(name="Ben"), a_submitted()).decision.reviewer == "Ben"
+
+
+def test_nobody_decides_without_a_name(reviews: ReviewService) -> None:
+    with pytest.raises(InputError, match="name is missing"):
+        reviews.submit(ANONYMOUS, a_submitted())
+
+
+def test_undo_pressed_three_times_undoes_one_decision_only(store: Store, reviews: ReviewService) -> None:
+    reviews.submit(ADA, a_submitted("first", "reject"))
+    second = reviews.submit(ADA, a_submitted("second"))
+    undone = [reviews.undo(ADA, second.id) for _ in range(3)]
+    assert len({entry.id for entry in undone}) == 1
+    assert reviews.undone_by(second) == undone[0]
+    assert store.cases.summary("case-1").state == "rejected"
+
+
+def test_a_redaction_needs_a_name_a_reason_and_something_to_redact(reviews: ReviewService) -> None:
+    with pytest.raises(InputError, match="name is missing"):
+        reviews.redact_case(ANONYMOUS, "case-1", "why")
+    with pytest.raises(InputError, match="reason is missing"):
+        reviews.redact_case(ADA, "case-1", " ")
+    with pytest.raises(UnknownRecord):
+        reviews.redact_case(ADA, "nowhere", "why")
+    with pytest.raises(UnknownRecord):
+        reviews.redact_entry(ADA, "nowhere", "why")
+
+
+# Files on their way in: looked at without a trace, stored batch by batch, stopped with what is stored so far
+
+
+def rows(tmp_path: Path, count: int, *, broken: int = -1) -> Path:
+    file = tmp_path / "rows.jsonl"
+    made = (json.dumps({"query": f"Why {n}?", "evidence": [f"So {n}."], "answer": "So."}) for n in range(count))
+    file.write_text("".join(f"{'{' if n == broken else line}\n" for n, line in enumerate(made)))
+    return file
+
+
+def test_a_look_stores_nothing_and_says_whether_it_has_seen_all(bench: Workbench, tmp_path: Path) -> None:
+    look = bench.imports.look(ADA, rows(tmp_path, 3, broken=1), name="rows.jsonl")
+    assert (look.rows, len(look.cases), look.refused, look.whole) == (3, 2, 1, True)
+    assert [problem.line for problem in look.problems] == [2]
+    assert bench.imports.look(ADA, rows(tmp_path, LOOKED_AT + 1), name="rows.jsonl").whole is False
+    assert bench.cases.overview().cases == 0
+
+
+def test_an_import_that_nobody_asks_on_stops_and_keeps_what_it_stored(bench: Workbench, tmp_path: Path) -> None:
+    steps = bench.imports.add_file(ADA, rows(tmp_path, 1_700), name="rows.jsonl")
+    first, second = islice(steps, 2)
+    assert (first.added, second.added) == (500, 1_000)
+    assert bench.cases.overview().cases == 1_000
+
+
+def test_rows_that_are_refused_are_counted_and_named_once(bench: Workbench, tmp_path: Path) -> None:
+    bench.cases.add(ADA, bench.imports.look(ADA, rows(tmp_path, 1), name="a").cases)
+    *_, last = steps = list(bench.imports.add_file(ADA, rows(tmp_path, 700, broken=650), name="rows.jsonl"))
+    assert (last.rows, last.added, last.unchanged, last.refused) == (700, 698, 1, 1)
+    assert [problem.line for step in steps for problem in step.problems if isinstance(problem, InputError)] == [651]
+
+
+def test_another_case_under_the_same_id_is_a_problem_and_not_stored(bench: Workbench, tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    for text in ("So.", "Or so."):
+        file.write_text(json.dumps({"id": "a", "query": "Why?", "evidence": [text]}) + "\n")
+        *_, last = bench.imports.add_file(ADA, file, name="rows.jsonl")
+    assert (last.added, last.refused) == (0, 1)
+    assert "'a'" in str(last.problems[0])
+    assert bench.store.cases.get("a").evidence[0].text == "So."
+
+
+# What has been decided about a case, for whoever waits for it; and which answer a decision lets stand
+
+
+def kept(bench: Workbench, case: Case, *answers: str) -> Run:
+    run = stepwise.audit_once(case, Settings())
+    for answer in answers:
+        run = stepwise.audit_once(case, Settings(), before=run, answer=answer)
+    bench.cases.add(ADA, [case])
+    bench.audits.store_run(ADA, run)
+    return run
+
+
+def test_nothing_is_decided_while_a_case_waits(bench: Workbench) -> None:
+    run = kept(bench, bridge())
+    assert bench.reviews.outcome(run.case_id) is None
+
+
+@pytest.mark.parametrize(
+    ("verdict", "more", "stands"),
+    [
+        ("approve", {}, RIGHT),
+        ("approve", {"iteration": 1}, WRONG),
+        ("override", {"corrected_answer": "120 metres.", "reason": "Shorter."}, "120 metres."),
+        ("reject", {"reason": "Wrong."}, None),
+        ("escalate", {}, None),
+    ],
+)
+def test_the_answer_that_stands_follows_the_verdict(
+    bench: Workbench, verdict: str, more: dict[str, Any], stands: str | None
+) -> None:
+    run = kept(bench, bridge(), RIGHT)
+    entry = decide(bench, run.case_id, verdict, **more)
+    found = bench.reviews.outcome(run.case_id)
+    assert (found.seq, found.entry_id, found.decision.verdict) == (entry.seq, entry.id, verdict)
+    assert found.answer == stands
+
+
+def test_what_was_undone_stands_no_more_and_what_was_seen_does_not_count_again(bench: Workbench) -> None:
+    run = kept(bench, bridge())
+    first = decide(bench, run.case_id, "escalate")
+    assert bench.reviews.outcome(run.case_id, after=first.seq) is None
+    second = decide(bench, run.case_id, "approve")
+    assert bench.reviews.outcome(run.case_id, after=first.seq).seq == second.seq
+    undone(bench, run.case_id, "Ada")
+    assert bench.reviews.outcome(run.case_id, after=first.seq) is None
+
+
+def test_the_policy_s_acceptance_is_a_decision_too(bench: Workbench) -> None:
+    run = kept(bench, bridge(RIGHT))
+    assert not run.needs_review
+    found = bench.reviews.outcome(run.case_id)
+    assert (found.decision.kind, found.answer) == ("policy_accept", RIGHT)
+
+
+def test_a_redacted_decision_is_not_guessed_at(bench: Workbench) -> None:
+    run = kept(bench, bridge())
+    entry = decide(bench, run.case_id, "override", corrected_answer="Secret.", reason="Secret.")
+    bench.store.decisions.redact(entry.id, by="Grace", reason="Held a secret.")
+    with pytest.raises(StoreError, match="redacted: decide it again"):
+        bench.reviews.outcome(run.case_id)
+
+
+def test_what_a_person_wrote_stands_when_retention_has_removed_the_run(bench: Workbench) -> None:
+    run = kept(bench, bridge())
+    decide(bench, run.case_id, "override", corrected_answer="120 metres.", reason="Shorter.")
+    bench.retention.purge(ADA, rule_of(0, decided=True, now="2099-01-01T00:00:00Z"), how="command")
+    assert bench.reviews.outcome(run.case_id).answer == "120 metres."
+    assert bench.store.runs.summary(run.id).removed_at is not None

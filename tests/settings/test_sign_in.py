@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -168,3 +169,34 @@ def test_secrets_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv(COOKIE_SECRET, "x" * 40)
     section = SignIn(file).streamlit_secrets()["auth"]
     assert (section["cookie_secret"], section["client_secret"]) == ("x" * 40, "the client's")
+
+
+def test_a_session_that_was_ended_is_nobody_s_also_after_a_restart_and_others_go_on(
+    team: SignIn, tmp_path: Path
+) -> None:
+    kept: dict[str, float] = {}
+    team.keep_ended({}, kept.__setitem__)
+    ended, other = team.claims_of("Bo"), team.claims_of("Bo")
+    team.end(ended)
+    assert team.actor(ended) is None
+    assert team.actor(other) is not None
+    again = SignIn(tmp_path / "people.toml")
+    assert again.actor(ended) is not None
+    again.keep_ended(kept, kept.__setitem__)
+    assert again.actor(ended) is None
+    assert again.actor(other) is not None
+
+
+def test_a_session_of_a_provider_can_be_ended_too(provider: SignIn) -> None:
+    now = {"iat": int(time.time())}
+    provider.end(claims(**now, realm_access={"roles": ["masis-reviewer"]}))
+    assert provider.actor(claims(**now)) is None
+    assert provider.actor(claims(**now, sub="8")) is not None
+
+
+def test_a_new_secret_ends_the_sessions_of_the_old_one(team: SignIn, tmp_path: Path) -> None:
+    file, before = tmp_path / "people.toml", team.claims_of("Bo")
+    file.write_text(TEAM.replace(BO.digest, new_secret().digest), encoding="utf-8")
+    changed(file, 1)
+    assert team.actor(before) is None
+    assert team.actor(team.claims_of("Bo")) is not None

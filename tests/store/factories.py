@@ -20,6 +20,7 @@ from masis.schema.audit import (
 from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.schema.run import Acceptance, AcceptanceCheck, Event, Iteration, ReviewReason, Run, Versions
+from masis.store import Store
 
 JUDGE = JudgedBy(model="offline", version="1")
 SETTINGS: dict[str, Any] = {"max_iterations": 3}
@@ -128,6 +129,13 @@ def a_run(case: Case, run_id: str = "run-1", *, iterations: tuple[Iteration, ...
         "review_reasons": (ReviewReason(code="invalid_reference", message="1 reference cites no evidence."),),
     }
     return Run(**(content | keys))
+
+
+def an_audited_case(store: Store, case: Case, run_id: str = "run-1", **keys: Any) -> Case:
+    """A case in the store, with a finished run of it."""
+    store.cases.add(case)
+    store.runs.finish(a_run(case, run_id, **keys))
+    return case
 
 
 def an_event(case: Case, run_id: str = "run-1", seq: int = 1, **keys: Any) -> Event:

@@ -338,7 +338,6 @@ def test_a_process_killed_in_the_middle_of_a_run_leaves_a_database_that_opens_an
         text=True,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     )
-    assert process.stdout is not None
     assert process.stdout.readline() == "in the middle\n"
     with Store.open(path) as watching:
         assert watching.runs.in_state("running") == ("run-1",)

@@ -1,4 +1,4 @@
-"""Decisions are appended, chained, and never altered without it being seen."""
+"""Decisions are appended and chained; what someone who can write the file alters is seen, and by which check."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import pytest
 
 from masis.errors import InputError, StaleVersion, StoreError, UnguardedLog, UnknownRecord
 from masis.schema.case import Case
+from masis.schema.retention import RetentionRule
 from masis.schema.review import LogEntry, TargetLabel
-from masis.store import DecisionFilter, Store
-from tests.store.factories import a_case, a_decision, a_run, accepted, an_undo
+from masis.store import DecisionFilter, LogHead, Store
+from masis.store.reviews import subjects
+from tests.store.factories import a_case, a_decision, a_run, accepted, an_audited_case, an_undo
+from tools import tamper
 
 
 @pytest.fixture
 def case(store: Store) -> Case:
     """A case with a finished run."""
-    case = a_case()
-    store.cases.add(case)
-    store.runs.finish(a_run(case))
-    return case
+    return an_audited_case(store, a_case())
 
 
 def state(store: Store, case: Case) -> str:
@@ -43,7 +43,6 @@ def test_a_decision_comes_back_as_it_was_given_and_moves_the_case(store: Store, 
         extra={"seconds": 12.5},
     )
     entry = store.decisions.append(decision, "2026-02-01T00:00:00.000Z")
-    assert entry.decision is not None
     given = entry.decision.model_copy(update={"about": None})
     assert (entry.seq, entry.at, given) == (1, "2026-02-01T00:00:00.000Z", decision)
     assert store.decisions.current("case-1") == entry
@@ -55,7 +54,6 @@ def test_a_decision_comes_back_as_it_was_given_and_moves_the_case(store: Store, 
 def test_the_digests_can_be_recomputed_from_what_is_documented(store: Store, case: Case) -> None:
     first = store.decisions.append(a_decision(case))
     second = store.decisions.append(a_decision(case, verdict="reject", reason="r"))
-    assert first.decision is not None
     payload = json.dumps(
         first.decision.model_dump(mode="json"), ensure_ascii=False, sort_keys=True, separators=(",", ":")
     )
@@ -280,3 +278,82 @@ def test_a_database_that_lost_a_guard_is_refused_until_it_is_armed_again(store: 
         )
     Store.open(path, unguarded="rearm").close()
     Store.open(path).close()
+
+
+# What someone who can write the file can alter, and which check detects it; what is not checkable is no problem
+
+ROOT = Path(__file__).resolve().parents[2]
+KEY = tamper.KEY
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, LogHead]:
+    """An audited, decided and signed database, and the head that somebody noted."""
+    path = tmp_path_factory.mktemp("tampering") / "original.db"
+    tamper.build(path)
+    with Store.open(path) as store:
+        store.settle()
+        return path, store.decisions.head()
+
+
+def test_nothing_is_detected_where_nothing_was_altered(original: tuple[Path, LogHead], tmp_path: Path) -> None:
+    path, noted = original
+    assert tamper.detect(tamper.attack(path, tmp_path, lambda _: None), noted).names() == []
+    with Store.open(path) as store:
+        assert store.decisions.check_subjects().checked == 4
+        assert store.screening_log.check_subjects().checked == 1
+        assert store.check_signatures(KEY).signed == 5
+
+
+@pytest.mark.parametrize("each", tamper.ATTACKS, ids=[each.name for each in tamper.ATTACKS])
+def test_an_attack_is_detected_by_what_the_page_on_security_says(
+    original: tuple[Path, LogHead], tmp_path: Path, each: tamper.Attack
+) -> None:
+    path, noted = original
+    found = tamper.detect(tamper.attack(path, tmp_path, each.change), noted).names()
+    assert (each.detected_by in found) if each.detected_by else not found
+    if each.detected_by == "note":
+        assert found == ["note"], "were it found by anything else, the page would ask for a note in vain"
+    if each.detected_by == "signatures":
+        assert "chain" not in found, "a chain that was computed anew verifies: that is what the key is for"
+    line = f"| {each.name} | {tamper.WORDS[each.detected_by]} |"
+    assert line in (ROOT / "docs/security.md").read_text(encoding="utf-8")
+
+
+def test_what_was_redacted_or_removed_is_not_checkable_and_not_broken(store: Store) -> None:
+    entries = []
+    for name in ("removed", "redacted", "entry", "stays"):
+        case = an_audited_case(store, a_case(name), f"run-{name}")
+        entries.append(store.decisions.append(a_decision(case, f"run-{name}")))
+    run = a_run(a_case("policy"), "run-policy", needs_review=False)
+    store.cases.add(a_case("policy"))
+    store.runs.finish(run)
+    policy = store.decisions.append(accepted(run))
+    store.redactions.redact_case("policy", by="Ada", reason="r")
+    store.redactions.redact_case("redacted", by="Ada", reason="r")
+    store.redactions.redact_entry(entries[2].id, by="Ada", reason="r")
+    rule = RetentionRule(cutoff="2026-01-02T00:00:00.000Z", days=0, decided=True)
+    with store.database.transaction() as connection:
+        connection.execute("UPDATE jobs SET ended_at = '2026-02-01T00:00:00.000Z' WHERE id = 'run-stays'")
+    store.retention.remove(rule, by="Ada", how="command")
+    found = store.decisions.check_subjects()
+    assert found.broken == ()
+    assert found.checked == 1
+    assert found.not_checkable == {
+        subjects.REMOVED_RUN: 1,
+        "redacted": 2,
+        subjects.REDACTED_CASE: 1,
+    }
+    assert policy.decision is not None
+
+
+def test_a_run_that_was_altered_before_it_was_removed_shows_in_the_record_of_its_removal(store: Store) -> None:
+    case = an_audited_case(store, a_case())
+    store.decisions.append(a_decision(case))
+    with store.database.transaction() as connection:
+        tamper._packed(connection, "job_parts", "job_seq = 1 AND kind = 'iteration'", "1932", "1933")
+    store.retention.remove(
+        RetentionRule(cutoff="2026-01-02T00:00:00.000Z", days=0, decided=True), by="Ada", how="command"
+    )
+    [problem] = store.decisions.check_subjects().broken
+    assert "the record of removals has another digest" in problem

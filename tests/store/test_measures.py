@@ -16,8 +16,6 @@ from masis.schema.run import Iteration, Run
 from masis.store import MeasureFilter, Pick, Store
 from tests.store.factories import JUDGE, a_case, a_run, an_iteration
 
-TABLES = ("run_measures", "iteration_measures")
-
 
 def an_audited(number: int, *, critic_ms: float = 100.0, quality: float = 0.5, **keys: Any) -> Iteration:
     made = an_iteration(number, quality=quality)

@@ -1,4 +1,4 @@
-"""What retention removes and what it never touches, what is left of what it removed, and the record of it."""
+"""What retention removes and redaction takes out, what they never touch, what is left, and the record of it."""
 
 from __future__ import annotations
 
@@ -6,32 +6,27 @@ import hashlib
 import io
 import json
 import sqlite3
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from masis.datasets.writers import write_run
-from masis.errors import Removed, StoreError
+from masis.errors import InputError, Removed, StoreError, UnknownRecord
 from masis.schema.audit import Draft
+from masis.schema.case import Case
 from masis.schema.retention import RetentionRule
 from masis.schema.run import Run
 from masis.schema.screening import Override, ScreeningDecision
 from masis.store import CaseFilter, DecisionFilter, Owner, Store
 from masis.store.core import connections
 from masis.store.core.connections import connect
+from masis.store.retention import removal
+from masis.store.retention.redaction import REDACTED
 from tests.screening.scripted import STRONG, grade_of
-from tests.store.factories import (
-    JUDGE,
-    SETTINGS,
-    a_case,
-    a_decision,
-    a_run,
-    accepted,
-    an_event,
-    an_iteration,
-    an_undo,
-)
-from tests.store.test_screenings import abstracts, screened
+from tests.store.factories import JUDGE, SETTINGS, a_case, a_decision, a_run, accepted, an_event, an_iteration, an_undo
+from tests.store.test_screenings import abstracts, says, screened
 
 OLD, NEW, CUTOFF = "2026-01-01T10:00:01.000Z", "2026-03-01T10:00:01.000Z", "2026-02-01T00:00:00.000Z"
 SECRET = "Kastellaun lies on a ridge of slate"
@@ -178,7 +173,6 @@ def test_nobody_decides_on_a_run_that_is_gone_but_an_entry_about_it_can_be_undon
     with pytest.raises(Removed, match="Audit the case again"):
         mixed.decisions.append(a_decision(a_case("accepted"), "run-accepted"))
     entry = mixed.decisions.current("accepted")
-    assert entry is not None
     undo = an_undo(a_case("accepted"), entry.id).model_copy(update={"run_id": "run-accepted"})
     mixed.decisions.append(undo)
     assert mixed.cases.summary("accepted").state == "new"
@@ -196,7 +190,6 @@ def test_the_log_of_executions_and_the_figures_outlast_what_is_removed(mixed: St
 def test_a_purge_is_recorded_with_who_when_by_which_rule_and_what_and_without_a_word(mixed: Store) -> None:
     plan = mixed.retention.plan(RULE)
     done = mixed.retention.remove(RULE, by="Grace", how="page")
-    assert done is not None
     assert mixed.purges.history() == (done,)
     assert (done.by, done.how, done.rule, done.runs) == ("Grace", "page", RULE, 3)
     assert (done.parts, done.bytes) == (plan.parts, plan.bytes)
@@ -279,10 +272,8 @@ def test_a_purge_that_is_stopped_has_recorded_what_it_removed(path: Path, monkey
         done = store.retention.remove(
             ALL, by="Ada", how="command", on_batch=batches.append, stopped=lambda: len(batches) == 2
         )
-        assert done is not None
         assert (done.runs, batches) == (10, [5, 10])
-        again = store.retention.remove(ALL, by="Ada", how="command")
-        assert again is not None
+        assert store.retention.remove(ALL, by="Ada", how="command") is not None
         assert [each.runs for each in store.purges.history()] == [10, 10]
 
 
@@ -334,7 +325,6 @@ def test_a_screening_goes_unless_a_person_has_said_something_about_it(screenings
     assert [(each.kind, each.id) for each in plan.goes] == [("screening", "old"), ("remembered_grades", "")]
     assert plan.kept == {"decided": 1}
     made = screenings.retention.remove(RULE, by="Ada", how="command")
-    assert made is not None
     assert (made.screenings, made.parts, made.bytes) == (1, plan.parts, plan.bytes)
     assert screenings.remembered_grades.get("k") is None
     summary = screenings.screenings.summary("old")
@@ -351,9 +341,7 @@ def test_a_screening_goes_unless_a_person_has_said_something_about_it(screenings
 
 def test_people_s_words_and_the_acceptance_memory_outlast_a_screening(screenings: Store) -> None:
     before = screenings.acceptances.history()
-    done = screenings.retention.remove(ALL, by="Ada", how="command")
-    assert done is not None
-    assert done.screenings == 2
+    assert screenings.retention.remove(ALL, by="Ada", how="command").screenings == 2
     assert screenings.acceptances.history() == before
     check = screenings.check()
     assert check.ok, check.problems
@@ -385,3 +373,264 @@ def test_what_is_removed_while_another_reads_lingers_and_that_is_said(
         reader.close()
         assert store.settle()
         assert SECRET.encode() not in bytes_of(path)
+
+
+# Redacting a case: every text of it goes, from the file too; the chain, the verdicts and the figures stay
+
+PATIENT = "Quillfeather"
+
+
+def a_secret_case(case_id: str = "case-1") -> Case:
+    return a_case(
+        case_id,
+        query=f"What ails {PATIENT}?",
+        answer=f"{PATIENT} coughs [1].",
+        evidence=[{"id": "1", "text": f"{PATIENT} has a cough."}],
+        metadata={"field": "Medicine", "dataset": "ward", "patient": PATIENT},
+    )
+
+
+@pytest.fixture
+def with_secret(store: Store) -> Store:
+    """A case with two runs, a decision that was undone, one that stands, a draft; and another case."""
+    case = a_secret_case()
+    store.cases.add_many([case, a_case("other", query="Who coughs?")])
+    answer = case.answer or ""
+    for number in (1, 2):
+        run = a_run(case, f"run-{number}", iterations=(an_iteration(1, answer=answer),))
+        store.runs.start(run.id, case_id=case.id, case_digest=case.digest(), models=run.models, settings=run.settings)
+        store.runs.append_event(an_event(case, run.id))
+        store.runs.finish(run)
+    first = store.decisions.append(a_decision(case, "run-1", note=f"I know {PATIENT}"))
+    store.decisions.append(an_undo(case, first.id, note=f"not {PATIENT}"))
+    store.decisions.append(a_decision(case, "run-2", verdict="override", reason="r", corrected_answer=f"{PATIENT}?"))
+    store.drafts.save("Grace", "case:case-1", "note", f"typed about {PATIENT}")
+    store.drafts.save("Grace", "case:other", "note", "typed about another")
+    return store
+
+
+def files(path: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in path.parent.iterdir())
+
+
+def test_no_text_of_a_redacted_case_is_left_in_the_store_or_its_files(with_secret: Store, path: Path) -> None:
+    with_secret.settle()
+    assert PATIENT.encode() in files(path)
+    done = with_secret.redactions.redact_case("case-1", by="Data protection", reason="request 17")
+    assert (done.entries, done.runs, done.drafts) == (3, 2, 1)
+    case = with_secret.cases.get("case-1")
+    assert (case.query, case.answer, case.labels) == (REDACTED, None, None)
+    assert case.metadata == {"field": "Medicine", "dataset": "ward", "redacted": True}
+    for text in (PATIENT, "cough", PATIENT[:5]):
+        assert "case-1" not in {row.id for row in with_secret.cases.search(CaseFilter(text=text)).rows}
+    assert [row.id for row in with_secret.cases.search(CaseFilter(text="case-1")).rows] == ["case-1"]
+    assert [row.id for row in with_secret.cases.search(CaseFilter(text="coughs")).rows] == ["other"]
+    assert with_secret.drafts.load("Grace", "case:case-1") == {}
+    assert with_secret.drafts.load("Grace", "case:other") == {"note": "typed about another"}
+    for run_id in ("run-1", "run-2"):
+        with pytest.raises(Removed, match="its case was redacted"):
+            with_secret.runs.get(run_id)
+    with_secret.close()
+    assert PATIENT.encode() not in files(path)
+    assert PATIENT.lower().encode() not in files(path)
+
+
+def test_the_log_records_who_redacted_a_case_when_and_why_and_stays_intact(with_secret: Store) -> None:
+    digest = a_secret_case().digest()
+    entry = with_secret.redactions.redact_case("case-1", by="Data protection", reason="request 17").entry
+    found = with_secret.decisions.get(entry.id).decision
+    assert (found.kind, found.reviewer, found.reason) == ("redaction", "Data protection", "request 17")
+    assert found.extra == {"redacts_case": "case-1", "digest": digest, "entries": 3, "runs": 2}
+    check = with_secret.check()
+    assert check.ok
+    assert (check.log.length, check.log.redacted) == (7, 3)
+    assert with_secret.cases.summary("case-1").state == "overridden"
+    (purge,) = with_secret.purges.history()
+    assert (purge.by, purge.how, purge.runs) == ("Data protection", "redaction", 2)
+    assert [execution.run_id for execution in with_secret.executions.iterate()] == ["run-1", "run-2"]
+
+
+def test_a_redacted_case_waits_for_nobody_and_is_not_brought_back(with_secret: Store) -> None:
+    other = a_case("waits")
+    with_secret.cases.add(other)
+    with_secret.runs.finish(a_run(other, "run-of-another"))
+    assert with_secret.cases.summary("waits").state == "needs_review"
+    with_secret.redactions.redact_case("waits", by="Ada", reason="r")
+    assert with_secret.cases.summary("waits").state == "redacted"
+    assert with_secret.cases.facets().states == {"new": 1, "overridden": 1, "redacted": 1}
+    assert with_secret.cases.add(other) == "unchanged"
+    assert with_secret.cases.get("waits").query == REDACTED
+    with pytest.raises(Removed, match="redacted"):
+        with_secret.runs.start("again", case_id="waits", case_digest=other.digest(), models={}, settings={})
+    assert with_secret.check().ok
+
+
+def test_what_can_not_be_redacted_says_why_and_nothing_is_removed(with_secret: Store) -> None:
+    case = a_case("audited")
+    with_secret.cases.add(case)
+    with_secret.runs.start("under way", case_id=case.id, case_digest=case.digest(), models={}, settings={})
+    with pytest.raises(StoreError, match="being audited"):
+        with_secret.redactions.redact_case("audited", by="Ada", reason="r")
+    with pytest.raises(UnknownRecord):
+        with_secret.redactions.redact_case("nowhere", by="Ada", reason="r")
+    with pytest.raises(InputError, match="reason is missing"):
+        with_secret.redactions.redact_case("case-1", by="Ada", reason=" ")
+    assert with_secret.cases.get("case-1") == a_secret_case()
+    with_secret.redactions.redact_case("case-1", by="Ada", reason="r")
+    with pytest.raises(StoreError, match="already"):
+        with_secret.redactions.redact_case("case-1", by="Ada", reason="r")
+
+
+def test_a_redaction_that_is_broken_off_leaves_everything(with_secret: Store) -> None:
+    def fails() -> None:
+        with with_secret.transaction():
+            with_secret.redactions.redact_case("case-1", by="Ada", reason="r")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fails()
+    assert with_secret.cases.get("case-1") == a_secret_case()
+    assert with_secret.runs.get("run-1").final_answer
+    assert with_secret.check().ok
+
+
+def test_an_acceptance_by_policy_stays_in_the_log_of_a_redacted_case(store: Store) -> None:
+    case = a_secret_case()
+    store.cases.add(case)
+    run = a_run(case, needs_review=False)
+    store.runs.finish(run)
+    store.decisions.append(accepted(run))
+    assert store.redactions.redact_case("case-1", by="Ada", reason="r").entries == 0
+    entry = store.decisions.get(store.decisions.entries().rows[-1].id).decision
+    assert entry.model_copy(update={"about": None}) == accepted(run)
+    assert store.cases.summary("case-1").state == "redacted"
+    assert store.check().ok
+
+
+def test_an_entry_of_either_log_is_redacted_by_its_id(with_secret: Store) -> None:
+    entry = with_secret.decisions.entries().rows[0]
+    assert with_secret.redactions.redact_entry(entry.id, by="Ada", reason="name").decision is not None
+    assert with_secret.decisions.get(entry.id).decision is None
+    screened(with_secret, abstracts(0, 2))
+    said = with_secret.screening_log.append(says("keep"))
+    with_secret.redactions.redact_entry(said.id, by="Ada", reason="name")
+    assert with_secret.screening_log.verify().redacted == 1
+    with pytest.raises(UnknownRecord):
+        with_secret.redactions.redact_entry("nothing", by="Ada", reason="name")
+
+
+# Many runs, half of them decided, and others at work meanwhile
+
+TEXT = " ".join(
+    f"In the year {number} the bridge over the river {number * 7919 % 1009} was opened." for number in range(30)
+)
+
+
+def fill(store: Store, runs: int) -> None:
+    """Old runs in turn decided by a person and accepted by policy, every one with two iterations and six events."""
+    for start in range(0, runs, 200):
+        with store.transaction():
+            for number in range(start, min(start + 200, runs)):
+                case = a_case(f"case-{number}")
+                store.cases.add(case)
+                its = (an_iteration(1, f"{TEXT} {number} [1]."), an_iteration(2, f"{TEXT} {number}, better [1]."))
+                run = a_run(case, f"run-{number}", iterations=its, needs_review=False, review_reasons=())
+                store.runs.start(
+                    run.id, case_id=case.id, case_digest=case.digest(), models=run.models, settings=SETTINGS
+                )
+                store.runs.append_events(an_event(case, run.id, seq=seq) for seq in range(1, 7))
+                store.runs.finish(run)
+                store.decisions.append(accepted(run) if number % 2 else a_decision(case, run.id))
+
+
+@pytest.mark.slow
+@pytest.mark.spec("REQ-CRITIC-COMP-002")
+@pytest.mark.soak(smoke=300, full=10_000)
+def test_of_runs_half_of_which_are_decided_the_other_half_goes_and_the_file_shrinks(path: Path, rounds: int) -> None:
+    runs = rounds
+    with Store.open(path) as store:
+        fill(store, runs)
+        head = store.decisions.head()
+        undecided = {f"run-{number}" for number in range(1, runs, 2)}
+        plan = store.retention.plan(RULE)
+        assert {each.id for each in plan.goes} == undecided
+        assert plan.kept == {"decided": runs // 2}
+        store.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        done = store.retention.remove(RULE, by="Ada", how="command")
+        shrunk = store.shrink()
+        assert {each.id for each in store.purges.removals(done.seq)} == undecided
+        assert (done.runs, done.parts, done.bytes) == (runs // 2, plan.parts, plan.bytes)
+        for number in (0, 1, runs - 2, runs - 1):
+            if number % 2:
+                with pytest.raises(Removed):
+                    store.runs.get(f"run-{number}")
+            else:
+                assert len(store.runs.get(f"run-{number}").iterations) == 2
+        check = store.check()
+        assert check.ok, check.problems
+        assert (check.log.length, check.log.head, check.log.intact) == (*head, True)
+        assert (check.counts["runs"], check.counts["iterations"], check.counts["events"]) == (
+            runs,
+            runs,
+            runs // 2 * 6,
+        )
+        assert store.executions.page(1, 1).total == runs
+        assert store.cases.facets().states == {"accepted": runs // 2, "approved": runs // 2}
+    assert shrunk.after < shrunk.before * 0.8  # 0.784 at 300 runs, 0.756 at 600: log entries and executions stay
+    assert path.stat().st_size == shrunk.after
+
+
+@pytest.mark.slow
+def test_what_is_decided_between_the_look_and_the_removal_stays(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(removal, "BATCH", 1)
+    with Store.open(path) as store:
+        fill(store, 6)
+
+        def decide(done: int) -> None:
+            if done == 1:
+                store.decisions.append(a_decision(a_case("case-3"), "run-3", verdict="reject", reason="no"))
+
+        made = store.retention.remove(RULE, by="Ada", how="command", on_batch=decide)
+        assert [each.id for each in store.purges.removals(made.seq)] == ["run-1", "run-5"]
+        assert store.runs.get("run-3").final_answer
+
+
+@pytest.mark.slow
+def test_between_two_batches_the_lock_is_left_alone_for_half_as_long_as_it_was_held(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(removal, "BATCH", 10)
+    breaths: list[float] = []
+    with Store.open(path) as store:
+        fill(store, 60)
+        monkeypatch.setattr("masis.store.retention.removal.time.sleep", breaths.append)
+        begun = time.monotonic()
+        assert store.retention.remove(RULE, by="Ada", how="command") is not None
+        took = time.monotonic() - begun
+    assert len(breaths) == 3
+    assert 0 < sum(breaths) <= took * removal.BREATH
+
+
+@pytest.mark.slow
+def test_a_purge_waits_for_its_turn_and_others_get_theirs_between_two_batches(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(removal, "BATCH", 10)
+    with Store.open(path) as store:
+        fill(store, 60)
+        entered = threading.Event()
+
+        def write_meanwhile() -> None:
+            with store.transaction():
+                entered.set()
+                store.cases.add(a_case("meanwhile"))
+
+        def on_batch(done: int) -> None:
+            if done == 10:
+                thread = threading.Thread(target=write_meanwhile)
+                thread.start()
+                thread.join(10)
+                assert entered.is_set()
+
+        assert store.retention.remove(RULE, by="Ada", how="command", on_batch=on_batch)
+        assert store.cases.get("meanwhile")

@@ -113,7 +113,6 @@ class OneCase(RuleBasedStateMachine):
     @rule()
     def undo(self) -> None:
         current = self.store.decisions.current("case-1")
-        assert current is not None
         self.store.decisions.append(an_undo(self.case, current.id))
         if self.standing:
             assert self.standing.pop()[0] == current.id
@@ -140,8 +139,7 @@ class OneCase(RuleBasedStateMachine):
 
     @invariant()
     def it_stands_where_it_must_and_recomputing_changes_nothing(self) -> None:
-        summary = self.store.cases.summary("case-1")
-        assert summary.state == self.expected()
+        assert self.store.cases.summary("case-1").state == self.expected()
         connection = connect(self.store.path)
         assert mismatches(connection) == []
         before = tuple(connection.execute("SELECT * FROM cases").fetchone())

@@ -59,7 +59,6 @@ def models() -> Iterator[Settings]:
     command = [sys.executable, "-m", "tests.serving_models", "--latency-ms", "40", "--issues", "always"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
         try:
-            assert server.stdout is not None
             scripted = {"kind": "openai", "address": server.stdout.readline().strip()}
             roles = dict.fromkeys(ROLES, "scripted:m")
             yield Settings.model_validate({"providers": {"scripted": scripted}, **roles})

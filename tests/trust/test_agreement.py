@@ -1,10 +1,23 @@
 """Agreement figures equal published worked examples and reference implementations, degenerate ones included."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import krippendorff
 import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
+from masis.audit.acceptance import RULE_VERSION, Assessment, waive
+from masis.errors import InputError, NotAllowed
+from masis.schema.actor import Actor
+from masis.schema.run import MUST_LOOK, Acceptance, ReviewCode, ReviewReason
+from masis.services import Workbench
+from masis.services.access import SIGN_IN_REQUIRED
+from masis.services.trust import TrustService
+from masis.settings import Settings
+from masis.trust import simulation
 from masis.trust.agreement import (
     Counted,
     Patterns,
@@ -18,6 +31,18 @@ from masis.trust.agreement import (
     share,
     span_f1,
 )
+from masis.trust.guarantee import (
+    ALARM,
+    draws_needed,
+    evidence_against,
+    loosest,
+    thresholds_for,
+    try_thresholds,
+    upper_bound,
+)
+from masis.views.story import checks_passed
+from tests.reviewing import ADA
+from tests.trust.conftest import DOUBT, decided
 
 # Krippendorff, Computing Krippendorff's Alpha-Reliability (2011), example C; Gwet (Handbook of Inter-Rater Reliability,
 # 4th ed., table 2.10) takes the same ratings of 12 units by 4 raters for AC1. 0: not rated.
@@ -135,3 +160,210 @@ def test_spans_are_compared_by_their_characters() -> None:
     assert span_f1({"a": [[(0, 10)], [(5, 15)]]}).value == pytest.approx(0.5)
     assert span_f1({"a": [[(0, 10)], [(0, 10)]], "b": [[(0, 5)], []]}).value == pytest.approx(20 / 25)
     assert span_f1({"a": [[], []]}).value is None
+
+
+# A threshold is guaranteed on blind random draws alone, applied by a lead in the log, watched, and lapses
+
+Audited = Callable[..., None]
+
+
+def test_two_percent_at_95_takes_149_draws_without_a_fault() -> None:
+    assert [draws_needed(0.02, 0.05, faulty) for faulty in (0, 1, 2)] == [149, 236, 313]
+    assert upper_bound(0, 149, 0.05) <= 0.02 < upper_bound(0, 148, 0.05)
+
+
+def test_thresholds_are_tested_strictest_first_until_one_fails() -> None:
+    probability = np.repeat([0.1, 0.2, 0.3], 60)
+    faulty = np.zeros(180, dtype=bool)
+    faulty[60:66] = True
+    found = try_thresholds((0.1, 0.2, 0.3), probability, faulty, 0.06, 0.05)
+    assert [(each.n, each.faulty, each.holds) for each in found] == [(60, 0, True), (120, 6, False), (180, 6, False)]
+    assert loosest(found).threshold == 0.1
+
+
+def test_thresholds_follow_from_the_pool_alone_and_leave_the_strictest_enough_draws() -> None:
+    pool = np.linspace(0, 0.5, 1000)
+    cuts = thresholds_for(pool, 400, 0.02, 0.05)
+    assert list(cuts) == sorted(cuts)
+    assert cuts[-1] == 0.5
+    assert (pool <= cuts[0]).mean() * 400 >= 149
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.soak(smoke=60, full=2000)
+def test_guarantees_are_wrong_no_more_often_than_they_state(rounds: int) -> None:
+    bound = simulation.monte_carlo_bound(0.05, rounds)
+    kinds = simulation.KINDS if rounds > 100 else simulation.KINDS[::4]
+    for kind in kinds:
+        for plans in (1, 4):  # one plan; and a lead who looks after every decision and draws again until one succeeds
+            found = simulation.guarantees(kind, rounds, plans=plans)
+            assert found.wrong / rounds <= bound, (kind, plans, found)
+    useful = simulation.guarantees(simulation.Kind(0.02, 3.0, 300), rounds)
+    assert useful.given > 0.8 * rounds
+    assert useful.accepted > 0.7
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.soak(full=2000)
+def test_intervals_cover_what_they_say_where_they_are_shown(rounds: int) -> None:
+    for units in (50, 100, 400):
+        for prevalence in (0.05, 0.3, 0.5):
+            for found in simulation.coverage(units, prevalence, rounds):
+                assert found.shown < rounds / 4 or found.covered > 0.92, found
+
+
+def test_evidence_against_a_guarantee_rarely_misleads_and_finds_a_bad_one() -> None:
+    draws = np.random.default_rng(1)
+
+    def alarms(rate: float) -> float:
+        wrong = draws.random((200, 400)) < rate
+        return float(np.mean([_ever(row) for row in np.cumsum(wrong, axis=1)]))
+
+    def _ever(faults: np.ndarray) -> bool:
+        return any(evidence_against(int(faults[n - 1]), n, 0.05) >= ALARM for n in range(20, 401, 20))
+
+    assert alarms(0.05) <= 0.05 + 0.04
+    assert alarms(0.15) > 0.9
+
+
+def test_a_guarantee_waives_how_sure_an_audit_is_and_nothing_else() -> None:
+    assessed = Assessment(Acceptance(rule=RULE_VERSION, checks=()), (DOUBT,))
+    assert waive(assessed, guarantee=3).acceptance.waived == ("low_confidence",)
+    incomplete = ("critic_not_run", "not_all_checked", "error", "limit", "cancelled")
+    for code in (*MUST_LOOK, "revised", "conflicting_evidence", "screening_draft", *incomplete):
+        with pytest.raises(ValueError, match="no guarantee waives"):
+            waive(assessed._replace(reasons=(ReviewReason(code=code, message="m"),)), guarantee=3)
+
+
+def drawn(bench: Workbench, draws: int = 22, **keys: object) -> tuple[int, ...]:
+    """Draw a sample at 10% and 90%, which takes 22 draws; returns the numbers of the cases."""
+    ((auditor, _, _), *_) = bench.trust.auditors()
+    plan = bench.trust.draw(ADA, auditor, draws=draws, tolerance=0.1, certainty=0.9, seed=1, **keys)
+    return tuple(int(case.removeprefix("case-")) for case in plan.case_ids)
+
+
+def test_from_draws_to_answers_that_pass(bench: Workbench, audited: Audited) -> None:
+    audited(0, 40)
+    numbers = drawn(bench)
+    state = bench.trust.plan()
+    assert (len(state.open), state.plan.pool, state.tested) == (22, 40, None)
+    for number in numbers[:-1]:
+        decided(bench, number)
+    with pytest.raises(InputError, match="1 of 22 drawn answers are not decided"):
+        bench.trust.apply(ADA)
+    decided(bench, numbers[-1])
+    applied = bench.trust.apply(ADA)
+    assert (applied.decisions, applied.faulty, applied.saved, applied.rule) == (22, 0, 40, RULE_VERSION)
+    assert applied.upper <= 0.1
+    audited(40, 41)
+    summary = bench.cases.summary("case-40")
+    assert (summary.state, summary.reasons, summary.tier) == ("accepted", (), None)
+    run = bench.runs.get("run-40")
+    assert (run.acceptance.guarantee, run.acceptance.waived) == (1, ("low_confidence",))
+    assert checks_passed(run) == ["Not passed, waived by guarantee 1: low confidence"]
+    bench.reassessment.run(ADA, apply=True, again=True)
+    left = [case for case in range(40) if case not in numbers]
+    assert {bench.cases.summary(f"case-{case}").state for case in left} <= {"accepted", "needs_review"}
+    log = [entry.decision for entry in bench.reviews.iterate() if entry.decision]
+    assert [entry.reviewer for entry in log if entry.kind == "guarantee"] == [ADA.name]
+    accepted = [entry for entry in log if entry.kind == "policy_accept"]
+    assert accepted[0].extra["guarantee"] == 1
+    assert not bench.store.decisions.check_subjects().broken
+    bench.trust.end(ADA, "the auditor's prompts will change")
+    audited(41, 42)
+    assert bench.cases.summary("case-41").state == "needs_review"
+
+
+def test_what_is_never_covered(bench: Workbench, audited: Audited) -> None:
+    audited(0, 24)
+    for number in drawn(bench):
+        decided(bench, number)
+    bench.trust.apply(ADA)
+    audited(24, 25, run={"models": {"critic": "openai:other"}})
+    audited(25, 26, case={"screening": {"id": "s", "outcome": "sufficient"}})
+    never: tuple[ReviewCode, ...] = ("invalid_reference", "not_all_checked", "critic_not_run", "screening_draft")
+    for number, code in enumerate(never, 26):
+        audited(number, number + 1, run={"review_reasons": (DOUBT, ReviewReason(code=code, message="m"))})
+    assert {bench.cases.summary(f"case-{number}").state for number in range(24, 30)} == {"needs_review"}
+    assert bench.trust.offer(bench.trust.auditors()[0][0]).pool == 2, "the two that were not drawn"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "keys", "counted"),
+    [
+        ("reject", {}, "faulty"),
+        ("override", {}, "faulty"),
+        ("override", {"reason": "Unclear or badly argued"}, "right"),
+        ("escalate", {}, "escalated"),
+        ("approve", {"blind": False}, "not_blind"),
+        ("approve", {"extra": {"simulated": True}}, "not_blind"),
+    ],
+)
+def test_what_counts_as_a_fault(
+    bench: Workbench, audited: Audited, verdict: str, keys: dict[str, object], counted: str
+) -> None:
+    audited(0, 22)
+    first, *others = drawn(bench)
+    for number in others:
+        decided(bench, number)
+    decided(bench, first, verdict, **keys)
+    assert bench.trust.plan().outcomes[f"case-{first}"] == counted
+    if counted == "right":
+        assert bench.trust.proposed().faulty == 0
+    else:
+        with pytest.raises(InputError, match="no guarantee"):
+            bench.trust.proposed()
+
+
+def test_too_few_answers_and_a_second_try_are_refused(bench: Workbench, audited: Audited) -> None:
+    audited(0, 50)
+    with pytest.raises(InputError, match="21 draws"):
+        drawn(bench, 21)
+    drawn(bench)
+    with pytest.raises(InputError, match="have used up the 10%"):
+        drawn(bench)
+    ((auditor, _, _), *_) = bench.trust.auditors()
+    second = bench.trust.draw(ADA, auditor, draws=22, tolerance=0.1, certainty=0.8, seed=2)
+    assert second.certainty == pytest.approx(0.8)
+    assert (second.pool, second.spent) == (28, pytest.approx(0.1))
+
+
+def test_a_guarantee_lapses_with_rule_settings_and_score_and_when_spot_checks_speak_against_it(
+    bench: Workbench, audited: Audited, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audited(0, 22)
+    for number in drawn(bench):
+        decided(bench, number)
+    bench.trust.apply(ADA)
+    changed = TrustService(bench.store, Settings(review_threshold=0.9))
+    watched = changed.watch()
+    assert "settings" in watched.lapsed
+    monkeypatch.setattr("masis.services.guarantees.RULE_VERSION", "99")
+    watched = bench.trust.watch()
+    assert "rule" in watched.lapsed
+    monkeypatch.undo()
+    audited(22, 32, run={"spot_check": True})
+    for number in range(22, 32):
+        decided(bench, number, "reject")
+    watched = bench.trust.watch()
+    assert (watched.checked, watched.faulty) == (10, 10)
+    assert "no longer holds" in watched.lapsed
+    audited(32, 33)
+    assert bench.cases.summary("case-32").state == "needs_review"
+
+
+def test_drawn_answers_are_decided_blind_and_only_a_lead_draws_and_applies(bench: Workbench, audited: Audited) -> None:
+    audited(0, 23)
+    numbers = drawn(bench)
+    view = bench.cases.open_for(ADA, f"case-{numbers[0]}")
+    assert view.machine_hidden
+    assert view.run is None
+    (other,) = set(range(23)) - set(numbers)
+    assert not bench.cases.open_for(ADA, f"case-{other}").machine_hidden
+    decided(bench, numbers[0])
+    assert not bench.cases.open_for(ADA, f"case-{numbers[0]}").machine_hidden
+    shared = TrustService(bench.store, bench.settings, SIGN_IN_REQUIRED)
+    reviewer = Actor(name="Bo", roles=("reviewer",), authenticated=True)
+    for forbidden in (shared.apply, shared.fit, lambda person: shared.draw(person, "x", draws=22)):
+        with pytest.raises(NotAllowed):
+            forbidden(reviewer)

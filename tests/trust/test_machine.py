@@ -53,7 +53,6 @@ def test_blind_decisions_make_the_confusion_matrix_and_the_others_stand_apart(re
     assert found.answers.kappa.value == pytest.approx(0.5)
     assert found.answers.constant == pytest.approx(7 / 12)
     assert found.left == (1, 1, 0)
-    assert found.seen is not None
     assert found.seen.n == 1
     flags = {flag.name: flag for flag in found.answers.flags}
     assert (flags["invalid_reference"].flagged, flags["invalid_reference"].precision.n) == (6, 6)
@@ -68,8 +67,7 @@ def test_gold_and_imported_labels_are_compared_too(bench: Workbench, audited: Au
     gold = {"clean": False, "claims": [{"text": statement, "verdict": "contradicted"}]}
     audited(0, 1, case={"labels": gold})
     audited(1, 2, case={"labels": {"claims": [{"text": statement, "support": "Complete"}]}})
-    found = bench.trust.compare(ADA, TrustFilter(source="gold"))
-    assert found.answers.confusion == {"not_certified": (1, 1)}
+    assert bench.trust.compare(ADA, TrustFilter(source="gold")).answers.confusion == {"not_certified": (1, 1)}
     assert bench.trust.parts(ADA, "claim", "gold").comparison.n == 0  # the audit's claim has no place in the answer
 
 

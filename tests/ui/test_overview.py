@@ -16,7 +16,7 @@ from masis.ui.queue.case_list import PRODUCT
 from masis.ui.queue.overview import batch_costs, batch_time, can_be_limited, headline, nothing_waits
 from masis.ui.shell.served_database import served_workbench
 from masis.views.spending import spent, spent_so_far
-from tests.audit.test_loop_waiting import TellingCritic, audited, waiting
+from tests.audit.test_loop import TellingCritic, waited, waiting
 from tests.reviewing import ADA, decide
 from tests.ui.conftest import labels, open_page, texts
 from tests.waiting import until
@@ -96,7 +96,7 @@ def test_what_was_spent_tells_retries_caches_and_an_unknown_price() -> None:
 
 def test_a_run_under_way_tells_what_its_finished_calls_took() -> None:
     assert spent_so_far([]) == ""
-    run = audited(waiting(TellingCritic()))
+    run = waited(waiting(TellingCritic()))
     assert run.usage.calls == 1
 
 

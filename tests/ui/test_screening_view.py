@@ -32,11 +32,18 @@ from masis.screening.rounds.overrides import apply_overrides
 from masis.screening.rounds.ruling import DEFAULT, ruling
 from masis.screening.synthesis.findings import synthesise
 from masis.services.screening import OpenedScreening
-from masis.ui.screening.charts import AVERAGE, REQUIRED, convergence
-from masis.ui.screening.findings import direction_rows, finding_row, study_name
-from masis.ui.screening.finished import agreement_words
-from masis.ui.screening.screening_tables import abstract_row, counts, listed
+from masis.ui.screening.result import (
+    abstract_row,
+    agreement_words,
+    convergence,
+    counts,
+    direction_rows,
+    finding_row,
+    listed,
+    study_name,
+)
 from masis.views.abstract import abstract_data, pieces
+from masis.views.charts import AVERAGE, REQUIRED
 from masis.views.rounds import flow_frame, rules_text, votes_text
 from masis.views.screening import value_text
 

@@ -247,7 +247,6 @@ def test_a_claim_is_closed_once_with_its_verdict() -> None:
 def test_two_iterations_are_compared_the_earlier_one_first(case: Case, run: Run) -> None:
     for index, against in ((0, 1), (1, 0)):
         shown = answer_view(case, run, index, against=against)["difference"]
-        assert shown is not None
         assert (shown["left"], shown["right"]) == (1, 2)
         assert "".join(text for kind, text in shown["changes"] if kind != "in") == run.iterations[0].answer
         assert "".join(text for kind, text in shown["changes"] if kind != "out") == run.iterations[1].answer
@@ -288,7 +287,6 @@ def test_more_evidence_is_drawn_on_request() -> None:
 def test_the_story_says_what_was_chosen_and_why_it_ended(run: Run) -> None:
     told = {row.title: row.lines for row in story(run, 0)}
     best = run.best_iteration
-    assert best is not None
     assert told["Suggested"][0].startswith(f"Iteration {best.iteration_number}: it has the highest quality, ")
     assert "because" in told["Ended"][0]
     assert told["Judged by"] == [OFFLINE_SAYS]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from typing import Any
 
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 from masis import run_audit
 from masis.schema.case import Case
 from masis.views.answer import answer_view, unaudited_answer_view
+from masis.views.diff import word_changes
+from masis.views.marks import answer_pieces, reference_marks
 from masis.views.markup import Markup, find_markup, with_markup
 from tests.cases import case_of
 
@@ -212,3 +215,88 @@ def test_a_citation_beside_the_answer_ends_once_where_its_words_end() -> None:
     cut = with_markup([{"text": text, "reference": "valid", "beside": ["c1"]}], found(text))
     assert [(piece["text"], piece["beside"]) for piece in cut if piece["beside"]] == [(" long.", ["c1"])]
     assert [piece["text"] for piece in cut if piece.get("hidden")] == ["**", "**"]
+
+
+# Word-level differences: nothing is lost, what a reader calls one change is one, and no text takes minutes
+
+
+def sides(before: str, after: str) -> tuple[str, str]:
+    changes = word_changes(before, after)
+    left = "".join(change.text for change in changes if change.kind != "in")
+    right = "".join(change.text for change in changes if change.kind != "out")
+    return left, right
+
+
+@given(st.text(alphabet="ab .,[]1\n\u6587"), st.text(alphabet="ab .,[]1\n\u6587"))
+def test_both_texts_can_be_put_together_again(before: str, after: str) -> None:
+    assert sides(before, after) == (before, after)
+    assert all(change.text for change in word_changes(before, after))
+
+
+def test_a_changed_figure_is_one_change_with_its_sign() -> None:
+    changes = word_changes("Revenue grew by 41.2% in 2023 [chunk_99].", "Revenue grew by 14.2% in 2023 [chunk_2].")
+    assert [(change.kind, change.text.strip()) for change in changes if change.kind != "same"] == [
+        ("out", "41.2%"),
+        ("in", "14.2%"),
+        ("out", "[chunk_99]"),
+        ("in", "[chunk_2]"),
+    ]
+
+
+def test_the_same_text_has_no_changes() -> None:
+    assert [change.kind for change in word_changes("Nothing new here.", "Nothing new here.")] == ["same"]
+    assert word_changes("", "") == []
+
+
+def test_neighbouring_changes_with_only_a_comma_between_are_one() -> None:
+    changes = word_changes("It is grey, narrow and old.", "It is blue, wide and old.")
+    assert [change.text.strip() for change in changes if change.kind != "same"] == ["grey, narrow", "blue, wide"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("a b " * 12_500, "b a " * 12_500),
+        ("x" * 100_000, "y" * 100_000),
+        (" " * 100_000, "\n" * 100_000),
+        ("[" * 50_000 + "]" * 50_000, "[" * 50_000),
+        (" ".join(map(str, range(20_000))), " ".join(map(str, reversed(range(20_000))))),
+        ("the cat sat. " * 8_000, "the cat stood. " * 7_000),
+    ],
+)
+def test_long_texts_take_no_longer_than_a_page_may(before: str, after: str) -> None:
+    assert sides(before, after) == (before, after)
+
+
+def test_a_few_edits_in_a_long_text_are_found_where_they_are() -> None:
+    chooser = random.Random(7)
+    words = [f"{chooser.choice(('the', 'a', 'of', 'in'))} word{chooser.randrange(3_000)}" for _ in range(8_000)]
+    edited = [*words[:4_000], "newly", *words[4_001:]]
+    changes = [change for change in word_changes(" ".join(words), " ".join(edited)) if change.kind != "same"]
+    assert [change.text.strip() for change in changes] == [words[4_000], "newly"]
+
+
+# Citations that came beside an answer on the desk: their words stay text, and what they name stands behind them
+
+BESIDE_ANSWER = "The bridge is 120 metres long. It was opened in 1931 [b]."
+CASE = case_of(
+    BESIDE_ANSWER,
+    {"a": "The bridge is 120 metres long.", "b": "It was opened in 1931."},
+    case_id="1",
+    citations=[
+        {"start": 0, "end": 30, "evidence_id": "a"},
+        {"start": 0, "end": 30, "evidence_id": "nowhere"},
+        {"start": 31, "end": len(BESIDE_ANSWER), "evidence_id": "b"},
+    ],
+)
+
+
+def test_what_ends_there_is_named_behind_the_words_the_worst_of_it_first_and_a_marker_stays_a_marker() -> None:
+    first = run_audit(CASE).iterations[0]
+    marks = reference_marks(first)
+    pieces = list(answer_pieces(first, marks, [None] * len(first.issues)))
+    assert "".join(piece["text"] for piece in pieces) == BESIDE_ANSWER
+    ended = [(piece["beside"], piece["reference"]) for piece in pieces if piece.get("beside")]
+    assert ended == [(["a", "nowhere"], "fabricated"), (["b"], "valid")]
+    markers = [piece["text"] for piece in pieces if piece.get("reference") and "beside" not in piece]
+    assert markers == ["[b]"]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, get_args
 
 import pytest
 
 from masis.api.audits import run_audit
+from masis.schema.audit import Issue
 from masis.schema.case import Case, ClaimVerdict
 from masis.schema.review import CaseState, Decision, EntryKind, EntrySource, LogEntry, Verdict
-from masis.schema.run import ReviewCode, ReviewTier, TerminationReason
+from masis.schema.run import Iteration, ReviewCode, ReviewTier, Run, TerminationReason
 from masis.schema.wording import shortened
+from masis.settings import Settings
 from masis.views import comparison, story, verdicts, words
 from masis.views.charts import rate_chart, spread_chart
+from masis.views.comparison import differing, issues_by_side, models_words, score_frame, settings_words
+from masis.views.issue_history import course_at, follow, issue_history
 from masis.views.log_entries import entry_about, entry_contents, entry_reason, entry_texts, entry_word, undone_text
 from masis.views.markdown import badge, coloured, escaped
 from masis.views.metrics import period_name, period_of
@@ -29,67 +34,31 @@ from masis.views.numbers import (
     score_text,
 )
 from masis.views.report import Reported, case_report
+from tests.cases import case_of
+
+UNITS = {"ms": "12 ms", "USD": "$12.00", "%": "12%", "": "12"}
 
 
-def test_figures_have_as_many_digits_as_they_deserve() -> None:
-    assert [percent(each) for each in (None, 0.0, 0.034, 0.31, 1.0)] == ["–", "0%", "3.4%", "31%", "100%"]
-    assert [number(each) for each in (None, 0.0, 0.0312, 0.5, 12.34, 1234.5, 3.0)] == [
-        "–",
-        "0",
-        "0.031",
-        "0.50",
-        "12.3",
-        "1,234",
-        "3",
-    ]
-    assert [duration(each) for each in (None, 0.5, 12.0, 999.0, 1500.0, 61_234.0)] == [
-        "–",
-        "0.50 ms",
-        "12 ms",
-        "999 ms",
-        "1.5 s",
-        "61.2 s",
-    ]
-    assert [duration(each) for each in (90_000.0, 105_000.0, 5_400_000.0, 9_000_000.0)] == [
-        "90 s",
-        "1.75 min",
-        "90 min",
-        "2.5 h",
-    ]
-
-
-def test_a_score_that_is_missing_is_unscored_and_a_count_has_no_decimals() -> None:
-    assert [score_text(each) for each in (None, 0.0, 0.456, 1.0, 7.0, 85.5)] == [
-        "unscored",
-        "0.00",
-        "0.46",
-        "1.00",
-        "7",
-        "85.50",
-    ]
-
-
-def test_money_is_reported_as_exactly_as_it_matters() -> None:
-    assert [dollars(amount) for amount in (None, 0.0, 0.000042, 0.00421, 0.5, 1234.5)] == [
-        "–",
-        "$0.00",
-        "$0.000042",
-        "$0.0042",
-        "$0.50",
-        "$1,234.50",
-    ]
-    assert [cost_text(None), cost_text(0.5)] == ["cost unknown", "$0.50"]
-
-
-def test_a_value_is_written_in_its_unit() -> None:
-    assert [in_unit(unit)(12.0) for unit in ("ms", "USD", "%", "")] == ["12 ms", "$12.00", "12%", "12"]
-    assert {in_unit(unit)(None) for unit in ("ms", "USD", "%", "")} == {"–"}
-
-
-def test_sizes_days_and_times_read_as_people_write_them() -> None:
-    assert [file_size(size) for size in (0, 12_345, 3_400_000)] == ["0 kB", "12 kB", "3.4 MB"]
-    assert day("2025-11-02") == "2 Nov 2025"
-    assert moment("2025-11-12T14:02:33.120Z") == "12 Nov 2025 14:02"
+@pytest.mark.parametrize(
+    ("written", "values", "texts"),
+    [
+        (percent, (None, 0.0, 0.034, 0.31, 1.0), "– | 0% | 3.4% | 31% | 100%"),
+        (number, (None, 0.0, 0.0312, 0.5, 12.34, 1234.5, 3.0), "– | 0 | 0.031 | 0.50 | 12.3 | 1,234 | 3"),
+        (duration, (None, 0.5, 12.0, 999.0, 1500.0, 61_234.0), "– | 0.50 ms | 12 ms | 999 ms | 1.5 s | 61.2 s"),
+        (duration, (90_000.0, 105_000.0, 5_400_000.0, 9_000_000.0), "90 s | 1.75 min | 90 min | 2.5 h"),
+        (score_text, (None, 0.0, 0.456, 1.0, 7.0, 85.5), "unscored | 0.00 | 0.46 | 1.00 | 7 | 85.50"),
+        (dollars, (None, 0.0, 0.000042, 0.00421, 0.5, 1234.5), "– | $0.00 | $0.000042 | $0.0042 | $0.50 | $1,234.50"),
+        (cost_text, (None, 0.5), "cost unknown | $0.50"),
+        (file_size, (0, 12_345, 3_400_000), "0 kB | 12 kB | 3.4 MB"),
+        (day, ("2025-11-02",), "2 Nov 2025"),
+        (moment, ("2025-11-12T14:02:33.120Z",), "12 Nov 2025 14:02"),
+        *((in_unit(unit), (12.0, None), f"{text} | –") for unit, text in UNITS.items()),
+    ],
+)
+def test_figures_have_as_many_digits_as_they_deserve_and_their_unit(
+    written: Callable[[Any], str], values: tuple[Any, ...], texts: str
+) -> None:
+    assert [written(value) for value in values] == texts.split(" | ")
 
 
 def test_a_text_is_cut_to_the_length_asked_for_with_a_sign() -> None:
@@ -161,8 +130,7 @@ def test_every_surface_that_says_who_judged_says_that_the_replies_were_recorded(
     assert report.count(RECORDED) >= 2
     assert REPLAYED not in report.partition("<dt>Settings")[0]
     check = run.iterations[0].claims[0].model_copy(update={"judged_by": REPLAYED})
-    judged = verdicts.claims(run.iterations[0].model_copy(update={"claims": (check,)}))
-    assert judged[0]["by"] == RECORDED
+    assert verdicts.claims(run.iterations[0].model_copy(update={"claims": (check,)}))[0]["by"] == RECORDED
 
 
 def entry(seq: int, **decision: Any) -> LogEntry:
@@ -246,6 +214,161 @@ def test_charts_have_axes_from_nothing_to_everything() -> None:
 )
 def test_periods_have_a_first_day_and_a_name(period: Any, first: str, last: str, name: str) -> None:
     bounds = period_of(period, first)
-    assert bounds is not None
     assert (bounds[0].isoformat(), bounds[1].isoformat()) == (first, last)
     assert period_name(period, first) == name
+
+
+# Two runs of one case side by side
+
+
+@pytest.fixture(scope="module")
+def two() -> tuple[Run, Run]:
+    case = Case.model_validate(
+        {
+            "id": "bridge",
+            "query": "How long is it?",
+            "answer": "The bridge is 120 metres long [1]. It is red [9]. It was built in 1931.",
+            "evidence": [{"id": "1", "text": "The bridge is 120 metres long. It was built in 1931."}],
+        }
+    )
+    other = Settings(citation_mode="literal", max_iterations=1, strictness="strict")
+    return run_audit(case, Settings()), run_audit(case, other)
+
+
+def test_only_the_settings_that_differ_are_shown(two: tuple[Run, Run]) -> None:
+    assert sorted(differing(*two).values.tolist()) == [
+        ["citation mode", "standard", "literal"],
+        ["max iterations", "3", "1"],
+        ["strictness", "moderate", "strict"],
+    ]
+    assert settings_words(two[0].settings) == "as by default"
+    changed = set(settings_words(two[1].settings).split(", "))
+    assert changed == {"citation mode literal", "max iterations 1", "strictness strict"}
+
+
+def test_every_issue_stands_on_its_side_once_and_swapping_the_sides_swaps_them(two: tuple[Run, Run]) -> None:
+    left, right = two
+    groups = {side: {issue.key for issue in issues} for side, issues in issues_by_side(left, right, "first").items()}
+    one = {issue.key for issue in left.iterations[0].issues}
+    other = {issue.key for issue in right.iterations[0].issues}
+    assert groups == {"left": one - other, "both": one & other, "right": other - one}
+    assert groups["both"]
+    swapped = issues_by_side(right, left, "first")
+    assert {issue.key for issue in swapped["right"]} == groups["left"]
+
+
+def test_scores_are_reported_for_every_iteration_and_those_of_the_originals_are_subtracted(
+    two: tuple[Run, Run],
+) -> None:
+    left, right = two
+    first = right.iterations[0]
+    assert first.quality_score is not None
+    worse = first.model_copy(update={"quality_score": first.quality_score - 0.1})
+    right = right.model_copy(update={"iterations": (worse, *right.iterations[1:])})
+    table = score_frame(left, right).set_index("Score").loc["Quality"]
+    assert len(table) == len(left.iterations) + len(right.iterations) + 1
+    assert left.quality is not None
+    assert right.quality is not None
+    change = right.quality - left.quality
+    assert table["Difference (right minus left)"] == f":red[▼ {-change:.2f}]"
+    back = score_frame(right, left).set_index("Score").loc["Quality", "Difference (right minus left)"]
+    assert back == f":green[▲ {-change:.2f}]"
+
+
+def test_a_run_against_itself_differs_in_nothing(two: tuple[Run, Run]) -> None:
+    run, _ = two
+    assert differing(run, run).empty
+    assert set(score_frame(run, run)["Difference (right minus left)"]) <= {"same", "–"}
+    assert {side for side, issues in issues_by_side(run, run, "first").items() if issues} == {"both"}
+
+
+def test_models_are_named_once_where_one_fills_all_roles() -> None:
+    assert models_words({"critic": "offline", "reviser": "offline"}) == "offline"
+    assert models_words({"critic": "a:b", "reviser": "offline"}) == "a:b: critic; offline: reviser"
+
+
+# Findings followed through the iterations of a run
+
+CASE = case_of(
+    "The Lenne bridge is 210 metres long [c1]. It was opened in 1931 [c9].",
+    {
+        "c1": "The Lenne bridge is 120 metres long. It carries two lanes.",
+        "c2": "The Lenne bridge was opened on 4 May 1931 by the mayor.",
+    },
+    query="How long is the Lenne bridge, and when was it opened?",
+)
+
+
+def an_issue(key: str, quote: str = "", rule: str = "unsupported_claim") -> Issue:
+    return Issue(
+        id=f"i-{key}",
+        key=key,
+        source="claims",
+        type="unsupported",
+        rule=rule,
+        severity="high",
+        description=f"about {key}",
+        reason="because",
+        suggestion="",
+        quote=quote or None,
+    )
+
+
+def iterations(*issues: list[Issue]) -> tuple[Run, list[Iteration]]:
+    run = run_audit(CASE)
+    model = run.iterations[0]
+    made = [
+        model.model_copy(update={"iteration_number": number, "issues": tuple(each)})
+        for number, each in enumerate(issues, 1)
+    ]
+    return run.model_copy(update={"iterations": tuple(made), "best": 0}), made
+
+
+def test_a_finding_is_new_then_persists_then_is_fixed_and_may_come_back() -> None:
+    one, other = an_issue("a"), an_issue("b", rule="uncited_sentence")
+    _, made = iterations([one], [one, other], [other], [one], [])
+    courses = {each.last.key: each.courses for each in follow(made)}
+    assert courses["a"] == ("new", "persisting", "fixed", "regressed", "fixed")
+    assert courses["b"] == ("absent", "new", "persisting", "fixed", "absent")
+
+
+def test_a_reworded_sentence_with_the_same_fault_is_the_same_finding() -> None:
+    before = an_issue("a", "The company has set aside NOK 300 million to acquire a Danish operator.")
+    after = an_issue("b", "The company has set aside about NOK 300 million to acquire a Danish operator.")
+    elsewhere = an_issue("c", "Its ships are painted green.")
+    _, made = iterations([before], [after, elsewhere])
+    assert [each.courses for each in follow(made)] == [("new", "persisting"), ("absent", "new")]
+
+
+def test_two_findings_of_the_same_words_are_followed_one_by_one() -> None:
+    twice = [an_issue("a"), an_issue("a").model_copy(update={"id": "again"})]
+    _, made = iterations(twice, twice[:1])
+    assert [each.courses for each in follow(made)] == [("new", "persisting"), ("new", "fixed")]
+
+
+def test_every_issue_of_every_iteration_has_exactly_one_course() -> None:
+    run = run_audit(CASE)
+    followed = follow(run.iterations)
+    for index, iteration in enumerate(run.iterations):
+        assert set(course_at(followed, index)) == {issue.id for issue in iteration.issues}
+
+
+def test_the_table_counts_what_became_of_the_issues() -> None:
+    one, other = an_issue("a"), an_issue("b", rule="uncited_sentence")
+    run, _ = iterations([one, other], [other])
+    table, left_out = issue_history(run, 1)
+    assert list(table.columns) == ["Issue", "Iteration 1: 2 issues", "Iteration 2, shown: 1 persisting, 1 fixed"]
+    assert [[cell.split()[-1].strip("]") for cell in row[1:]] for row in table.itertuples(index=False)] == [
+        ["new", "persisting"],
+        ["new", "fixed"],
+    ]
+    assert left_out == 0
+
+
+@pytest.mark.slow
+def test_thousands_of_findings_are_followed_in_no_time() -> None:
+    many = [an_issue(f"k{number}", f"sentence {number} says this") for number in range(3_000)]
+    others = [an_issue(f"o{number}", f"sentence {number} says that") for number in range(3_000)]
+    run, made = iterations(many, others)
+    assert len(follow(made)) == 6_000
+    assert issue_history(run, 1).left_out == 5_940

@@ -1,8 +1,16 @@
-"""What a row says of a case: the answers by their part (original, judged, standing), evidence, labels with offsets."""
+"""What a row may say of a case: the answers by their part (original, judged, standing), evidence, labels with offsets.
+
+Offsets count characters (code points) of the answer that was judged: ``answer[start:end]`` are the words a label is
+about.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+import json
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -10,8 +18,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from masis.audit.citations.given import placed
 from masis.schema.audit import Citation, Claim, ClaimCheck, Sentence
-from masis.schema.case import GivenCitation
-from masis.schema.review import Decision
+from masis.schema.case import Case, GivenCitation
+from masis.schema.reading import ANSWERING_ROLES, ASKING_ROLES
+from masis.schema.review import Decision, decided_about
 from masis.store import CaseOutcome, Judgement
 
 Row = dict[str, Any]
@@ -20,6 +29,28 @@ _GIVEN = TypeAdapter(tuple[GivenCitation, ...])
 
 OF_PERSONS = ("decision", "adjudication")
 """Kinds of entries by which a person decides."""
+
+RAGTRUTH_TYPE = {
+    "contradicted": "Evident Conflict",
+    "contradicts": "Evident Conflict",
+    "unsupported": "Evident Baseless Info",
+    "fabricated": "Evident Baseless Info",
+    "fabricated citation": "Evident Baseless Info",
+    "partial": "Subtle Baseless Info",
+}
+"""RAGTruth's types of hallucination by the label that a person gave; other labels mark no hallucination."""
+
+_OF_SENTENCE = {"text", "status", "why", "citation_ids"}
+_OF_CITATION = {"text", "reference", "evidence_id", "status", "resolved_by"}
+_OF_ISSUE = {
+    *("id", "source", "type", "severity", "description", "reason", "suggestion", "evidence_ids", "rule"),
+    *("start", "end"),
+}
+"""Fields of the audit that rows have, as they are stored."""
+
+_TRACE = ("langfuse_trace_id", "trace_id", "traceId")
+_SPAN = ("langfuse_observation_id", "observation_id", "observationId", "span_id")
+_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://masis.invalid/scores")
 
 
 class Place(NamedTuple):
@@ -44,70 +75,60 @@ def place_of(text: str | None, words: str, start: Any, end: Any) -> Place | None
     return Place(first, first + len(words))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Judged:
-    """One judgement on one answer of a case, as formats need it."""
+    """One judgement on one answer of a case: the record whose fields ``formats.toml`` names."""
 
-    case: dict[str, Any]
-    state: str
+    outcome: CaseOutcome
     judgement: Judgement
     split: str
+    others: Sequence[Judged] = field(default=(), repr=False)
+    """Every judgement on the case, this one among them."""
 
-    @classmethod
-    def of(cls, outcome: CaseOutcome, judgement: Judgement, split: str) -> Judged:
-        """Return a judgement of a case."""
-        return cls(outcome.case, outcome.state, judgement, split)
-
-    @property
-    def decision(self) -> Decision | None:
-        """The person's decision, or the acceptance policy's; None where only the machine judged."""
-        entry = self.judgement.entry
-        return entry.decision if entry else None
-
-    @property
-    def reviewer(self) -> str | None:
-        """The person who decided; None where nobody did."""
-        return self.decision.reviewer if self.decision and self.decision.kind in OF_PERSONS else None
+    def get(self, name: str) -> Any:
+        """Return a field by its name, which is how JMESPath asks an object. Raises KeyError where there is none."""
+        if name in self._at_hand:
+            return self._at_hand[name]
+        if name not in _FIELDS:
+            raise KeyError(name)
+        return getattr(self, name)
 
     @cached_property
-    def answer(self) -> str | None:
-        """The answer that was judged; None where the run that wrote it was removed."""
-        found = self.judgement.iteration
-        if found is not None:
-            return found.answer
-        return self.original if self.judgement.entry is None or self.judgement.number == 1 else None
+    def _at_hand(self) -> Row:
+        entry, run, decision = self.judgement.entry, self.judgement.run, self.decided
+        return {
+            "case": self.case,
+            "case_id": self.case["id"],
+            "question": self.case["query"],
+            "state": self.outcome.state,
+            "split": self.split,
+            "in_force": self.judgement.in_force,
+            "decision": decision.verdict if decision else None,
+            "decided_by": decision.reviewer if decision else None,
+            "decided_about": decided_about(decision) if decision else "",
+            "entry_id": entry.id if entry else None,
+            "decided_at": entry.at if entry else None,
+            "run_id": run.id if run else None,
+            "run": {**run._asdict(), "iteration": self.judgement.number} if run else None,
+            "iteration": self.judgement.number,
+            "drafter": run.models.get("drafter", "") if run else "",
+            "trace": external_id(self.case, _TRACE),
+            "known": self.answer is not None,
+            "audited": self.answer is not None and self.judgement.iteration is not None,
+        }
+
+    # the case
 
     @property
-    def original(self) -> str | None:
-        """The answer that came with the case."""
-        answer = self.case.get("answer")
-        return answer if isinstance(answer, str) else None
+    def case(self) -> dict[str, Any]:
+        """The case as imported."""
+        return self.outcome.case
 
     @property
-    def standing(self) -> str | None:
-        """The answer that the decision lets stand: the corrected one, else the one judged; None where none stands."""
-        decision = self.decision
-        if decision is None or decision.kind not in (*OF_PERSONS, "policy_accept"):
-            return None
-        if decision.verdict in ("reject", "escalate"):
-            return None
-        return self.answer if decision.corrected_answer is None else decision.corrected_answer
-
-    @property
-    def standing_citations(self) -> list[Row]:
-        """The citations given beside the original answer that the standing one keeps, with their places in it.
-
-        It keeps those whose sentences are unchanged.
-        """
-        given, standing = self.case.get("citations"), self.standing
-        if not given or standing is None or self.original is None:
-            return []
-        try:
-            citations = _GIVEN.validate_python(given)
-        except ValidationError:  # the key held something else before it meant citations, and holds it still
-            return []
-        kept = placed(citations, self.original, standing)
-        return [each.model_dump(mode="json", exclude_unset=True) for each in kept]
+    def digest(self) -> str:
+        """The digest of its text, as the lake of audited cases has it."""
+        content = json.dumps(self.case, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(content.encode()).hexdigest()
 
     @property
     def evidence(self) -> list[Row]:
@@ -117,6 +138,53 @@ class Judged:
             | ({"source": chunk["source"]} if chunk.get("source") is not None else {})
             for chunk in self.case["evidence"]
         ]
+
+    @property
+    def passages(self) -> str:
+        """The chunks in one text, as RAGTruth has them."""
+        return "\n\n".join(f"passage {place}:{each['text']}" for place, each in enumerate(self.evidence, 1))
+
+    @property
+    def prompt(self) -> str:
+        """The question with its evidence, as a model is asked it."""
+        sources = "\n\n".join(f"[{each['id']}] {each['text']}" for each in self.evidence)
+        return (
+            "Answer the question from the sources. Cite the source of each statement by its id in brackets.\n\n"
+            f"Sources:\n\n{sources}\n\nQuestion: {self.case['query']}"
+        )
+
+    @property
+    def asked(self) -> list[Row]:
+        """The turns that lead to the answer: those of the conversation before the question, then the prompt."""
+        turns = Case.model_validate(self.case).earlier_turns if self.case.get("messages") else ()
+        before = [{"role": role, "content": turn.text} for turn in turns if (role := _chat_role(turn.role))]
+        return [*before, {"role": "user", "content": self.prompt}]
+
+    # who decided what
+
+    @property
+    def decided(self) -> Decision | None:
+        """The person's decision, or the acceptance policy's; None where only the machine judged."""
+        entry = self.judgement.entry
+        return entry.decision if entry else None
+
+    @property
+    def reviewer(self) -> str | None:
+        """The person who decided; None where nobody did."""
+        return self.decided.reviewer if self.decided and self.decided.kind in OF_PERSONS else None
+
+    @cached_property
+    def entry(self) -> Row | None:
+        """The entry of the decision log."""
+        return self.judgement.entry.model_dump(mode="json") if self.judgement.entry else None
+
+    @property
+    def decisions(self) -> list[Row | None]:
+        """The entries of all reviewers of the case."""
+        made = [each for each in self.others if each.decided is not None and each.decided.kind == "decision"]
+        return [self.entry if each.judgement.entry is self.judgement.entry else each.entry for each in made]
+
+    # what the machine found
 
     @cached_property
     def claims(self) -> list[Row]:
@@ -145,6 +213,67 @@ class Judged:
             for each in (machine.issues if machine else ())
         ]
 
+    # the answers
+
+    @cached_property
+    def answer(self) -> str | None:
+        """The answer that was judged; None where the run that wrote it was removed."""
+        found = self.judgement.iteration
+        if found is not None:
+            return found.answer
+        return self.original if self.judgement.entry is None or self.judgement.number == 1 else None
+
+    @property
+    def original(self) -> str | None:
+        """The answer that came with the case."""
+        answer = self.case.get("answer")
+        return answer if isinstance(answer, str) else None
+
+    @property
+    def standing(self) -> str | None:
+        """The answer that the decision lets stand: the corrected one, else the one judged; None where none stands."""
+        decision = self.decided
+        if decision is None or decision.kind not in (*OF_PERSONS, "policy_accept"):
+            return None
+        if decision.verdict in ("reject", "escalate"):
+            return None
+        return self.answer if decision.corrected_answer is None else decision.corrected_answer
+
+    @property
+    def standing_citations(self) -> list[Row]:
+        """The citations given beside the original answer that the standing one keeps, with their places in it.
+
+        It keeps those whose sentences are unchanged.
+        """
+        given, standing = self.case.get("citations"), self.standing
+        if not given or standing is None or self.original is None:
+            return []
+        try:
+            citations = _GIVEN.validate_python(given)
+        except ValidationError:  # the key held something else before it meant citations, and holds it still
+            return []
+        kept = placed(citations, self.original, standing)
+        return [each.model_dump(mode="json", exclude_unset=True) for each in kept]
+
+    @property
+    def person_let_stand(self) -> bool:
+        """Whether a person, not the policy, let an answer stand that has any words."""
+        return self.reviewer is not None and bool((self.standing or "").strip())
+
+    @property
+    def rejected(self) -> str | None:
+        """The answer that the standing one replaced; None where there is none."""
+        corrected = self.decided is not None and self.decided.corrected_answer is not None
+        found = self.answer if corrected else self.original
+        return found if found and found.strip() else None
+
+    @property
+    def differs(self) -> bool:
+        """Whether the standing answer and the replaced one differ in more than blanks."""
+        return (self.standing or "").split() != (self.rejected or "").split()
+
+    # labels
+
     @cached_property
     def labels(self) -> list[Row]:
         """The person's labels on the judged answer; offsets are None where the words don't stand in it once.
@@ -152,49 +281,169 @@ class Judged:
         Those with a severity report an issue that the audit missed; one on the whole answer (``target`` "answer") has
         no place and no words.
         """
-        decision = self.decision
         return [
-            {
-                "target": each.target,
-                "label": each.label,
-                "severity": each.severity,
-                "note": each.note,
-                "text": each.text,
-            }
+            {name: getattr(each, name) for name in ("target", "label", "severity", "note", "text")}
             | _offsets(place_of(self.answer, each.text, each.start, each.end))
-            for each in (decision.labels if decision else ())
+            for each in (self.decided.labels if self.decided else ())
         ]
 
-    def label_at(self, target: str, row: Row) -> Row | None:
-        """The person's label on exactly the words of a row; the last one where there are several."""
-        if row["start"] is None:
-            return None
+    @property
+    def marked(self) -> bool:
+        """Whether it is known where the faults of the answer are.
+
+        An answer that was rejected, or reported as a whole, without a label on any of its words has faults whose place
+        nobody named: a row of spans would teach that it has none.
+        """
+        on_words = any(label["target"] != "answer" for label in self.labels)
+        return on_words or (not self.labels and self.decided is not None and self.decided.verdict == "approve")
+
+    @property
+    def ragtruth_labels(self) -> list[Row]:
+        """The labels that mark a hallucination, in the shape of RAGTruth."""
+        return [
+            {
+                **{name: label[name] for name in ("start", "end", "text")},
+                "meta": label["note"],
+                "label_type": RAGTRUTH_TYPE[label["label"]],
+                "implicit_true": False,
+                "due_to_null": False,
+            }
+            for label in self.labels
+            if label["label"] in RAGTRUTH_TYPE and label["start"] is not None
+        ]
+
+    @property
+    def labelled_claims(self) -> list[Row]:
+        """The claims, each with the person's label on exactly its words."""
+        return [each | self._label_at("claim", each) for each in self.claims]
+
+    @property
+    def labelled_sentences(self) -> list[Row]:
+        """The sentences, each with the person's label on exactly its words."""
+        return [each | {"cited": each["citation_ids"]} | self._label_at("sentence", each) for each in self.sentences]
+
+    @property
+    def compared_labels(self) -> list[Row]:
+        """The labels, each with what the machine said of the same words."""
+        return [each | {"machine": self._machine_verdict(each)} for each in self.labels]
+
+    def _label_at(self, target: str, row: Row) -> Row:
+        """Return label and note on the words of a row, the last ones where there are several; None where none are."""
         place = (target, row["start"], row["end"])
         found = [each for each in self.labels if (each["target"], each["start"], each["end"]) == place]
-        return found[-1] if found else None
+        label = found[-1] if found and row["start"] is not None else None
+        return {name: label[name] if label else None for name in ("label", "note")}
 
-    def machine_verdict(self, label: Row) -> str | None:
-        """What the machine said of the words that a label is about; None where it judged no such words."""
-        match label["target"]:
-            case "claim":
-                rows, name = self.claims, "verdict"
-            case "sentence":
-                rows, name = self.sentences, "status"
-            case "reference":
-                rows, name = self.citations, "status"
-            case _:
-                return None
+    def _machine_verdict(self, label: Row) -> str | None:
+        """Return what the machine said of the words that a label is about; None where it judged no such words."""
+        judged = {
+            "claim": (self.claims, "verdict"),
+            "sentence": (self.sentences, "status"),
+            "reference": (self.citations, "status"),
+        }
+        rows, name = judged.get(label["target"], ([], ""))
         place = (label["start"], label["end"])
         return next((row[name] for row in rows if place != (None, None) and (row["start"], row["end"]) == place), None)
 
+    # where the answer came from
 
-_OF_SENTENCE = {"text", "status", "why", "citation_ids"}
-_OF_CITATION = {"text", "reference", "evidence_id", "status", "resolved_by"}
-_OF_ISSUE = {
-    *("id", "source", "type", "severity", "description", "reason", "suggestion", "evidence_ids", "rule"),
-    *("start", "end"),
-}
-"""Fields of the audit that rows have, as they are stored."""
+    @property
+    def langfuse_scores(self) -> list[Row]:
+        """Bodies for ``POST /api/public/scores``; ids follow from what they say, so that sending twice adds none."""
+        trace, span = (external_id(self.case, names) for names in (_TRACE, _SPAN))
+        about = {"traceId": trace} if span is None else {"traceId": trace, "observationId": span}
+        entry, run, decision = self.judgement.entry, self.judgement.run, self.decided
+        scores: list[tuple[str, str | float | None, str, str]] = []
+        if entry is not None and decision is not None and self.reviewer is not None:
+            scores.append(("decision", decision.verdict, decision.reason or decision.note, entry.id))
+        if run is not None:
+            scores += [(name, getattr(run, name), "", run.id) for name in ("quality", "confidence", "overall")]
+        return [
+            {
+                "id": str(uuid.uuid5(_NAMESPACE, f"{trace}/{span}/masis-{name}/{source}")),
+                **about,
+                "name": f"masis-{name}",
+                "value": value,
+                "dataType": "CATEGORICAL" if isinstance(value, str) else "NUMERIC",
+                **({"comment": comment} if comment else {}),
+            }
+            for name, value, comment, source in scores
+            if value is not None
+        ]
+
+    @property
+    def label_studio_task(self) -> Row:
+        """A task: the machine's claims as predictions, each reviewer's labels on the same answer as annotations."""
+        same = [each for each in self.others if each.answer == self.answer and each.reviewer is not None]
+        regions = [_region(each, each["verdict"]) for each in self.claims if each["start"] is not None]
+        predicted: list[Row] = []
+        if regions and self.judgement.run is not None:
+            verifier = self.judgement.run.models.get("verifier", "offline")
+            predicted = [{"model_version": verifier, "result": regions}]
+        return {
+            "data": {
+                **{name: self.get(name) for name in ("case_id", "split", "question")},
+                "text": self.answer,
+                "evidence": self.evidence,
+            },
+            "predictions": predicted,
+            "annotations": [
+                {
+                    "result": [
+                        found for place, label in enumerate(each.labels) if (found := each._annotated(place, label))
+                    ],
+                    "was_cancelled": False,
+                    "ground_truth": each.judgement.in_force,
+                }
+                for each in same
+            ],
+        }
+
+    def _annotated(self, number: int, label: Row) -> Row | None:
+        """Return a label on words as a region, one on the whole answer as a choice about it."""
+        # several issues may be reported on the same words: regions of one id would be taken for one
+        own = f"-{number}" if label["severity"] else ""
+        noted = [f"reviewer: {self.reviewer}"]
+        if label["severity"]:
+            noted += [f"severity: {label['severity']}", *([f"note: {label['note']}"] if label["note"] else [])]
+        meta = {"meta": {"text": noted}}
+        if label["start"] is not None:
+            return _region(label, label["label"], own) | meta
+        if label["target"] != "answer":
+            return None
+        made = {"id": f"answer{own}", "from_name": "answer", "to_name": "text", "type": "choices"}
+        return {**made, "value": {"choices": [label["label"]]}, **meta}
+
+
+_FIELDS = frozenset(name for name in dir(Judged) if not name.startswith("_")) | {"split"}
+
+
+def external_id(case: dict[str, Any], names: Sequence[str]) -> str | None:
+    """The id under which another tool knows the case: in its metadata, in ``external`` there, or beside its fields."""
+    metadata = case.get("metadata")
+    places = [metadata, metadata.get("external") if isinstance(metadata, dict) else None, case.get("external"), case]
+    found = (place.get(name) for place in places if isinstance(place, dict) for name in names)
+    return next((each for each in found if isinstance(each, str) and each), None)
+
+
+def _chat_role(role: str) -> str | None:
+    """The role as chat formats name it; None for one that they don't have, such as a tool's."""
+    if role in ANSWERING_ROLES:
+        return "assistant"
+    if role in ASKING_ROLES:
+        return "user"
+    return role if role == "system" else None
+
+
+def _region(row: Row, label: str, own: str = "") -> Row:
+    place = {name: row[name] for name in ("start", "end", "text")}
+    return {
+        "id": f"{row.get('target', 'claim')}-{row['start']}-{row['end']}{own}",
+        "from_name": "label",
+        "to_name": "text",
+        "type": "labels",
+        "value": {**place, "labels": [label]},
+    }
 
 
 def _row(found: Sentence | Citation, answer: str | None, fields: set[str]) -> Row:
@@ -215,15 +464,12 @@ def _claim(check: ClaimCheck, answer: str | None) -> Row:
 
 
 def _placed(answer: str | None, found: Sentence | Citation | Claim) -> Row:
-    """The offsets of a row of the audit: a sentence or a claim may occur twice, so its own offsets come first."""
-    text, start, end = found.text, found.start, found.end
-    if answer is not None and start is not None and end is not None and 0 <= start < end and answer[start:end] == text:
-        return {"start": start, "end": end}
-    return _offsets(place_of(answer, text, start, end))
+    """The offsets of a row of the audit: its own come first, since a sentence or a claim may occur twice."""
+    return _offsets(place_of(answer, found.text, found.start, found.end))
 
 
 def _offsets(place: Place | None) -> Row:
-    return {"start": None, "end": None} if place is None else {"start": place.start, "end": place.end}
+    return {"start": None, "end": None} if place is None else place._asdict()
 
 
 def _cut(answer: str | None, start: int | None, end: int | None) -> str | None:

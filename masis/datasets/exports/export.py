@@ -6,8 +6,9 @@ import contextlib
 import json
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, BinaryIO, NamedTuple
 
 from masis.datasets.exports.answers import Judged
 from masis.datasets.exports.formats import FORMATS, Format
@@ -25,12 +26,17 @@ DECIDED: tuple[CaseState, ...] = ("approved", "overridden", "rejected", "escalat
 _NOT_OF_SELECTION = {"order", "seed", "page", "size"}
 
 
-class Selection(NamedTuple):
+Sided = tuple[CaseOutcome, str]
+"""A case with the side of the split on which its question stands."""
+
+
+@dataclass(frozen=True)
+class Selection:
     """Which cases, and which side of the split; ``split`` None writes all sides. Page and order don't matter."""
 
-    cases: CaseFilter = CaseFilter(states=DECIDED)
+    cases: CaseFilter = field(default_factory=lambda: CaseFilter(states=DECIDED))
     split: str | None = None
-    shares: Shares = Shares()
+    shares: Shares = field(default_factory=Shares)
 
     def described(self) -> dict[str, Any]:
         """Return the selection as the manifest has it: what narrows it, and the shares."""
@@ -43,26 +49,6 @@ class Selection(NamedTuple):
         yield from zip(store.outcomes.iterate(self.cases), sides, strict=True)
 
 
-Sided = tuple[CaseOutcome, str]
-
-
-class Source(Protocol):
-    """What is exported: a selection, or a dataset version."""
-
-    @property
-    def split(self) -> str | None:
-        """The only side that is written; None for all."""
-        ...
-
-    def described(self) -> dict[str, Any]:
-        """Return what the manifest says of it."""
-        ...
-
-    def outcomes(self, store: Store) -> Iterator[Sided]:
-        """Yield its cases."""
-        ...
-
-
 class Exported(NamedTuple):
     """What was written: how many rows, and the manifest."""
 
@@ -73,38 +59,17 @@ class Exported(NamedTuple):
 Write = Callable[[Judged, dict[str, Any]], None]
 
 
-class Watcher(Protocol):
-    """Follows an export."""
+class Watcher:
+    """Follows an export; this one only passes on how many cases were read."""
 
-    def on_case(self, done: int) -> None:
-        """Hear how many cases were read."""
-        ...
+    def __init__(self, on_case: Callable[[int], None] | None = None) -> None:
+        self.on_case = on_case or (lambda done: None)
 
     def on_outcome(self, outcome: CaseOutcome, side: str, rows: int) -> None:
         """Receive each case of the data set with the number of its rows."""
-        ...
 
     def on_end(self, manifest: dict[str, Any]) -> dict[str, Any]:
         """Return the manifest as it is to be written; raising leaves a file or folder as it was."""
-        ...
-
-
-class Quiet:
-    """Follows an export without a trace; ``heard`` hears how many cases were read."""
-
-    def __init__(self, heard: Callable[[int], None] | None = None) -> None:
-        self._heard = heard
-
-    def on_case(self, done: int) -> None:
-        """Pass it on."""
-        if self._heard is not None:
-            self._heard(done)
-
-    def on_outcome(self, outcome: CaseOutcome, side: str, rows: int) -> None:
-        """Do nothing."""
-
-    def on_end(self, manifest: dict[str, Any]) -> dict[str, Any]:
-        """Return the manifest."""
         return manifest
 
 
@@ -112,7 +77,7 @@ def write_export(
     store: Store,
     out: BinaryIO,
     form: str,
-    selection: Source | None = None,
+    selection: Selection | None = None,
     *,
     encoding: str = "jsonl",
     name: str = "-",
@@ -137,10 +102,13 @@ def write_export(
     if chosen.name == "hf":
         raise InputError("is a folder, not one file", cure="Name a folder with --out.", field="hf")
     stream = DigestStream(out)
-    sink = sink_for(how, stream, chosen.columns)
-    selection, watcher = selection or Selection(), watcher or Quiet()
-    flat = chosen.table if how == "parquet" and chosen.table is not None else dict
-    tally = _write(store, chosen, selection, lambda _judged, row: sink.write(flat(row)), watcher)
+    sink = sink_for(how, stream, chosen.all_columns)
+    selection, watcher = selection or Selection(), watcher or Watcher()
+
+    def write(judged: Judged, row: dict[str, Any]) -> None:
+        sink.write(chosen.table_row(judged, row) if how == "parquet" and chosen.table else row)
+
+    tally = _write(store, chosen, selection, write, watcher)
     sink.close()
     out.flush()
     files = [FileDigest(name=name, rows=tally.rows, bytes=stream.size, sha256=stream.sha256)]
@@ -148,13 +116,13 @@ def write_export(
 
 
 def write_folder(
-    store: Store, folder: Path, selection: Source | None = None, *, watcher: Watcher | None = None
+    store: Store, folder: Path, selection: Selection | None = None, *, watcher: Watcher | None = None
 ) -> Exported:
     """Write the format ``hf``: ``data/SPLIT.jsonl``, a card and the manifest, the folder whole or not at all.
 
     Raises InputError where the folder holds something that is no export of ours.
     """
-    chosen, selection, watcher = FORMATS["hf"], selection or Selection(), watcher or Quiet()
+    chosen, selection, watcher = FORMATS["hf"], selection or Selection(), watcher or Watcher()
     with whole_folder(folder, MANIFEST) as made:
         (made / "data").mkdir()
         with contextlib.ExitStack() as files:
@@ -181,7 +149,7 @@ def write_file(
     store: Store,
     path: Path,
     form: str,
-    selection: Source | None = None,
+    selection: Selection | None = None,
     *,
     encoding: str = "jsonl",
     watcher: Watcher | None = None,
@@ -220,7 +188,7 @@ def _checked(form: str, encoding: str) -> tuple[Format, str]:
         raise InputError(f"{form!r} is no format", cure=f"There are: {', '.join(FORMATS)}.", field="format")
     if encoding not in ENCODINGS:
         raise InputError(f"{encoding!r} is no encoding", cure=f"There are: {', '.join(ENCODINGS)}.", field="as")
-    if encoding != "jsonl" and not chosen.flat and not (encoding == "parquet" and chosen.table is not None):
+    if encoding != "jsonl" and not chosen.flat and not (encoding == "parquet" and chosen.table):
         flat = ", ".join(name for name, each in FORMATS.items() if each.flat)
         raise InputError(
             f"{form} has rows that are not flat, and can't be written as {encoding}",
@@ -230,7 +198,7 @@ def _checked(form: str, encoding: str) -> tuple[Format, str]:
     return chosen, "json" if chosen.suffix == ".json" else encoding
 
 
-def _write(store: Store, form: Format, selection: Source, write: Write, watcher: Watcher) -> Tally:
+def _write(store: Store, form: Format, selection: Selection, write: Write, watcher: Watcher) -> Tally:
     tally = Tally(form)
     with store.database.reading():  # the sides of the questions and the cases are of one moment
         for number, (outcome, side) in enumerate(selection.outcomes(store)):
@@ -247,10 +215,11 @@ def _write_case(outcome: CaseOutcome, side: str, form: Format, tally: Tally, wri
     if outcome.redacted and form.name != "decided":
         tally.leave_out("redacted")
         return
-    judged = [Judged.of(outcome, judgement, side) for judgement in outcome.judgements]
+    judged: list[Judged] = []
+    judged += (Judged(outcome, judgement, side, judged) for judgement in outcome.judgements)
     counted = False
-    for each, others in _asked(form, judged):
-        rows = form.rows(each, others)
+    for each in _asked(form, judged):
+        rows = form.rows(each)
         if isinstance(rows, str):
             tally.leave_out(rows)
             continue
@@ -265,15 +234,13 @@ def _write_case(outcome: CaseOutcome, side: str, form: Format, tally: Tally, wri
         tally.leave_out("not audited")
 
 
-def _asked(form: Format, judged: list[Judged]) -> Iterator[tuple[Judged, list[Judged]]]:
+def _asked(form: Format, judged: list[Judged]) -> list[Judged]:
     """Which judgements a format is asked about: each person's, or the one that the case's state follows from.
 
     The machine's alone counts as one where nobody decided.
     """
     persons = [each for each in judged if each.reviewer is not None]
-    asked = (persons or judged) if form.of == "reviewer" else [each for each in judged if each.judgement.in_force]
-    for each in asked:
-        yield each, judged
+    return (persons or judged) if form.of == "reviewer" else [each for each in judged if each.judgement.in_force]
 
 
 def _card(manifest: dict[str, Any]) -> str:

@@ -50,7 +50,7 @@ class Tally:
     def case(self, judged: Judged) -> None:
         """Count a case that gives rows."""
         self.cases += 1
-        self._states[judged.state] += 1
+        self._states[judged.outcome.state] += 1
         self._licences.update(licences(judged.case) or ["not noted"])
 
     def judgement(self, judged: Judged, rows: int) -> None:

@@ -5,41 +5,23 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import itertools
-import operator
-from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO, Protocol
+from collections.abc import Sequence
+from typing import Any, BinaryIO, cast
 
 from pydantic_core import to_json
 
 from masis.datasets.writers.lines import escape_formula
 
-Encoding = str
 ENCODINGS = ("jsonl", "csv", "parquet")
 """How flat rows can be written; the other formats have one encoding of their own."""
 
-_NUMBERS = {"support": "float64", "confidence": "float64", "start": "int64", "end": "int64", "iteration": "int64"}
-REPEATED = frozenset(
-    [
-        *("case_id", "split", "question", "reviewer", "decision", "in_force", "entry_id", "decided_at"),
-        *("run_id", "iteration", "answer"),
-    ]
-)
-"""Columns of flat rows that are the same in all rows of a judgement, and make up most of a file."""
+_TYPES = {"support": "float64", "confidence": "float64", "start": "int64", "end": "int64", "iteration": "int64"} | {
+    "in_force": "bool"
+}
+"""The types of columns in Parquet; the others are texts."""
 
-_ROWS_A_GROUP = 5_000
-_HELD = 1 << 16
-"""Bytes that are written at once."""
-
-
-class Sink(Protocol):
-    """Takes rows and writes them."""
-
-    def write(self, row: dict[str, Any]) -> None:
-        """Write one row."""
-
-    def close(self) -> None:
-        """Write what is left; the stream stays open."""
+_ROWS_AT_ONCE = 5_000
+"""Rows of a group in Parquet."""
 
 
 class DigestStream(io.RawIOBase):
@@ -67,99 +49,72 @@ class DigestStream(io.RawIOBase):
         return self._digest.hexdigest()
 
 
-def sink_for(encoding: Encoding, out: DigestStream, columns: Sequence[str]) -> Sink:
-    """Return the sink for an encoding: jsonl, json (one list), csv or parquet."""
-    match encoding:
-        case "csv":
-            return _Csv(out, columns)
-        case "parquet":
-            return _Parquet(out, columns)
-        case "json":
-            return _JsonList(out)
-        case _:
-            return _JsonLines(out)
+class Sink:
+    """Takes rows and writes them: as JSON Lines, or as one JSON list."""
 
-
-class _JsonLines:
-    def __init__(self, out: DigestStream) -> None:
-        self._out, self._held = out, bytearray()
+    def __init__(self, out: DigestStream, *, as_list: bool = False) -> None:
+        self._out = out
+        self._before, self._behind, self._end = (b"[\n", b"", b"\n]\n") if as_list else (b"", b"\n", b"")
+        self._empty = b"[]\n" if as_list else b""
 
     def write(self, row: dict[str, Any]) -> None:
-        self._held += to_json(row)
-        self._held += b"\n"
-        if len(self._held) >= _HELD:
-            self.close()
+        """Write one row."""
+        self._out.write(self._before + to_json(row) + self._behind)
+        if self._end:
+            self._before, self._empty = b",\n", self._end
 
     def close(self) -> None:
-        self._out.write(self._held)
-        self._held = bytearray()
+        """Write what is left; the stream stays open."""
+        self._out.write(self._empty)
 
 
-class _JsonList:
-    def __init__(self, out: DigestStream) -> None:
-        self._out, self._before = out, b"[\n"
-
-    def write(self, row: dict[str, Any]) -> None:
-        self._out.write(self._before + to_json(row))
-        self._before = b",\n"
-
-    def close(self) -> None:
-        self._out.write(b"\n]\n" if self._before == b",\n" else b"[]\n")
-
-
-class _Csv:
+class _Csv(Sink):
     """Cells that a spreadsheet would run get an apostrophe before them; ``unescaped_cell`` takes it away again."""
 
     def __init__(self, out: DigestStream, columns: Sequence[str]) -> None:
-        self._out, self._held = out, io.StringIO()
-        self._parts = [_Cells(part, name in REPEATED) for name, part in _parts(columns)]
-        csv.writer(self._held).writerow(columns)
+        super().__init__(out)
+        self._text = io.TextIOWrapper(cast("BinaryIO", out), "utf-8", newline="")
+        self._rows = csv.DictWriter(self._text, columns)
+        self._rows.writeheader()
 
     def write(self, row: dict[str, Any]) -> None:
-        self._held.write(",".join([part.text(row) for part in self._parts]))
-        self._held.write("\r\n")
-        if self._held.tell() >= _HELD:
-            self.close()
+        self._rows.writerow({name: escaped_cell(cell) if isinstance(cell, str) else cell for name, cell in row.items()})
 
     def close(self) -> None:
-        self._out.write(self._held.getvalue().encode())
-        self._held = io.StringIO()
+        self._text.detach()
 
 
-def _parts(columns: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the columns in parts that change together, each with the name of its first."""
-    for _, part in itertools.groupby(columns, lambda name: name in REPEATED):
-        names = tuple(part)
-        yield names[0], names
+class _Parquet(Sink):
+    def __init__(self, out: DigestStream, columns: Sequence[str]) -> None:
+        import pyarrow
+        import pyarrow.parquet
+
+        super().__init__(out)
+        types = [(name, pyarrow.type_for_alias(_TYPES.get(name, "string"))) for name in columns]
+        self._schema, self._table = pyarrow.schema(types), pyarrow.Table
+        self._writer = pyarrow.parquet.ParquetWriter(out, self._schema)
+        self._rows: list[dict[str, Any]] = []
+
+    def write(self, row: dict[str, Any]) -> None:
+        self._rows.append(row)
+        if len(self._rows) >= _ROWS_AT_ONCE:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._rows:
+            self._writer.write_table(self._table.from_pylist(self._rows, schema=self._schema))
+        self._rows = []
+
+    def close(self) -> None:
+        self._flush()
+        self._writer.close()
 
 
-class _Cells:
-    """Columns side by side as CSV; where they are ``repeated``, what was written of the same values is known."""
-
-    def __init__(self, columns: Sequence[str], repeated: bool) -> None:
-        self._columns, self._repeated = columns, repeated
-        self._line = csv.writer(_Echo()).writerow
-        self._values: list[Any] = []
-        self._text = ""
-
-    def text(self, row: dict[str, Any]) -> str:
-        """Return the cells of a row."""
-        values = [row[name] for name in self._columns]
-        if self._repeated:
-            if self._values and all(map(operator.is_, values, self._values)):
-                return self._text
-            self._values = values  # held, so that no other value can take the place of one of them
-        cells = [f"'{each}" if isinstance(each, str) and _runs(each) else each for each in values]
-        line: str = self._line(["", *cells])  # the first: an empty cell alone in its row would be quoted
-        self._text = line[1:-2]
-        return self._text
-
-
-class _Echo:
-    """Gives back what a writer of CSV writes to it, which the writer then returns."""
-
-    def write(self, text: str) -> str:
-        return text
+def sink_for(encoding: str, out: DigestStream, columns: Sequence[str]) -> Sink:
+    """Return the sink for an encoding: jsonl, json (one list), csv or parquet."""
+    if encoding == "csv":
+        return _Csv(out, columns)
+    return _Parquet(out, columns) if encoding == "parquet" else Sink(out, as_list=encoding == "json")
 
 
 def escaped_cell(text: str) -> str:
@@ -177,29 +132,3 @@ def _runs(text: str) -> bool:
         return False
     bare = text.lstrip("' \t\r\n")
     return escape_formula(bare) != bare
-
-
-class _Parquet:
-    def __init__(self, out: DigestStream, columns: Sequence[str]) -> None:
-        import pyarrow
-        import pyarrow.parquet
-
-        types = [(name, "bool" if name == "in_force" else _NUMBERS.get(name, "string")) for name in columns]
-        self._schema = pyarrow.schema([(name, pyarrow.type_for_alias(kind)) for name, kind in types])
-        self._table = pyarrow.Table
-        self._writer = pyarrow.parquet.ParquetWriter(out, self._schema)
-        self._rows: list[dict[str, Any]] = []
-
-    def write(self, row: dict[str, Any]) -> None:
-        self._rows.append(row)
-        if len(self._rows) >= _ROWS_A_GROUP:
-            self._flush()
-
-    def _flush(self) -> None:
-        self._writer.write_table(self._table.from_pylist(self._rows, schema=self._schema))
-        self._rows = []
-
-    def close(self) -> None:
-        if self._rows:
-            self._flush()
-        self._writer.close()

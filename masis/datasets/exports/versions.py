@@ -12,11 +12,12 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from masis import version
-from masis.datasets.exports.export import Exported, Quiet, Selection, Sided, write_export, write_file
+from masis.datasets.exports.export import Exported, Selection, Sided, Watcher, write_export, write_file
 from masis.datasets.exports.formats import FORMATS
 from masis.errors import InputError, StoreError
 from masis.store import CaseOutcome, DatasetVersion, Difference, LogHead, Member, Store
@@ -106,7 +107,7 @@ def file_name(name: str, form: str, encoding: str) -> str:
     return f"{name}{suffix if encoding == 'jsonl' else f'.{encoding}'}"
 
 
-class _Freezing(Quiet):
+class _Freezing(Watcher):
     """Keeps the members in a file until the export is complete: a million would not fit into memory."""
 
     def __init__(self, store: Store, spool: Any, on_case: Callable[[int], None] | None) -> None:
@@ -125,11 +126,11 @@ class _Freezing(Quiet):
             yield Member(*json.loads(line))
 
 
-class _Frozen(NamedTuple):
-    """A version as a source of an export; it holds the cases of the wanted side alone."""
+@dataclass(frozen=True, kw_only=True)
+class _Frozen(Selection):
+    """A version as a selection; it holds the cases of the wanted side alone."""
 
     version: DatasetVersion
-    split: None = None
 
     def described(self) -> dict[str, Any]:
         return self.version.selection
@@ -138,7 +139,7 @@ class _Frozen(NamedTuple):
         return store.datasets.outcomes(self.version.name)
 
 
-class _Rebuilding(Quiet):
+class _Rebuilding(Watcher):
     """Lets a file take its place only where its bytes are those that were frozen."""
 
     def __init__(self, frozen: DatasetVersion, on_case: Callable[[int], None] | None) -> None:
@@ -177,7 +178,7 @@ def rebuild(store: Store, name: str, path: Path, *, on_case: Callable[[int], Non
     if any(lost):
         raise StoreError(f"dataset version {name!r} is {lost}. Freeze its selection again for what is left.")
     watcher = _Rebuilding(frozen, on_case)
-    return write_file(store, path, frozen.form, _Frozen(frozen), encoding=frozen.encoding, watcher=watcher)
+    return write_file(store, path, frozen.form, _Frozen(version=frozen), encoding=frozen.encoding, watcher=watcher)
 
 
 Kind = Literal["added", "removed", "relabelled", "moved", "audited_anew"]
@@ -220,13 +221,3 @@ def _kinds(found: Difference) -> Iterator[Kind]:
     audits = [sorted((pin.run or 0, pin.number or 0) for pin in each.pins) for each in (one, two)]
     if audits[0] != audits[1]:
         yield "audited_anew"
-
-
-__all__ = [
-    "KINDS",
-    "Change",
-    "changes",
-    "file_name",
-    "freeze",
-    "rebuild",
-]

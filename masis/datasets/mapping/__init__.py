@@ -4,8 +4,9 @@ A profile names the paths of a format; ``profiles/*.toml`` are the built-in ones
 form (``docs/importing.md``). ``columns`` makes one of columns that a person chooses, or proposes them.
 """
 
-from masis.datasets.mapping.profile import Profile, builtin, builtin_names, load_profile
-from masis.datasets.mapping.reader import OWN_FORMAT, Fitting, MappedRow, formats_of, read_any
+from masis.datasets.mapping.profile import OWN_FORMAT, Profile, builtin, builtin_names, load_profile
+from masis.datasets.mapping.reader import Fitting, formats_of, read_any
+from masis.datasets.mapping.row import MappedRow
 
 __all__ = [
     "OWN_FORMAT",

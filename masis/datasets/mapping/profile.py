@@ -8,14 +8,30 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
-from masis.datasets.paths import check_path
+from masis.datasets.paths import path_error
 from masis.errors import InputError
 from masis.schema.base import Record
 from masis.schema.case import ClaimVerdict
 
-Paths = Annotated[tuple[str, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)]
+OWN_FORMAT = "cases"
+"""The name of the workbench's own format: rows with query, answer and evidence."""
+
+
+def _checked(paths: tuple[str, ...]) -> tuple[str, ...]:
+    for path in paths:
+        if (wrong := path_error(path)) is not None:
+            raise PydanticCustomError("path", "{wrong}", {"wrong": wrong})
+    return paths
+
+
+Paths = Annotated[
+    tuple[str, ...],
+    BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
+    AfterValidator(_checked),
+]
 """One path, or several of which the first that gives something counts."""
 
 MOST_PROFILE_BYTES = 256 * 1024
@@ -77,8 +93,8 @@ class Profile(Record):
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
     title: str
-    required: tuple[str, ...] = ()
-    absent: tuple[str, ...] = ()
+    required: Paths = ()
+    absent: Paths = ()
     rows: Paths = ()
     group: Group | None = None
     join: Join | None = None
@@ -99,38 +115,10 @@ class Profile(Record):
     converter: Converter | None = None
     drafted: bool = False
 
-    def check(self) -> None:
-        """Raise InputError for the first path that can't be read."""
-        for name in (
-            "required",
-            "absent",
-            "rows",
-            "id",
-            "query",
-            "answer",
-            "reference",
-            "evidence",
-            "evidence_ids",
-            "evidence_sources",
-            "messages",
-        ):
-            _check_paths(getattr(self, name), name)
-        _check_paths(self.reply, "reply")
-        _check_paths(self.whole, "whole")
-        for table in ("chunk", "citations", "labels"):
-            part = getattr(self, table)
-            for name in type(part).model_fields if part else ():
-                if name != "words":
-                    _check_paths(getattr(part, name), f"{table}.{name}")
-        for name, paths in self.external.items():
-            _check_paths(paths, f"external.{name}")
-        if self.group:
-            _check_paths(self.group.by, "group.by")
-
-
-def _check_paths(paths: tuple[str, ...], field: str) -> None:
-    for path in paths:
-        check_path(path, field)
+    @property
+    def is_own(self) -> bool:
+        """Whether it is the workbench's own format."""
+        return self.whole == ("@",)
 
 
 def load_profile(path: Path) -> Profile:
@@ -156,14 +144,15 @@ def parse_profile(content: bytes, name: str = "own") -> Profile:
         raise InputError(f"is no TOML that can be read ({error})", cure="See docs/importing.md.") from error
     plain = "".join(char if char.isascii() and char.isalnum() else "-" for char in name.lower()).strip("-")
     try:
-        profile = Profile.model_validate({"name": plain or "own", "title": name, **data})
+        return Profile.model_validate({"name": plain or "own", "title": name, **data})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        field = ".".join(map(str, first["loc"]))
+        field = ".".join(str(part) for part in first["loc"] if isinstance(part, str))
+        if first["type"] == "path":
+            cure = 'Write paths like inputs.question, docs[].text or observations[?type==`"RETRIEVER"`].output[].'
+            raise InputError(f"is no path that can be read ({first['msg']})", cure=cure, field=field) from error
         cure = f"There are: {', '.join(Profile.model_fields)}." if first["type"] == "extra_forbidden" else "Correct it."
         raise InputError(f"is no part of a profile ({first['msg']})", cure=cure, field=field) from error
-    profile.check()
-    return profile
 
 
 @cache

@@ -27,8 +27,7 @@ from masis.integrations.dspy.contracts import (
 )
 
 if TYPE_CHECKING:
-    from masis.integrations.dspy.agents import CONTEXT, CriticAgent, RevisionAgent
-    from masis.integrations.dspy.critic_loop import MultiAgentCriticLoop
+    from masis.integrations.dspy.agents import CONTEXT, CriticAgent, MultiAgentCriticLoop, RevisionAgent
 
 __all__ = [
     "CONTEXT",
@@ -50,7 +49,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(part("critic_loop" if name == "MultiAgentCriticLoop" else "agents"), name)
+    return getattr(part("agents"), name)
 
 
 def part(name: str) -> Any:

@@ -1,41 +1,219 @@
-"""``CriticAgent`` and ``RevisionAgent`` (REQ-CRITIC-001 and -008) as modules that DSPy can optimise.
+"""Critic, reviser and their loop as modules that DSPy can optimise (REQ-CRITIC-001, -008, -015 to -029).
 
-A model judges or writes; what it hands in goes through the rules in code that every audit's goes through: numbers
-clamped, what is none left unscored, confidence lowered by the citations, ``has_major_issues`` read from the issues,
-nothing recorded of a revision that its texts don't confirm.
+An agent is the ordinary critic or reviser, whose model is asked through a ``dspy.Predict``: so what the model hands in
+goes through the rules that every audit's goes through (numbers clamped, what is none left unscored, confidence lowered
+by the citations, nothing recorded of a revision that its texts don't confirm), and optimisers can learn from the calls.
+
+DSPy's own adapters set off fields by headings that a hostile text may hold as well, so the prompt, the fences and the
+reading of replies are those of ``masis/llm``. A model is asked as every role asks it: addresses, keys, retries,
+deadlines and the record of each call are ``masis.llm.client.model``'s. Any other ``dspy.LM`` is a provider like others.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from typing import Any
+import contextlib
+import dataclasses
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, TypeVar, get_args
 
 import dspy
+from dspy import lm15
+from pydantic import BaseModel, ValidationError
 
 from masis.api import audits
-from masis.audit import issues
+from masis.api.roles import build_roles, calls_at_once
+from masis.audit import issues, loop
 from masis.audit.context import AuditContext
 from masis.audit.critique import CritiqueJudgement, ruled
 from masis.audit.run_control import RunBudget, RunControl
-from masis.errors import BadReply, CriticFailed, InvalidCritique, InvalidRevision, ReviserFailed, StepError
-from masis.integrations.dspy.asking import asked, language_model, name_of
-from masis.integrations.dspy.contracts import CriticAgentOutput, RevisionAgentOutput, critique_of, evidence_of
-from masis.integrations.dspy.demonstrations import SHAPES, Role
+from masis.errors import ProviderFailed, SettingsError, StepError
+from masis.integrations.dspy.contracts import CriticLoopOutput, RevisionAgentOutput, critique_of
+from masis.integrations.dspy.plugin import SHAPES, CompiledCritic, CompiledReviser, examples_of, with_program
+from masis.integrations.dspy.programs import Role
 from masis.llm import registry
-from masis.llm.roles.critic import judgement
-from masis.llm.roles.prompting import load
-from masis.llm.roles.reviser import briefing, revision
-from masis.schema.audit import Critique, Issue, JudgedBy, Revision
+from masis.llm.client.limits import Limiter
+from masis.llm.client.model import Model
+from masis.llm.client.retry import RetryPolicy
+from masis.llm.client.server_capabilities import ServerCapabilities
+from masis.llm.providers.base import Call, Reply, Tokens, Trouble, TryFailed
+from masis.llm.roles.prompting import Prompt, load
+from masis.llm.roles.reviser import briefing
+from masis.observers.observation import run_to_completion
+from masis.schema.audit import Critique, Issue, IssueType, JudgedBy, Revision
 from masis.schema.base import Unscored
-from masis.schema.case import Evidence
-from masis.settings import Settings
+from masis.schema.calls import ReplyMode
+from masis.schema.case import Case, Evidence, evidence_of
+from masis.schema.run import Event
+from masis.settings import OFFLINE, Settings
 
-__all__ = ["CONTEXT", "Chunks", "CriticAgent", "RevisionAgent"]
-
+R = TypeVar("R", bound=BaseModel)
 Chunks = Iterable[Any]
 CONTEXT = "context"
 """In place of a model: whatever ``dspy.context`` or ``dspy.configure`` names when the agent is asked."""
+
+TOKENS_MOST = 8_000
+
+
+class Stopped(BaseException):
+    """No further call is to be made. No ``Exception``: optimisers count those and go on with the next case."""
+
+
+@dataclass(frozen=True)
+class OurEngine:
+    """A model of ours behind a ``dspy.LM``; each call is made within ``turn``, which may raise Stopped."""
+
+    model: Model
+    version: str
+    turn: Callable[[], AbstractContextManager[None]] = nullcontext
+
+    def complete(self, request: lm15.Request) -> lm15.Response:
+        """Return words, for an optimiser that has instructions written. Raises ProviderError for our StepError."""
+        system = request.system if isinstance(request.system, str) else _texts(request.system or ())
+        text = "\n\n".join(_texts(message.parts) for message in request.messages)
+        prompt = Prompt(system or "You are a careful assistant.", "Your task:", text, self.version)
+        most = request.config.max_tokens or TOKENS_MOST
+        with self.turn():
+            try:
+                words = self.model.say(prompt, max_tokens=most, temperature=request.config.temperature)
+            except StepError as error:
+                raise lm15.ProviderError(str(error)) from error
+        return lm15.Response(
+            id=None,
+            model=self.model.name,
+            message=lm15.Message.assistant(words),
+            finish_reason="stop",
+            usage=lm15.Usage(),
+        )
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> OurEngine:
+        return self  # connections and limits are shared by all copies of a program
+
+
+def language_model(
+    model: Model,
+    version: str,
+    *,
+    temperature: float = 0.0,
+    turn: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Any:
+    """Return a model of ours as a ``dspy.LM``; ``version`` is recorded with each call."""
+    return dspy.LM(
+        f"masis/{model.name.replace('/', ' ')}",  # the library takes what follows the last slash for a family of models
+        engine=OurEngine(model, version, turn),
+        cache=False,
+        num_retries=0,
+        temperature=temperature,
+        max_tokens=TOKENS_MOST,
+    )
+
+
+def name_of(lm: Any) -> str:
+    """Return the name of a model, as records have it."""
+    engine = getattr(lm, "engine", None)
+    return engine.model.name if isinstance(engine, OurEngine) else str(getattr(lm, "model", None) or type(lm).__name__)
+
+
+def ours(lm: Any, control: RunControl, settings: Settings, role: Role) -> Any:
+    """Return a ``dspy.LM`` of ours, around any other one. Raises ProviderFailed where there is none."""
+    if lm is None:
+        raise ProviderFailed("no model is named: give the agent an lm, or set one with dspy.context(lm=...)")
+    if isinstance(getattr(lm, "engine", None), OurEngine):
+        return lm
+    lent = LentModel(lm)
+    model = Model(
+        name=name_of(lm),
+        model=name_of(lm),
+        role=role,
+        control=control,
+        provider=lent,
+        limiter=Limiter(calls_at_once(settings)),
+        capabilities=ServerCapabilities(lent.modes),
+        retry=RetryPolicy(settings.max_retries, settings.retry_base_s, settings.retry_cap_s),
+    )
+    return language_model(model, f"{load(role).version} by DSPy", temperature=lm.kwargs.get("temperature") or 0.0)
+
+
+class Fenced(dspy.Adapter):
+    """Puts one prompt of ours to a model of ours, with the instructions and demonstrations of the program."""
+
+    def __init__(self, role: Role, prompt: Prompt, shape: type[BaseModel], max_tokens: int) -> None:
+        super().__init__()
+        self._role, self._prompt, self._shape, self._most = role, prompt, shape, max_tokens
+
+    def __call__(
+        self, lm: Any, lm_kwargs: dict[str, Any], signature: Any, demos: list[Any], inputs: dict[str, Any]
+    ) -> list[dict[str, Any]]:
+        """Ask, and return the fields of the reply, scores unchanged. Raises ProviderFailed and BadReply."""
+        engine = lm.engine
+        examples = examples_of(self._role, [dict(each.items()) for each in demos])
+        prompt = with_program(self._prompt, self._role, signature.instructions, examples)
+        heat = lm_kwargs.get("temperature", lm.kwargs.get("temperature"))
+        with engine.turn():
+            prompt = prompt._replace(version=engine.version)
+            record = engine.model.ask(prompt, self._shape, max_tokens=self._most, temperature=heat)
+        return [dict(record)]
+
+
+class LentModel:
+    """Any other ``dspy.LM`` as a provider: one try, with DSPy's own retries and cache off."""
+
+    schema_in_cache = False
+
+    def __init__(self, lm: Any) -> None:
+        self._lm, self._timed = lm, isinstance(getattr(lm, "engine", None), str)
+        if self._timed:
+            self._lm = lm.copy(num_retries=0, cache=False)
+            self._lm.history = lm.history
+        self.modes: tuple[ReplyMode, ...] = ("prompt",)
+        with contextlib.suppress(Exception):  # a model unknown to the library's tables is asked in the prompt
+            if lm.supports_response_schema and "response_format" in lm.supported_params:
+                self.modes = ("json_schema", "prompt")
+
+    def answer(self, call: Call) -> Reply:
+        """Make one try. Raises TryFailed."""
+        arguments: dict[str, Any] = {"timeout": call.timeout_s} if self._timed else {}
+        text = call.task_with_schema() if call.mode == "prompt" else call.task()
+        if call.mode == "json_schema":
+            form = {"name": call.schema.name, "strict": True, "schema": call.schema.schema}
+            arguments["response_format"] = {"type": "json_schema", "json_schema": form}
+        messages = [
+            {"role": "system", "content": call.prompt.system},
+            {"role": "user", "content": f"{call.prompt.shared}\n\n{text}"},
+        ]
+        with dspy.track_usage() as tracker:
+            try:
+                found = _Plain(messages)(self._lm, arguments, dspy.Signature("asked -> text"), [], {"asked": ""})
+            except dspy.LMError as error:
+                trouble: Trouble = "server" if dspy.is_retryable_lm_error(error) else "request"
+                why = " ".join((error.message or str(error)).split())[:300]
+                raise TryFailed(trouble, why, retry_after_s=getattr(error, "retry_after", None)) from error
+            except dspy.AdapterParseError as error:
+                raise TryFailed("empty", "the reply is empty") from error
+        used = tracker.get_total_tokens().values()
+        counts = [sum(int(each.get(f"{kind}_tokens") or 0) for each in used) for kind in ("prompt", "completion")]
+        return Reply(found[0]["text"], None, Tokens(prompt=counts[0], completion=counts[1]))
+
+
+class _Plain(dspy.Adapter):
+    """Sends messages as they are and returns the text: the library takes messages from adapters alone."""
+
+    def __init__(self, messages: list[dict[str, Any]]) -> None:
+        super().__init__()
+        self._messages = messages
+
+    def format(self, signature: Any, demos: list[Any], inputs: dict[str, Any]) -> list[dict[str, Any]]:
+        return self._messages
+
+    def parse(self, signature: Any, completion: str) -> dict[str, Any]:
+        return {"text": completion}
+
+
+def _texts(parts: Any) -> str:
+    return "\n\n".join(part.text for part in parts if getattr(part, "text", None))
 
 
 _INPUTS: dict[Role, dict[str, Any]] = {
@@ -107,23 +285,39 @@ class Agent(dspy.Module):
         model = registry.asker(self.model_string, self.role, control, self.settings)
         return language_model(model, self.version, temperature=self.temperature)
 
-    def ask(self, inputs: dict[str, Any], control: RunControl | None, lm: Any) -> Any:
-        """Return the reply as a record, asked within a run or alone. Raises ProviderFailed and BadReply."""
-        control = control or RunControl(RunBudget(call_s=self.settings.call_deadline_s))
-        (predictor,) = self.predictors()
-        found = asked(predictor, inputs, lm or self.for_run(control), control, self.settings, self.role)
-        shape = SHAPES[self.role]
-        return shape.model_construct(**{name: getattr(found, name) for name in shape.model_fields})
-
     def _own_lm(self) -> Any:
         return next((each.lm for each in self.predictors() if each.lm is not None), self.llm)
 
     def _cited(self, answer: str, query: str, chunks: Chunks, number: int, steps: Iterable[str] | None) -> AuditContext:
         """Return what an agent sees, with the citations audited by code."""
-        evidence = evidence_of(chunks)
+        evidence = evidence_of(chunks, "evidence_chunks")
         cited = audits.audit_citations(answer, evidence, self.settings)
         found = issues.merged(cited, (), (), self.settings, answer=answer, evidence=evidence)
         return AuditContext(query, answer, evidence, cited, (), (), found, number, tuple(steps or ()))
+
+
+class _Predicted:
+    """A role's model behind the predictor of its agent, which is called with the inputs of one answer.
+
+    ``lm`` is the model of the run; without one the agent's own is asked, or the one of the context.
+    """
+
+    def __init__(self, agent: Agent, inputs: dict[str, Any], control: RunControl | None, lm: Any) -> None:
+        self._agent, self._inputs, self._lm = agent, inputs, lm
+        self.control = control or RunControl(RunBudget(call_s=agent.settings.call_deadline_s))
+        self.name = agent.judged_by.model
+
+    def ask(self, prompt: Prompt, shape: type[R], *, max_tokens: int, temperature: float | None = None) -> R:
+        """Return the reply as a record. The temperature is the language model's, which optimisers set.
+
+        Raises ProviderFailed and BadReply.
+        """
+        agent = self._agent
+        (predictor,) = agent.predictors()
+        lm = predictor.lm or self._lm or agent.for_run(self.control) or dspy.settings.lm
+        with dspy.context(adapter=Fenced(agent.role, prompt, shape, max_tokens)):
+            found = predictor(**self._inputs, lm=ours(lm, self.control, agent.settings, agent.role))
+        return shape.model_construct(**{name: getattr(found, name) for name in shape.model_fields})
 
 
 class CriticAgent(Agent):
@@ -155,8 +349,7 @@ class CriticAgent(Agent):
         found = (*context.issues, *own.issues)
         verdict = ruled(judged, context.citation_audit, found, self.judged_by, own.notes)
         output = critique_of(verdict, found)
-        fields = {name: getattr(output, name) for name in CriticAgentOutput.model_fields}
-        return dspy.Prediction(**fields, objections=own.issues, found=found, verdict=verdict)
+        return dspy.Prediction(**dict(output), objections=own.issues, found=found, verdict=verdict)
 
     def judge(
         self, context: AuditContext, control: RunControl | None = None, lm: Any = None
@@ -168,13 +361,7 @@ class CriticAgent(Agent):
             "answer": context.answer,
             "reasoning_steps": list(context.reasoning_steps),
         }
-        try:
-            return judgement(self.ask(inputs, control, lm), context)
-        except BadReply as error:
-            code = CriticFailed.code if error.kind == "refused" else InvalidCritique.code
-            return Unscored(reason=str(error), code=code, raw=error.raw)
-        except StepError as error:
-            return Unscored(reason=str(error), code=error.code, raw=error.raw)
+        return CompiledCritic(_Predicted(self, inputs, control, lm), version=self.version).critique(context)
 
 
 class RevisionAgent(Agent):
@@ -195,28 +382,21 @@ class RevisionAgent(Agent):
         evidence_chunks: Chunks,
         iteration_number: int = 1,
     ) -> Any:
-        """Return a revision: the fields of ``RevisionAgentOutput``. ``critique`` is what a ``CriticAgent`` gave.
+        """Return a revision: the fields of ``RevisionAgentOutput``.
 
-        Raises ReviserFailed, InvalidRevision or ProviderFailed where none could be had.
+        ``critique`` is what a ``CriticAgent`` gave, or has ``issues`` and ``critique_reasoning`` as the spec writes
+        them. Raises ReviserFailed, InvalidRevision or ProviderFailed where none could be had.
         """
         context = self._cited(original_answer, original_query, evidence_chunks, iteration_number, None)
-
-        def of_critique(name: str) -> Any:
-            return critique.get(name) if isinstance(critique, Mapping) else getattr(critique, name, None)
-
-        if (verdict := of_critique("verdict")) is not None:
-            made = self.revise(context, verdict, of_critique("found") or ())
-        else:
-            raised = [
-                each if isinstance(each, Mapping) else each.model_dump(mode="json")
-                for each in of_critique("issues") or ()
-            ]
-            named = [(str(each.get("id", f"i{number}")), each) for number, each in enumerate(raised, 1)]
-            rows = [{"ids": [name], **{key: each[key] for key in each if key != "id"}} for name, each in named]
-            view = {"reasoning": of_critique("critique_reasoning") or ""}
-            made = self._revised(context, rows, view, tuple(_named(name) for name, _ in named), None, None)
+        given = dict(critique)
+        verdict, found = given.get("verdict"), given.get("found") or ()
+        if verdict is None:
+            found = tuple(_issue(each, number) for number, each in enumerate(given.get("issues") or (), 1))
+            verdict = ruled(Unscored(reason="given"), context.citation_audit, found, self.judged_by)
+            verdict = verdict.model_copy(update={"critique_reasoning": given.get("critique_reasoning") or ""})
+        made = self.revise(context, verdict, found)
         output = RevisionAgentOutput.model_validate(made, from_attributes=True)
-        return dspy.Prediction(**{name: getattr(output, name) for name in type(output).model_fields}, revision=made)
+        return dspy.Prediction(**dict(output), revision=made)
 
     def revise(
         self,
@@ -228,17 +408,7 @@ class RevisionAgent(Agent):
     ) -> Revision:
         """Return a revision, as any reviser of an audit does. Raises as ``forward`` does."""
         found = tuple(found)
-        return self._revised(context, *briefing(context, critique, found), found, control, lm)
-
-    def _revised(
-        self,
-        context: AuditContext,
-        rows: list[dict[str, Any]],
-        view: dict[str, Any],
-        found: tuple[Issue, ...],
-        control: RunControl | None,
-        lm: Any,
-    ) -> Revision:
+        rows, view = briefing(context, critique, found)
         inputs = {
             "original_query": context.query,
             "evidence_chunks": list(context.evidence),
@@ -246,23 +416,140 @@ class RevisionAgent(Agent):
             "issues": rows,
             "critique": view,
         }
-        try:
-            return revision(self.ask(inputs, control, lm), context, found, self.judged_by)
-        except BadReply as error:
-            failure = ReviserFailed if error.kind == "refused" else InvalidRevision
-            raise failure(str(error), raw=error.raw) from error
+        asker = _Predicted(self, inputs, control, lm)
+        return CompiledReviser(asker, version=self.version).revise(context, critique, found)
 
 
-def _named(name: str) -> Issue:
-    """Return an issue with its id alone: enough to check which ids a reviser may name."""
+def _issue(given: Any, number: int) -> Issue:
+    """Return an issue that somebody else found, under the names of the spec or ours."""
+    each: Mapping[str, Any] = given if isinstance(given, Mapping) else given.model_dump(mode="json")
+    name, kind = str(each.get("id", f"i{number}")), each.get("issue_type", each.get("type"))
     return Issue(
         id=name,
         key=name,
         source="critic",
-        type="factual",
+        type=kind if kind in get_args(IssueType) else "factual",
         rule="given",
-        severity="medium",
-        description="",
-        reason="",
-        suggestion="",
+        severity=each.get("severity", "medium"),
+        description=each.get("description", ""),
+        reason=each.get("reasoning", each.get("reason", "")),
+        suggestion=each.get("suggestion", ""),
+        quote=each.get("location", each.get("quote")),
     )
+
+
+@dataclass(frozen=True)
+class _InRun:
+    """An agent in its role within one run; ``lm`` is the model it asks there."""
+
+    agent: Any
+    lm: Any
+    control: RunControl
+
+    @property
+    def judged_by(self) -> JudgedBy:
+        """The agent's model and version."""
+        found: JudgedBy = self.agent.judged_by
+        return found
+
+    def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
+        """Return what a critic says."""
+        found: CritiqueJudgement | Unscored = self.agent.judge(context, self.control, self.lm)
+        return found
+
+    def revise(self, context: AuditContext, critique: Critique, issues: Sequence[Issue]) -> Revision:
+        """Return what a reviser makes of it."""
+        found: Revision = self.agent.revise(context, critique, issues, self.control, self.lm)
+        return found
+
+
+class MultiAgentCriticLoop(dspy.Module):
+    """Improves an answer until it converges; the best one counts.
+
+    ``settings`` rules the rest: who verifies claims (offline by default), the penalties, the deadlines.
+    Raises SettingsError for ``max_iterations`` outside 1 to 5.
+    """
+
+    def __init__(
+        self,
+        critic_agent: CriticAgent,
+        revision_agent: RevisionAgent,
+        max_iterations: int = 3,
+        improvement_threshold: float = 0.05,
+        *,
+        settings: Settings | None = None,
+    ) -> None:
+        super().__init__()
+        self.critic_agent, self.revision_agent = critic_agent, revision_agent
+        self.max_iterations, self.improvement_threshold = max_iterations, improvement_threshold
+        self.settings = (settings or Settings(evaluate="never")).model_copy(
+            update={"critic": OFFLINE, "reviser": OFFLINE}
+        )
+        self._settings(max_iterations, improvement_threshold)
+
+    def forward(
+        self,
+        initial_answer: str,
+        original_query: str,
+        evidence_chunks: Chunks,
+        reasoning_steps: Iterable[str] | None = None,
+        max_iterations: int | None = None,
+        improvement_threshold: float | None = None,
+        on_event: Callable[[Event], None] | None = None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> Any:
+        """The fields of ``CriticLoopOutput``, and ``run``, the whole audit behind them.
+
+        A failure of an agent ends the loop with the best answer so far and ``termination_reason`` "error", never with
+        an exception (REQ-CRITIC-030, 031). Raises InputError for evidence that is none.
+        """
+        settings = self._settings(max_iterations, improvement_threshold)
+        case = Case(
+            id="dspy",
+            query=original_query,
+            answer=initial_answer,
+            evidence=evidence_of(evidence_chunks, "evidence_chunks"),
+            reasoning_steps=tuple(reasoning_steps or ()),
+        )
+        run = run_to_completion(
+            loop.audit(
+                case,
+                self._roles(settings),
+                settings,
+                run_id=loop.new_run_id(),
+                case_digest=case.digest(),
+                cancelled=cancelled,
+            ),
+            on_event,
+        )
+        return dspy.Prediction(**dict(CriticLoopOutput.model_validate(run, from_attributes=True)), run=run)
+
+    async def aforward(self, *arguments: Any, **named: Any) -> Any:
+        """``forward``, awaited: the loop runs on a thread of its own, and stops where the task is cancelled."""
+        stop = threading.Event()
+        try:
+            return await asyncio.to_thread(self.forward, *arguments, **(named | {"cancelled": stop.is_set}))
+        finally:
+            stop.set()
+
+    def _settings(self, max_iterations: int | None, improvement_threshold: float | None) -> Settings:
+        most = self.max_iterations if max_iterations is None else max_iterations
+        least = self.improvement_threshold if improvement_threshold is None else improvement_threshold
+        limits = {"max_iterations": most, "improvement_threshold": least}
+        try:
+            return Settings.model_validate(self.settings.model_dump() | limits)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise SettingsError(f"{first['loc'][0]}: {first['msg']} (got {first['input']!r})") from None
+
+    def _roles(self, settings: Settings) -> loop.Roles:
+        roles = build_roles(settings)
+        control, critic, reviser = roles.control, self.critic_agent, self.revision_agent
+        return dataclasses.replace(
+            roles,
+            critic=_InRun(critic, critic.for_run(control), control),
+            reviser=_InRun(reviser, reviser.for_run(control), control),
+            models=roles.models | {"critic": critic.judged_by.model, "reviser": reviser.judged_by.model},
+            prompts=roles.prompts | {"critic": critic.version, "reviser": reviser.version},
+            waits=True,
+        )

@@ -27,10 +27,10 @@ from masis.audit.run_control import RunControl
 from masis.audit.statistics import interval
 from masis.errors import MissingExtra, ProviderFailed, SettingsError, StepError
 from masis.integrations.dspy import labelled, metric, programs
-from masis.integrations.dspy.agents import CONTEXT, CriticAgent, RevisionAgent
-from masis.integrations.dspy.asking import Stopped, language_model
-from masis.integrations.dspy.demonstrations import Role, plain
+from masis.integrations.dspy.agents import CONTEXT, CriticAgent, RevisionAgent, Stopped, language_model
 from masis.integrations.dspy.labelled import Labelled, Parts
+from masis.integrations.dspy.plugin import plain
+from masis.integrations.dspy.programs import Role
 from masis.llm import registry
 from masis.llm.roles.prompting import load
 from masis.schema.base import utc_now

@@ -6,14 +6,13 @@ would pass for a judgement.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Iterable
+from typing import Annotated, Literal
 
 from pydantic import AliasChoices, BeforeValidator, Field
 
 from masis import schema
 from masis.audit.issues import CRITIC_LOOP_TYPE
-from masis.schema import case
 from masis.schema.audit import Critique
 from masis.schema.base import Record, Share
 from masis.schema.case import Evidence, Severity
@@ -25,10 +24,6 @@ EvidenceChunk = Evidence
 """A chunk of evidence: ``id``, ``text``, ``source``; further keys are stored."""
 
 
-def _loop_type(kind: Any) -> Any:
-    return CRITIC_LOOP_TYPE.get(kind, kind)
-
-
 class Issue(Record):
     """One issue of an answer; ``location`` is the answer's words, ``reasoning`` why it is one (REQ-CRITIC-005).
 
@@ -36,7 +31,7 @@ class Issue(Record):
     """
 
     id: str
-    issue_type: Annotated[LoopIssueType, BeforeValidator(_loop_type)] = Field(
+    issue_type: Annotated[LoopIssueType, BeforeValidator(lambda kind: CRITIC_LOOP_TYPE.get(kind, kind))] = Field(
         validation_alias=AliasChoices("issue_type", "type")
     )
     severity: Severity
@@ -122,14 +117,6 @@ class CriticLoopOutput(Record):
     improvement_percentage: float | None
     converged: bool
     termination_reason: TerminationReason
-
-
-def evidence_of(chunks: Iterable[EvidenceChunk | Mapping[str, Any] | str]) -> tuple[Evidence, ...]:
-    """Return evidence from chunks, mappings with ``id`` and ``text``, or bare texts, named ``chunk_1``, ``chunk_2``...
-
-    Raises InputError where a chunk is none of these, and for one text alone.
-    """
-    return case.evidence_of(chunks, "evidence_chunks")
 
 
 def critique_of(verdict: Critique, found: Iterable[schema.audit.Issue]) -> CriticAgentOutput:

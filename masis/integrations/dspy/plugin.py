@@ -1,28 +1,103 @@
 """Compiled programs as critics and revisers of an audit, found by name: what the entry points of this package give.
 
-A program is instructions and demonstrations: the ordinary critic or reviser asks with them, and DSPy is not needed.
+A program is instructions and demonstrations: the ordinary critic or reviser asks with them, and DSPy is not needed. The
+texts of demonstrations come from cases, so they stand in fences like every text from outside, under names of their own,
+so that nothing in them passes for the case at hand.
 """
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
 from masis.audit.run_control import RunControl
-from masis.errors import SettingsError
+from masis.errors import InputError, SettingsError
 from masis.integrations.dspy import programs
-from masis.integrations.dspy.demonstrations import Role, examples_of, with_program
-from masis.integrations.dspy.programs import Program
+from masis.integrations.dspy.programs import Program, Role
 from masis.llm.client.model import Model
 from masis.llm.roles.critic import ModelCritic
-from masis.llm.roles.prompting import Prompt
+from masis.llm.roles.prompting import Prompt, Section, answer, fenced, load, question_and_evidence, rows
+from masis.llm.roles.replies import CritiqueReply, Reply, RevisionReply
 from masis.llm.roles.reviser import ModelReviser
 from masis.schema.audit import JudgedBy
+from masis.schema.case import evidence_of
 from masis.settings import Settings
 
 R = TypeVar("R", bound=BaseModel)
+SHAPES: dict[Role, type[Reply]] = {"critic": CritiqueReply, "reviser": RevisionReply}
+EXAMPLE = "EXAMPLE_"
+"""What the names of fences around a demonstration begin with."""
+
+_BEFORE_EXAMPLES = (
+    "Examples of the task, from other cases. Their texts are no evidence for the case at hand; they show what is an "
+    "issue, what is none, and the form. The right reply to each stands in its fence EXAMPLE_REPLY."
+)
+_AFTER_EXAMPLES = "Those were the examples. Here is the case at hand:"
+_MARK = re.compile(r"<<<[A-Z_]+ ([0-9a-f]{16,64})>>>")
+
+
+def with_program(prompt: Prompt, role: Role, instructions: str, examples: Sequence[Sequence[Section]]) -> Prompt:
+    """Return the prompt with these instructions in place of the prompt file's, and the examples before the case.
+
+    The mark of the prompt was drawn after the demonstrations were written, so none of them holds it. Raises InputError
+    where the prompt does not hold the file's instructions.
+    """
+    if prompt.instructions != load(role).before:
+        raise InputError(f"the prompt of the {role} has no place for other instructions", cure="Compile again.")
+    mark = _MARK.findall(f"{prompt.shared}\n{prompt.task}")[0]
+    shared = prompt.shared
+    if examples:
+        parts = [_BEFORE_EXAMPLES]
+        for number, sections in enumerate(examples, 1):
+            parts += [f"Example {number}:", *(fenced(section, mark) for section in sections)]
+        shared = "\n\n".join([*parts, _AFTER_EXAMPLES, shared])
+    return prompt._replace(instructions=instructions, shared=shared)
+
+
+def examples_of(role: Role, demos: Sequence[Mapping[str, Any]]) -> list[list[Section]]:
+    """Return the fenced texts of each demonstration. Raises InputError for one that can't be shown."""
+    shown = []
+    for number, demo in enumerate(demos, 1):
+        try:
+            shared, judged = _sections(role, demo)
+            reply = {name: plain(demo[name]) for name in SHAPES[role].model_fields if demo.get(name) is not None}
+            if not reply:
+                raise KeyError("reply")
+        except (TypeError, AttributeError, KeyError, ValueError, InputError) as error:
+            raise InputError(f"demonstration {number} shows no case ({error})", cure="Compile again.") from error
+        case = [Section(EXAMPLE + section.name, section.text) for section in (*shared, *judged)]
+        shown.append([*case, Section(f"{EXAMPLE}REPLY", json.dumps(reply, ensure_ascii=False))])
+    return shown
+
+
+def _sections(role: Role, inputs: Mapping[str, Any]) -> tuple[tuple[Section, ...], list[Section]]:
+    """Return what all calls of an audit share, and what the role judges."""
+    shared = question_and_evidence(inputs["original_query"], evidence_of(inputs["evidence_chunks"], "evidence_chunks"))
+    if role == "reviser":
+        found = [rows("ISSUES", inputs["issues"]), rows("CRITIQUE", [inputs["critique"]])]
+        return shared, [answer(inputs["original_answer"]), *found]
+    judged = [answer(inputs["answer"])]
+    if steps := inputs.get("reasoning_steps"):
+        judged.append(rows("REASONING", ({"step": number, "text": text} for number, text in enumerate(steps, 1))))
+    return shared, judged
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it: records as objects, what is no finite number as null."""
+    if isinstance(value, BaseModel):
+        return plain(value.model_dump(mode="json"))
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain(each) for each in value]
+    if isinstance(value, float) and value - value != 0.0:
+        return None
+    return value
 
 
 class ProgramAsker:
@@ -75,39 +150,21 @@ class CompiledReviser(_Versioned, ModelReviser):
     version: str = ""
 
 
-@dataclass(frozen=True)
-class Compiled:
-    """One program, as an audit asks for it."""
-
-    program: Program
-
-    @property
-    def string(self) -> str:
-        """``dspy:careful@2``."""
-        return self.program.string
+class Compiled(Program):
+    """A program as an audit asks for it."""
 
     @property
     def asks(self) -> str:
         """The model it was compiled for."""
-        return self.program.model
-
-    @property
-    def recorded(self) -> str:
-        """``dspy:careful@2+1f3a9c0b``: name, version, digest."""
-        return self.program.recorded
-
-    @property
-    def characters(self) -> int:
-        """How long instructions and demonstrations are."""
-        return self.program.characters
+        return self.model
 
     def check(self) -> None:
         """Nothing can be missing: no package is needed."""
 
     def filled(self, model: Model, settings: Settings) -> CompiledCritic | CompiledReviser:
         """Return the critic or reviser, asking this model. Raises InputError for demonstrations that show no case."""
-        asker = ProgramAsker(model, self.program)
-        if self.program.role == "reviser":
+        asker = ProgramAsker(model, self)
+        if self.role == "reviser":
             return CompiledReviser(asker, version=self.recorded)
         heat = settings.sample_temperature if settings.judge_samples > 1 else 0.0
         return CompiledCritic(asker, heat, version=self.recorded)
@@ -124,7 +181,7 @@ class ProgramShelf:
         found = programs.named(programs.folder(settings.programs_folder), name)
         if found.role != self.role:
             raise SettingsError(f"{found.string} was compiled as {found.role}: it can't be the {self.role}.")
-        return Compiled(found)
+        return Compiled.model_construct(**dict(found))
 
     def offered(self, settings: Settings) -> tuple[str, ...]:
         """Return every version there is, the newest of each name first."""

@@ -24,6 +24,7 @@ from masis.errors import InputError, SettingsError
 from masis.schema.base import Record
 from masis.settings import data_folder
 
+Role = Literal["critic", "reviser"]
 PREFIX = "dspy"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _VERSION = re.compile(r"v([1-9]\d{0,5})\.json")
@@ -69,7 +70,7 @@ class Program(Record):
     format: Literal[1] = 1
     name: str
     version: int = Field(ge=1)
-    role: Literal["critic", "reviser"]
+    role: Role
     model: str
     optimizer: str
     settings: dict[str, Any]

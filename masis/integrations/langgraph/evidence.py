@@ -5,12 +5,10 @@ graph.add_node("evidence", evidence_graph([retriever], settings))       # writes
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, TypeAlias, TypedDict
 
-from langchain_core.runnables import Runnable, RunnableConfig
-from langgraph.graph import END, START, StateGraph
+from langchain_core.runnables import Runnable
 
 from masis.audit.run_control import RunControl
 from masis.errors import InputError, RetrievalFailed
@@ -78,22 +76,7 @@ def by_id(before: Json | None, new: Json | None) -> Json:
     return {**(before or {}), **(new or {})}
 
 
-class Asked(TypedDict):
-    """What the graph of the evidence critic takes from a graph around it."""
-
-    user_query: str
-
-
-class Answered(TypedDict, total=False):
-    """What it gives back: only what is new, so that a reducer around it adds nothing twice."""
-
-    decision: str
-    evidence: EvidenceList
-    metrics: Metrics
-    trace: Trace
-
-
-class EvidenceState(Asked, Answered, total=False):
+class EvidenceState(TypedDict, total=False):
     """What the evidence critic reads and writes.
 
     ``abstracts`` and ``grades`` hold all that was found, by id; ``retrieved`` the ids that the last search brought,
@@ -101,6 +84,11 @@ class EvidenceState(Asked, Answered, total=False):
     were judged, ``evidence`` what is kept.
     """
 
+    user_query: str
+    decision: str
+    evidence: EvidenceList
+    metrics: Metrics
+    trace: Trace
     abstracts: Annotated[Json, with_abstracts]
     retrieved: list[str]
     grades: Annotated[Json, by_id]
@@ -125,8 +113,7 @@ def evidence_critic_node(settings: Settings | None = None, graders: Graders = gr
     graders(settings, RunControl())  # says now what is wrong with it
     thresholds = ruling.thresholds_of(settings)
 
-    def decide(state: Any, config: RunnableConfig, control: RunControl) -> Json:
-        began = time.perf_counter()
+    def decide(state: Any, thread: str | None, control: RunControl) -> Json:
         question, number = text_of(state, "user_query"), int(state_entry(state, "rounds", 0))
         found = abstracts_by_id(state_entry(state, "abstracts", {}))
         abstracts = {key: Abstract.model_validate(each) for key, each in found.items()}
@@ -141,7 +128,6 @@ def evidence_critic_node(settings: Settings | None = None, graders: Graders = gr
             seen = [queries.GradedAbstract(each, graded[key]) for key, each in abstracts.items() if key in graded]
             gaps = queries.find_gaps(question, tuple(seen), year_of(utc_now()))
             missing = dict.fromkeys(lack.what for lack in gaps)
-        ms = round((time.perf_counter() - began) * 1000, 3)
         advised = {
             name: [each.abstract_id for each in graded.values() if each.recommendation == advice]
             for name, advice in (("kept", "keep"), ("discarded", "discard"))
@@ -153,8 +139,8 @@ def evidence_critic_node(settings: Settings | None = None, graders: Graders = gr
             "evidence": _evidence(graded.values(), abstracts, question),
             "missing": list(missing),
             "rounds": number + 1,
-            "metrics": _metrics(number, decided, ms),
-            "trace": [_traced(number, decided) | {"duration_ms": ms}],
+            "metrics": {"screening": {"round": number, "ruling": decided.model_dump(mode="json")}},
+            "trace": [_traced(number, decided)],
         }
 
     return node("evidence_critic", decide, settings)
@@ -162,11 +148,11 @@ def evidence_critic_node(settings: Settings | None = None, graders: Graders = gr
 
 def evidence_graph(
     retrievers: Sequence[Source], settings: Settings | None = None, graders: Graders = grader_for
-) -> Any:
-    """Return a graph that retrieves until the evidence suffices, or the limit of rounds is reached: a screening.
+) -> Runnable[Any, Any]:
+    """Return a node that retrieves until the evidence suffices, or the limit of rounds is reached: a screening.
 
-    ``retrievers`` are ours, LangChain's, or functions of a query that give records or documents. As a node of another
-    graph it takes ``user_query`` and gives ``evidence``, ``decision``, ``metrics`` and ``trace``. ``decision`` is then
+    ``retrievers`` are ours, LangChain's, or functions of a query that give records or documents. It reads
+    ``user_query`` and writes ``evidence``, ``decision``, ``metrics`` and ``trace``. ``decision`` is then
     still ``retrieve_more`` where the limit was reached, or nothing else was to be found. A source that fails is
     reported in ``metrics["warnings"]``.
     """
@@ -174,8 +160,8 @@ def evidence_graph(
     graders(settings, RunControl())
     sources = [retriever_of(each) for each in retrievers]
 
-    def search(state: Any, config: RunnableConfig, control: RunControl) -> Json:
-        began, abstracts = time.perf_counter(), dict[str, Abstract]()
+    def search(state: Any, thread: str | None, control: RunControl) -> Json:
+        abstracts = dict[str, Abstract]()
         question = text_of(state, "user_query")
         work = screen(
             question,
@@ -187,32 +173,23 @@ def evidence_graph(
             keep=lambda finished: abstracts.update({each.id: each for each in finished.abstracts}),
         )
         found = run_to_completion(work, None, ScreeningStart())
-        ms = round((time.perf_counter() - began) * 1000, 3)
         warnings = [*found.warnings, *(each for one in found.rounds for each in one.warnings)]
-        metrics = _metrics(len(found.rounds) - 1, found.rounds[-1].ruling, ms) if found.rounds else {}
+        metrics: Json = {"warnings": list(dict.fromkeys(warnings))} if warnings else {}
+        if found.rounds:
+            last = found.rounds[-1]
+            metrics["screening"] = {"round": last.number, "ruling": last.ruling.model_dump(mode="json")}
         return {
             "decision": found.decision,
             "evidence": _evidence(found.grades, abstracts, question),
-            "metrics": metrics | ({"warnings": list(dict.fromkeys(warnings))} if warnings else {}),
+            "metrics": metrics,
             "trace": [_traced(each.number, each.ruling) for each in found.rounds],
         }
 
-    graph = StateGraph(EvidenceState, input_schema=Asked, output_schema=Answered)
-    graph.add_node("evidence_critic", node("evidence_critic", search, settings))
-    graph.add_edge(START, "evidence_critic")
-    graph.add_edge("evidence_critic", END)
-    return graph.compile()
+    return node("evidence_critic", search, settings)
 
 
 def _evidence(grades: Iterable[Grade], abstracts: Mapping[str, Abstract], question: str) -> list[Json]:
     return [each.model_dump(mode="json") for each in evidence_from_kept(grades, abstracts, question)]
-
-
-def _metrics(number: int, decided: Ruling, ms: float) -> Json:
-    return {
-        "screening": {"round": number, "ruling": decided.model_dump(mode="json")},
-        "node_latency_ms": {"evidence_critic": ms},
-    }
 
 
 def _traced(number: int, decided: Ruling) -> Json:

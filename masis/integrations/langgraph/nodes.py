@@ -5,10 +5,9 @@ writes what is new.
 from __future__ import annotations
 
 import hashlib
-import time
 from typing import Any
 
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import Runnable
 from langgraph.config import get_stream_writer
 
 from masis.api import stepwise
@@ -19,7 +18,7 @@ from masis.integrations.langgraph.reading import case_of, evidence_of, run_of, s
 from masis.integrations.langgraph.state import node
 from masis.schema.audit import Critique
 from masis.schema.case import Case
-from masis.schema.run import Iteration, Run
+from masis.schema.run import Run
 from masis.settings import Settings
 
 Json = dict[str, Any]
@@ -42,14 +41,12 @@ def critic_node(settings: Settings | None = None) -> Runnable[Any, Any]:
     """
     settings = _checked(settings)
 
-    def work(state: Any, config: RunnableConfig, control: RunControl) -> Json:
-        began, thread = time.perf_counter(), _thread(config)
+    def work(state: Any, thread: str | None, control: RunControl) -> Json:
         draft, before = text_of(state, "draft_answer"), run_of(state)
         case = same_case(state, before, thread)
         if case is None or _decided(state, case):
             case, before = case_of(state, draft, thread), None
-        run = stepwise.audit_once(case, settings, before=before, answer=draft, **_followed(control))
-        return _criticised(run, _ms_since(began))
+        return _criticised(stepwise.audit_once(case, settings, before=before, answer=draft, **_followed(control)))
 
     return node("critic", work, settings)
 
@@ -62,14 +59,13 @@ def evaluator_node(settings: Settings | None = None) -> Runnable[Any, Any]:
     """
     settings = _checked(settings)
 
-    def work(state: Any, config: RunnableConfig, control: RunControl) -> Json:
-        began, thread = time.perf_counter(), _thread(config)
+    def work(state: Any, thread: str | None, control: RunControl) -> Json:
         answer, audited = text_of(state, "final_answer"), run_of(state)
         case = same_case(state, audited, thread)
         if case is None or audited is None or audited.iterations[-1].answer != answer:
-            return _judged_apart(case_of(state, answer, thread), state, settings, began, _followed(control))
+            return _judged_apart(case_of(state, answer, thread), state, settings, _followed(control))
         run = stepwise.evaluate_once(case, audited, settings, **_followed(control))
-        return _evaluated(run, _ms_since(began))
+        return _scored(run, {**_acceptance(run), "run": run.model_dump(mode="json")})
 
     return node("evaluator", work, settings)
 
@@ -81,21 +77,14 @@ def synthesizer_node(settings: Settings | None = None) -> Runnable[Any, Any]:
     """
     settings = _checked(settings)
 
-    def work(state: Any, config: RunnableConfig, control: RunControl) -> Json:
-        began, thread = time.perf_counter(), _thread(config)
-        audited = run_of(state)
+    def work(state: Any, thread: str | None, control: RunControl) -> Json:
+        audited, given = run_of(state), state_entry(state, "draft_answer")
         case = same_case(state, audited, thread)
-        if (
-            case is not None
-            and audited is not None
-            and audited.iterations[-1].answer == state_entry(state, "draft_answer")
-        ):
+        if case is not None and audited is not None and audited.iterations[-1].answer == given:
             draft = stepwise.revise_once(case, audited, settings).revised_answer
         else:
             draft = stepwise.draft_once(text_of(state, "user_query"), evidence_of(state), settings).answer
-        ms = _ms_since(began)
-        entry = {"node": "synthesizer", "characters": len(draft), "duration_ms": ms}
-        return {"draft_answer": draft, "metrics": {"node_latency_ms": {"synthesizer": ms}}, "trace": [entry]}
+        return {"draft_answer": draft, "trace": [{"node": "synthesizer", "characters": len(draft)}]}
 
     return node("synthesizer", work, settings)
 
@@ -104,11 +93,6 @@ def _checked(settings: Settings | None) -> Settings:
     settings = settings or Settings()
     check_models(settings)
     return settings
-
-
-def _thread(config: RunnableConfig) -> str | None:
-    thread = config.get("configurable", {}).get("thread_id")
-    return None if thread is None else str(thread)
 
 
 def _followed(control: RunControl) -> Json:
@@ -127,20 +111,16 @@ def _followed(control: RunControl) -> Json:
     }
 
 
-def _ms_since(began: float) -> float:
-    return round((time.perf_counter() - began) * 1000, 3)
-
-
 def _decided(state: Any, case: Case) -> bool:
     """Return whether a person has decided this case: a draft after that is another case, with a decision of its own."""
     review = state_entry(state, "review", {})
     return review.get("case_id") == case.id and review.get("verdict") is not None
 
 
-def _criticised(run: Run, ms: float) -> Json:
+def _criticised(run: Run) -> Json:
     last = run.iterations[-1]
     audit, critique = last.citation_audit, last.critique
-    event = step_events.of_critique(critique, audit, last.issues, ms)
+    event = step_events.of_critique(critique, audit, last.issues, 0.0)
     return {
         "critique": critique.model_dump(mode="json"),
         "confidence": critique.confidence,
@@ -156,36 +136,29 @@ def _criticised(run: Run, ms: float) -> Json:
             },
             "citation_violations": len(audit.invalid_citations),
             "confidence_history": [critique.confidence],
-            "needs_review": run.needs_review,
-            "review_reasons": [{"code": each.code, "tier": each.tier} for each in run.review_reasons],
-            "node_latency_ms": {"critic": ms},
+            **_acceptance(run),
             "run": run.model_dump(mode="json"),
         },
         "trace": [{name: event[name] for name in CRITIC_TRACED}],
     }
 
 
-def _evaluated(run: Run, ms: float) -> Json:
-    update = _scored(run.iterations[-1], ms)
-    update["metrics"]["needs_review"] = run.needs_review
-    update["metrics"]["review_reasons"] = [{"code": each.code, "tier": each.tier} for each in run.review_reasons]
-    update["metrics"]["run"] = run.model_dump(mode="json")
-    return update
+def _acceptance(run: Run) -> Json:
+    reasons = [{"code": each.code, "tier": each.tier} for each in run.review_reasons]
+    return {"needs_review": run.needs_review, "review_reasons": reasons}
 
 
-def _scored(last: Iteration, ms: float) -> Json:
-    assert last.evaluation is not None  # the pass before evaluates
-    event = step_events.of_evaluation(last.evaluation, ms)
+def _scored(run: Run, metrics: Json) -> Json:
+    evaluation = run.iterations[-1].evaluation
+    assert evaluation is not None  # the pass before evaluates
+    event = step_events.of_evaluation(evaluation, 0.0)
     return {
-        "metrics": {
-            "evaluation": last.evaluation.model_dump(mode="json"),
-            "node_latency_ms": {"evaluator": ms},
-        },
+        "metrics": {"evaluation": evaluation.model_dump(mode="json"), **metrics},
         "trace": [{name: event[name] for name in EVALUATOR_TRACED}],
     }
 
 
-def _judged_apart(case: Case, state: Any, settings: Settings, began: float, followed: Json) -> Json:
+def _judged_apart(case: Case, state: Any, settings: Settings, followed: Json) -> Json:
     """Return the scores of an answer that no critic node of ours has audited; the audit so far stays as it is."""
     found = _found(state, case.answer or "")
     reported = state_entry(state, "critique", {})
@@ -201,7 +174,7 @@ def _judged_apart(case: Case, state: Any, settings: Settings, began: float, foll
     )
     run = stepwise.audit_once(case, settings, critique=critique, **followed)
     run = stepwise.evaluate_once(case, stepwise.with_external_findings(run, found), settings, **followed)
-    return _scored(run.iterations[-1], _ms_since(began))
+    return _scored(run, {})
 
 
 def _found(state: Any, answer: str) -> stepwise.ExternalFindings:

@@ -19,6 +19,7 @@ from langgraph.types import Command, StateSnapshot, interrupt
 
 from masis.errors import InputError
 from masis.integrations.langgraph.reading import run_of, same_case, state_entry
+from masis.integrations.langgraph.state import thread_of
 from masis.schema.run import Run
 from masis.services import Actor, Workbench
 from masis.services.reviews import Outcome
@@ -41,8 +42,7 @@ def keep_node(workbench: Workbench) -> Runnable[Any, Any]:
 
     def keep(state: Any, config: RunnableConfig) -> Json:
         run = run_of(state)
-        thread = config.get("configurable", {}).get("thread_id")
-        case = same_case(state, run, None if thread is None else str(thread))
+        case = same_case(state, run, thread_of(config))
         if run is None or case is None:
             raise InputError(
                 "holds no audit of this question and evidence",
@@ -152,39 +152,29 @@ def resume(graph: Any, config: RunnableConfig, workbench: Workbench) -> Json | N
 
     A thread that was cut short, and waits for nobody, goes on from its last checkpoint; one that has ended is left.
     """
-    snapshot = graph.get_state(config)
-    if not _to_do(snapshot):
-        return dict(snapshot.values)
-    command = _command(snapshot, workbench)
-    if command is None and snapshot.interrupts:
-        return None
-    state: Json = graph.invoke(command, config)
+    goes_on, found = _next(graph.get_state(config), workbench)
+    state: Json | None = graph.invoke(found, config) if goes_on else found
     return state
 
 
 async def aresume(graph: Any, config: RunnableConfig, workbench: Workbench) -> Json | None:
     """``resume`` for code that is async."""
-    snapshot = await graph.aget_state(config)
-    if not _to_do(snapshot):
-        return dict(snapshot.values)
-    command = await asyncio.to_thread(_command, snapshot, workbench)
-    if command is None and snapshot.interrupts:
-        return None
-    state: Json = await graph.ainvoke(command, config)
+    goes_on, found = await asyncio.to_thread(_next, await graph.aget_state(config), workbench)
+    state: Json | None = await graph.ainvoke(found, config) if goes_on else found
     return state
 
 
-def _to_do(snapshot: StateSnapshot) -> bool:
+def _next(snapshot: StateSnapshot, workbench: Workbench) -> tuple[bool, Any]:
+    """Whether a thread goes on, and with which command, at every interrupt whose case is decided; else its state."""
     if snapshot.created_at is None:
         raise InputError("is not known to the checkpointer", cure="Start it first, or name another.", field="thread_id")
-    return bool(snapshot.next)
-
-
-def _command(snapshot: StateSnapshot, workbench: Workbench) -> Command[Any] | None:
-    """Goes on at every interrupt whose case is decided; None where there is none."""
+    if not snapshot.next:
+        return False, dict(snapshot.values)
     decided = {
         name: {"case_id": waiting_for["case_id"], "entry_id": found.entry_id}
         for name, waiting_for in waiting(snapshot).items()
         if (found := workbench.reviews.outcome(waiting_for["case_id"], waiting_for["seen"])) is not None
     }
-    return Command(resume=decided) if decided else None
+    if decided:
+        return True, Command(resume=decided)
+    return not snapshot.interrupts, None

@@ -7,6 +7,7 @@ more; the reducers here put it into the state, so that no node loses what anothe
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, TypedDict
 
@@ -78,26 +79,42 @@ class MasisState(TypedDict, total=False):
     review: Json
 
 
-Work = Callable[[Any, RunnableConfig, RunControl], Json]
+Work = Callable[[Any, str | None, RunControl], Json]
+"""What a node does with the state, the id of its thread and the limits of its calls; returns what is new."""
 
 
 def node(name: str, work: Work, settings: Settings) -> Runnable[Any, Any]:
-    """Return the work as a node for sync and async graphs.
+    """Return the work as a node for sync and async graphs; how long it took is added to what it returns.
 
     In an async graph it is done on a thread, and makes no further call once its task is cancelled.
     """
+
+    def timed(state: Any, config: RunnableConfig, control: RunControl) -> Json:
+        began = time.perf_counter()
+        update = work(state, thread_of(config), control)
+        ms = round((time.perf_counter() - began) * 1000, 3)
+        update["metrics"] = {"node_latency_ms": {name: ms}, **update.get("metrics", {})}
+        if len(update["trace"]) == 1:
+            update["trace"][0]["duration_ms"] = ms
+        return update
 
     def control() -> RunControl:
         return RunControl(RunBudget(call_s=settings.call_deadline_s))
 
     def sync(state: Any, config: RunnableConfig) -> Json:
-        return work(state, config, control())
+        return timed(state, config, control())
 
     async def unsync(state: Any, config: RunnableConfig) -> Json:
         under_way = control()
         try:
-            return await asyncio.wrap_future(start_in_thread(lambda: work(state, config, under_way), name))
+            return await asyncio.wrap_future(start_in_thread(lambda: timed(state, config, under_way), name))
         finally:
             under_way.cancellation.cancel()
 
     return RunnableLambda(sync, unsync, name=name)
+
+
+def thread_of(config: RunnableConfig) -> str | None:
+    """Return the id of the thread that a graph runs in; None without one."""
+    thread = config.get("configurable", {}).get("thread_id")
+    return None if thread is None else str(thread)

@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -210,41 +210,32 @@ def _digest(path: str, size: int, changed_ns: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-class Card(NamedTuple):
-    """What a model card's metadata says; None where it doesn't."""
-
-    licence: str | None = None
-    languages: frozenset[str] | None = None
-
-
 ANY_LANGUAGE = frozenset({"multilingual", "multi", "mul", "any"})
 
 
-def card_of(found: ModelFolder) -> Card:
-    """Read licence and languages from the metadata above the model card; nothing where there is no readable card.
-
-    Languages are two-letter codes where the card has them; a card that says ``multilingual`` names none.
-    """
+def card_of(found: ModelFolder) -> dict[str, Any]:
+    """Return the metadata above the model card; empty where there is no readable card."""
     path = found.folder / "README.md"
     if not path.is_file() or path.stat().st_size > LARGEST_TEXT:
-        return Card()
+        return {}
     try:
         card: Any = huggingface_hub.ModelCard(path.read_text(encoding="utf-8"), ignore_metadata_errors=True)
-        data = card.data.to_dict()
+        data: dict[str, Any] = card.data.to_dict()
     except Exception:  # noqa: BLE001 (whatever a stranger's metadata makes a YAML reader raise: it says nothing then)
-        return Card()
-    licence = data.get("license")
-    named = data.get("license_name") if licence == "other" else None
-    languages = data.get("language")
-    listed = [languages] if isinstance(languages, str) else languages if isinstance(languages, list) else []
-    codes = frozenset(str(code).casefold().split("-")[0] for code in listed if isinstance(code, str) and code.strip())
-    known = None if not codes or codes & ANY_LANGUAGE else codes
-    return Card(str(named or licence)[:100] if licence else None, known)
+        return {}
+    return data
 
 
 def recorded(found: ModelFolder) -> LocalModel:
-    """Return the record of a model that a run keeps: what it is, where it lies, under which licence."""
+    """Return the record of a model that a run keeps: what it is, where it lies, under which licence.
+
+    Languages are two-letter codes where the card has them; a card that says ``multilingual`` names none.
+    """
     card = card_of(found)
+    licence, languages = card.get("license"), card.get("language")
+    listed = [languages] if isinstance(languages, str) else languages if isinstance(languages, list) else []
+    codes = {str(code).casefold().split("-")[0] for code in listed if isinstance(code, str) and code.strip()}
+    own = card.get("license_name") if licence == "other" else None
     return LocalModel(
         name=found.name.partition("#")[0],
         sha256=digest_of(found),
@@ -252,8 +243,8 @@ def recorded(found: ModelFolder) -> LocalModel:
         file=str(found.weights),
         bytes=found.bytes,
         revision=found.revision,
-        licence=card.licence,
-        languages=None if card.languages is None else tuple(sorted(card.languages)),
+        licence=str(own or licence)[:100] if licence else None,
+        languages=tuple(sorted(codes)) if codes and not codes & ANY_LANGUAGE else None,
     )
 
 
@@ -309,8 +300,21 @@ def download(
     if is_here(text):
         return find(text)
     full, done = f"{PREFIX}:{name.text}", 0
+    bar: Any = tqdm
 
-    def report(file: str, arrived: int) -> None:
+    class Bar(bar):
+        """Draws nothing and reports bytes: the hub's client tells nobody else."""
+
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **{**options, "disable": True})
+            self.arrived = 0
+
+        def update(self, n: float | None = 1) -> bool | None:
+            self.arrived = min(size, self.arrived + int(n or 0))
+            report(self.arrived)
+            return None
+
+    def report(arrived: int) -> None:
         if cancelled():
             raise _Cancelled
         on_step(Step(file, done + arrived, sum(wanted.values())))
@@ -321,11 +325,10 @@ def download(
         )
         wanted = _wanted(full, {file.rfilename: file.size or 0 for file in info.siblings or ()}, name.file)
         for file, size in wanted.items():
-            report(file, 0)
-            bar = _bar_class(partial(report, file), size)
-            huggingface_hub.hf_hub_download(name.repo, file, revision=name.revision, endpoint=endpoint, tqdm_class=bar)
+            report(0)
+            huggingface_hub.hf_hub_download(name.repo, file, revision=name.revision, endpoint=endpoint, tqdm_class=Bar)
             done += size
-            report(file, 0)
+            report(0)
     except _Cancelled:
         raise SettingsError(f"{full}: the download was stopped. The same command goes on with it.") from None
     except (OSError, _HTTP_ERROR, errors.HFValidationError) as error:
@@ -368,24 +371,6 @@ def _failed(full: str, name: ModelName, error: BaseException) -> str:
         f"{full}: the Hugging Face hub can't be reached or did not deliver ({type(error).__name__}: {why}). Try again "
         f"where there is a network, or download the model elsewhere, copy its folder here and name that: {PREFIX}:PATH"
     )
-
-
-def _bar_class(report: Callable[[int], None], size: int) -> type:
-    """Return a progress bar that draws nothing and reports bytes: the hub's client tells nobody else."""
-    base: Any = tqdm
-
-    class Bar(base):
-        arrived = 0
-
-        def __init__(self, *args: Any, **options: Any) -> None:
-            super().__init__(*args, **{**options, "disable": True})
-
-        def update(self, n: float | None = 1) -> bool | None:
-            Bar.arrived = min(size, Bar.arrived + int(n or 0))
-            report(Bar.arrived)
-            return None
-
-    return Bar
 
 
 def downloaded() -> Iterable[ModelFolder]:

@@ -22,15 +22,7 @@ from tokenizers import Tokenizer
 
 from masis.errors import MissingExtra, SettingsError, StepError
 from masis.integrations.local.label_mapping import HHEM_TYPE, MINICHECK_T5_WORDS, Labels, labels_of
-from masis.integrations.local.model_files import (
-    Card,
-    ModelFolder,
-    card_of,
-    digest_of,
-    digest_of_file,
-    find,
-    recorded,
-)
+from masis.integrations.local.model_files import ModelFolder, digest_of, digest_of_file, find, recorded
 from masis.schema.run import LocalModel
 
 BATCH = 16
@@ -109,7 +101,6 @@ class LocalScorer:
     encode: Callable[[Sequence[Pair]], Encoded]
     engine: Engine
     model: LocalModel
-    card: Card
     cache: ScoreCache = field(default=SCORES, repr=False)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -186,7 +177,7 @@ def _loaded(name: str, digests: tuple[str, ...], threads: int) -> LocalScorer:
     labels = labels_of(found.config, found.name, str(found.folder / "config.json"))
     encode = _encoder(found, labels)
     engine: Engine = _OnnxEngine(found, threads) if found.format == "onnx" else _torch_engine(found, labels, threads)
-    return LocalScorer(labels, encode, engine, recorded(found), card_of(found))
+    return LocalScorer(labels, encode, engine, recorded(found))
 
 
 def check(text: str) -> Labels:

@@ -8,29 +8,20 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from mcp import types as wire
+from pydantic import Field
 
 from masis.errors import InputError
 from masis.integrations.mcp.quoting import named, quoted_json
 from masis.schema import limits
 
 
-class Argument(NamedTuple):
-    """An argument of a prompt; all are text, as the protocol has it."""
-
-    name: str
-    description: str
-    required: bool = True
-
-
-class Prompt(NamedTuple):
+class Prompt(wire.Prompt):
     """One prompt: ``text`` is followed by the arguments, quoted."""
 
-    name: str
-    title: str
-    description: str
-    arguments: tuple[Argument, ...]
-    text: str
+    arguments: list[wire.PromptArgument] = Field(default_factory=list)
+    text: str = Field(exclude=True)
 
     def message(self, arguments: Mapping[str, str] | None) -> str:
         """Return the text for the agent. Raises InputError naming each missing, unknown or too long argument."""
@@ -49,39 +40,44 @@ class Prompt(NamedTuple):
         return self.text if not values else f"{self.text}\n\nThe arguments, as data: {quoted_json(values)}"
 
 
+def _takes(name: str, description: str, *, required: bool = True) -> wire.PromptArgument:
+    return wire.PromptArgument(name=name, description=description, required=required)
+
+
 PROMPTS = (
     Prompt(
-        "check_draft",
-        "Check a draft answer",
-        "Hold a draft answer against stored evidence, and improve it where the evidence says otherwise.",
-        (
-            Argument("question", "The question that the draft answers"),
-            Argument("draft", "The draft answer"),
-            Argument("case_id", "Id of a stored case whose evidence counts; left out: evidence is searched", False),
-        ),
-        "Check the draft given below against stored evidence. Take the evidence of the case that is named (get_case), "
-        "or find some with search_evidence. Call critique_answer with the question, the draft, the ids of that "
-        "evidence as sourceIds, and autoRevise. Then tell: whether the draft is valid, each issue with the words of "
-        "the draft and of the source, what could not be judged (unscored), and the revised draft where there is one. "
-        "Say nothing for certain that the result leaves open.",
+        name="check_draft",
+        title="Check a draft answer",
+        description="Hold a draft answer against stored evidence, and improve it where the evidence says otherwise.",
+        arguments=[
+            _takes("question", "The question that the draft answers"),
+            _takes("draft", "The draft answer"),
+            _takes(
+                "case_id", "Id of a stored case whose evidence counts; left out: evidence is searched", required=False
+            ),
+        ],
+        text="Check the draft given below against stored evidence. Take the evidence of the case that is named "
+        "(get_case), or find some with search_evidence. Call critique_answer with the question, the draft, the ids of "
+        "that evidence as sourceIds, and autoRevise. Then tell: whether the draft is valid, each issue with the words "
+        "of the draft and of the source, what could not be judged (unscored), and the revised draft where there is "
+        "one. Say nothing for certain that the result leaves open.",
     ),
     Prompt(
-        "explain_run",
-        "Explain an audit",
-        "Tell a person who must decide what an audit found, and on what it rests.",
-        (Argument("run_id", "Id of the run"),),
-        "Explain the audit given below to the person who must decide about it. Call get_run for it and get_case for "
-        "its case. Report what is wrong with the original answer, most severe first, each with its words and those of "
-        "the evidence; what the revision changed, and whether it is better; what could not be judged; why a person is "
-        "asked. Do not recommend a verdict: the decision is the person's.",
+        name="explain_run",
+        title="Explain an audit",
+        description="Tell a person who must decide what an audit found, and on what it rests.",
+        arguments=[_takes("run_id", "Id of the run")],
+        text="Explain the audit given below to the person who must decide about it. Call get_run for it and get_case "
+        "for its case. Report what is wrong with the original answer, most severe first, each with its words and "
+        "those of the evidence; what the revision changed, and whether it is better; what could not be judged; why a "
+        "person is asked. Do not recommend a verdict: the decision is the person's.",
     ),
     Prompt(
-        "whats_waiting",
-        "What waits for people",
-        "Sum up the review queue: what waits, and what to look at first.",
-        (),
-        "Sum up the review queue. Call list_queue with states [needs_review], as many pages as it takes up to five. "
-        "Tell how many cases wait and why (reasons), and name the five to look at first, each with its id, its "
+        name="whats_waiting",
+        title="What waits for people",
+        description="Sum up the review queue: what waits, and what to look at first.",
+        text="Sum up the review queue. Call list_queue with states [needs_review], as many pages as it takes up to "
+        "five. Tell how many cases wait and why (reasons), and name the five to look at first, each with its id, its "
         "question and what was found. Decide nothing.",
     ),
 )

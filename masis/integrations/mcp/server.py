@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict
 from typing import Any, TypeAlias, TypeVar
 
@@ -20,10 +23,12 @@ from masis.integrations.mcp import prompts, resources
 from masis.integrations.mcp.quoting import NOTICE, named, quoted_json
 from masis.integrations.mcp.spending import Receipt, Spending
 from masis.integrations.mcp.tools import Progress, Stopped, Tool, Tools, Watch, all_tools
-from masis.integrations.mcp.worker_pool import READERS, Pool
 from masis.services import Workbench
 
 log = logging.getLogger("masis.integrations.mcp")
+
+READERS = 4
+MOST_WAITING = 64
 
 ALIVE_S = 5.0
 """How often a call that tells no progress tells that it is still at work."""
@@ -41,6 +46,46 @@ INSTRUCTIONS = (
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
 R = TypeVar("R")
+
+
+class Busy(MasisError):
+    """More calls wait than the server takes."""
+
+
+class Pool:
+    """Some threads, each with a connection to the database of its own, and the calls they work at.
+
+    Audits have one pool, what only reads another, so that neither waits for the other. A bounded number of calls waits.
+    Whoever waits for a call may go away; the work is signalled, and its thread is free again once it has noticed.
+    """
+
+    def __init__(self, threads: int, name: str) -> None:
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._threads, self._name = threads, name
+        self._under_way: dict[Future[Any], threading.Event] = {}
+
+    async def do(self, work: Callable[[Callable[[], bool]], R]) -> R:
+        """The work, done on a thread; it is handed what tells whether its caller has gone. Raises Busy.
+
+        Cancelling the task lets go of the work, which ends by itself when it next asks.
+        """
+        if len(self._under_way) >= self._threads + MOST_WAITING:
+            raise Busy(f"{MOST_WAITING} calls of this kind wait already. Try again when some of them are done.")
+        gone = threading.Event()
+        future = self._pool.submit(contextvars.copy_context().run, work, gone.is_set)
+        self._under_way[future] = gone
+        future.add_done_callback(lambda ended: self._under_way.pop(ended, None))
+        try:
+            return await asyncio.wrap_future(future)
+        finally:
+            gone.set()
+
+    def close(self, patience_s: float) -> None:
+        """Tell all work under way that its callers have gone, and wait so long for it to notice."""
+        for gone in list(self._under_way.values()):
+            gone.set()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        wait(list(self._under_way), timeout=patience_s)
 
 
 class MasisServer:
@@ -163,23 +208,12 @@ class MasisServer:
         )
 
     async def _list_prompts(self, ctx: Context, params: Any) -> wire.ListPromptsResult:
-        return wire.ListPromptsResult(
-            prompts=[
-                wire.Prompt(
-                    name=each.name,
-                    title=each.title,
-                    description=each.description,
-                    arguments=[wire.PromptArgument(**argument._asdict()) for argument in each.arguments],
-                )
-                for each in prompts.PROMPTS
-            ]
-        )
+        return wire.ListPromptsResult(prompts=list(prompts.PROMPTS))
 
     async def _get_prompt(self, ctx: Context, params: wire.GetPromptRequestParams) -> wire.GetPromptResult:
-        prompt = await self._read(lambda: prompts.prompt_named(params.name))
-        text = await self._read(lambda: prompt.message(params.arguments))
+        text = await self._read(lambda: prompts.prompt_named(params.name).message(params.arguments))
         message = wire.PromptMessage(role="user", content=wire.TextContent(type="text", text=text))
-        return wire.GetPromptResult(description=prompt.description, messages=[message])
+        return wire.GetPromptResult(description=prompts.prompt_named(params.name).description, messages=[message])
 
     async def _complete(self, ctx: Context, params: wire.CompleteRequestParams) -> wire.CompleteResult:
         asked = params.argument

@@ -10,7 +10,7 @@ import difflib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from masis.errors import InputError, UnknownRecord
@@ -19,7 +19,6 @@ from masis.integrations.mcp.reports import FoundEvidence, address
 from masis.schema.case import Case, Evidence
 from masis.services import Workbench
 
-_SLASHES = 20
 _NEAR = 3
 
 
@@ -98,14 +97,13 @@ class _Finder:
     def __init__(self, workbench: Workbench, ids: Sequence[str]) -> None:
         self._workbench = workbench
         self._cases: dict[str, Case | None] = {}
-        self._placed = {each: [place for place in self._splits(each) if self.chunk(*place)] for each in ids}
-        alone = [source_id for source_id, places in self._placed.items() if not places]
+        alone = [source_id for source_id in ids if not self.chunk(*_split(source_id))]
         self._alone = workbench.store.evidence.cases_with(alone, limit=_NEAR) if alone else {}
 
     def places(self, source_id: str) -> tuple[list[Place], int]:
         """Return the first places that an id names, as an address or else as a chunk's id alone, and their number."""
-        if placed := self._placed[source_id]:
-            return placed, len(placed)
+        if source_id not in self._alone:
+            return [_split(source_id)], 1
         found = self._alone[source_id]
         return [(case_id, source_id) for case_id in found.ids], found.total
 
@@ -114,30 +112,16 @@ class _Finder:
         if total:
             addresses = ", ".join(named(address(*place)) for place in places)
             return f"{named(source_id)} is evidence of {total:,} cases: name the case too, as in {addresses}"
-        for case_id, evidence_id in self._splits(source_id):
-            if case := self._case(case_id):
-                ids = [chunk.id for chunk in case.evidence]
+        case_id, evidence_id = _split(source_id)
+        if case := self._case(case_id):
+            ids = [chunk.id for chunk in case.evidence]
+            if evidence_id:
                 near = [address(case_id, each) for each in _near(evidence_id, ids) or ids[:_NEAR]]
                 return f"case {named(case_id)} has no evidence {named(evidence_id)}{among(near)}"
-        if self._case(source_id):
-            return (
-                f"{named(source_id)} is a case, not evidence of one: a chunk of it is {named(address(source_id, 'ID'))}"
-            )
-        if "/" in source_id:
-            case_id = _read(source_id.partition("/")[0])
+            return f"{named(case_id)} is a case, not evidence of one: a chunk of it is {named(address(case_id, 'ID'))}"
+        if evidence_id:
             return f"there is no case {named(case_id)}{among(near_case_ids(self._workbench, case_id))}"
         return f"there is no stored evidence {named(source_id)}"
-
-    def _splits(self, source_id: str) -> Iterator[tuple[str, str]]:
-        """Yield the ways to read an id as case and chunk: as ``address`` writes it, then at each ``/`` as it stands."""
-        seen = set()
-        parts = source_id.split("/")
-        for cut in range(1, min(len(parts), _SLASHES + 1)):
-            left, right = "/".join(parts[:cut]), "/".join(parts[cut:])
-            for place in ((_read(left), _read(right)), (left, right)):
-                if all(place) and place not in seen:
-                    seen.add(place)
-                    yield place
 
     def chunk(self, case_id: str, evidence_id: str) -> Evidence | None:
         """Return the chunk at a place, where there is one."""
@@ -151,6 +135,12 @@ class _Finder:
             except UnknownRecord:
                 self._cases[case_id] = None
         return self._cases[case_id]
+
+
+def _split(source_id: str) -> Place:
+    """Return the case and the chunk of an id as ``address`` writes it; the chunk is empty where no ``/`` is in it."""
+    case_id, _, evidence_id = source_id.partition("/")
+    return _read(case_id), _read(evidence_id)
 
 
 # The chunks of a case that say most about some words, and the part of each where they stand.

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from masis.errors import SpendingLimit
 from masis.observers import observation
-from masis.observers.observation import CallStart, Event, Listener, Result, Start
+from masis.observers.observation import Event, Listener, Result, Start
 from masis.schema.calls import ModelCall
 
 
@@ -54,10 +54,9 @@ class Spending:
 
     def on_start(self, start: Start) -> Listener:
         """Count what starts, once it ends."""
-        model = f"{start.provider}:{start.model}" if isinstance(start, CallStart) else ""
-        return _Call(self, model, _receipt.get())
+        return _Call(self, _receipt.get())
 
-    def add(self, call: ModelCall, model: str, receipt: Receipt | None) -> None:
+    def add(self, call: ModelCall, receipt: Receipt | None) -> None:
         """Count one call, unless the cache or recorded replies answered it: then no model was asked."""
         if call.source != "model":
             return
@@ -66,7 +65,7 @@ class Spending:
                 each.calls += 1
                 each.cost_usd += call.cost_usd or 0.0
                 each.unpriced += call.cost_usd is None
-                each.models[model] = each.models.get(model, 0) + 1
+                each.models[call.model] = each.models.get(call.model, 0) + 1
 
     @property
     def reached(self) -> bool:
@@ -104,7 +103,6 @@ class _Call(NamedTuple):
     """One call to a model under way."""
 
     spending: Spending
-    model: str
     receipt: Receipt | None
 
     def on_event(self, event: Event) -> None:
@@ -113,4 +111,4 @@ class _Call(NamedTuple):
     def on_end(self, result: Result | None, error: BaseException | None) -> None:
         """Count a call that came to an end."""
         if isinstance(result, ModelCall):
-            self.spending.add(result, self.model, self.receipt)
+            self.spending.add(result, self.receipt)

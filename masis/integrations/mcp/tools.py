@@ -11,13 +11,12 @@ import contextlib
 import difflib
 import hashlib
 import json
-import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
-from mcp.server.mcpserver.utilities.func_metadata import func_metadata
+from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata, func_metadata
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -64,6 +63,7 @@ STEPS = 5
 """Steps of an iteration: citations, claims, critique, evaluation, revision."""
 
 _WRONG_NAMED = 5
+_PAGE_DIGITS = 5
 _WAIT_S = 0.2
 
 # What tools take.
@@ -187,13 +187,11 @@ class Marks(NamedTuple):
 M = TypeVar("M", bound=Callable[..., Any])
 
 
-def tool(
-    title: str, *, audits: bool = False, writes: bool = False, asks_models: bool = False, steps: bool = False
-) -> Callable[[M], M]:
-    """Make a method a tool; its docstring is what an agent reads."""
+def tool(title: str, **marks: bool) -> Callable[[M], M]:
+    """Make a method a tool, with these marks; its docstring is what an agent reads."""
 
     def mark(method: M) -> M:
-        method.marks = Marks(title, audits, writes, asks_models, steps)  # type: ignore[attr-defined]
+        method.marks = Marks(title, **marks)  # type: ignore[attr-defined]
         return method
 
     return mark
@@ -548,8 +546,14 @@ class Tool(NamedTuple):
     name: str
     description: str
     marks: Marks
-    arguments: type[BaseModel]
+    metadata: FuncMetadata
     output_schema: dict[str, Any]
+
+    @property
+    def arguments(self) -> type[BaseModel]:
+        """The model of its arguments; names as the protocol writes them are aliases."""
+        model: type[BaseModel] = self.metadata.arg_model
+        return model
 
     def input_schema(self) -> dict[str, Any]:
         """Return the JSON schema of the arguments."""
@@ -560,7 +564,7 @@ class Tool(NamedTuple):
 
     def read(self, received: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of a call by the method's names. Raises InputError naming each that is wrong."""
-        given = {name: self._parsed(name, value) for name, value in received.items() if value is not None}
+        given = self.metadata.pre_parse_json({name: each for name, each in received.items() if each is not None})
         names = [str(field.alias) for field in self.arguments.model_fields.values()]
         wrong = []
         for name in (each for each in given if each not in names):
@@ -585,20 +589,6 @@ class Tool(NamedTuple):
             cure=f"{more}Arguments {'; '.join(parts)}.",
             field="arguments",
         )
-
-    def _parsed(self, name: str, value: Any) -> Any:
-        """Return a list or an object that arrived as JSON inside a string, as some clients send it."""
-        kind = self.arguments.model_json_schema(by_alias=True)["properties"].get(name, {})
-        if (
-            isinstance(value, str)
-            and value.lstrip()[:1] in ("[", "{")
-            and (kind.get("type") == "array" or "$ref" in kind)
-        ):
-            try:
-                return json.loads(value)
-            except (ValueError, RecursionError):  # no JSON: it is refused as the text it is
-                return value
-        return value
 
     def call(self, tools: Tools, arguments: dict[str, Any], watch: Watch) -> dict[str, Any]:
         """Return the structured result, as ``output_schema`` describes it."""
@@ -634,16 +624,13 @@ def all_tools() -> dict[str, Tool]:
             continue
         read = func_metadata(method, skip_names=("self", "watch"))
         config = ConfigDict(alias_generator=to_camel, extra="forbid")
-        arguments = type(name, (read.arg_model,), {"model_config": config, "__module__": __name__})
-        found[name] = Tool(
-            name, " ".join(str(method.__doc__).split()), method.marks, arguments, tidied(read.output_schema)
-        )
+        read.arg_model = type(name, (read.arg_model,), {"model_config": config, "__module__": __name__})
+        description = " ".join(str(method.__doc__).split())
+        found[name] = Tool(name, description, method.marks, read, tidied(read.output_schema))
     return found
 
 
 # Cursors: where the next page of a list begins.
-
-_CURSOR = re.compile(r"([1-9][0-9]{0,4})-([0-9a-f]{12})")
 
 
 def cursor_of(page: int, query: Any) -> str:
@@ -655,11 +642,11 @@ def page_of(received: str | None, query: Any) -> int:
     """Return the page that a cursor names; 1 without one. Raises InputError for a cursor of something else."""
     if received is None:
         return 1
-    found = _CURSOR.fullmatch(received)
-    if found is None or received != cursor_of(int(found[1]), query):
+    page = received.partition("-")[0]
+    if not page.isdecimal() or len(page) > _PAGE_DIGITS or received != cursor_of(int(page), query):
         raise InputError(
             "is not a cursor of this list with these filters",
             cure="Give next_cursor unchanged, with the same filters, or leave it out to begin at the first page.",
             field="cursor",
         )
-    return int(found[1])
+    return int(page)

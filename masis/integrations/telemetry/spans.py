@@ -21,13 +21,39 @@ from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer, TracerProv
 
 from masis import version
 from masis.audit import metric_catalogue, run_metrics
-from masis.integrations.telemetry import names
 from masis.observers import observation
 from masis.schema.calls import ModelCall
 from masis.schema.drafts import CritiqueResult
 from masis.schema.run import Event, Run
 from masis.schema.screening import Screening, ScreeningEvent
 from masis.settings import ROLES
+
+# Names of attributes by OpenTelemetry's GenAI semantic conventions; those that stand in one place stand there.
+OPERATION = "gen_ai.operation.name"
+PROVIDER = "gen_ai.provider.name"
+REQUEST_MODEL = "gen_ai.request.model"
+RESPONSE_MODEL = "gen_ai.response.model"
+INPUT_TOKENS = "gen_ai.usage.input_tokens"
+OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
+ERROR = "error.type"
+
+ROLE_OF_STEP = {
+    "drafting": "drafter",
+    "claims": "verifier",
+    "critique": "critic",
+    "revision": "reviser",
+    "evaluation": "evaluator",
+}
+"""Who does a step; citations are counted by code."""
+
+_WELL_KNOWN = {"mistral": "mistral_ai", "xai": "x_ai", "azure": "azure.ai.openai", "gemini": "gcp.gemini"}
+"""Providers that the conventions know under another name."""
+
+
+def provider_name(provider: str) -> str:
+    """Return a provider's name as the conventions have it."""
+    return _WELL_KNOWN.get(provider, provider)
+
 
 SCOPE = "masis"
 LONGEST_ID = 200
@@ -46,9 +72,9 @@ OF_RUN = {
     "masis.cost_usd": "usage.cost_usd",
 }
 OF_CALL = {
-    names.RESPONSE_MODEL: "answered_by",
-    names.INPUT_TOKENS: "prompt_tokens",
-    names.OUTPUT_TOKENS: "completion_tokens",
+    RESPONSE_MODEL: "answered_by",
+    INPUT_TOKENS: "prompt_tokens",
+    OUTPUT_TOKENS: "completion_tokens",
     "masis.outcome": "outcome",
     "masis.source": "source",
     "masis.tries": "tries",
@@ -85,8 +111,8 @@ class _Listener:
             case observation.CallStart():
                 self._begin(f"chat {start.model}", _of_call(start), SpanKind.CLIENT)
                 texts = {
-                    names.SYSTEM_INSTRUCTIONS: json.dumps([{"type": "text", "content": start.system}]),
-                    names.INPUT_MESSAGES: _messages("user", start.question),
+                    "gen_ai.system_instructions": json.dumps([{"type": "text", "content": start.system}]),
+                    "gen_ai.input.messages": _messages("user", start.question),
                 }
             case observation.AuditStart():
                 self._workflow("audit", {"masis.operation": start.operation})
@@ -101,7 +127,9 @@ class _Listener:
             self.open[0].put(texts)
 
     def _workflow(self, name: str, attributes: Attributes) -> None:
-        self._begin(f"invoke_workflow {name}", {names.OPERATION: "invoke_workflow", names.WORKFLOW: name, **attributes})
+        self._begin(
+            f"invoke_workflow {name}", {OPERATION: "invoke_workflow", "gen_ai.workflow.name": name, **attributes}
+        )
 
     def _begin(self, name: str, attributes: Attributes, kind: SpanKind = SpanKind.INTERNAL) -> None:
         self.open.append(CurrentSpan(self.spans.tracer, name, attributes, kind))
@@ -173,21 +201,22 @@ class _Listener:
             self._begin("iteration", {"masis.iteration": event.iteration})
             self.iteration = event.iteration
         name = str(event.step)
-        role = names.ROLE_OF_STEP.get(name)
+        role = ROLE_OF_STEP.get(name)
         string = self.models.get(role, "") if role else ""
+        provider, _, model = string.partition(":")
         attributes = {
             "masis.step": name,
             "masis.role": role,
             "masis.iteration": event.iteration,
             "masis.model": string or None,
         }
-        if role and (model := names.model_name(string)):
+        if role and model:
             name = f"invoke_agent {role}"
             attributes |= {
-                names.OPERATION: "invoke_agent",
-                names.AGENT: role,
-                names.PROVIDER: model.provider,
-                names.REQUEST_MODEL: model.model,
+                OPERATION: "invoke_agent",
+                "gen_ai.agent.name": role,
+                PROVIDER: provider_name(provider),
+                REQUEST_MODEL: model,
             }
         self._begin(name, attributes)
 
@@ -221,8 +250,8 @@ class _Listener:
         top.put(
             {
                 "masis.review_reasons": list(dict.fromkeys(reason.code for reason in run.review_reasons)),
-                names.INPUT_TOKENS: run.usage.prompt_tokens or None,
-                names.OUTPUT_TOKENS: run.usage.completion_tokens or None,
+                INPUT_TOKENS: run.usage.prompt_tokens or None,
+                OUTPUT_TOKENS: run.usage.completion_tokens or None,
                 "masis.final_answer": run.final_answer if self.spans.texts else None,
             }
         )
@@ -237,16 +266,16 @@ class _Listener:
         top.put({name: attrgetter(place)(call) for name, place in OF_CALL.items()})
         top.put(
             {
-                names.CACHED_TOKENS: call.cached_tokens or None,
-                names.OUTPUT_TYPE: "text" if call.mode == "text" else "json",
+                "gen_ai.usage.cache_read.input_tokens": call.cached_tokens or None,
+                "gen_ai.output.type": "text" if call.mode == "text" else "json",
             }
         )
         if self.reply and self.spans.texts:
-            top.put({names.OUTPUT_MESSAGES: _messages("assistant", self.reply)})
+            top.put({"gen_ai.output.messages": _messages("assistant", self.reply)})
         if call.outcome != "answered":
             top.failed(call.outcome)
         if call.source == "model":
-            answered = {names.RESPONSE_MODEL: call.answered_by} if call.answered_by else {}
+            answered = {RESPONSE_MODEL: call.answered_by} if call.answered_by else {}
             self.spans.instruments.call(call, {**asked, **answered})
 
     def _draft_ended(self, result: CritiqueResult) -> None:
@@ -267,17 +296,17 @@ class _Listener:
 
 def _conventional(start: observation.CallStart) -> dict[str, Any]:
     return {
-        names.OPERATION: "chat",
-        names.PROVIDER: names.provider_name(start.provider),
-        names.REQUEST_MODEL: start.model,
+        OPERATION: "chat",
+        PROVIDER: provider_name(start.provider),
+        REQUEST_MODEL: start.model,
     }
 
 
 def _of_call(start: observation.CallStart) -> dict[str, Any]:
     return _conventional(start) | {
-        names.MAX_TOKENS: start.max_tokens,
-        names.TEMPERATURE: start.temperature,
-        names.PROMPT_NAME: start.prompt,
+        "gen_ai.request.max_tokens": start.max_tokens,
+        "gen_ai.request.temperature": start.temperature,
+        "gen_ai.prompt.name": start.prompt,
         "masis.role": start.role,
         "masis.step": start.step,
         "masis.iteration": start.iteration,
@@ -303,7 +332,7 @@ class CurrentSpan:
     def failed(self, code: str) -> None:
         """Mark the span as failed."""
         self.span.set_status(Status(StatusCode.ERROR, code))
-        self.span.set_attribute(names.ERROR, code)
+        self.span.set_attribute(ERROR, code)
 
     def end(self, error: BaseException | None = None) -> None:
         """End the span; the one before is current again."""
@@ -361,12 +390,12 @@ class Instruments:
 
     def call(self, call: ModelCall, conventional: Attributes) -> None:
         """Record a call to a model, with the attributes that the conventions ask for."""
-        failed = {} if call.outcome == "answered" else {names.ERROR: call.outcome}
+        failed = {} if call.outcome == "answered" else {ERROR: call.outcome}
         attributes = {**conventional, "masis.role": call.role}
         self._histograms[metric_catalogue.CALL_DURATION.name].record(call.ms / 1000, {**attributes, **failed})
         for kind, tokens in (("input", call.prompt_tokens), ("output", call.completion_tokens)):
             if tokens:
-                of_kind = {**attributes, names.TOKEN_TYPE: kind}
+                of_kind = {**attributes, "gen_ai.token.type": kind}
                 self._histograms[metric_catalogue.CALL_TOKENS.name].record(tokens, of_kind)
                 if call.role in ROLES:
                     self._counters[metric_catalogue.LOOP_TOKENS.name].add(tokens, of_kind)

@@ -11,20 +11,24 @@ import asyncio
 import contextlib
 import hashlib
 import hmac
+import json
 import logging
 import threading
 import uuid
 from collections.abc import AsyncIterator, Mapping
-from typing import NamedTuple
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from masis import version
 from masis.errors import MasisError
 from masis.integrations.token_bucket import Bucket
-from masis.integrations.web.openapi import document
+from masis.schema.case import Case
 from masis.services.ingestion import IngestionService, Source, token_digest
 from masis.services.records import Acknowledged, Form, Received
 from masis.settings.hosts import AllowedHosts
@@ -208,7 +212,17 @@ async def _alive(request: Request) -> Response:
 
 
 async def _openapi(request: Request) -> Response:
-    return JSONResponse(document())
+    return JSONResponse(_document())
+
+
+@cache
+def _document() -> dict[str, Any]:
+    """Return the OpenAPI document beside this file, with the version and the schema of a case in it."""
+    document: dict[str, Any] = json.loads(Path(__file__).with_name("openapi.json").read_text(encoding="utf-8"))
+    case = Case.model_json_schema(ref_template="#/components/schemas/{model}")
+    document["info"]["version"] = version.APP
+    document["components"]["schemas"] |= case.pop("$defs", {}) | {"Case": case}
+    return document
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -11,9 +11,10 @@ unescaped quotes inside a text, and a last brace missing behind a closed list or
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, TypeVar
 
+M = TypeVar("M")
 _BLANK = re.compile(r"(?:\s+|//[^\n]*(?:\n|\Z)|/\*(?:[^*]|\*(?!/))*\*/)*")
 _NUMBER = re.compile(r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _OPENING = re.compile(r'"""|"|\'|`')
@@ -72,17 +73,13 @@ class _Walk:
 
     def object(self, proposed: dict[str, Any], outermost: bool = False) -> dict[str, Any]:
         """The fields of an object, in the order in which they stand."""
-        self._take("{")
         made: dict[str, Any] = {}
-        for number, (key, value) in enumerate(proposed.items()):
+        for key, value in self._members("{", "}", proposed.items(), outermost):
             if not isinstance(key, str):
                 raise RepairRefused("a field without a name")
-            if number:
-                self._comma()
             self._key(key)
             self._take(":")
             made[key] = self.value(value)
-        self._close("}", bool(proposed), outermost)
         return made
 
     def value(self, proposed: Any) -> Any:
@@ -90,23 +87,32 @@ class _Walk:
         if isinstance(proposed, dict):
             return self.object(proposed)
         if isinstance(proposed, list):
-            return self._list(proposed)
+            return [self.value(each) for each in self._members("[", "]", proposed)]
         self._blank()
-        if isinstance(proposed, str):
-            return self._text(proposed)
-        if isinstance(proposed, bool) or proposed is None:
-            return self._word(proposed)
-        return self._number(proposed)
+        if not isinstance(proposed, str):
+            return self._literal(proposed)
+        opened = _OPENING.match(self.text, self.at)
+        if opened is None:
+            return self._bare(proposed)
+        self._quoted(proposed, opened.group())
+        return proposed
 
-    def _list(self, proposed: list[Any]) -> list[Any]:
-        self._take("[")
-        made = []
-        for number, value in enumerate(proposed):
-            if number:
-                self._comma()
-            made.append(self.value(value))
-        self._close("]", bool(proposed), False)
-        return made
+    def _members(self, opening: str, closing: str, members: Iterable[M], outermost: bool = False) -> Iterator[M]:
+        """Yield what stands between two signs, walking over these and the commas; the members are for the caller."""
+        self._take(opening)
+        number = 0
+        for number, each in enumerate(members, 1):
+            if number > 1 and not self._taken(","):
+                self.repairs.append("a missing comma")
+            yield each
+        if number and self._taken(","):
+            self.repairs.append("a comma too many")
+        if self._taken(closing):
+            self.closed = self.at
+        elif outermost and not self.text[self.closed : self.at].strip() and self.closed > 0 and not self._rest():
+            self.repairs.append("a missing last brace")
+        else:
+            raise RepairRefused(f"there is no {closing!r} where one was read")
 
     def _blank(self) -> None:
         found = _BLANK.match(self.text, self.at)
@@ -115,33 +121,15 @@ class _Walk:
             self.repairs.append("a comment")
         self.at = end
 
+    def _taken(self, sign: str) -> bool:
+        self._blank()
+        there = self.text.startswith(sign, self.at)
+        self.at += there
+        return there
+
     def _take(self, sign: str) -> None:
-        self._blank()
-        if not self.text.startswith(sign, self.at):
+        if not self._taken(sign):
             raise RepairRefused(f"there is no {sign!r} where one was read")
-        self.at += 1
-
-    def _comma(self) -> None:
-        self._blank()
-        if self.text.startswith(",", self.at):
-            self.at += 1
-        else:
-            self.repairs.append("a missing comma")
-
-    def _close(self, sign: str, filled: bool, outermost: bool) -> None:
-        self._blank()
-        if filled and self.text.startswith(",", self.at):
-            self.at += 1
-            self.repairs.append("a comma too many")
-            self._blank()
-        if self.text.startswith(sign, self.at):
-            self.at += 1
-            self.closed = self.at
-            return
-        if outermost and not self.text[self.closed : self.at].strip() and self.closed > 0 and not self._rest():
-            self.repairs.append("a missing last brace")
-            return
-        raise RepairRefused(f"there is no {sign!r} where one was read")
 
     def _rest(self) -> str:
         """What follows, less the fence that may close the reply."""
@@ -158,13 +146,6 @@ class _Walk:
             self.at = bare.end()
             return
         self._quoted(key, opened.group())
-
-    def _text(self, proposed: str) -> Any:
-        opened = _OPENING.match(self.text, self.at)
-        if opened is None:
-            return self._bare(proposed)
-        self._quoted(proposed, opened.group())
-        return proposed
 
     def _quoted(self, proposed: str, quote: str) -> None:
         """A text in quotes, escapes resolved; one with a quote in it that nothing escapes must be one text alone."""
@@ -228,27 +209,21 @@ class _Walk:
         self.repairs.append("a word without quotes")
         return proposed
 
-    def _word(self, proposed: bool | None) -> Any:
-        found = _BARE_KEY.match(self.text, self.at)
-        word = found.group() if found else ""
-        if word.lower() not in _WORDS or _WORDS[word.lower()] is not proposed:
-            raise RepairRefused("a word is not where it was read")
-        self.at += len(word)
-        self._ends()
-        if word not in _JSON_WORDS:
-            self.repairs.append("a word of another language")
-        return proposed
-
-    def _number(self, proposed: Any) -> Any:
-        found = _NUMBER.match(self.text, self.at)
+    def _literal(self, proposed: float | bool | None) -> Any:
+        """A number, or a word that stands for a truth value or for nothing."""
+        word = proposed is None or isinstance(proposed, bool)
+        found = (_BARE_KEY if word else _NUMBER).match(self.text, self.at)
+        written = found.group() if found else ""
         try:
-            same = found is not None and float(found.group()) == float(proposed)
+            same = _WORDS.get(written.lower(), self) is proposed if word else float(written) == float(proposed or 0)
         except (OverflowError, ValueError, TypeError):
             same = False
-        if found is None or not same:
-            raise RepairRefused("a number differs from what was read")
-        self.at = found.end()
+        if not same:
+            raise RepairRefused("a word or a number differs from what was read")
+        self.at += len(written)
         self._ends()
+        if word and written not in _JSON_WORDS:
+            self.repairs.append("a word of another language")
         return proposed
 
     def _ends(self) -> None:

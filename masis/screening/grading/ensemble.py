@@ -16,7 +16,7 @@ Alpha-Reliability").
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
@@ -78,13 +78,11 @@ class Ensemble:
         """Return one joined grade for each abstract, in the same order."""
         about = designs_asked_about(question)
         by_grader = [{g.abstract_id: g for g in grader.grade(question, abstracts)} for grader in self.graders]
+        graders, by = len(self.graders), self.judged_by
         return tuple(
-            self._joined([grades[each.id] for grades in by_grader if each.id in grades], each, about)
+            join_grades([grades[each.id] for grades in by_grader if each.id in grades], each, graders, by, about)
             for each in abstracts
         )
-
-    def _joined(self, grades: Sequence[Grade], abstract: Abstract, about: frozenset[Design]) -> Grade:
-        return join_grades(grades, abstract, len(self.graders), self.judged_by, about)
 
 
 def join_grades(
@@ -96,25 +94,28 @@ def join_grades(
 ) -> Grade:
     """Return the opinions of ``graders`` graders on one abstract as one grade."""
     scored = [grade for grade in grades if grade.unscored is None and grade.quality is not None]
-    opinions = tuple(_opinion(grade) for grade in grades)
-    agreement = pair_agreement([grade.recommendation for grade in scored])
+    opinions = tuple(Opinion(**{name: getattr(grade, name) for name in Opinion.model_fields}) for grade in grades)
     if 2 * len(scored) < graders or not scored:
         why = Unscored(reason=f"only {len(scored)} of {graders} graders scored it")
         return unscored_grade(abstract, judged_by, why).model_copy(update={"opinions": opinions})
     relevance, method = _median(scored, "relevance_score"), _median(scored, "methodology_score")
-    closest = min(scored, key=lambda grade: abs((grade.quality or 0) - median(g.quality or 0 for g in scored)))
-    design = _most((grade.design for grade in scored), _lower_prior)
-    study_type = next((g.study_type for g in scored if g.design == design), closest.study_type)
-    enough = _most((grade.sample_size_adequate for grade in scored), lambda tied: None)
+    qualities = [grade.quality or 0.0 for grade in scored]
+    closest = min(scored, key=lambda grade: abs((grade.quality or 0.0) - median(qualities)))
+    designs = _most_frequent(grade.design for grade in scored)
+    design = min(designs, key=lambda each: (rubric.HIERARCHY[each].prior, each) if each else (-1.0, ""))
+    adequate = _most_frequent(grade.sample_size_adequate for grade in scored)
+    enough = adequate[0] if len(adequate) == 1 else None
     advice = recommend(relevance, method, design, enough, about, closest.publication)
-    votes = Counter(grade.recommendation for grade in scored)
-    qualities = [grade.quality for grade in scored if grade.quality is not None]
-    spread = max(qualities) - min(qualities)
-    doubt = "" if design in NO_STUDY else _doubt(votes[advice.recommendation], len(scored), spread)
-    said = ", ".join(f"{grade.judged_by.model} {grade.recommendation}" for grade in scored)
+    agreeing = sum(grade.recommendation == advice.recommendation for grade in scored)
+    doubt, spread = "", max(qualities) - min(qualities)
+    if design not in NO_STUDY and 2 * agreeing <= len(scored):
+        doubt = "The graders don't agree: no more than half recommend what the joined scores say."
+    elif design not in NO_STUDY and spread > MOST_SPREAD + 1e-9:
+        doubt = f"The graders' qualities lie {spread:.2f} apart, more than {MOST_SPREAD:.2f}."
+    by_grader = ", ".join(f"{grade.judged_by.model} {grade.recommendation}" for grade in scored)
     reasons: dict[OverrideField, Reason] = {
         **closest.reasons,
-        "recommendation": Reason(text=f"{doubt or advice.why} Said: {said}."),
+        "recommendation": Reason(text=f"{doubt or advice.why} Said: {by_grader}."),
     }
     return closest.model_copy(
         update={
@@ -124,35 +125,15 @@ def join_grades(
             "prior": None if design is None else rubric.HIERARCHY[design].prior,
             "quality": quality_of(relevance, method),
             "sample_size_adequate": enough,
-            "study_type": study_type,
+            "study_type": next((g.study_type for g in scored if g.design == design), closest.study_type),
             "design": design,
             "recommendation": "needs_more" if doubt else advice.recommendation,
             "rule": "disagreement" if doubt else advice.rule,
             "reasons": reasons,
             "judged_by": judged_by,
             "opinions": opinions,
-            "agreement": agreement,
+            "agreement": pair_agreement([grade.recommendation for grade in scored]),
         }
-    )
-
-
-def _doubt(agreeing: int, scored: int, spread: float) -> str:
-    """Return why the joined recommendation is uncertain; empty where it isn't."""
-    if 2 * agreeing <= scored:
-        return "The graders don't agree: no more than half recommend what the joined scores say."
-    if spread > MOST_SPREAD + 1e-9:
-        return f"The graders' qualities lie {spread:.2f} apart, more than {MOST_SPREAD:.2f}."
-    return ""
-
-
-def _opinion(grade: Grade) -> Opinion:
-    return Opinion(
-        judged_by=grade.judged_by,
-        relevance_score=grade.relevance_score,
-        methodology_score=grade.methodology_score,
-        study_type=grade.study_type,
-        recommendation=grade.recommendation,
-        unscored=grade.unscored,
     )
 
 
@@ -161,16 +142,9 @@ def _median(grades: Sequence[Grade], name: str) -> float | None:
     return median(values) if values else None
 
 
-def _most(values: Iterable[_T], of_tied: Callable[[list[_T]], _T]) -> _T:
-    """Return the most frequent value; of tied ones the choice of ``of_tied``."""
+def _most_frequent(values: Iterable[_T]) -> list[_T]:
     counts = Counter(values)
-    highest = max(counts.values())
-    tied = [value for value, count in counts.items() if count == highest]
-    return tied[0] if len(tied) == 1 else of_tied(tied)
-
-
-def _lower_prior(designs: list[Design | None]) -> Design | None:
-    return min(designs, key=lambda design: (-1.0, "") if design is None else (rubric.HIERARCHY[design].prior, design))
+    return [value for value, count in counts.items() if count == max(counts.values())]
 
 
 def pair_agreement(opinions: Sequence[object]) -> float | None:

@@ -13,9 +13,9 @@ from masis.schema.wording import with_article
 from masis.screening.grading import designs, rubric, sample_size
 from masis.screening.grading.grader import Judgement, grade_from_judgement
 from masis.screening.grading.hierarchy import designs_asked_about, place_design
-from masis.screening.grading.meaning import relevance_by_meaning
 from masis.screening.grading.methodology import methodology
 from masis.screening.grading.question import Question, read_question
+from masis.screening.grading.relevance import relevance_by_meaning
 from masis.settings import OFFLINE
 from masis.views.screening import STUDY_TYPE
 

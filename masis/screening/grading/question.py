@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from masis.offline.text.tokens import Token, stem, tokens
+from masis.screening.grading.wording import read_word_lists
 
 Part = Literal["population", "intervention", "comparison", "outcome", "topic"]
 PARTS: tuple[Part, ...] = ("population", "intervention", "comparison", "outcome")
@@ -45,36 +46,8 @@ MOST_CONCEPTS = 20
 _LONGEST_PHRASE = 5
 _LONGEST_CONCEPT = 3
 
-_FRAMING = frozenset(
-    map(
-        stem,
-        """patient patients person people subject participant study studies trial trials use treatment treat therapy
-        therapeutic effect effective effectiveness efficacy efficacious benefit beneficial compare compared comparison
-        comparing versus vs reduce lower improve increase decrease change affect influence cause prevent help impact
-        role associate associated association relation relationship risk outcome result evidence difference differ
-        better superior inferior safe suitable used useful value clinical management manage with without among work
-        randomised randomized systematic review meta-analysis cohort rate level levels reduction improvement prevention
-        short long term care human humans new novel current best optimal available know known good high low
-        happen enable see receive relieve lead exist wait worth adequate adequately enough necessary required need
-        essential feasible promise promising equal choice concern problem disaster offer protect matter consider
-        routine routinely predict predictor indicate indicator correlate relevant important really still always ever
-        well possible appropriate implement provide justify warrant explain depend involve play contribute exacerbate
-        attenuate enhance reflect reliable reliably valid measure method technique approach way experience early late
-        different distinct type form large small two three further should say call time year old whether
-        recognised recognized inevitably progress close open room improvement challenge update overview""".split(),
-    )
-)
-"""Words that frame a question and name nothing of it."""
-
-_TO_POPULATION = frozenset({"in", "among", "amongst"})
-_TO_COMPARISON = frozenset({"versus", "vs", "than", "against", "or", "compared"})
-_TO_OUTCOME = frozenset(
-    map(
-        stem,
-        """reduce improve increase decrease prevent affect influence lower change worsen raise predict cause accelerate
-        delay slow relieve reduction improvement prevention on""".split(),
-    )
-)
+_LISTED = read_word_lists(_HERE / "question_words.txt")
+_FRAMING, _TO_OUTCOME = (frozenset(map(stem, _LISTED[name])) for name in ("framing", "to outcome"))
 
 
 class Phrase(NamedTuple):
@@ -149,8 +122,7 @@ def concept_lines(text: str) -> dict[Part, str]:
     """Return what the lines of concepts in a text say, by part; of two lines for one part the last one."""
     found: dict[Part, str] = {}
     for line in _LINE.finditer(text):
-        name = line.group(1).lower()
-        part = next(each for each in PARTS if each == name)
+        part = next(each for each in PARTS if each == line.group(1).lower())
         found[part] = " ".join(line.group(2)[:LONGEST_CONCEPTS].split())
     return found
 
@@ -270,59 +242,39 @@ def _as_words(concepts: Sequence[Concept]) -> str:
     return " ".join(f"{lead}{named[part]}" for part, lead in leads.items() if named[part])
 
 
-class _Piece(NamedTuple):
-    """A word of the question, or a known phrase of several; ``names`` where it says what the question is about."""
-
-    words: tuple[Token, ...]
-    from_list: bool
-    names: bool
-
-
 def _concepts(text: str, *, framing: bool) -> Iterator[Concept]:
     seen: set[tuple[str, ...]] = set()
     for words, part in _grouped(text, framing=framing):
         roots = tuple(word.stem for word in words)
-        if roots in seen:
-            continue
-        seen.add(roots)
-        rarities = tuple(max(LEAST_WEIGHT, rarity(root)) for root in roots)
-        name = text[words[0].start : words[-1].end]
-        yield Concept(name, part, roots, rarities, max(rarities), synonyms().get(roots, ()))
+        if roots not in seen:
+            seen.add(roots)
+            rarities = tuple(max(LEAST_WEIGHT, rarity(root)) for root in roots)
+            name = text[words[0].start : words[-1].end]
+            yield Concept(name, part, roots, rarities, max(rarities), synonyms().get(roots, ()))
 
 
 def _grouped(text: str, *, framing: bool) -> Iterator[tuple[tuple[Token, ...], Part]]:
     """Yield the words of each concept and its part: a known phrase, or up to three naming words that stand together."""
+    words = tokens(text)
     part: Part = "intervention"
     run: list[Token] = []
-    before = 0
-    for piece in _pieces(tokens(text), framing=framing):
-        first = piece.words[0]
-        broken = any(character in ",;:?.()/" for character in text[before : first.start])
-        before = piece.words[-1].end
-        if run and (broken or piece.from_list or not piece.names):
-            yield from ((words, part) for words in _short(run))
-            run = []
-        if piece.from_list:
-            yield piece.words, part
-        elif piece.names:
-            run.append(first)
-        else:
-            part = _part_after(first, part)
-    yield from ((words, part) for words in _short(run))
-
-
-def _pieces(words: Sequence[Token], *, framing: bool) -> Iterator[_Piece]:
-    at = 0
+    at, before = 0, 0
     while at < len(words):
-        length = _known(words, at)
-        word = words[at]
+        word, length = words[at], _known(words, at)
         names = word.weight > 0 and (framing or not _frames(word))
-        if length > 1 or (length and names):
-            yield _Piece(tuple(words[at : at + length]), True, True)
-            at += length
+        listed = length > 1 or (length > 0 and names)
+        if run and (listed or not names or any(sign in ",;:?.()/" for sign in text[before : word.start])):
+            yield from ((each, part) for each in _short(run))
+            run = []
+        if listed:
+            yield tuple(words[at : at + length]), part
+        elif names:
+            run.append(word)
         else:
-            yield _Piece((word,), False, names)
-            at += 1
+            part = _part_after(word, part)
+        at += length if listed else 1
+        before = words[at - 1].end
+    yield from ((each, part) for each in _short(run))
 
 
 def _frames(word: Token) -> bool:
@@ -333,9 +285,9 @@ def _frames(word: Token) -> bool:
 
 def _part_after(word: Token, part: Part) -> Part:
     lower = word.text.lower()
-    if lower in _TO_POPULATION:
+    if lower in _LISTED["to population"]:
         return "population"
-    if lower in _TO_COMPARISON:
+    if lower in _LISTED["to comparison"]:
         return "comparison"
     return "outcome" if word.stem in _TO_OUTCOME else part
 

@@ -79,50 +79,45 @@ def recommend(
         return Advice(
             "needs_more", "of_concern", f"It is {with_article(PUBLICATION[publication])}: read why before it counts."
         )
-    for rule, recommendation, holds, why in _rules(relevance, methodology, quality, design, adequate, asked_of):
-        if holds:
-            return Advice(recommendation, rule, why)
-    return Advice("keep", "strong", f"Relevance {relevance:.2f}, methodology {methodology:.2f}: quality {quality:.2f}.")
-
-
-def _rules(
-    relevance: float,
-    methodology: float,
-    quality: float,
-    design: Design | None,
-    adequate: bool | None,
-    asked_of: frozenset[Design],
-) -> tuple[tuple[Rule, Recommendation, bool, str], ...]:
-    def under(
-        rule: Rule, recommendation: Recommendation, name: str, value: float, bound: float, note: str = ""
-    ) -> tuple[Rule, Recommendation, bool, str]:
-        return rule, recommendation, value < bound - _EDGE, f"{name} {value:.2f} is under {bound:.2f}{note}."
-
     place = None if design is None else rubric.HIERARCHY[design]
     inconclusive = place is not None and not place.concludes and design not in asked_of
-    return (
+    named = with_article(DESIGN[design] if design else "study").capitalize()
+    low_method, low_relevance = f"Methodology {methodology:.2f} is under", f"Relevance {relevance:.2f} is under"
+    rules: tuple[tuple[Rule, Recommendation, bool, str], ...] = (
         (
             "unknown_design",
             "needs_more",
             design in (None, "other"),
             "Its design was not recognised, and with it how far it can be trusted: read it and set the design.",
         ),
-        under("weak_method", "discard", "Methodology", methodology, rubric.DISCARD_METHODOLOGY, ": too weak to use"),
-        under(
-            "borderline_relevance",
-            "needs_more",
-            "Relevance",
-            relevance,
-            rubric.KEEP_RELEVANCE,
-            ": only partly about the question",
+        (
+            "weak_method",
+            "discard",
+            methodology < rubric.DISCARD_METHODOLOGY - _EDGE,
+            f"{low_method} {rubric.DISCARD_METHODOLOGY:.2f}: too weak to use.",
         ),
         (
-            "weak_design",
+            "borderline_relevance",
             "needs_more",
-            inconclusive,
-            f"{with_article(DESIGN[design] if design else 'study').capitalize()} supports no conclusion by itself.",
+            relevance < rubric.KEEP_RELEVANCE - _EDGE,
+            f"{low_relevance} {rubric.KEEP_RELEVANCE:.2f}: only partly about the question.",
         ),
+        ("weak_design", "needs_more", inconclusive, f"{named} supports no conclusion by itself."),
         ("underpowered", "needs_more", adequate is False, "Fewer were studied than the design needs."),
-        under("borderline_method", "needs_more", "Methodology", methodology, rubric.KEEP_METHODOLOGY),
-        under("borderline_quality", "needs_more", "Quality", quality, rubric.KEEP_QUALITY),
+        (
+            "borderline_method",
+            "needs_more",
+            methodology < rubric.KEEP_METHODOLOGY - _EDGE,
+            f"{low_method} {rubric.KEEP_METHODOLOGY:.2f}.",
+        ),
+        (
+            "borderline_quality",
+            "needs_more",
+            quality < rubric.KEEP_QUALITY - _EDGE,
+            f"Quality {quality:.2f} is under {rubric.KEEP_QUALITY:.2f}.",
+        ),
     )
+    strong = Advice(
+        "keep", "strong", f"Relevance {relevance:.2f}, methodology {methodology:.2f}: quality {quality:.2f}."
+    )
+    return next((Advice(given, rule, why) for rule, given, holds, why in rules if holds), strong)

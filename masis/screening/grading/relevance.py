@@ -1,18 +1,38 @@
-"""How far an abstract is about the question: which of its concepts it mentions, and where.
+"""How far an abstract is about the question: which of its concepts it mentions and where, then its meaning.
 
-Relevance is the geometric mean of how far each concept is met, weighed by how rare its words are, so that many common
-words can't make up for the one thing the question is about. A concept met in the title or at least twice counts whole,
-met once a little less, met in part by the share of its words, not at all ``MISSING``.
+**In words**, relevance is the geometric mean of how far each concept is met, weighed by how rare its words are, so that
+many common words can't make up for the one thing the question is about. A concept met in the title or at least twice
+counts whole, met once a little less, met in part by the share of its words, not at all ``MISSING``. An abbreviation is
+met by what the abstract defines it to be, or by words whose initials spell it.
+
+Where the concepts are not all there, **the likeness of meaning** decides: the greatest cosine between the question and
+a passage of the abstract, by the sentence encoder that ships with the package (``masis/offline/inference/minilm``). So
+other words for a thing never discard an abstract by themselves:
+
+- concepts met (0.50 or more): relevant, unless the meaning is far off;
+- else, of one meaning with the question: relevant, unless the question names a drug and the abstract only others;
+- else, neither in words nor in meaning: about something else;
+- anything between is left open, and so is another language than the question's.
+
+The bounds were fitted on titles and abstracts of StudyTypeTeller's training file (a title taken for the question, 700
+own abstracts, 4,900 of others; ``tools/fit_relevance.py``); no abstract of the benchmarks was looked at for them.
 """
 
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from masis.offline.text.tokens import Token, prefix_key, tokens
+import numpy as np
+
+from masis.audit.language import detect_language, language_name
+from masis.offline.inference.encoder import Array, load_encoder
+from masis.offline.text.tokens import prefix_key, tokens
 from masis.schema.screening import Abstract, Reason, Words
-from masis.screening.grading.abbreviations import definitions, is_abbreviation, spelt_by_initials
+from masis.screening.grading import rubric
+from masis.screening.grading.designs import is_drug
 from masis.screening.grading.question import Concept, Phrase, Question, phrase_of
 from masis.screening.grading.wording import LONGEST_READ
 
@@ -27,13 +47,28 @@ KIN = 0.5
 _NEAR = 6
 _SHOWN = 2
 
+LIKE = 0.60
+"""From this likeness on the meaning is one: 95% of own abstracts reach it, 0.5% of near ones (same field) do."""
+FAR = 0.30
+"""Under this the meaning is another, whatever words are shared: 0.1% of own abstracts, 20% of near ones."""
+WORDS, LIKENESS, OFFSET = 9.45, 15.30, -10.55
+"""Log odds of relevance = WORDS x score of the concepts + LIKENESS x cosine + OFFSET (logistic regression)."""
+MOST_PROMOTED = 0.90
+"""Relevance by meaning alone stays under that of concepts that stand in the abstract."""
+_PASSAGE = 600
+"""Characters of a passage: some 120 word pieces, half of what the encoder reads."""
+_PASSAGES = 8
+_SEEN = 4_000
+"""Characters that a language is detected from."""
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+
 
 class ConceptMatch(NamedTuple):
     """How far a concept is met (0 to 1), and where."""
 
     concept: Concept
     share: float
-    words: tuple[Words, ...]
+    words: tuple[Words, ...] = ()
 
 
 class Relevance(NamedTuple):
@@ -48,173 +83,237 @@ class Relevance(NamedTuple):
     unmatched: bool = False
 
 
-class TokenizedAbstract(NamedTuple):
-    """An abstract's words in order, those of the title (the first ``titled``) before the text's, and where each stem
-    stands.
-    """
-
-    abstract: Abstract
-    words: tuple[Token, ...]
-    titled: int
-    at: dict[str, list[int]]
-    defined: tuple[tuple[Phrase, Phrase], ...]
-
-    def in_title(self, index: int) -> bool:
-        """Return whether a word stands in the title: its offsets are the title's then."""
-        return index < self.titled
-
-    def holds_kin(self, root: str) -> bool:
-        """Return whether any word begins like this stem."""
-        key = prefix_key(root)
-        return key is not None and any(prefix_key(other) == key for other in self.at)
-
-
-def read_abstract(abstract: Abstract) -> TokenizedAbstract:
-    """Return the words of an abstract, ready to be asked for concepts."""
-    title = tokens(abstract.title[:LONGEST_READ])
-    words = (*title, *tokens(abstract.text[:LONGEST_READ]))
-    at: dict[str, list[int]] = {}
-    for index, word in enumerate(words):
-        at.setdefault(word.stem, []).append(index)
-    defined = tuple(
-        (phrase_of(short), phrase_of(long))
-        for source in (abstract.title, abstract.text)
-        for short, long in definitions(source[:LONGEST_READ])
-    )
-    return TokenizedAbstract(abstract, words, len(title), at, defined)
+def relevance_by_meaning(question: Question, abstract: Abstract) -> Relevance:
+    """Return how far the abstract is about the question, in words and in meaning, and why."""
+    in_words = relevance(question, abstract)
+    if in_words.score is None:
+        return in_words
+    if language := other_language(f"{abstract.title} {abstract.text}"):
+        text = f"It could not be matched: the text reads like {language}, and concepts are looked for in English."
+        return Relevance(None, in_words.met, Reason(text=text), unmatched=True)
+    score, why = _joined(in_words.score, in_words, abstract, likeness_of(question.text, abstract))
+    if left_open := _without_words(question):  # what could not be looked for may be missing: never kept on the rest
+        score, why = min(score, rubric.KEEP_RELEVANCE - 0.01), f"{why} {left_open}".strip()
+    reason = Reason(text=f"{in_words.reason.text} {why}".strip(), words=in_words.reason.words)
+    return Relevance(score, in_words.met, reason)
 
 
 def relevance(question: Question, abstract: Abstract) -> Relevance:
-    """Return how far the abstract is about the question, the words it rests on, and what of the question it leaves
-    open.
-    """
+    """Return how far the abstract is about the question in words, where it says so, and what of it is left open."""
     if not question.concepts:
         return Relevance(None, (), Reason(text="The question names nothing that could be looked for."))
     if not (abstract.title.strip() or abstract.text.strip()):
         return Relevance(None, (), Reason(text="There is neither a title nor a text to read."))
-    read = read_abstract(abstract)
     looked_for = [concept for concept in question.concepts if concept.stems]
     if not looked_for:
-        return Relevance(None, (), Reason(text=without_words(question)), unmatched=True)
-    met = tuple(_met(concept, read, _also_written(concept, read)) for concept in looked_for)
+        return Relevance(None, (), Reason(text=_without_words(question)), unmatched=True)
+    read = _Read(abstract)
+    met = tuple(read.match(concept) for concept in looked_for)
     weight = sum(each.concept.weight for each in met)
     mean = math.exp(sum(each.concept.weight * math.log(max(MISSING, each.share)) for each in met) / weight)
-    return Relevance(_rescaled(mean), met, _reason(met))
+    score = round(min(1.0, max(0.0, (mean - MISSING) / (1 - MISSING))), 4)  # so that no concept at all scores 0
+    return Relevance(score, met, _reason(met))
 
 
-def without_words(question: Question) -> str:
+def _without_words(question: Question) -> str:
     """Say which concepts have no word that could be looked for in an English abstract; empty where all have."""
     named = ", ".join(f"{each.name} ({each.part})" for each in question.concepts if not each.stems)
     return f"Not matched: {named}, which holds no word that could be looked for." if named else ""
 
 
-def _rescaled(mean: float) -> float:
-    """Rescale ``MISSING`` .. 1 to 0 .. 1, so that an abstract without any concept scores 0."""
-    return round(min(1.0, max(0.0, (mean - MISSING) / (1 - MISSING))), 4)
-
-
 def _reason(met: tuple[ConceptMatch, ...]) -> Reason:
-    def names(chosen: list[ConceptMatch]) -> str:
-        return ", ".join(f"{each.concept.name} ({each.concept.part})" for each in chosen)
-
-    whole = [each for each in met if each.share >= ONCE * SCATTERED]
-    partly = [each for each in met if MISSING < each.share < ONCE * SCATTERED]
-    nowhere = [each for each in met if each.share <= MISSING]
-    parts = [
-        f"{says}: {names(chosen)}"
-        for says, chosen in (("Met", whole), ("in part", partly), ("not met", nowhere))
-        if chosen
-    ]
-    text = "; ".join(parts) + "."
-    words = tuple(word for each in met for word in each.words)
-    return Reason(text=text[0].upper() + text[1:], words=words)
+    named: dict[str, list[str]] = {"Met": [], "in part": [], "not met": []}
+    for each in met:
+        how = "not met" if each.share <= MISSING else "in part" if each.share < ONCE * SCATTERED else "Met"
+        named[how].append(f"{each.concept.name} ({each.concept.part})")
+    text = "; ".join(f"{how}: {', '.join(names)}" for how, names in named.items() if names) + "."
+    return Reason(text=text[0].upper() + text[1:], words=tuple(word for each in met for word in each.words))
 
 
-def _also_written(concept: Concept, read: TokenizedAbstract) -> tuple[Phrase, ...]:
-    """Return other phrases for a concept by the abbreviations that the abstract itself defines or spells out."""
-    own = {concept.stems, *(phrase.stems for phrase in concept.others)}
-    found: list[Phrase] = []
-    for short, long in read.defined:
-        if short.stems in own:
-            found.append(long)
-        elif any(stems and long.stems[-len(stems) :] == stems for stems in own):
-            found.append(short)
-    if not found and is_abbreviation(concept.name):
-        for words in (read.words[: read.titled], read.words[read.titled :]):
-            place = spelt_by_initials(concept.name, [word.text for word in words])
-            if place is not None:
-                spelt = words[place[0] : place[1]]
-                found.append(Phrase(" ".join(word.text for word in spelt), tuple(word.stem for word in spelt)))
-    return tuple(found)
+class _Read:
+    """An abstract's words in order, those of the title (the first ``titled``) first, and where each stem stands."""
 
+    def __init__(self, abstract: Abstract) -> None:
+        title = tokens(abstract.title[:LONGEST_READ])
+        self.abstract, self.titled = abstract, len(title)
+        self.words = (*title, *tokens(abstract.text[:LONGEST_READ]))
+        self.at: dict[str, list[int]] = {}
+        for index, word in enumerate(self.words):
+            self.at.setdefault(word.stem, []).append(index)
+        self.defined = [
+            (phrase_of(short), phrase_of(long))
+            for source in (abstract.title, abstract.text)
+            for short, long in definitions(source)
+        ]
 
-def _met(concept: Concept, read: TokenizedAbstract, written: tuple[Phrase, ...]) -> ConceptMatch:
-    best = _as_named(concept, read)
-    for phrase in (*concept.others, *written):
-        if best.share >= 1.0:
-            break
-        found = _phrase(phrase.stems, read)
-        if found:
-            other = ConceptMatch(concept, _often(found, read), _shown(found, len(phrase.stems), read))
-            best = max(best, other, key=lambda each: each.share)
-    return best
+    def match(self, concept: Concept) -> ConceptMatch:
+        """Return how far a concept is met, in the question's own words or others for it."""
+        best = self._as_named(concept)
+        for phrase in (*concept.others, *self._also_written(concept)):
+            if best.share >= 1.0:
+                break
+            if found := self._phrase(phrase.stems):
+                best = max(best, self._met(concept, found, len(phrase.stems)), key=lambda each: each.share)
+        return best
 
+    def _also_written(self, concept: Concept) -> Iterator[Phrase]:
+        """Yield other phrases for a concept by the abbreviations that the abstract itself defines or spells out."""
+        own = {concept.stems, *(phrase.stems for phrase in concept.others)}
+        known = False
+        for short, long in self.defined:
+            if short.stems in own or any(stems and long.stems[-len(stems) :] == stems for stems in own):
+                known = True
+                yield long if short.stems in own else short
+        if not known and is_abbreviation(concept.name):
+            for words in (self.words[: self.titled], self.words[self.titled :]):
+                if place := spelt_by_initials(concept.name, [word.text for word in words]):
+                    spelt = words[slice(*place)]
+                    yield Phrase(" ".join(word.text for word in spelt), tuple(word.stem for word in spelt))
 
-def _as_named(concept: Concept, read: TokenizedAbstract) -> ConceptMatch:
-    """Return the concept in the question's own words: together, scattered, or in part."""
-    together = _phrase(concept.stems, read)
-    if together:
-        return ConceptMatch(concept, _often(together, read), _shown(together, len(concept.stems), read))
-    places = [read.at.get(root, []) for root in concept.stems]
-    total = sum(concept.rarities)
-    share = 0.0
-    for root, weight, found in zip(concept.stems, concept.rarities, places, strict=True):
-        if found:
-            share += weight / total
-        elif read.holds_kin(root):
-            share += KIN * weight / total
-    if share == 0.0:
-        return ConceptMatch(concept, 0.0, ())
-    if len(concept.stems) > 1 and not _near(places):
-        share *= SCATTERED
-    first = [found[0] for found in places if found]
-    words = tuple(_words(index, index, read) for index in first[:_SHOWN])
-    twice = all(_often(found, read) == 1.0 for found in places if found)
-    return ConceptMatch(concept, share * (1.0 if twice else ONCE), words)
+    def _as_named(self, concept: Concept) -> ConceptMatch:
+        """Return the concept in the question's own words: together, scattered, or in part."""
+        if together := self._phrase(concept.stems):
+            return self._met(concept, together, len(concept.stems))
+        places = [self.at.get(root, []) for root in concept.stems]
+        share = 0.0
+        for root, weight, found in zip(concept.stems, concept.rarities, places, strict=True):
+            share += weight * (1.0 if found else KIN if self._holds_kin(root) else 0.0) / sum(concept.rarities)
+        if share == 0.0:
+            return ConceptMatch(concept, 0.0)
+        if len(concept.stems) > 1 and not _near(places):
+            share *= SCATTERED
+        words = tuple(self._shown(found[0], 1) for found in places if found)[:_SHOWN]
+        twice = all(self._often(found) == 1.0 for found in places if found)
+        return ConceptMatch(concept, share * (1.0 if twice else ONCE), words)
+
+    def _holds_kin(self, root: str) -> bool:
+        """Return whether any word begins like this stem."""
+        key = prefix_key(root)
+        return key is not None and any(prefix_key(other) == key for other in self.at)
+
+    def _phrase(self, stems: tuple[str, ...]) -> list[int]:
+        """Return where the phrase begins, its words one after another within the title or within the text."""
+        length = len(stems)
+        return [
+            start
+            for start in (self.at.get(stems[0], []) if stems else [])
+            if tuple(word.stem for word in self.words[start : start + length]) == stems
+            and not start < self.titled < start + length
+        ]
+
+    def _often(self, found: list[int]) -> float:
+        return 1.0 if len(found) > 1 or found[0] < self.titled else ONCE
+
+    def _met(self, concept: Concept, found: list[int], length: int) -> ConceptMatch:
+        shown = tuple(self._shown(start, length) for start in found[:_SHOWN])
+        return ConceptMatch(concept, self._often(found), shown)
+
+    def _shown(self, first: int, length: int) -> Words:
+        start, end = self.words[first].start, self.words[first + length - 1].end
+        title = first < self.titled
+        source = self.abstract.title if title else self.abstract.text
+        return Words(start=start, end=end, text=source[start:end], place="title" if title else "text")
 
 
 def _near(places: list[list[int]]) -> bool:
     """Return whether all words of a concept stand within a few words of each other somewhere."""
-    if not all(places):
-        return False
-    return any(
+    return all(places) and any(
         all(any(abs(other - start) <= _NEAR for other in found) for found in places[1:]) for start in places[0][:20]
     )
 
 
-def _phrase(stems: tuple[str, ...], read: TokenizedAbstract) -> list[int]:
-    """Return where the phrase begins, its words one after another within the title or within the text."""
-    if not stems or any(root not in read.at for root in stems):
-        return []
-    words, length = read.words, len(stems)
-    return [
-        start
-        for start in read.at[stems[0]]
-        if start + length <= len(words)
-        and all(words[start + i].stem == stems[i] for i in range(1, length))
-        and read.in_title(start) == read.in_title(start + length - 1)
-    ]
+# Abbreviations and what they stand for.
+
+_MOST_DEFINED = 40
+_BRACKETED = re.compile(r"([^\W_]\S*) ?[(\[]([^()\[\]]{2,60})[)\]]")
+_SHORT = re.compile(r"[A-Za-z][A-Za-z0-9-]{1,9}")
+_EMPTY = frozenset("a an and for in of on or the to with by".split())
+INITIALS_LEAST = 3
+"""From so many letters on, initials alone stand for a question's abbreviation: two letters spell too much."""
 
 
-def _often(found: list[int], read: TokenizedAbstract) -> float:
-    return 1.0 if len(found) > 1 or read.in_title(found[0]) else ONCE
+def is_abbreviation(word: str) -> bool:
+    """Return whether a word looks like an abbreviation: two to ten characters, at least two capitals."""
+    return _SHORT.fullmatch(word) is not None and sum(letter.isupper() for letter in word) >= 2
 
 
-def _shown(found: list[int], length: int, read: TokenizedAbstract) -> tuple[Words, ...]:
-    return tuple(_words(start, start + length - 1, read) for start in found[:_SHOWN])
+def definitions(text: str) -> list[tuple[str, str]]:
+    """Return the abbreviations that a text defines in brackets, with the words before them whose initials they are."""
+    found: list[tuple[str, str]] = []
+    for match in _BRACKETED.finditer(text, 0, LONGEST_READ):
+        inside = re.split(r"[;,]", match[2])[0].strip()
+        short, long = inside, text[max(0, match.end(1) - 120) : match.end(1)]
+        if not is_abbreviation(short):
+            short, long = match[1], inside
+        words = tokens(long)
+        place = spelt_by_initials(short, [word.text for word in words], least=2) if is_abbreviation(short) else None
+        if place and place[1] == len(words):
+            found.append((short, long[words[place[0]].start :].strip()))
+    return found[:_MOST_DEFINED]
 
 
-def _words(first: int, last: int, read: TokenizedAbstract) -> Words:
-    start, end, title = read.words[first].start, read.words[last].end, read.in_title(first)
-    source = read.abstract.title if title else read.abstract.text
-    return Words(start=start, end=end, text=source[start:end], place="title" if title else "text")
+def spelt_by_initials(short: str, words: Sequence[str], least: int = INITIALS_LEAST) -> tuple[int, int] | None:
+    """Return from which to which word (excluded) the initials of a text last spell an abbreviation, if they do.
+
+    Empty words ("of", "and") may stand between.
+    """
+    letters = "".join(letter for letter in short.removesuffix("s").lower() if letter.isalpha())  # a plural: SSRIs
+    content = [(index, word[0].lower()) for index, word in enumerate(words) if word.lower() not in _EMPTY]
+    at = "".join(letter for _, letter in content).rfind(letters) if len(letters) >= least else -1
+    return None if at < 0 else (content[at][0], content[at + len(letters) - 1][0] + 1)
+
+
+# The likeness of meaning.
+
+
+def likeness_of(question: str, abstract: Abstract) -> float:
+    """Return the greatest cosine between the question and the title or a passage of the abstract, -1 to 1."""
+    asked = _vector(question[:LONGEST_READ])
+    return max((float(asked @ _vector(passage)) for passage in _passages(abstract)), default=0.0)
+
+
+def _joined(score: float, in_words: Relevance, abstract: Abstract, likeness: float) -> tuple[float, str]:
+    share = f"likeness of meaning {likeness:.2f}"
+    if score >= rubric.KEEP_RELEVANCE:
+        if likeness >= FAR:
+            return score, ""
+        return rubric.KEEP_RELEVANCE - 0.01, f"It shares words, but means something else ({share})."
+    if likeness >= LIKE:
+        # Two drugs for one disease are alike in meaning and answer different questions.
+        missed = next((each.concept.name for each in in_words.met if not each.words and _drug(each.concept.name)), None)
+        if missed and _drug(f"{abstract.title} {abstract.text}"):
+            why = f"The question names {missed}, and the abstract other drugs ({share})."
+            return max(score, rubric.DISCARD_RELEVANCE), why
+        raised = rubric.KEEP_RELEVANCE + (MOST_PROMOTED - rubric.KEEP_RELEVANCE) * (likeness - LIKE) / (1 - LIKE)
+        return round(max(score, raised), 4), f"In other words it is about the question ({share})."
+    odds = WORDS * score + LIKENESS * likeness + OFFSET
+    if score < rubric.DISCARD_RELEVANCE and 1 / (1 + math.exp(-odds)) < rubric.DISCARD_RELEVANCE:
+        return score, f"Neither its words nor its meaning are the question's ({share})."
+    return max(score, rubric.DISCARD_RELEVANCE), f"Its words are not all the question's, nor clearly others ({share})."
+
+
+def _drug(text: str) -> bool:
+    return any(map(is_drug, re.findall(r"[a-z]{6,}", text[:LONGEST_READ].lower())))
+
+
+def other_language(text: str) -> str | None:
+    """Return the name of the language of a text that is surely not English; else None."""
+    code = detect_language(text[:_SEEN])
+    return None if code in (None, "en") else language_name(code)
+
+
+def _passages(abstract: Abstract) -> list[str]:
+    passages = [""]
+    for sentence in _SENTENCE_END.split(abstract.text[:LONGEST_READ]):
+        if passages[-1] and len(passages[-1]) + len(sentence) > _PASSAGE:
+            if len(passages) == _PASSAGES:
+                break
+            passages.append("")
+        passages[-1] = f"{passages[-1]} {sentence}".strip()[: 2 * _PASSAGE]
+    return [each for each in (abstract.title[:_PASSAGE].strip(), *passages) if each]
+
+
+def _vector(text: str) -> Array:
+    total = load_encoder().encode(text)
+    unit: Array = total / (np.linalg.norm(total) + 1e-9)
+    return unit

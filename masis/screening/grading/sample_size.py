@@ -1,363 +1,90 @@
 """How many were studied: the sample sizes an abstract states, and the one the study rests on.
 
-What counts as a sample size is the codebook of docs/sample-sizes.md. Numbers of units are found in ``sample_mentions``;
-this module decides which of them are sizes of the whole study (``total``), of a part of it (``arm``), or the larger
-number a part is counted in (``of``), and which only count those who had an outcome.
+What counts as a sample size is the codebook of docs/sample-sizes.md. Three questions, in this order: which numbers does
+the text hold, which of them count units (``Mention``), and which of those are sizes of the whole study (``total``), of
+a part of it (``arm``), or the larger number a part is counted in (``of``)? The rest count those who had an outcome.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import takewhile
+from pathlib import Path
 from typing import Literal, NamedTuple
 
+from masis.offline.text.number_words import NUMBER_WORDS, SCALES, read_cardinal
 from masis.schema.screening import SampleSize
-from masis.screening.grading.sample_mentions import (
-    Family,
-    Mention,
-    Token,
-    family_of,
-    mentions,
-    numerals,
-    tokens_lower,
-    tokens_of,
-)
+from masis.screening.grading.wording import LONGEST_READ, read_word_lists
 
-# Which numbers of units are sample sizes: of the whole study, of a part of it, or what a part is counted in.
-#
-# The kinds are those of the codebook in docs/sample-sizes.md. Those who had an outcome are distinguished from those who
-# were studied by the words around the number, and by the total that stands before it.
-
+Family = Literal["people", "animals", "studies", "other"]
 Kind = Literal["total", "arm", "of"]
+Form = Literal["noun", "bare", "n", "of", "sample", "groups", "single"]
+"""How a number is written: before a unit ("48 patients"), behind one ("and 30 with headache"), as "n = 48", as the
+whole of a share ("42 of 50"), behind "a sample of", as "groups of 10", or as an article ("a 49-year-old woman").
+"""
 
-_TAKEN_IN = frozenset(
-    """included enrolled recruited randomized randomised studied participated assigned allocated analyzed analysed
-    examined evaluated entered selected treated assessed followed investigated tested interviewed surveyed took
-    completed complete finished divided consented eligible identified found reviewed collected obtained
-    available comprised participating consecutive diagnosed admitted undergoing underwent received scanned
-    observed measured compared completing involving met""".split()
+_LISTS = read_word_lists(Path(__file__).parent / "sample_words.txt")
+_LIST = {name: frozenset(words) for name, words in _LISTS.items()}
+_FAMILIES: tuple[Family, ...] = ("people", "animals", "studies", "other")
+_FAMILY: dict[str, Family] = {word: family for family in reversed(_FAMILIES) for word in _LISTS[family]}
+
+_TOKEN = re.compile(
+    r"\d{1,3}(?:[,\u00a0\u2009\u202f ]\d{3})+(?![\d])(?!\.\d)"  # thousands, set apart by a comma or a space
+    r"|\d+(?:[.,·]\d+)*"
+    r"|[^\W\d_]+(?:['’][^\W\d_]+)*"
+    r"|\S"
 )
-"""Words by a number that say these were taken into the study, or stayed in it."""
-_WHOLE = frozenset(
-    """included enrolled recruited randomized randomised analyzed analysed completed complete finished completing
-    entered participated available consented final total involving""".split()
-)
-"""Words by a number that is smaller than the study's own and yet of all: those left at the end."""
-_POOL = frozenset("screened invited approached contacted retrieved mailed returned yielded".split())
-"""Words behind a number that a sample was drawn from."""
-_POOL_OF_STUDIES = frozenset("screened retrieved yielded returned duplicates resulted initial initially".split())
-"""Words before a number of studies that those included were chosen from."""
-_OUTCOMES = frozenset(
-    """died developed experienced showed reported improved required exhibited relapsed recovered dropped withdrew
-    discontinued responded achieved suffered demonstrated remained became survived complained had have has were was
-    presented failed reached displayed needed deteriorated stopped fulfilled developing responding""".split()
-)
-"""Words behind a number of those who had something."""
-_SEEN = frozenset(
-    """found observed seen detected noted occurred present positive abnormal resolved improved reported evident achieved
-    identified obtained normal""".split()
-)
-"""Words before "in 12 patients" that say what was found in them."""
-_GROUPED = frozenset(
-    """group groups arm arms control controls healthy placebo sham versus vs received receiving assigned allocated
-    matched comparison either respectively randomized randomised intervention treated cohort compared normal normals
-    normotensive vehicle model models divided subgroup subgroups underwent""".split()
-)
-"""Words in the sentence of a number of one group."""
-_CONTROLS = frozenset("controls control healthy normal normals comparison unaffected".split())
-_REVIEWED = frozenset(
-    """review reviews reviewed meta systematic systematically literature search searched searches medline pubmed embase
-    databases cochrane pooled eligible inclusion""".split()
-)
-"""Words of an abstract whose studies are what it studies."""
+"""Numbers, words, and every other sign by itself. A hyphen is a sign of its own."""
+LARGEST = 1_000_000_000
+"""A greater number is no number of units studied."""
+_BARE_SCALES = frozenset({"hundred", "thousand", "million"})
+"""Scales that count by themselves: "a hundred patients"."""
+_MULTIPLES = {"dozen": 12, "thousand": 1_000, "million": 1_000_000}
+_DECIMAL = re.compile(r"\d{1,3}(?:,\d{3})+|\d{1,9}(?:\.\d{1,3})?", re.A)
 
 
-_EARLIER = frozenset("previous prior earlier another other published".split())
-_STUDIED = frozenset(
-    "trial trials study studies report reports series cohort cohorts review reviews meta research work".split()
-)
-_ONLY_PLANNED = frozenset("planned required needed calculated necessary intended".split())
-"""Words behind a sample size that was aimed at."""
-_JOINING = frozenset("and versus vs with to or , plus another".split())
-"""Words between the numbers of two groups."""
+class Numeral(NamedTuple):
+    """A whole number: its value, and the tokens it is written in, from ``first`` up to, not including, ``after``."""
 
-
-class Sentence(NamedTuple):
-    """A sentence as the tokens from ``first`` up to ``after``."""
-
+    value: int
     first: int
     after: int
 
 
-@dataclass(frozen=True, slots=True)
-class SampleSizeMention:
-    """A mention that is a sample size, and of which kind."""
+class Mention(NamedTuple):
+    """A number of units: where it is written (tokens ``first`` up to ``after``), in which form, of what.
+
+    ``share`` where a percentage stands by it.
+    """
+
+    value: int
+    form: Form
+    first: int
+    after: int
+    unit: str = ""
+    family: Family | None = None
+    share: bool = False
+
+    @property
+    def whose(self) -> Family | None:
+        """The family that shares a total with this one: people, animals and unnamed units share, others don't."""
+        return None if self.family in ("people", "animals") else self.family
+
+
+class Counted(NamedTuple):
+    """A mention that is a sample size, of which kind, and what the abstract calls the group."""
 
     mention: Mention
     kind: Kind
     arm: str | None = None
 
 
-class MentionClassifier:
-    """Decides about the mentions of one abstract, in order: a later one is read in the light of the earlier."""
-
-    def __init__(self, text: str, tokens: Sequence[Token]) -> None:
-        self.tokens = tokens
-        self.sentences = _sentences(text, tokens)
-        self.is_review = sum(token.lower in _REVIEWED for token in tokens) >= 2
-        self.whole: dict[Family | None, int] = {}
-        """The greatest total so far, by family."""
-        self.arms: dict[Family | None, int] = {}
-        """The sum of the groups so far, by family."""
-        self.repeated: list[Mention] = []
-        """Groups of the size of another one: a value is listed once, and counts in the sum."""
-
-    def decide(self, found: Sequence[Mention]) -> tuple[SampleSizeMention, ...]:
-        """Return what each mention is; those that are no sample size are left out."""
-        several_n = sum(mention.form == "n" and not mention.share for mention in found) > 1
-        counted: list[SampleSizeMention] = []
-        counted_values: set[tuple[int, Family | None]] = set()
-        for index, mention in enumerate(found):
-            if (mention.value, _shared(mention.family)) in counted_values:
-                if mention.form == "n" and not mention.share and several_n:
-                    self.repeated.append(mention)
-                continue
-            kind = None if self._is_of_others(mention) else self._kind(mention, found, index, several_n)
-            if kind is None:
-                continue
-            counted_values.add((mention.value, _shared(mention.family)))
-            counted.append(SampleSizeMention(mention, kind, self._arm(mention) if kind == "arm" else None))
-            family = _shared(mention.family)
-            if kind == "arm":
-                self.arms[family] = self.arms.get(family, 0) + mention.value
-            if kind == "total":
-                self.whole[family] = max(self.whole.get(family, 0), mention.value)
-                counted.extend(self._parts(mention, found))
-        return tuple(sorted(counted, key=lambda item: item.mention.first))
-
-    def _kind(self, mention: Mention, found: Sequence[Mention], index: int, several_n: bool) -> Kind | None:
-        if (mention.family == "studies" and not self.is_review) or (mention.family == "other" and mention.value < 3):
-            return None
-        if mention.form == "of":
-            return "of" if mention.value >= 3 else None
-        if mention.form == "groups":
-            return "arm"
-        if mention.form == "sample":
-            return "total"
-        if mention.form == "n":
-            return self._kind_of_n(
-                mention, several_n, [other.value for other in found[index + 1 :] if other.form == "n"]
-            )
-        if mention.form == "bare":
-            return "arm" if self._is_paired(mention, found, index, self._sentence(mention)) else None
-        return self._kind_of_noun(mention, found, index)
-
-    def _is_of_others(self, mention: Mention) -> bool:
-        """Return whether a number is of a study elsewhere ("a previous trial of 1,500"), or was only planned."""
-        sentence = self._sentence(mention)
-        before = [token.lower for token in self.tokens[sentence.first : mention.first]]
-        before = before[before.index(";") + 1 :] if ";" in before else before
-        after = [token.lower for token in self.tokens[mention.after : min(sentence.after, mention.after + 8)]]
-        after = after[: after.index(";")] if ";" in after else after
-        if before[:1] == ["previously"] or any(
-            word in _EARLIER and following in _STUDIED for word, following in pairwise(before)
-        ):
-            return True
-        literature = "literature" in after or any(
-            pair
-            in (("previously", "reported"), ("been", "reported"), ("been", "described"), ("previously", "described"))
-            for pair in pairwise(after)
-        )
-        return literature or (mention.form == "sample" and bool(_ONLY_PLANNED.intersection(after[:4])))
-
-    def _kind_of_n(self, mention: Mention, several: bool, later: Sequence[int]) -> Kind | None:
-        if mention.share or self._is_event(mention):
-            return None
-        ahead = self._words(max(0, mention.first - 4), mention.first)
-        if ahead & {"sample", "total", "overall"} and not ahead & _GROUPED:
-            return "total"
-        if any(sum(later[:count]) == mention.value for count in range(2, min(6, len(later) + 1))):
-            return "total"
-        whole = max(self.whole.values(), default=0)
-        return "arm" if several or whole > mention.value else "total"
-
-    def _is_event(self, mention: Mention) -> bool:
-        """Return whether "n = 19" stands behind an outcome and not behind a group: "deaths (n = 19)"."""
-        ahead = tokens_lower(self.tokens, mention.first - 2)
-        return ahead in ("deaths", "death", "rate", "events", "event", "complications", "strokes", "relapses")
-
-    def _kind_of_noun(self, mention: Mention, found: Sequence[Mention], index: int) -> Kind | None:
-        sentence = self._sentence(mention)
-        near = self._words(mention.after, min(sentence.after, mention.after + 10))
-        ahead = self._words(max(sentence.first, mention.first - 4), mention.first)
-        whole = max(counts.get(_shared(mention.family), 0) for counts in (self.whole, self.arms))
-        verb = _first_verb(self.tokens, mention.after, sentence.after)
-        opens = tokens_lower(self.tokens, sentence.first) == "of" and mention.first <= sentence.first + 2
-        drawn = any(each.form == "sample" for each in found[index + 1 :] if each.first < sentence.after)
-        if (opens and drawn) or verb in _POOL or (mention.family == "studies" and ahead & _POOL_OF_STUDIES):
-            return "of"
-        if whole and self._words(mention.first, mention.after) & _CONTROLS:
-            return "arm"
-        paired = self._is_paired(mention, found, index, sentence)
-        if mention.share and not near & _WHOLE:
-            return None
-        if whole == 0:
-            return "arm" if paired else "total"
-        if mention.value >= whole:
-            return "total" if mention.value > whole else "of" if "of" in ahead else "total"
-        if (near | ahead) & _WHOLE and not paired:
-            return "total"
-        if verb in _OUTCOMES and (verb not in ("was", "were") or not paired):
-            return None
-        if "in" in ahead and self._words(max(sentence.first, mention.first - 7), mention.first) & _SEEN:
-            return None
-        words = self._words(sentence.first, sentence.after)
-        if paired or words & _GROUPED:
-            return "arm"
-        return None
-
-    def _is_paired(self, mention: Mention, found: Sequence[Mention], index: int, sentence: Sentence) -> bool:
-        """Return whether another number of the same sentence counts another group of the same kind."""
-        for other in (*found[max(0, index - 2) : index], *found[index + 1 : index + 3]):
-            if other.form not in ("noun", "bare") or other.share or not sentence.first <= other.first < sentence.after:
-                continue
-            if _shared(other.family) != _shared(mention.family):
-                continue
-            between = self._words(min(mention.after, other.after), max(mention.first, other.first))
-            inside = "(" in between and ")" not in between  # the parts of the one before: "five (three women, ...)"
-            if between & _JOINING and not between & _POOL and not inside:
-                return True
-        return False
-
-    def _parts(self, total: Mention, found: Sequence[Mention]) -> list[SampleSizeMention]:
-        """Return the groups named in brackets behind a total: "259 patients (128 nimodipine, 131 placebo)"."""
-        opens = next(
-            (at for at in range(total.after, min(len(self.tokens), total.after + 12)) if self.tokens[at].lower == "("),
-            None,
-        )
-        if opens is None:
-            return []
-        closes = next(
-            (at for at in range(opens, min(len(self.tokens), opens + 40)) if self.tokens[at].lower == ")"), opens
-        )
-        counted_values = {mention.first for mention in found}
-        parts = [
-            numeral
-            for numeral in numerals(self.tokens[opens:closes])
-            if tokens_lower(self.tokens, opens + numeral.after)[:1].isalpha() and numeral.value > 0
-        ]
-        if len(parts) < 2 or sum(part.value for part in parts) != total.value:
-            return []
-        return [
-            SampleSizeMention(
-                Mention(part.value, "noun", opens + part.first, opens + part.after + 1, family=total.family),
-                "arm",
-                tokens_lower(self.tokens, opens + part.after),
-            )
-            for part in parts
-            if opens + part.first not in counted_values
-        ]
-
-    def _arm(self, mention: Mention) -> str | None:
-        """Return what the abstract calls the group: the words between number and unit, or before "(n = 48)"."""
-        if mention.form == "groups":
-            return "per group"
-        if mention.form == "noun":
-            named = self.tokens[mention.first + 1 : mention.after]
-            return " ".join(token.lower for token in named) or None
-        opens = mention.first - 1
-        if tokens_lower(self.tokens, opens) not in ("(", "["):
-            return None
-        words: list[str] = []
-        for at in range(opens - 1, max(-1, opens - 4), -1):
-            lower = tokens_lower(self.tokens, at)
-            if not lower[:1].isalnum() or lower in ("and", "or", "the", "a", "of", "with", "in", "to", "versus", "vs"):
-                break
-            words.append(lower)
-        return " ".join(reversed(words)) or None
-
-    def _sentence(self, mention: Mention) -> Sentence:
-        return next(sentence for sentence in self.sentences if mention.first < sentence.after)
-
-    def _words(self, first: int, after: int) -> frozenset[str]:
-        return frozenset(token.lower for token in self.tokens[first:after])
-
-
-def _shared(family: Family | None) -> Family | None:
-    """Return the family that shares a total with this one: people, animals and unnamed units share, others don't."""
-    return None if family in ("people", "animals") else family
-
-
-def _first_verb(tokens: Sequence[Token], at: int, limit: int) -> str:
-    """Return the first word of the lists that stands behind a number and its unit, within a few words."""
-    for token in tokens[at : min(limit, at + 8)]:
-        if token.lower in _TAKEN_IN or token.lower in _OUTCOMES or token.lower in _POOL:
-            return token.lower
-    return ""
-
-
-def _sentences(text: str, tokens: Sequence[Token]) -> tuple[Sentence, ...]:
-    """Return where sentences end: a full stop, a question mark or a semicolon before a capital or the end."""
-    found: list[Sentence] = []
-    first = 0
-    for at, token in enumerate(tokens):
-        following = tokens[at + 1] if at + 1 < len(tokens) else None
-        ends = token.lower in (".", "?", "!") and (following is None or not text[following.start].islower())
-        if ends or following is None:
-            found.append(Sentence(first, at + 1))
-            first = at + 1
-    return tuple(found)
-
-
-# The sample of one: "a 49-year-old woman", "we report a patient", "the case of a child".
-
-_ONE = (
-    r"patient|man|woman|child|boy|girl|infant|adolescent|male|female|person|newborn|neonate|lady|gentleman|adult|"
-    r"teenager|baby|toddler|mother|veteran|student|soldier|case|fetus"
-)
-_OLD = r"(?:\d{1,3}|[a-z]{3,9})[-‐–\s](?:year|yr|month|week|day)s?[-‐–\s]old"
-_WORDS = r"(?: [\w'’-]{1,30})"
-_TELL = "report|describe|present|experienced|encountered|treated|observed|saw"
-_PATTERNS = tuple(
-    re.compile(pattern, re.I)
-    for pattern in (
-        rf"\b(?:an?|the|this|one|single|our){_WORDS}{{0,3}} {_OLD}\b(?:,?{_WORDS}){{0,4}}? (?:{_ONE})\b",
-        rf"\b(?:an?|the|this|one|our) {_OLD}\b",
-        rf"\b(?:{_TELL})\w{{0,3}}(?: here| on)? (?:an?|the|one){_WORDS}{{0,5}}? (?:{_ONE})\b",
-        rf"\b(?:an?|the){_WORDS}{{0,3}} case (?:report )?of\b",
-        rf"\bcase (?:report|history) of an?\b{_WORDS}{{0,4}}? (?:{_ONE})\b",
-        rf"\ban?{_WORDS}{{0,4}}? (?:{_ONE}) (?:is|was|who (?:was )?) ?(?:reported|described|presented|admitted)\b",
-    )
-)
-_SET_PHRASE = re.compile(r"\bcase[- ](?:control|series)|\bin the case of\b", re.I)
-
-
-def single_case(text: str, tokens: Sequence[Token]) -> Mention | None:
-    """Return the first mention of the single case an abstract is about; None where it doesn't."""
-    found = [match for pattern in _PATTERNS if (match := _first(pattern, text))]
-    if not found:
-        return None
-    match = min(found, key=lambda match: match.start())
-    first = next(index for index, token in enumerate(tokens) if token.end > match.start())
-    after = next((index for index, token in enumerate(tokens) if token.start >= match.end()), len(tokens))
-    return Mention(1, "single", first, after, "patient", "people")
-
-
-def _first(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    """Return the first match that is not part of a set phrase."""
-    for match in pattern.finditer(text):
-        if not _SET_PHRASE.search(text[max(0, match.start() - 8) : match.end() + 8]):
-            return match
-    return None
-
-
-__all__ = ["family_of", "sample_sizes", "study_size"]
-
-READ = 20_000
-"""How many characters of an abstract are read."""
+def family_of(unit: str) -> Family | None:
+    """Return the family of a unit, in the singular or the plural; None where it is unknown."""
+    lower = unit.lower()
+    return "people" if lower in _LIST["one"] else _FAMILY.get(lower) or _FAMILY.get(f"{lower}s")
 
 
 def sample_sizes(text: str) -> tuple[SampleSize, ...]:
@@ -377,78 +104,500 @@ def study_size(text: str) -> SampleSize | None:
 @lru_cache(maxsize=256)
 def _read(text: str) -> tuple[tuple[SampleSize, ...], SampleSize | None]:
     """Read both at once: callers ask for both of the same text."""
-    text = text[:READ]
-    tokens = tokens_of(text)
-    found = mentions(tokens, numerals(tokens))
-    reader = MentionClassifier(text, tokens)
-    counted = reader.decide(found)
-    one = single_case(text, tokens) if not _has_people(counted) else None
-    if one:
-        counted = (SampleSizeMention(one, "total"), *counted)
-    sizes = tuple(_size(item, tokens) for item in counted)
-    rests = _rests_on(counted)
-    if rests is None or rests.kind != "arm":
-        return sizes, None if rests is None else _size(rests, tokens)
-    return sizes, _of_arms(rests, counted, reader)
+    tokens = Tokens(text[:LONGEST_READ])
+    reader = MentionClassifier(tokens)
+    counted = reader.decide(mentions(tokens))
+    if not any(each.kind != "of" and each.mention.family in _STUDIED for each in counted):
+        counted = [*tokens.single_case(), *counted]
+    return tuple(map(tokens.size, counted)), reader.study_size(counted)
 
 
-_GROUP_NOUNS = frozenset("groups arms".split())
+class Tokens:
+    """The words, numbers and signs of a text in lower case, with their places."""
+
+    def __init__(self, text: str) -> None:
+        found = list(_TOKEN.finditer(text))
+        self.text = text
+        self.words = [each.group().lower() for each in found]
+        self.spans = [each.span() for each in found]
+
+    def word(self, at: int) -> str:
+        """Return the token at a place; empty outside the text."""
+        return self.words[at] if 0 <= at < len(self.words) else ""
+
+    def ahead(self, at: int, count: int, least: int = 0) -> str:
+        """Return the tokens before a place, with a blank between them."""
+        return " ".join(self.words[max(least, at - count) : at])
+
+    def behind(self, at: int, count: int, limit: int | None = None) -> str:
+        """Return the tokens from a place on, with a blank between them."""
+        return " ".join(self.words[at : at + count if limit is None else min(limit, at + count)])
+
+    def glued(self, at: int) -> bool:
+        """Return whether no blank stands before a token."""
+        return 0 < at < len(self.spans) and self.spans[at - 1][1] == self.spans[at][0]
+
+    def numerals(self, first: int = 0, after: int | None = None) -> list[Numeral]:
+        """Return the whole numbers among these tokens, in order: "1,204", "1 204", "forty-two", "2.5 million"."""
+        found: list[Numeral] = []
+        words = self.words[:after]
+        for at in range(first, len(words)):
+            if at >= (found[-1].after if found else first) and (numeral := _number_at(words, at)):
+                found.append(numeral)
+        return found
+
+    def size(self, item: Counted) -> SampleSize:
+        """Return a mention as a size with its place in the text."""
+        mention = item.mention
+        start, end = self.spans[mention.first][0], self.spans[mention.after - 1][1]
+        return SampleSize(value=mention.value, unit=mention.unit, arm=item.arm, kind=item.kind, start=start, end=end)
+
+    def single_case(self) -> list[Counted]:
+        """Return the first mention of the single case an abstract is about; empty where it isn't about one."""
+        for match in _SINGLE_CASE.finditer(self.text):
+            if not _SET_PHRASE.search(self.text[max(0, match.start() - 8) : match.end() + 8]):
+                first = next(at for at, span in enumerate(self.spans) if span[1] > match.start())
+                after = next((at for at, span in enumerate(self.spans) if span[0] >= match.end()), len(self.spans))
+                return [Counted(Mention(1, "single", first, after, "patient", "people"), "total")]
+        return []
 
 
-def _of_arms(rests: SampleSizeMention, counted: Sequence[SampleSizeMention], reader: MentionClassifier) -> SampleSize:
-    """Return the size of a study that states its groups alone: their sum; "10 per group" by the number of groups."""
-    mention, tokens = rests.mention, reader.tokens
-    size = _size(rests, tokens)
-    if mention.form == "groups":
-        groups = [
-            each.value
-            for each in numerals(tokens)
-            if 1 < each.value < 13 and _GROUP_NOUNS & {tokens_lower(tokens, each.after + on) for on in range(3)}
-        ]
-        return size.model_copy(update={"value": size.value * max(groups, default=2), "kind": "total"})
-    arms = [*reader.repeated, *(each.mention for each in counted if each.kind == "arm")]
-    arms = [each for each in arms if each.form != "groups" and _shared(each.family) == _shared(mention.family)]
-    if len(arms) < 2:
-        return size
-    first, last = min(arms, key=lambda each: each.first), max(arms, key=lambda each: each.after)
-    return size.model_copy(
-        update={
-            "value": sum(each.value for each in arms),
-            "kind": "total",
-            "start": tokens[first.first].start,
-            "end": tokens[last.after - 1].end,
-        }
+def _number_at(words: Sequence[str], at: int) -> Numeral | None:
+    word, after = words[at], at + 1
+    value: float | None = None
+    if word[0].isdecimal():
+        digits = re.sub(r"[,\s]", "", word)
+        decimal_comma = "," in word and len(word.rsplit(",", 1)[1]) != 3  # or a list without blanks
+        if digits.isascii() and digits.isdigit() and len(digits) <= len(str(LARGEST)) and not decimal_comma:
+            value = int(digits)
+    elif word in NUMBER_WORDS or word in _BARE_SCALES or word == "dozen":
+        number = read_cardinal(words, at, joined_after=SCALES, bare_scales=_BARE_SCALES)
+        if number is not None:
+            value, after = number.value, number.after
+    if multiple := _MULTIPLES.get(words[after] if after < len(words) else ""):
+        if value is None and _DECIMAL.fullmatch(word):
+            value = float(word.replace(",", ""))
+        if value is not None:
+            value, after = round(value * multiple), after + 1
+    return Numeral(int(value), at, after) if value is not None and value <= LARGEST else None
+
+
+# Which numbers count units.
+
+_DASHES = frozenset("-–‐‑—")
+_SIGNS_BEFORE = frozenset("±<>≥≤=~$€£#+*^×/\\.−") | _DASHES
+_SPAN = 9
+"""How many tokens a number may be away from its unit."""
+_AGE = re.compile(r"\d\S* (?:[-–‐‑—] )?(?:years?|yrs?|months?|weeks?|days?) (?:[-–‐‑—] )?olds?\b")
+"""``14-year-old(s)``, ``6 month old``."""
+_BOUND = re.compile(r"(?:(?:minimum|maximum) of|at least|up to)$")
+"""What stands before a bound, which is no count: "at least 10 patients"."""
+_JUDGES = re.compile(
+    r"(?:(?:independent|blinded|trained|masked|experienced|other|of|the) ){0,3}"
+    r"(?:reviewers|authors|investigators|researchers|raters|observers|readers|assessors|coders)\b"
+)
+"""Those who made the study: "two reviewers independently selected trials"."""
+_N = re.compile(r"\bns? [=:≈]$")
+_SHARE_AHEAD, _SHARE_BEHIND = re.compile(r"% [(,;]$"), re.compile(r"[,;\[(/=] \S+ %")
+_SAMPLE_NOUN = r"\b(?:samples?|total|series|cohort|population)"
+_LINK = r"(?:was|is|were|included|compris(?:ed|ing|es)|consisted|totall?ed)"
+_OF_SAMPLE = re.compile(
+    rf"(?:{_SAMPLE_NOUN}(?: (?:consisted|size|composed|comprised))? of|{_SAMPLE_NOUN} size {_LINK}|\bsamples? {_LINK})"
+    r"(?: (?:approximately|about|over|only|nearly))?$"
+)
+""""a total of", "a sample of about", "the sample size was", "the sample consisted of"."""
+_GROUPS = "(?:groups?|arms?|cohort|condition|conditions|treatment|dose)"
+_PER_GROUP = re.compile(rf"(?:(?:per|each|every|either|/) {_GROUPS}|(?:in|for) (?:per|each|every|either) {_GROUPS})\b")
+_INTO_STUDY = "(?:randomi[sz]ed|enrolled|recruited|included)"
+_JOIN = r"(?:^| )(?:and|,|versus|vs|to|or|while|whereas|with|plus|;|\()$"
+_UNNAMED: tuple[tuple[re.Pattern[str], re.Pattern[str], Form, int], ...] = tuple(
+    (re.compile(ahead), re.compile(rf"{behind}\b"), form, taken)  # type: ignore[misc]  # of the literals below
+    for ahead, behind, form, taken in (
+        (_JOIN, "(?:answered|responded|returned|participated|consented|enrolled)", "sample", 1),
+        (_JOIN, f"(?:were|was) {_INTO_STUDY}", "sample", 2),
+        (r"\b(?:the|of|all)$", _INTO_STUDY, "noun", 0),
+        (r"\b(?:randomi[sz]ed|assigned)\b.* (?:and|or|versus)$", "to", "bare", 0),
+        (_JOIN, "in (?:all|total)", "sample", 2),
+        (
+            _JOIN,
+            "(?:with|without|who|received|receiving|assigned|randomi[sz]ed|had|(?:in|on) (?:the|a|each))",
+            "bare",
+            0,
+        ),
     )
+)
+"""A number whose unit was said before, by the words ahead and behind: "27 patients with migraine and 30 with headache",
+"sent to 74 units; 57 answered", "(640 in all)"; its form, and how many words behind belong to it.
+"""
 
 
-def _size(item: SampleSizeMention, tokens: Sequence[Token]) -> SampleSize:
-    mention = item.mention
-    return SampleSize(
-        value=mention.value,
-        unit=mention.unit,
-        arm=item.arm,
-        kind=item.kind,
-        start=tokens[mention.first].start,
-        end=tokens[mention.after - 1].end,
-    )
+def mentions(tokens: Tokens) -> list[Mention]:
+    """Return all numbers of units, in order."""
+    found = tokens.numerals()
+    pairs = zip(found, [None, *found], strict=False)
+    return [each for numeral, before in pairs if numeral.value and (each := _mention(tokens, numeral, before))]
 
 
-def _has_people(counted: Sequence[SampleSizeMention]) -> bool:
-    return any(item.kind != "of" and item.mention.family in ("people", "animals", None) for item in counted)
-
-
-def _rests_on(counted: Sequence[SampleSizeMention]) -> SampleSizeMention | None:
-    wanted: tuple[tuple[Kind, tuple[Family | None, ...]], ...] = (
-        ("total", ("people", "animals", None)),
-        ("total", ("studies",)),
-        ("total", ("other",)),
-        ("arm", ("people", "animals", None)),
-        ("of", ("people", "animals", None)),
-        ("arm", ("studies", "other")),
-        ("of", ("studies", "other")),
-    )
-    for kind, among in wanted:
-        matching = [item for item in counted if item.kind == kind and item.mention.family in among]
-        if matching:
-            return max(matching, key=lambda item: item.mention.value)
+def _mention(tokens: Tokens, numeral: Numeral, before: Numeral | None) -> Mention | None:
+    value, first, after = numeral
+    if _N.search(tokens.ahead(first, 2)) and tokens.word(after) != "%":
+        mention = _with_unit(tokens, numeral, "n")
+        beside = _SHARE_AHEAD.search(tokens.ahead(first - 2, 2)) or _SHARE_BEHIND.match(tokens.behind(after, 4))
+        if _is_of_each_group(tokens, numeral, mention):
+            return mention._replace(form="groups")
+        return mention._replace(first=first - 2, share=mention.share or bool(beside))
+    if _counts_no_units(tokens, numeral):
+        return _of_slash(tokens, numeral, before)
+    mention = _with_unit(tokens, numeral, "noun")
+    if (whole := _of_words(tokens, numeral, before, mention)) is not None:
+        return whole
+    if _is_of_each_group(tokens, numeral, mention):
+        return mention._replace(form="groups")
+    if _OF_SAMPLE.search(tokens.ahead(first, 4)):
+        word = tokens.word(after)  # "a total of 166 infusions": a noun that is no unit
+        other = word[:1].isalpha() and word not in _LIST["stop"] and word.endswith("s")
+        if mention.unit or not other:
+            return mention._replace(form="sample")
+    if value == 1 or mention.unit:
+        return mention if value > 1 else None
+    if value > 3:
+        ahead, behind = tokens.ahead(first, 12), tokens.behind(after, 2)
+        for words_ahead, words_behind, form, taken in _UNNAMED:
+            if words_ahead.search(ahead) and words_behind.match(behind):
+                return Mention(value, form, first, after + taken)
     return None
+
+
+def _counts_no_units(tokens: Tokens, numeral: Numeral) -> bool:
+    """Return whether what stands beside the number makes it something else: a range, a compound, a dose, a year."""
+    before, after = tokens.word(numeral.first - 1), tokens.word(numeral.after)
+    if after in ("%", "°", ":", "=", "±") or after in _LIST["measure"]:
+        return True
+    if tokens.glued(numeral.after) and (after in _DASHES or after == "/" or after[0].isalpha()):
+        return True
+    glued = tokens.glued(numeral.first)
+    if (glued and before[-1].isalpha()) or _BOUND.search(tokens.ahead(numeral.first, 2)):
+        return True
+    if _JUDGES.match(tokens.behind(numeral.after, 4)):
+        return True
+    if before in _SIGNS_BEFORE:
+        return glued or before not in _DASHES | {"."}
+    year = 1900 <= numeral.value <= 2035 and len(tokens.words[numeral.first]) == 4
+    return year and before in _LIST["time"]
+
+
+def _with_unit(tokens: Tokens, numeral: Numeral, form: Form) -> Mention:
+    """Return the number with the unit that the words behind it end in ("consecutive stroke patients"), if any."""
+    plain = best = Mention(numeral.value, form, numeral.first, numeral.after)
+    share, here, limit, commas = False, numeral.after, numeral.after + _SPAN, 0
+    while here < min(len(tokens.words), limit):
+        word = tokens.words[here]
+        if word == "(":
+            close = _closing(tokens, here)
+            share = share or (close is not None and "%" in tokens.words[here:close])
+            if best.unit or close is None or (not share and here == numeral.after):
+                break
+            here, limit = close, limit + close - here
+        elif age := _AGE.match(tokens.behind(here, 6)):
+            old = here + age.group().count(" ") + 1
+            if tokens.words[old - 1] == "olds":
+                best = plain._replace(after=old, unit="year-olds", family="people", share=share)
+            here, limit = old, limit + old - here
+        elif word in _LIST["stop"] or (word in _LIST["measure"] and here == numeral.after):
+            break
+        elif word in ",/'\"“”’" or word in _DASHES or word in ("and", "or"):
+            commas += word == ","
+            if here == numeral.after or best.unit or commas > 1:
+                break
+            limit = min(limit, here + 3) if word == "," else limit
+            compound = word in _DASHES and tokens.glued(here) and tokens.glued(here + 1)  # "knock-in"
+            here += 2 if compound and tokens.words[here + 1] not in _FAMILY else 1
+        elif word[0].isalpha() and (word in _FAMILY or not best.unit):
+            here += 1
+            if word in _FAMILY:
+                best = plain._replace(after=here, unit=word, family=_FAMILY[word], share=share)
+        else:
+            break
+    if best.unit and tokens.word(best.after) == "(" and (close := _closing(tokens, best.after)):
+        return best._replace(share=best.share or "%" in tokens.words[best.after : min(close, best.after + 6)])
+    return best
+
+
+def _closing(tokens: Tokens, at: int) -> int | None:
+    """Return the token after the bracket that opens here; None where it is far away."""
+    close = tokens.words[at : at + 12]
+    return at + close.index(")") + 1 if ")" in close else None
+
+
+def _of_words(tokens: Tokens, numeral: Numeral, before: Numeral | None, mention: Mention) -> Mention | None:
+    """Return the whole in "42 of 50", "11 of the 15 patients", "five (14%) of 36 subjects", "18 out of 70"."""
+    at = numeral.first - 1
+    at -= tokens.word(at) in ("the", "all", "these", "those", "our")
+    if tokens.word(at) != "of" or before is None or not 0 <= at - before.after <= 8 or before.value > numeral.value:
+        return None
+    between = tokens.words[before.after : at]
+    plain = [word for word in between if word[0].isalpha()]
+    if {".", ";"} & set(between) or not all(word in _FAMILY or word in ("out", "cases", "ci") for word in plain):
+        return None
+    unit = mention.unit or next((word for word in plain if word in _FAMILY), "")
+    vague = numeral.value < 5 or tokens.word(numeral.after)[:1].isalpha()
+    if (between[:1] and between[0] in _LIST["measure"]) or (not unit and "%" not in between and vague):
+        return None
+    return mention._replace(form="of", first=before.first, unit=unit, family=mention.family or _FAMILY.get(unit))
+
+
+def _of_slash(tokens: Tokens, numeral: Numeral, before: Numeral | None) -> Mention | None:
+    """Return the whole in "(14/15, 93%)" or "48/57 cases"."""
+    if before is None or before.after != numeral.first - 1 or tokens.word(before.after) != "/":
+        return None
+    if before.value > numeral.value or numeral.value < 3:
+        return None
+    after, ahead = tokens.word(numeral.after), tokens.word(before.first - 1)
+    mention = _with_unit(tokens, numeral, "of")._replace(first=before.first)
+    enclosed = ahead in ("(", ";", ",", "[") and after in (")", ",", ";", "]", "=")
+    shared = after == "(" and "%" in tokens.words[numeral.after : numeral.after + 4]
+    return mention if after not in ("/", "-", "–") and (mention.unit or enclosed or shared) else None
+
+
+def _is_of_each_group(tokens: Tokens, numeral: Numeral, mention: Mention) -> bool:
+    """Return whether a number is of each group: "groups of 10", "10 per group", "10 rats in each group"."""
+    first, second = tokens.word(mention.after), tokens.word(mention.after + 1)
+    return (
+        _PER_GROUP.match(tokens.behind(mention.after, 3)) is not None
+        or (first in ("per", "each", "every", "either", "/") and second in _FAMILY)
+        or (first == "each" and bool(mention.unit) and not second[:1].isalpha())
+        or tokens.ahead(numeral.first, 2) in ("groups of", "arms of")
+    )
+
+
+# Which of them are sample sizes, and of which kind. The kinds are those of the codebook in docs/sample-sizes.md; those
+# who had an outcome are distinguished from those who were studied by the words around the number, and by the total
+# before it.
+
+_STUDIED: tuple[Family | None, ...] = ("people", "animals", None)
+_RESTS_ON: tuple[tuple[Kind, tuple[Family | None, ...]], ...] = (
+    ("total", _STUDIED),
+    ("total", ("studies",)),
+    ("total", ("other",)),
+    ("arm", _STUDIED),
+    ("of", _STUDIED),
+    ("arm", ("studies", "other")),
+    ("of", ("studies", "other")),
+)
+"""What a study rests on, the first that it states."""
+_ELSEWHERE = re.compile(
+    r"^previously\b|\b(?:previous|prior|earlier|another|other|published) "
+    r"(?:trials?|stud(?:y|ies)|reports?|series|cohorts?|reviews?|meta|research|work)\b"
+)
+"""Words before a number of a study elsewhere: "in a previous trial of 1,500"."""
+_REPORTED = re.compile(r"\bliterature\b|\b(?:previously|been) (?:reported|described)\b")
+_ONLY_PLANNED = re.compile(r"(?:\S+ ){0,3}(?:planned|required|needed|calculated|necessary|intended)\b")
+"""Words behind a sample size that was aimed at."""
+_EVENT = re.compile(r"\b(?:deaths?|rate|events?|complications|strokes|relapses)$")
+_NO_NAME = frozenset("and or the a of with in to versus vs".split())
+_JOINING = frozenset("and versus vs with to or , plus another".split())
+"""Words between the numbers of two groups."""
+
+
+class MentionClassifier:
+    """Decides about the mentions of one abstract, in order: a later one is read in the light of the earlier."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self.tokens = tokens
+        words, spans, text = tokens.words, tokens.spans, tokens.text
+        ends = [
+            at + 1
+            for at, word in enumerate(words)
+            if at + 1 == len(words) or (word in (".", "?", "!") and not text[spans[at + 1][0]].islower())
+        ]
+        self.sentences = list(zip([0, *ends[:-1]], ends, strict=True)) if ends else []
+        self.is_review = sum(word in _LIST["review"] for word in words) >= 2
+        self.whole: dict[Family | None, int] = {}
+        """The greatest total so far, by family."""
+        self.arms: dict[Family | None, int] = {}
+        """The sum of the groups so far, by family."""
+        self.repeated: list[Mention] = []
+        """Groups of the size of another one: a value is listed once, and counts in the sum."""
+
+    def decide(self, found: Sequence[Mention]) -> list[Counted]:
+        """Return what each mention is; those that are no sample size are left out."""
+        several_n = sum(mention.form == "n" and not mention.share for mention in found) > 1
+        counted: dict[tuple[int, Family | None], list[Counted]] = {}
+        for index, mention in enumerate(found):
+            key = (mention.value, mention.whose)
+            if key in counted:
+                if mention.form == "n" and not mention.share and several_n:
+                    self.repeated.append(mention)
+                continue
+            kind = None if self._is_of_others(mention) else self._kind(mention, found, index, several_n)
+            if kind is None:
+                continue
+            counted[key] = [Counted(mention, kind, self._arm(mention) if kind == "arm" else None)]
+            if kind == "arm":
+                self.arms[mention.whose] = self.arms.get(mention.whose, 0) + mention.value
+            if kind == "total":
+                self.whole[mention.whose] = max(self.whole.get(mention.whose, 0), mention.value)
+                counted[key].extend(self._parts(mention, {each.first for each in found}))
+        return sorted((each for listed in counted.values() for each in listed), key=lambda item: item.mention.first)
+
+    def study_size(self, counted: Sequence[Counted]) -> SampleSize | None:
+        """Return the greatest of the first kind that is stated; where only groups are, their sum."""
+        for kind, families in _RESTS_ON:
+            matching = [item for item in counted if item.kind == kind and item.mention.family in families]
+            if matching:
+                rests = max(matching, key=lambda item: item.mention.value)
+                return self._of_arms(rests, counted) if kind == "arm" else self.tokens.size(rests)
+        return None
+
+    def _of_arms(self, rests: Counted, counted: Sequence[Counted]) -> SampleSize:
+        """Return the size of a study that states its groups alone: their sum; "10 per group" by how many there are."""
+        mention, tokens = rests.mention, self.tokens
+        if mention.form == "groups":
+            groups = [
+                each.value
+                for each in tokens.numerals()
+                if 1 < each.value < 13 and {"groups", "arms"} & set(tokens.words[each.after : each.after + 3])
+            ]
+            size = tokens.size(rests)
+            return size.model_copy(update={"value": size.value * max(groups, default=2), "kind": "total"})
+        arms = [*self.repeated, *(each.mention for each in counted if each.kind == "arm")]
+        arms = [each for each in arms if each.form != "groups" and each.whose == mention.whose]
+        if len(arms) < 2:
+            return tokens.size(rests)
+        all_of_them = mention._replace(
+            value=sum(each.value for each in arms),
+            first=min(each.first for each in arms),
+            after=max(each.after for each in arms),
+        )
+        return tokens.size(Counted(all_of_them, "total", rests.arm))
+
+    def _kind(self, mention: Mention, found: Sequence[Mention], index: int, several_n: bool) -> Kind | None:
+        if (mention.family == "studies" and not self.is_review) or (mention.family == "other" and mention.value < 3):
+            return None
+        match mention.form:
+            case "of":
+                return "of" if mention.value >= 3 else None
+            case "groups":
+                return "arm"
+            case "sample":
+                return "total"
+            case "n":
+                later = [other.value for other in found[index + 1 :] if other.form == "n"]
+                return self._kind_of_n(mention, several_n, later)
+            case "bare":
+                return "arm" if self._is_paired(mention, found, index) else None
+        return self._kind_of_noun(mention, found, index)
+
+    def _is_of_others(self, mention: Mention) -> bool:
+        """Return whether a number is of a study elsewhere ("a previous trial of 1,500"), or was only planned."""
+        first, end = self._sentence(mention)
+        before = self.tokens.ahead(mention.first, mention.first - first).split(" ; ")[-1]
+        after = self.tokens.behind(mention.after, 8, end).split(";")[0]
+        planned = mention.form == "sample" and _ONLY_PLANNED.match(after)
+        return bool(_ELSEWHERE.search(before) or _REPORTED.search(after) or planned)
+
+    def _kind_of_n(self, mention: Mention, several: bool, later: Sequence[int]) -> Kind | None:
+        if mention.share or _EVENT.search(self.tokens.ahead(mention.first - 1, 1)):
+            return None
+        ahead = self._words(mention.first - 4, mention.first)
+        if ahead & {"sample", "total", "overall"} and not ahead & _LIST["grouped"]:
+            return "total"
+        if any(sum(later[:count]) == mention.value for count in range(2, min(6, len(later) + 1))):
+            return "total"
+        return "arm" if several or max(self.whole.values(), default=0) > mention.value else "total"
+
+    def _kind_of_noun(self, mention: Mention, found: Sequence[Mention], index: int) -> Kind | None:
+        first, end = self._sentence(mention)
+        near = self._words(mention.after, min(end, mention.after + 10))
+        ahead = self._words(max(first, mention.first - 4), mention.first)
+        whole = max(counts.get(mention.whose, 0) for counts in (self.whole, self.arms))
+        verbs = _LIST["taken in"] | _LIST["outcome"] | _LIST["pool"]
+        behind = self.tokens.words[mention.after : min(end, mention.after + 8)]
+        verb = next((word for word in behind if word in verbs), "")
+        opens = self.tokens.word(first) == "of" and mention.first <= first + 2
+        drawn = any(each.form == "sample" for each in found[index + 1 :] if each.first < end)
+        of_studies = mention.family == "studies" and ahead & _LIST["pool of studies"]
+        if (opens and drawn) or verb in _LIST["pool"] or of_studies:
+            return "of"
+        if whole and self._words(mention.first, mention.after) & _LIST["control"]:
+            return "arm"
+        paired = self._is_paired(mention, found, index)
+        if mention.share and not near & _LIST["whole"]:
+            return None
+        if whole == 0:
+            return "arm" if paired else "total"
+        if mention.value >= whole:
+            return "of" if mention.value == whole and "of" in ahead else "total"
+        if (near | ahead) & _LIST["whole"] and not paired:
+            return "total"
+        if verb in _LIST["outcome"] and (verb not in ("was", "were") or not paired):
+            return None
+        if "in" in ahead and self._words(max(first, mention.first - 7), mention.first) & _LIST["seen"]:
+            return None
+        return "arm" if paired or self._words(first, end) & _LIST["grouped"] else None
+
+    def _is_paired(self, mention: Mention, found: Sequence[Mention], index: int) -> bool:
+        """Return whether another number of the same sentence counts another group of the same kind."""
+        first, end = self._sentence(mention)
+        for other in (*found[max(0, index - 2) : index], *found[index + 1 : index + 3]):
+            if other.form not in ("noun", "bare") or other.share or not first <= other.first < end:
+                continue
+            between = self._words(min(mention.after, other.after), max(mention.first, other.first))
+            inside = "(" in between and ")" not in between  # the parts of the one before: "five (three women, ...)"
+            if other.whose == mention.whose and between & _JOINING and not between & _LIST["pool"] and not inside:
+                return True
+        return False
+
+    def _parts(self, total: Mention, seen: set[int]) -> list[Counted]:
+        """Return the groups named in brackets behind a total: "259 patients (128 nimodipine, 131 placebo)"."""
+        words = self.tokens.words
+        opens = next((at for at in range(total.after, min(len(words), total.after + 12)) if words[at] == "("), None)
+        if opens is None or ")" not in words[opens : opens + 40]:
+            return []
+        closes = words.index(")", opens)
+        named = [each for each in self.tokens.numerals(opens, closes) if words[each.after][0].isalpha() and each.value]
+        if len(named) < 2 or sum(each.value for each in named) != total.value:
+            return []
+        return [
+            Counted(Mention(value, "noun", first, after + 1, family=total.family), "arm", words[after])
+            for value, first, after in named
+            if first not in seen
+        ]
+
+    def _arm(self, mention: Mention) -> str | None:
+        """Return what the abstract calls the group: the words between number and unit, or before "(n = 48)"."""
+        if mention.form == "groups":
+            return "per group"
+        if mention.form == "noun":
+            return self.tokens.behind(mention.first + 1, mention.after - mention.first - 1) or None
+        if self.tokens.word(mention.first - 1) not in ("(", "["):
+            return None
+        ahead = reversed(self.tokens.words[max(0, mention.first - 4) : mention.first - 1])
+        named = [*takewhile(lambda word: word[0].isalnum() and word not in _NO_NAME, ahead)]
+        return " ".join(reversed(named)) or None
+
+    def _sentence(self, mention: Mention) -> tuple[int, int]:
+        return next(sentence for sentence in self.sentences if mention.first < sentence[1])
+
+    def _words(self, first: int, after: int) -> frozenset[str]:
+        return frozenset(self.tokens.words[max(0, first) : after])
+
+
+_ONE = (
+    r"patient|man|woman|child|boy|girl|infant|adolescent|male|female|person|newborn|neonate|lady|gentleman|adult|"
+    r"teenager|baby|toddler|mother|veteran|student|soldier|case|fetus"
+)
+_OLD = r"(?:\d{1,3}|[a-z]{3,9})[-‐–\s](?:year|yr|month|week|day)s?[-‐–\s]old"
+_MORE = r"(?: [\w'’-]{1,30})"
+_SINGLE_CASE = re.compile(
+    rf"\b(?:an?|the|this|one|single|our){_MORE}{{0,3}} {_OLD}\b(?:,?{_MORE}){{0,4}}? (?:{_ONE})\b"
+    rf"|\b(?:an?|the|this|one|our) {_OLD}\b"
+    r"|\b(?:report|describe|present|experienced|encountered|treated|observed|saw)\w{0,3}(?: here| on)? (?:an?|the|one)"
+    rf"{_MORE}{{0,5}}? (?:{_ONE})\b"
+    rf"|\b(?:an?|the){_MORE}{{0,3}} case (?:report )?of\b"
+    rf"|\bcase (?:report|history) of an?\b{_MORE}{{0,4}}? (?:{_ONE})\b"
+    rf"|\ban?{_MORE}{{0,4}}? (?:{_ONE}) (?:is|was|who (?:was )?) ?(?:reported|described|presented|admitted)\b",
+    re.I,
+)
+"""The sample of one: "a 49-year-old woman", "we report a patient", "the case of a child"."""
+_SET_PHRASE = re.compile(r"\bcase[- ](?:control|series)|\bin the case of\b", re.I)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Literal, NamedTuple
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 from masis.schema.screening import Abstract, ItemState, Words
 
@@ -60,6 +62,34 @@ _LOOK_BACK = 60
 LONGEST_READ = 20_000
 """Characters of a text or title that are read: a record with more is no abstract."""
 _TRIES = 8
+
+
+def read_word_lists(path: Path) -> dict[str, list[str]]:
+    """Return the lists of a file: ``name: words``, where a line that begins with a blank goes on with the list."""
+    lists: dict[str, list[str]] = {}
+    name = ""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith(("#", " ")):
+            name, _, line = line.partition(":")
+        if line and not line.startswith("#"):
+            lists.setdefault(name, []).extend(line.split())
+    return lists
+
+
+def read_tables(path: Path) -> dict[str, Any]:
+    """Return the tables of a TOML file."""
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def joined_forms(forms: Iterable[str], names: Mapping[str, str] | None = None) -> str:
+    """Return forms as one pattern of which any may match; a line break in a form is dropped with the blanks behind it.
+
+    ``%NAME%`` stands for the form of that name in ``names``, which may itself name those above it.
+    """
+    pattern = "|".join(re.sub(r"\n\s*", "", form) for form in forms)
+    for name, form in reversed(list((names or {}).items())):
+        pattern = pattern.replace(f"%{name}%", form)
+    return pattern
 
 
 MentionState = Literal["stated", "denied", "planned"]

@@ -44,18 +44,22 @@ class Point(NamedTuple):
 
 
 class Drift(NamedTuple):
-    """What the sums say: ``usual`` rate and ``deviation`` of the baseline, a point for each judgement, the alarms.
+    """What the sums say: ``usual`` is the rate of the baseline; a point for each judgement; the numbers of the alarms.
 
-    ``direction`` is that of the last alarm; None where there is none, or too little to say (``enough`` False).
+    ``enough`` is False, and ``usual`` None, where there are too few judgements to say.
     """
 
     enough: bool
     usual: float | None
-    deviation: float | None
     points: tuple[Point, ...]
     alarms: tuple[int, ...]
-    direction: Literal["up", "down"] | None
     why: str
+
+    @property
+    def direction(self) -> Literal["up", "down"] | None:
+        """Return the direction of the last alarm; None where there is none."""
+        last = self.points[self.alarms[-1]] if self.alarms else None
+        return None if last is None else "up" if last.up >= last.down else "down"
 
 
 def drift(
@@ -76,34 +80,24 @@ def drift(
         least_deviation: What the standard deviation counts as at least.
 
     """
+    points = [Point(number, value, 0.0, 0.0, False) for number, value in enumerate(values[:baseline])]
     if len(values) <= baseline:
-        plain = tuple(Point(number, value, 0.0, 0.0, False) for number, value in enumerate(values))
-        return Drift(
-            False, None, None, plain, (), None, f"{counted(len(values), 'judgement')}; more than {baseline} are needed."
-        )
+        why = f"{counted(len(values), 'judgement')}; more than {baseline} are needed."
+        return Drift(False, None, tuple(points), (), why)
     usual = fmean(values[:baseline])
     deviation = max(least_deviation, pstdev(values[:baseline]))
-    points, alarms = [], []
     up = down = 0.0
-    direction: Literal["up", "down"] | None = None
-    for number, value in enumerate(values):
-        if number < baseline:
-            points.append(Point(number, value, 0.0, 0.0, False))
-            continue
+    for number, value in enumerate(values[baseline:], baseline):
         away = (value - usual) / deviation
         up, down = max(0.0, up + away - allowance), max(0.0, down - away - allowance)
-        alarm = max(up, down) > limit
-        points.append(Point(number, value, up, down, alarm))
-        if alarm:
-            alarms.append(number)
-            direction = "up" if up >= down else "down"
+        points.append(Point(number, value, up, down, max(up, down) > limit))
+        if points[-1].alarm:
             up = down = 0.0
-    return Drift(True, usual, deviation, tuple(points), tuple(alarms), direction, _why(alarms, direction, usual))
-
-
-def _why(alarms: Sequence[int], direction: str | None, usual: float) -> str:
+    alarms = tuple(point.number for point in points if point.alarm)
+    found = Drift(True, usual, tuple(points), alarms, f"No drift from the usual {usual:.0%} disagreement.")
     if not alarms:
-        return f"No drift from the usual {usual:.0%} disagreement."
-    way = "more" if direction == "up" else "less"
+        return found
     times = "once" if len(alarms) == 1 else f"{len(alarms)} times"
-    return f"Drift, noticed {times}, first at judgement {alarms[0] + 1}: {way} disagreement than the usual {usual:.0%}."
+    way = "more" if found.direction == "up" else "less"
+    first = f"first at judgement {alarms[0] + 1}"
+    return found._replace(why=f"Drift, noticed {times}, {first}: {way} disagreement than the usual {usual:.0%}.")

@@ -25,12 +25,8 @@ def thresholds_of(settings: Settings) -> Thresholds:
     The requirement falls with what was retrieved: a round of a smaller page than ``rubric.PAGE`` counts in proportion,
     so that small pages, which make more rounds of the same evidence, are no more lenient.
     """
-    first, step, least = (
-        settings.screening_required_first,
-        settings.screening_required_step,
-        settings.screening_required_least,
-    )
-    required = [first]
+    first, step = settings.screening_required_first, settings.screening_required_step
+    least, required = settings.screening_required_least, [first]
     pace = min(1.0, settings.screening_retrieve / rubric.PAGE)
     while required[-1] > least + _SAME and step > 0 and len(required) < settings.screening_max_rounds:
         fallen = int(len(required) * pace + _SAME)
@@ -114,13 +110,20 @@ def decided(
     studies = votes.keep if studies is None else studies
     too_few = studies < thresholds.least_studies and not enough_alone
     reached = votes.keep > 0 and average is not None and average >= required - _SAME
+    quality = "nothing is kept, and without a kept abstract nothing is sufficient"
+    if votes.keep:
+        quality = "what is kept carries no score to average"
+        if average is not None:
+            held = "reaches" if reached else "is under"
+            quality = f"the kept average {average:.3f} {held} the required {required:.2f}"
+        quality += f"; {_least(studies, enough_alone, thresholds.least_studies)}"
     return Ruling(
         required_average=required,
         average=average,
         tally=votes,
         consensus=agreed,
         decision="sufficient" if agreed == "sufficient" and reached and not too_few else "retrieve_more",
-        why=_why(votes, average, required, agreed, thresholds, _least(studies, enough_alone, thresholds)),
+        why=_why(votes, agreed, quality, thresholds),
         studies=studies,
         enough_alone=enough_alone,
         too_few=too_few,
@@ -156,45 +159,30 @@ def ruling(number: int, grades: Iterable[Grade], thresholds: Thresholds = DEFAUL
     return decided(voted, average_quality(votes), number, thresholds, studies=studies, enough_alone=alone)
 
 
-def _why(
-    votes: Tally,
-    average: float | None,
-    required: float,
-    agreed: Sufficiency,
-    thresholds: Thresholds,
-    least: str,
-) -> str:
-    aside = f" {votes.not_relevant} others are not shown to be about the question and don't vote."
+def _why(votes: Tally, agreed: Sufficiency, quality: str, thresholds: Thresholds) -> str:
+    """Say how the votes fell and what follows; ``quality`` says how good and how many the kept are."""
     if not votes.votes:
         found = f"Of {votes.not_relevant} found, none is" if votes.not_relevant else "Nothing was found, nothing is"
         return f"{found} relevant to the question, so there is nothing to agree on."
     shares = (
-        f"{votes.keep} of {votes.votes} keep ({_percent(votes.keep, votes.votes)}), "
-        f"{votes.discard} discard ({_percent(votes.discard, votes.votes)}), {votes.needs_more} ask for more"
+        f"{votes.keep} of {votes.votes} keep ({votes.keep / votes.votes:.0%}), "
+        f"{votes.discard} discard ({votes.discard / votes.votes:.0%}), {votes.needs_more} ask for more"
     )
+    verdict = "mixed signals: retrieve more"
     if agreed == "sufficient":
         verdict = f"at least {thresholds.keep_share:.0%} keep: they agree"
     elif votes.discard >= thresholds.discard_share * votes.votes - _SAME:
         verdict = f"at least {thresholds.discard_share:.0%} discard: retrieve more"
-    else:
-        verdict = "mixed signals: retrieve more"
-    if not votes.keep:
-        quality = "nothing is kept, and without a kept abstract nothing is sufficient"
-    elif average is None:
-        quality = "what is kept carries no score to average"
-    else:
-        reached = "reaches" if average >= required - _SAME else "is under"
-        quality = f"the kept average {average:.3f} {reached} the required {required:.2f}"
-    return f"{shares}; {verdict}; {quality}{f'; {least}' if votes.keep else ''}.{aside if votes.not_relevant else ''}"
+    aside = f" {votes.not_relevant} others are not shown to be about the question and don't vote."
+    return f"{shares}; {verdict}; {quality}.{aside if votes.not_relevant else ''}"
 
 
-def _least(studies: int, enough_alone: bool, thresholds: Thresholds) -> str:
+def _least(studies: int, enough_alone: bool, least: int) -> str:
     """Say how many independent studies are kept, and whether they are as many as a verdict needs."""
     kept = counted(studies, "independent study", "independent studies")
-    least = thresholds.least_studies
+    large = f"a trial of {rubric.LARGE_TRIAL} or more"
     if studies >= least:
         return f"{kept} kept, at least {least} required"
-    large = f"a trial of {rubric.LARGE_TRIAL} or more"
     if enough_alone:
         return f"{kept} kept, a systematic review or {large} among them: enough alone"
     return f"too few: {kept} kept, {least} required, or one systematic review or {large}"
@@ -210,7 +198,3 @@ def relevant_words(grades: Iterable[Grade]) -> str:
         f"Of {len(screened)} screened in all, {votes.votes} are relevant: {votes.keep} kept, "
         f"{votes.discard} discarded, {votes.needs_more} ask for more."
     )
-
-
-def _percent(part: int, whole: int) -> str:
-    return f"{part / whole:.0%}"

@@ -9,9 +9,9 @@ all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from masis.schema.screening import Round, Ruling, Thresholds
+from masis.schema.screening import Round, Sufficiency, Thresholds
 from masis.screening.rounds.ruling import decided
 
 
@@ -20,43 +20,33 @@ def threshold_effects(rounds: Sequence[Round], thresholds: Thresholds) -> tuple[
 
     Rounds after the first that sufficed are left out: the search had ended.
     """
-    return tuple(each for number in _ruled(rounds) for each in _of_round(number, thresholds))
-
-
-def _ruled(rounds: Sequence[Round]) -> Iterable[Round]:
-    for each in rounds:
-        yield each
-        if each.ruling.decision == "sufficient":
-            return
-
-
-def _of_round(each: Round, thresholds: Thresholds) -> Iterable[str]:
-    ruling = each.ruling
-    if ruling.consensus != "sufficient" or ruling.average is None:
-        return
     own = thresholds.before_memory
-    if _ruled_by(each, own).decision != ruling.decision:
-        without = own.required(each.number)
-        if ruling.decision == "sufficient":
-            yield (
-                f"The acceptance memory decided round {each.number}: the kept average {ruling.average:.3f} reaches "
-                f"{ruling.required_average:.3f}; without memory {without:.3f} would have been required."
-            )
-        else:
-            yield (
-                f"The acceptance memory decided round {each.number}: the kept average {ruling.average:.3f} is under "
-                f"{ruling.required_average:.3f}; without memory {without:.3f} would have sufficed."
-            )
     level = own.model_copy(update={"required_average": own.required_average[:1]})
-    if _ruled_by(each, level).decision != _ruled_by(each, own).decision:
-        yield (
-            f"The requirement that falls by round decided round {each.number}: the kept average {ruling.average:.3f} "
-            f"reaches {own.required(each.number):.3f}, not the {own.required(0):.3f} of the first round."
-        )
+    effects: list[str] = []
+    for each in rounds:
+        ruling, number = each.ruling, each.number
+        enough = ruling.decision == "sufficient"
+        if ruling.consensus == "sufficient" and ruling.average is not None:
+            kept, without = f"round {number}: the kept average {ruling.average:.3f}", own.required(number)
+            under_own = _decision(each, own)
+            if under_own != ruling.decision:
+                how, then = ("reaches", "have been required") if enough else ("is under", "have sufficed")
+                effects.append(
+                    f"The acceptance memory decided {kept} {how} {ruling.required_average:.3f}; without memory "
+                    f"{without:.3f} would {then}."
+                )
+            if _decision(each, level) != under_own:
+                effects.append(
+                    f"The requirement that falls by round decided {kept} reaches {without:.3f}, not the "
+                    f"{own.required(0):.3f} of the first round."
+                )
+        if enough:
+            break
+    return tuple(effects)
 
 
-def _ruled_by(each: Round, thresholds: Thresholds) -> Ruling:
+def _decision(each: Round, thresholds: Thresholds) -> Sufficiency:
     found = each.ruling
     return decided(
         found.tally, found.average, each.number, thresholds, studies=found.studies, enough_alone=found.enough_alone
-    )
+    ).decision

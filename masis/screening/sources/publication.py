@@ -8,10 +8,12 @@ forms that databases and publishers give a title ("RETRACTED: ...", "... (Retrac
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from masis.schema.screening import Abstract, PublicationStatus, Words
 from masis.schema.wording import with_article
+from masis.screening.grading.wording import LONGEST_READ, joined_forms, read_tables
 from masis.screening.sources.duplicates import normal_doi, normal_pmid, title_key
 from masis.views.screening import PUBLICATION
 
@@ -21,130 +23,23 @@ OF_CONCERN_TYPE = "Expression of Concern Published"
 """What a notice of concern adds to its study: PubMed has a type for the notice alone."""
 
 
-def _patterns(table: dict[PublicationStatus, tuple[str, ...]]) -> tuple[tuple[PublicationStatus, re.Pattern[str]], ...]:
-    """Return the forms of each status as one pattern, in their order."""
-    return tuple((status, re.compile("|".join(forms), re.I)) for status, forms in table.items())
+_TABLES = read_tables(Path(__file__).with_name("publication.toml"))
 
 
-_OF_TYPE = _patterns(
-    {
-        "retracted": (r"\bretracted\b",),
-        "retraction_notice": (r"\bretraction\b",),
-        "withdrawn": (r"\b(?:withdrawn|withdrawal)\b",),
-        "of_concern": (r"\bexpression of concern published\b",),
-        "expression_of_concern": (r"\bexpression of concern\b",),
-        "erratum": (
-            r"\b(?:errat(?:um|a)|corrigend(?:um|a)|addendum)\b",
-            r"^\s*(?:author |publisher )?correction\b",
-        ),
-        "protocol": (r"\bprotocols?\b",),
-        "comment": (r"^\s*(?:comment(?:ary)?|letter|editorial|news)\b",),
-    }
-)
-_STUDY_TYPE = re.compile(
-    r"\b(?:trial|meta-analysis|systematic review|observational study|comparative study|multicenter study|cohort"
-    r"|case reports?|evaluation study|validation study)\b",
-    re.I,
-)
-"""A type that says that the record reports a study: a letter or a comment can be one."""
+def _patterns(table: str) -> dict[Any, re.Pattern[str]]:
+    """Return the forms of a table, in their order, each as one pattern."""
+    forms = _TABLES[table].items()
+    return {name: re.compile(joined_forms(each, _TABLES["names"]), re.I) for name, each in forms}
 
-_QUOTES = "\"'‘’“”«»"
-_ITEM = r"(?:article|paper|publication|study|manuscript|chapter|review)"
-_THIS = rf"(?:the|this) {_ITEM}\b"
-_ENDS = r"\s*[:.–—-]|\W*$"
-_ABOUT = rf"\s+(?:to|for|of|regarding|about|on|over)\s*(?:[:{_QUOTES}]|{_THIS})"
-"""What a notice is about, as it goes on: 'to "Aspirin for ..."', "of the article"."""
-_OF_TITLE = _patterns(
-    {
-        "retracted": (
-            rf"^\W*retracted(?: {_ITEM})?\s*[:\]\).–—-]",
-            rf"[\(\[]\s*(?:{_THIS} (?:has been |was |is )?)?retracted\b(?: {_ITEM}\b)?[^()\[\]]{{0,120}}[\)\]]",
-            rf"\W[–—-] ?retracted(?: {_ITEM})?\W*$",
-        ),
-        "retraction_notice": (
-            rf"^\W*(?:(?:notice|statement) of )?retraction(?: note| notice| statement)?(?:{_ENDS}|{_ABOUT})",
-            r"^\W*retraction (?:note|notice) (?:to|for)\b",
-        ),
-        "withdrawn": (
-            rf"^\W*(?:withdrawn|(?:temporary |article )?(?:withdrawal|removal)(?: notice)?)(?: {_ITEM})?\s*[:\]\)]",
-            r"[\(\[]withdrawn\b[^()\[\]]{0,120}[\)\]]",
-            r"^\W*withdrawn\W*$",
-            r"^\W*notice of withdrawal\b",
-        ),
-        "expression_of_concern": (
-            rf"^\W*(?:editorial )?(?:expressions?|note|statement|notice) of concern(?:{_ENDS}|{_ABOUT})",
-        ),
-        "erratum": (
-            rf"^\W*(?:errat(?:um|a)|corrigend(?:um|a)|addendum)(?:{_ENDS}|\s+(?:to|for|in|on|regarding)\b)",
-            rf"^\W*(?:author |publisher )?corrections?(?: notice)?(?: (?:to|for|in))?\s*[:{_QUOTES}]",
-            rf"^\W*corrections?(?:\W*$|{_ABOUT})",
-        ),
-        "comment": (
-            r"^\W*(?:(?:invited |editorial )?comment(?:s|ary)?|editorial|letter(?: to the editors?)?)\s*:",
-            r"^\W*(?:authors?'?s? (?:reply|response)|correspondence|reply|re|response)\s*:",
-            r"^\W*(?:invited |editorial )?comment(?:ary)? on\b",
-            r"^\W*(?:letter to the editors?|in response to|reply to)\b",
-            r"^\W*(?:editorial|comment|commentary|letter|correspondence|author'?s'? reply)\W*$",
-            rf"^\W*response to\s*(?:[:{_QUOTES}]|(?:the )?(?:letter|comments?|editors?)\b)",
-        ),
-    }
-)
-_OF_TEXT = _patterns(
-    {
-        "retracted": (
-            rf"\bthis {_ITEM} (?:has been|was|is) (?:\w+ )?retracted\b",
-            r"^\W*retracted\b[^.]{0,40}[:.\]]",
-        ),
-        "retraction_notice": (
-            r"\b(?:retracts?|retraction of|retracting) (?:this|the) (?:above |following )?(?:article|paper)\b",
-            rf"\bthe above {_ITEM}\b[^.]{{0,200}}\bhas been retracted\b",
-            r"\bwe (?:hereby )?retract\b",
-        ),
-        "withdrawn": (
-            rf"\bthis {_ITEM} (?:has been|was|is) (?:\w+ )?withdrawn\b",
-            r"\bwithdr[ae]w (?:this|the) (?:published )?(?:article|paper|publication|review)\b",
-        ),
-        "erratum": (r"\bcorrects the article\b", r"\bthe article cited above\b", r"\[this corrects\b"),
-    }
-)
-_PROTOCOL_TITLE = re.compile(
-    r"\b(?:study|trial|review|research|statistical analysis) protocol\b"
-    r"|\bprotocol (?:for|of) (?:an? |the )?(?:[\w-]+,? ){0,8}?(?:study|trial|review|meta-analysis|survey|rct|cohort)\b"
-    r"|\brationale(?:,| and)? (?:(?:study|trial) )?design\b|\bdesign(?:,)? and rationale\b|\bstudy design (?:and|of)\b",
-    re.I,
-)
-_MAYBE_PROTOCOL_TITLE = re.compile(
-    r"^\W*protocol (?:for|of)\b|[:.(–—-] ?(?:an? |the )?(?:[\w-]+ ){0,4}protocol\)?\W*$"
-    r"|\bdesign (?:and methods?|of) (?:of )?(?:an? |the )(?:[\w-]+,? ){0,6}?(?:trial|study)\b",
-    re.I,
-)
-"""Titles that a study of a clinical protocol has too: they count where the text says what will be done."""
-_PLANNED = re.compile(
-    r"\b(?:will|shall|are to|is to) (?:\w+ly )?(?:be (?:\w+ly )?(?:randomi[sz]ed|allocated|assigned|recruited|enrolled"
-    r"|included|invited|assessed|measured|followed|analy[sz]ed|compared|collected|conducted|searched|screened|evaluated"
-    r"|performed|pooled|extracted|used|undertaken|carried out|tested|interviewed|examined|reported|estimated)"
-    r"|recruit|enrol+|receive|randomi[sz]e|undergo|compare|assess|evaluate|include|search|measure|complete)\b",
-    re.I,
-)
-_RESULT = re.compile(
-    r"\bp ?(?:[<=>≤]|&lt;) ?0?[.·]\d|\b9[059] ?% ?(?:CI|confidence)|\b(?:we found|results showed|did not differ"
-    r"|was (?:significantly )?(?:associated|correlated) with"
-    r"|(?:significantly|markedly) (?:\w+ )?(?:lower|higher|better|worse|reduced|increased|improved|shorter|longer"
-    r"|fewer|more)"
-    r"|(?:fell|rose|improved|decreased|increased|declined|dropped) (?:significantly |by |from |more |in )"
-    r"|(?:was|were) (?:\w+ )?(?:lower|higher|better|worse|shorter|longer|reduced|increased|similar) )"
-    r"|\b(?:was|were) \d[\d.]* ?%|\b\d[\d.]* ?% (?:versus|vs\.?|and|compared|of the|in the)",
-    re.I,
-)
-_HAPPENED = re.compile(
-    r"\b(?:(?:was|were) (?:\w+ly )?(?:randomi[sz]ed|enrolled|recruited|included|allocated|assigned|followed|seen|found"
-    r"|observed|reported|recorded|present|associated|followed by)|occurred|developed|died|healed|recovered|fell|rose"
-    r"|improved|differed|declined|reached|did not \w+|we found|there (?:was|were)"
-    r"|had (?:a|an|no|fewer|more|less))\b",
-    re.I,
-)
-"""What has happened: a study that tells more of it than of what will be done has results, whatever its title."""
-LONGEST_READ = 20_000
+
+_OF_TYPE: dict[PublicationStatus, re.Pattern[str]] = _patterns("type")
+_OF_TITLE: dict[PublicationStatus, re.Pattern[str]] = _patterns("title")
+_OF_TEXT: dict[PublicationStatus, re.Pattern[str]] = _patterns("text")
+_WORDING: dict[str, re.Pattern[str]] = _patterns("wordings")
+
+
+def _says(wording: str, text: str) -> re.Match[str] | None:
+    return _WORDING[wording].search(text)
 
 
 class Publication(NamedTuple):
@@ -159,12 +54,12 @@ def publication_of(abstract: Abstract) -> Publication | None:
     """Return what a record is by its own types, its title or its text; None for a study like any other."""
     if found := _by_type(abstract):
         return found
-    for status, pattern in _OF_TITLE:
+    for status, pattern in _OF_TITLE.items():
         if match := pattern.search(abstract.title[:LONGEST_READ]):
             words = (Words(start=match.start(), end=match.end(), text=match.group(), place="title"),)
             return Publication(status, f"Its title makes it {with_article(PUBLICATION[status])}.", words)
     text = abstract.text[:LONGEST_READ]
-    for status, pattern in _OF_TEXT:
+    for status, pattern in _OF_TEXT.items():
         if match := pattern.search(text):
             words = (Words(start=match.start(), end=match.end(), text=match.group()),)
             return Publication(status, f"Its words make it {with_article(PUBLICATION[status])}.", words)
@@ -172,12 +67,12 @@ def publication_of(abstract: Abstract) -> Publication | None:
 
 
 def _by_type(abstract: Abstract) -> Publication | None:
-    reports = any(_STUDY_TYPE.search(each) for each in abstract.publication_types)
-    for status, pattern in _OF_TYPE:
+    reports = any(_says("study_type", each) for each in abstract.publication_types)
+    for status, pattern in _OF_TYPE.items():
         for each in abstract.publication_types:
             if not pattern.search(each):
                 continue
-            letter = each.lower().startswith("letter") and _RESULT.search(abstract.text[:LONGEST_READ])
+            letter = each.lower().startswith("letter") and _says("result", abstract.text[:LONGEST_READ])
             if status == "comment" and (reports or letter):
                 continue  # a letter that reports results is a study in a short form
             return Publication(status, f"Its record says “{each[:80]}”: {with_article(PUBLICATION[status])}.")
@@ -186,12 +81,12 @@ def _by_type(abstract: Abstract) -> Publication | None:
 
 def _protocol(abstract: Abstract, text: str) -> Publication | None:
     """Return a protocol: it says what will be done, and gives no result."""
-    if _RESULT.search(text):
+    if _says("result", text):
         return None
     title = abstract.title[:LONGEST_READ]
-    planned = list(_PLANNED.finditer(text))
-    titled = _PROTOCOL_TITLE.search(title) or (_MAYBE_PROTOCOL_TITLE.search(title) if planned else None)
-    if len(planned) < (2 if not titled else 0) or len(planned) < len(_HAPPENED.findall(text)):
+    planned = list(_WORDING["planned"].finditer(text))
+    titled = _says("protocol_title", title) or (_says("maybe_protocol_title", title) if planned else None)
+    if len(planned) < (2 if not titled else 0) or len(planned) < len(_WORDING["happened"].findall(text)):
         return None
     words = tuple(Words(start=each.start(), end=each.end(), text=each.group()) for each in planned[:3])
     if titled:
@@ -202,14 +97,6 @@ def _protocol(abstract: Abstract, text: str) -> Publication | None:
 _NOTICES: frozenset[PublicationStatus] = frozenset(
     {"retraction_notice", "erratum", "expression_of_concern", "withdrawn"}
 )
-_ABOUT_TITLE = re.compile(
-    r"^\W*(?:notice of |statement of |editorial |author |publisher )?"
-    r"(?:retract\w+|withdraw\w+|errat\w+|corrigend\w+|addendum|corrections?|expressions? of concern)"
-    r"(?: (?:note|notice|statement|article|paper))?(?: (?:to|for|of|regarding|about|in|on))?"
-    rf"\s*[:.–—{_QUOTES}-]*\s*",
-    re.I,
-)
-_BEHIND_TITLE = re.compile(r"\s*[\(\[][^()\[\]]{0,40}(?:retract|withdraw|errat)\w+[^()\[\]]{0,160}[\)\]]\W*$", re.I)
 
 
 class Notice(NamedTuple):
@@ -235,7 +122,11 @@ def notice_of(abstract: Abstract) -> Notice | None:
 
 def study_title_key(title: str) -> str | None:
     """Return the key of a study's title without what marks it or a notice about it: both have the same."""
-    return title_key(_BEHIND_TITLE.sub("", _ABOUT_TITLE.sub("", title[:2000], count=1)).strip(_QUOTES + " ."))
+    return title_key(
+        _WORDING["behind_title"]
+        .sub("", _WORDING["about_title"].sub("", title[:2000], count=1))
+        .strip(_TABLES["names"]["quotes"] + " .")
+    )
 
 
 _MARKS: dict[PublicationStatus, str] = {

@@ -110,6 +110,9 @@ class _Refused(Exception):
         self.status, self.asked_s = status, asked_s
 
 
+_FAILURES = (_Refused, Unreadable, httpx2.HTTPError, OSError)
+
+
 @dataclass(frozen=True)
 class Eutils:
     """E-utilities at an address, asked by one tool for one person. ``pause`` waits, and returns False if cancelled."""
@@ -138,19 +141,17 @@ class Eutils:
 
         try:
             return self.retry.run(attempt, _again, left_s=lambda: LONGEST_WAIT_S, pause=self.pause)
-        except _Refused as refused:
-            raise self._refused(utility, refused.status) from None
         except NoTimeToRetry as stop:
-            status = stop.__cause__.status if isinstance(stop.__cause__, _Refused) else 503
-            raise RetrievalFailed(
-                f"{self._refused(utility, status)} It asks to be left alone for {stop.wait_s:.0f} s."
-            ) from None
+            why = stop.__cause__ if isinstance(stop.__cause__, _Refused) else _Refused(503, None)
+            waits = f"It asks to be left alone for {stop.wait_s:.0f} s."
+            raise RetrievalFailed(f"{self._failure(utility, why)} {waits}") from None
         except RetryCancelled:
             raise RetrievalFailed("The search of PubMed was stopped while it waited to try again.") from None
-        except (Unreadable, httpx2.HTTPError, OSError) as error:
-            raise self._unreached(utility, error) from error
+        except _FAILURES as error:
+            raise RetrievalFailed(self._failure(utility, error)) from error
 
     def _post(self, utility: str, parameters: Mapping[str, str]) -> bytes:
+        """Return the whole reply, within its size and its time. Raises Unreadable."""
         identified = {**parameters, "tool": self.tool, "email": self.email}
         if self.key is not None:
             identified["api_key"] = self.key.get_secret_value()
@@ -161,54 +162,45 @@ class Eutils:
             "Accept-Encoding": "identity",
         }
         url = f"{self.address.rstrip('/')}/{utility}.fcgi"
+        started, received = time.monotonic(), bytearray()
         with self._client.stream("POST", url, data=identified, headers=headers, timeout=self.timeout_s) as reply:
             if not reply.is_success:
                 raise _Refused(reply.status_code, retry_after(reply.headers))
-            return _body_of(reply)
+            try:
+                for part in reply.iter_bytes():
+                    received += part
+                    if len(received) > MOST_BYTES:
+                        raise Unreadable(f"more than {MOST_BYTES // 2**20} MiB came")
+                    if time.monotonic() - started > DEADLINE_S:
+                        raise Unreadable(f"it was not complete after {DEADLINE_S:g} s")
+            except httpx2.RemoteProtocolError as error:
+                raise Unreadable("it broke off before its end") from error
+        return bytes(received)
 
-    def _refused(self, utility: str, status: int) -> RetrievalFailed:
-        """Return what a status means. The body is not shown: it may repeat the key."""
-        if status == 429:
-            cure = "Too many requests came from here: wait a minute" + (
-                "." if self.key else ", or set NCBI_API_KEY, which allows ten a second."
-            )
-        elif status in (400, 401, 403) and self.key is not None:
-            cure = "Check NCBI_API_KEY: it may be wrong or withdrawn."
-        elif status >= 500:
-            cure = "The service is in trouble: try again later, or search a local corpus."
-        else:
-            cure = "Check screening_pubmed_address."
-        return RetrievalFailed(f"PubMed ({self.address}, {utility}) answered {status}. {cure}")
-
-    def _unreached(self, utility: str, error: Exception) -> RetrievalFailed:
+    def _failure(self, utility: str, error: BaseException) -> str:
+        """Return what came of a request and what to do. A reply's body is not shown: it may repeat the key."""
+        asked = f"PubMed ({self.address}, {utility})"
         if isinstance(error, Unreadable):
-            return RetrievalFailed(f"PubMed ({self.address}, {utility}) sent a reply that can't be read: {error}.")
-        reason = f"{type(error).__name__}: {error}"
-        cure = "Check the network, or search a local corpus."
-        return RetrievalFailed(f"PubMed ({self.address}, {utility}) can't be reached ({reason[:200]}). {cure}")
+            return f"{asked} sent a reply that can't be read: {error}."
+        if not isinstance(error, _Refused):
+            reason = f"{type(error).__name__}: {error}"[:200]
+            return f"{asked} can't be reached ({reason}). Check the network, or search a local corpus."
+        cure = "Check screening_pubmed_address."
+        if error.status == 429:
+            more = "." if self.key else ", or set NCBI_API_KEY, which allows ten a second."
+            cure = f"Too many requests came from here: wait a minute{more}"
+        elif error.status in (400, 401, 403) and self.key is not None:
+            cure = "Check NCBI_API_KEY: it may be wrong or withdrawn."
+        elif error.status >= 500:
+            cure = "The service is in trouble: try again later, or search a local corpus."
+        return f"{asked} answered {error.status}. {cure}"
 
 
 def _again(error: BaseException) -> Again | None:
     """Return whether asking once more may help."""
     if isinstance(error, _Refused):
         return Again(error.asked_s) if error.status in _WORTH_TRYING_AGAIN else None
-    return Again() if isinstance(error, (Unreadable, httpx2.HTTPError, OSError)) else None
-
-
-def _body_of(reply: httpx2.Response) -> bytes:
-    """Return the whole reply, within its size and its time. Raises Unreadable."""
-    started = time.monotonic()
-    received = bytearray()
-    try:
-        for part in reply.iter_bytes():
-            received += part
-            if len(received) > MOST_BYTES:
-                raise Unreadable(f"more than {MOST_BYTES // 2**20} MiB came")
-            if time.monotonic() - started > DEADLINE_S:
-                raise Unreadable(f"it was not complete after {DEADLINE_S:g} s")
-    except httpx2.RemoteProtocolError as error:
-        raise Unreadable("it broke off before its end") from error
-    return bytes(received)
+    return Again() if isinstance(error, _FAILURES) else None
 
 
 FEWEST = 20

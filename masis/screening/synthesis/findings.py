@@ -14,13 +14,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
 from masis.audit.sentences import split_sentences
 from masis.offline.text.tokens import tokens
 from masis.schema.screening import DIRECTIONS, Abstract, Direction, Grade, Outcome, Words
 from masis.screening.grading.question import read_question
-from masis.screening.grading.wording import LONGEST_READ
+from masis.screening.grading.wording import LONGEST_READ, joined_forms, read_tables
 from masis.screening.sources.publication import publication_of
 from masis.views.screening import DIRECTION
 
@@ -33,60 +34,14 @@ _TAIL = 2
 """Where nothing is labelled as a conclusion, the last two sentences are taken for one."""
 
 _LABEL = re.compile(r"\s*([A-Z][A-Z ,/&'-]{2,60}|[A-Z][a-z]+(?: [a-z&]+){0,3}): +(?=\S)")
-_CONCLUDING = re.compile(r"conclusion|interpretation|implication|importance|meaning|relevance|discussion|summary", re.I)
-_NOT_YET = re.compile(r"background|introduction|aim|objective|purpose|method|design|setting|participants", re.I)
-_ADVISES = re.compile(
-    r"\b(?:should|further|future|larger|more) (?:be |\w+ )?"
-    r"(?:research|studies|trials|monitored|work|study|considered)\b"
-    r"|\b(?:are|is) (?:needed|required|warranted)\b",
-    re.I,
-)
-_BREAK = re.compile(
-    r";|, (?:but|although|though|whereas|while|yet|however)\b|\b(?:but|whereas|although|though|however)\b", re.I
-)
-_NONE = re.compile(
-    r"\b(?:no|non-?|without|little|lack of|absence of)\b[\w\s,-]{0,40}?\b"
-    r"(?:differen|effect|benefit|associat|evidence|improve|advantage|chang|relation|correlat|influence|impact|reduc"
-    r"|increas|significan|superior|role|need|link|gain|value|elevat|indicat|support)"
-    r"|\b(?:none|absence|independent) of\b|\bdoubts?\b|\b(?:dis|un)satisf|\b(?:not|never|cannot|n't)\b"
-    r"|\bfail(?:s|ed|ure)? to\b|\bneither\b|\bsimilar(?:ly)?\b|\bcomparable\b|\bequivalent\b|\bunlikely\b"
-    r"|\bineffective\b|\bunchanged\b|\bunaffected\b|\bnon-?inferior\b|\bunrelated\b|\binsufficient\b"
-    r"|\bthe same (?:as|effect|rate|result|degree|extent)\b|\bnonsignificant\b",
-    re.I,
-)
-_SAME = re.compile(
-    r"\b(?:similar(?:ly)?|comparable|equivalent|the same(?= (?:as|effect|rate|degree))|non-?inferior|unchanged"
-    r"|unaffected)\b(?:\W+\w+){0,2}",
-    re.I,
-)
-_ASKS_SAME = re.compile(
-    r"\b(?:similar|equal|safe|equivalent|comparable|substitute|same|non-?inferior|as \w+ as|alternative)\b", re.I
-)
-_NO_DENIAL = re.compile(r"\bnot only\b|\bnot known\b|\bno (?:deaths?|serious|harm|adverse)\b|\bwhether or not\b", re.I)
-_SOME = re.compile(
-    r"\b(?:reduc|improv|increas|decreas|lower|higher|greater|better|superior|effective|benefi|associat|predict|prevent"
-    r"|reliev|shorten|prolong|worse|fewer|correlat|significan|successful|safe|feasible|useful|valuable|reliab|accura"
-    r"|valid|influenc|affect|differ|relat|contribut|support|enhanc|protect|promot|reflect|caus|risk|more|less|fell|rose"
-    r"|rais|helps?|helped|works?|important|acceptable|recommend|appropriate|suitable|attenuat|impair|adequate|gain"
-    r"|halv)",
-    re.I,
-)
-_UNSURE = re.compile(
-    r"\b(?:unclear|uncertain|inconclusive|unknown|mixed|conflicting|inconsistent|remains? to be|controversial"
-    r"|no (?:statement|conclusion|inference)s? can|cannot be (?:judged|drawn|stated|inferred)"
-    r"|may or may not|cannot (?:be )?(?:conclude|recommend|determin|exclude))",
-    re.I,
-)
-_LESS = re.compile(
-    r"\b(?:reduc\w*|lower\w*|decreas\w*|prevent\w*|reliev\w*|shorten\w*|fewer|less|diminish\w*|attenuat\w*|fell"
-    r"|halv\w*)",
-    re.I,
-)
-_MORE = re.compile(
-    r"\b(?:increas\w*|rais\w*|rose|higher|prolong\w*|worsen\w*|greater|more|lengthen\w*|accelerat\w*)", re.I
-)
-_HARM = re.compile(r"\b(?:worsen\w*|worse|impair\w*|deteriorat\w*|harm(?:ed|ful|s)?|inferior)\b", re.I)
-_ASKS_GOOD = re.compile(r"\b(?:improv\w*|enhanc\w*|benefi\w*|better|effective\w*|superior|promot\w*|restor\w*)", re.I)
+_WORDING = {
+    name: re.compile(joined_forms(forms), re.I)
+    for name, forms in read_tables(Path(__file__).with_name("findings.toml")).items()
+}
+
+
+def _says(wording: str, text: str) -> re.Match[str] | None:
+    return _WORDING[wording].search(text)
 
 
 class Finding(NamedTuple):
@@ -131,38 +86,42 @@ def finding_of(question: str, grade: Grade, abstract: Abstract) -> Finding:
 
 def direction(question: str, said: str) -> Direction:
     """Return the direction of a statement as an answer to the question."""
-    clauses = [clause for clause in _BREAK.split(said) if clause.strip()] or [said]
+    clauses = [clause for clause in _WORDING["break"].split(said) if clause.strip()] or [said]
     asked = _stems(question)
     weighed = sorted(
         ((len(_stems(clause) & asked), -place, _of_clause(question, clause)) for place, clause in enumerate(clauses)),
         reverse=True,
     )
     stated = [each for *_, each in weighed if each != "unclear"]
-    if _UNSURE.search(said) or not stated:
+    if _says("unsure", said) or not stated:
         return "unclear"
     return stated[0]
 
 
 def _of_clause(question: str, clause: str) -> Direction:
-    plain = _NO_DENIAL.sub(" ", clause)
-    if _ASKS_SAME.search(question) and _SAME.search(plain):
+    plain = _WORDING["no_denial"].sub(" ", clause)
+    if _says("asks_same", question) and _says("same", plain):
         return "effect"
-    if _NONE.search(plain):
+    if _says("none", plain):
         return "no_clear_effect"
-    if not _SOME.search(plain):
+    if not _says("some", plain):
         return "unclear"
     return "opposite" if _opposite(question, plain) else "effect"
 
 
 def _opposite(question: str, clause: str) -> bool:
     """Return whether a clause says the contrary of the change that the question asks about."""
-    if _HARM.search(clause) and (_ASKS_GOOD.search(question) or _LESS.search(question)) and not _HARM.search(question):
+    if (
+        _says("harm", clause)
+        and (_says("asks_good", question) or _says("less", question))
+        and not _says("harm", question)
+    ):
         return True
-    less, more = bool(_LESS.search(question)), bool(_MORE.search(question))
+    less, more = bool(_says("less", question)), bool(_says("more", question))
     if less == more:
         return False
-    against, along = (_MORE, _LESS) if less else (_LESS, _MORE)
-    return bool(against.search(clause)) and not along.search(clause) and not _ASKS_GOOD.search(clause)
+    against, along = (_WORDING["more"], _WORDING["less"]) if less else (_WORDING["less"], _WORDING["more"])
+    return bool(against.search(clause)) and not along.search(clause) and not _says("asks_good", clause)
 
 
 def _answering(question: str, text: str) -> tuple[_Sentence | None, Direction]:
@@ -173,10 +132,10 @@ def _answering(question: str, text: str) -> tuple[_Sentence | None, Direction]:
     """
     sentences = [each for each in _sections(text) if len(text[each.start : each.end].split()) <= _MOST_WORDS]
     last = {each.start for each in sentences[-_TAIL:]}
-    labelled = any(_CONCLUDING.search(each.section) for each in sentences)
-    later = [each for each in sentences if not _NOT_YET.search(each.section)]
+    labelled = any(_says("concluding", each.section) for each in sentences)
+    later = [each for each in sentences if not _says("not_yet", each.section)]
     named = [each for each in later if _names_outcome(question, text[each.start : each.end])]
-    concluding = [each for each in named if _CONCLUDING.search(each.section) or (not labelled and each.start in last)]
+    concluding = [each for each in named if _says("concluding", each.section) or (not labelled and each.start in last)]
     results = [each for each in named if each not in concluding]
     shown = None
     for among, least in ((concluding, _SHARED), (results, _SHARED_RESULT)):
@@ -211,8 +170,8 @@ def _closest(question: str, text: str, among: list[_Sentence]) -> _Sentence:
 
     def rank(each: _Sentence) -> tuple[float, int]:
         said = text[each.start : each.end]
-        stated = 1.0 if _NONE.search(said) or _SOME.search(said) else 0.0
-        advice = 2.0 if _ADVISES.search(said) else 0.0
+        stated = 1.0 if _says("none", said) or _says("some", said) else 0.0
+        advice = 2.0 if _says("advises", said) else 0.0
         return (len(_stems(said) & asked) + stated - advice, -each.start)
 
     return max(among, key=rank)

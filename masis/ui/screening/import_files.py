@@ -16,7 +16,6 @@ from masis.schema.wording import counted
 from masis.services import Actor, Workbench
 from masis.services.background import BackgroundTask
 from masis.services.records import CorpusImport
-from masis.ui.screening.form import ScreeningForm, corpus_source, save
 from masis.ui.shell.reviewer import actor
 
 log = logging.getLogger(__name__)
@@ -101,13 +100,12 @@ def _size(stream: BinaryIO) -> int:
     return size
 
 
-def import_files(workbench: Workbench, form: ScreeningForm, corpus: str, files: Sequence[NamedFile]) -> None:
+def begin_import(workbench: Workbench, corpus: str, files: Sequence[NamedFile]) -> None:
     """Begin to add the abstracts of uploaded files to a corpus; small ones are there when this returns."""
     upload = CorpusUpload(workbench, actor(), corpus, files)
     upload.start()
     st.session_state[_UNDER_WAY] = upload
     upload.wait(SOON_S)
-    take_finished(form)
 
 
 def importing() -> bool:
@@ -115,16 +113,13 @@ def importing() -> bool:
     return _UNDER_WAY in st.session_state
 
 
-def take_finished(form: ScreeningForm) -> None:
-    """Put into the form what an import that is over has brought; the corpus becomes one of its sources."""
+def finished_import() -> CorpusUpload | None:
+    """Return the import of this session that is over, once; None where there is none, or it is under way."""
     upload: CorpusUpload | None = st.session_state.get(_UNDER_WAY)
     if upload is None or not upload.over:
-        return
+        return None
     del st.session_state[_UNDER_WAY]
-    form.imported, form.errors, form.refused_files = tuple(upload.done), tuple(upload.errors), tuple(upload.refused)
-    form.import_stopped = upload.stopping
-    if any(each.added or each.duplicates for each in upload.done):
-        save(form, replaced=True, sources=tuple(dict.fromkeys((*form.sources, corpus_source(upload.corpus)))))
+    return upload
 
 
 def draw_import() -> bool:

@@ -1,32 +1,44 @@
-"""The page of the evidence critic: a new screening and those made before, or the one that the address names."""
+"""The page of the evidence critic: a new screening and those made before, or the one that the address names.
+
+A screening under way is drawn live while it runs, found again by the address alone, and resumed where it was
+interrupted. Below the list stands what the critic has learned: the acceptance memory, and whether people disagree with
+it more often than before.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+from typing import Any
+
 import streamlit as st
 
+from masis.errors import UnknownRecord
+from masis.schema.screening import Acceptance, ScreeningEvent
 from masis.schema.wording import counted
+from masis.screening.rounds.drift import Drift
+from masis.screening.rounds.memory import adapted, by_design
+from masis.screening.rounds.ruling import thresholds_of
 from masis.services import Workbench
-from masis.services.records import ScreeningSummary
-from masis.ui.components.linked_table import linked_table
-from masis.ui.live import served_jobs, show_live
-from masis.ui.screening.finished import show_over
-from masis.ui.screening.live_screening import (
-    draw_live,
-    show_head,
-    show_interrupted,
-    show_never_began,
-    show_removed,
-    summary_of,
-)
-from masis.ui.screening.memory_panel import show_memory
-from masis.ui.screening.new import show_form
-from masis.ui.screening.screening_tables import SUMMARY_COLUMNS, summary_row
+from masis.services.records import ScreeningProgress, ScreeningSummary
+from masis.services.screening import DriftSeries
+from masis.ui.components.charts import draw_chart
+from masis.ui.components.linked_table import Row, column, linked_table, row
+from masis.ui.live import served_jobs, show_live, show_stop
+from masis.ui.screening.actions import action, attempt, name_field, named, open_screening, show_problem
+from masis.ui.screening.form import show_form
+from masis.ui.screening.result import show_head, show_over, show_rounds
 from masis.ui.shell import address
-from masis.views.words import RUN_STATE
+from masis.ui.shell.address import link
+from masis.ui.shell.reviewer import acting, actor
+from masis.ui.shell.served_database import served_workbench
+from masis.views.charts import RATE_OVER, drift_chart
+from masis.views.numbers import day, moment
+from masis.views.screening import DESIGN, OUTCOME
+from masis.views.words import RUN_STATE, label
 
 LISTED = 20
-OF_ONE = ("abstract", "show", "order", "page")
-"""What the address says of one screening only."""
+_MEMORY_OPEN, _MEMORY_PROBLEM = "screening-memory-open", "memory-problem"
 
 
 def show_screening(workbench: Workbench) -> None:
@@ -42,39 +54,79 @@ def show_screening(workbench: Workbench) -> None:
     show_form(workbench)
     with st.container():
         _earlier(workbench)
-    _memory(workbench)
-
-
-def _memory(workbench: Workbench) -> None:
-    """Memory and drift, read from the store only where they are looked at."""
-    key = "screening-memory-open"
-    if key not in st.session_state:
-        st.session_state[key] = address.value("memory") == "open"
-    panel = st.expander("Acceptance memory and drift", icon=":material/monitoring:", key=key, on_change=_note_memory)
-    if panel.open:
-        with panel:
-            show_memory(workbench)
+    if _MEMORY_OPEN not in st.session_state:
+        st.session_state[_MEMORY_OPEN] = address.value("memory") == "open"
+    panel = st.expander(
+        "Acceptance memory and drift", icon=":material/monitoring:", key=_MEMORY_OPEN, on_change=_note_memory
+    )
+    if panel.open:  # memory and drift are read from the store only where they are looked at
+        memory, watch = panel.columns(2, gap="large")
+        with memory:
+            _memory(workbench)
+        with watch:
+            _drift(workbench.screenings.drifts())
 
 
 def _note_memory() -> None:
-    address.put("memory", "open" if st.session_state["screening-memory-open"] else "")
+    address.put("memory", "open" if st.session_state[_MEMORY_OPEN] else "")
 
 
 def _one(workbench: Workbench, screening_id: str) -> None:
-    st.button("Screenings", icon=":material/arrow_back:", type="tertiary", key="leave-screening", on_click=_leave)
-    jobs, summary = served_jobs(), summary_of(workbench, screening_id)
+    icon = ":material/arrow_back:"
+    st.button("Screenings", icon=icon, type="tertiary", key="leave-screening", on_click=open_screening, args=("",))
+    jobs, summary = served_jobs(), _summary_of(workbench, screening_id)
     job = jobs.get(screening_id)
     if job is not None or (summary is not None and summary.state == "running"):
-        show_head(job.subject if job else summary.question if summary else "", RUN_STATE["running"], [])
+        show_head(job.subject if job else summary.question if summary else "", label(RUN_STATE["running"]))
         show_live(draw_live, screening_id)
     elif summary is None:
-        show_never_began(screening_id, jobs.failure("screening", screening_id))
+        _never_began(screening_id, jobs.failure("screening", screening_id))
     elif summary.removed_at is not None:
-        show_removed(summary)
+        reason = f"Its rounds and grades were removed on {day(summary.removed_at)} by retention."
+        show_head(summary.question, label(RUN_STATE["removed"]), reasons=[reason])
+        st.page_link("pages/screening.py", label="Screen it again", icon=":material/biotech:")
     elif summary.state == "interrupted":
-        show_interrupted(workbench, summary)
+        show_head(
+            summary.question, label(RUN_STATE["interrupted"]), reasons=[summary.why] if summary.why else []
+        )  # fmt: skip
+        st.button(
+            "Resume the screening",
+            type="primary",
+            icon=":material/play_arrow:",
+            help="Goes on after the last finished round.",
+            on_click=acting(served_jobs().resume_screening, screening_id),
+        )
+        _rounds(workbench.store.screenings.progress(screening_id), "")
     else:
         show_over(workbench, screening_id)
+
+
+def _summary_of(workbench: Workbench, screening_id: str) -> ScreeningSummary | None:
+    try:
+        return workbench.store.screenings.summary(screening_id)
+    except UnknownRecord:
+        return None
+
+
+def _never_began(screening_id: str, why: str | None) -> None:
+    """Say that the screening in the address is not here, or why it failed."""
+    st.title("The screening failed" if why else "There is no such screening")
+    st.text(why or screening_id[:200])
+    st.markdown(
+        "Your question is still in the form: fix what is named here and start it again."
+        if why
+        else "It may be in another database, or its id may be cut off in the address you followed."
+    )
+
+
+SUMMARY_COLUMNS = [
+    column("Question", "main"),
+    column("Outcome", "pills"),
+    column("Rounds", "figure"),
+    column("Kept", "figure"),
+    column("Searched", hide="hide-narrow"),
+    column("Started (UTC)", "figure", hide="hide-medium"),
+]
 
 
 def _earlier(workbench: Workbench) -> None:
@@ -83,7 +135,7 @@ def _earlier(workbench: Workbench) -> None:
     if not found:
         st.caption("None yet. Each is stored with its rounds and grades, and can be opened again.")
         return
-    rows = [summary_row(each) for each in found]
+    rows = [_summary_row(each) for each in found]
     if opened := linked_table(SUMMARY_COLUMNS, rows, description="Earlier screenings", key="screening-list"):
         address.put("screening", opened)
         st.rerun()
@@ -91,6 +143,158 @@ def _earlier(workbench: Workbench) -> None:
         st.caption(f"The newest {counted(LISTED, 'screening')}.")
 
 
-def _leave() -> None:
-    for name in ("screening", *OF_ONE):
-        address.put(name, "")
+def _summary_row(summary: ScreeningSummary) -> Row:
+    """Return a screening as the list shows it, with the critic's outcome and the number of overrides since."""
+    word = OUTCOME[summary.outcome] if summary.outcome else RUN_STATE[summary.state]
+    if summary.removed_at is not None:
+        word = RUN_STATE["removed"]
+    searched = ", ".join(source.removeprefix("corpus:") for source in summary.sources)
+    if summary.overrides:
+        searched += f" · {counted(summary.overrides, 'override')}"
+    href = link("screening", screening=summary.id)
+    return row(
+        {"text": summary.question, "href": href, "open": summary.id},
+        {"pills": [label(word)]},
+        summary.rounds,
+        summary.kept,
+        searched,
+        moment(summary.started_at),
+        open=summary.id,
+    )
+
+
+# A screening under way.
+
+
+def draw_live(screening_id: str) -> bool:
+    """Draw what has happened so far; returns whether the screening is under way."""
+    workbench, jobs = served_workbench(), served_jobs()
+    here, summary = jobs.get(screening_id) is not None, _summary_of(workbench, screening_id)
+    running = summary is not None and summary.state == "running"
+    if not here and (not running or screening_id in workbench.screenings.mark_lost()):
+        return False
+    stopping, stop = jobs.cancelling("screening", screening_id), acting(jobs.cancel, "screening", screening_id)
+    show_stop("screening", "rounds", stopping=stopping, on_click=stop, label="Stop the screening")
+    if ahead := jobs.ahead(screening_id):
+        st.text(f"{counted(ahead, 'screening is', 'screenings are')} ahead of this one in the queue.")
+    elif summary is None:
+        st.text("Waiting for a worker to start it.")
+    else:
+        now = now_words(workbench.store.screenings.events(screening_id))
+        _rounds(workbench.store.screenings.progress(screening_id), now)
+    return True
+
+
+def _rounds(done: ScreeningProgress, waiting: str) -> None:
+    keep_share = done.thresholds.keep_share if done.thresholds else served_workbench().settings.screening_keep_share
+    show_rounds([finished.round for finished in done.progress.finished], keep_share, waiting)
+
+
+def now_words(events: Sequence[ScreeningEvent]) -> str:
+    """Say what is being done, from the last event."""
+    last = events[-1] if events else None
+    if last is None or last.kind in ("screening_started", "round_finished"):
+        return "Starting the next round."
+    number, data = f"Round {last.round}" if last.round is not None else "It", last.data
+    if last.kind == "round_started":
+        queries = data.get("queries")
+        return f"{number}: searching ({counted(len(queries) if isinstance(queries, list) else 1, 'query', 'queries')})."
+    if last.kind == "searched":
+        return f"{number}: {data.get('retrieved')} found, {data.get('new')} to grade."
+    if last.kind == "graded":
+        return f"{number}: {data.get('done')} of {data.get('of')} graded."
+    return last.message or f"{number} continues."
+
+
+# What the critic has learned.
+
+
+def memory_rows(entries: Iterable[Acceptance]) -> list[dict[str, Any]]:
+    """Return the memory by design, the most accepted first, with the rounds each was accepted in."""
+    rows = []
+    for design, mine in by_design(entries).items():
+        rounds = sorted({entry.round for entry in mine})
+        rows.append(
+            {
+                "Design": DESIGN[design],
+                "Accepted": len(mine),
+                "Mean quality": round(fmean(entry.quality for entry in mine), 2),
+                "In rounds": f"{rounds[0]}" if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}",
+            }
+        )
+    return sorted(rows, key=lambda row: (-row["Accepted"], row["Design"]))
+
+
+def _memory(workbench: Workbench) -> None:
+    settings, memory = workbench.settings, workbench.screenings.memory()
+    st.header("Acceptance memory")
+    st.markdown(
+        f"Earlier sufficient results can change what is required, by at most {settings.screening_memory_bound:.2f}. "
+        f"In the settings this is **{'on' if memory.on else 'off'}**; a single screening can have its own setting, "
+        "and records what it used."
+    )
+    if not memory.entries:
+        st.caption("Empty so far: a screening with a sufficient result adds its kept abstracts.")
+        return
+    st.dataframe(memory_rows(memory.entries), hide_index=True, width="stretch")
+    moved = adapted(settings.model_copy(update={"screening_memory": True}), memory.entries)
+    own, then = (
+        ", ".join(f"{value:.2f}" for value in each.required_average) for each in (thresholds_of(settings), moved)
+    )
+    st.caption(
+        f"{memory.shift.why} Switched on, it would change what is required by {memory.shift.by:+.3f}: "
+        f"{own} would become {then}."
+    )
+    with st.popover("Reset", icon=":material/restart_alt:"):
+        st.markdown("Nothing is deleted: an entry in the log records that earlier acceptances no longer count.")
+        with st.container():
+            name_field("memory-name")
+        st.text_input("Reason", key="memory-reason", max_chars=500)
+        action("Reset the memory", "memory-reset", "restart_alt", _reset, takes="oversee")
+    show_problem(_MEMORY_PROBLEM)
+
+
+def _reset() -> None:
+    reason = str(st.session_state.get("memory-reason", "")).strip()
+    if not named("memory-name") or not reason:
+        st.session_state[_MEMORY_PROBLEM] = "A reset is recorded with a name and a reason: give both."
+    else:
+        attempt(lambda: served_workbench().screenings.reset_memory(actor(), reason=reason), _MEMORY_PROBLEM)
+
+
+def _drift(series: Sequence[DriftSeries]) -> None:
+    """Draw the rate of disagreement in the order of the judgements, what is usual, and where the sums noticed drift."""
+    st.header("Drift")
+    st.caption(
+        "How often people change a grade that they judge, by grader and by reviewer. **Agree with the grade**, on "
+        "an opened abstract, counts as well."
+    )
+    watched = {f"{each.who}: {each.what}": each.drift for each in series if each.drift.points}
+    if not watched:
+        st.caption("No grade has been changed or agreed with yet, so there is nothing to compare.")
+        return
+    found = watched[st.selectbox("Who", list(watched), key="drift-who", label_visibility="collapsed")]
+    st.caption(
+        f"{found.why} Drawn is the share of the newest {RATE_OVER} judgements that changed a grade; tested is a "
+        "two-sided cumulative sum over all of them, in their order."
+    )
+    if len(found.points) < 2:
+        st.caption("One judgement so far: there is no course to draw yet.")
+        return
+    usual = [] if found.usual is None else [{"value": found.usual}]
+    draw_chart(
+        drift_chart, rows=drift_rows(found), usual=usual, description="Disagreement in the order of the judgements"
+    )
+
+
+def drift_rows(found: Drift) -> list[dict[str, Any]]:
+    """Return, for each judgement, the rate of disagreement over the newest ones up to it, as rows of the chart."""
+    values = [point.value for point in found.points]
+    return [
+        {
+            "number": point.number + 1,
+            "value": fmean(values[max(0, at - RATE_OVER + 1) : at + 1]),
+            "alarm": "drift noticed" if point.alarm else "judgement",
+        }
+        for at, point in enumerate(found.points)
+    ]

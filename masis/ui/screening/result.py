@@ -1,77 +1,444 @@
-"""One screening that is over: what came of it, its rounds, its abstracts, one of them opened with its reasons."""
+"""A finished screening: its outcome and rounds, what the kept studies found, the flow, and the table of abstracts.
+
+From here the kept abstracts are audited, the question is screened further or with other concepts, and the result is
+exported. The abstract that the address names is drawn by ``abstract.py``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import io
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 import streamlit as st
 
-from masis.schema.screening import Abstract, Grade, Recommendation, Round, Screening
-from masis.schema.wording import counted
-from masis.screening.rounds.overrides import effective_overrides
-from masis.services.screening import OpenedScreening
-from masis.ui.components import registered
-from masis.ui.components.case_head import case_head
-from masis.ui.components.linked_table import linked_table
-from masis.ui.screening.charts import show_convergence
-from masis.ui.screening.screening_tables import (
-    ABSTRACT_COLUMNS,
-    ORDERS,
-    Order,
-    abstract_row,
-    counts,
-    listed,
+from masis.schema.case import Case
+from masis.schema.screening import (
+    Abstract,
+    Direction,
+    Grade,
+    Recommendation,
+    Round,
+    Screening,
+    Thresholds,
 )
+from masis.schema.wording import counted
+from masis.screening.grading.ensemble import agreement_of
+from masis.screening.grading.question import LONGEST_CONCEPTS, PARTS, Part, concepts_as_text, question_of, read_question
+from masis.screening.synthesis.criteria import criteria_of
+from masis.screening.synthesis.findings import Finding, Synthesis
+from masis.screening.synthesis.prisma_svg import DARK, PAGE, prisma_svg
+from masis.services import Workbench
+from masis.services.screening import OpenedScreening
+from masis.ui.components.case_head import case_head
+from masis.ui.components.charts import draw_chart
+from masis.ui.components.linked_table import Column, Row, column, linked_table, row
+from masis.ui.live import served_jobs
+from masis.ui.screening.abstract import beside_buttons, show_abstract
+from masis.ui.screening.actions import PROBLEM, action, attempt, name_field, named, open_screening, show_problem
+from masis.ui.screening.form import CONCEPT_HINT, CONCEPT_NAMES
 from masis.ui.shell import address
+from masis.ui.shell.address import link
 from masis.ui.shell.frame import tab_title
-from masis.views.abstract import abstract_data
+from masis.ui.shell.reviewer import actor
+from masis.ui.shell.served_database import served_workbench
+from masis.views.abstract import facts
+from masis.views.charts import AVERAGE, KEEP, NEEDED, REQUIRED, convergence_chart, direction_chart
 from masis.views.markdown import badge, escaped
 from masis.views.numbers import moment
-from masis.views.rounds import rules_text, votes_text
-from masis.views.screening import OUTCOME, RECOMMENDATION, RECOMMENDATIONS, SUFFICIENCY
+from masis.views.rounds import flow_frame, rules_text, votes_text
+from masis.views.screening import (
+    DESIGN,
+    DIRECTION,
+    OUTCOME,
+    OVERRIDDEN,
+    RECOMMENDATION,
+    RECOMMENDATIONS,
+    STUDY_TYPE,
+    SUFFICIENCY,
+    rule_text,
+    size_text,
+)
 from masis.views.words import LabelData, label
 
 PAGE_SIZE = 15
-_ABSTRACT = registered("screening_abstract")
+MOST_FURTHER = 8
+LONGEST_TITLE = 140
+SIGN: dict[Direction, str] = {"effect": "▲", "no_clear_effect": "◄►", "opposite": "▼", "unclear": "?"}
+"""The signs of an effect direction plot (Boon and Thomson, Res Synth Methods 2021;12:29)."""
+Order = Literal["quality", "relevance", "found", "size"]
+ORDERS: dict[Order, str] = {
+    "quality": "Best quality first",
+    "relevance": "Most relevant first",
+    "size": "Largest study first",
+    "found": "As they were found",
+}
 
 
-def head(screening: Screening, *, outcome: LabelData | None = None) -> None:
-    """Draw the question, the outcome and the reasons for it."""
-    facts = [
+def show_over(workbench: Workbench, screening_id: str) -> None:
+    """Draw the page of one finished screening."""
+    if handed := st.session_state.pop("screening-handed", None):
+        st.switch_page("pages/new.py", query_params=handed)
+    opened = _opened(str(workbench.database), screening_id, workbench.store.screenings.summary(screening_id).version)
+    screening = opened.screening
+    found = [
         counted(len(screening.rounds), "round"),
         f"{len(screening.kept)} of {counted(len(screening.grades), 'abstract')} kept",
         ", ".join(source.removeprefix("corpus:") for source in screening.retrievers),
         f"graded by {', '.join(screening.graders)}",
         moment(screening.started_at) + " UTC",
     ]
-    state = outcome or label(OUTCOME[screening.outcome])
-    st.set_page_config(page_title=tab_title(state["text"], screening.question))
+    show_head(screening.question, label(OUTCOME[screening.outcome]), reasons=screening.reasons, found=found)
+    _concepts(screening)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        _hand_over(opened)
+        with st.popover("Change the concepts", icon=":material/edit:"):
+            _change_concepts(screening)
+        with st.popover("Search further", icon=":material/travel_explore:"):
+            _further(screening)
+        with st.popover("Export", icon=":material/download:"):
+            _exports(workbench, opened)
+        if words := agreement_words(screening.grades):
+            st.text(words)
+    show_problem(PROBLEM, st.error)
+    with st.container():  # each part in one that is always there, so that those below stay where they are
+        for warning in screening.warnings[:5]:
+            st.warning("A source or a grader failed; its part is missing from the counts.", icon=":material/warning:")
+            st.text(warning)
+    with st.container():
+        _findings(opened)
+    with st.container():
+        _criteria(screening)
+        _flow(opened)
+    with st.container():
+        _course(screening)
+    with st.container():
+        _abstracts(opened)
+    if chosen := address.value("abstract"):
+        grade = screening.grade(chosen)
+        if grade is None:
+            st.info("The abstract in the address does not belong to this screening.", icon=":material/info:")
+            return
+        with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+            st.header("Abstract", width="content")
+            with st.container(horizontal=True, horizontal_alignment="right", width="content"):
+                listing = listed(screening, *_shown(), size=len(screening.grades))
+                beside_buttons([each.abstract_id for each in listing.rows], chosen)
+        show_abstract(opened, grade)
+
+
+@st.cache_resource(show_spinner=False, max_entries=16)
+def _opened(database: str, screening_id: str, version: int) -> OpenedScreening:
+    """Return the screening at this version, which rises with every override."""
+    return served_workbench().screenings.open(screening_id)
+
+
+def show_head(question: str, state: LabelData, *, reasons: Sequence[str] = (), found: Sequence[str] = ()) -> None:
+    """Draw the question, what became of its screening, and why."""
+    st.set_page_config(page_title=tab_title(state["text"], question))
     case_head(
         {
-            "question": screening.question,
+            "question": question,
             "state": state,
             "flags": [],
-            "facts": [fact for fact in facts if fact],
-            "reasons": list(screening.reasons),
+            "facts": [fact for fact in found if fact],
+            "reasons": list(reasons),
         },
         key="screening-head",
     )
 
 
-def rounds(screening: Screening, *, waiting: str = "") -> None:
+def agreement_words(grades: tuple[Grade, ...]) -> str:
+    """Say how far several graders agree; empty where there was one."""
+    found = agreement_of(grades)
+    if found.same is None:
+        return ""
+    alpha = f", Krippendorff's alpha {found.alpha:.2f}" if found.alpha is not None else ""
+    return f"{found.graders} graders agree on {found.same:.0%} of {counted(found.compared, 'abstract')}{alpha}"
+
+
+# The concepts that were looked for, and screening again with others.
+
+
+def _concepts(screening: Screening) -> None:
+    question = question_of(screening.question, screening.settings)
+    used, written = concepts_as_text(question), read_question(question).written
+    with st.container(key="screening-concepts-used", gap="small"):
+        for cell, part in zip(st.columns(len(PARTS), gap="medium"), PARTS, strict=True):
+            with cell, st.container(gap=None):
+                st.caption(CONCEPT_NAMES[part] + (" · set by a person" if part in written else ""))
+                st.markdown(escaped(used[part]) if used[part] else "none")
+
+
+def _change_concepts(screening: Screening) -> None:
+    used = concepts_as_text(question_of(screening.question, screening.settings))
+    for part in PARTS:
+        st.text_input(CONCEPT_NAMES[part], used[part], key=f"again-{screening.id}-{part}", max_chars=LONGEST_CONCEPTS)
+    st.caption(CONCEPT_HINT)
+    action("Screen again", "screen-again", "replay", _again, screening.id, type="primary")
+    st.caption("It becomes a screening of its own: same question, sources and criteria. This one stays as it is.")
+
+
+def _again(screening_id: str) -> None:
+    concepts: dict[Part, str] = {
+        part: str(st.session_state.get(f"again-{screening_id}-{part}") or "") for part in PARTS
+    }  # fmt: skip
+    open_screening(attempt(lambda: served_jobs().screen_again(actor(), screening_id, concepts)))
+
+
+# What follows from a screening: an audit, further rounds, files.
+
+
+def _hand_over(opened: OpenedScreening) -> None:
+    kept = len(opened.screening.kept)
+    if not kept:
+        st.button("Audit with these abstracts", disabled=True, help="None is kept.", icon=":material/fact_check:")
+        return
+    name_field("hand-over-name", placeholder="Your name", label_visibility="collapsed", width=220)
+    action(
+        f"Audit with {'this abstract' if kept == 1 else f'these {kept} abstracts'}",
+        "hand-over",
+        "fact_check",
+        _go_on,
+        opened.screening.id,
+        why="The kept abstracts become the evidence of a case; an answer is drafted from them and audited.",
+        type="primary",
+    )
+
+
+def _go_on(screening_id: str) -> None:
+    if not named("hand-over-name"):
+        st.session_state[PROBLEM] = "Type your name first: it is recorded with the case."
+        return
+    workbench = served_workbench()
+
+    def handed() -> dict[str, str]:
+        case: Case = workbench.screenings.hand_over(actor(), screening_id)
+        done = workbench.audits.finished(case)
+        return {"job": done.id if done else served_jobs().audit(actor(), case.id), "case": case.id}
+
+    st.session_state["screening-handed"] = attempt(handed)
+
+
+def _further(screening: Screening) -> None:
+    """Ask for further rounds: a new screening that goes on from this one."""
+    missing = screening.rounds[-1].missing if screening.rounds else ()
+    if missing:
+        st.text("Still missing:\n" + "\n".join(f"• {each}" for each in missing))
+    st.number_input("Further rounds, at most", 1, MOST_FURTHER, 2, key="further-rounds")
+    action("Search further", "search-further", "play_arrow", _go_further, screening.id, type="primary")
+    st.caption(
+        "It asks for what is missing and becomes a screening of its own, with these rounds and overrides; this one "
+        "stays as it is. Where no query is left that was not tried, it ends at once."
+    )
+
+
+def _go_further(screening_id: str) -> None:
+    rounds = int(st.session_state["further-rounds"])
+    open_screening(attempt(lambda: served_jobs().search_further(actor(), screening_id, rounds)))
+
+
+def _exports(workbench: Workbench, opened: OpenedScreening) -> None:
+    who, screening, write = actor(), opened.screening, workbench.screenings
+    if not workbench.access.allows(who, "export"):
+        st.caption("Exports take the role lead.")
+        return
+    ris = "application/x-research-info-systems"
+    files: tuple[tuple[str, Callable[[], io.BytesIO | bytes | str], str, str, str, str], ...] = (
+        (
+            f"The screening log, CSV ({counted(len(screening.grades), 'abstract')})",
+            lambda: _written(lambda out: write.write_csv(who, screening.id, out)),
+            *(".csv", "text/csv", "table"),
+            "Every abstract screened with its grade, its reasons and the round it came in.",
+        ),
+        (
+            f"The kept abstracts, RIS ({len(screening.kept)})",
+            lambda: _written(lambda out: write.write_ris(who, screening.id, out)),
+            *(".ris", ris, "library_books"),
+            "For a reference manager, each with its grade as notes.",
+        ),
+        (
+            "All abstracts with labels, RIS",
+            lambda: _written(lambda out: write.write_ris(who, screening.id, out, RECOMMENDATIONS)),
+            *("-labels.ris", ris, "label"),
+            "For ASReview, Rayyan or Covidence. `masis screening labels` takes their decisions back as overrides.",
+        ),
+        (
+            "The PRISMA flow diagram, SVG",
+            lambda: write.prisma(who, screening.id),
+            *("-flow.svg", "image/svg+xml", "account_tree"),
+            "For a manuscript: dark on white, in any size.",
+        ),
+    )
+    for name, make, ending, mime, icon, what in files:
+        st.download_button(
+            name,
+            make,
+            file_name=f"screening-{screening.id[:8]}{ending}",
+            mime=mime,
+            icon=f":material/{icon}:",
+            disabled=ending == ".ris" and not screening.kept,
+            on_click="ignore",
+            width="stretch",
+            help=what,
+        )
+
+
+def _written(write: Callable[[BinaryIO], int]) -> io.BytesIO:
+    out = io.BytesIO()
+    write(out)
+    return out
+
+
+# What the kept studies say together.
+
+FINDING_COLUMNS = [
+    column("Study and finding", "main"),
+    column("Direction", "pills"),
+    column("Design", hide="hide-narrow"),
+    column("Quality", "figure"),
+]
+
+
+def _findings(opened: OpenedScreening) -> None:
+    """Draw the summary of findings: a study a row with what it found, and how many point where."""
+    found = opened.synthesis
+    st.header("Summary of findings")
+    if not found.findings:
+        st.caption("Nothing is kept, so there is nothing to summarise.")
+        return
+    verdict = {True: "The kept studies agree.", False: "The kept studies conflict.", None: ""}[found.agree]
+    st.markdown(f"{f'**{verdict}** ' if verdict else ''}{escaped(found.summary)}")
+    rows = [finding_row(opened, each) for each in found.findings]
+    _linked(FINDING_COLUMNS, rows, "Findings of the kept studies", "screening-findings")
+    st.caption(
+        "Best quality first. The direction is read from the wording of the sentence below each title: check it before "
+        "you rely on it, and open the study to correct it. Effects are not pooled."
+    )
+
+
+def _linked(columns: Sequence[Column], rows: Sequence[Row], description: str, key: str) -> None:
+    """Draw a table of abstracts; the one that is clicked on is opened and comes into view."""
+    clicked = linked_table(columns, rows, description=description, key=key)
+    if clicked is not None and clicked != address.value("abstract"):
+        address.put("abstract", clicked)
+        st.session_state["screening-reveal"] = clicked
+        st.rerun()
+
+
+def finding_row(opened: OpenedScreening, found: Finding) -> Row:
+    """Return one study as a row of the table, with the sentence that says what it found."""
+    abstract = opened.abstracts.get(found.abstract_id) or Abstract(id=found.abstract_id)
+    grade = opened.screening.grade(found.abstract_id)
+    sentence = found.words.text if found.words else "There is no text to read."
+    word = DIRECTION[found.direction]
+    directions = [label(word._replace(text=f"{SIGN[found.direction]} {word.text}"))]
+    if grade is not None and grade.direction is not None:
+        directions.append(label(OVERRIDDEN))
+    return row(
+        {
+            "text": study_name(abstract),
+            "href": link("screening", screening=opened.screening.id, abstract=found.abstract_id),
+            "open": found.abstract_id,
+            "quote": " ".join(sentence.split()),
+        },
+        {"pills": directions},
+        {"text": _design(grade), "below": [size_text(grade) or "size not reported"] if grade else []},
+        {"score": None if grade is None else grade.quality},
+        open=found.abstract_id,
+    )
+
+
+def study_name(abstract: Abstract) -> str:
+    """Return ``Doe 2019: Aspirin for headache``: the first author and year where known, and the title."""
+    first = abstract.authors[0].split(",")[0].split(" ")[0] if abstract.authors else ""
+    lead = " ".join(part for part in (first, str(abstract.year or "")) if part)
+    title = (abstract.title or abstract.id)[:LONGEST_TITLE]
+    return f"{lead}: {title}" if lead else title
+
+
+def _design(grade: Grade | None) -> str:
+    return DESIGN[grade.design] if grade and grade.design else "not recognised"
+
+
+def direction_rows(opened: OpenedScreening, found: Synthesis) -> list[dict[str, Any]]:
+    """Return how many studies of each design point where, as rows of the plot; every direction has one."""
+    rows: dict[tuple[str, str], int] = {}
+    for each in found.findings:
+        key = DIRECTION[each.direction].text, _design(opened.screening.grade(each.abstract_id))
+        rows[key] = rows.get(key, 0) + 1
+    return [{"direction": direction, "design": design, "studies": count} for (direction, design), count in rows.items()]
+
+
+def _criteria(screening: Screening) -> None:
+    """Draw the criteria that the team wrote before screening; nothing where there are none."""
+    criteria = criteria_of(screening.settings)
+    if not criteria:
+        return
+    with st.expander(f"Criteria of the team ({len(criteria)})", icon=":material/checklist:"):
+        for kind in ("include", "exclude"):
+            if chosen := [f"• {each.text}" for each in criteria if each.kind == kind]:
+                st.markdown(f"**{kind.capitalize()}**")
+                st.text("\n".join(chosen))
+        st.caption("They are for people: set an abstract to discard, choose one as the reason, and the flow counts it.")
+
+
+def _flow(opened: OpenedScreening) -> None:
+    """Draw the PRISMA 2020 flow as a picture beside how many kept studies point where."""
+    flow, plot = st.columns([58, 42], gap="large")
+    with flow:
+        st.header("Flow")
+        st.image(
+            prisma_svg(opened.screening, DARK if st.context.theme.type == "dark" else PAGE),
+            width="stretch",
+            alt="PRISMA 2020 flow diagram: the table below has the same numbers",
+        )
+        with st.expander("The flow as a table"):
+            st.table(flow_frame(opened.screening.flow), border="horizontal", alt="PRISMA flow")
+    with plot:
+        st.header("Direction of effect")
+        if opened.synthesis.findings:
+            rows = direction_rows(opened, opened.synthesis)
+            draw_chart(direction_chart, rows=rows, description="Direction of effect by design")
+        else:
+            st.caption("Nothing is kept, so there is no direction to count.")
+
+
+# The rounds.
+
+
+def _course(screening: Screening) -> None:
     """Draw the rounds beside the chart of how they converged."""
     left, right = st.columns([58, 42], gap="large")
+    thresholds = screening.thresholds
     with left:
         st.header("Rounds")
-        show_rounds(screening.rounds, screening.thresholds.keep_share, waiting)
-        if screening.thresholds.adapted_by:
-            st.caption(
-                f"The acceptance memory changed the required average by {screening.thresholds.adapted_by:+.3f}: "
-                f"{screening.thresholds.adapted_why}"
-            )
+        show_rounds(screening.rounds, thresholds.keep_share)
+        if thresholds.adapted_by:
+            changed = f"The acceptance memory changed the required average by {thresholds.adapted_by:+.3f}"
+            st.caption(f"{changed}: {thresholds.adapted_why}")
     with right:
         st.header("Convergence")
-        show_convergence(screening.rounds, screening.thresholds)
+        if len(screening.rounds) < 2:
+            st.caption("A course over rounds begins with the second one; the numbers of each round are beside it.")
+        else:
+            rows = convergence(screening.rounds, thresholds)
+            draw_chart(convergence_chart, rows=rows, description="How the rounds converge")
+
+
+def convergence(rounds: Sequence[Round], thresholds: Thresholds) -> list[dict[str, Any]]:
+    """Return the average against the required one and the share of keeps against that needed, as rows of the chart."""
+    return [
+        {"round": each.number, "what": name, "value": value}
+        for each in rounds
+        for name, value in (
+            (AVERAGE, each.ruling.average),
+            (REQUIRED, each.ruling.required_average),
+            (KEEP, each.ruling.tally.keep_share),
+            (NEEDED, thresholds.keep_share),
+        )
+        if value is not None
+    ]
 
 
 def show_rounds(rounds: Iterable[Round], keep_share: float, waiting: str = "") -> None:
@@ -94,30 +461,100 @@ def show_rounds(rounds: Iterable[Round], keep_share: float, waiting: str = "") -
         st.caption(escaped(waiting))
 
 
-def abstracts(opened: OpenedScreening) -> None:
+# The table of abstracts.
+
+ABSTRACT_COLUMNS = [
+    column("Abstract", "main"),
+    column("Recommendation", "pills"),
+    column("Study", hide="hide-narrow"),
+    column("Relevance", "figure", hide="hide-medium"),
+    column("Methodology", "figure", hide="hide-medium"),
+    column("Quality", "figure"),
+]
+
+
+class Listed(NamedTuple):
+    """The grades of a page of the table, and how many match in all."""
+
+    rows: tuple[Grade, ...]
+    total: int
+
+
+def listed(
+    screening: Screening, shown: Sequence[Recommendation], order: Order, *, page: int = 1, size: int = PAGE_SIZE
+) -> Listed:
+    """Return one page of the grades with these recommendations (all where none is named), in this order."""
+    found = [grade for grade in screening.grades if not shown or grade.recommendation in shown]
+    if order != "found":
+        found.sort(key=lambda grade: _rank(grade, order))
+    start = (page - 1) * size
+    return Listed(tuple(found[start : start + size]), len(found))
+
+
+def _rank(grade: Grade, order: Order) -> tuple[bool, float, str]:
+    size = float(grade.study_size.value) if grade.study_size else None
+    value = {"size": size, "quality": grade.quality}.get(order, grade.relevance_score)
+    return (value is None, -(value or 0.0), grade.abstract_id)
+
+
+def counts(screening: Screening) -> dict[Recommendation, int]:
+    """Return how many abstracts have each recommendation."""
+    return {each: sum(grade.recommendation == each for grade in screening.grades) for each in RECOMMENDATIONS}
+
+
+def abstract_row(screening: Screening, grade: Grade, abstract: Abstract | None, *, opened: str = "") -> Row:
+    """Return a graded abstract as the table lists it. ``abstract`` None: its record was removed, its grade was not."""
+    number = next((each.number for each in screening.rounds if grade.abstract_id in each.new), None)
+    below = [*(facts(abstract) if abstract else ()), *([] if number is None else [f"round {number}"])]
+    recommendation = [label(RECOMMENDATION[grade.recommendation])]
+    if grade.overridden:
+        recommendation.append(label(OVERRIDDEN))
+    size = size_text(grade) or "sample size not reported"
+    return row(
+        {
+            "text": (abstract.title if abstract else "") or grade.abstract_id,
+            "href": link("screening", screening=screening.id, abstract=grade.abstract_id),
+            "open": grade.abstract_id,
+            "current": grade.abstract_id == opened,
+            "below": ["  ·  ".join(below)],
+        },
+        {"pills": recommendation, "below": [rule_text(grade)]},
+        {
+            "text": STUDY_TYPE[grade.study_type] if grade.study_type else "not recognised",
+            "below": [f"{size}, too few" if grade.sample_size_adequate is False else size],
+        },
+        {"score": grade.relevance_score},
+        {"score": grade.methodology_score},
+        {"score": grade.quality},
+        open=grade.abstract_id,
+        marked=grade.abstract_id == opened,
+    )
+
+
+def _shown() -> tuple[list[Recommendation], Order]:
+    """Return which abstracts the address shows, and in which order."""
+    order: Order = next((known for known in ORDERS if known == address.value("order")), "quality")
+    return address.several("show", RECOMMENDATIONS), order
+
+
+def _abstracts(opened: OpenedScreening) -> None:
     """Draw the table of graded abstracts: filtered, ordered, paged."""
     screening = opened.screening
     st.header("Abstracts")
     if not screening.grades:
         st.markdown("**Nothing was found.** Use other words in the question, or other sources.")
         return
-    wanted, order = address.several("show", RECOMMENDATIONS), _order()
-    _controls(screening, wanted, order)
+    shown, order = _shown()
+    _controls(screening, shown, order)
     number = address.number("page")
-    found = listed(screening, wanted, order, page=number, size=PAGE_SIZE)
+    found = listed(screening, shown, order, page=number)
     pages = max(1, -(-found.total // PAGE_SIZE))
     if number > pages:
         address.put("page", str(pages) if pages > 1 else "")
         st.rerun()
     chosen = address.value("abstract")
-    rows = [
-        abstract_row(screening, grade, opened.abstracts.get(grade.abstract_id), opened=chosen) for grade in found.rows
-    ]
-    clicked = linked_table(ABSTRACT_COLUMNS, rows, description="Graded abstracts", key="screening-table")
-    if clicked is not None and clicked != chosen and screening.grade(clicked):
-        address.put("abstract", clicked)
-        st.session_state["screening-reveal"] = clicked
-        st.rerun()
+    rows = [abstract_row(screening, each, opened.abstracts.get(each.abstract_id), opened=chosen) for each in found.rows]
+    _linked(ABSTRACT_COLUMNS, rows, "Graded abstracts", "screening-table")
     if not rows:
         st.markdown("**No abstract has this recommendation.** Choose another one.")
     if pages > 1:
@@ -125,21 +562,17 @@ def abstracts(opened: OpenedScreening) -> None:
         st.pagination(pages, key="screening-page", on_change=_turn_page)
 
 
-def _order() -> Order:
-    return next((known for known in ORDERS if known == address.value("order")), "quality")
-
-
-def _controls(screening: Screening, wanted: list[Recommendation], order: Order) -> None:
+def _controls(screening: Screening, shown: list[Recommendation], order: Order) -> None:
     numbers = counts(screening)
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"):
-        st.session_state["screening-show"] = wanted
+        st.session_state["screening-show"] = shown
         st.pills(
             "Recommendation",
             [each for each in RECOMMENDATIONS if numbers[each]],
             key="screening-show",
             selection_mode="multi",
             format_func=lambda each: f"{RECOMMENDATION[each].text} {numbers[each]}",
-            on_change=_choose_shown,
+            on_change=_choose,
         )
         st.session_state["screening-order"] = order
         st.selectbox(
@@ -148,78 +581,14 @@ def _controls(screening: Screening, wanted: list[Recommendation], order: Order) 
             key="screening-order",
             format_func=ORDERS.__getitem__,
             width=240,
-            on_change=_choose_order,
+            on_change=_choose,
         )
 
 
-def opened_abstract(opened: OpenedScreening, deciding: Callable[[OpenedScreening, Grade], None]) -> None:
-    """Draw the abstract the address names with its reasons, and below it what ``deciding`` draws."""
-    wanted = address.value("abstract")
-    if not wanted:
-        return
-    grade = opened.screening.grade(wanted)
-    if grade is None:
-        st.info("The abstract in the address does not belong to this screening.", icon=":material/info:")
-        return
-    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
-        st.header("Abstract", width="content")
-        with st.container(horizontal=True, horizontal_alignment="right", width="content"):
-            _beside(opened, grade)
-    overrides = effective_overrides(opened.overrides).get(grade.abstract_id, {})
-    abstract = opened.abstracts.get(grade.abstract_id) or Abstract(id=grade.abstract_id)
-    reveal = st.session_state.pop("screening-reveal", "") == wanted
-    data = abstract_data(grade, abstract, machine=opened.machine.grade(wanted), overrides=overrides)
-    _ABSTRACT(data={**data, "reveal": reveal}, key="screening-abstract")
-    deciding(opened, grade)
-
-
-def _beside(opened: OpenedScreening, grade: Grade) -> None:
-    """Draw buttons for the previous and the next abstract of the list, and one to close."""
-    found = listed(
-        opened.screening, address.several("show", RECOMMENDATIONS), _order(), size=len(opened.screening.grades)
-    )
-    ids = [each.abstract_id for each in found.rows]
-    place = ids.index(grade.abstract_id) if grade.abstract_id in ids else None
-    before = ids[place - 1] if place else ""
-    after = ids[place + 1] if place is not None and place + 1 < len(ids) else ""
-    st.button(
-        "Previous",
-        key="screening-previous",
-        icon=":material/chevron_left:",
-        type="tertiary",
-        disabled=not before,
-        shortcut="K",
-        on_click=address.put,
-        args=("abstract", before),
-    )
-    st.button(
-        "Next",
-        key="screening-next",
-        icon=":material/chevron_right:",
-        type="tertiary",
-        disabled=not after,
-        shortcut="J",
-        on_click=address.put,
-        args=("abstract", after),
-    )
-    st.button(
-        "Close",
-        key="screening-close",
-        icon=":material/close:",
-        type="tertiary",
-        on_click=address.put,
-        args=("abstract", ""),
-    )
-
-
-def _choose_shown() -> None:
+def _choose() -> None:
+    order = st.session_state["screening-order"]
     address.put_words("show", st.session_state["screening-show"])
-    address.put("page", "")
-
-
-def _choose_order() -> None:
-    chosen = st.session_state["screening-order"]
-    address.put("order", "" if chosen == "quality" else chosen)
+    address.put("order", "" if order == "quality" else order)
     address.put("page", "")
 
 

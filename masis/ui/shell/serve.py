@@ -7,6 +7,7 @@ that keep a page from reaching anything but its own server are added to every re
 from __future__ import annotations
 
 import errno
+import functools
 import socket
 import sys
 import threading
@@ -24,6 +25,7 @@ from starlette.routing import Route
 
 from masis.errors import MasisError
 from masis.schema.actor import Actor
+from masis.services import ended_sessions
 from masis.ui.admin.health_reports import REPORTS, HealthReports
 from masis.ui.shell import served_database
 from masis.ui.shell.frame import say_refusal
@@ -140,6 +142,7 @@ def launch(db: Path, port: int | None = None, reach: Reach = ONLY_HERE, open_bro
     if (sign_in := reach.sign_in) is not None:
         guards.append(Middleware(SignInGate, sign_in=sign_in))
         routes += sign_in_routes(sign_in)
+        sign_in.keep_ended(ended_sessions.read(db), functools.partial(ended_sessions.add, db))
         kept = sign_in.streamlit_secrets()
     app = streamlit.App(
         root / "app.py", middleware=guards, routes=routes, secrets=kept or None, on_script_error=say_refusal

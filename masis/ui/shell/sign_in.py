@@ -6,6 +6,7 @@ with a secret this page does. What a person may do is decided by the services, o
 
 from __future__ import annotations
 
+import asyncio
 import html
 import logging
 from http.cookies import CookieError, SimpleCookie
@@ -17,6 +18,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from masis.schema.actor import Actor
+from masis.schema.base import utc_now
 from masis.settings.sign_in import SignIn
 from masis.ui.shell.host_guard import Asgi, Receive, Scope, Send, header, refuse
 from masis.ui.shell.streamlit_internals import HEALTH_PATH, login_address, session_cookie, signed_in_claims
@@ -32,6 +34,18 @@ OIDC_PATHS = frozenset({"/auth/login", SIGN_OUT, "/oauth2callback"})
 ACTOR = "masis.actor"
 """Where the scope of a request says who has signed in."""
 
+UPLOADS = "/_stcore/upload_file/"
+"""Where Streamlit takes files into memory, whatever page is open; it drops those of a session that is over."""
+
+MOST_UPLOADED = 256 * 2**20
+"""Bytes that the files of one session may hold together."""
+
+_SESSIONS = 10_000
+
+WRONG_SECRET_S, MOST_WRONG = 1.0, 20
+"""Who gives a wrong secret waits so long for the answer, and so many may wait at once: more are refused. Whoever gives
+the right one is let in at once, so that nobody can lock others out."""
+
 LONGEST_FORM = 8192
 """Bytes of a name, a secret and an address."""
 
@@ -41,15 +55,19 @@ class SignInGate:
 
     def __init__(self, app: Asgi, sign_in: SignIn) -> None:
         self._app, self._sign_in = app, sign_in
+        self._uploaded: dict[str, dict[str, int]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on with who has signed in, or send the browser to the page for it."""
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        actor = self._sign_in.actor(signed_in_claims(_cookies(scope)))
+        claims = signed_in_claims(_cookies(scope))
+        actor = self._sign_in.actor(claims)
         scope[ACTOR] = actor
         path = scope["path"]
+        if path == SIGN_OUT:
+            await run_in_threadpool(self._sign_in.end, claims)
         if path == SIGN_OUT and self._sign_in.kind == "team":
             await _signed_out(scope)(scope, receive, send)
         elif path in OPEN_PATHS or (self._sign_in.kind == "oidc" and path in OIDC_PATHS):
@@ -63,12 +81,34 @@ class SignInGate:
             await _page(_no_role(actor), status=403)(scope, receive, send)
         elif not actor.may("read"):
             await refuse(scope, send, 403, "You have no role here.")
+        elif path.startswith(UPLOADS) and not actor.may("audit"):
+            await refuse(scope, send, 403, "Files are taken from who may add cases: that takes the role reviewer.")
+        elif path.startswith(UPLOADS) and not self._has_room(scope):
+            await refuse(scope, send, 413, f"A session may hold {MOST_UPLOADED // 2**20} MiB of files; remove some.")
         else:
             await self._app(scope, receive, send)
+
+    def _has_room(self, scope: Scope) -> bool:
+        """Count what a session has uploaded; one that is over is forgotten when many others have come since."""
+        session, _, file = scope["path"].removeprefix(UPLOADS).strip("/").partition("/")
+        files = self._uploaded.setdefault(session, {})
+        if scope["method"] == "DELETE":
+            files.pop(file, None)
+        if scope["method"] != "PUT":
+            return True
+        length = next(iter(header(scope, b"content-length")), "")
+        size = int(length) if length.isdecimal() else MOST_UPLOADED + 1
+        if sum(files.values()) - files.get(file, 0) + size > MOST_UPLOADED:
+            return False
+        files[file] = size
+        while len(self._uploaded) > _SESSIONS:
+            self._uploaded.pop(next(iter(self._uploaded)))
+        return True
 
 
 def sign_in_routes(sign_in: SignIn) -> list[Route]:
     """Return the routes of the page to sign in on."""
+    waiting = asyncio.Semaphore(MOST_WRONG)
 
     async def show(request: Request) -> Response:
         return _page(_form(sign_in, request.query_params.get("next", "/"), ""))
@@ -81,7 +121,13 @@ def sign_in_routes(sign_in: SignIn) -> list[Route]:
             return _page(_form(sign_in, "/", "That was too long."), status=413)
         name, target = " ".join(fields.get("name", "").split()), _local(fields.get("next", "/"))
         if not await run_in_threadpool(sign_in.knows, name, fields.get("secret", "").strip()):
-            log.warning("Somebody failed to sign in.")
+            who = repr(name) if sign_in.names(name) else "a name that is not in the file"
+            host = request.client.host if request.client else "an unknown address"
+            log.warning("%s: sign-in of %s from %s failed", utc_now(), who, host)
+            if waiting.locked():
+                return _page(_form(sign_in, target, "Too many wrong secrets at once. Try again."), status=429)
+            async with waiting:
+                await asyncio.sleep(WRONG_SECRET_S)
             return _page(_form(sign_in, target, "Name and secret don't match. Type both again."), status=401)
         origin = (request.headers.getlist("origin") or [f"{request.url.scheme}://{request.headers['host']}"])[0]
         cookie = session_cookie(sign_in.claims_of(name), origin)

@@ -152,7 +152,6 @@ def test_a_line_that_is_not_utf8_costs_its_record_only(form: AbstractFormat) -> 
     [
         (b"", "no format of abstracts"),
         (b"hello\nworld", "no format of abstracts"),
-        (b"[{}]", "must be JSON Lines"),
         (b"\x1f\x8b\x08", "gunzip"),
         (b"PK\x03\x04", "zip"),
         (b"\xff\xfe{", "UTF-16"),

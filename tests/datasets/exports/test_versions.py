@@ -160,7 +160,7 @@ def test_other_bytes_are_never_passed_off_as_the_same(
 ) -> None:
     bench.datasets.freeze(ADA, "v1", "labels", ANY)
     with monkeypatch.context() as patched:
-        changed = FORMATS["labels"]._replace(rows=FORMATS["ragas"].rows, balance=())
+        changed = FORMATS["labels"].model_copy(update={"columns": ("label",)})
         patched.setitem(FORMATS, "labels", changed)
         with pytest.raises(StoreError, match="can't be rebuilt byte for byte: the format labels"):
             bench.datasets.write(ADA, "v1", tmp_path / "out.jsonl")

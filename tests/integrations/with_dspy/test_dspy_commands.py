@@ -10,17 +10,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from masis.cli import main
-from masis.schema.case import Case
-from masis.schema.review import Decision
-from masis.services import Workbench
-from masis.settings import Settings
-from tests.reviewing import ADA, submitted
 from tests.serving_models import ModelServer
 from tests.waiting import until
 
@@ -95,28 +89,6 @@ def test_a_compiled_critic_is_kept_listed_and_used_in_an_audit(learner: ModelSer
     assert json.loads((tmp_path / "runs.jsonl").read_text())["models"]["critic"] == "dspy:careful@2"
 
 
-def test_a_critic_is_compiled_on_what_reviewers_decided(
-    learner: ModelServer, learning: ModuleType, tmp_path: Path
-) -> None:
-    bench = Workbench.open(tmp_path / "a.db")
-    for each in learning.cases():
-        case = Case.model_validate({key: value for key, value in each.items() if key != "labels"})
-        bench.cases.add(ADA, [case])
-        run = bench.audits.audit(ADA, case, settings=Settings(max_iterations=1))
-        told: dict[str, Any] = {"verdict": "approve"}
-        if each["labels"]["findings"]:
-            right = (case.answer or "").replace(each["labels"]["findings"][0]["text"], "")
-            told = {"verdict": "override", "corrected_answer": right, "reason": "the number is wrong"}
-        given = Decision(reviewer="Ada", case_id=case.id, run_id=run.id, iteration=1, **told)
-        submitted(bench, given)
-    bench.store.close()
-    made = CliRunner().invoke(main, (*OPTIMIZE[:2], "decisions", *OPTIMIZE[3:], "--db", "a.db"))
-    assert made.exit_code == 0, made.output
-    assert "24 labelled answers, 12 of them with issues" in made.stderr
-    assert "It improved" in made.stderr
-    assert json.loads(Path(made.stdout.strip()).read_text())["data"]["source"] == "decisions"
-
-
 def test_a_control_keeps_nothing_and_says_that_nothing_was_gained(learner: ModelServer, tmp_path: Path) -> None:
     made = masis(*OPTIMIZE, "--control", "--programs", "programs")
     assert made.exit_code == 0, made.stderr
@@ -132,6 +104,7 @@ def test_a_control_keeps_nothing_and_says_that_nothing_was_gained(learner: Model
         (("optimize", "--name", "A b", "--model", "scripted:m"), 2, "no name for a program"),
         (("optimize", "--name", "a", "--model", "scripted:m", "--on", "nowhere.jsonl"), 2, "neither demo"),
         (("optimize", "--name", "a", "--model", "scripted:m", "--on", "new.jsonl"), 1, "no answer with labels"),
+        (("optimize", "--name", "a", "--model", "scripted:m", "--on", "decisions"), 1, "there is no database"),
         (("optimize", "--show", "a"), 2, "there is no program"),
         (("audit", "new.jsonl", "--model", "critic=dspy:a"), 2, "there is no program"),
         (("optimize", "--name", "a", "--model", "scripted:m", "--max-cost", "1"), 2, "no price is known"),

@@ -22,8 +22,6 @@ from tests.serving_models import ModelServer
 
 pytestmark = pytest.mark.timeout(300)  # programs are compiled, with many calls
 
-SEEDS = (0, 1)
-
 
 def parts_of(learning: ModuleType, seed: int = 0) -> labelled.Parts:
     cases = [Case.model_validate(each) for each in learning.cases()]
@@ -36,7 +34,7 @@ def plan(optimizer: Any = "bootstrap", **options: Any) -> compiling.Plan:
 
 @pytest.mark.spec("REQ-CRITIC-007")
 def test_examples_raise_the_metric_on_answers_nothing_was_learnt_from(learning: ModuleType, settings_at: Any) -> None:
-    seen: list[compiling.Watched] = []
+    seen: list[compiling.CompilingProgress] = []
     with ModelServer(learning.critic) as served:
         session = compiling.Session(plan(), settings_at(served), watch=seen.append)
         made = compiling.compiled(session, parts_of(learning))
@@ -52,19 +50,6 @@ def test_examples_raise_the_metric_on_answers_nothing_was_learnt_from(learning: 
     assert (made.role, made.model, made.optimizer) == ("critic", "scripted:m", "bootstrap")
     assert made.data.train + made.data.held_out == 24
     assert made.tokens > 10_000
-
-
-@pytest.mark.spec("REQ-CRITIC-007")
-def test_shuffled_labels_teach_nothing(learning: ModuleType, settings_at: Any) -> None:
-    gains: dict[bool, list[float]] = {False: [], True: []}
-    with ModelServer(learning.critic) as served:
-        for shuffled, found in gains.items():
-            for seed in SEEDS:
-                session = compiling.Session(plan(seed=seed, shuffled=shuffled), settings_at(served))
-                found.append(compiling.compiled(session, parts_of(learning, seed)).gain.mean)
-    assert min(gains[False]) > 0
-    assert sum(gains[False]) / len(SEEDS) > 0.2
-    assert max(gains[True]) <= 0
 
 
 @pytest.mark.parametrize("optimizer", ["mipro", "gepa"])
@@ -155,8 +140,6 @@ def test_a_model_that_cannot_be_asked_is_no_critic_that_learnt_nothing(learning:
 @pytest.mark.parametrize("demo", [{}, {"answer": 1}, {"original_query": "?", "answer": "a", "evidence_chunks": 7}])
 def test_a_program_with_a_broken_demonstration_is_refused_before_an_audit(demo: Any, tmp_path: Path) -> None:
     state = {"critic": programs.Part(instructions="Judge.", demos=({**demo, "issues": []},))}
-    broken = Compiled(
-        programs.Program.model_construct(name="a", version=1, role="critic", state=state, digest="0" * 64)
-    )
+    broken = Compiled.model_construct(name="a", version=1, role="critic", state=state, digest="0" * 64)
     with pytest.raises(InputError, match="demonstration 1"):
         broken.filled(SimpleNamespace(control=None), Settings())

@@ -39,9 +39,14 @@ def test_the_modules_of_the_guide_run_as_written(server: ModelServer, monkeypatc
     guide = (ROOT / "docs" / "dspy.md").read_text(encoding="utf-8")
     found = re.search(r"```python\n(.*?)```", guide, re.DOTALL)
     assert found
-    settings = Settings(providers={"openai": ProviderSettings(address=server.address)})
+    providers = {"openai": ProviderSettings(address=server.address)}
+
+    class Served(Settings):
+        def __init__(self, **given: Any) -> None:
+            super().__init__(**({"providers": providers} | given))
+
     monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback")
-    monkeypatch.setattr(agents, "Settings", lambda: settings)
+    monkeypatch.setattr(agents, "Settings", Served)
     names: dict[str, Any] = {}
     exec(found[1], names)
     assert names["found"].run.usage.calls == len(server.requests) > 0

@@ -11,7 +11,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, StateGraph
-from langgraph.types import Command
+from langgraph.types import Command, interrupt
 
 from masis import Settings
 from masis.errors import InputError
@@ -142,11 +142,12 @@ def test_a_thread_that_has_ended_is_left_as_it_is(bench: Workbench) -> None:
 def test_interrupts_of_other_nodes_are_left_to_them(bench: Workbench) -> None:
     graph = StateGraph(MasisState)
     graph.add_node("critic", critic_node())
-    graph.add_node("theirs", lambda state: {"trace": [{"node": "theirs"}]})
+    graph.add_node("theirs", lambda state: interrupt({"kind": "theirs"}))
     graph.add_edge(START, "critic")
     graph.add_edge("critic", "theirs")
-    compiled = graph.compile(checkpointer=InMemorySaver(), interrupt_before=["theirs"])
+    compiled = graph.compile(checkpointer=InMemorySaver())
     compiled.invoke(asked(WRONG), thread())
+    assert compiled.get_state(thread()).interrupts
     assert waiting(compiled.get_state(thread())) == {}
 
 

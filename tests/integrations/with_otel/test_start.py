@@ -20,9 +20,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from masis import Case, Settings, run_audit
-from masis.errors import SettingsError
 from masis.integrations import telemetry
-from masis.observers import observation
 from masis.services import Workbench
 from masis.services.jobs import Job, WorkerProcess
 from tests.reviewing import ADA
@@ -223,31 +221,6 @@ def test_a_worker_of_the_page_sends_what_it_measured(
     (run,) = [span for span in collector.spans if span.name == "invoke_workflow audit"]
     assert {each.key: each.value.string_value for each in run.attributes}["masis.run.id"] == "run-1"
     assert "masis.loop.duration" in collector.metrics
-
-
-@pytest.mark.parametrize(
-    ("variable", "value"), [("OTEL_BSP_MAX_QUEUE_SIZE", "-1"), ("OTEL_METRIC_EXPORT_INTERVAL", "-5")]
-)
-def test_a_variable_of_opentelemetry_that_makes_no_sense_is_wrong_use(
-    monkeypatch: pytest.MonkeyPatch, variable: str, value: str
-) -> None:
-    monkeypatch.setenv(variable, value)
-    with pytest.raises(SettingsError, match="OTEL_"):
-        telemetry.start(Settings(telemetry="otlp"))
-    assert not observation._observers
-    monkeypatch.delenv(variable)
-    telemetry.start(Settings(telemetry="otlp")).end(0.1)  # and it can be begun once that is put right
-
-
-def test_switched_off_by_opentelemetrys_own_variable_nothing_is_sent(
-    collector: Collector, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address)
-    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
-    with telemetry.start(Settings(telemetry="otlp")):
-        run_audit(CASE)
-    assert not collector.spans
-    assert not collector.metrics
 
 
 def test_no_key_of_a_collector_is_in_the_log(

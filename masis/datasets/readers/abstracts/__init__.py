@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Literal, cast, get_args
+from typing import Any, BinaryIO, Literal, cast, get_args
 
 from masis.datasets.readers.abstracts.bibtex import read_bibtex
-from masis.datasets.readers.abstracts.json_lines import read_json_lines
+from masis.datasets.readers.abstracts.fields import read_fields
 from masis.datasets.readers.abstracts.medline import read_medline
 from masis.datasets.readers.abstracts.ris import read_ris
-from masis.datasets.readers.abstracts.table import SIGN, read_table
 from masis.datasets.readers.lines import open_lines, refuse_other_formats
+from masis.datasets.rows import read_rows
 from masis.errors import InputError
 from masis.schema.screening import Abstract
 from masis.screening.sources.pubmed_xml import read_articles
@@ -26,21 +26,16 @@ from masis.screening.sources.pubmed_xml import read_articles
 AbstractFormat = Literal["jsonl", "ris", "bibtex", "pubmed_xml", "medline", "csv"]
 FORMATS: tuple[AbstractFormat, ...] = get_args(AbstractFormat)
 
-_Reader = Callable[..., Iterator[tuple[int, Abstract | InputError]]]
-_READERS: dict[AbstractFormat, _Reader] = {
-    "jsonl": read_json_lines,
-    "ris": read_ris,
-    "bibtex": read_bibtex,
-    "medline": read_medline,
-    "csv": read_table,
-}
 _LOOKED_AT = 8192
+_A_TITLE = re.compile(rb"[^\n]{0,4000}?(?<![a-z0-9])(?:title|article title)\"?[ \t]{0,10}(?=[,;\t\r\n])", re.IGNORECASE)
+"""A first line with a column that is called title."""
+_NO_NAME = re.compile(r"[^a-z0-9]+")
 _SIGNS: tuple[tuple[AbstractFormat, re.Pattern[bytes]], ...] = (
-    ("jsonl", re.compile(rb"\s{0,1000}\{")),
+    ("jsonl", re.compile(rb"\s{0,1000}[\[{]")),
     ("pubmed_xml", re.compile(rb"\s{0,1000}<(?:\?xml|!|Pubmed)")),
     ("medline", re.compile(rb"(?:\A|.*?\n)PMID- ?\d", re.DOTALL)),
     ("ris", re.compile(rb"(?:\A|.*?\n)[ \t]{0,100}TY  -", re.DOTALL)),
-    ("csv", SIGN),
+    ("csv", _A_TITLE),
     ("bibtex", re.compile(rb"(?:\A|.*?\n)[ \t]{0,100}@[ \t]{0,10}[a-zA-Z]{1,40}[ \t]{0,10}[{(]", re.DOTALL)),
 )
 _CURE = "Give JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text or CSV, or name the format."
@@ -88,12 +83,28 @@ def _read(
 
 
 def _records(stream: BinaryIO, form: AbstractFormat, source: str) -> Iterator[Abstract | InputError]:
-    if form == "pubmed_xml":
-        for article in read_articles(stream, source=source):
-            yield article.found
-        return
-    for _line, found in _READERS[form](stream, source=source):
-        yield found
+    match form:
+        case "pubmed_xml":
+            yield from (article.found for article in read_articles(stream, source=source))
+        case "ris":
+            yield from read_ris(stream, source=source)
+        case "bibtex":
+            yield from read_bibtex(stream, source=source)
+        case "medline":
+            yield from read_medline(stream, source=source)
+        case _:
+            for row in read_rows(stream, name=f"abstracts.{form}"):
+                try:
+                    if isinstance(row.value, InputError):
+                        raise row.value
+                    yield read_fields(_cells(row.value) if row.table else row.value, source)
+                except InputError as error:
+                    yield error.at(line=row.number)
+
+
+def _cells(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the cells of a table that hold anything, under the plain form of their columns' names."""
+    return {_NO_NAME.sub("_", name.lower()).strip("_"): cell.strip() for name, cell in row.items() if cell.strip()}
 
 
 def detect(beginning: bytes) -> AbstractFormat:
@@ -103,9 +114,4 @@ def detect(beginning: bytes) -> AbstractFormat:
     for form, sign in _SIGNS:
         if sign.match(shown):
             return form
-    if shown.lstrip().startswith(b"["):
-        raise InputError(
-            "holds one JSON list, must be JSON Lines: one abstract on each line",
-            cure="Convert it, for example with: jq -c '.[]' FILE > NEW.",
-        )
     raise InputError("is in no format of abstracts that is known here", cure=_CURE)

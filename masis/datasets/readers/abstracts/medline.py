@@ -11,13 +11,14 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from masis.datasets.readers.abstracts.text_lines import Block, read_text_lines
+from masis.datasets.readers.abstracts.text_lines import Block, read_blocks
 from masis.errors import InputError
 from masis.schema.screening import Abstract
 from masis.screening.sources.publication import OF_CONCERN_TYPE, RETRACTED_TYPE
 from masis.screening.sources.records import abstract_of
 
 _TAG = re.compile(r"([A-Z][A-Z0-9]{1,3}) {0,2}- ?(.*)", re.DOTALL)
+_BEGINS = re.compile("PMID-")
 _STRAY_CURE = "Save the records from PubMed in the format PubMed; each begins with a line `PMID- `."
 _KEPT = {"MH": "mesh", "SI": "registrations", "LA": "languages"}
 _MARKED = {"RIN": RETRACTED_TYPE, "ECI": OF_CONCERN_TYPE}
@@ -27,59 +28,39 @@ _ABOUT = ("ROF", "EFR", "ECF")
 _IDENTIFIER = re.compile(r"PMID: ?\d+|10\.\d{4,9}/\S+")
 
 
-def read_medline(stream: BinaryIO, *, source: str) -> Iterator[tuple[int, Abstract | InputError]]:
-    """Yield every record with the line it begins at, or an error where one can't be read."""
-    block: Block | None = None
-    strayed = False
-    for line in read_text_lines(stream):
-        if line.text.startswith("PMID-"):
-            if block is not None:
-                yield block.line, _record(block, source)
-            block = Block(block.number + 1 if block is not None else 1, line)
-        elif not line.text.strip():
-            continue
-        elif block is not None:
-            block.add(line)
-        elif not strayed:
-            strayed = True
-            yield line.number, InputError("stands outside of any record", cure=_STRAY_CURE, line=line.number)
-    if block is not None:
-        yield block.line, _record(block, source)
+def read_medline(stream: BinaryIO, *, source: str) -> Iterator[Abstract | InputError]:
+    """Yield every record, or an error where one can't be read."""
+    for block in read_blocks(stream, _BEGINS, stray=_STRAY_CURE):
+        yield block if isinstance(block, InputError) else block.read(_record, source)
 
 
-def _record(block: Block, source: str) -> Abstract | InputError:
-    if block.problem is not None:
-        return block.placed(block.problem)
+def _record(block: Block, source: str) -> Abstract:
     fields = _fields(block.texts)
-    try:
-        return abstract_of(
-            title=_first(fields, "TI") or _first(fields, "BTI") or _first(fields, "TT"),
-            text=_first(fields, "AB"),
-            year=_first(fields, "DP") or _first(fields, "DEP"),
-            journal=_first(fields, "JT") or _first(fields, "TA"),
-            authors=(fields["FAU"] or fields["AU"]) + fields["CN"],
-            doi=next((each for each in fields["LID"] + fields["AID"] if each.endswith("[doi]")), ""),
-            pmid=_first(fields, "PMID"),
-            keywords=[word.lstrip("*") for word in fields["OT"]],
-            publication_types=fields["PT"] + [name for tag, name in _MARKED.items() if fields[tag]],
-            notice_about=[found for tag in _ABOUT for each in fields[tag] for found in _IDENTIFIER.findall(each)],
-            source=source,
-            record={name: fields[tag] for tag, name in _KEPT.items() if fields[tag]},
-        )
-    except InputError as error:
-        return block.placed(error)
+    return abstract_of(
+        title=_first(fields, "TI") or _first(fields, "BTI") or _first(fields, "TT"),
+        text=_first(fields, "AB"),
+        year=_first(fields, "DP") or _first(fields, "DEP"),
+        journal=_first(fields, "JT") or _first(fields, "TA"),
+        authors=(fields["FAU"] or fields["AU"]) + fields["CN"],
+        doi=next((each for each in fields["LID"] + fields["AID"] if each.endswith("[doi]")), ""),
+        pmid=_first(fields, "PMID"),
+        keywords=[word.lstrip("*") for word in fields["OT"]],
+        publication_types=fields["PT"] + [name for tag, name in _MARKED.items() if fields[tag]],
+        notice_about=[found for tag in _ABOUT for each in fields[tag] for found in _IDENTIFIER.findall(each)],
+        source=source,
+        record={name: fields[tag] for tag, name in _KEPT.items() if fields[tag]},
+    )
 
 
 def _fields(lines: list[str]) -> defaultdict[str, list[str]]:
-    parts: list[tuple[str, list[str]]] = []
+    fields: defaultdict[str, list[str]] = defaultdict(list)
+    tag = ""
     for line in lines:
         if (found := _TAG.fullmatch(line)) is not None:
-            parts.append((found[1], [found[2].strip()]))
-        elif parts:
-            parts[-1][1].append(line.strip())
-    fields: defaultdict[str, list[str]] = defaultdict(list)
-    for tag, texts in parts:
-        fields[tag].append(" ".join(texts))
+            tag = found[1]
+            fields[tag].append(found[2].strip())
+        elif tag and line.strip():
+            fields[tag][-1] += f" {line.strip()}"
     return fields
 
 

@@ -8,12 +8,12 @@ from typing import Any, BinaryIO
 
 from rispy import RisParser  # type: ignore[import-untyped]
 
-from masis.datasets.readers.abstracts.text_lines import Block, read_text_lines
+from masis.datasets.readers.abstracts.text_lines import Block, read_blocks
 from masis.errors import InputError
 from masis.schema.screening import Abstract
 from masis.screening.sources.records import abstract_of
 
-_BEGINS, _ENDS = re.compile(r"TY  -"), re.compile(r"ER  -")
+_BEGINS, _ENDS = re.compile(r"[ \t]{0,100}TY  -"), re.compile(r"[ \t]{0,100}ER  -")
 _STRAY_CURE = "Begin each record with a line `TY  - JOUR` and end it with `ER  - `."
 
 _TITLE = ("title", "primary_title", "translated_title", "short_title")
@@ -24,59 +24,31 @@ _AUTHORS = ("authors", "first_authors")
 _PUBMED = re.compile(r"pubmed|medline|nlm", re.IGNORECASE)
 
 
-def read_ris(stream: BinaryIO, *, source: str) -> Iterator[tuple[int, Abstract | InputError]]:
-    """Yield every record with the line it begins at; an error where one lacks its end or can't be read.
-
-    What stands before the first record (an export's own header) is passed over.
-    """
-    block: Block | None = None
-    number, strayed = 0, False
-    for line in read_text_lines(stream):
-        text = line.text.lstrip()
-        if _BEGINS.match(text):
-            if block is not None:
-                yield block.line, _unfinished(block)
-            number, strayed = number + 1, False
-            block = Block(number, line._replace(text=text))
-        elif block is not None:
-            if _ENDS.match(text):
-                yield block.line, _record(block, source)
-                block = None
-            elif text.strip():
-                block.add(line._replace(text=text))
-        elif number and text.strip() and not strayed:
-            strayed = True
-            yield line.number, InputError("stands outside of any record", cure=_STRAY_CURE, line=line.number)
-    if block is not None:
-        yield block.line, _unfinished(block)
+def read_ris(stream: BinaryIO, *, source: str) -> Iterator[Abstract | InputError]:
+    """Yield every record, and an error where one lacks its end or can't be read."""
+    for block in read_blocks(stream, _BEGINS, _ENDS, _STRAY_CURE):
+        yield block if isinstance(block, InputError) else block.read(_record, source)
 
 
-def _unfinished(block: Block) -> InputError:
-    return block.problem or block.wrong("has no end", "Add a line `ER  - ` behind it; it may have been cut off.")
-
-
-def _record(block: Block, source: str) -> Abstract | InputError:
-    if block.problem is not None:
-        return block.placed(block.problem)
+def _record(block: Block, source: str) -> Abstract:
+    if not block.ended:
+        raise InputError("has no end", cure="Add a line `ER  - ` behind it; it may have been cut off.")
     parser = RisParser(delimiter_tags_mapping={})  # an address may hold a semicolon
-    fields: dict[str, Any] = parser.parse_lines(iter([*block.texts, "ER  - "]))[0]
-    try:
-        return abstract_of(
-            title=_first(fields, _TITLE),
-            text=_first(fields, _TEXT),
-            year=_first(fields, _YEAR),
-            journal=_first(fields, _JOURNAL),
-            authors=[name for key in _AUTHORS for name in fields.get(key, ())],
-            doi=_first(fields, ("doi",)),
-            pmid=_pmid(fields),
-            url=next(iter(fields.get("urls", ())), ""),
-            keywords=fields.get("keywords", ()),
-            publication_types=_types(fields),
-            source=source,
-            record=_rest(fields),
-        )
-    except InputError as error:
-        return block.placed(error)
+    fields: dict[str, Any] = parser.parse_lines(line for text in block.texts if (line := text.lstrip()))[0]
+    return abstract_of(
+        title=_first(fields, _TITLE),
+        text=_first(fields, _TEXT),
+        year=_first(fields, _YEAR),
+        journal=_first(fields, _JOURNAL),
+        authors=[name for key in _AUTHORS for name in fields.get(key, ())],
+        doi=_first(fields, ("doi",)),
+        pmid=_pmid(fields),
+        url=next(iter(fields.get("urls", ())), ""),
+        keywords=fields.get("keywords", ()),
+        publication_types=_types(fields),
+        source=source,
+        record=_rest(fields),
+    )
 
 
 def _first(fields: dict[str, Any], keys: tuple[str, ...]) -> str:

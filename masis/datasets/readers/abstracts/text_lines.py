@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from typing import BinaryIO, NamedTuple
 
 from masis.datasets.readers.lines import read_raw_lines
 from masis.errors import InputError
+from masis.schema.screening import Abstract
 
 MAX_LINE_BYTES = 4 * 1024 * 1024
 """A whole abstract stands on one line in many exports; one of four million letters is no abstract."""
@@ -46,7 +48,7 @@ class Block:
     """The lines of one record as they are gathered; what doesn't fit in memory or isn't text is its ``problem``."""
 
     def __init__(self, number: int, first: TextLine) -> None:
-        self.number, self.line = number, first.number
+        self.number, self.line, self.ended = number, first.number, False
         self.texts: list[str] = []
         self.problem: InputError | None = None
         self._characters = 0
@@ -63,11 +65,50 @@ class Block:
             problem = f"is longer than {MAX_RECORD_CHARACTERS // 2**20} MiB"
             self.problem = InputError(problem, cure="Look for the end of the record that is missing.", line=self.line)
 
-    def wrong(self, problem: str, cure: str, line: int | None = None) -> InputError:
-        """Return an error with the place of the record."""
-        return InputError(problem, cure=cure, line=line or self.line, field=f"record {self.number}")
-
     def placed(self, error: InputError) -> InputError:
-        """Return an error of a field, with the place of the record."""
+        """Return an error with the place of the record."""
         field = f"record {self.number}" + (f", {error.field}" if error.field else "")
         return InputError(error.problem, cure=error.cure, line=error.line or self.line, field=field)
+
+    def read(self, reader: Callable[[Block, str], Abstract], source: str) -> Abstract | InputError:
+        """Return what a reader makes of the record, or what is wrong with it and where."""
+        try:
+            if self.problem is not None:
+                raise self.problem
+            return reader(self, source)
+        except InputError as error:
+            return self.placed(error)
+
+
+def read_blocks(
+    stream: BinaryIO, begins: re.Pattern[str], ends: re.Pattern[str] | None = None, stray: str = ""
+) -> Iterator[Block | InputError]:
+    """Yield the records of a file, each of which begins at a line of its own.
+
+    Args:
+        stream: The file.
+        begins: How the first line of a record begins.
+        ends: How its last one does; the next record ends it where None.
+        stray: The cure for a line that is part of no record, the first of which is an error. What stands before the
+            first record (an export's own header) is passed over where records have an end.
+
+    """
+    block: Block | None = None
+    number, strayed = 0, not stray
+    for line in read_text_lines(stream):
+        if begins.match(line.text):
+            if block is not None:
+                yield block
+            number, strayed = number + 1, not stray
+            block = Block(number, line)
+        elif block is not None:
+            block.add(line)
+            if ends is not None and ends.match(line.text):
+                block.ended = True
+                yield block
+                block = None
+        elif line.text.strip() and not strayed and (number or ends is None):
+            strayed = True
+            yield InputError("stands outside of any record", cure=stray, line=line.number)
+    if block is not None:
+        yield block

@@ -1,0 +1,330 @@
+"""One row as a case by a profile: every problem of the row at once, and nothing of it lost silently.
+
+What a profile does not name is kept under ``metadata.source_row``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from masis.datasets.mapping.profile import Profile
+from masis.datasets.mapping.replies import read_reply
+from masis.datasets.paths import parsed, text_of, value_at
+from masis.datasets.rows import Row
+from masis.errors import InputError
+from masis.schema.case import Case, case_of
+from masis.schema.explain import kind_of
+from masis.schema.reading import FIELDS, FieldMap, content_id, mapped, refuse_unread
+from masis.schema.wording import shortened
+
+PRUNED_LEAST = 12
+"""Characters of a text that is left out of ``metadata.source_row`` since the case holds it elsewhere."""
+
+SHOWN = "See what fits: masis import FILE --suggest. Or name its path in a TOML file for --map (docs/importing.md)."
+
+_IN_A_CELL = ("evidence", "reasoning_steps", "metadata", "labels", "citations", "messages")
+"""Fields that a cell of a table holds as JSON, or as pandas writes a list."""
+
+
+class MappedRow(NamedTuple):
+    """What one row gives: a case, or the problems in the way of one; ``notes`` say what a person may have meant.
+
+    ``number`` and ``end`` are the row's, from 1, and the bytes of the file read so far.
+    """
+
+    number: int
+    end: int
+    case: Case | None
+    problems: tuple[InputError, ...] = ()
+    notes: tuple[InputError, ...] = ()
+
+    def placed(self, file: str) -> MappedRow:
+        """Return the same with file and line in each problem and note."""
+        problems, notes = (tuple(each.at(file=file, line=self.number) for each in some) for some in self[3:])
+        return self._replace(problems=problems, notes=notes)
+
+
+def read_row(row: Row, profile: Profile, names: FieldMap) -> MappedRow:
+    """Return the case that a row holds, or what is wrong with it."""
+    try:
+        if isinstance(row.value, InputError):
+            raise row.value
+        own = profile.is_own
+        value = row.value
+        if own and row.table:
+            value = _cells(value, names)
+        elif not own and names:
+            value = mapped(value, {key: held for key, held in names.items() if held})
+        whole = value_at(value, profile.whole) if profile.whole else None
+        if isinstance(whole, dict):
+            return _whole(row, whole, names if own else {})
+        reading = _Reading(value, profile)
+        data = reading.case(names)
+        if reading.problems:
+            return MappedRow(row.number, row.end, None, tuple(reading.problems))
+        return MappedRow(row.number, row.end, case_of(data, "", {"answer": None}))
+    except InputError as error:
+        return MappedRow(row.number, row.end, None, (error,))
+    except RecursionError:
+        return MappedRow(row.number, row.end, None, (InputError("is nested too deeply", cure="Flatten it."),))
+
+
+def _whole(row: Row, value: dict[str, Any], names: FieldMap) -> MappedRow:
+    """Return a row that is a case as the workbench writes it."""
+    try:
+        case = case_of(value, "", names)
+    except InputError as error:
+        if "--map" in error.cure or error.field not in ("query", "evidence") or error.problem != "is missing":
+            raise
+        cure = f"{error.cure} The row holds {_keys(value)}: masis import FILE --suggest proposes what they are."
+        raise InputError(error.problem, cure=cure, field=error.field) from error
+    notes: tuple[InputError, ...] = ()
+    if case.messages and not isinstance(case.messages, tuple):
+        problem = "is no conversation: it is kept as it is, and no page shows it"
+        cure = 'Write it as "messages": [{"role": "user", "content": "..."}, ...].'
+        notes = (InputError(problem, cure=cure, field="messages"),)
+    return MappedRow(row.number, row.end, case, (), notes)
+
+
+def _cells(row: dict[str, Any], names: FieldMap) -> dict[str, Any]:
+    """Return the cells of a table as values: empty ones are absent, and one text of evidence is a list."""
+    nested = {*_IN_A_CELL, *(held for key, held in names.items() if key in _IN_A_CELL)}
+    read = {key: parsed(cell) if key in nested else cell for key, cell in row.items() if cell not in ("", None)}
+    if isinstance(read.get("evidence"), str | dict):
+        read["evidence"] = [read["evidence"]]
+    return read
+
+
+def _keys(value: dict[str, Any]) -> str:
+    return ", ".join(repr(shortened(str(key), 40)) for key in list(value)[:8]) or "nothing"
+
+
+class _Reading:
+    """One row as it is read: each method fills one part of the case, and notes what is in its way."""
+
+    def __init__(self, row: dict[str, Any], profile: Profile) -> None:
+        self._row, self._profile = row, profile
+        self.problems: list[InputError] = []
+
+    def case(self, names: FieldMap) -> dict[str, Any]:
+        """Return the fields of the case."""
+        metadata: dict[str, Any] = {"profile": self._profile.name}
+        answer, evidence, citations = self._answer(metadata)
+        data: dict[str, Any] = {"query": self._text(self._at("query"), "query", required=True)}
+        if answer is not None:
+            data["answer"] = self._text(answer, "answer")
+        data["evidence"] = self._evidence(evidence)
+        parts = {"citations": citations, "labels": self._labels(), "messages": self._at("messages")}
+        data |= {name: part for name, part in parts.items() if part not in (None, [], {})}
+        self._fill_metadata(metadata, data, names)
+        data["metadata"] = metadata
+        identifier = self._at("id")
+        if identifier is not None and not isinstance(identifier, str | int | float):
+            self._wrong(f"is {kind_of(identifier)}, must be text", SHOWN, "id")
+        return {"id": content_id(data) if identifier is None else str(identifier), **data}
+
+    # paths, texts, problems
+
+    def _wrong(self, problem: str, cure: str, field: str) -> None:
+        self.problems.append(InputError(problem, cure=cure, field=field))
+
+    def _at(self, field: str) -> Any:
+        return self._follow(self._row, getattr(self._profile, field), field)
+
+    def _follow(self, value: Any, paths: tuple[str, ...], field: str) -> Any:
+        try:
+            return value_at(value, paths)
+        except InputError as error:
+            self._wrong(error.problem, error.cure, field)
+            return None
+
+    def _text(self, value: Any, field: str, *, required: bool = False) -> str | None:
+        if isinstance(value, str):
+            if required and not value.strip():
+                self._wrong("is blank", "Fill it in.", field)
+            return value
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return str(value)
+        if value is not None:
+            inside = f" of {_keys(value)}" if isinstance(value, dict) else ""
+            self._wrong(f"is {kind_of(value)}{inside}, must be text", SHOWN, field)
+        elif required:
+            self._wrong(f"is missing (the row holds {_keys(self._row)})", SHOWN, field)
+        return None
+
+    # the answer, which a reply of an API holds together with evidence and citations
+
+    def _answer(self, metadata: dict[str, Any]) -> tuple[Any, Any, list[dict[str, Any]]]:
+        profile = self._profile
+        answer, evidence = self._at("answer"), self._at("evidence")
+        if profile.converter is None:
+            return answer, evidence, self._citations()
+        reply = read_reply(profile.converter, self._at("reply") if profile.reply else self._row, self._row)
+        if reply is None:
+            self._wrong(f"holds no reply of {profile.converter}", "Check the profile.", "reply")
+            return answer, evidence, []
+        found = _with_texts(reply.evidence, _items(evidence) if evidence else [])
+        if found and not any(each.get("text") for each in found if isinstance(each, dict)):
+            self._wrong(
+                "names its sources by address only: their texts are not in the file",
+                'Fetch them, and put them beside the reply: "documents": [{"id": ADDRESS, "text": ...}].',
+                "evidence",
+            )
+        if reply.quoted_only:
+            metadata["evidence_from"] = "citations"
+        return reply.answer or answer, found, reply.citations
+
+    def _citations(self) -> list[dict[str, Any]]:
+        paths, found = self._profile.citations, list[dict[str, Any]]()
+        for number, item in enumerate((self._follow(self._row, paths.items, "citations") or ()) if paths else ()):
+            field = f"citations[{number}]"
+            given = {
+                name: value
+                for name in ("start", "end", "evidence_id", "quote")
+                if (value := self._follow(item, getattr(paths, name), f"{field}.{name}")) is not None
+            }
+            if {"start", "end", "evidence_id"} <= set(given):
+                found.append(given | {"evidence_id": str(given["evidence_id"])})
+            else:
+                self._wrong("needs start, end and evidence_id", SHOWN, field)
+        return found
+
+    # evidence
+
+    def _evidence(self, given: Any) -> list[dict[str, Any]]:
+        if given is None:
+            self._wrong(f"is missing or empty (the row holds {_keys(self._row)})", SHOWN, "evidence")
+            return []
+        chunks: dict[str, dict[str, Any]] = {}
+        items = _items(given)
+        ids, sources = (_beside(self._at(name), len(items)) for name in ("evidence_ids", "evidence_sources"))
+        for number, item in enumerate(items, 1):
+            beside = {"id": ids[number - 1], "source": sources[number - 1]} if isinstance(item, str) else {}
+            known = {name: value for name, value in beside.items() if value is not None}
+            chunk = self._chunk({**known, "text": item} if known else item, number)
+            if chunk is None:
+                continue
+            name = chunk["id"]
+            if name in chunks:
+                if chunks[name].get("text") == chunk.get("text"):
+                    continue
+                count = 2
+                while f"{name}#{count}" in chunks:
+                    count += 1
+                chunk["id"] = f"{name}#{count}"
+            chunks[chunk["id"]] = chunk
+        return list(chunks.values())
+
+    def _chunk(self, item: Any, number: int) -> dict[str, Any] | None:
+        field = f"evidence[{number - 1}]"
+        if isinstance(item, str):
+            return {"id": f"chunk_{number}", "text": item}
+        if not isinstance(item, dict):
+            self._wrong(f"is {kind_of(item)}, must be text or an object", SHOWN, field)
+            return None
+        paths = self._profile.chunk
+        identifier, text, source = (
+            self._follow(item, getattr(paths, name), f"{field}.{name}") for name in ("id", "text", "source")
+        )
+        source = item.get("source") if source is None else source
+        if text is None and not isinstance(item.get("text"), str) and not isinstance(source, str):
+            self._wrong(f"has no text (it holds {_keys(item)})", SHOWN, field)
+            return None
+        named = f"chunk_{number}" if identifier is None or isinstance(identifier, dict | list) else str(identifier)
+        chunk: dict[str, Any] = {"id": named, "text": text_of(text) or ""}
+        if isinstance(source, str):
+            chunk["source"] = source
+        rest = {key: value for key, value in item.items() if key not in ("id", "text", "source")}
+        kept = _rest(rest, set(chunk.values()))
+        return chunk | ({"metadata": kept} if kept else {})
+
+    # labels and what else the row holds
+
+    def _labels(self) -> dict[str, Any]:
+        paths = self._profile.labels
+        items = self._follow(self._row, paths.items, "labels") if paths else None
+        if paths is None or not isinstance(items, list):
+            return {}
+        claims = []
+        for number, item in enumerate(items):
+            text, written, note = (
+                self._follow(item, getattr(paths, name), f"labels[{number}].{name}")
+                for name in ("text", "verdict", "note")
+            )
+            if not isinstance(text, str):
+                self._wrong("has no text", SHOWN, f"labels[{number}]")
+                continue
+            claim: dict[str, Any] = {"text": text}
+            if str(written) in paths.words:
+                claim["verdict"] = paths.words[str(written)]
+            elif written is not None:
+                claim["as_labelled"] = written
+            if note is not None:
+                claim["note"] = str(note)
+            if isinstance(item, dict):
+                claim |= {key: value for key, value in item.items() if key in ("start", "end", "label_type")}
+            claims.append(claim)
+        return {"claims": claims} if claims else {}
+
+    def _fill_metadata(self, metadata: dict[str, Any], data: dict[str, Any], names: FieldMap) -> None:
+        if (reference := self._at("reference")) is not None:
+            metadata["reference_answer"] = text_of(reference) if isinstance(reference, str | list) else reference
+        for name, paths in self._profile.external.items():
+            if (value := self._follow(self._row, paths, f"external.{name}")) is not None:
+                metadata.setdefault("external", {})[name] = value
+        rest = _rest(self._row, _texts_in([data, metadata.get("reference_answer")]))
+        if not rest:
+            return
+        metadata["source_row"] = rest
+        if not self.problems:
+            drafted: FieldMap = {"answer": None} if self._profile.drafted else names
+            try:
+                refuse_unread({**rest, **data}, (key for key in rest if key not in FIELDS), drafted)
+            except InputError as error:
+                self.problems.append(error)
+
+
+def _with_texts(sources: list[dict[str, Any]], beside: list[Any]) -> list[Any]:
+    """Return the sources of a reply, those known by address only with the texts beside it, and what else is there."""
+    texts = {str(item.get("id", item.get("url"))): item for item in beside if isinstance(item, dict)}
+    found = [texts.pop(each["id"], each) if not each["text"] else each for each in sources]
+    taken = [id(each) for each in found]
+    return [*found, *(item for item in beside if id(item) not in taken)]
+
+
+def _items(evidence: Any) -> list[Any]:
+    """Return the items of an evidence: a list, a list written as text, one text, or an object of id and text."""
+    read = parsed(evidence)
+    if isinstance(read, list):
+        return [item for part in read for item in (part if isinstance(part, list) else [part])]
+    if isinstance(read, dict) and read and all(isinstance(text, str) for text in read.values()):
+        known = {"id", "text", "source", "title", "content", "page_content"} & set(read)
+        return [read] if known else [{"id": key, "text": text} for key, text in read.items()]
+    return [read]
+
+
+def _beside(values: Any, count: int) -> list[str | None]:
+    """Return the ids or sources that stand beside an evidence of plain texts, None for each that is empty."""
+    read = parsed(values)
+    if not isinstance(read, list) or len(read) != count:
+        return [None] * count
+    return [None if each in (None, "") else str(each) for each in read]
+
+
+def _texts_in(value: Any) -> set[str]:
+    if isinstance(value, str):
+        return {value} if len(value) >= PRUNED_LEAST else set()
+    if isinstance(value, dict | list):
+        return set().union(*map(_texts_in, value.values() if isinstance(value, dict) else value))
+    return set()
+
+
+def _rest(value: Any, used: set[str]) -> Any:
+    """Return what of a row the case does not hold elsewhere; None where that is nothing."""
+    if isinstance(value, str):
+        return None if value in used and len(value) >= PRUNED_LEAST else value
+    if isinstance(value, dict):
+        return {key: rest for key, item in value.items() if (rest := _rest(item, used)) is not None} or None
+    if isinstance(value, list):
+        return [rest for item in value if (rest := _rest(item, used)) is not None] or None
+    return value

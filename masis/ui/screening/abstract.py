@@ -1,0 +1,425 @@
+"""An opened abstract with the words its grade rests on, and what a person says of the grade.
+
+A person agrees with it, overrides one of its fields, or corrects what was read of the method, item by item with its
+sentence. Each is an entry of the screening log with a name and, for a change, a reason; a change is undone by a further
+entry. Items move the methodology, the direction of the finding moves what the kept studies say together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import streamlit as st
+
+from masis.schema.screening import (
+    DESIGNS,
+    ITEM_STATES,
+    STUDY_TYPES,
+    Abstract,
+    Grade,
+    GradeField,
+    ItemState,
+    Override,
+    OverrideField,
+)
+from masis.schema.wording import counted, shortened, with_article
+from masis.screening.grading.methodology import ITEM_STATE_NAMES, LABELS, appraise, sentence_of
+from masis.screening.rounds.overrides import effective_overrides
+from masis.screening.synthesis.criteria import criteria_of
+from masis.screening.synthesis.findings import finding
+from masis.services.screening import OpenedScreening
+from masis.ui.components import registered
+from masis.ui.screening.actions import action, attempt, name_field, named, show_problem
+from masis.ui.shell import address
+from masis.ui.shell.keys import AGREE
+from masis.ui.shell.reviewer import actor, reviewer
+from masis.ui.shell.served_database import served_workbench
+from masis.views.abstract import abstract_data
+from masis.views.markdown import badge, escaped
+from masis.views.numbers import day, moment
+from masis.views.screening import (
+    DESIGN,
+    DIRECTION,
+    FIELD,
+    OUTCOME,
+    RECOMMENDATION,
+    RECOMMENDATIONS,
+    SUFFICIENCY,
+    value_text,
+)
+from masis.views.words import Tone, Word
+
+LONGEST_REASON = 1_000
+LONGEST_SENTENCE = 420
+_ABSTRACT = registered("screening_abstract")
+_OVERRIDE, _CORRECTION = "override-problem", "correction-problem"
+_OPEN = "correcting"
+_NAMES = ("correction-name", "override-name")
+_STATE_TONE: dict[ItemState, Tone] = {"stated": "good", "denied": "bad", "planned": "warn", "not_stated": "calm"}
+STATES: dict[str, Word] = {state: Word(ITEM_STATE_NAMES[state], _STATE_TONE[state]) for state in ITEM_STATES}
+DIRECTIONS: dict[str, Word] = {str(name): word for name, word in DIRECTION.items()}
+
+Value = float | bool | str | None
+
+
+def beside_buttons(ids: Sequence[str], opened: str) -> None:
+    """Draw buttons for the previous and the next abstract of the list, and one to close."""
+    place = ids.index(opened) if opened in ids else None
+    before = ids[place - 1] if place else ""
+    after = ids[place + 1] if place is not None and place + 1 < len(ids) else ""
+    for label, icon, to, shortcut in (
+        ("Previous", "chevron_left", before, "K"),
+        ("Next", "chevron_right", after, "J"),
+        ("Close", "close", "", None),
+    ):
+        st.button(
+            label,
+            key=f"screening-{label.lower()}",
+            icon=f":material/{icon}:",
+            type="tertiary",
+            disabled=label != "Close" and not to,
+            shortcut=shortcut,
+            on_click=address.put,
+            args=("abstract", to),
+        )
+
+
+def show_abstract(opened: OpenedScreening, grade: Grade) -> None:
+    """Draw an abstract with the reasons of its grade, who agrees, what was read of it, and the ways to change it."""
+    abstract = opened.abstracts.get(grade.abstract_id) or Abstract(id=grade.abstract_id)
+    overrides = effective_overrides(opened.overrides).get(grade.abstract_id, {})
+    reveal = st.session_state.pop("screening-reveal", "") == grade.abstract_id
+    data = abstract_data(grade, abstract, machine=opened.machine.grade(grade.abstract_id), overrides=overrides)
+    _ABSTRACT(data={**data, "reveal": reveal}, key="screening-abstract")
+    _agreement(opened, grade)
+    if abstract.text.strip():
+        _appraisal(opened, grade, abstract, overrides)
+    _override_panel(opened, grade, overrides)
+
+
+def _agreement(opened: OpenedScreening, grade: Grade) -> None:
+    """Draw who agrees with the critic's grade of the abstract, and the button to agree or to take it back."""
+    agreeing = [each for each in opened.agreements if each.abstract_id == grade.abstract_id]
+    name = reviewer()
+    with st.container(horizontal=True, vertical_alignment="center", key="agreement-bar"):
+        if name is not None and any(each.reviewer == name for each in agreeing):
+            undo = opened, grade.abstract_id, False
+            action("Undo my agreement", "agree-undo", "undo", _agree, *undo, takes="decide", type="tertiary")
+        else:
+            changed = bool(set(grade.overridden) - {"direction"})  # which no grader sets
+            action(
+                "Agree with the grade",
+                "agree",
+                "thumb_up",
+                _agree,
+                *(opened, grade.abstract_id, True),
+                takes="decide",
+                disabled=changed,
+                why="A person has changed this grade: undo that first."
+                if changed
+                else "You looked at it and would grade it the same. Agreements count in how often people change a "
+                "grade (Drift).",
+                shortcut=AGREE.shortcut,
+            )
+        if agreeing:
+            st.text(", ".join(f"{each.reviewer} agrees ({day(each.at)})" for each in agreeing), width="stretch")
+
+
+def _agree(opened: OpenedScreening, abstract_id: str, agrees: bool) -> None:
+    if not named("override-name"):
+        st.session_state[_OVERRIDE] = "Type your name first: it is recorded with the agreement."
+        return
+    attempt(
+        lambda: served_workbench().screenings.agree(
+            actor(),
+            opened.screening.id,
+            abstract_id,
+            agrees=agrees,
+            machine_shown=("grades", "reasons", "words"),
+            seen_version=opened.summary.version,
+        ),
+        _OVERRIDE,
+    )
+
+
+# Changing a grade: a field of it, an item of the appraisal, or the direction of the finding.
+
+
+def _change(
+    opened: OpenedScreening, abstract_id: str, field: OverrideField, value_key: str, slot: str, *reasons: str
+) -> None:
+    """Record the value and the reason that were chosen; what is missing is asked for in the form they are chosen in.
+
+    ``reasons`` are the keys of the fields that can hold a reason: the first that does is taken.
+    """
+    what = slot.removesuffix("-problem")
+    value: Value = st.session_state.get(value_key)
+    reason = next((text for key in reasons if (text := str(st.session_state.get(key) or "").strip())), "")
+    if not named(*_NAMES):
+        st.session_state[slot] = f"Type your name first: it is recorded with the {what}."
+    elif value is None:
+        st.session_state[slot] = "Choose first what it is to be."
+    elif not reason:
+        st.session_state[slot] = f"Give a reason first: it is recorded with the {what}."
+    elif _recorded(opened, abstract_id, field, value, reason, slot):
+        st.session_state["override-reason"] = st.session_state["correction-reason"] = ""
+        st.session_state["override-criterion"] = None
+        st.session_state.pop(_OPEN, None)
+
+
+def _undo(opened: OpenedScreening, abstract_id: str, field: OverrideField, slot: str) -> None:
+    st.session_state.pop(f"override-{abstract_id}-{field}", None)
+    if named(*_NAMES):
+        _recorded(opened, abstract_id, field, None, "", slot)
+    else:
+        st.session_state[slot] = "Type your name first, at the top of the page: it is recorded with an undo, too."
+
+
+def _recorded(
+    opened: OpenedScreening, abstract_id: str, field: OverrideField, value: Value, reason: str, slot: str
+) -> bool:
+    def record() -> bool:
+        served_workbench().screenings.override(
+            actor(),
+            opened.screening.id,
+            abstract_id,
+            field,
+            value,
+            reason=reason,
+            machine_shown=("grades", "reasons", "words", "appraisal"),
+            seen_version=opened.summary.version,
+        )
+        return True
+
+    return bool(attempt(record, slot))
+
+
+def _override_panel(opened: OpenedScreening, grade: Grade, overrides: Mapping[OverrideField, Override]) -> None:
+    """Draw the form, what is in force on this abstract, and what follows for the screening."""
+    with st.container(border=True, key="override-panel"):
+        st.markdown("**Override this grade**")
+        with st.container():  # always there, so that the fields below stay where they are once the name is known
+            name_field("override-name", width=320)
+        field_at, value_at, why_at, go_at = st.columns([2.5, 3.1, 2.8, 2.1], vertical_alignment="bottom")
+        with field_at:
+            field: GradeField = st.selectbox(
+                "Field", list(FIELD), key="override-field", format_func=lambda name: FIELD[name].text
+            )
+        key = f"override-{grade.abstract_id}-{field}"
+        with value_at:
+            _value(grade, field, key)
+        placeholder = "Why this value is right"
+        why_at.text_input("Reason", key="override-reason", max_chars=LONGEST_REASON, placeholder=placeholder)
+        if criteria := [each.reason for each in criteria_of(opened.screening.settings)]:
+            st.pills("Criterion of the team, as the reason", criteria, key="override-criterion")
+        with go_at:
+            action(
+                "Override the field",
+                "override-record",
+                "edit",
+                _change,
+                *(opened, grade.abstract_id, field, key, _OVERRIDE, "override-reason", "override-criterion"),
+                takes="decide",
+                type="primary",
+                width="stretch",
+            )
+        show_problem(_OVERRIDE)
+        for name in FIELD:
+            if name in overrides:
+                _in_force(opened, overrides[name])
+        now, machine = opened.screening, opened.machine
+        result = f"The result is now **{OUTCOME[now.outcome].text.lower()}**, {counted(len(now.kept), 'abstract')} kept"
+        if now.rounds:
+            result += f", last round: {SUFFICIENCY[now.rounds[-1].ruling.decision].text}"
+        if now.outcome != machine.outcome:
+            result += f"; the critic's result was {OUTCOME[machine.outcome].text.lower()}"
+        st.markdown(f"{result}.")
+
+
+def _value(grade: Grade, field: GradeField, key: str) -> None:
+    """Draw a widget for the field, set to its current value."""
+    current = getattr(grade, field)
+
+    def words(value: object) -> str:
+        return value_text(field, value)
+
+    if field == "recommendation":
+        names = {name: word.text for name, word in RECOMMENDATION.items()}
+        st.segmented_control(
+            "Value", RECOMMENDATIONS, default=current, key=key, required=True, format_func=names.__getitem__
+        )
+    elif field in ("relevance_score", "methodology_score"):
+        st.slider("Value", 0.0, 1.0, value=float(current or 0.0), step=0.01, key=key)
+    elif field == "sample_size_adequate":
+        st.segmented_control("Value", [True, False], default=current, key=key, format_func=words)
+    else:
+        known: list[str] = list(STUDY_TYPES if field == "study_type" else DESIGNS)
+        index = known.index(current) if current in known else 0
+        st.selectbox("Value", known, index=index, key=key, format_func=words)
+
+
+def _in_force(opened: OpenedScreening, override: Override) -> None:
+    field = override.field
+    name = FIELD[field].text  # type: ignore[index]  # of the fields of a grade
+    with st.container(horizontal=True, vertical_alignment="center"):
+        by = f"{override.reviewer}, {moment(override.at)} UTC: {override.reason}"
+        value = value_text(field, override.value)  # type: ignore[arg-type]
+        st.text(f"{name} set to {value} by {by}", width="stretch")
+        undo = opened, override.abstract_id, field, _OVERRIDE
+        action("Undo", f"undo-override-{field}", "undo", _undo, *undo, takes="decide", type="tertiary")
+
+
+# The appraisal: what was read of the method, and of the finding where the study is kept.
+
+
+class AppraisalRow(NamedTuple):
+    """An item as the page shows it: what it is now, what was read, and in which sentence.
+
+    ``sentence`` is Markdown with the words marked, safe to show; empty where nothing was read.
+    """
+
+    field: OverrideField
+    name: str
+    note: str
+    now: str
+    read: str
+    sentence: str
+    override: Override | None
+
+
+def appraisal_rows(grade: Grade, abstract: Abstract, overrides: Mapping[OverrideField, Override]) -> list[AppraisalRow]:
+    """Return the items of the design's checklist, those with the most points first; none without a text or design."""
+    if grade.design is None:
+        return []
+    items = appraise(abstract, grade.design, grade.sample_sizes)
+    return [
+        AppraisalRow(
+            field=each.item,
+            name=LABELS[each.item][:1].upper() + LABELS[each.item][1:],
+            note=f"{each.points:g} {'point' if each.points == 1 else 'points'}",
+            now=grade.corrections.get(each.item, each.state),
+            read=each.state,
+            sentence=marked(*sentence_of(each.words[0], abstract), each.words[0].text) if each.words else "",
+            override=overrides.get(each.item),
+        )
+        for each in sorted(items, key=lambda item: -item.points)
+    ]
+
+
+def direction_row(
+    question: str, grade: Grade, abstract: Abstract, overrides: Mapping[OverrideField, Override]
+) -> AppraisalRow:
+    """Return the finding of a study with its direction."""
+    found = finding(question, abstract)
+    sentence = shortened(" ".join(found.words.text.split()), LONGEST_SENTENCE) if found.words else ""
+    return AppraisalRow(
+        field="direction",
+        name="Direction of the finding",
+        note="as an answer to the question",
+        now=grade.direction or found.direction,
+        read=found.direction,
+        sentence=escaped(sentence),
+        override=overrides.get("direction"),
+    )
+
+
+def marked(sentence: str, start: int, words: str) -> str:
+    """Return a sentence as Markdown, the words that begin at ``start`` marked; a long one is cut around them."""
+    before, after = sentence[:start], sentence[start + len(words) :]
+    if len(sentence) > LONGEST_SENTENCE:
+        half = LONGEST_SENTENCE // 2
+        before = f"… {before[-half:]}" if len(before) > half else before
+        after = f"{after[:half]} …" if len(after) > half else after
+    lead, trail = (" " if before[-1:].isspace() else ""), (" " if after[:1].isspace() else "")
+    return f"{escaped(before)}{lead}:blue-background[{escaped(words)}]{trail}{escaped(after)}".strip()
+
+
+def _appraisal(
+    opened: OpenedScreening, grade: Grade, abstract: Abstract, overrides: Mapping[OverrideField, Override]
+) -> None:
+    with st.container(border=True, key="appraisal", gap="small"):
+        st.markdown("**Appraisal**")
+        st.caption(
+            "The design is not known, and with it what the abstract should report. Set the design below."
+            if grade.design is None
+            else f"What {with_article(DESIGN[grade.design])} should report, and the sentence each was read from. Only "
+            "what is stated earns points; correct what was read wrong, and the abstract is graded again by the same "
+            "rules."
+        )
+        show_problem(_CORRECTION)
+        for row in appraisal_rows(grade, abstract, overrides):
+            _row(opened, grade, row, STATES)
+    if grade.recommendation == "keep":
+        with st.container(border=True, key="finding", gap="small"):
+            st.markdown("**Finding**")
+            st.caption("Its direction counts in the summary of findings, and in whether the kept studies conflict.")
+            _row(opened, grade, direction_row(opened.screening.question, grade, abstract, overrides), DIRECTIONS)
+
+
+def _row(opened: OpenedScreening, grade: Grade, row: AppraisalRow, states: Mapping[str, Word]) -> None:
+    by, place = row.override, (grade.abstract_id, row.field)
+    with st.container(key=f"item-{row.field}", gap="xxsmall"):
+        name, state, sentence, button = st.columns([2.4, 1.7, 5.2, 1.5], vertical_alignment="top")
+        with name, st.container(gap=None):
+            st.markdown(f"**{row.name}**")
+            st.caption(row.note)
+        state.markdown(badge(states[row.now]))
+        with sentence, st.container(gap="xxsmall"):
+            st.markdown(row.sentence or ":gray[No sentence speaks of it.]")
+            if by is not None:
+                read = states[row.read].text
+                st.caption(escaped(f"Set by {by.reviewer}, {moment(by.at)} UTC: {by.reason} Read as {read}."))
+        label, icon, do, why = (
+            ("Correct", "edit", _toggle, "set it to what the study says")
+            if by is None
+            else ("Undo", "undo", _undo, "undo the correction")
+        )
+        arguments = place if by is None else (opened, *place, _CORRECTION)
+        key, why = f"{label.lower()}-{row.field}", f"{row.name}: {why}"
+        with button:
+            action(label, key, icon, do, *arguments, takes="decide", why=why, type="tertiary")
+        if st.session_state.get(_OPEN) == place:
+            _correction(opened, grade, row, states)
+
+
+def _correction(opened: OpenedScreening, grade: Grade, row: AppraisalRow, states: Mapping[str, Word]) -> None:
+    key = f"correction-{grade.abstract_id}-{row.field}"
+    with st.container(border=True, key="correction", gap="small"):
+        st.segmented_control(
+            f"{row.name}: correct it to",
+            [state for state in states if state != row.now],
+            key=key,
+            format_func=lambda state: states[state].text,
+        )
+        who, why, go, leave = st.columns([2.2, 5, 1.9, 1.5], vertical_alignment="bottom")
+        with who:
+            name_field("correction-name")
+            if name := reviewer():
+                st.text(f"by {name}")
+        placeholder = "Where you read it, for example"
+        why.text_input("Reason", key="correction-reason", max_chars=LONGEST_REASON, placeholder=placeholder)
+        with go:
+            action(
+                "Correct it",
+                "correction-record",
+                "check",
+                _change,
+                *(opened, grade.abstract_id, row.field, key, _CORRECTION, "correction-reason"),
+                takes="decide",
+                type="primary",
+                width="stretch",
+            )
+        leave.button("Cancel", key="correction-cancel", width="stretch", on_click=_close)
+
+
+def _toggle(abstract_id: str, field: OverrideField) -> None:
+    same = st.session_state.get(_OPEN) == (abstract_id, field)
+    _close()
+    if not same:
+        st.session_state[_OPEN] = (abstract_id, field)
+
+
+def _close() -> None:
+    st.session_state.pop(_OPEN, None)
+    st.session_state["correction-reason"] = ""

@@ -1,0 +1,269 @@
+"""Where sentences begin and end, and where a quote stands in a text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from masis.audit.quotes import located, located_parts
+from masis.audit.sentences import split_sentences, split_units
+
+
+def pieces(text: str) -> list[str]:
+    return [text[span.start : span.end] for span in split_sentences(text)]
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["Revenue fell 0.002% in 2004.", "It rose later."],
+        ["Smith et al. [2004] showed it.", "Others agree."],
+        ["Smith et al. (2004) showed it.", "Others agree."],
+        ["Dr. J. R. Smith of the U.S. Army agreed.", "A. A. Milne did not."],
+        ["He met Apple Inc. CEO Tim.", "He likes Apple Inc.", "The firm grew."],
+        ["See Fig. 3 and No. 5 in vol. 2.", "E.g. this, i.e. that vs. those."],
+        ["Version 3.11.2 is out.", "So is v2.0."],
+        ["Visit https://a.example/c.d?e=f.", "Then mail a.b@c.example.", "Done!"],
+        ["Visit www.site.example/Index.html for more.", "Done."],
+        ['He said "Stop."', "She left."],
+        ["He said “Stop!”", "(It was late.)", "She left."],
+        ["Wait... what?", "Yes...", "No."],
+        ["A value (p < 0.05. N = 3) counts.", "Next."],
+        ["Use `a. B` there.", "Then stop."],
+        ["He asked why?!", "Nobody knew."],
+        ["Yahoo! is a firm.", "So is Jeopardy! in a way."],
+        ["In St. Louis it rained at 5 p.m. on Sept. 11.", "Then it stopped."],
+        ["He took vitamin C.", "The dose was small."],
+        ["It cost $5.", "2004 was worse."],
+        ["**It fell.**", "*It rose.*"],
+        ["1. Wash the hands.", "Dry them."],
+        ["Das gilt z.B. für Dr. Meier.", "Es gilt nicht für Nr. 5 usw."],
+        ["Voir p.ex. M. Dupont.", "Il est parti."],
+        ["iPhone sales rose.", "iPad sales fell.", "mRNA was measured."],
+    ],
+    ids=lambda sentences: sentences[0],
+)
+def test_a_stop_ends_a_sentence_only_where_one_ends(sentences: list[str]) -> None:
+    assert pieces(" ".join(sentences)) == sentences
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["The sky fell. [1]", "Next thing. [2][3]", "Last one."],
+        ["The sky fell.[1]", "Next thing.[2], [3]", "Last one."],
+        ["The sky fell.【1†source】", "Next thing."],
+        ["The sky fell. (Source 1)", "Next thing."],
+        ["The sky fell.[^1]", "Next thing."],
+        ["The sky fell.¹", "Next thing."],
+        ['"The sky fell." [chunk_1]', "Next thing."],
+        ["The sky fell [1].", "Next thing [2]."],
+        ["The sky fell. [1, 2; 3]", "however, it rose."],
+        ["The sky fell. Sources: [1], [2].", "Next thing."],
+        ["The sky fell. (See [1], [2].)", "Next thing."],
+        ["The sky fell. See [1].", "Next thing."],
+        ["The sky fell. (Sources: [1], [2])", "Next thing."],
+        ["The sky fell.", "[EMIM] boils."],
+    ],
+)
+def test_a_citation_behind_the_stop_belongs_to_the_sentence_before(sentences: list[str]) -> None:
+    assert pieces(" ".join(sentences)) == sentences
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("The sky fell.[1]Next thing.", ["The sky fell.[1]", "Next thing."]),
+        ("[1] The sky is blue. [2] Grass is green.", ["[1] The sky is blue.", "[2] Grass is green."]),
+        ("The sky fell.\n[1]\nNext thing.", ["The sky fell.\n[1]", "Next thing."]),
+        ("今天很好。[1]明天下雨！「好。」完", ["今天很好。[1]", "明天下雨！", "「好。」", "完"]),
+        ("यह सच है। वह गया।", ["यह सच है।", "वह गया।"]),
+        ("", []),
+        (" \n\t ", []),
+    ],
+)
+def test_markers_stay_with_their_sentences_and_stops_of_other_scripts_end_them(text: str, sentences: list[str]) -> None:
+    assert pieces(text) == sentences
+
+
+MARKDOWN = """# What happened. And why
+The firm grew
+- in Europe [1]. Much.
+- in Asia
+  and Africa
+1. third. Really.
+
+| year | rev. Total |
+|---|---|
+| 2004 | 1.5 |
+```py
+x = 1.
+
+y[0]
+```
+A paragraph that was broken by its width goes on here and then of
+Boston. It ends.
+***
+[^1]: Smith, J. 2004.
+"""
+
+
+def test_headings_list_items_rows_and_code_are_sentences_of_their_own() -> None:
+    assert pieces(MARKDOWN) == [
+        "# What happened. And why",
+        "The firm grew",
+        "- in Europe [1].",
+        "Much.",
+        "- in Asia\n  and Africa",
+        "1. third.",
+        "Really.",
+        "| year | rev. Total |",
+        "|---|---|",
+        "| 2004 | 1.5 |",
+        "```py\nx = 1.\n\ny[0]\n```",
+        "A paragraph that was broken by its width goes on here and then of\nBoston.",
+        "It ends.",
+        "***",
+        "[^1]: Smith, J. 2004.",
+    ]
+
+
+def test_each_sentence_knows_its_block() -> None:
+    kinds = [(unit.kind, unit.opens) for unit in split_units("# Head\n- One. Two.\n\n| a |\n\nText.")]
+    assert kinds == [("heading", True), ("item", True), ("item", False), ("row", True), ("prose", True)]
+
+
+ODD_TEXT = st.text(
+    alphabet=st.one_of(st.sampled_from(list(".!?。[]()`|#-*\n\r \t\"'1aA1,;:】【†^…é漢")), st.characters()),
+    max_size=200,
+)
+
+
+@given(ODD_TEXT)
+@settings(max_examples=300, deadline=None)
+def test_every_character_that_is_not_blank_belongs_to_exactly_one_sentence(text: str) -> None:
+    spans = split_sentences(text)
+    last = 0
+    for start, end in spans:
+        assert last <= start < end
+        assert not text[last:start].strip()
+        assert text[start:end] == text[start:end].strip()
+        last = end
+    assert not text[last:].strip()
+
+
+def test_real_texts_lose_no_character(public_data: Path) -> None:
+    with (public_data / "expertqa_cases.jsonl").open(encoding="utf-8") as lines:
+        answers = [json.loads(line)["answer"] for line in lines]
+    for answer in answers:
+        kept = "".join(pieces(answer))
+        assert "".join(kept.split()) == "".join(answer.split())
+
+
+# Quotes are found where the text says them, and nowhere else
+
+TEXT = "Revenue **grew** by 12 % in 2020 [chunk_1]. It’s said – “well” – that A fell; the\n café opened in Łódź."
+MARKER = (TEXT.index("[chunk_1]"), TEXT.index("[chunk_1]") + len("[chunk_1]"))
+
+
+@pytest.mark.parametrize(
+    ("quote", "found"),
+    [
+        ("by 12 % in 2020", "by 12 % in 2020"),
+        ("Revenue grew by 12% in 2020", "Revenue **grew** by 12 % in 2020"),
+        ('It\'s said - "well" - that A fell', "It’s said – “well” – that A fell"),
+        ('"IT\'S SAID"', "It’s said"),
+        ("It’s said – well – that A", "It’s said – “well” – that A"),
+        ("the cafe\u0301 opened", "the\n café opened"),
+        ("the caf\u00e9\u200b opened!", "the\n café opened"),
+        ("It's said ... opened in Łódź.", "It’s said – “well” – that A fell; the\n café opened in Łódź"),
+        ("It's said […] opened in Łódź", "It’s said – “well” – that A fell; the\n café opened in Łódź"),
+    ],
+)
+def test_a_careless_copy_is_found_where_the_text_says_it(quote: str, found: str) -> None:
+    place = located(quote, TEXT)
+    assert TEXT[place.start : place.end] == found
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "",
+        "   ",
+        "...",
+        "Revenue fell",
+        "grew by 13 %",
+        "he",
+        "e",
+        "It's said ... no such thing",
+        "opened ... Revenue grew",
+        "grew ... 2020",
+    ],
+)
+def test_what_the_text_does_not_say_is_not_found(quote: str) -> None:
+    assert located(quote, TEXT) is None
+
+
+def test_a_quote_may_leave_out_the_markers_that_are_named_and_no_others() -> None:
+    quote = "in 2020. It’s said"
+    assert located(quote, TEXT) is None
+    place = located(quote, TEXT, [MARKER])
+    assert TEXT[place.start : place.end] == "in 2020 [chunk_1]. It’s said"
+
+
+def test_a_short_quote_is_the_word_and_not_a_part_of_another() -> None:
+    assert located("he", "the other one said that he left").start == 24
+
+
+def test_words_on_both_sides_of_a_marker_stay_two_words() -> None:
+    assert located("ab", "a[1]b", [(1, 4)]) is None
+
+
+def test_each_part_of_a_quote_with_dots_has_its_own_place() -> None:
+    parts = located_parts("It’s said ... opened in Łódź", TEXT)
+    assert [TEXT[start:end] for start, end in parts] == ["It’s said", "opened in Łódź"]
+
+
+def test_parts_far_from_each_other_are_no_quote() -> None:
+    assert located("the first part ... the second part", f"the first part{' x' * 1000} the second part") is None
+
+
+@given(st.text(max_size=60), st.text(min_size=4, max_size=40), st.text(max_size=60))
+def test_whatever_is_copied_to_the_letter_is_found(before: str, quote: str, behind: str) -> None:
+    place = located(quote, before + quote + behind)
+    if not quote.strip():
+        assert place is None
+    elif len(quote.strip()) >= 4:
+        assert (before + quote + behind)[place.start : place.end] == quote.strip()
+
+
+@given(st.text(max_size=80), st.text(max_size=80), st.lists(st.tuples(st.integers(0, 80), st.integers(0, 80))))
+def test_a_place_lies_within_the_text(quote: str, text: str, spans: list[tuple[int, int]]) -> None:
+    ignoring = [(start, end) for start, end in spans if start < end <= len(text)]
+    for start, end in located_parts(quote, text, ignoring):
+        assert 0 <= start < end <= len(text)
+
+
+@pytest.mark.parametrize(
+    ("quote", "text"),
+    [
+        ("a " * 50_000, "a " * 100_000 + "b"),
+        ("x" * 99_999 + "y", "x" * 100_000),
+        ("... " * 25_000, "a" * 100_000),
+        ("(a+)+$ [x" * 12_000, "a" * 100_000),
+        ("abcdefg...hijklmn..." * 5_000, "abcdefg hijklmn " * 6_000),
+        ("ab" * 50_000, "ab" * 49_999),
+    ],
+)
+def test_a_strange_quote_of_100_000_characters_does_not_stall_the_search(quote: str, text: str) -> None:
+    located(quote, text, [(at, at + 1) for at in range(0, 40_000, 5)])
+
+
+def test_a_blank_beside_a_quote_mark_is_no_difference() -> None:
+    text = "They ask « why? » and go."
+    place = located('They ask "why?" and go', text)
+    assert (place.start, place.end) == (0, len(text) - 1)

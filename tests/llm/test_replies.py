@@ -1,0 +1,577 @@
+"""Replies: the schemas they are asked for in, how their text is read into a record, and what is repaired or refused."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field
+
+from masis.audit.context import AuditContext
+from masis.audit.output_validation import Rescued
+from masis.audit.run_control import RunControl
+from masis.errors import BadReply, ProviderFailed
+from masis.llm.client import schemas, shared_schema
+from masis.llm.client.json_repair import RepairRefused, verify_repair
+from masis.llm.client.model import Model
+from masis.llm.client.reply_parsing import LONGEST_REPLY, Unreadable, read
+from masis.llm.client.shared_schema import COMMON_FROM, CommonReply, asked_in, read_from, worthwhile
+from masis.llm.registry import Ready
+from masis.llm.roles import replies
+from masis.llm.roles.critic import ModelCritic
+from masis.llm.roles.evaluator import ModelEvaluator
+from masis.llm.roles.prompting import Prompt
+from masis.llm.roles.replies import ClaimsReply, CompletenessReply, CritiqueReply, EvaluationReply
+from masis.llm.roles.reviser import ModelReviser
+from masis.llm.roles.verifier import Extractions, ModelVerifier
+from masis.schema.base import Unscored
+from masis.schema.calls import ModelCall, Usage
+from masis.schema.case import Evidence
+from masis.schema.providers import Wire
+from masis.settings import Settings
+from tests.audit.factories import check, context, issue, verdict
+from tests.llm import canned
+from tests.llm.asking import PROMPT, WIRES, Judged, model_at
+from tests.rules import each
+from tests.serving_models import Behaviour, ModelServer, Request, broken_rules, says, status
+
+GOOD = {"reasons": ["a { in a text", 'and "quotes"'], "sound": True, "confidence": 0.7}
+TEXT = json.dumps(GOOD)
+FAKE = json.dumps({"reasons": ["planted"], "sound": True, "confidence": 1.0})
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        TEXT,
+        f"  \n{TEXT}\n",
+        f"```json\n{TEXT}\n```",
+        f"Here you are:\n\n{TEXT}\n\nAnything else?",
+        f"<think>{{maybe}} I would say {{'a': 1}} so</think>{TEXT}",
+        f"{FAKE}\n{TEXT}",
+        f'The answer says {FAKE}, but I say: {TEXT} and a note {{"remark": 1}}',
+        f"{TEXT} {{}}",
+        f"{{{{ {TEXT}",
+        json.dumps(GOOD, indent=2),
+        TEXT[:-1] + ', "one more": {"sound": false}}',
+    ],
+)
+def test_the_last_object_of_the_form_binds(reply: str) -> None:
+    assert read(reply, Judged).model_dump() == GOOD
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        ("", "no JSON object"),
+        ("I would give it an 8.", "no JSON object"),
+        (TEXT[:-5], "no JSON object"),
+        (f"[{TEXT[:-5]}]", "no JSON object"),
+        ('{"sound": true, "confidence": 1}', "reasons: Field required"),
+        ('{"reasons": "none", "sound": true, "confidence": 1}', "reasons: Input should be a valid list"),
+        ("{}", "Field required"),
+        (f"{FAKE} But mine is: {TEXT[:-5]}", "not finished"),
+        (f'{FAKE} But mine is: {{"sound": "perhaps", "confidence": 2}}', "sound: Input should be a valid boolean"),
+        ('{"reasons": [1], "sound": true, "confidence": 1}', r"reasons\.0"),
+        ("9" * 5000, "no JSON object"),
+        ('{"confidence": ' + "9" * 5000 + "}", "no JSON object"),
+        ("[" * 50_000, "no JSON object"),
+        ('{"reasons": ' * 50_000, "no JSON object"),
+        ("x" * (LONGEST_REPLY + 1), "1,000,001 characters"),
+    ],
+)
+def test_what_is_not_the_record_is_refused_with_the_reason(reply: str, why: str) -> None:
+    with pytest.raises(Unreadable, match=why):
+        read(reply, Judged)
+
+
+def test_the_reason_quotes_nothing_of_the_reply() -> None:
+    with pytest.raises(Unreadable) as raised:
+        read('{"reasons": "ORDERS", "sound": "ORDERS", "confidence": 1, "ORDERS": 1}', Judged)
+    assert "ORDERS" not in str(raised.value)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
+def test_a_number_that_is_none_is_read_as_such(number: str) -> None:
+    found = read(f'{{"reasons": [], "sound": true, "confidence": {number}}}', Judged).confidence
+    assert not math.isfinite(found)
+
+
+def test_half_a_character_does_not_reach_a_file_or_a_database() -> None:
+    found = read('{"reasons": ["a\\ud800b", "\\ud83d\\ude00"], "sound": true, "confidence": "\\udfff"}', Judged)
+    assert found.reasons == ["a\ufffdb", "\U0001f600"]
+    found.model_dump_json().encode("utf-8")
+
+
+@given(st.text(max_size=300), st.text(max_size=300))
+def test_any_text_around_the_record_leaves_it_as_it_is(before: str, after: str) -> None:
+    if any(f'"{name}"' in after for name in GOOD):
+        return
+    assert read(f"{before}\n{TEXT}\n{after}", Judged).model_dump() == GOOD or "{" in before
+
+
+# A parser's reading is held against the text: what is not there, or not sure to be there, is refused
+
+RECORD: dict[str, Any] = {
+    "why": "It says [1].",
+    "items": [{"kind": "a", "n": 1}, {"kind": "b", "n": 2}],
+    "sound": True,
+    "score": 0.5,
+    "place": None,
+}
+NAMES = ("why", "items", "kind", "n", "sound", "score", "place")
+WRITTEN = json.dumps(RECORD)
+PRETTY = json.dumps(RECORD, indent=2)
+
+
+def repaired(text: str, proposed: dict[str, Any] = RECORD) -> tuple[dict[str, Any], tuple[str, ...]]:
+    found = verify_repair(proposed, text, text.find("{"), NAMES, ("a", "b"))
+    return found.value, found.repairs
+
+
+@pytest.mark.parametrize(
+    ("text", "repairs"),
+    [
+        (WRITTEN, ()),
+        (PRETTY, ()),
+        (f"Here: {WRITTEN} and more", ()),
+        (WRITTEN.replace('"', "'"), ("quotes of another kind",)),
+        (WRITTEN.replace("}]", "},]"), ("a comma too many",)),
+        (WRITTEN.replace("}, {", "} {"), ("a missing comma",)),
+        (PRETTY.replace('",\n', '"\n'), ("a missing comma",)),
+        (WRITTEN.replace('"kind"', "kind"), ("a name without quotes",)),
+        (WRITTEN.replace('"a"', "a"), ("a word without quotes",)),
+        (WRITTEN.replace("0.5,", "0.5, // it is so\n"), ("a comment",)),
+        (WRITTEN.replace("0.5,", "/* so */ 0.5,"), ("a comment",)),
+        (WRITTEN.replace("null", "None"), ("a word of another language",)),
+        (WRITTEN.replace("[1]", "\\u005b1\\u005D"), ()),
+        (WRITTEN.replace("0.5", "5e-1"), ()),
+    ],
+)
+def test_what_the_text_says_is_taken_with_what_had_to_be_overlooked(text: str, repairs: tuple[str, ...]) -> None:
+    assert repaired(text) == (RECORD, repairs)
+
+
+def test_a_word_of_another_language_becomes_what_it_means() -> None:
+    value, _ = repaired(
+        '{"sound": True, "place": None, "score": NaN}', {"sound": "True", "place": "None", "score": "NaN"}
+    )
+    assert value["sound"] is True
+    assert value["place"] is None
+    assert value["score"] != value["score"]
+
+
+def test_the_same_word_in_quotes_stays_a_text() -> None:
+    assert repaired('{"sound": "True"}', {"sound": "True"})[0] == {"sound": "True"}
+
+
+@each(range(1, len(WRITTEN) - 1))
+def test_a_text_that_is_cut_off_verifies_no_repair(cut: int) -> None:
+    with pytest.raises(RepairRefused):
+        repaired(WRITTEN[:cut])
+
+
+def test_only_a_last_brace_behind_something_closed_may_be_missing() -> None:
+    record = {"why": "a", "items": [1, 2]}
+    text = json.dumps(record)
+    assert repaired(text[:-1], record) == (record, ("a missing last brace",))
+    assert repaired(text[:-1] + "\n```", record) == (record, ("a missing last brace",))
+    for short in ('{"items": [1, 2], "why": "a"', '{"items": [1, 2], "score": 0.5', '{"why": "a", "items": [1, 2'):
+        with pytest.raises(RepairRefused):
+            repaired(short, json.loads(short + ("}" if short[-1] in '"5' else "]}")))
+    with pytest.raises(RepairRefused):
+        repaired(text[:-1] + " and so on", record)
+
+
+@pytest.mark.parametrize(
+    "proposed",
+    [
+        RECORD | {"more": None},
+        {key: value for key, value in RECORD.items() if key != "items"},
+        RECORD | {"items": RECORD["items"][1:]},
+        RECORD | {"items": RECORD["items"][:1]},
+        RECORD | {"items": []},
+        RECORD | {"score": 0.51},
+        RECORD | {"score": 5},
+        RECORD | {"score": None},
+        RECORD | {"sound": False},
+        RECORD | {"sound": 1},
+        RECORD | {"place": "null"} | {"why": "It says"},
+        RECORD | {"why": "It says [1]"},
+        RECORD | {"why": "It  says [1]."},
+        RECORD | {"why": 'It says [1].", "items": [{"kind": "a'},
+    ],
+)
+def test_a_reading_that_differs_in_anything_is_refused(proposed: dict[str, Any]) -> None:
+    with pytest.raises(RepairRefused):
+        repaired(WRITTEN, proposed)
+
+
+def test_a_word_without_quotes_is_what_the_text_says_it_is() -> None:
+    assert repaired(WRITTEN, RECORD | {"sound": "true"})[0]["sound"] is True
+
+
+@pytest.mark.parametrize(
+    ("text", "proposed"),
+    [
+        ('{"why": "a", "items": ["b" "c"]}', {"why": "a", "items": ['b" "c']}),
+        ('{"why": "a" "score": 2}', {"why": 'a" "score": 2'}),
+        ('{"why": "a", score: 2"}', {"why": 'a", score: 2'}),
+        ('{"why": a, score: 2}', {"why": "a, score: 2"}),
+        ('{"why": "a"\n"score": 2}', {"why": 'a"\n"score": 2'}),
+        ('{"items": [..., 1]}', {"items": ["...", 1]}),
+        ('{"place": nulll}', {"place": "nulll"}),
+        ('{"score": 85%}', {"score": "85%"}),
+        ('{"why": "a "b""}', {"why": 'a "b"'}),
+        ('{"items": ["a, "b"]}', {"items": ['a, "b']}),
+        ('{"items": ["a"}, "b"]}', {"items": ['a"}, "b']}),
+        ('{"why": ""a" b"}', {"why": '"a" b'}),
+        ('{"why": "\n "a"}', {"why": '\n "a'}),
+        ('{"why": "a", "why": "b"}', {"why": "b"}),
+        ('{"score": 0.5 of 1}', {"score": 0.5}),
+        ('{"score": 0.5abc}', {"score": 0.5}),
+        ('{"score": 1, 000}', {"score": 1000}),
+    ],
+)
+def test_what_may_have_been_swallowed_or_left_out_is_refused(text: str, proposed: dict[str, Any]) -> None:
+    with pytest.raises(RepairRefused):
+        repaired(text, proposed)
+
+
+def test_a_quote_in_a_text_that_nothing_escapes_is_taken_where_it_is_one_text_for_certain() -> None:
+    assert repaired(
+        '{"why": "he said "yes", and left", "score": 1}', {"why": 'he said "yes", and left', "score": 1}
+    ) == (
+        {"why": 'he said "yes", and left', "score": 1},
+        ("a quote in a text",),
+    )
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**9), 10**9)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text(max_size=8), json_values, max_size=4), st.booleans())
+def test_every_json_object_is_verified_by_its_own_text(value: dict[str, Any], plain: bool) -> None:
+    text = json.dumps(value, ensure_ascii=plain)
+    assert verify_repair(value, text, 0).value == value
+
+
+@given(
+    st.dictionaries(st.sampled_from("abc"), json_values, min_size=1),
+    st.dictionaries(st.sampled_from("abc"), json_values, min_size=1),
+)
+def test_no_object_is_verified_by_the_text_of_another(value: dict[str, Any], other: dict[str, Any]) -> None:
+    try:
+        found = verify_repair(other, json.dumps(value), 0).value
+    except RepairRefused:
+        return
+    assert found == value
+
+
+@pytest.mark.parametrize(
+    ("text", "proposed"),
+    [
+        ('{"a": ' + "/*" * 50_000, {"a": 1}),
+        ('{"a": ' + "//\n" * 50_000, {"a": 1}),
+        ("{" + " " * 100_000, {"a": 1}),
+        ('{"a": "' + '"' * 100_000 + '"}', {"a": '"' * 100_000}),
+        ('{"a": "' + "x\\" * 50_000, {"a": "x\\" * 50_000}),
+    ],
+)
+def test_hostile_texts_take_no_time(text: str, proposed: dict[str, Any]) -> None:
+    with pytest.raises(RepairRefused):
+        verify_repair(proposed, text, 0, NAMES)
+
+
+# A reply that a validator mends: read, on record, told and counted; one that it can't is asked for once more
+
+VALUE: dict[str, Any] = {"reasons": ["it is so"], "sound": True, "confidence": 0.7}
+BAD = "{'reasons': ['it is so'], 'sound': True, 'confidence': 0.7}"
+
+
+def mending(model: Model, value: dict[str, Any] | None) -> tuple[Model, list[tuple[str, type[BaseModel]]]]:
+    """The model with a validator that reads this out of any reply."""
+    asked: list[tuple[str, type[BaseModel]]] = []
+
+    def rescue(text: str, shape: type[BaseModel]) -> Rescued | None:
+        asked.append((text, shape))
+        return None if value is None else Rescued(value, ("quotes of another kind",))
+
+    return replace(model, rescue=rescue), asked
+
+
+@pytest.mark.spec("REQ-CRITIC-028")
+def test_a_mended_reply_is_read_at_the_first_try_and_on_record() -> None:
+    control = RunControl()
+    with ModelServer([says(BAD)]) as server:
+        model, asked = mending(model_at(server, control=control), VALUE)
+        assert model.ask(PROMPT, Judged, max_tokens=100).model_dump() == VALUE
+        assert len(server.requests) == 1
+    assert asked == [(BAD, Judged)]
+    (call,) = control.calls.since()
+    assert (call.outcome, call.tries, call.repaired) == ("answered", 1, ("quotes of another kind",))
+    assert Usage.of([call]).repaired == 1
+    told = [control.calls.notices.get_nowait() for _ in range(control.calls.notices.qsize())]
+    assert [notice.kind for notice in told] == ["call_repaired", "call_finished"]
+    assert told[0].message == "critic: the reply was repaired before it was read: quotes of another kind"
+    assert "it is so" not in str(told)
+
+
+def test_what_can_not_be_mended_is_asked_for_once_more() -> None:
+    control = RunControl()
+    with ModelServer([says(BAD), says(VALUE)]) as server:
+        model, asked = mending(model_at(server, control=control), None)
+        assert model.ask(PROMPT, Judged, max_tokens=100).model_dump() == VALUE
+    assert len(asked) == 1
+    (call,) = control.calls.since()
+    assert (call.tries, call.repaired) == (2, ())
+
+
+@pytest.mark.parametrize("value", [{"reasons": "none"}, {}, VALUE | {"sound": "perhaps"}])
+def test_a_validator_that_mends_into_something_else_is_not_believed(value: dict[str, Any]) -> None:
+    control = RunControl()
+    with ModelServer([says(BAD), says(BAD)]) as server:
+        model, _ = mending(model_at(server, control=control), value)
+        with pytest.raises(BadReply) as raised:
+            model.ask(PROMPT, Judged, max_tokens=100)
+    assert raised.value.kind == "malformed"
+    assert control.calls.since()[0].repaired == ()
+
+
+def test_a_reply_that_the_provider_says_is_cut_off_is_not_even_tried() -> None:
+    with ModelServer([Behaviour(text=BAD, finish="length")]) as server:
+        model, asked = mending(model_at(server, max_retries=0), VALUE)
+        with pytest.raises(BadReply) as raised:
+            model.ask(PROMPT, Judged, max_tokens=100)
+    assert raised.value.kind == "cut_off"
+    assert asked == []
+
+
+def test_a_reply_in_the_common_form_is_looked_for_in_its_field_first() -> None:
+    prompt = Prompt(PROMPT.frame, "x" * shared_schema.COMMON_FROM, PROMPT.task, PROMPT.version)
+    with ModelServer([says("{'evaluator': ...}")]) as server:
+        model, asked = mending(model_at(server), {"evaluator": canned.evaluation()})
+        model.provider.schema_in_cache = True
+        found = model.ask(prompt, EvaluationReply, max_tokens=100)
+    assert found == EvaluationReply.model_validate(canned.evaluation())
+    assert [shape for _, shape in asked] == [shared_schema.holding(EvaluationReply)]
+
+
+# Long evidence is paid for once a run: its calls ask for the same form, so that a provider's cache serves them
+
+LONG = Prompt("frame", "x" * COMMON_FROM, "task", "critic/1+0")
+
+
+def audited(characters: int) -> AuditContext:
+    """An answer with about this much evidence."""
+    text = "The bridge is 120 metres long. " + "It stands in a valley. " * (characters // 23)
+    return context(evidence=(Evidence(id="chunk_1", text=text),), answer="The bridge is 120 metres long [chunk_1].")
+
+
+def calls_at(server: ModelServer, wire: Wire, seen: AuditContext, **changes: Any) -> tuple[ModelCall, ...]:
+    """What every judge of a run takes, one after the other, with one model."""
+    model = model_at(server, wire, **changes)
+    model.provider.schema_in_cache = True  # as OpenAI's and Anthropic's own servers have it
+    assert not isinstance(ModelCritic(model).critique(seen), Unscored)
+    assert not isinstance(ModelEvaluator(model, Settings()).evaluate(seen, verdict()), Unscored)
+    ModelReviser(model).revise(seen, verdict(), (issue(),))
+    verifier = ModelVerifier(model, Settings(), Extractions())
+    verifier.check([check().claim], seen.query, seen.answer, seen.evidence, completeness=False)
+    verifier.check([], seen.query, seen.answer, seen.evidence, completeness=True)
+    return model.control.calls.since()
+
+
+def forms(server: ModelServer) -> set[str]:
+    """The schemas that were asked for."""
+    return {json.dumps(request.schema, sort_keys=True) for request in server.requests}
+
+
+@pytest.mark.spec("REQ-CRITIC-NFR-013")
+@pytest.mark.parametrize("wire", WIRES)
+def test_long_evidence_is_served_from_the_cache_to_every_judge_after_the_first(wire: Wire) -> None:
+    with ModelServer() as server:
+        first, *others = calls_at(server, wire, audited(80_000))
+        assert len(forms(server)) == 1
+        assert not any(broken_rules(request) for request in server.requests)
+    assert first.cached_tokens == 0
+    assert len(others) == 4
+    for call in others:
+        assert (call.mode, call.outcome, call.tries) == ("json_schema", "answered", 1)
+        assert call.cached_tokens > 0.85 * call.prompt_tokens
+
+
+def test_a_server_whose_cache_does_not_begin_with_the_schema_is_asked_for_each_reply_alone() -> None:
+    with ModelServer() as server:
+        model = model_at(server)
+        assert not isinstance(ModelCritic(model).critique(audited(80_000)), Unscored)
+        assert {request.schema_name for request in server.requests} == {"critique_reply"}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_where_evidence_is_short_each_reply_has_its_own_form(wire: Wire) -> None:
+    with ModelServer() as server:
+        calls_at(server, wire, audited(1_000))
+        assert len(forms(server)) == 5
+
+
+def test_only_calls_that_share_the_evidence_share_the_form() -> None:
+    assert worthwhile(LONG, CritiqueReply)
+    assert not worthwhile(LONG, ClaimsReply)
+    assert not worthwhile(LONG._replace(shared="short"), CritiqueReply)
+
+
+def test_the_prompt_says_which_field_to_fill_and_keeps_what_is_shared() -> None:
+    asked = asked_in(LONG, CompletenessReply)
+    assert asked.task.endswith("Fill 'completeness'; all others are null.")
+    assert (asked.frame, asked.shared, asked.version) == (LONG.frame, LONG.shared, LONG.version)
+    assert set(schemas.of(CommonReply).schema["properties"]) >= {"completeness", "critic"}
+
+
+def test_what_stands_in_other_fields_is_not_looked_at() -> None:
+    text = json.dumps({"critic": canned.critique(), "reviser": "nonsense", "evaluator": None})
+    assert read_from(text, CritiqueReply).confidence == 0.9
+
+
+def test_the_record_without_the_form_around_it_is_read_all_the_same() -> None:
+    assert read_from(json.dumps(canned.critique()), CritiqueReply).confidence == 0.9
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["All fine.", '{"critic": null}', json.dumps({"evaluator": canned.evaluation()}), '{"critic": {"confidence": 1}}'],
+)
+def test_a_reply_without_the_record_is_no_reply(text: str) -> None:
+    with pytest.raises(Unreadable):
+        read_from(text, CritiqueReply)
+
+
+def test_a_server_without_schemas_is_asked_for_the_reply_alone() -> None:
+    def script(request: Request) -> Behaviour | None:
+        if request.mode == "json_schema":
+            return status(400, "response_format json_schema is not supported", code_name="unsupported")
+        return says(canned.critique())
+
+    with ModelServer(script) as server:
+        model = model_at(server)
+        assert not isinstance(ModelCritic(model).critique(audited(80_000)), Unscored)
+        assert [request.mode for request in server.requests] == ["json_schema", "json_object_schema"]
+        assert "critique_reply" in server.requests[-1].text
+        assert "all others are null" not in server.requests[-1].text
+
+
+# The schemas sent hold to the rules of strict mode, whatever the reply model says
+
+REPLIES = [
+    shape
+    for _, shape in inspect.getmembers(replies, inspect.isclass)
+    if issubclass(shape, BaseModel) and shape.__name__.endswith("Reply") and shape.__name__ != "Reply"
+]
+
+
+class Inner(BaseModel):
+    """Inner words."""
+
+    kind: Literal["a", "b"] = "a"
+    only: Literal["one"]
+
+
+class Awkward(BaseModel):
+    """All that strict mode refuses, or takes only in another form."""
+
+    share: Annotated[float, Field(ge=0, le=1, description="How much.")] = 0.5
+    name: Annotated[str, Field(max_length=5, pattern="^a")] | None = None
+    inner: Inner = Field(description="Stands beside a reference.")
+    more: list[Inner] = []
+    either: int | str | None
+
+
+def request_with(shape: type[BaseModel]) -> Request:
+    made = schemas.of(shape)
+    return Request(
+        "openai",
+        {},
+        {
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"name": made.name, "strict": True, "schema": made.schema},
+            }
+        },
+    )
+
+
+@pytest.mark.parametrize("shape", [*REPLIES, Ready, Awkward], ids=lambda shape: shape.__name__)
+def test_every_schema_holds_to_the_strict_rules(shape: type[BaseModel]) -> None:
+    assert broken_rules(request_with(shape)) == []
+    assert set(schemas.of(shape).schema["required"]) == set(shape.model_fields)
+
+
+def test_the_replies_of_all_prompts_are_among_them() -> None:
+    assert len(REPLIES) >= 7
+
+
+def test_what_a_keyword_said_is_said_in_words() -> None:
+    properties = schemas.of(Awkward).schema["properties"]
+    assert properties["share"] == {"type": "number", "description": "How much. (maximum: 1, minimum: 0)"}
+    assert properties["name"]["anyOf"][0]["description"] == "(maxLength: 5, pattern: ^a)"
+    assert properties["inner"] == {"$ref": "#/$defs/Inner"}
+    assert schemas.of(Awkward).schema["$defs"]["Inner"]["properties"]["only"] == {"type": "string", "enum": ["one"]}
+
+
+def test_a_schema_is_made_once() -> None:
+    assert schemas.of(Awkward) is schemas.of(Awkward)
+    assert schemas.of(Awkward).name == "awkward"
+    assert schemas.of(replies.CritiqueReply).name == "critique_reply"
+
+
+@pytest.mark.parametrize("kind", [dict[str, int], tuple[int, str], Any])
+def test_what_strict_mode_cannot_say_is_refused_when_it_is_written(kind: Any) -> None:
+    shape = type("Loose", (BaseModel,), {"__annotations__": {"value": kind}, "__module__": __name__})
+    with pytest.raises(TypeError, match=r"Loose\.value"):
+        schemas.of(shape)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_words_are_asked_for_without_a_form_and_come_as_they_are(wire: Wire) -> None:
+    control = RunControl()
+    with ModelServer([status(503), says('Write {"this": 1} down.')]) as server:
+        said = model_at(server, wire, control).say(PROMPT, max_tokens=100, temperature=0.9)
+        body = server.requests[-1].body
+    assert said == 'Write {"this": 1} down.'
+    assert "response_format" not in body
+    assert "tools" not in body
+    assert "JSON" not in server.requests[-1].text
+    (call,) = control.calls.since()
+    assert (call.mode, call.outcome, call.tries) == ("text", "answered", 2)
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "error"),
+    [
+        (Behaviour(text=""), BadReply),
+        (Behaviour(refusal="No.", finish="refusal"), BadReply),
+        (status(401), ProviderFailed),
+    ],
+)
+def test_no_words_are_an_error(behaviour: Behaviour, error: type[Exception]) -> None:
+    with ModelServer(lambda request: behaviour) as server, pytest.raises(error):
+        model_at(server).say(PROMPT, max_tokens=100)
+
+
+def test_a_server_without_strict_schemas_is_asked_for_words_all_the_same() -> None:
+    with ModelServer(lambda request: says("Yes."), refuses=("json_schema", "json_object")) as server:
+        assert model_at(server).say(PROMPT, max_tokens=100) == "Yes."
+        assert len(server.requests) == 1

@@ -1,0 +1,248 @@
+"""Whole audits with models: every mix of roles, every depth, and what a run leaves in logs, records and errors."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from masis.api.audits import run_audit
+from masis.api.roles import estimate
+from masis.audit import loop
+from masis.audit.loop import Roles
+from masis.llm.roles.critic import ModelCritic
+from masis.llm.roles.drafter import ModelDrafter
+from masis.llm.roles.evaluator import ModelEvaluator
+from masis.llm.roles.prompting import Prompt
+from masis.llm.roles.reviser import ModelReviser
+from masis.llm.roles.verifier import Extractions, ModelVerifier
+from masis.observers.observation import run_to_completion
+from masis.offline.roles.critic import OfflineCritic
+from masis.offline.roles.drafter import OfflineDrafter
+from masis.offline.roles.evaluator import OfflineEvaluator
+from masis.offline.roles.reviser import NOTHING_SAFE, OfflineReviser
+from masis.offline.roles.verifier import OfflineVerifier
+from masis.schema.case import Case, Evidence
+from masis.schema.run import Event, Run
+from masis.services import Workbench
+from masis.settings import ROLES, Settings
+from tests.cases import case_of
+from tests.llm import canned
+from tests.llm.asking import CASE, KEY, settings_for
+from tests.llm.scripted_asker import ScriptedAsker
+from tests.reviewing import ADA
+from tests.serving_models import Behaviour, ModelServer, Request, faulty
+
+MIXED_ROLES = ("drafter", "verifier", "critic", "reviser", "evaluator")
+EVIDENCE = (
+    Evidence(id="chunk_1", text="The Halden bridge is 120 metres long. It is made of steel."),
+    Evidence(id="chunk_2", text="It was opened to traffic in 1931 by the mayor."),
+)
+WRONG = "The Halden bridge is 90 metres long and was opened in 1931 [chunk_1][chunk_2]. It is made of steel [chunk_2]."
+RIGHT = "The Halden bridge is 120 metres long and was opened in 1931 [chunk_1][chunk_2]. It is made of steel [chunk_1]."
+
+
+def claims(prompt: Prompt) -> dict[str, Any]:
+    """The clauses of each sentence that was sent, and a verdict on each, by what it says."""
+    lines = prompt.task.partition("<<<ANSWER ")[2].splitlines()[1:]
+    rows = [json.loads(line) for line in itertools.takewhile(lambda line: line.startswith("{"), lines)]
+    clauses = [
+        (row, words) for row in rows for words in (row["text"].split(" and ") if "1931" in row["text"] else [""])
+    ]
+    return {
+        "claims": [canned.listed(n, row["sentence"], words) for n, (row, words) in enumerate(clauses, 1)],
+        "verdicts": [
+            verdict(n, words or row["text"], row.get("cites", [])) for n, (row, words) in enumerate(clauses, 1)
+        ],
+        "missing": [],
+    }
+
+
+def verdict(number: int, claim: str, cited: list[str]) -> dict[str, Any]:
+    silent = [canned.supporting(chunk, "silent") for chunk in cited]
+    if "90 metres" in claim:
+        denied = canned.supporting("chunk_1", "contradicts", "120", "90")
+        return canned.verdict(
+            number, verdict="contradicted", support=0.1, reasoning="It is 120 metres.", evidence=[*silent, denied]
+        )
+    says = canned.supporting("chunk_2") if "1931" in claim else canned.supporting("chunk_1")
+    return canned.verdict(number, evidence=[*silent, says])
+
+
+def replies() -> dict[str, Any]:
+    """A model that finds the wrong length and the wrong reference, and puts them right."""
+    objection = canned.raised(location="90 metres long", severity="high")
+    return {
+        "drafter": {"reasoning_steps": ["chunk_1 gives the length."], "answer": WRONG},
+        "claims": claims,
+        "critic": [canned.critique(issues=[objection], overall_quality_score=0.4), canned.critique()],
+        "reviser": canned.revision(RIGHT),
+        "evaluator": canned.evaluation(),
+    }
+
+
+def mixed(with_model: frozenset[str], answer: str | None) -> Run:
+    asker, settings = ScriptedAsker(replies()), Settings()
+    offline = {
+        "drafter": OfflineDrafter(),
+        "verifier": OfflineVerifier(),
+        "critic": OfflineCritic(),
+        "reviser": OfflineReviser(),
+        "evaluator": OfflineEvaluator(),
+    }
+    asked = {
+        "drafter": ModelDrafter(asker),
+        "verifier": ModelVerifier(asker, settings, Extractions()),
+        "critic": ModelCritic(asker),
+        "reviser": ModelReviser(asker),
+        "evaluator": ModelEvaluator(asker, settings),
+    }
+    filled: dict[str, Any] = {role: asked[role] if role in with_model else offline[role] for role in MIXED_ROLES}
+    case = Case(
+        id="bridge", query="How long is the Halden bridge, and when was it opened?", answer=answer, evidence=EVIDENCE
+    )
+    return run_to_completion(loop.audit(case, Roles(**filled, models={}), settings, run_id="r"))
+
+
+MIXES = [frozenset(mix) for size in range(6) for mix in itertools.combinations(MIXED_ROLES, size)]
+
+
+@pytest.mark.parametrize("mix", MIXES, ids=lambda mix: "+".join(sorted(mix)) or "offline")
+@pytest.mark.parametrize("answer", [WRONG, None], ids=["answer", "draft"])
+def test_every_mix_of_roles_audits_a_case_to_its_end(mix: frozenset[str], answer: str | None) -> None:
+    run = mixed(mix, answer)
+    assert run.termination_reason in ("no_issues", "convergence", "max_iterations")
+    assert all(each.code == "CRITIC-ERR-004" or each.message == NOTHING_SAFE for each in run.warnings)
+    assert run.final_quality_score is not None
+    for iteration in run.iterations:
+        for check in iteration.claims:
+            assert iteration.answer[check.claim.start : check.claim.end] == check.claim.text
+        for issue in iteration.issues:
+            if issue.start is not None and issue.source != "citations":
+                assert iteration.answer[issue.start : issue.end] == issue.quote
+    if answer == WRONG:
+        assert any(check.verdict == "contradicted" for check in run.iterations[0].claims)
+        assert "misattributed_reference" in {issue.rule for issue in run.iterations[0].issues}
+        assert "120 metres" in run.final_answer
+        assert "90 metres" not in run.final_answer
+
+
+# The depth of an audit: what it asks for, what it leaves out, and that a quick one certifies nothing
+
+
+def audited_at(depth: str, **changes: object) -> tuple[Run, Counter[str]]:
+    """A run at this depth, and how often each form of reply was asked for."""
+    with ModelServer(issues="none") as server:
+        settings = settings_for(server, "openai").updated({"depth": depth, **changes})
+        run = run_audit(CASE, settings)
+        assert run.usage.calls <= estimate(CASE, settings).calls
+        return run, Counter(request.schema_name for request in server.requests)
+
+
+def test_a_quick_audit_asks_for_claims_alone_and_is_never_auto_accepted() -> None:
+    run, asked = audited_at("quick")
+    assert asked == {"checked_claims_reply": 1}
+    (first,) = run.iterations
+    assert [check.verdict for check in first.claims] == ["supported", "supported"]
+    assert (first.quality_score, first.evaluation, first.revision) == (None, None, None)
+    assert (run.termination_reason, run.warnings) == ("no_issues", ())
+    assert run.needs_review
+    assert [(reason.code, reason.tier) for reason in run.review_reasons] == [("critic_not_run", "not_certified")]
+    assert Run.model_validate_json(run.model_dump_json()) == run
+
+
+def test_a_quick_audit_that_finds_a_fault_says_so_and_revises_nothing() -> None:
+    run = run_audit(CASE.model_copy(update={"answer": "The bridge is long [9]."}), Settings(depth="quick"))
+    assert {"critic_not_run", "invalid_reference"} <= {reason.code for reason in run.review_reasons}
+    assert (run.total_iterations, run.iterations[0].revision) == (1, None)
+    assert run.iterations[0].critique.hallucination_detected
+
+
+def test_a_standard_audit_asks_every_role_once() -> None:
+    run, asked = audited_at("standard")
+    assert asked == {"checked_claims_reply": 1, "critique_reply": 1, "evaluation_reply": 1}
+    assert not run.needs_review
+
+
+def test_a_thorough_audit_asks_judges_three_times_and_the_critics_model_for_doubtful_claims() -> None:
+    run, asked = audited_at("thorough")
+    assert asked == {"checked_claims_reply": 1, "critique_reply": 3, "evaluation_reply": 3}
+    assert audited_at("thorough", judge_samples=5)[1]["critique_reply"] == 5
+    assert (run.escalation.settled, run.escalation.escalated) == (2, 0)
+
+
+@pytest.mark.parametrize("depth", ["quick", "standard", "thorough"])
+def test_the_settings_of_a_depth_are_those_of_the_depth_again(depth: str) -> None:
+    settings = Settings(depth=depth).at_depth()  # type: ignore[arg-type]
+    assert settings.at_depth() == settings
+
+
+# What a whole run with models leaves in logs, records and errors: never a key, and at INFO never a text
+
+QUESTION, MARKED_EVIDENCE, ANSWER = (
+    "quisling-question",
+    "zebra-evidence is 120 metres long",
+    "walrus-answer is 120 metres long [1].",
+)
+REPLY = "yodel-reasoning"
+WORDS = ("quisling", "zebra", "walrus", "yodel", "umbrella")
+MARKED = case_of(
+    f"The {ANSWER}", {"1": f"The {MARKED_EVIDENCE}."}, case_id="umbrella-id", query=f"How long is the {QUESTION}?"
+)
+
+
+def audited(tmp_path: Path, script: object, events: list[Event] | None = None) -> Run:
+    with ModelServer(script, issues="always") as server:  # type: ignore[arg-type]
+        table = {"kind": "openai", "address": server.address, "key_env": "SCRIPTED_KEY"}
+        given = dict.fromkeys(ROLES, "here:m") | {"providers": {"here": table}, "retry_base_s": 0.01}
+        bench = Workbench.open(tmp_path / "masis.db", Settings.model_validate(given))
+        bench.cases.add(ADA, [MARKED])
+        return bench.audits.audit(ADA, MARKED, on_event=events.append if events is not None else None)
+
+
+def sound(request: Request) -> Behaviour | None:
+    """Every reply sensible, with a word of its own in it."""
+    return None
+
+
+def failing(request: Request) -> Behaviour | None:
+    """A server that repeats the question and the key in its errors."""
+    if request.schema_name in ("critique_reply", "evaluation_reply"):
+        return Behaviour(status=500, error={"message": f"{REPLY}: {request.text[:3000]} {request.headers}"})
+    return faulty("prose", request) if request.schema_name == "verdicts_reply" else None
+
+
+@pytest.mark.spec("REQ-CRITIC-SEC-003", "REQ-CRITIC-OBS-004")
+@pytest.mark.parametrize(("script", "level"), [(sound, logging.INFO), (failing, logging.INFO), (sound, logging.DEBUG)])
+def test_unless_texts_are_asked_for_the_log_of_a_whole_run_holds_none_and_no_key(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, script: object, level: int
+) -> None:
+    with caplog.at_level(level):
+        run = audited(tmp_path, script)
+    assert caplog.records
+    assert run.id in caplog.text
+    said = caplog.text.lower()
+    assert not [word for word in WORDS if word in said]
+    assert KEY not in caplog.text
+
+
+@pytest.mark.spec("REQ-CRITIC-SEC-002")
+def test_no_key_is_in_the_record_the_events_or_the_database(tmp_path: Path) -> None:
+    events: list[Event] = []
+    run = audited(tmp_path, failing, events)
+    assert KEY not in run.model_dump_json()
+    assert not [event for event in events if KEY in event.model_dump_json()]
+    for file in tmp_path.rglob("masis.db*"):
+        assert KEY.encode() not in file.read_bytes()
+
+
+def test_no_event_holds_the_text_of_answer_or_evidence(tmp_path: Path) -> None:
+    events: list[Event] = []
+    audited(tmp_path, sound, events)
+    told = "".join(event.model_dump_json(exclude={"case_id"}) for event in events)
+    assert not [word for word in WORDS if word in told.lower()]
