@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
@@ -133,10 +134,38 @@ PRESSED = re.compile(
 """How the tutorials name a page, a button or a field."""
 
 
+RAGAS = [
+    {"user_input": "How long is it?", "response": "120 metres [1].", "retrieved_contexts": ["It is 120 metres long."]},
+    {"user_input": "When was it opened?", "response": "In 1931 [2].", "retrieved_contexts": ["It was opened in 1913."]},
+]
+TRACE = {
+    "id": "trace-1",
+    "input": {"question": "How long is the bridge?"},
+    "output": "It is 210 metres long [1].",
+    "observations": [{"type": "RETRIEVER", "output": ["The bridge is 120 metres long."]}],
+}
+ANNOTATED = {
+    "data": {"case_id": "trace-1", "text": TRACE["output"]},
+    "annotations": [
+        {
+            "completed_by": {"email": "bo@example.org"},
+            "result": [
+                {"from_name": "verdict", "type": "choices", "value": {"choices": ["reject"]}},
+                {"from_name": "reason", "type": "textarea", "value": {"text": ["contradicted"]}},
+            ],
+        }
+    ],
+}
+FILES = {"ragas.jsonl": RAGAS, "traces.jsonl": [TRACE], "annotated.json": [[ANNOTATED]]}
+"""What the recipes find beside them: the objects of each file, one a line."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", TUTORIALS)
-def test_the_commands_of_a_tutorial_run_as_written(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", sorted({block.page for block in blocks(*PAGES) if block.runs}))
+def test_the_commands_of_a_page_run_as_written(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "data").symlink_to(ROOT / "data")
+    for file, rows in FILES.items():
+        (tmp_path / file).write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     ran = 0
     for block in blocks(DOCS / f"{name}.md"):
