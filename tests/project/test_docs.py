@@ -32,6 +32,8 @@ LANGUAGES = {"sh", "python", "toml", "json", "text", "{toctree}"}
 LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
 SERVERS = {"demo", "serve", "ingest", "mcp"}
 LARGEST_PICTURE = 400_000
+MOST_WORDS = 40_000
+"""Beside what tools write and what stands in blocks."""
 
 
 class Block(NamedTuple):
@@ -92,6 +94,20 @@ def test_every_page_stands_in_the_contents() -> None:
     assert sorted(line for line in listed if not line.startswith(":") and (DOCS / f"{line}.md").exists()) == sorted(
         page.stem for page in PAGES if page.stem != "index"
     )
+
+
+def test_every_public_name_has_an_entry() -> None:
+    written = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert not [name for name in masis.__all__ if not re.search(rf"\b{name}\b", written)]
+
+
+def test_the_docs_are_short_enough_to_be_read() -> None:
+    words = 0
+    for page in PAGES:
+        if page.stem not in GENERATED:
+            text = re.sub(r"<!-- \w+.*?-->.*?<!-- end of.*?-->", "", page.read_text("utf-8"), flags=re.DOTALL)
+            words += sum(bool(re.search(r"\w", word)) for word in FENCE.sub("", text).split())
+    assert words <= MOST_WORDS
 
 
 def test_every_block_says_what_it_is() -> None:
