@@ -10,7 +10,7 @@ the package, so that the tests of other projects start as fast as before.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -141,11 +141,6 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     """Where the report lies, if one was asked for."""
     report = config.getoption("--masis-report")
     if report and Path(report).is_file():
-        lines = list(_lines(Path(report)))
+        lines = [line for line in Path(report).read_text(encoding="utf-8").splitlines() if line.strip()]
         failed = sum(not json.loads(line)["grounded"] for line in lines)
         terminalreporter.write_line(f"masis: {len(lines)} answers checked, {failed} not grounded: {report}")
-
-
-def _lines(report: Path) -> Iterator[str]:
-    with report.open(encoding="utf-8") as file:
-        yield from (line for line in file if line.strip())

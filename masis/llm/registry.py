@@ -145,42 +145,39 @@ def asker(string: str, role: str, control: RunControl, settings: Settings, repli
         raise SettingsError(f"{role}: {OFFLINE!r} is no language model")
     if settings.record:
         check_record(settings.record)
-    written = partial(record, settings.record) if settings.record else None
-    rescue = chosen(settings.output_validator).rescued
+    make = partial(
+        Model,
+        role=role,
+        control=control,
+        rescue=chosen(settings.output_validator).rescued,
+        record=partial(record, settings.record) if settings.record else None,
+        log_texts=settings.log_texts,
+    )
     if recorded := Replayed.of(string):
         file = replay_file(recorded.file, role)
         name = file.named(role)
-        return Model(
+        nobody, capabilities = _Nobody(), ServerCapabilities(_Nobody.modes)
+        return make(
             name=str(name),
             model=name.model,
-            role=role,
-            control=control,
-            provider=_Nobody(),
+            provider=nobody,
             limiter=Limiter(1),
-            capabilities=ServerCapabilities(_Nobody.modes),
-            rescue=rescue,
+            capabilities=capabilities,
             replies=file,
-            record=written,
-            log_texts=settings.log_texts,
         )
     found = brought(string, role, settings)
     named = model_name(found.asks if found else string, role, settings)
     reached = endpoint(named.provider, settings)
     provider = _provider(reached)
-    return Model(
+    return make(
         name=str(named),
         model=named.model,
-        role=role,
-        control=control,
         provider=provider,
         limiter=limiter(reached.address, reached.concurrency, adapts=reached.adapts),
         capabilities=capabilities_of(reached.address, named.model, provider.modes, reached.mode),
         retry=RetryPolicy(settings.max_retries, settings.retry_base_s, settings.retry_cap_s),
         price=prices.price(str(named), settings.prices),
-        rescue=rescue,
         replies=replies,
-        record=written,
-        log_texts=settings.log_texts,
     )
 
 

@@ -61,8 +61,8 @@ class AllowedHosts:
         if len(origins) > 1 or not all(_is_origin_of(origin, hosts[0]) for origin in origins):
             return Refusal(
                 403,
-                "Pages of other sites have no access. Behind a proxy, the Host header must name the port that browsers use: "
-                "in nginx, proxy_set_header Host $http_host.",
+                "Pages of other sites have no access. Behind a proxy, the Host header must name the port that browsers "
+                "use: in nginx, proxy_set_header Host $http_host.",
             )
         return None
 

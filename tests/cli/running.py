@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from masis.services import Workbench
 from masis.settings import Settings
 from tests.reviewing import ADA
 
+ROOT = Path(__file__).resolve().parents[2]
 Masis = Callable[..., Result]
 """Runs ``masis`` with arguments: the fixture of that name."""
 
@@ -46,14 +47,29 @@ def desk(path: Path, *cases: dict[str, Any], settings: Settings | None = None) -
     return opened
 
 
-def start(*arguments: str | Path | int, **options: Any) -> subprocess.Popen[str]:
+def start(
+    *arguments: str | Path | int, environment: Mapping[str, str] | None = None, **options: Any
+) -> subprocess.Popen[str]:
     """``masis`` as a process of its own."""
-    root = Path(__file__).resolve().parents[2]
     return subprocess.Popen(
         [sys.executable, "-m", "masis.cli", *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(root)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
         **options,
     )
+
+
+def example(script: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """An example of the documentation, run to its end as it is written."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(ROOT / "examples" / script), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+    )
+    assert done.returncode == 0, done.stderr
+    return done

@@ -82,7 +82,7 @@ def test_the_evidence_critic_runs_by_itself_from_the_wheel(wheel: Path, tmp_path
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from masis.screening import demo\n"
         "assert demo.__file__.startswith(sys.argv[1]), demo.__file__\n"
-        "sys.exit(demo.main(['htn']))\n"
+        "sys.exit(demo.main())\n"
     )
     ran = subprocess.run(
         [sys.executable, "-I", "-c", script, str(installed)], cwd=tmp_path, capture_output=True, text=True, check=False

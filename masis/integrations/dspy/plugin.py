@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
+from pydantic_core import to_json
 
 from masis.audit.run_control import RunControl
 from masis.errors import InputError, SettingsError
@@ -89,15 +90,7 @@ def _sections(role: Role, inputs: Mapping[str, Any]) -> tuple[tuple[Section, ...
 
 def plain(value: Any) -> Any:
     """Return a value as JSON has it: records as objects, what is no finite number as null."""
-    if isinstance(value, BaseModel):
-        return plain(value.model_dump(mode="json"))
-    if isinstance(value, Mapping):
-        return {str(key): plain(each) for key, each in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [plain(each) for each in value]
-    if isinstance(value, float) and value - value != 0.0:
-        return None
-    return value
+    return json.loads(to_json(value, inf_nan_mode="null"))
 
 
 class ProgramAsker:

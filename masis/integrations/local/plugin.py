@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from masis.errors import MissingExtra, SettingsError
 from masis.integrations.local import PREFIX
@@ -16,9 +16,11 @@ from masis.settings import Settings
 
 @dataclass(frozen=True)
 class Named:
-    """One model, as an audit names it."""
+    """One model, as an audit names it. It asks no language model, so that no instructions go with a question."""
 
     name: str
+    asks: ClassVar[str] = ""
+    characters: ClassVar[int] = 0
 
     @property
     def string(self) -> str:
@@ -29,19 +31,9 @@ class Named:
         return f"{PREFIX}:{parsed.text}#{digest_of(find(self.name))[:PIN]}"
 
     @property
-    def asks(self) -> str:
-        """No language model."""
-        return ""
-
-    @property
     def recorded(self) -> str:
         """The same as the full name: there is no prompt."""
         return self.string
-
-    @property
-    def characters(self) -> int:
-        """No instructions go with a question."""
-        return 0
 
     def check(self) -> None:
         """Raise SettingsError or MissingExtra where the model can't be loaded here; a download that lacks is one."""

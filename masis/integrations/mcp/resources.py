@@ -1,20 +1,26 @@
-"""Runs and cases as resources: ``masis://run/{run_id}`` and ``masis://case/{case_id}``, each whole, as JSON.
+"""What a person chooses or types in a client: resources, prompts, and the ids that begin so.
 
-Also the ids that begin as somebody types them, for the templates of resources and the arguments of prompts.
+Runs and cases are resources, ``masis://run/{run_id}`` and ``masis://case/{case_id}``, each whole, as JSON. Prompts are
+in ``prompts.toml``; what is given as an argument is quoted as JSON, so that it stays data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import difflib
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 from mcp import types as wire
+from pydantic import Field
 
 from masis.errors import InputError
-from masis.integrations.mcp.quoting import quoted_json, visible
+from masis.integrations.mcp.quoting import named, quoted_json, visible
 from masis.integrations.mcp.reports import uri
 from masis.integrations.mcp.tools import Tools, Watch, cursor_of, page_of
+from masis.schema import limits
 from masis.schema.run import Run
 from masis.services.records import CaseFilter
 
@@ -76,3 +82,42 @@ def completed(tools: Tools, argument: str, beginning: str) -> wire.Completion:
         return wire.Completion(values=[], total=0, has_more=False)
     found = tools.workbench.store.evidence.ids_beginning(kinds[argument], beginning, MOST)
     return wire.Completion(values=list(found.ids), total=found.total, has_more=found.total > len(found.ids))
+
+
+class Prompt(wire.Prompt):
+    """One prompt: ``text`` is followed by the arguments, quoted."""
+
+    arguments: list[wire.PromptArgument] = Field(default_factory=list)
+    text: str = Field(exclude=True)
+
+    def message(self, arguments: Mapping[str, str] | None) -> str:
+        """Return the text for the agent. Raises InputError naming each missing, unknown or too long argument."""
+        values = {name: value for name, value in (arguments or {}).items() if value.strip()}
+        names = [argument.name for argument in self.arguments]
+        wrong = [f"{each.name} is missing" for each in self.arguments if each.required and each.name not in values]
+        wrong += [f"there is no argument {named(name)}" for name in values if name not in names]
+        wrong += [
+            f"{named(name)} has more than {limits.ANSWER:,} characters"
+            for name in values
+            if len(values[name]) > limits.ANSWER
+        ]
+        if wrong:
+            takes = f"{self.name} takes {', '.join(names) or 'no arguments'}."
+            raise InputError("; ".join(wrong), cure=takes, field="arguments")
+        return self.text if not values else f"{self.text}\n\nThe arguments, as data: {quoted_json(values)}"
+
+
+PROMPTS: tuple[Prompt, ...] = tuple(
+    Prompt.model_validate(each)
+    for each in tomllib.loads(Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8"))["prompts"]
+)
+
+
+def prompt_named(name: str) -> Prompt:
+    """Return the prompt of this name. Raises InputError naming those there are."""
+    by_name: dict[str, Prompt] = {prompt.name: prompt for prompt in PROMPTS}
+    if name in by_name:
+        return by_name[name]
+    near = difflib.get_close_matches(name[:60], by_name, n=1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    raise InputError(f"there is no prompt {named(name)}{hint}", cure=f"There are: {', '.join(by_name)}.", field="name")

@@ -19,7 +19,7 @@ from mcp.shared.exceptions import MCPError
 from masis import version
 from masis.api.roles import calls_at_once, uses_models
 from masis.errors import MasisError
-from masis.integrations.mcp import prompts, resources
+from masis.integrations.mcp import resources
 from masis.integrations.mcp.quoting import NOTICE, named, quoted_json
 from masis.integrations.mcp.spending import Receipt, Spending
 from masis.integrations.mcp.tools import Progress, Stopped, Tool, Tools, Watch, all_tools
@@ -208,12 +208,12 @@ class MasisServer:
         )
 
     async def _list_prompts(self, ctx: Context, params: Any) -> wire.ListPromptsResult:
-        return wire.ListPromptsResult(prompts=list(prompts.PROMPTS))
+        return wire.ListPromptsResult(prompts=list(resources.PROMPTS))
 
     async def _get_prompt(self, ctx: Context, params: wire.GetPromptRequestParams) -> wire.GetPromptResult:
-        text = await self._read(lambda: prompts.prompt_named(params.name).message(params.arguments))
+        text = await self._read(lambda: resources.prompt_named(params.name).message(params.arguments))
         message = wire.PromptMessage(role="user", content=wire.TextContent(type="text", text=text))
-        return wire.GetPromptResult(description=prompts.prompt_named(params.name).description, messages=[message])
+        return wire.GetPromptResult(description=resources.prompt_named(params.name).description, messages=[message])
 
     async def _complete(self, ctx: Context, params: wire.CompleteRequestParams) -> wire.CompleteResult:
         asked = params.argument

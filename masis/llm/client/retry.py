@@ -13,7 +13,7 @@ import email.utils
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from tenacity import RetryCallState, Retrying, wait_exponential, wait_random_exponential
 from tenacity.wait import wait_base
@@ -80,47 +80,38 @@ class RetryPolicy:
         on_retry: OnRetry = lambda wait_s: None,
     ) -> T:
         """Return what the first try that succeeds returns."""
+        backoff, again = self.backoff(), Again()
+
+        # What tenacity asks after a failed try, in this order: worth_it, wait, stop; then it sleeps.
+        def worth_it(state: RetryCallState) -> bool:
+            nonlocal again
+            error = state.outcome.exception() if state.outcome else None
+            found = None if error is None else classify(error)
+            again = found or Again()
+            return found is not None
+
+        def wait(state: RetryCallState) -> float:
+            return 0.0 if again.at_once else max(float(backoff(state)), again.asked_s or 0.0)
+
+        def stop(state: RetryCallState) -> bool:
+            if state.attempt_number > self.retries:
+                return True
+            if state.upcoming_sleep > left_s():
+                raise NoTimeToRetry(state.upcoming_sleep) from (state.outcome.exception() if state.outcome else None)
+            return False
 
         def sleep(seconds: float) -> None:
             if pause(float(seconds)) is False:
                 raise RetryCancelled
 
-        return Retrying(sleep=sleep, **_Rules(self, classify, left_s, on_retry).hooks())(attempt)
-
-
-class _Rules:
-    """The hooks that tenacity asks after a failed try, in this order: retry, wait, stop, before_sleep."""
-
-    def __init__(self, policy: RetryPolicy, classify: Classify, left_s: Callable[[], float], on_retry: OnRetry) -> None:
-        self.policy, self.classify, self.left_s, self.on_retry = policy, classify, left_s, on_retry
-        self.backoff = policy.backoff()
-        self.again: Again | None = None
-
-    def hooks(self) -> dict[str, Any]:
-        return {
-            "retry": self.retry,
-            "wait": self.wait,
-            "stop": self.stop,
-            "before_sleep": lambda state: self.on_retry(state.upcoming_sleep),
-            "reraise": True,  # the last failure itself, not a RetryError around it
-        }
-
-    def retry(self, state: RetryCallState) -> bool:
-        error = state.outcome.exception() if state.outcome else None
-        self.again = None if error is None else self.classify(error)
-        return self.again is not None
-
-    def wait(self, state: RetryCallState) -> float:
-        if self.again is None or self.again.at_once:
-            return 0.0
-        return max(float(self.backoff(state)), self.again.asked_s or 0.0)
-
-    def stop(self, state: RetryCallState) -> bool:
-        if state.attempt_number > self.policy.retries:
-            return True
-        if state.upcoming_sleep > self.left_s():
-            raise NoTimeToRetry(state.upcoming_sleep) from (state.outcome.exception() if state.outcome else None)
-        return False
+        return Retrying(
+            retry=worth_it,
+            wait=wait,
+            stop=stop,
+            sleep=sleep,
+            before_sleep=lambda state: on_retry(state.upcoming_sleep),
+            reraise=True,  # the last failure itself, not a RetryError around it
+        )(attempt)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

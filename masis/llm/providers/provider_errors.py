@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from masis.llm.client.retry import retry_after
@@ -46,6 +46,7 @@ _NO_MODEL = re.compile(
 _SYSTEM = re.compile(
     r"system.{0,20}(?:role|message|prompt).{0,40}support|(?:role|message).{0,10}.system.{0,40}support", re.I
 )
+_WRONG_KEY = re.compile(r"invalid.{0,10}api.?key|incorrect api key", re.IGNORECASE)
 PARAMETERS = ("effort", "max_completion_tokens", "max_tokens", "temperature", "prompt_cache_key", "cache_control")
 """What may be left out or renamed where a server refuses it."""
 
@@ -135,50 +136,38 @@ def scrubbed(text: str, key: str = "") -> str:
     return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1] + "…"
 
 
+_RULES: tuple[tuple[Trouble, Callable[[int, Refusal, str], object]], ...] = (
+    ("malformed", lambda status, said, words: "json_validate_failed" in words),  # Groq: it did not keep to the schema
+    ("refused", lambda status, said, words: "content_filter" in said.code or "content management policy" in words),
+    ("quota", lambda status, said, words: status == 429 and re.search("insufficient_quota|credit balance", words)),
+    ("rate", lambda status, said, words: status == 429),
+    ("key", lambda status, said, words: _NO_KEY_STORE.search(words)),
+    ("format", lambda status, said, words: status >= 500 and _NAMES_FORMAT.search(f"{said.parameter} {said.message}")),
+    ("too_long", lambda status, said, words: status >= 500 and _TOO_LONG.search(said.message)),
+    ("server", lambda status, said, words: status in (408, 409) or (status >= 500 and status != 501)),
+    ("key", lambda status, said, words: status == 401),
+    ("quota", lambda status, said, words: status == 402),
+    ("forbidden", lambda status, said, words: status == 403),
+    ("address", lambda status, said, words: 300 <= status < 400),
+    # What a 400, 404, 413, 415, 422 or 501 is about.
+    ("too_long", lambda status, said, words: status == 413 or _TOO_LONG.search(words)),
+    ("quota", lambda status, said, words: "credit balance" in words),
+    ("parameter", lambda status, said, words: "effort" in words and _UNSUPPORTED.search(words)),
+    ("format", lambda status, said, words: _FORMAT.search(said.parameter if status == 404 else words)),
+    ("parameter", lambda status, said, words: _parameter(said) and _UNSUPPORTED.search(words)),
+    ("parameter", lambda status, said, words: _parameter(said) == "system"),
+    ("model", lambda status, said, words: _NO_MODEL.search(words) or said.parameter == "model"),
+    ("format", lambda status, said, words: status in (404, 405) and _FORMAT.search(words)),
+    ("address", lambda status, said, words: status in (404, 405)),
+    ("key", lambda status, said, words: _WRONG_KEY.search(words)),
+    ("format", lambda status, said, words: status in (415, 501)),
+)
+"""The first that fits, from the surest down; what fits none is refused as asked."""
+
+
 def _trouble(status: int, said: Refusal) -> Trouble:
     words = f"{said.code} {said.parameter} {said.message}"
-    if "json_validate_failed" in words:  # Groq: the model did not keep to the schema
-        return "malformed"
-    if "content_filter" in said.code or "content management policy" in words:
-        return "refused"
-    if status == 429:
-        return "quota" if "insufficient_quota" in words or "credit balance" in words else "rate"
-    if _NO_KEY_STORE.search(words):
-        return "key"
-    if status >= 500 and (_NAMES_FORMAT.search(said.parameter) or _NAMES_FORMAT.search(said.message)):
-        return "format"
-    if status >= 500 and _TOO_LONG.search(said.message):
-        return "too_long"
-    if status in (408, 409) or (status >= 500 and status != 501):
-        return "server"
-    if status == 401:
-        return "key"
-    if status in (402, 403):
-        return "forbidden" if status == 403 else "quota"
-    if 300 <= status < 400:
-        return "address"
-    return _asked_wrong(status, said, words)
-
-
-def _asked_wrong(status: int, said: Refusal, words: str) -> Trouble:
-    """What a 400, 404, 413, 415, 422 or 501 is about; the first that fits, from the surest down."""
-    if status == 413 or _TOO_LONG.search(words):
-        return "too_long"
-    if "credit balance" in words:
-        return "quota"
-    if "effort" in words and _UNSUPPORTED.search(words):
-        return "parameter"
-    if _FORMAT.search(said.parameter) or (_FORMAT.search(words) and status != 404):
-        return "format"
-    if _parameter(said) and (_UNSUPPORTED.search(words) or _parameter(said) == "system"):
-        return "parameter"
-    if _NO_MODEL.search(words) or said.parameter == "model":
-        return "model"
-    if status in (404, 405):
-        return "format" if _FORMAT.search(words) else "address"
-    if re.search(r"invalid.{0,10}api.?key|incorrect api key", words, re.IGNORECASE):
-        return "key"
-    return "format" if status in (415, 501) else "request"
+    return next((trouble for trouble, fits in _RULES if fits(status, said, words)), "request")
 
 
 def _parameter(said: Refusal) -> str | None:

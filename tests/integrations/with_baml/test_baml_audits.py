@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ from masis.settings import Settings
 from masis.ui.new_audit.timeline import timeline
 from masis.views.spending import spent
 from tests.audit.factories import context
+from tests.cli.running import example
 from tests.llm.asking import CASE, KEY, settings_for
 from tests.reviewing import ADA
 from tests.served_replies import Behaviour, Request, says, sensible
@@ -118,9 +117,7 @@ def test_the_validator_is_found_by_its_name() -> None:
 
 @pytest.mark.spec("REQ-CRITIC-028")
 def test_the_documented_example_as_written() -> None:
-    example = ROOT / "examples" / "baml" / "mend.py"
-    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = example("baml/mend.py")
     assert done.stdout.splitlines() == [
         "2 claims; mended: quotes of another kind, a comment, a comma too many",
         "cut off: None",

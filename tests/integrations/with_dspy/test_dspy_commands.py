@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from masis.cli import main
+from tests.cli.running import start
 from tests.serving_models import ModelServer
 from tests.waiting import until
 
@@ -33,12 +31,6 @@ def learner(learning: ModuleType, tmp_path: Path) -> Iterator[ModelServer]:
         new = {key: value for key, value in learning.case(52, True).items() if key != "labels"}
         (tmp_path / "new.jsonl").write_text(json.dumps(new))
         yield served
-
-
-def start(*arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "masis.cli", *arguments]
-    env = os.environ | {"PYTHONPATH": str(ROOT)}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
 
 
 def masis(*arguments: str) -> Result:

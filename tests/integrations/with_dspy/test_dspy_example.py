@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +11,7 @@ import pytest
 from masis.integrations.dspy import agents, programs
 from masis.schema.providers import ProviderSettings
 from masis.settings import Settings
+from tests.cli.running import example
 from tests.serving_models import ModelServer
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -21,15 +19,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 def test_the_example_runs_as_written(tmp_path: Path, server: ModelServer) -> None:
     (tmp_path / "masis.toml").write_text(f'[providers.scripted]\naddress = "{server.address}"\n')
-    ran = subprocess.run(
-        [sys.executable, "-W", "error", str(ROOT / "examples" / "dspy" / "improve.py"), "scripted:m"],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )
-    assert ran.returncode == 0, ran.stderr
+    ran = example("dspy/improve.py", "scripted:m")
     assert "metres" in ran.stdout
     assert "dspy:example@1" in ran.stdout
     assert programs.names(programs.folder()) == ["example"]

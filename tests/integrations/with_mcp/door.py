@@ -11,18 +11,18 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
 
+from anyio.from_thread import start_blocking_portal
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.types import CallToolResult
 
 from masis.integrations.mcp.server import MasisServer, audits_at_once
 from masis.services import Workbench
 from masis.settings import Settings
+from tests.waiting import until
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[3]
@@ -51,9 +51,7 @@ class Door:
         self.url = ""
         self.inside: Any = None
         self.closing = contextlib.ExitStack()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._kept: tuple[Client, asyncio.Event, Future[None]] | None = None
+        self._kept: Client | None = None
 
     @property
     def command(self) -> list[str]:
@@ -63,20 +61,12 @@ class Door:
     def __enter__(self) -> Door:
         if self.transport == "http":
             self.process, self.url = started_http(self.command, self.environment, self.log)
-        self._thread.start()
+            self.closing.callback(ended, self.process)
+        self._portal = self.closing.enter_context(start_blocking_portal())
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._kept is not None:
-            _, done, ended_with = self._kept
-            self._loop.call_soon_threadsafe(done.set)
-            ended_with.result(PATIENCE_S)
-        if self.process is not None:
-            ended(self.process)
         self.closing.close()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(PATIENCE_S)
-        self._loop.close()
 
     @contextlib.asynccontextmanager
     async def client(self, **options: Any) -> AsyncIterator[Client]:
@@ -93,13 +83,13 @@ class Door:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """What a coroutine comes to on the door's loop, but not for ever."""
-        return asyncio.run_coroutine_threadsafe(asyncio.wait_for(work, PATIENCE_S), self._loop).result()
+        return self._portal.call(asyncio.wait_for, work, PATIENCE_S)
 
     def use(self, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
         """What the work comes to with the client that is kept open."""
         if self._kept is None:
-            self._kept = self._opened()
-        return self.run(work(self._kept[0]))
+            self._kept = self.closing.enter_context(self._portal.wrap_async_context_manager(self.client()))
+        return self.run(work(self._kept))
 
     def call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
         """The result of one call."""
@@ -108,24 +98,6 @@ class Door:
     def workbench(self) -> Workbench:
         """The database, opened here."""
         return Workbench.open(self.database)
-
-    def _opened(self) -> tuple[Client, asyncio.Event, Future[None]]:
-        """A client that one task opens and closes, as anyio wants it, and what tells that task to close it."""
-        ready: Future[tuple[Client, asyncio.Event]] = Future()
-
-        async def keep() -> None:
-            done = asyncio.Event()
-            try:
-                async with self.client() as client:
-                    ready.set_result((client, done))
-                    await done.wait()
-            except BaseException as error:
-                if not ready.done():
-                    ready.set_exception(error)
-                raise
-
-        ended_with = asyncio.run_coroutine_threadsafe(keep(), self._loop)
-        return (*ready.result(PATIENCE_S), ended_with)
 
 
 def inside(
@@ -163,7 +135,7 @@ def started_http(command: list[str], environment: dict[str, str], log: Path) -> 
         )
     address: re.Match[str] | None = None
     try:
-        eventually(lambda: "Serving at" in log.read_text() or process.poll() is not None)
+        until(lambda: "Serving at" in log.read_text() or process.poll() is not None, "it serves", PATIENCE_S)
         address = re.search(r"Serving at (\S+)", log.read_text())
         assert address, f"the server did not start: {log.read_text()}"
     finally:
@@ -198,13 +170,3 @@ def said(result: CallToolResult) -> str:
     assert result.is_error, result.structured_content
     (content,) = result.content
     return str(content.text)
-
-
-def eventually(true: Callable[[], bool], seconds: float = PATIENCE_S) -> bool:
-    """Whether it becomes true in time."""
-    waited = threading.Event()
-    for _ in range(int(seconds / 0.05)):
-        if true():
-            return True
-        waited.wait(0.05)
-    return False

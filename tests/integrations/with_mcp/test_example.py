@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.cli.running import example
 from tests.integrations.with_mcp.door import ROOT, Door
 
-EXAMPLE = ROOT / "examples" / "mcp" / "check_an_answer.py"
 PAGE = ROOT / "docs" / "mcp.md"
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
-def test_the_example_runs_as_written_and_prints_what_the_page_shows(transport: str, tmp_path: Path, door: Door) -> None:
+def test_the_example_runs_as_written_and_prints_what_the_page_shows(
+    transport: str, tmp_path: Path, door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
     arguments = [door.url] if transport == "http" else []  # over stdio the example starts a server itself
-    done = subprocess.run(
-        [sys.executable, str(EXAMPLE), *arguments],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(tmp_path)
+    done = example("mcp/check_an_answer.py", *arguments)
     shown = re.search(r"```text\n(run finished.*?)```", PAGE.read_text(), re.DOTALL)
     assert shown is not None
     assert _heads(done.stdout) == _heads(shown.group(1)), done.stdout

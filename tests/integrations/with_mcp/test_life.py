@@ -17,9 +17,10 @@ from mcp import Client
 
 from masis.integrations.mcp.transports import MOST_MESSAGE
 from masis.services import Workbench
-from tests.integrations.with_mcp.door import BRIDGE, ROOT, Door, developers, ended, eventually, found
+from tests.integrations.with_mcp.door import BRIDGE, ROOT, Door, developers, ended, found
 from tests.served_replies import Behaviour, Request
 from tests.serving_models import ModelServer
+from tests.waiting import until, until_async
 
 KEY = "sk-loopback-0123456789abcdef"
 SLOW = "evaluation_reply"
@@ -68,13 +69,13 @@ def test_an_audit_that_is_cancelled_makes_no_further_call_and_goes_on_when_asked
 
         async def call_and_cancel(client: Client) -> None:
             call = asyncio.ensure_future(client.call_tool("run_audit", {"caseId": "bridge"}))
-            await asyncio.to_thread(eventually, lambda: models.asked_for(SLOW) > 0)
+            await until_async(lambda: models.asked_for(SLOW), "the judge is asked")
             call.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await call
 
         door.use(call_and_cancel)
-        assert eventually(lambda: state(database) == ["interrupted"]), state(database)
+        until(lambda: state(database) == ["interrupted"], "the run is interrupted")
         paid = {name: models.asked_for(name) for name in ("claims_reply", "verdicts_reply", "critique_reply")}
         assert paid["critique_reply"] == 1
         models.waits = False
@@ -97,7 +98,7 @@ def test_a_long_audit_keeps_no_other_call_waiting(database: Path, models: Models
                     client.call_tool("run_audit", {"case": {**BRIDGE, "id": "second", "query": "How long?"}})
                 ),
             ]
-            await asyncio.to_thread(eventually, lambda: models.asked_for(SLOW) > 0)
+            await until_async(lambda: models.asked_for(SLOW), "the judge is asked")
             for tool, arguments in (
                 ("list_queue", {}),
                 ("get_case", {"caseId": "bridge"}),
@@ -201,7 +202,7 @@ def test_a_server_that_ends_in_the_middle_of_an_audit_leaves_it_to_be_taken_up(
     assert process.stdin is not None
     process.stdin.write(HELLO + line("tools/call", 2, name="run_audit", arguments={"caseId": "bridge"}))
     process.stdin.flush()
-    assert eventually(lambda: models.asked_for(SLOW) > 0)
+    until(lambda: models.asked_for(SLOW), "the judge is asked")
     if how == "the end of input":
         process.stdin.close()
         process.stdin = None
@@ -220,7 +221,7 @@ def test_over_http_a_signal_ends_it_in_good_order_too(database: Path, models: Mo
 
         async def leave_one_under_way(client: Client) -> None:
             call = asyncio.ensure_future(client.call_tool("run_audit", {"caseId": "bridge"}))
-            await asyncio.to_thread(eventually, lambda: models.asked_for(SLOW) > 0)
+            await until_async(lambda: models.asked_for(SLOW), "the judge is asked")
             assert door.process is not None
             code = await asyncio.to_thread(ended, door.process, signal.SIGINT)
             assert code == 130

@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests.cli.running import example
 
 
 def test_the_example_prints_spans_within_the_callers_and_the_metrics() -> None:
-    done = subprocess.run(
-        [sys.executable, "examples/otel/audit.py"],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={"PYTHONPATH": str(ROOT)},
-        check=True,
-    )
+    done = example("otel/audit.py")
     printed = [json.loads(line) for line in done.stderr.splitlines()]
     spans = {each["name"]: each for each in printed if "context" in each}
     trace = done.stdout.split()[-1]

@@ -11,21 +11,12 @@ from masis.audit import loop
 from masis.audit.metric_catalogue import METRICS
 from masis.observers.observation import run_to_completion
 from masis.schema.run import Run
+from tests.cli.running import case
 from tests.integrations.with_otel.conftest import Seen, served
 from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, roles, said
 from tests.serving_models import ModelServer
 
-CASE = Case.model_validate(
-    {
-        "id": "bridge",
-        "query": "How long is the bridge?",
-        "answer": "The bridge is 120 metres long [1]. It was opened in 1931 [9].",
-        "evidence": [
-            {"id": "1", "text": "The bridge is 120 metres long."},
-            {"id": "2", "text": "It was opened in 1931."},
-        ],
-    }
-)
+CASE = Case.model_validate(case("bridge"))
 SPECIFIED = {
     # the critic-loop spec, REQ-CRITIC-OBS-001; names are ours, kinds the spec's
     "masis.critic.duration": "s",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.server
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -23,18 +22,12 @@ from masis import Case, Settings, run_audit
 from masis.integrations import telemetry
 from masis.services import Workbench
 from masis.services.jobs import Job, WorkerProcess
+from tests.cli.running import case, start
 from tests.reviewing import ADA
 from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[3]
-CASE = Case.model_validate(
-    {
-        "id": "bridge",
-        "query": "How long is the bridge?",
-        "answer": "The bridge is 120 metres long [1]. It was opened in 1931 [9].",
-        "evidence": [{"id": "1", "text": "The bridge is 120 metres long."}],
-    }
-)
+CASE = Case.model_validate(case("bridge"))
 
 
 class Collector:
@@ -151,17 +144,6 @@ def test_a_collector_that_does_not_answer_delays_the_end_no_longer_than_allowed(
     slow.server.server_close()
 
 
-def masis_command(tmp_path: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "masis.cli", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "XDG_DATA_HOME": str(tmp_path), **environment},
-        cwd=tmp_path,
-    )
-
-
 def case_file(tmp_path: Path, count: int) -> str:
     file = tmp_path / "cases.jsonl"
     lines = (CASE.model_copy(update={"id": f"case-{number}"}).model_dump_json() for number in range(count))
@@ -170,14 +152,14 @@ def case_file(tmp_path: Path, count: int) -> str:
 
 
 def test_after_ctrl_c_what_was_measured_is_sent(tmp_path: Path, collector: Collector) -> None:
-    with masis_command(
-        tmp_path,
-        *("audit", case_file(tmp_path, 3000), "--log", "info"),
-        MASIS_TELEMETRY="otlp",
-        OTEL_EXPORTER_OTLP_ENDPOINT=collector.address,
-        OTEL_BSP_SCHEDULE_DELAY="600000",
-        OTEL_BSP_MAX_EXPORT_BATCH_SIZE="2048",
-    ) as under_way:
+    environment = {
+        "XDG_DATA_HOME": str(tmp_path),
+        "MASIS_TELEMETRY": "otlp",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": collector.address,
+        "OTEL_BSP_SCHEDULE_DELAY": "600000",
+        "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "2048",
+    }
+    with start("audit", case_file(tmp_path, 3000), "--log", "info", environment=environment, cwd=tmp_path) as under_way:
         assert under_way.stderr is not None
         for line in under_way.stderr:
             if "ends after" in line:
@@ -190,7 +172,8 @@ def test_after_ctrl_c_what_was_measured_is_sent(tmp_path: Path, collector: Colle
 
 
 def test_the_console_gets_one_object_a_line_on_stderr(tmp_path: Path) -> None:
-    with masis_command(tmp_path, "audit", case_file(tmp_path, 1), "--out", "-", MASIS_TELEMETRY="console") as done:
+    environment = {"XDG_DATA_HOME": str(tmp_path), "MASIS_TELEMETRY": "console"}
+    with start("audit", case_file(tmp_path, 1), "--out", "-", environment=environment, cwd=tmp_path) as done:
         out, said = done.communicate(timeout=60)
     assert done.returncode == 0
     assert json.loads(out)["case_id"] == "case-0"  # stdout is for data
