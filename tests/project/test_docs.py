@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import json
 import re
 import shlex
@@ -18,6 +20,7 @@ from click.testing import CliRunner
 
 import masis
 from masis.cli import main
+from masis.errors import MissingExtra
 from masis.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -210,12 +213,16 @@ def test_what_tutorials_say_to_press_is_on_the_pages() -> None:
     assert not [each for each in named if each not in sources]
 
 
+TRIAL = "We randomly assigned 400 adults with migraine to aspirin or placebo. Aspirin relieved pain in 60% against 30%."
+
+
 def _names(page: str) -> dict[str, Any]:
     """What the code of a page takes for granted."""
     columns = {"question": ["How long?"], "response": ["Ten metres [1]."], "contexts": [["It is ten metres long."]]}
     documents = [{"id": "manual", "text": "Uploads are limited to 10 MB."}]
     return {
         "README": {"frame": pandas.DataFrame(columns)},
+        "screening": {"abstracts": [{"id": "1", "title": "Aspirin for migraine: a randomised trial", "text": TRIAL}]},
         "programs": {
             "bot": lambda question: "Uploads are limited to 10 MB [manual].",
             "documents": documents,
@@ -225,7 +232,11 @@ def _names(page: str) -> dict[str, Any]:
     }[page]
 
 
-@pytest.mark.parametrize("page", ["README", "programs"])
+RUN_HERE = ("README", "programs", "screening")
+RUN_ELSEWHERE = (ROOT / "tests" / "integrations" / "test_guides.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", RUN_HERE)
 def test_the_code_of_a_page_runs_as_written(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names = _names(page)
@@ -235,6 +246,20 @@ def test_the_code_of_a_page_runs_as_written(page: str, tmp_path: Path, monkeypat
     for name, tested in list(names.items()):
         if name.startswith("test_"):
             tested(masis.assert_grounded)
+
+
+def test_code_that_runs_in_no_test_compiles_and_imports_what_is_there() -> None:
+    for block in blocks(*PAGES):
+        first = block.text.lstrip().splitlines()[0]
+        if block.language != "python" or block.page in RUN_HERE or f'"{first[:26]}' in RUN_ELSEWHERE:
+            continue
+        for node in ast.walk(ast.parse(block.text)):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("masis"):
+                try:
+                    module = importlib.import_module(str(node.module))
+                    assert all(hasattr(module, name.name) for name in node.names), f"{block.page}: {first}"
+                except MissingExtra:
+                    continue
 
 
 @pytest.mark.slow
