@@ -91,12 +91,9 @@ def test_every_picture_is_shown_and_light_enough() -> None:
 
 
 def test_every_page_stands_in_the_contents() -> None:
-    listed = [
-        line for block in blocks(DOCS / "index.md") if block.language == "{toctree}" for line in block.text.split()
-    ]
-    assert sorted(line for line in listed if not line.startswith(":") and (DOCS / f"{line}.md").exists()) == sorted(
-        page.stem for page in PAGES if page.stem != "index"
-    )
+    contents = [block.text for block in blocks(DOCS / "index.md") if block.language == "{toctree}"]
+    listed = [page for text in contents for page in re.findall(r"<(\S+)>$", text, re.MULTILINE)]
+    assert sorted([*listed, "index"]) == [page.stem for page in PAGES]
 
 
 def test_every_public_name_has_an_entry() -> None:
