@@ -16,7 +16,7 @@ from pathlib import Path
 
 from masis.observers.observation import run_to_completion
 from masis.schema.screening import Abstract, Screening
-from masis.screening.grading.cache import CachingGrader
+from masis.screening.grading.grader import CachingGrader
 from masis.screening.grading.offline_grader import offline_grader
 from masis.screening.rounds.round_loop import screen
 from masis.screening.sources.retrievers import FixedSetRetriever, InMemoryRetriever

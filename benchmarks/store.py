@@ -33,7 +33,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))  # last: PYTHONPATH
 from masis.schema.actor import Actor
 from masis.schema.review import Decision
 from masis.services import Workbench
-from masis.services.records import CaseFilter
+from masis.services.records import NOT_DECIDED, CaseFilter
 from tools.serving import Served, serving
 from tools.session import Session
 
@@ -150,7 +150,10 @@ def questions(bench: Workbench, count: int) -> list[tuple[str, Callable[[], obje
     return [
         ("queue, most likely faulty first", queue()),
         ("queue, what needs review", queue(states=("needs_review",))),
-        ("queue, must look of what needs review", queue(states=("needs_review",), tiers=("must_look",))),
+        ("queue, all that is not decided", queue(standings=NOT_DECIDED)),
+        ("queue, where something is wrong", queue(standings=("wrong",))),
+        ("queue, wrong or not confirmed", queue(standings=("wrong", "not_confirmed"))),
+        ("queue, not decided, of a field", queue(standings=NOT_DECIDED, fields=("Law",))),
         ("queue, most disagreement first", queue(order="disagreement")),
         ("queue, least confident of two states", queue(order="least_confident", states=("needs_review", "new"))),
         ("queue, newest", queue(order="newest")),
@@ -187,7 +190,7 @@ def questions(bench: Workbench, count: int) -> list[tuple[str, Callable[[], obje
 
 
 PAGES: tuple[tuple[str, dict[str, str]], ...] = (
-    *(("queue", {}), ("queue", {"state": "needs_review"}), ("queue", {"order": "random", "seed": "3"})),
+    *(("queue", {}), ("queue", {"standing": "wrong"}), ("queue", {"order": "random", "seed": "3"})),
     *(("queue", {"field": "Law", "flag": "uncited"}), ("queue", {"q": "verri"}), ("", {}), ("team", {})),
 )
 """Pages and their parameters; the first is the overview."""

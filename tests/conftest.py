@@ -72,8 +72,8 @@ def pytest_configure() -> None:
     In this process as a whole, not test by test: fixtures of a module or session, and threads that outlive their test,
     are bound by it too. Each worker of pytest-xdist comes through here by itself.
     """
-    socket.socket.connect = _guarded(socket.socket.connect)  # type: ignore[method-assign]
-    socket.socket.connect_ex = _guarded(socket.socket.connect_ex)  # type: ignore[method-assign]
+    socket.socket.connect = _guarded(socket.socket.connect)
+    socket.socket.connect_ex = _guarded(socket.socket.connect_ex)
     for variable in [name for name in os.environ if name.endswith("_API_KEY")]:
         del os.environ[variable]
     gc.disable()  # until everything is imported and collected

@@ -33,7 +33,7 @@ def each(
             assert rows, "nothing to hold the rule against"
             assert not broken, f"{len(broken)} of {len(rows)} break the rule\n" + "\n".join(broken)
 
-        del test.__wrapped__  # type: ignore[attr-defined]  # pytest would ask for the rule's argument
+        del test.__wrapped__  # pytest would ask for the rule's argument
         return test
 
     return decorate

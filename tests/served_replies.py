@@ -356,16 +356,3 @@ REPLY_FAULTS = (
     "2 MB",
 )
 FAULTS: tuple[str, ...] = (*WIRE_FAULTS, *REPLY_FAULTS)
-
-
-def on(schema_name: str, name: str, times: int | None = None) -> Script:
-    """A script: this fault whenever this is asked for (the first ``times`` times), sensible replies otherwise."""
-    seen = [0]
-
-    def script(request: Request) -> Behaviour | None:
-        if request.schema_name != schema_name or (times is not None and seen[0] >= times):
-            return None
-        seen[0] += 1
-        return faulty(name, request)
-
-    return script

@@ -76,7 +76,7 @@ def pages(first: str, second: str) -> list[Shot]:
     return [
         Shot("overview", "/"),
         Shot("queue", "/queue"),
-        Shot("queue-filtered", "/queue?state=needs_review&flag=invalid_reference&order=least_confident"),
+        Shot("queue-filtered", "/queue?standing=wrong,decided&flag=invalid_reference&order=least_confident"),
         Shot("queue-nothing-found", "/queue?q=zzzzqqqq"),
         Shot("review", f"/review?case={SHOWN}&run={first}"),
         Shot("review-second-iteration", f"/review?case={SHOWN}&run={first}&iteration=2"),

@@ -146,17 +146,17 @@ def import_files(
 
 
 def _sorted_out(places: tuple[Path | str, ...]) -> tuple[list[str], tuple[Path, ...]]:
-    """Return the folders and addresses of audited cases, and the files. Raises BadParameter for any other folder."""
+    """Return the folders and addresses of audited cases, and the files and folders of files."""
     lakes: list[str] = []
     files: list[Path] = []
     for place in places:
-        if isinstance(place, Path) and not place.is_dir():
+        if isinstance(place, Path) and not (place.is_dir() and is_lake(str(place))):
             files.append(place)
         elif is_lake(str(place)):
             lakes.append(str(place))
         else:
             raise click.BadParameter(
-                f"{printable(str(place))}: is a directory without audited cases. Name one file of JSON Lines in it.",
+                f"{printable(str(place))}: holds no audited cases. Name a folder that masis audit wrote.",
                 param_hint="'FILE...'",
             )
     return lakes, tuple(files)

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
-
-import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
+from typing import NamedTuple
 
 from masis.datasets.lake import open_lake
 
-ROWS_AT_ONCE = 50_000
 NAMED = 10
 """Ids that are named; the others are counted."""
 
@@ -31,38 +25,20 @@ class Repeats(NamedTuple):
 
 
 def repeated_ids(place: str, named: int = NAMED) -> Repeats:
-    """Return the ids that occur in several rows. Holds eight bytes a row while it reads the column of ids.
+    """Return the ids that occur in several rows; ``named`` of them with their rows. Holds the column of ids.
 
-    Args:
-        place: A lake: a folder, or an address that fsspec reads.
-        named: How many ids are named, with their rows.
-
-    Raises:
-        InputError: There is no lake.
-
+    Raises InputError where ``place``, a folder or an address that fsspec reads, is no lake.
     """
-    hashes = np.concatenate([_hashed(ids) for (ids,) in _columns(place, "case_id")] or [np.empty(0, np.uint64)])
-    hashes.sort()
-    twice = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
-    del hashes
-    if not len(twice):
+    from pyarrow import compute, dataset
+
+    lake = open_lake(place)
+    counts = lake.to_table(columns=["case_id"]).group_by("case_id").aggregate([("case_id", "count")])
+    twice = sorted(counts.filter(compute.field("case_id_count") > 1)["case_id"].to_pylist())
+    if not twice:
         return Repeats(0, ())
-    rows: dict[str, list[tuple[str, int, int]]] = {}
-    for ids, *where in _columns(place, "case_id", "source", "source_offset", "source_row"):
-        for index in np.flatnonzero(np.isin(_hashed(ids), twice)):
-            source, offset, row = (column[index] for column in where)
-            rows.setdefault(ids[index], []).append((str(source), int(offset), int(row)))
-    found = sorted(case_id for case_id, places in rows.items() if len(places) > 1)
-    return Repeats(len(found), tuple(Repeat(case_id, tuple(sorted(rows[case_id]))) for case_id in found[:named]))
-
-
-def _columns(place: str, *names: str) -> Iterator[tuple[NDArray[Any], ...]]:
-    """Yield columns, some thousand rows at a time; rows that hold no case have no id and are left out."""
-    for batch in open_lake(place).to_batches(columns=list(names), batch_size=ROWS_AT_ONCE):
-        held = batch.filter(batch.column("case_id").is_valid())
-        if held.num_rows:
-            yield tuple(held.column(name).to_numpy(zero_copy_only=False) for name in names)
-
-
-def _hashed(ids: NDArray[Any]) -> NDArray[np.uint64]:
-    return pd.util.hash_array(ids, categorize=False)
+    wanted = dataset.field("case_id").isin(twice[:named])
+    found = lake.to_table(columns=["case_id", "source", "source_offset", "source_row"], filter=wanted).to_pylist()
+    rows: dict[str, list[tuple[str, int, int]]] = {name: [] for name in twice[:named]}
+    for row in found:
+        rows[row["case_id"]].append((row["source"], row["source_offset"], row["source_row"]))
+    return Repeats(len(twice), tuple(Repeat(name, tuple(sorted(places))) for name, places in rows.items()))

@@ -22,6 +22,11 @@ _NOT_SAID = frozenset({"document", "search_result", "tool_result", "tool_use", "
 """Types of parts of a message that are no words of who sent it."""
 
 _NUMBERED = re.compile(r"\s{0,4}\[(\d{1,6})\]\s*")
+_PROMPTED = re.compile(
+    r"^[ \t#*]{0,8}(?:retrieved |given |user |the )?"
+    r"(question|query|answer|context|passages?|sources?|documents?|evidence|article|background)[ \t*]{0,4}:[ \t*]{0,8}",
+    re.IGNORECASE | re.MULTILINE,
+)
 _PASSAGE = re.compile(r"(?:\A|\n)\s{0,4}passage \d{1,4}: ?")
 
 
@@ -86,6 +91,18 @@ class _Functions(functions.Functions):  # type: ignore[misc]  # the library has 
         if not isinstance(text, str):
             return None
         return [piece.strip() for piece in _PASSAGE.split(text) if piece.strip()] or None
+
+    @functions.signature({"types": []})  # type: ignore[untyped-decorator]
+    def _func_prompted(self, prompt: Any) -> dict[str, str] | None:
+        """Question and context of a prompt that holds both under names: ``Context: ... Question: ...``."""
+        found: dict[str, list[str]] = {"question": [], "context": [], "answer": []}
+        pieces = _PROMPTED.split(text_of(prompt) or "")
+        for name, part in zip(pieces[1::2], pieces[2::2], strict=True):
+            kind = {"question": "question", "query": "question", "answer": "answer"}.get(name.lower(), "context")
+            found[kind] += [part.strip()] if part.strip() else []
+        if not found["question"] or not found["context"]:
+            return None
+        return {"question": found["question"][-1], "context": "\n\n".join(found["context"])}
 
     @functions.signature({"types": []})  # type: ignore[untyped-decorator]
     def _func_numbered(self, texts: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The rows of a file, whatever it is wrapped in: JSON Lines, one JSON list or object, CSV, TSV, Parquet, gzip, zip.
+"""The rows of a file, however it is packed: JSON Lines, a JSON list or object, CSV, TSV, Parquet, documents.
 
 JSON Lines, JSON lists, tables and Parquet are read a row at a time, one JSON object whole. What one row, one document
 and one archive may hold is limited, so that no file fills memory or disk: a small archive can unpack to anything.
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 from masis.datasets.paths import value_at
+from masis.datasets.readers.documents import read_document
 from masis.datasets.readers.lines import MAX_LINE_BYTES, open_lines, read_lines, refuse_other_formats
 from masis.datasets.readers.strict_json import parse_item, parse_object
 from masis.errors import InputError
@@ -35,12 +36,15 @@ FREELY_UNPACKED_BYTES = 64 * 1024**2
 """A file unpacks to ``MOST_TIMES`` its size at most, but for this much: texts pack to a tenth, a trap to far less."""
 
 MOST_MEMBERS = 1000
-"""Files in a zip."""
+"""Files in a zip or a folder."""
 
 _LISTS = ("data", "results", "items", "rows", "examples", "test_cases", "goldens", "traces", "runs")
 """Keys under which tools put the list of rows in one object; what else the object holds is then the file's head."""
 
-_READ = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
+DOCUMENTS = (".md", ".markdown", ".html", ".htm", ".docx")
+"""How the names of documents end, each of them one answer with its sources."""
+
+_DATA = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
 _BLANKS = re.compile(r"[ \t\r\n]*")
 
 
@@ -87,15 +91,13 @@ def read_rows(
     rows_at: tuple[str, ...] = (),
     *,
     name: str | None = None,
-    most_unpacked: int = MOST_UNPACKED_BYTES,
 ) -> Iterator[Row]:
-    """Yield the rows of a file, or of a stream of bytes.
+    """Yield the rows of a file, of the files in a folder or an archive, or of a stream of bytes.
 
     Args:
-        source: The file or stream; a packed one has to be a file.
+        source: The file, folder or stream; a packed one has to be a file.
         rows_at: The paths to the list of rows in one JSON object.
         name: The file's name where the path is another, such as that of an upload.
-        most_unpacked: Bytes that a packed file may unpack to.
 
     Raises:
         InputError: It can't be opened, unpacked or read.
@@ -109,56 +111,79 @@ def read_rows(
             if isinstance(buffered, io.BufferedReader) and buffered is not source:
                 buffered.detach()  # else it would close what is the caller's
         return
-    called = name or source.name
+    if source.is_dir():
+        for path in _readable([each.relative_to(source).as_posix() for each in source.rglob("*") if each.is_file()]):
+            with (source / path).open("rb") as file:
+                for row in _rows(file, path, rows_at):
+                    yield row._replace(member=path)
+        return
+    called = Path(name or source.name).name
     with open_lines(source) as file:
         magic = file.read(4)
         size = file.seek(0, io.SEEK_END) if file.seekable() else 0
-        most = min(most_unpacked, max(FREELY_UNPACKED_BYTES, MOST_TIMES * size))
+        most = min(MOST_UNPACKED_BYTES, max(FREELY_UNPACKED_BYTES, MOST_TIMES * size))
         file.seek(0)
         if magic.startswith(b"PK\x03\x04"):
-            yield from _zipped(file, rows_at, most)
+            yield from _zipped(file, called, rows_at, most)
         elif magic.startswith(b"\x1f\x8b"):
             with gzip.GzipFile(fileobj=file) as unpacked:
-                limited = io.BufferedReader(_Limited(cast("IO[bytes]", unpacked), most), 1 << 20)
-                inner = called.removesuffix(".gz")
-                for row in _rows(cast("BinaryIO", limited), inner, rows_at):
+                for row in _rows(_limited(cast("IO[bytes]", unpacked), most), called.removesuffix(".gz"), rows_at):
                     yield row._replace(end=file.tell())
         else:
             yield from _rows(file, called, rows_at)
 
 
-def _zipped(file: BinaryIO, rows_at: tuple[str, ...], most: int) -> Iterator[Row]:
+def _readable(names: list[str]) -> list[str]:
+    """Return the files of a folder or an archive that are read. Raises InputError where there are too many, or none."""
+    if len(names) > MOST_MEMBERS:
+        raise InputError(f"holds {len(names):,} files, more than {MOST_MEMBERS:,}", cure="Give its parts one by one.")
+    found = sorted(each for each in names if each.lower().endswith(_DATA))
+    found = found or sorted(each for each in names if each.lower().endswith(DOCUMENTS))  # else a README would be one
+    if "header.json" in names:  # a log of Inspect: its samples are the rows
+        found = [each for each in found if each.startswith("samples/")] or found
+    if not found:
+        raise InputError("holds no file that can be read", cure=f"Name files {', '.join((*_DATA, *DOCUMENTS))}.")
+    return found
+
+
+def _limited(stream: IO[bytes], most: int) -> BinaryIO:
+    return cast("BinaryIO", io.BufferedReader(_Limited(stream, most), 1 << 20))
+
+
+def _zipped(file: BinaryIO, name: str, rows_at: tuple[str, ...], most: int) -> Iterator[Row]:
     try:
         archive = zipfile.ZipFile(file)
     except zipfile.BadZipFile as error:
         raise InputError(f"is no zip that can be read ({error})", cure="Pack it again.") from error
     with archive:
-        members = [member for member in archive.infolist() if not member.is_dir()]
-        readable = [member for member in members if member.filename.lower().endswith(_READ)]
-        if any(member.filename == "header.json" for member in members):  # a log of Inspect: its samples are the rows
-            readable = [member for member in readable if member.filename.startswith("samples/")] or readable
-        if len(members) > MOST_MEMBERS:
-            raise InputError(f"holds {len(members):,} files, more than {MOST_MEMBERS:,}", cure="Unpack it first.")
-        if any(member.filename == "xl/workbook.xml" for member in members):
+        members = {member.filename: member for member in archive.infolist() if not member.is_dir()}
+        if "xl/workbook.xml" in members:
             raise InputError("is an Excel workbook", cure="Save its sheet as CSV UTF-8, and import that file.")
-        if not readable:
-            raise InputError("holds no file that can be read", cure=f"Pack files named {', '.join(_READ)}.")
-        if sum(member.file_size for member in readable) > most:
+        if "word/document.xml" in members:
+            if sum(member.file_size for member in members.values()) > most:
+                raise _too_much()
+            file.seek(0)
+            yield from _document(file, f"{name.removesuffix('.docx')}.docx")
+            return
+        readable = _readable(list(members))
+        if sum(members[each].file_size for each in readable) > most:
             raise _too_much()
-        for member in readable:
+        for each in readable:
             try:
-                stream = archive.open(member)
+                stream = archive.open(members[each])
             except (RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
-                raise InputError(f"{member.filename} can't be unpacked ({error})", cure="Unpack it first.") from error
+                raise InputError(f"{each} can't be unpacked ({error})", cure="Unpack it first.") from error
             with stream:
-                limited = io.BufferedReader(_Limited(stream, member.file_size), 1 << 20)
-                for row in _rows(cast("BinaryIO", limited), member.filename, rows_at):
-                    yield row._replace(member=member.filename, end=file.tell())
+                for row in _rows(_limited(stream, members[each].file_size), each, rows_at):
+                    yield row._replace(member=each, end=file.tell())
 
 
 def _rows(stream: BinaryIO, name: str, rows_at: tuple[str, ...]) -> Iterator[Row]:
     suffix = Path(name.lower()).suffix
     start = cast("io.BufferedReader", stream).peek(1 << 16)[: 1 << 16]
+    if suffix in DOCUMENTS:
+        yield from _document(stream, name)
+        return
     if start.startswith(b"PAR1"):
         yield from _parquet(stream)
         return
@@ -175,6 +200,16 @@ def _rows(stream: BinaryIO, name: str, rows_at: tuple[str, ...]) -> Iterator[Row
         yield from _json_lines(stream, rows_at)
 
 
+def _document(stream: BinaryIO, name: str) -> Iterator[Row]:
+    content = stream.read(MOST_DOCUMENT_BYTES)
+    value: dict[str, Any] | InputError
+    try:
+        value = read_document(content, name)
+    except InputError as error:
+        value = error
+    yield Row(1, len(content), value)
+
+
 def _spread(text: bytes) -> bool:
     """Return whether an object goes on behind its first line."""
     first, line_break, _ = text.partition(b"\n")
@@ -185,30 +220,30 @@ def _spread(text: bytes) -> bool:
 
 
 def _json_lines(stream: BinaryIO, rows_at: tuple[str, ...]) -> Iterator[Row]:
-    alone: Row | None = None  # the first line; an object on the only line may hold the rows
-    for count, line in enumerate(read_lines(stream, max_bytes=MAX_LINE_BYTES), 1):
-        if alone is not None:
-            yield alone
-            alone = None
-        value: dict[str, Any] | InputError
-        if line.content is None:
-            cure = "Put each case on a line of its own, or split the case."
-            value = InputError(f"is longer than {MAX_LINE_BYTES // 2**20} MiB", cure=cure)
-        else:
-            try:
-                value = parse_object(line.content)
-            except InputError as error:
-                value = error
-        if count == 1:
-            alone = Row(line.number, line.end, value)
-        else:
-            yield Row(line.number, line.end, value)
-    if alone is not None:
-        inner = inner_rows(alone.value, rows_at) if isinstance(alone.value, dict) else None
-        if inner is None:
-            yield alone
-        else:
-            yield from _numbered(inner, alone.end)
+    rows = _lines(stream)
+    first = next(rows, None)
+    second = next(rows, None)
+    if first is None:
+        return
+    inner = inner_rows(first.value, rows_at) if second is None and isinstance(first.value, dict) else None
+    if inner is not None:  # an object on the only line holds the rows
+        yield from _numbered(inner, first.end)
+        return
+    yield first
+    if second is not None:
+        yield second
+    yield from rows
+
+
+def _lines(stream: BinaryIO) -> Iterator[Row]:
+    for number, content, end in read_lines(stream, max_bytes=MAX_LINE_BYTES):
+        try:
+            if content is None:
+                cure = "Put each case on a line of its own, or split the case."
+                raise InputError(f"is longer than {MAX_LINE_BYTES // 2**20} MiB", cure=cure)
+            yield Row(number, end, parse_object(content))
+        except InputError as error:
+            yield Row(number, end, error)
 
 
 def _list(stream: BinaryIO) -> Iterator[Row]:
@@ -253,10 +288,7 @@ def _list(stream: BinaryIO) -> Iterator[Row]:
             found = parse_item(text, at, ended=ended)
         to_read, number = 1 << 18, number + 1
         value, at = found
-        if isinstance(value, dict | InputError):
-            yield Row(number, read, value)
-        else:
-            yield _no_object(number, read, value)
+        yield row_of(number, read, value)
         match beside():
             case ",":
                 at += 1
@@ -332,13 +364,13 @@ def _columns(whole: dict[str, Any]) -> dict[str, list[Any]] | None:
 
 def _numbered(values: list[Any], end: int) -> Iterator[Row]:
     for number, value in enumerate(values, 1):
-        if isinstance(value, dict):
-            yield Row(number, end * number // len(values), value)
-        else:
-            yield _no_object(number, end, value)
+        yield row_of(number, end * number // len(values), value)
 
 
-def _no_object(number: int, end: int, value: Any) -> Row:
+def row_of(number: int, end: int, value: Any) -> Row:
+    """Return a value as a row, which it is where it is an object."""
+    if isinstance(value, dict | InputError):
+        return Row(number, end, value)
     return Row(number, end, InputError(f"is {kind_of(value)}, must be an object", cure="Make each row an object."))
 
 

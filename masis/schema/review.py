@@ -46,6 +46,12 @@ CaseState = Literal[
     "superseded",
     "redacted",
 ]
+Standing = Literal["not_audited", "failed", "decided", "waits", "wrong", "not_confirmed", "nothing_found", "to_review"]
+"""Where a case stands, for people: exactly one, the first that holds. ``not_audited``: by no audit, and no decision
+stands; ``failed``: its audit ended with an error or was interrupted; ``decided`` by a person, or replaced or redacted;
+``waits`` for another reviewer, adjudication or what an escalation asked for; ``wrong``: something must be looked at;
+``not_confirmed``: nothing was found wrong, but it could not be confirmed; ``nothing_found``, the auto-accepted among
+them. ``to_review`` stands in place of what the audit found where a policy hides that; no case is stored with it."""
 """Where a case stands: ``needs_adjudication`` where its reviewers differ; ``accepted`` by policy; ``approved`` to
 ``escalated`` by a person; ``superseded`` where a new version took its place and no person has approved, corrected or
 rejected its answer; ``redacted`` where its content was removed and no person's decision stands."""
@@ -238,13 +244,14 @@ def decided_about(decision: Decision) -> str:
     named = decision.extra.get("answer")
     if isinstance(named, str) and named:
         return named
-    return "the chosen answer" if decision.run_id and decision.iteration is None else answer_name(decision.iteration)
+    return answer_name(decision.iteration)
 
 
 def settled_answer(decision: Decision | None, run: Run | None) -> str | None:
     """The answer that a decision lets stand: the corrected one, else the one decided about.
 
-    None where nothing is decided, where the decision rejects or escalates, and where it takes one back.
+    A decision that names no iteration is about the original answer. None where nothing is decided, where the decision
+    rejects or escalates, and where it takes one back.
     """
     if decision is None or decision.kind in ("undo", "redaction") or decision.verdict in ("reject", "escalate"):
         return None
@@ -252,5 +259,5 @@ def settled_answer(decision: Decision | None, run: Run | None) -> str | None:
         return decision.corrected_answer
     if run is None:
         return None
-    at = decision.iteration
-    return run.iterations[at - 1].answer if at is not None and 1 <= at <= len(run.iterations) else run.final_answer
+    at = decision.iteration or 1
+    return run.iterations[at - 1].answer if 1 <= at <= len(run.iterations) else run.final_answer

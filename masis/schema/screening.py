@@ -492,13 +492,7 @@ class ScreeningEvent(Record):
     seq: int
     at: str
     kind: Literal[
-        "screening_started",
-        "round_started",
-        "searched",
-        "graded",
-        "round_finished",
-        "warning",
-        "screening_finished",
+        "screening_started", "round_started", "searched", "graded", "round_finished", "warning", "screening_finished"
     ]
     round: int | None = None
     message: str = ""

@@ -6,7 +6,6 @@ screening.reasons
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -16,10 +15,11 @@ from masis.errors import InputError, SettingsError
 from masis.llm import registry
 from masis.observers.observation import ScreeningStart, run_to_completion
 from masis.schema.screening import Abstract, Grade, Ruling, Screening, ScreeningEvent, Thresholds
+from masis.screening.grading import designs
 from masis.screening.grading.ensemble import Ensemble
 from masis.screening.grading.grader import Grader
 from masis.screening.grading.model_grader import ModelGrader
-from masis.screening.grading.offline_grader import offline_grader, study_types_version
+from masis.screening.grading.offline_grader import offline_grader
 from masis.screening.rounds import ruling
 from masis.screening.rounds.round_loop import ScreeningSteps, new_screening_id, one_grade_each, screen, screen_async
 from masis.screening.sources.pool import with_notices
@@ -58,7 +58,7 @@ def grader_for(settings: Settings, control: RunControl | None = None) -> Grader:
 
 def study_type_weights(settings: Settings) -> str | None:
     """Return the version of the weights that recognise study types; None where no grader uses them."""
-    return study_types_version() if OFFLINE in grader_names(settings) else None
+    return designs.version() if OFFLINE in grader_names(settings) else None
 
 
 def _grader(name: str, settings: Settings, control: RunControl) -> Grader:
@@ -98,18 +98,6 @@ def evaluate(
     graded = {grade.abstract_id: grade for grade in (one_grade_each(grader, question, new) if new else ())}
     grades = tuple(graded.get(abstract.id) or previous[abstract.id] for abstract in abstracts)
     return grades, ruling.ruling(iteration, {**previous, **graded}.values(), thresholds)
-
-
-async def evaluate_async(
-    question: str,
-    abstracts: Sequence[Abstract],
-    iteration: int = 0,
-    *,
-    grader: Grader,
-    thresholds: Thresholds = ruling.DEFAULT,
-) -> tuple[tuple[Grade, ...], Ruling]:
-    """``evaluate`` from a coroutine: it works on a thread, so that the event loop stays free."""
-    return await asyncio.to_thread(evaluate, question, abstracts, iteration, grader=grader, thresholds=thresholds)
 
 
 def screen_abstracts(
@@ -186,7 +174,7 @@ def _distinct(abstracts: Iterable[Abstract | Mapping[str, Any]]) -> tuple[Abstra
     """Return the abstracts; the same one twice is one, another one under the same id an error."""
     previous: dict[str, Abstract] = {}
     for number, each in enumerate(abstracts):
-        abstract = _abstract(each, number)
+        abstract = _abstract(each, f"abstracts[{number}]")
         if previous.setdefault(abstract.id, abstract) != abstract:
             raise InputError(
                 f"the id {abstract.id!r} is used by another abstract too",
@@ -196,26 +184,21 @@ def _distinct(abstracts: Iterable[Abstract | Mapping[str, Any]]) -> tuple[Abstra
     return tuple(previous.values())
 
 
-def _abstract(given: Abstract | Mapping[str, Any], number: int) -> Abstract:
-    """Return the abstract; a mapping may call its text ``abstract``, and have an id from its PubMed id, DOI or
-    title.
-    """
+def _abstract(given: Abstract | Mapping[str, Any], place: str) -> Abstract:
+    """Return the abstract; a mapping may call its text ``abstract``, and need not have an id."""
     if isinstance(given, Abstract):
         return given
     if not isinstance(given, Mapping):
-        raise InputError(
-            f"is no abstract but {type(given).__name__}",
-            cure='Give a list of {"id": "1", "title": "...", "text": "..."}.',
-            field=f"abstracts[{number}]",
-        )
+        cure = 'Give a list of {"id": "1", "title": "...", "text": "..."}.'
+        raise InputError(f"is no abstract but {type(given).__name__}", cure=cure, field=place)
     fields = dict(given)
     if "text" not in fields and "abstract" in fields:
         fields["text"] = fields.pop("abstract")
     try:
         if not fields.get("id"):
-            title, text, doi, pmid = (str(fields.get(name) or "") for name in ("title", "text", "doi", "pmid"))
-            fields["id"] = abstract_of(title=title, text=text, doi=doi, pmid=pmid).id
+            known = {name: str(fields.get(name) or "") for name in ("title", "text", "doi", "pmid")}
+            fields["id"] = abstract_of(**known).id  # type: ignore[arg-type]  # of the names above
         return validate_abstract(fields)
     except InputError as error:
-        place = ".".join(filter(None, [f"abstracts[{number}]", error.field]))
-        raise InputError(error.problem, cure=error.cure, field=place) from error
+        field = ".".join(filter(None, [place, error.field]))
+        raise InputError(error.problem, cure=error.cure, field=field) from error

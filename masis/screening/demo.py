@@ -1,4 +1,4 @@
-"""The evidence critic by itself, on abstracts written for it: ``python -m masis.screening.demo``.
+"""The evidence critic by itself, on abstracts written for it: ``python -m masis.screening.demo [ID ...]``.
 
 No network, no key, no database: the shipped abstracts are searched in memory and graded without a model. Every question
 is screened round by round, and what the critic concludes is printed beside what was expected and why.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -82,12 +82,12 @@ def as_expected(question: DemoQuestion, screening: Screening) -> bool:
     return screening.outcome == expected.outcome and expected.least <= len(screening.rounds) <= expected.most
 
 
-def main() -> int:
-    """Screen every demo question and print what came of it beside what was expected; 1 where one went otherwise."""
+def main(ids: Sequence[str] = ()) -> int:
+    """Screen these demo questions, or all, and print what came of each; 1 where one did not go as expected."""
     abstracts, grader = tuple(demo_abstracts()), offline_grader()
     sys.stdout.write(f"{len(abstracts)} abstracts written for the demo; no study in them took place.\n\n")
     other = 0
-    for question in demo_questions():
+    for question in (each for each in demo_questions() if not ids or each.id in ids):
         screening = simulate(question, abstracts, grader)
         met = as_expected(question, screening)
         other += not met
@@ -100,4 +100,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from masis.errors import UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.case import Case
-from masis.schema.review import CaseState, LogEntry
+from masis.schema.review import CaseState, LogEntry, Standing
 from masis.schema.run import Run
 from masis.schema.team import QueuePolicy
 from masis.schema.trust import SamplePlan
@@ -18,6 +18,7 @@ from masis.services.audits import POLICY
 from masis.services.demo import demo_cases
 from masis.services.records import Added, CaseFilter, CasePage, CaseSummary, DecisionFilter, Facets, RunSummary
 from masis.store import Store
+from masis.store.audits.queue import NOT_DECIDED
 from masis.store.audits.runs import faults, run_flags
 from masis.store.reviews.team import UNDECIDED
 
@@ -53,10 +54,16 @@ class Overview(NamedTuple):
     states: dict[str, int]
 
 
+FOUND: tuple[Standing, ...] = ("failed", "wrong", "not_confirmed", "nothing_found")
+"""Where cases stand by what their audit found. Who may not see that sees ``to_review`` in place of all of them."""
+
+
 def waiting_in(wanted: CaseFilter) -> CaseFilter:
     """Narrow a filter to the cases that wait; one for decided cases only becomes one for all that wait."""
     states = tuple(state for state in WAITING if not wanted.states or state in wanted.states)
-    return wanted.model_copy(update={"states": states or WAITING})
+    standings = tuple(each for each in ("not_audited", *FOUND) if each in wanted.standings)
+    every = len(standings) == len(FOUND) + 1  # no case that waits stands elsewhere
+    return wanted.model_copy(update={"states": states or WAITING, "standings": () if every else standings})
 
 
 def machine_hidden(store: Store, actor: Actor, case_id: str) -> bool:
@@ -81,18 +88,11 @@ def machine_hidden(store: Store, actor: Actor, case_id: str) -> bool:
 
 def _without_machine(summary: CaseSummary) -> CaseSummary:
     """Return a summary that looks the same whatever an audit found: one drawn for a spot check, too."""
-    names = (
-        "run_id",
-        "quality",
-        "revised_quality",
-        "confidence",
-        "overall",
-        "invalid",
-        "uncited",
-        "iterations",
-        "tier",
-    )
-    hidden = dict.fromkeys(names) | dict.fromkeys(("models", "flags", "reasons"), ())
+    scores = ("quality", "revised_quality", "confidence", "overall")
+    hidden = dict.fromkeys(("run_id", *scores, "invalid", "uncited", "iterations", "tier", "headline"))
+    hidden |= dict.fromkeys(("models", "flags", "reasons"), ())
+    if summary.standing in FOUND:
+        hidden["standing"] = "to_review"
     state = "needs_review" if summary.state == "accepted" else summary.state
     if summary.state == "accepted":
         hidden["reviewer"] = None  # the policy: a case that waits names nobody
@@ -178,13 +178,13 @@ class CaseService:
         """Return one case as a list shows it. Raises UnknownRecord."""
         return self._store.cases.summary(case_id)
 
-    def open(self, case_id: str) -> CaseView:
+    def open(self, case_id: str, viewer: str | None = None) -> CaseView:
         """Return one case with its newest finished run and its log. Raises UnknownRecord."""
         runs = self._store.runs.for_case(case_id)
         finished = next((run.id for run in runs if run.readable), None)
         return CaseView(
             case=self._store.cases.get(case_id),
-            summary=self._store.cases.summary(case_id),
+            summary=self._store.cases.summary(case_id, viewer),
             runs=runs,
             run=self._store.runs.get(finished) if finished else None,
             decision=self._store.decisions.current(case_id),
@@ -197,7 +197,7 @@ class CaseService:
         Others' decisions and comments are left out while decisions of a shared case are missing; where the policy
         hides the machine's verdict, runs and figures are, and a case without an answer shows the one drafted for it.
         """
-        view = self.open(case_id)
+        view = self.open(case_id, actor.name)
         seen = DecisionFilter(case_id=case_id, size=200, blind_to=actor.name)
         view = view._replace(history=self._store.decisions.entries(seen).rows)
         if not machine_hidden(self._store, actor, case_id):
@@ -220,6 +220,7 @@ class CaseService:
 
         Where the policy hides the machine's verdict, neither filters nor order go by it.
         """
+        wanted = wanted.model_copy(update={"viewer": actor.name})
         if not self.hides_machine_from(actor) and not self._store.team.in_force(SamplePlan).version:
             return self.find(wanted)
         page = self.find(self.blinded(actor, wanted))
@@ -248,6 +249,9 @@ class CaseService:
             return wanted
         policy = self._store.team.in_force(QueuePolicy)
         update: dict[str, Any] = dict.fromkeys(("flags", "reasons", "tiers", "models"), ())
+        if set(FOUND) & set(wanted.standings):
+            update["standings"] = tuple(each for each in NOT_DECIDED if each in (*wanted.standings, *FOUND))
+            update["standings"] += ("decided",) * ("decided" in wanted.standings)
         update |= dict.fromkeys(("quality_from", "quality_to", "confidence_from", "confidence_to"))
         if wanted.order in ("risk", "disagreement", "least_confident"):
             update |= {"order": "random", "seed": policy.seed + 1}
@@ -273,15 +277,17 @@ class CaseService:
 
         Where verdicts are hidden from them, auto-accepted cases count as cases that need review.
         """
-        facets = self.facets()
+        facets = self._store.cases.facets(actor.name)
         if not self.hides_machine_from(actor):
             return facets
         states = dict(facets.states)
         if accepted := states.pop("accepted", 0):
             states["needs_review"] = states.get("needs_review", 0) + accepted
+        standings = dict(facets.standings)
+        standings["to_review"] = sum(standings.pop(each, 0) for each in FOUND)
         reviewers = {name: count for name, count in facets.reviewers.items() if name != POLICY.name}
-        hidden: dict[str, dict[str, int]] = {"tiers": {}, "flags": {}, "reasons": {}, "models": {}}
-        return facets.model_copy(update={**hidden, "states": states, "reviewers": reviewers})
+        hidden: dict[str, dict[str, int]] = {"flags": {}, "reasons": {}, "models": {}}
+        return facets.model_copy(update={**hidden, "standings": standings, "states": states, "reviewers": reviewers})
 
     def overview(self) -> Overview:
         """Count the cases by state."""

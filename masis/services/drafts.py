@@ -2,14 +2,53 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from typing import Annotated, Any, TypeVar
 
-from pydantic import JsonValue
+from pydantic import BaseModel, Field, JsonValue, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 
 from masis.schema.actor import ANONYMOUS, Actor
 from masis.services.access import OPEN, Access
 from masis.services.records import Draft
 from masis.store import Store
+
+Form = TypeVar("Form", bound=BaseModel)
+_UNKEPT = re.compile("[\x00\ud800-\udfff]")
+
+
+def clean(value: object, longest: int) -> str:
+    """Return text as it can be stored: no null byte, no half of a surrogate pair, not longer than allowed."""
+    return _UNKEPT.sub("", value)[:longest] if isinstance(value, str) else ""
+
+
+def read_form(form: type[Form], posted: object) -> Form:
+    """Return a form as a browser posted it or a draft held it: a field that makes no sense is left at its default."""
+    kept = {}
+    for name, value in posted.items() if isinstance(posted, Mapping) else ():
+        if adapter := _fields(form).get(name):
+            with suppress(ValidationError):
+                kept[name] = adapter.validate_python(value)
+    return form(**kept)
+
+
+def read_if_valid(form: type[Form], posted: object) -> Form | None:
+    """Return the same of a part of a form; None where its fields together make no sense."""
+    try:
+        return read_form(form, posted) if isinstance(posted, Mapping) else None
+    except ValidationError:
+        return None
+
+
+@cache
+def _fields(form: type[BaseModel]) -> dict[str, TypeAdapter[Any]]:
+    def typed(field: FieldInfo) -> Any:
+        return Annotated[field.annotation, Field(), *field.metadata]
+
+    return {name: TypeAdapter(typed(field)) for name, field in form.model_fields.items()}
 
 
 def case_subject(case_id: str) -> str:

@@ -22,18 +22,20 @@ import sys
 import threading
 import time
 import traceback
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, NoReturn, Protocol, TextIO
 
 from masis.api.batch import Budget
+from masis.api.roles import uses_models
 from masis.audit import loop
 from masis.errors import MasisError, UnknownRecord
 from masis.schema.actor import Actor
-from masis.schema.review import CaseState
+from masis.schema.review import CaseState, Standing
 from masis.screening.grading.question import Part
 from masis.screening.rounds.round_loop import new_screening_id
 from masis.services.records import CaseFilter
@@ -113,6 +115,7 @@ class Batch(NamedTuple):
     """How far "audit everything" has come: ``done`` of ``total``, of which ``failed`` could not be audited.
 
     ``limit_reached``: the next audit could have cost more than the limit, so that the other cases are left.
+    ``standings`` counts where its cases stand since; ``cost_usd`` is None where a price is not known.
     """
 
     total: int
@@ -121,6 +124,8 @@ class Batch(NamedTuple):
     stopping: bool
     under_way: bool
     limit_reached: bool = False
+    standings: Mapping[Standing, int] = MappingProxyType({})
+    cost_usd: float | None = 0.0
 
 
 @dataclass
@@ -134,6 +139,8 @@ class _Batch:
     """The next case, which has to wait until what is under way has shown its cost."""
     done: int = 0
     failed: int = 0
+    standings: Counter[Standing] = field(default_factory=Counter)
+    cost_usd: float | None = 0.0
     running: set[str] = field(default_factory=set)
     stopping: bool = False
     exhausted: bool = False
@@ -277,7 +284,11 @@ class Jobs:
             if not batch.under_way and not batch.stopping and not batch.budget.exhausted:
                 total = batch.done
             stopping = batch.stopping and batch.under_way
-            return Batch(total, batch.done, batch.failed, stopping, batch.under_way, batch.budget.exhausted)
+            return Batch(
+                *(total, batch.done, batch.failed, stopping, batch.under_way, batch.budget.exhausted),
+                standings=dict(batch.standings),
+                cost_usd=batch.cost_usd,
+            )
 
     # stopping
 
@@ -483,10 +494,14 @@ class Jobs:
         batch.running.discard(job.id)
         batch.done += 1
         batch.failed += error is not None
-        if batch.budget.limit is not None:
+        with contextlib.suppress(MasisError):  # redacted meanwhile
+            batch.standings[self.workbench.cases.summary(job.subject).standing] += 1
+        if uses_models(batch.settings):
             usage = None
             with contextlib.suppress(MasisError):  # not finished: what it has cost is in no result
                 usage = self.workbench.runs.get(job.id).usage
+            if usage is not None and batch.cost_usd is not None:
+                batch.cost_usd = None if usage.cost_usd is None else batch.cost_usd + usage.cost_usd
             batch.budget.ended(usage)
 
 

@@ -4,6 +4,7 @@ from masis.audit.metrics import Bin, Distribution, Measure, Period, Rates
 from masis.store import Unguarded
 from masis.store.audits.inbox import Acknowledged, Form, Received
 from masis.store.audits.metrics import MeasuredRun, MeasureFilter, MetricsReport, Pick
+from masis.store.audits.queue import NOT_DECIDED
 from masis.store.core.connections import explained_errors
 from masis.store.records import (
     Added,
@@ -23,11 +24,13 @@ from masis.store.records import (
 )
 from masis.store.retention.redaction import CaseRedaction
 from masis.store.reviews.drafts import Draft
-from masis.store.reviews.team import Progress
+from masis.store.reviews.states import STATE_OF_VERDICT
 from masis.store.screening.corpora import CorpusImport, CorpusSummary
 from masis.store.screening.screenings import ScreeningProgress, ScreeningSummary
 
 __all__ = [
+    "NOT_DECIDED",
+    "STATE_OF_VERDICT",
     "Acknowledged",
     "Added",
     "Bin",
@@ -51,7 +54,6 @@ __all__ = [
     "MetricsReport",
     "Period",
     "Pick",
-    "Progress",
     "QueueOrder",
     "Rates",
     "Received",

@@ -98,7 +98,7 @@ class ReviewService:
         return entry
 
     def answer_of(self, decision: Decision) -> str:
-        """Return the text a decision is about: of its iteration, of its run's chosen answer, or of the case.
+        """Return the text a decision is about: of its iteration, else of the original answer.
 
         Raises UnknownRecord, StoreError where the run is of another case, and Removed where its answer is gone.
         """
@@ -110,11 +110,12 @@ class ReviewService:
         run = self._store.runs.get(decision.run_id)
         if run.case_id != decision.case_id:
             raise StoreError(f"run {run.id!r} is of case {run.case_id!r}, not of {decision.case_id!r}.")
-        if decision.iteration is None:
+        if decision.iteration is None and not run.iterations:
             return run.final_answer
-        if not 1 <= decision.iteration <= len(run.iterations):
-            raise UnknownRecord(f"run {run.id!r} has no iteration {decision.iteration}.")
-        return run.iterations[decision.iteration - 1].answer
+        number = decision.iteration or 1
+        if not 1 <= number <= len(run.iterations):
+            raise UnknownRecord(f"run {run.id!r} has no iteration {number}.")
+        return run.iterations[number - 1].answer
 
     def _with_label_types(self, decision: Decision) -> Decision:
         """Check the issues that a decision reports, and name the version of the label types that they go by.
@@ -167,7 +168,8 @@ class ReviewService:
     def adjudicate(self, actor: Actor, decision: Decision, *, seen_version: int | None = None) -> LogEntry:
         """Append the final verdict on a case of several reviewers; every individual decision stays in the log.
 
-        Raises what ``submit`` does, and StoreError where the case has no decisions to adjudicate or lacks some.
+        Raises what ``submit`` does, and StoreError where the case has no decisions to adjudicate, lacks some, or one
+        of them is the actor's.
         """
         self._access.require(actor, "oversee")
         work = self._store.team.work(decision.case_id)
@@ -177,6 +179,8 @@ class ReviewService:
             raise StoreError(
                 f"case {decision.case_id!r} still lacks {work.pending} of {work.policy.reviewers} decisions."
             )
+        if actor.name in work.decided_by:
+            raise StoreError("you are one of the reviewers who differ: somebody else adjudicates this case.")
         final = signed(actor, decision.model_copy(update={"kind": "adjudication"}))
         return self._log.append(self._with_label_types(final), seen_version=seen_version)
 

@@ -37,8 +37,7 @@ from masis.schema.wording import counted
 from masis.screening.critic import grader_for, grader_names, study_type_weights
 from masis.screening.demo import CORPUS as DEMO_CORPUS
 from masis.screening.demo import demo_abstracts
-from masis.screening.grading.cache import CachingGrader
-from masis.screening.grading.grader import Grader
+from masis.screening.grading.grader import CachingGrader, Grader
 from masis.screening.grading.question import Part, changed_lines
 from masis.screening.handover import case_from_screening
 from masis.screening.rounds import round_loop
@@ -51,12 +50,7 @@ from masis.screening.sources.retrievers import GIVEN, Retriever
 from masis.screening.synthesis.findings import Synthesis, synthesise
 from masis.screening.synthesis.prisma_svg import prisma_svg
 from masis.services.access import OPEN, Access
-from masis.services.records import (
-    CorpusImport,
-    CorpusSummary,
-    ScreeningLogFilter,
-    ScreeningSummary,
-)
+from masis.services.records import CorpusImport, CorpusSummary, ScreeningLogFilter, ScreeningSummary
 from masis.services.reviews import name_of
 from masis.settings import OFFLINE, Settings
 from masis.store import Store
@@ -235,14 +229,15 @@ class ScreeningService:
         """
         if not names:
             raise InputError("there is no source to search", cure="Choose a corpus, or PubMed.", field="sources")
-        return tuple(self._source(name, settings or self._settings, cancellation) for name in dict.fromkeys(names))
 
-    def _source(self, name: str, settings: Settings, cancellation: CancelToken | None) -> Retriever:
-        if name.startswith(CORPUS):
-            return self._store.corpora.retriever(name.removeprefix(CORPUS))
-        if name == PUBMED:
-            return pubmed_of(settings, cancellation)
-        raise InputError(f"{name!r} is no source", cure=f"Use {CORPUS}NAME or {PUBMED}.", field="sources")
+        def source(name: str) -> Retriever:
+            if name.startswith(CORPUS):
+                return self._store.corpora.retriever(name.removeprefix(CORPUS))
+            if name == PUBMED:
+                return pubmed_of(settings or self._settings, cancellation)
+            raise InputError(f"{name!r} is no source", cure=f"Use {CORPUS}NAME or {PUBMED}.", field="sources")
+
+        return tuple(map(source, dict.fromkeys(names)))
 
     def screen(
         self,
@@ -480,7 +475,6 @@ class ScreeningService:
         *,
         reason: str,
         machine_shown: Sequence[str] = (),
-        token: str | None = None,
         seen_version: int | None = None,
         carried_from: str | None = None,
     ) -> OpenedScreening:
@@ -506,7 +500,6 @@ class ScreeningService:
             override=override,
             reason=reason,
             machine_shown=tuple(machine_shown),
-            token=token,
             versions={"app": APP},
             extra={} if carried_from is None else {CARRIED_FROM: carried_from},
         )
@@ -553,7 +546,6 @@ class ScreeningService:
         *,
         agrees: bool = True,
         machine_shown: Sequence[str] = (),
-        token: str | None = None,
         seen_version: int | None = None,
     ) -> OpenedScreening:
         """Record that a person finds the machine's grade of an abstract right (``agrees`` False takes it back).
@@ -577,13 +569,12 @@ class ScreeningService:
                 screening_id=screening_id,
                 agreement=Agreement(abstract_id=abstract_id, reviewer=reviewer, at="", agrees=agrees),
                 machine_shown=tuple(machine_shown),
-                token=token,
                 versions={"app": APP},
             )
             self._store.screening_log.append(decision, seen_version=seen_version)
             return self.open(screening_id)
 
-    def hand_over(self, actor: Actor, screening_id: str, *, token: str | None = None) -> Case:
+    def hand_over(self, actor: Actor, screening_id: str) -> Case:
         """Store a case whose evidence is the kept abstracts, and return it; the same abstracts give the same case.
 
         Raises NotAllowed, and InputError where no abstract is kept or the actor has no name.
@@ -596,7 +587,6 @@ class ScreeningService:
             reviewer=name_of(actor),
             screening_id=screening_id,
             reason="The kept abstracts became the evidence of a case.",
-            token=token,
             versions={"app": APP},
             extra={"case": case.id, "kept": list(opened.screening.kept)},
         )
@@ -607,22 +597,23 @@ class ScreeningService:
 
     # what is learned
 
-    def memory(self, settings: Settings | None = None) -> MemoryView:
+    def memory(self) -> MemoryView:
         """Return what the acceptance memory holds and would do."""
-        chosen = settings or self._settings
         entries = self._store.acceptances.accepted()
-        return MemoryView(entries, shift(entries, chosen.screening_memory_bound), chosen.screening_memory)
+        return MemoryView(
+            entries, shift(entries, self._settings.screening_memory_bound), self._settings.screening_memory
+        )
 
     def thresholds(self, settings: Settings) -> Thresholds:
         """Return the thresholds that a screening with these settings begins with, moved by memory where it is on."""
         return adapted(settings, self._store.acceptances.accepted())
 
-    def reset_memory(self, actor: Actor, *, reason: str, token: str | None = None) -> ScreeningEntry:
+    def reset_memory(self, actor: Actor, *, reason: str) -> ScreeningEntry:
         """Reset the acceptance memory; an entry of the screening log says who did so, when and why."""
         self._access.require(actor, "oversee")
         if not reason.strip():
             raise InputError("the reason is missing", cure="Say why the memory is reset.", field="reason")
-        return self._store.acceptances.reset(by=name_of(actor), reason=reason, token=token)
+        return self._store.acceptances.reset(by=name_of(actor), reason=reason)
 
     def drifts(self) -> tuple[DriftSeries, ...]:
         """Return whether people disagree with a grader, or a reviewer with the graders, more or less than before.
@@ -630,14 +621,19 @@ class ScreeningService:
         The rate is of disagreements among judgements: an abstract whose grade a person changed, or agreed with, is one
         judgement of that person. The quality of what a grader accepts is no series: it changes with the topic.
         """
-        graders: dict[str, list[float]] = {}
-        reviewers: dict[str, list[float]] = {}
+        judgements: dict[tuple[bool, str], list[float]] = {}
         for each in self._judgements():
-            graders.setdefault(each.grader, []).append(each.disagrees)
-            reviewers.setdefault(each.reviewer, []).append(each.disagrees)
-        about = [_series(f"Grader {who}", "grades changed by people", each) for who, each in sorted(graders.items())]
-        by = [_series(who, "grades this reviewer changed", each) for who, each in sorted(reviewers.items())]
-        return (*about, *by)
+            for by_person, who in ((False, each.grader), (True, each.reviewer)):
+                judgements.setdefault((by_person, who), []).append(each.disagrees)
+        return tuple(
+            DriftSeries(
+                who if by_person else f"Grader {who}",
+                f"grades {'this reviewer changed' if by_person else 'changed by people'}: {sum(found):.0f} of "
+                f"{counted(len(found), 'judgement')}",
+                drift(found),
+            )
+            for (by_person, who), found in sorted(judgements.items())
+        )
 
     def _judgements(self) -> Iterator[Judgement]:
         """Yield what each person says about each grade, in the order in which they last spoke of it.
@@ -673,19 +669,15 @@ class ScreeningService:
             if not fields and judged not in agreed:
                 continue
             if judged.screening_id not in machines:
-                machines[judged.screening_id] = self._machine(judged.screening_id)
+                try:
+                    machines[judged.screening_id] = self._store.screenings.get(judged.screening_id)
+                except Removed:  # by retention
+                    machines[judged.screening_id] = None
             machine = machines[judged.screening_id]
             grade = None if machine is None else machine.grade(judged.abstract_id)
             if grade is not None:
                 differs = any(getattr(grade, name, None) != value for name, value in fields.items())
                 yield Judgement(judged.reviewer, grade.judged_by.model, float(differs))
-
-    def _machine(self, screening_id: str) -> Screening | None:
-        """Return the machine's screening; None where retention has removed it."""
-        try:
-            return self._store.screenings.get(screening_id)
-        except Removed:
-            return None
 
     # exports
 
@@ -737,8 +729,3 @@ class _Judged(NamedTuple):
     reviewer: str
     screening_id: str
     abstract_id: str
-
-
-def _series(who: str, what: str, judgements: Sequence[float]) -> DriftSeries:
-    counts = f"{what}: {sum(judgements):.0f} of {counted(len(judgements), 'judgement')}"
-    return DriftSeries(who, counts, drift(judgements))

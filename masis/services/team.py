@@ -83,16 +83,21 @@ class TeamService:
         self._access.require(actor, "decide")
         self._store.team.release(case_id, name_of(actor))
 
+    def leases(self, actor: Actor) -> tuple[Lease, ...]:
+        """Return the leases that this person may see: their own; those of all for who has signed in as a lead."""
+        every = actor.may("oversee")
+        return tuple(lease for lease in self._store.team.leases() if every or lease.reviewer == actor.name)
+
     def work(self, actor: Actor, case_id: str) -> CaseWork:
         """Return what the team knows about one case. Raises UnknownRecord.
 
-        While decisions of a shared case are missing, who else has decided it is not said.
+        While decisions of a shared case are missing, it is not said that anybody else has decided it.
         """
         work = self._store.team.work(case_id)
         if not work.pending:
             return work
         mine = tuple(name for name in work.decided_by if name == actor.name)
-        return work.model_copy(update={"decided_by": mine})
+        return work.model_copy(update={"decided_by": mine, "pending": work.pending if mine else 0})
 
     def next_open(
         self, actor: Actor, wanted: CaseFilter, after: str | None = None, without: Iterable[str] = ()

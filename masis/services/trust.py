@@ -107,11 +107,14 @@ class YieldReport(NamedTuple):
 
 
 class Own(NamedTuple):
-    """One reviewer's work: decisions in all and by active hour, median seconds a case (None: not recorded), shares."""
+    """The work of a reviewer, or of all ("" for a name): decisions in all and by active hour and day, median seconds a
+    case (None: not recorded), shares.
+    """
 
     reviewer: str
     decisions: int
     an_hour: float | None
+    a_day: float | None
     seconds: float | None
     overrides: Estimate
     agreed: Estimate
@@ -315,35 +318,15 @@ class TrustService:
         if others:
             self._access.require(actor, "oversee")
         frame = machine.frame_of(self._decided(actor))
-        final = {
-            case: verdict
-            for case, verdict, settles in zip(frame["case_id"], frame["verdict"], frame["settles"], strict=True)
-            if settles
-        }
-        several = set(frame["case_id"][frame.duplicated("case_id", keep=False)])
         own = frame[frame["kind"] == "decision"]
         names = sorted(own["reviewer"].unique()) if others else [actor.name]
-        found = []
-        for name in names:
-            mine = own[own["reviewer"] == name]
-            compared = mine[mine["case_id"].isin(several) & mine["case_id"].isin(final)]
-            agreed = [
-                final[case] == verdict for case, verdict in zip(compared["case_id"], compared["verdict"], strict=True)
-            ]
-            seconds = pd.to_numeric(mine["seconds"], errors="coerce").dropna()
-            found.append(
-                Own(
-                    name,
-                    len(mine),
-                    len(mine) / mine["at"].str.slice(0, 13).nunique() if len(mine) else None,
-                    float(seconds.median()) if len(seconds) else None,
-                    share(mine["verdict"] == "override", mine["question"].to_numpy(dtype=str))
-                    if len(mine)
-                    else Estimate(None, why="no decision"),
-                    share(agreed),
-                )
-            )
-        return found
+        return [_work(name, own[own["reviewer"] == name], frame) for name in names]
+
+    def together(self, actor: Actor) -> Own:
+        """Return the figures of all reviewers together, of settled cases only, whoever asks."""
+        frame = machine.frame_of(self._decided(actor))
+        frame = frame[frame["state"].isin(machine.SETTLED)]
+        return _work("", frame[frame["kind"] == "decision"], frame)
 
     def _decided(self, actor: Actor) -> dict[str, list[Any]]:
         """Return the decisions that this person may see: a blind reviewer those on settled cases only."""
@@ -632,3 +615,23 @@ def _narrowed(frame: pd.DataFrame, filters: TrustFilter) -> pd.DataFrame:
 def _letters(number: int) -> str:
     """Return A to Z, then AA, AB, ..."""
     return (_letters(number // 26 - 1) if number >= 26 else "") + chr(ord("A") + number % 26)
+
+
+def _work(name: str, mine: pd.DataFrame, frame: pd.DataFrame) -> Own:
+    """Measure the decisions of a reviewer among all that are in the frame."""
+    settling = frame[frame["settles"].astype(bool)]
+    final = dict(zip(settling["case_id"], settling["verdict"], strict=True))
+    several = set(frame["case_id"][frame.duplicated("case_id", keep=False)])
+    compared = mine[mine["case_id"].isin(several) & mine["case_id"].isin(final)]
+    agreed = [final[case] == verdict for case, verdict in zip(compared["case_id"], compared["verdict"], strict=True)]
+    seconds = pd.to_numeric(mine["seconds"], errors="coerce").dropna()
+    none = Estimate(None, why="no decision")
+    return Own(
+        name,
+        len(mine),
+        len(mine) / mine["at"].str.slice(0, 13).nunique() if len(mine) else None,
+        len(mine) / mine["at"].str.slice(0, 10).nunique() if len(mine) else None,
+        float(seconds.median()) if len(seconds) else None,
+        share(mine["verdict"] == "override", mine["question"].to_numpy(dtype=str)) if len(mine) else none,
+        share(agreed),
+    )

@@ -9,7 +9,7 @@ from pydantic import Field
 from masis.errors import CaseConflict
 from masis.schema.audit import Draft
 from masis.schema.base import Record, Share
-from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry, Verdict
+from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry, Standing, Verdict
 from masis.schema.run import Iteration, ReviewTier, StepsDone, TerminationReason
 from masis.schema.screening import ScreeningEntryKind
 from masis.schema.team import MachineShown
@@ -32,11 +32,15 @@ class CaseFilter(Record):
     hold all its words in id, question, answer or evidence; if none does, the last one, from three letters on, is taken
     as the beginning of a word. ``flags`` are
     issues found in the original answer, ``reasons`` why its run needs review, ``tiers`` how pressing the most pressing
-    of these reasons is. ``open_to`` names a reviewer: cases whose decision they have made or skipped (unless
-    ``skipped_too``), that others have taken, or that are assigned to as many others as are wanted, don't match.
+    of these reasons is. ``standings`` is where cases stand for people, ``viewer`` who they stand so for: a shared case
+    that this reviewer has decided ``waits`` for the others, for nobody else. ``open_to`` names a reviewer: cases whose
+    decision they have made or skipped (unless ``skipped_too``), that others have taken, or that are assigned to as many
+    others as are wanted, don't match.
     """
 
     text: str = ""
+    standings: tuple[Standing, ...] = ()
+    viewer: str | None = None
     states: tuple[CaseState, ...] = ()
     flags: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
@@ -61,13 +65,15 @@ class CaseFilter(Record):
 
 class CaseSummary(Record):
     """A case in a list. Scores, ``invalid`` and ``uncited`` are about the original answer, by the newest finished run;
-    ``revised_quality`` is that of its best revision, None where there is none.
+    ``revised_quality`` is that of its best revision, None where there is none. ``headline``: in a line what is worst
+    about the answer, in words from outside; where there are more issues, a second line counts them by kind.
 
     ``version`` changes whenever state, run or decision changes; hand it in with a decision, which is refused if it has.
     """
 
     id: str
     query: str
+    standing: Standing
     state: CaseState
     field: str | None
     dataset: str | None
@@ -82,6 +88,7 @@ class CaseSummary(Record):
     models: tuple[str, ...]
     flags: tuple[str, ...]
     reasons: tuple[str, ...]
+    headline: str | None
     tier: ReviewTier | None
     reviewer: str | None
     imported_at: str
@@ -99,13 +106,13 @@ class CasePage(Record):
 class Facets(Record):
     """How many cases have which value, over the whole store."""
 
+    standings: dict[str, int]
     states: dict[str, int]
     fields: dict[str, int]
     datasets: dict[str, int]
     models: dict[str, int]
     flags: dict[str, int]
     reasons: dict[str, int]
-    tiers: dict[str, int]
     reviewers: dict[str, int]
 
 

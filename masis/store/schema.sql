@@ -42,9 +42,23 @@ CREATE TABLE cases (
     redaction_seq INTEGER REFERENCES decision_log (seq),  -- the entry that says who redacted the case, when and why
     tier TEXT,
     risk REAL NOT NULL DEFAULT -1,
+    headline TEXT,         -- what is worst about the original answer, in words; a second line counts the rest by kind
     wanted INTEGER NOT NULL DEFAULT 1,   -- how many people decide the case
     pending INTEGER NOT NULL DEFAULT 0,  -- how many decisions are still missing after the first
-    policy TEXT                          -- the policy that these decisions record
+    policy TEXT,                         -- the policy that these decisions record
+    -- Where the case stands, for people: exactly one of seven, so that their counts add up. A shared case that others
+    -- have begun to decide stands where the audit left it: who has decided it adds that it waits (audits/queue.py).
+    standing TEXT NOT NULL GENERATED ALWAYS AS (CASE
+        WHEN state IN ('new', 'running', 'needs_review') AND iterations IS NULL THEN 'not_audited'
+        WHEN state = 'interrupted' THEN 'failed'
+        WHEN state IN ('running', 'needs_review') AND instr(reasons, '"error"') THEN 'failed'
+        WHEN state IN ('approved', 'overridden', 'rejected', 'superseded', 'redacted') THEN 'decided'
+        WHEN state IN ('escalated', 'needs_adjudication') THEN 'waits'
+        WHEN state = 'accepted' THEN 'nothing_found'
+        WHEN tier = 'must_look' THEN 'wrong'
+        WHEN tier = 'not_certified' THEN 'not_confirmed'
+        ELSE 'nothing_found'
+    END) STORED
 ) STRICT;
 
 -- apart from the narrow rows that lists are made of
@@ -66,7 +80,8 @@ CREATE INDEX cases_state_risk ON cases (state, risk DESC);
 CREATE INDEX cases_disagreement ON cases (disagreement DESC);
 CREATE INDEX cases_state_disagreement ON cases (state, disagreement DESC);
 CREATE INDEX cases_doubt ON cases (doubt DESC);
-CREATE INDEX cases_tier ON cases (tier);
+CREATE INDEX cases_standing ON cases (standing, risk DESC);
+CREATE INDEX cases_open ON cases (risk DESC) WHERE standing <> 'decided';  -- what a list shows unless asked for more
 CREATE INDEX cases_field ON cases (field);
 CREATE INDEX cases_dataset ON cases (dataset);
 CREATE INDEX cases_reviewer ON cases (reviewer);
@@ -76,7 +91,7 @@ CREATE INDEX cases_models ON cases (models);
 CREATE INDEX cases_pending ON cases (seq) WHERE pending > 0;
 -- all that is filtered and sorted by: a filtered list is one pass over this index
 CREATE INDEX cases_filtered ON cases (
-    state, tier, field, dataset, reviewer, quality, confidence, risk, disagreement, doubt, flags, reasons, models
+    state, standing, tier, field, dataset, reviewer, quality, confidence, risk, disagreement, doubt, flags, reasons, models
 );
 
 
@@ -123,6 +138,7 @@ CREATE TABLE jobs (
     auditor TEXT,  -- digest of models, prompts and weights
     likely REAL,  -- the built-in probability of fault
     coverable INTEGER,  -- whether a guarantee may cover it
+    headline TEXT,      -- as in cases
     -- of a screening
     question TEXT,
     sources TEXT,
@@ -143,7 +159,7 @@ CREATE VIEW runs AS SELECT
     seq, id, state, owner, starts, started_at, seen_at, ended_at, why, cancel_requested, removed_by, settings,
     case_seq, case_digest, models, settings_digest, quality, revised_quality, confidence, overall, invalid, uncited,
     iterations, improvement, termination, needs_review, spot_check, flags, reasons, disagreement, doubt, tier, risk, rule,
-    auditor, likely, coverable, draft, payload
+    auditor, likely, coverable, headline, draft, payload
 FROM jobs WHERE kind = 'run';
 CREATE VIEW screenings AS SELECT
     seq, id, state, owner, starts, started_at, seen_at, ended_at, why, cancel_requested, removed_by, settings,

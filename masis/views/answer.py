@@ -22,7 +22,7 @@ from masis.views.marks import Bearing, EvidencePiece, Piece, Span, answer_pieces
 from masis.views.markup import Block, find_markup, with_markup
 from masis.views.story import nothing_found
 from masis.views.verdicts import ClaimData, ReferenceData, claims, references
-from masis.views.words import COURSE, REFERENCE, SENTENCE, VERDICT, LabelData, label, rule_word
+from masis.views.words import COURSE, REFERENCE, SENTENCE, VERDICT, LabelData, Word, label, rule_word
 
 EVIDENCE_SHOWN = 200
 """Chunks drawn at once. Those cited or bearing a claim come first where there are more."""
@@ -152,29 +152,9 @@ class AnswerViewData(TypedDict):
 
 def unaudited_answer_view(case: Case, version: str, *, shown: int = EVIDENCE_SHOWN) -> AnswerViewData:
     """Return the answer view of a case without an audit: plain answer and evidence, ``shown`` chunks of it."""
-    markup = find_markup(case.answer or "")
     plain: list[Piece] = [{"text": case.answer}] if case.answer else []
-    return {
-        "version": f"{version}/{shown}",
-        "shown": shown_answer(case, None, 0),
-        "question": case.query,
-        "iteration": 0,
-        "pieces": with_markup(plain, markup) if markup else plain,
-        "blocks": list(markup.blocks) if markup else [],
-        "claims": [],
-        "references": [],
-        "issues": [],
-        "issues_total": 0,
-        "nothing_found": "",
-        "fixed": [],
-        "difference": None,
-        "evidence": [_card(chunk.id, chunk.source, chunk.text, [], [], 0) for chunk in case.evidence[:shown]],
-        "evidence_total": len(case.evidence),
-        "changes": [],
-        "changes_made": "",
-        "legend": [],
-        "audited": False,
-    }
+    cards = [_card(chunk.id, chunk.source, chunk.text, [], [], 0) for chunk in case.evidence[:shown]]
+    return _view(case, f"{version}/{shown}", shown_answer(case, None, 0), plain, cards, audited=False)
 
 
 def answer_view(
@@ -189,15 +169,12 @@ def answer_view(
     issues, spans = _issues(iteration, course_at(followed, index) if index else {})
     marks = reference_marks(iteration)
     pieces = list(answer_pieces(iteration, marks, spans))
-    markup = find_markup(iteration.answer)
+    version = f"{run.id}/{index}/{against}/{shown}"
+    view = _view(case, version, shown_answer(case, run, index), pieces, _evidence(case, iteration, shown), audited=True)
     revision = run.iterations[index - 1].revision if index else None
     return {
-        "version": f"{run.id}/{index}/{against}/{shown}",
-        "shown": shown_answer(case, run, index),
-        "question": case.query,
+        **view,
         "iteration": index + 1,
-        "pieces": with_markup(pieces, markup) if markup else pieces,
-        "blocks": list(markup.blocks) if markup else [],
         "claims": claims(iteration),
         "references": references(iteration, marks),
         "issues": issues,
@@ -205,15 +182,40 @@ def answer_view(
         "nothing_found": "" if issues else nothing_found(iteration),
         "fixed": list(_fixed(followed, index)),
         "difference": None if against is None else difference(run, index, against),
-        "evidence": _evidence(case, iteration, shown),
-        "evidence_total": len(case.evidence),
         "changes": [
             {"kind": change.kind.replace("_", " "), "before": change.before, "after": change.after, "why": change.why}
             for change in (revision.changes if revision else ())
         ],
         "changes_made": iteration.changes_made,
         "legend": _legend(iteration, marks),
-        "audited": True,
+    }
+
+
+def _view(
+    case: Case, version: str, shown: ShownAnswer, pieces: list[Piece], evidence: list[EvidenceCard], *, audited: bool
+) -> AnswerViewData:
+    """Return the view of an answer and its evidence, with nothing found in either."""
+    markup = find_markup("".join(piece["text"] for piece in pieces))
+    return {
+        "version": version,
+        "shown": shown,
+        "question": case.query,
+        "iteration": 0,
+        "pieces": with_markup(pieces, markup) if markup else pieces,
+        "blocks": list(markup.blocks) if markup else [],
+        "claims": [],
+        "references": [],
+        "issues": [],
+        "issues_total": 0,
+        "nothing_found": "",
+        "fixed": [],
+        "difference": None,
+        "evidence": evidence,
+        "evidence_total": len(case.evidence),
+        "changes": [],
+        "changes_made": "",
+        "legend": [],
+        "audited": audited,
     }
 
 
@@ -264,7 +266,7 @@ def _issues(iteration: Iteration, courses: dict[str, Course]) -> tuple[list[Issu
         span = Span(issue.start, issue.end) if issue.start is not None and issue.end is not None else None
         data: IssueData = {
             "number": number,
-            "label": label(rule_word(issue.rule)),
+            "label": label(_word(issue)),
             "severity": issue.severity,
             "description": shortened(issue.description, LONGEST_SENTENCE),
             "reason": shortened(reason, LONGEST_SENTENCE),
@@ -281,6 +283,12 @@ def _issues(iteration: Iteration, courses: dict[str, Course]) -> tuple[list[Issu
         issues.append(data)
         spans.append(span)
     return issues, spans
+
+
+def _word(issue: Issue) -> Word:
+    """Return the word for an issue; what a critic calls serious is as red as what the evidence contradicts."""
+    word = rule_word(issue.rule)
+    return word._replace(tone="bad") if issue.source == "critic" and issue.major else word
 
 
 def _evidence(case: Case, iteration: Iteration, shown: int) -> list[EvidenceCard]:

@@ -6,12 +6,12 @@ The line quotes the answer and the evidence, which come from outside: show it as
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from masis.schema.audit import ClaimCheck, Contradiction, Issue
+from masis.schema.audit import CitationAudit, ClaimCheck, Contradiction, Issue
 from masis.schema.calls import Replayed
-from masis.schema.run import MUST_LOOK, Iteration, ReviewCode, Run
+from masis.schema.run import MUST_LOOK, ReviewCode, Run
 from masis.schema.wording import shortened
 from masis.settings import OFFLINE
 from masis.views.words import Tone
@@ -42,6 +42,7 @@ KINDS: dict[str, Kind] = {
     "partial": Kind("partly supported claim", "partly supported claims", "bad"),
     "serious": Kind("serious issue by the critic", "serious issues by the critic", "bad"),
     "reason": Kind("reason to look", "reasons to look", "bad"),
+    "conflict": Kind("conflict between sources", "conflicts between sources", "warn"),
     "uncited": Kind("sentence without a citation", "sentences without a citation", "warn"),
     "lesser": Kind("lesser issue by the critic", "lesser issues by the critic", "warn"),
     "missing": Kind("missing point", "missing points", "warn"),
@@ -89,7 +90,8 @@ def headline(run: Run) -> Headline:
     if original is None:
         why = next((warning.message for warning in reversed(run.warnings)), "")
         return Headline(_line(f"Audit failed: {why}" if why else "The audit finished no iteration"), "failed")
-    found = dict(_found(run, original))
+    found = found_in(original.citation_audit, original.claims, original.issues)
+    found |= _reasons(run, found)
     counts = tuple((kind, found[kind][1]) for kind in KINDS if kind in found)
     if not counts:
         return Headline(f"Nothing found by {_checks(run)}", "nothing")
@@ -97,22 +99,28 @@ def headline(run: Run) -> Headline:
     return Headline(found[worst][0], worst, counts)
 
 
-def _found(run: Run, original: Iteration) -> Iterator[tuple[str, tuple[str, int]]]:
-    """Yield each kind that occurs with its sentence and how often it occurs."""
+def found_in(audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[Issue]) -> dict[str, tuple[str, int]]:
+    """Return each kind of issue found in an answer, the gravest first, with its sentence and how often it occurs.
+
+    A step that has not come to its end yet gives nothing: an audit under way shows what it has found so far.
+    """
     by_kind: dict[str, list[str]] = {}
-    for kind, text in _sentences(original):
+    for kind, text in _sentences(audit, claims, issues):
         by_kind.setdefault(kind, []).append(text)
-    for kind, texts in by_kind.items():
-        yield kind, (texts[0], len(texts))
-    audit = original.citation_audit
+    found = {kind: (texts[0], len(texts)) for kind, texts in by_kind.items()}
     if fabricated := list(dict.fromkeys(audit.invalid_citations)):
-        yield "fabricated", (_fabricated(fabricated), len(audit.invalid_citations))
+        found["fabricated"] = _fabricated(fabricated), len(audit.invalid_citations)
     if uncited := audit.uncited_claims:
         sentences = "1 sentence" if len(uncited) == 1 else f"{len(uncited):,} sentences"
-        yield "uncited", (_quoting(f"{sentences} without a citation: ", uncited[0]), len(uncited))
-    if undecided := [check for check in original.claims if check.verdict == "unverifiable"]:
-        yield "unconfirmed", (_unconfirmed(undecided, len(original.claims)), len(undecided))
-    accused = {kind for kind in by_kind if KINDS[kind].tone == "bad"} or audit.invalid_citations
+        found["uncited"] = _quoting(f"{sentences} without a citation: ", uncited[0]), len(uncited)
+    if undecided := [check for check in claims if check.verdict == "unverifiable"]:
+        found["unconfirmed"] = _unconfirmed(undecided, len(claims)), len(undecided)
+    return {kind: found[kind] for kind in KINDS if kind in found}
+
+
+def _reasons(run: Run, found: Collection[str]) -> Iterator[tuple[str, tuple[str, int]]]:
+    """Yield what the reasons for review say beyond the issues."""
+    accused = any(KINDS[kind].tone == "bad" for kind in found)
     for kind, codes in (("reason", () if accused else MUST_LOOK), ("unscored", ("unscored",)), ("uncertified", _TOLD)):
         if messages := [reason.message for reason in run.review_reasons if reason.code in codes]:
             yield kind, (_line(messages[0].rstrip(".")), len(messages))
@@ -132,14 +140,16 @@ _TOLD: tuple[ReviewCode, ...] = (
 """Reasons that say something about this answer. A low score or a revision that nobody has read is true of most."""
 
 
-def _sentences(original: Iteration) -> Iterator[tuple[str, str]]:
+def _sentences(
+    audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[Issue]
+) -> Iterator[tuple[str, str]]:
     """Yield the kind and the sentence of each issue that has words of its own, in the order of the answer."""
-    for quote in original.citation_audit.quotes:
+    for quote in audit.quotes:
         if quote.finding != "verbatim":
             says = _MISQUOTED[quote.finding].format(cited=_id(quote.evidence_id), other=_id(quote.found_in or ""))
             yield "misquoted", _quoting(says, quote.quote)
     # those with both words come first: they can be checked at a glance
-    for check in sorted(original.claims, key=lambda check: not _exact(check)):
+    for check in sorted(claims, key=lambda check: not _exact(check)):
         if check.verdict == "contradicted" or (check.verdict == "supported" and check.contradictions):
             yield "contradicted", _contradicted(check)
         elif check.verdict == "unsupported":
@@ -151,7 +161,7 @@ def _sentences(original: Iteration) -> Iterator[tuple[str, str]]:
             if kind:
                 better = f"; {_id(reference.better)} does" if kind == "misattributed" and reference.better else ""
                 yield kind, _quoting(f"{_id(reference.evidence_id)} doesn't support ", _words(check), better)
-    for issue in original.issues:
+    for issue in issues:
         if kind := _kind_of(issue):
             yield kind, _issue_line(issue)
 
@@ -167,12 +177,16 @@ def _kind_of(issue: Issue) -> str:
     """Return the kind of an issue that neither citations nor claims say already; "" for the others."""
     if issue.source == "instructions":
         return "instruction"
+    if issue.rule == "source_conflict":
+        return "conflict"
     if issue.source == "critic":
         return "safety" if issue.type == "safety" else "serious" if issue.major else "lesser"
     return "missing" if issue.rule in ("missing_information", "dropped_content") else ""
 
 
 def _issue_line(issue: Issue) -> str:
+    if issue.rule == "source_conflict":  # the reason has both values, the description none
+        return _line(f"Sources disagree: {issue.reason.rstrip('.')}")
     missing = issue.description.removeprefix("Missing information: ").rstrip(".")
     return _line(f"Leaves out: {missing}" if issue.rule == "missing_information" else missing)
 

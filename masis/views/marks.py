@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple, NotRequired, TypedDict
+from typing import Literal, NamedTuple, NotRequired, TypedDict
 
 from masis.schema.audit import Citation, ClaimCheck
 from masis.schema.run import Iteration
@@ -48,7 +48,7 @@ class Piece(TypedDict):
     claims: NotRequired[list[int]]
     verdict: NotRequired[str]
     closes: NotRequired[str]
-    fact: NotRequired[bool]
+    fact: NotRequired[Literal["absent", "conflict"]]
     issues: NotRequired[list[int]]
     ends: NotRequired[list[int]]
     block: NotRequired[int]
@@ -118,7 +118,7 @@ def answer_pieces(iteration: Iteration, marks: dict[int, str], issues: Sequence[
         if in_claim and end in judged:
             piece["closes"] = judged[end]
         if in_fact:
-            piece["fact"] = True
+            piece["fact"] = "absent" if ABSENT in in_fact else "conflict"
         if in_issue:
             piece["issues"] = in_issue
         if ends := closing.get(end):
@@ -161,7 +161,7 @@ def _layers(iteration: Iteration, issues: Sequence[Span | None]) -> tuple[Layer,
         for index, check in enumerate(iteration.claims)
         if check.claim.start is not None and check.claim.end is not None
     ]
-    facts = [(span, 0) for check in iteration.claims for span in _fact_spans(check, iteration.answer)]
+    facts = [fact for check in iteration.claims for fact in _facts(check, iteration.answer)]
     numbered = [(span, number) for number, span in enumerate(issues, 1) if span is not None]
     return citations, sentences, claims, facts, numbered
 
@@ -195,16 +195,21 @@ def _worst(checks: Iterable[ClaimCheck]) -> str:
     return min((check.verdict for check in checks), key=_BADNESS.index)
 
 
-def _fact_spans(check: ClaimCheck, answer: str) -> Iterator[Span]:
+CONFLICT, ABSENT = 0, 1
+
+
+def _facts(check: ClaimCheck, answer: str) -> Iterator[tuple[Span, int]]:
     """Yield where the answer has what the evidence contradicts, and the figures and quotations that it lacks."""
-    if check.claim.start is None:
+    if (offset := check.claim.start) is None:
         return
     if check.verdict in ("contradicted", "unsupported"):
-        yield from (Span(check.claim.start + start, check.claim.start + end) for start, end in check.uncovered)
-    for contradiction in check.contradictions:
-        span = Span(check.claim.start + contradiction.claim_start, check.claim.start + contradiction.claim_end)
-        if span.start < span.end and answer[span.start : span.end] == contradiction.claim_text:
-            yield span
+        # words that only lie beside a contradiction are part of it
+        kind = CONFLICT if any(each.evidence_text for each in check.contradictions) else ABSENT
+        yield from ((Span(offset + start, offset + end), kind) for start, end in check.uncovered)
+    for each in check.contradictions:
+        span = Span(offset + each.claim_start, offset + each.claim_end)
+        if span.start < span.end and answer[span.start : span.end] == each.claim_text:
+            yield span, CONFLICT if each.evidence_text else ABSENT
 
 
 def evidence_pieces(

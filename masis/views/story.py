@@ -51,19 +51,6 @@ def verifier_files(run: Run) -> list[str]:
     ]
 
 
-def not_confirmed(run: Run) -> str:
-    """Say how many claims the offline checks could not confirm, and what would decide them; "" where there are none."""
-    if not (count := run.unconfirmed_offline):
-        return ""
-    original = run.original
-    assert original is not None
-    them = "it" if count == 1 else "them"
-    return (
-        f"{count:,} of {counted(len(original.claims), 'claim')} not confirmed by the offline checks. That is no "
-        f"accusation: a verifier model would decide {them}."
-    )
-
-
 def earlier_rule(run: Run) -> str:
     """Say that an earlier rule judged this run, and how the current one is applied."""
     judged = "said that it needs review" if run.needs_review else "accepted it"

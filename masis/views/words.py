@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, TypedDict, get_args
 
 from masis.schema.calls import Replayed
-from masis.schema.review import CaseState, EntryKind, EntrySource, Verdict
+from masis.schema.review import CaseState, EntryKind, EntrySource, Standing, Verdict
 from masis.schema.run import ReviewCode, ReviewTier, TerminationReason
 from masis.settings import OFFLINE
 
@@ -80,6 +80,18 @@ STATE: dict[str, Word] = {
     "redacted": Word("Redacted", "calm", "Its content was removed on request; its figures are stored"),
 }
 
+STANDING: dict[Standing, Word] = {
+    "to_review": Word("Needs review", "calm", "Audited, and not decided"),
+    "wrong": Word("Something is wrong", "bad", "The audit found something wrong or unsafe: look at it first"),
+    "not_confirmed": Word("Not confirmed", "calm", "Nothing was found wrong, but the answer could not be confirmed"),
+    "nothing_found": Word("Nothing found", "good", "The audit found nothing wrong and nothing unconfirmed"),
+    "failed": Word("Audit failed", "warn", "Its audit ended with an error or was interrupted: audit it again"),
+    "not_audited": Word("Not audited", "calm", "Imported, and not audited yet"),
+    "waits": Word("Waits for another reviewer", "busy", "For a second decision, an adjudication or more evidence"),
+    "decided": Word("Decided", "calm", "A person has decided it, or it was replaced or redacted"),
+}
+"""Where a case stands, in the order of the filter; a case is in exactly one."""
+
 RUN_STATE: dict[str, Word] = {
     "running": Word("Under way", "busy"),
     "finished": Word("Finished", "good"),
@@ -116,7 +128,7 @@ VERDICT: dict[str, Word] = {
     "supported": Word("supported", "good", "The evidence supports it"),
     "partial": Word("partly supported", "warn", "The evidence supports only part of it"),
     "contradicted": Word("contradicted", "bad", "The evidence contradicts it"),
-    "unsupported": Word("unsupported", "bad", "No evidence supports it"),
+    "unsupported": Word("unsupported", "warn", "No evidence supports it"),
     "unverifiable": Word("not confirmed", "calm", "The checks could not decide it; this is no accusation"),
     "unscored": Word("unscored", "calm", "No verdict could be reached"),
 }
@@ -127,7 +139,7 @@ REFERENCE: dict[str, Word] = {
     "redundant": Word("redundant", "calm", "The other citations support the sentence without it"),
     "unsupported": Word("does not support this", "bad", "The evidence it names does not support this"),
     "contradicts": Word("contradicts this", "bad", "The evidence it names contradicts this"),
-    "valid": Word("valid", "good", "Names evidence of this case"),
+    "valid": Word("valid", "calm", "Names evidence of this case"),
 }
 
 SENTENCE: dict[str, Word] = {
@@ -158,12 +170,9 @@ FLAG: dict[str, Word] = {
 ISSUES = tuple(flag for flag in FLAG if flag not in ("drafted", "spot_check", "cancelled"))
 """The flags that say that something is wrong, the gravest first."""
 
-TIER: dict[ReviewTier, Word] = {
-    "must_look": Word("Must look", "bad", "Something is wrong or unsafe."),
-    "not_certified": Word("Not certified", "calm", "Nothing was found wrong, but the answer could not be confirmed."),
-}
+TIER: dict[ReviewTier, Word] = {"must_look": STANDING["wrong"], "not_certified": STANDING["not_confirmed"]}
 
-_MUST_LOOK, _NOT_CERTIFIED = "Must look", "Not certified"
+_MUST_LOOK, _NOT_CERTIFIED = (word.text for word in TIER.values())
 REASON: dict[ReviewCode, Word] = {
     "invalid_reference": Word("fabricated citation", "bad", f"{_MUST_LOOK}: a reference names no evidence"),
     "hallucination": Word("hallucination", "bad", f"{_MUST_LOOK}: critic or citations report a hallucination"),

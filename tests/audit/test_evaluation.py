@@ -237,7 +237,7 @@ def test_the_mean_counts_and_the_spread_is_kept() -> None:
     critique = run.iterations[0].critique
     assert critique.overall_quality_score == pytest.approx(0.8)
     quality = next(score for score in critique.scores if score.name == "overall_quality_score")
-    assert sorted(quality.samples, key=float) == [0.7, 0.8, 0.9]  # type: ignore[arg-type]
+    assert sorted(quality.samples, key=float) == [0.7, 0.8, 0.9]
     assert quality.spread == pytest.approx(0.2)
     assert len(critic.seen) == 3
     assert "judges_disagree" not in reasons(run)
@@ -279,7 +279,7 @@ def test_objections_of_all_samples_stand_once_and_the_gravest_holds() -> None:
     other = MAJOR._replace(type="logical", description="It does not follow.")
     judged = SampledCritic(
         ScriptedCritic((said(0.8, objections=(mild,)), said(0.8, objections=(grave, other)))), 2
-    ).critique(None)  # type: ignore[arg-type]
+    ).critique(None)
     assert not isinstance(judged, Unscored)
     assert {(objection.type, objection.severity) for objection in judged.objections} == {
         ("factual", "high"),

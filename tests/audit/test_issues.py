@@ -65,7 +65,7 @@ def test_strictness_hides_lesser_claims_and_never_a_fabricated_reference() -> No
     weak = (check("unsupported", 0.7), check("unsupported", 0.5), check("unsupported", 0.1))
 
     def rules(strictness: str) -> list[str]:
-        settings = Settings(strictness=strictness)  # type: ignore[arg-type]
+        settings = Settings(strictness=strictness)
         found = issues.merged(audit_citations(ANSWER, EVIDENCE), weak, (), settings)
         return [issue.severity for issue in found if issue.rule in ("unsupported_claim", "fabricated_reference")]
 

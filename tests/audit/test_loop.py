@@ -290,17 +290,17 @@ class TellingCritic(ScriptedCritic):
 class TellingReviser(ScriptedReviser):
     control: RunControl
 
-    def revise(self, *given: object) -> Revision:  # type: ignore[override]
+    def revise(self, *given: object) -> Revision:
         self.control.calls.record(call("reviser", cost=None))
-        return super().revise(*given)  # type: ignore[arg-type]
+        return super().revise(*given)
 
 
 def waiting(critic: ScriptedCritic, reviser: ScriptedReviser | None = None, **others: object) -> loop.Roles:
     control = RunControl()
     for role in (critic, reviser):
         if role is not None:
-            role.control = control  # type: ignore[union-attr]
-    chosen = roles(critic=critic, reviser=reviser, **others)  # type: ignore[arg-type]
+            role.control = control
+    chosen = roles(critic=critic, reviser=reviser, **others)
     return dataclasses.replace(chosen, control=control, waits=True)
 
 
@@ -337,9 +337,9 @@ def test_calls_of_the_draft_belong_to_the_draft() -> None:
     class TellingDrafter(ScriptedDrafter):
         control: RunControl
 
-        def draft(self, *given: object) -> Draft:  # type: ignore[override]
+        def draft(self, *given: object) -> Draft:
             self.control.calls.record(call("drafter"))
-            return super().draft(*given)  # type: ignore[arg-type]
+            return super().draft(*given)
 
     drafter = TellingDrafter()
     chosen = waiting(TellingCritic(), drafter=drafter)

@@ -51,7 +51,7 @@ def test_every_mark_says_why_beside_the_evidence_without_hovering(answer_page: P
 
 def test_a_mark_takes_the_reader_to_the_bearing_sentence_and_says_so(answer_page: Page) -> None:
     answer_page.locator(".text .ref", has_text="chunk_4").click(delay=40)
-    lit = answer_page.locator(".evidence .lit").first
+    lit = answer_page.locator(".evidence .lit-near").first  # the claim is not confirmed: nothing is green
     expect(lit).to_contain_text("Sørlige")
     expect(lit).to_be_in_viewport()
     panel = answer_page.locator(".why-panel")
@@ -139,14 +139,18 @@ def test_a_wide_page_follows_issues_explains_scores_and_keeps_the_decision_in_vi
     expect(form.get_by_label(re.compile("^Reference chunk_4"))).to_be_focused()
 
 
-def test_in_a_narrow_window_the_decision_is_a_step_away_and_keys_go_from_issue_to_issue_and_to_its_form(
+def test_in_a_narrow_window_evidence_is_a_tab_the_decision_stays_and_keys_go_from_issue_to_issue_and_to_its_form(
     demo: str, open_tab: OpenTab
 ) -> None:
     tab = open_tab(demo, width=900)
     audited(tab, FABRICATED)
     page = tab.page
-    page.get_by_role("button", name="Decision ↓").click(delay=40)
-    expect(page.get_by_role("region", name="Decision")).to_be_in_viewport()
+    decision, evidence = page.get_by_role("region", name="Decision"), page.locator(".evidence .card").first
+    expect(decision.get_by_role("button", name="Submit")).to_be_in_viewport()
+    expect(evidence).to_be_hidden()
+    page.get_by_role("tab", name="Evidence").click(delay=40)
+    expect(evidence).to_be_in_viewport()
+    expect(decision).to_be_in_viewport()
     tags = page.locator(".text .tag")
     page.keyboard.press("f")
     expect(tags.nth(0)).to_be_focused()

@@ -16,6 +16,8 @@ from tools.browser import settle
 
 OpenTab = Callable[..., Tab]
 KEY = "sk-loopback-0123456789abcdef"
+LATENCY_MS = 1_500
+"""A reply of a slow model, long enough to see what is shown meanwhile."""
 
 
 def configured(folder: Path, server: ModelServer) -> None:
@@ -77,3 +79,28 @@ def test_a_model_without_or_with_a_wrong_key_is_named_and_a_right_one_tested_wat
             expect(page.get_by_text("Spent").first).to_be_visible(timeout=30_000)
             expect(page.get_by_text("Critic: ").first).to_be_visible(timeout=20_000)
             assert KEY not in page.content()
+
+
+def test_an_audit_under_way_shows_its_first_issues_and_cost_and_stopping_keeps_what_was_finished(
+    open_tab: OpenTab, browser: object, tmp_path: Path
+) -> None:
+    with ModelServer(latency_ms=LATENCY_MS, issues="always", keys=[KEY]) as server:
+        configured(tmp_path, server)
+        with serving("serve", "--db", str(tmp_path / "slow.db"), folder=tmp_path) as base:
+            page = open_tab(base).open("/new")
+            typed(page, "How long is the Sonder bridge?", EVIDENCE, f"{ANSWER} It cost nothing [77].")
+            page.locator("[data-testid=stExpander]").get_by_text("Settings", exact=True).click(delay=40)
+            choose(page, "here:m")
+            start(page)
+            first = page.get_by_text("Cites [9] and [77], which don't exist")
+            expect(first).to_be_visible(timeout=60_000)
+            expect(page.get_by_role("button", name="Stop")).to_be_visible()  # no iteration has come to its end
+            expect(page.get_by_text("tokens").first).to_be_visible(timeout=60_000)
+            expect(page.get_by_text("Iteration 2").first).to_be_visible(timeout=120_000)
+            expect(first).to_be_visible()
+            page.get_by_role("button", name="Stop").click(delay=40)
+            expect(page.get_by_role("heading", name="Audit stopped")).to_be_visible(timeout=60_000)
+            page.get_by_role("button", name="Review it").click(delay=40)
+            settle(page)
+            expect(page.get_by_text("Cites [9] and [77], which don't exist")).to_be_visible(timeout=20_000)
+            expect(page.get_by_text("Spent").first).to_be_visible()

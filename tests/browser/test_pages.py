@@ -7,10 +7,12 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from playwright.sync_api import Browser, expect
 
+from masis.schema.review import Standing
 from masis.services import Workbench, demo_cases
 from tests.browser.conftest import Tab, serving
 from tests.reviewing import ADA, decide, undone
@@ -46,17 +48,31 @@ def test_the_overview_opens_what_waits_within_its_list(served: str, open_tab: Op
     tab = open_tab(served)
     page = tab.open()
     page.locator(".st-key-waiting table.list a").first.click(delay=40)
-    expect(page).to_have_url(re.compile(r"/review\?.*state=needs_review"))
-    expect(page).to_have_url(re.compile(r"case="))
+    expect(page).to_have_url(re.compile(r"/review\?case="))
     expect(page).to_have_title(re.compile(r"^(?!MASIS).+ · MASIS Workbench$"))
 
 
 def test_rows_of_the_queue_are_walked_and_opened_by_keys_and_the_keys_of_a_page_are_shown(
     served: str, open_tab: OpenTab
 ) -> None:
-    page = open_tab(served).open("/queue?order=oldest")
-    expect(page).to_have_title("Queue · MASIS Workbench")
+    tab = open_tab(served)
+    page = tab.open("/queue")
     links = page.locator("table.list tbody a")
+    box = links.first.bounding_box()
+    assert box is not None
+    assert box["y"] < 300
+    expect(page.locator("table.list tbody tr").first).to_contain_text("which doesn't exist")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/review\?case=strategy-01-fabricated"))
+    page.go_back()
+    expect(page.get_by_role("button", name="Something is wrong")).to_be_visible()
+    page.get_by_role("button", name="Decided").click(delay=40)
+    expect(page).to_have_url(re.compile("standing=decided"))
+    page.go_back()
+    expect(links.first).to_be_visible()
+    expect(page).not_to_have_url(re.compile("standing="))
+    tab.open("/queue?order=oldest&standing=" + ",".join(get_args(Standing)))
+    expect(page).to_have_title("Queue · MASIS Workbench")
     expect(links).to_have_count(7)
     keys = page.get_by_role("dialog", name="Keys")
     page.keyboard.press("?")
@@ -87,7 +103,7 @@ def test_rows_of_the_queue_are_walked_and_opened_by_keys_and_the_keys_of_a_page_
     page.keyboard.press("Home")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
-    expect(page).to_have_url(re.compile(r"/review\?order=oldest&case=docs-02-altered"))
+    expect(page).to_have_url(re.compile(r"/review\?.*order=oldest&case=docs-02-altered"))
 
 
 def test_in_a_narrow_window_every_kind_of_entry_is_there_and_one_unfolds_to_what_it_changed_at_an_address(

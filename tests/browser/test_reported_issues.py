@@ -210,9 +210,8 @@ def test_issues_are_reported_by_keyboard_alone(server: ReviewServer, open_tab: O
     press("a")  # no key of the page acts while the form is open
     press("3")
     expect(form.get_by_role("radio", name="contradicted")).to_be_checked()
-    press("Space")
-    expect(form.get_by_role("radio", name="critical")).to_be_checked()
-    press("ArrowDown")
+    expect(form.get_by_role("radio", name="medium")).to_be_checked()
+    press("ArrowUp")
     press("Tab")
     page.keyboard.type("a: it cost 2 m")
     press("Control+Enter")
@@ -225,7 +224,6 @@ def test_issues_are_reported_by_keyboard_alone(server: ReviewServer, open_tab: O
     form = page.get_by_role("dialog", name="Report an issue of the whole answer")
     expect(form.locator("blockquote")).to_be_hidden()
     press("4")
-    press("Space")
     press("Enter")
     expect(mine).to_contain_text("the whole answer")
     # words selected by keyboard
@@ -258,7 +256,7 @@ def test_issues_are_reported_by_keyboard_alone(server: ReviewServer, open_tab: O
         "severity": "high",
         "note": "a: it cost 2 m",
     }
-    assert (other.target, other.label, other.severity) == ("answer", "incomplete", "critical")
+    assert (other.target, other.label, other.severity) == ("answer", "incomplete", "medium")
     press("h")
     expect(page.get_by_role("dialog", name="Keys")).to_contain_text("Report an issue of the whole answer")
     tab.assert_clean()
@@ -301,9 +299,10 @@ def test_the_second_draft_of_a_graph_is_approved_on_the_page_and_the_graph_learn
 def started(tab: Tab, case_id: str) -> None:
     """Open a case under the name of Ada."""
     tab.open(f"/review?case={case_id}")
-    tab.page.get_by_label("Who reviews?").fill("Ada")
-    tab.page.get_by_role("button", name="Start reviewing").click(delay=40)
-    expect(tab.page.get_by_label("Who reviews?")).to_be_hidden()
+    name = panel(tab.page).get_by_label("Your name")
+    name.fill("Ada")
+    name.press("Enter")
+    expect(name).to_be_hidden()
 
 
 def test_pasted_text_is_audited_as_a_new_version(server: ReviewServer, open_tab: OpenTab) -> None:

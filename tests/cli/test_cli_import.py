@@ -100,11 +100,11 @@ def test_bad_lines_are_named_and_the_good_lines_are_kept(masis: Masis, tmp_path:
 
 
 @pytest.mark.parametrize("command", ["import", "audit"])
-def test_a_directory_and_a_missing_file_are_wrong_use(masis: Masis, tmp_path: Path, command: str) -> None:
+def test_a_directory_without_files_and_a_missing_file_are_refused(masis: Masis, tmp_path: Path, command: str) -> None:
     result = masis(command, tmp_path)
-    assert result.exit_code == 2
-    what = "is a directory without audited cases" if command == "import" else "is a directory"
-    assert f"{tmp_path}: {what}. Name one file of JSON Lines in it." in result.stderr
+    assert result.exit_code == (1 if command == "import" else 2)
+    says = "holds no file that can be read. Name files" if command == "import" else "is a directory. Name one file"
+    assert f"{tmp_path}: {says}" in result.stderr
     result = masis(command, tmp_path / "nothing.jsonl")
     assert result.exit_code == 2
     assert "nothing.jsonl: does not exist. Check the name and the folder." in result.stderr

@@ -167,5 +167,5 @@ def test_wrong_use_is_named(masis: Masis, lake: Path, arguments: tuple[str, ...]
 
 def test_any_other_folder_is_refused(masis: Masis, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    assert "is a directory without audited cases" in masis("import", tmp_path / "empty").stderr
+    assert "holds no file that can be read" in masis("import", tmp_path / "empty").stderr
     assert "holds no audited cases" in masis("metrics", tmp_path / "empty").stderr

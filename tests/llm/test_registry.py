@@ -337,23 +337,25 @@ def test_cached_tokens_cost_their_own_price() -> None:
     tokens = Tokens(prompt=1_000_000, cached=200_000, written=100_000, completion=50_000)
     assert cost(tokens, at) == pytest.approx(0.7 * 2.0 + 0.2 * 0.5 + 0.1 * 4.0 + 0.05 * 10.0)
     assert cost(tokens, Price(input=2.0, output=10.0)) == pytest.approx(2.5)
+    assert cost(tokens, None) is None
 
 
-def test_an_unknown_price_is_no_price() -> None:
-    assert price("ollama:llama3.2", {}) is None
-    assert price("openai:gpt-4o-turbo-x", {}) is None
-    assert cost(Tokens(prompt=5), None) is None
+OWN = Price(input=1.0, output=1.0)
 
 
-def test_a_dated_name_costs_what_the_name_costs() -> None:
-    assert price("openai:gpt-4o-2024-08-06", {}) == listed()["openai:gpt-4o"]
-    assert price("anthropic:claude-haiku-4-5-20251001", {}) == listed()["anthropic:claude-haiku-4-5"]
-
-
-def test_a_price_of_ones_own_comes_first() -> None:
-    own = Price(input=1.0, output=1.0)
-    assert price("openai:gpt-4o", {"openai:gpt-4o": own}) == own
-    assert price("mine:m", {"mine:m": own}) == own
+@pytest.mark.parametrize(
+    ("model", "own", "found"),
+    [
+        ("ollama:llama3.2", {}, None),
+        ("openai:gpt-4o-turbo-x", {}, None),
+        ("openai:gpt-4o-2024-08-06", {}, "openai:gpt-4o"),  # a dated name costs what the name costs
+        ("anthropic:claude-haiku-4-5-20251001", {}, "anthropic:claude-haiku-4-5"),
+        ("openai:gpt-4o", {"openai:gpt-4o": OWN}, OWN),  # a price of one's own comes first
+        ("mine:m", {"mine:m": OWN}, OWN),
+    ],
+)
+def test_a_price_is_ones_own_or_listed_or_unknown(model: str, own: dict[str, Price], found: str | Price | None) -> None:
+    assert price(model, own) == (listed()[found] if isinstance(found, str) else found)
 
 
 def test_prices_are_dollars_for_a_million_tokens_and_ordered_as_vendors_order_them() -> None:

@@ -165,10 +165,8 @@ def test_a_word_of_another_language_becomes_what_it_means() -> None:
     assert value["sound"] is True
     assert value["place"] is None
     assert value["score"] != value["score"]
-
-
-def test_the_same_word_in_quotes_stays_a_text() -> None:
-    assert repaired('{"sound": "True"}', {"sound": "True"})[0] == {"sound": "True"}
+    assert repaired('{"sound": "True"}', {"sound": "True"})[0] == {"sound": "True"}, "in quotes it stays a text"
+    assert repaired(WRITTEN, RECORD | {"sound": "true"})[0]["sound"] is True, "the text has no quotes"
 
 
 @each(range(1, len(WRITTEN) - 1))
@@ -211,10 +209,6 @@ def test_only_a_last_brace_behind_something_closed_may_be_missing() -> None:
 def test_a_reading_that_differs_in_anything_is_refused(proposed: dict[str, Any]) -> None:
     with pytest.raises(RepairRefused):
         repaired(WRITTEN, proposed)
-
-
-def test_a_word_without_quotes_is_what_the_text_says_it_is() -> None:
-    assert repaired(WRITTEN, RECORD | {"sound": "true"})[0]["sound"] is True
 
 
 @pytest.mark.parametrize(
@@ -441,13 +435,11 @@ def test_the_prompt_says_which_field_to_fill_and_keeps_what_is_shared() -> None:
     assert set(schemas.of(CommonReply).schema["properties"]) >= {"completeness", "critic"}
 
 
-def test_what_stands_in_other_fields_is_not_looked_at() -> None:
-    text = json.dumps({"critic": canned.critique(), "reviser": "nonsense", "evaluator": None})
-    assert read_from(text, CritiqueReply).confidence == 0.9
-
-
-def test_the_record_without_the_form_around_it_is_read_all_the_same() -> None:
-    assert read_from(json.dumps(canned.critique()), CritiqueReply).confidence == 0.9
+@pytest.mark.parametrize(
+    "reply", [{"critic": canned.critique(), "reviser": "nonsense", "evaluator": None}, canned.critique()]
+)
+def test_the_record_is_read_from_its_field_whatever_the_others_hold_or_without_the_form_around_it(reply: Any) -> None:
+    assert read_from(json.dumps(reply), CritiqueReply).confidence == 0.9
 
 
 @pytest.mark.parametrize(

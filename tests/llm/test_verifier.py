@@ -365,7 +365,7 @@ def test_every_claim_stands_where_it_says_and_every_assertion_is_claimed(
         assert all(0 <= start < end <= len(claim.text) for start, end in claim.markers)
     for sentence in audit.sentences:
         if sentence.status != "exempt":
-            assert any(claim.start < sentence.end and claim.end > sentence.start for claim in made)  # type: ignore[operator]
+            assert any(claim.start < sentence.end and claim.end > sentence.start for claim in made)
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-CACHE")

@@ -178,7 +178,7 @@ def test_a_thorough_audit_asks_judges_three_times_and_the_critics_model_for_doub
 
 @pytest.mark.parametrize("depth", ["quick", "standard", "thorough"])
 def test_the_settings_of_a_depth_are_those_of_the_depth_again(depth: str) -> None:
-    settings = Settings(depth=depth).at_depth()  # type: ignore[arg-type]
+    settings = Settings(depth=depth).at_depth()
     assert settings.at_depth() == settings
 
 
@@ -197,7 +197,7 @@ MARKED = case_of(
 
 
 def audited(tmp_path: Path, script: object, events: list[Event] | None = None) -> Run:
-    with ModelServer(script, issues="always") as server:  # type: ignore[arg-type]
+    with ModelServer(script, issues="always") as server:
         table = {"kind": "openai", "address": server.address, "key_env": "SCRIPTED_KEY"}
         given = dict.fromkeys(ROLES, "here:m") | {"providers": {"here": table}, "retry_base_s": 0.01}
         bench = Workbench.open(tmp_path / "masis.db", Settings.model_validate(given))

@@ -265,27 +265,23 @@ def test_critic_and_evaluator_emit_the_entries_of_their_specs(kept: Kept) -> Non
     )
 
 
-@pytest.mark.spec("REQ-CRITIC-OBS-003", "REQ-CRITIC-030")
-def test_a_failed_critic_is_an_error(kept: Kept) -> None:
-    run(critic=ScriptedCritic([CriticFailed("It is wrong.")]))
+@pytest.mark.spec("REQ-CRITIC-OBS-003", "REQ-CRITIC-030", "REQ-CRITIC-031")
+@pytest.mark.parametrize(
+    ("critic", "reviser", "code", "step"),
+    [
+        (CriticFailed("It is wrong."), "", "CRITIC-ERR-001", "critique"),
+        (ProviderFailed("no route"), "", "CRITIC-ERR-003", "critique"),
+        (said(0.5, objections=(MAJOR,)), ReviserFailed("refused"), "CRITIC-ERR-002", "revision"),
+    ],
+)
+def test_a_failed_step_is_an_error_and_so_is_the_end_by_it(
+    kept: Kept, critic: Any, reviser: Any, code: str, step: str
+) -> None:
+    run(critic=ScriptedCritic([critic]), reviser=ScriptedReviser([reviser]))
     failed, ended = kept.at("ERROR")
-    assert (failed["code"], failed["step"], failed["iteration"]) == ("CRITIC-ERR-001", "critique", 1)
-    assert (ended["event"], ended["codes"]) == ("ended_by_error", ["CRITIC-ERR-001"])
-
-
-@pytest.mark.spec("REQ-CRITIC-OBS-003", "REQ-CRITIC-031")
-def test_a_failed_reviser_is_an_error_and_so_is_the_end_by_it(kept: Kept) -> None:
-    critic = ScriptedCritic([said(0.5, objections=(MAJOR,))])
-    run(critic=critic, reviser=ScriptedReviser([ReviserFailed("refused")]))
-    failed, ended = kept.at("ERROR")
-    assert (failed["code"], failed["step"]) == ("CRITIC-ERR-002", "revision")
+    assert (failed["code"], failed["step"], failed["iteration"]) == (code, step, 1)
+    assert (ended["event"], ended["codes"]) == ("ended_by_error", [code])
     assert "ended by an error after 1 iteration" in ended["message"]
-
-
-@pytest.mark.spec("REQ-CRITIC-OBS-003")
-def test_a_failed_provider_is_an_error(kept: Kept) -> None:
-    run(critic=ScriptedCritic([ProviderFailed("no route")]))
-    assert kept.at("ERROR")[0]["code"] == "CRITIC-ERR-003"
 
 
 @pytest.mark.spec("REQ-CRITIC-OBS-004")

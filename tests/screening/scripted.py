@@ -1,8 +1,9 @@
-"""Graders and sources of the tests: they say what the test wrote, and count what they are asked."""
+"""Graders and sources of the tests, which say what the test wrote and count what they are asked; tables of cases."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from masis.errors import RetrievalFailed
@@ -12,6 +13,14 @@ from masis.schema.calls import Usage
 from masis.schema.screening import Abstract, Design, Grade
 from masis.screening.grading import rubric
 from masis.screening.grading.recommendation import quality_of, recommend, with_prior_floor
+
+TABLES = Path(__file__).parent / "tables"
+
+
+def table(name: str) -> list[tuple[str, ...]]:
+    """The rows of a table of cases, one a line, their fields between bars."""
+    lines = (TABLES / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+    return [tuple(line.split(" | ")) for line in lines if not line.startswith("#")]
 
 
 class Said(NamedTuple):

@@ -11,7 +11,7 @@ import pytest
 import masis
 from masis.errors import InputError, SettingsError
 from masis.schema.screening import Abstract, Screening, ScreeningEvent
-from masis.screening.critic import evaluate, evaluate_async, grader_for, grader_names
+from masis.screening.critic import evaluate, grader_for, grader_names
 from masis.screening.grading.offline_grader import offline_grader
 from masis.settings import Settings
 
@@ -125,8 +125,8 @@ def test_one_look_of_the_critic_is_a_node_that_keeps_no_state() -> None:
     async def twice() -> list[object]:
         return list(
             await asyncio.gather(
-                evaluate_async(QUESTION, abstracts, 2, grader=grader),
-                evaluate_async("Does walking help after knee replacement?", abstracts, 0, grader=grader),
+                asyncio.to_thread(evaluate, QUESTION, abstracts, 2, grader=grader),
+                asyncio.to_thread(evaluate, "Does walking help after knee replacement?", abstracts, 0, grader=grader),
             )
         )
 

@@ -98,8 +98,8 @@ def test_every_demo_abstract_of_a_strong_trial_is_graded_above_every_case_report
 def test_the_module_says_of_each_question_what_came_of_it_and_whether_that_was_expected(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert demo.main() == 0
+    assert demo.main(["htn", "ery"]) == 0
     shown = capsys.readouterr().out
     assert "no study in them took place" in shown
     assert "  Evidence insufficient after 4 rounds, 0 kept. As expected: " in shown
-    assert shown.count("As expected: ") == len(QUESTIONS)
+    assert shown.count("As expected: ") == 2

@@ -14,80 +14,9 @@ from hypothesis import strategies as st
 from masis.schema.screening import STUDY_TYPES, Abstract, StudyType
 from masis.screening.grading.designs import WEIGHTS, ReadText, load_classifier, recognise, version
 from masis.screening.grading.hierarchy import place_design
+from tests.screening.scripted import TABLES
 
-OURS: tuple[tuple[StudyType, str, str], ...] = (
-    (
-        "human_rct_drug_intervention",
-        "Sertraline for low mood after a fall: a randomised, double-blind, placebo-controlled trial",
-        (
-            "We randomly assigned 120 patients with depression to sertraline 50 mg daily or placebo for 12 "
-            "weeks. Patients "
-            "and raters were blinded. Depression scores fell more with sertraline than with placebo."
-        ),
-    ),
-    (
-        "human_rct_non_drug_intervention",
-        "Group walking for carers: a randomized controlled trial",
-        (
-            "Participants were randomly assigned to a group exercise training programme or to usual care. The "
-            "intervention "
-            "group attended weekly training sessions. Caregiver burden was lower in the intervention group."
-        ),
-    ),
-    (
-        "human_systematic_review",
-        "Music therapy for sleep in dementia: a systematic review and meta-analysis",
-        (
-            "We searched MEDLINE, Embase and PsycINFO for randomised trials. Two reviewers extracted data and "
-            "assessed the "
-            "risk of bias. Twelve studies were included in the meta-analysis; heterogeneity was low."
-        ),
-    ),
-    (
-        "human_case_report",
-        "Sudden loss of speech in a young woman: a case report",
-        (
-            "We report a case of a 31-year-old woman who presented with sudden loss of speech. She was admitted "
-            "and MRI "
-            "showed a lesion. To our knowledge, this is the first such case."
-        ),
-    ),
-    (
-        "clinical_study_protocol",
-        "Light therapy for delirium after surgery: study protocol for a randomised controlled trial",
-        (
-            "Methods and analysis: 200 patients will be randomised to light therapy or usual care. The primary "
-            "outcome will "
-            "be delirium. Ethics and dissemination: approved. Trial registration: ISRCTN00000000."
-        ),
-    ),
-    (
-        "animal_drug_intervention",
-        "Curcumin improves memory in a rat model of stroke",
-        (
-            "Male Wistar rats received curcumin (50 mg/kg, i.p.) or vehicle daily after occlusion of the "
-            "artery. Treated "
-            "rats had smaller infarcts and did better in the water maze than vehicle-treated rats."
-        ),
-    ),
-    (
-        "in_vitro_study",
-        "A kinase inhibitor protects SH-SY5Y cells from oxidative stress",
-        (
-            "SH-SY5Y cells were cultured and treated with hydrogen peroxide in vitro. Western blot showed that "
-            "the inhibitor "
-            "reduced caspase activation and increased the viability of the cells."
-        ),
-    ),
-    (
-        "non_systematic_review",
-        "Inflammation in dementia: current concepts and future directions",
-        (
-            "This review discusses recent advances in the understanding of the role of inflammation in dementia. "
-            "We summarize emerging concepts and highlight challenges for future research."
-        ),
-    ),
-)
+OURS = [json.loads(line) for line in (TABLES / "study_types.jsonl").read_text(encoding="utf-8").splitlines()]
 """Abstracts written for this test."""
 
 
@@ -96,8 +25,9 @@ def abstract(title: str, text: str) -> Abstract:
     return Abstract(id="a", title=title, text=text)
 
 
-@pytest.mark.parametrize(("study_type", "title", "text"), OURS, ids=[row[0] for row in OURS])
-def test_a_plain_abstract_of_each_design_is_recognised(study_type: StudyType, title: str, text: str) -> None:
+@pytest.mark.parametrize("row", OURS, ids=[row["study_type"] for row in OURS])
+def test_a_plain_abstract_of_each_design_is_recognised(row: dict[str, str]) -> None:
+    study_type, title, text = row["study_type"], row["title"], row["abstract"]
     found = recognise(abstract(title, text))
     assert found.study_type == study_type
     assert found.confidence == max(found.shares.values()) > 1 / len(STUDY_TYPES)

@@ -13,32 +13,14 @@ from masis.schema.screening import Abstract, Screening
 from masis.screening.critic import screen_abstracts
 from masis.screening.handover import case_from_screening
 from masis.screening.synthesis.findings import direction, finding, synthesis_of
+from tests.screening.scripted import table
 
 QUESTION = "Does velotarine reduce stroke in adults with atrial fibrillation?"
 
 
-@pytest.mark.parametrize(
-    ("said", "expected"),
-    [
-        ("Velotarine reduced stroke by a third.", "effect"),
-        ("Stroke was less frequent with velotarine than with placebo.", "effect"),
-        ("Velotarine is effective for the prevention of stroke.", "effect"),
-        ("Velotarine was associated with fewer strokes.", "effect"),
-        ("Velotarine did not reduce stroke.", "no_clear_effect"),
-        ("There was no significant difference in stroke between the groups.", "no_clear_effect"),
-        ("Rates of stroke were similar with velotarine and placebo.", "no_clear_effect"),
-        ("Velotarine failed to prevent stroke.", "no_clear_effect"),
-        ("Neither dose of velotarine prevented stroke.", "no_clear_effect"),
-        ("Velotarine increased stroke in adults with atrial fibrillation.", "opposite"),
-        ("Stroke was more frequent with velotarine.", "opposite"),
-        ("Whether velotarine prevents stroke remains uncertain.", "unclear"),
-        ("Twelve centres took part.", "unclear"),
-        ("Velotarine reduced stroke, although it did not lower mortality.", "effect"),
-        ("Velotarine lowered heart rate but did not reduce stroke in atrial fibrillation.", "no_clear_effect"),
-    ],
-)
-def test_the_direction_of_a_statement_is_read_from_its_wording(said: str, expected: str) -> None:
-    assert direction(QUESTION, said) == expected
+@pytest.mark.parametrize(("expected", "statement"), table("directions"))
+def test_the_direction_of_a_statement_is_read_from_its_wording(expected: str, statement: str) -> None:
+    assert direction(QUESTION, statement) == expected
 
 
 def test_the_finding_is_a_sentence_of_the_conclusion_without_its_label() -> None:

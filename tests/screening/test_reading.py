@@ -11,6 +11,7 @@ from masis.screening.grading.offline_grader import size_adequacy
 from masis.screening.grading.question import read_question
 from masis.screening.grading.relevance import relevance
 from masis.screening.grading.wording import Wording
+from tests.screening.scripted import table
 
 QUESTION = "Does metformin reduce mortality in patients with heart failure?"
 
@@ -121,37 +122,17 @@ def test_nothing_to_read_or_to_ask_is_unscored() -> None:
     assert relevance(read_question("?"), of("Metformin.")).score is None
 
 
-PLACED: tuple[tuple[StudyType, str, str, Design], ...] = (
-    ("human_systematic_review", "", "We searched MEDLINE. A meta-analysis was done.", "meta_analysis"),
-    ("human_systematic_review", "", "We searched MEDLINE. No meta-analysis was possible.", "systematic_review"),
-    ("remaining", "X: a systematic review and meta-analysis", "We searched PubMed.", "meta_analysis"),
-    ("non_systematic_review", "Overview of X", "Meta-analyses have been published.", "narrative_review"),
-    ("human_case_report", "", "We describe six patients with X.", "case_series"),
-    ("human_case_report", "", "A 40-year-old man came to us.", "case_report"),
-    ("human_non_rct_drug_intervention", "X: review of eight cases", "We reviewed charts.", "case_series"),
-    ("human_non_rct_drug_intervention", "", "We reviewed the charts of 812 patients given X.", "non_randomised_study"),
-    ("human_non_rct_drug_intervention", "", "A cross-sectional study of 266 residents.", "cross_sectional_study"),
-    ("remaining", "", "A questionnaire was sent to 74 units.", "cross_sectional_study"),
-    ("remaining", "", "Outcomes were scored by the SF-36 Health Survey.", "other"),
-    ("remaining", "", "In this cohort, 4,000 adults were followed.", "cohort_study"),
-    ("remaining", "", "A case-control study of smokers.", "case_control_study"),
-    ("remaining", "", "A cross-sectional survey of nurses.", "cross_sectional_study"),
-    ("remaining", "", "Opinions on practice.", "other"),
-    ("human_non_rct_drug_intervention", "", "Sixty adults were randomly assigned to X or placebo.", "randomised_trial"),
-    ("human_non_rct_drug_intervention", "", "This was a non-randomised study of 40 adults.", "non_randomised_study"),
-    ("human_non_rct_drug_intervention", "", "Patients were not randomised.", "non_randomised_study"),
-    ("remaining", "", "Randomised trials are needed. We asked experts.", "other"),
-    ("animal_drug_intervention", "", "Rats were randomly assigned to X.", "animal_study"),
-    ("clinical_study_protocol", "", "Adults will be randomised to X.", "protocol"),
-)
-
-
 @pytest.mark.spec("AESOP-PRIORS")
-@pytest.mark.parametrize(("study_type", "title", "text", "design"), PLACED)
+@pytest.mark.parametrize(("design", "study_type", "title", "text"), table("designs"))
 def test_the_words_place_a_study_type_in_the_hierarchy(
-    study_type: StudyType, title: str, text: str, design: Design
+    design: str, study_type: StudyType, title: str, text: str
 ) -> None:
-    assert place_design(study_type, of(text, title)).design == design
+    assert place_design(study_type, of(text, "" if title == "-" else title)).design == design
+
+
+def test_people_bitten_by_rats_are_people() -> None:
+    text = "Patients were bitten by 12 rats. Patients were randomised to a vaccine."
+    assert place_design("remaining", of(text, "Wounds")).design == "randomised_trial"
 
 
 def test_a_question_about_animals_or_cells_is_known_as_such() -> None:
@@ -180,11 +161,19 @@ def test_a_trial_that_reports_what_guards_against_bias_scores_high_and_shows_the
     assert "blinded" in sparse.reason.text.partition("Not reported:")[2]
 
 
-@pytest.mark.parametrize(
-    "denied", ["Patients were not blinded.", "An unblinded study.", "This non-randomised study had no control group."]
-)
-def test_what_is_denied_is_not_credited(denied: str) -> None:
-    assert not set(methodology(of(denied), "randomised_trial").reported) & {"blinding", "randomisation", "control"}
+@pytest.mark.spec("AESOP-METHODOLOGY")
+@pytest.mark.parametrize(("item", "stated", "text"), table("method_words"))
+def test_a_method_word_earns_its_points_only_where_it_is_not_denied_planned_or_something_else(
+    item: str, stated: str, text: str
+) -> None:
+    designs: tuple[Design, ...] = ("randomised_trial", "cohort_study", "systematic_review")
+    design = next(each for each in designs if item in CHECKLIST[each])
+    assert (item in methodology(of(text), design).reported) is (stated == "stated")
+
+
+def test_a_result_that_was_not_significant_is_still_reported() -> None:
+    found = methodology(of("The primary outcome was not different. Adverse events were not rare."), "randomised_trial")
+    assert {"outcome", "harms"} <= set(found.reported)
 
 
 @pytest.mark.spec("AESOP-SERIES")

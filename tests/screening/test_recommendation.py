@@ -12,6 +12,7 @@ from masis.schema.screening import DESIGNS, STUDY_TYPES, Design, Rule
 from masis.screening.grading import rubric
 from masis.screening.grading.recommendation import quality_of, recommend, with_prior_floor
 from masis.views.screening import DESIGN, RULE_REASON, STUDY_TYPE
+from tests.screening.scripted import table
 
 
 @pytest.mark.spec("AESOP-PRIORS")
@@ -67,51 +68,21 @@ def test_the_rubric_holds_policy_only() -> None:
     assert set(imported) <= {"__future__", "typing", "masis.schema.screening"}
 
 
-CASES: tuple[tuple[str, float | None, float | None, Design | None, bool | None, str, str], ...] = (
-    ("a well reported trial", 0.9, 0.8, "randomised_trial", True, "keep", "strong"),
-    ("a trial of unknown size", 0.9, 0.65, "randomised_trial", None, "keep", "strong"),
-    ("a trial that is too small", 0.9, 0.8, "randomised_trial", False, "needs_more", "underpowered"),
-    ("a strong trial of something else", 0.29, 0.9, "randomised_trial", True, "discard", "off_topic"),
-    ("a trial partly about it", 0.30, 0.9, "randomised_trial", True, "needs_more", "borderline_relevance"),
-    ("just relevant enough", 0.50, 0.65, "randomised_trial", True, "keep", "strong"),
-    ("a good cohort", 0.8, 0.55, "cohort_study", True, "keep", "strong"),
-    ("a cohort at its prior", 0.9, 0.45, "cohort_study", True, "keep", "strong"),
-    ("a cohort somewhat about it", 0.6, 0.45, "cohort_study", True, "keep", "strong"),
-    ("a cross-sectional study at its prior", 0.9, 0.30, "cross_sectional_study", True, "keep", "strong"),
-    ("one that is only half about it", 0.55, 0.30, "cross_sectional_study", True, "needs_more", "borderline_quality"),
-    ("a design's prior taken away", 0.9, 0.29, "cross_sectional_study", True, "needs_more", "borderline_method"),
-    ("a case series well told", 1.0, 0.40, "case_series", None, "needs_more", "weak_design"),
-    ("a case series badly told", 1.0, 0.20, "case_series", None, "needs_more", "weak_design"),
-    ("less than a case series", 1.0, 0.19, "case_series", None, "discard", "weak_method"),
-    ("a case report", 1.0, 0.10, "case_report", None, "discard", "weak_method"),
-    ("an overview", 1.0, 0.15, "narrative_review", None, "discard", "weak_method"),
-    ("a protocol", 1.0, 0.40, "protocol", None, "discard", "not_a_study"),
-    ("animals", 1.0, 0.50, "animal_study", True, "needs_more", "weak_design"),
-    ("no relevance", None, 0.9, "randomised_trial", True, "needs_more", "unscored"),
-    ("no methodology", 0.9, None, "randomised_trial", True, "needs_more", "unscored"),
-    ("no design", 0.9, 0.7, None, None, "needs_more", "unknown_design"),
-    ("a design nobody knows", 1.0, 0.1, "other", True, "needs_more", "unknown_design"),
-    ("a retraction of a trial", 1.0, 0.9, "notice", True, "discard", "not_a_study"),
-)
+CASES = table("recommendations")
 
 
 @pytest.mark.spec("AESOP-RECOMMENDATION", "AESOP-WEAK-REJECTED", "AESOP-SERIES", "AESOP-RCT-FAIR")
-@pytest.mark.parametrize(("what", "relevance", "method", "design", "enough", "advice", "rule"), CASES)
-def test_each_rule_decides_where_it_should(
-    what: str,
-    relevance: float | None,
-    method: float | None,
-    design: Design | None,
-    enough: bool | None,
-    advice: str,
-    rule: str,
-) -> None:
-    found = recommend(relevance, method, design, enough)
-    assert (found.recommendation, found.rule) == (advice, rule), what
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
+def test_each_rule_decides_where_it_should(case: tuple[str, ...]) -> None:
+    _, relevance, method, design, enough, advice, rule = case
+    scores = [None if score == "-" else float(score) for score in (relevance, method)]
+    known: Design | None = next((each for each in DESIGNS if each == design), None)
+    found = recommend(*scores, known, {"yes": True, "no": False}.get(enough))
+    assert (found.recommendation, found.rule) == (advice, rule)
     assert found.why
 
 
-def test_every_rule_that_follows_from_scores_is_shown_above() -> None:
+def test_every_rule_that_follows_from_scores_has_a_case() -> None:
     assert {rule for *_, rule in CASES} == set(get_args(Rule)) - {"person", "disagreement", "unmatched", "of_concern"}
 
 

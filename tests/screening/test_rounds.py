@@ -11,8 +11,7 @@ from masis.observers.observation import run_to_completion
 from masis.schema.audit import JudgedBy
 from masis.schema.screening import Abstract, Grade, Screening, ScreeningEvent
 from masis.screening.grading import rubric
-from masis.screening.grading.cache import CachingGrader, key_of
-from masis.screening.grading.grader import Grader
+from masis.screening.grading.grader import CachingGrader, Grader, key_of
 from masis.screening.rounds import ruling
 from masis.screening.rounds.overrides import apply_review
 from masis.screening.rounds.queries import NO_FURTHER_QUERY

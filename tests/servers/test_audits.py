@@ -116,7 +116,7 @@ def test_a_wrong_key_is_called_that(model: Path, cases: Path, tmp_path: Path) ->
 def test_evidence_beyond_the_context_is_windowed_and_the_cure_is_named(
     name: str, model: Path, cases: Path, tmp_path: Path
 ) -> None:
-    with STARTED[name](model, tmp_path, ctx=4096) as served:  # type: ignore[call-arg, operator]
+    with STARTED[name](model, tmp_path, ctx=4096) as served:
         done, runs = audited(served, cases, "--set", "max_iterations=1")
     assert len(runs) == 10, done.stderr
     warned = [warning["message"] for run in runs for warning in run["warnings"]]

@@ -147,8 +147,16 @@ CALLS: dict[str, tuple[Permission, Call]] = {
 }
 READS = {
     *("drafts.get", "cases.open_for", "cases.find_for", "team.work", "team.next_open", "team.open_to"),
-    *("team.count_open", "team.why_empty", "team.comments", "team.machine_hidden"),
-    *("trust.compare", "trust.parts", "trust.people", "trust.missed", "trust.yields", "trust.reviewers"),
+    *("team.count_open", "team.why_empty", "team.comments", "team.machine_hidden", "team.leases"),
+    *(
+        "trust.compare",
+        "trust.parts",
+        "trust.together",
+        "trust.people",
+        "trust.missed",
+        "trust.yields",
+        "trust.reviewers",
+    ),
     *("cases.facets_for", "cases.hides_machine_from", "cases.hides_figures_from", "cases.blinded"),
 }
 """What a person reads under their own name: whoever is let in may read."""

@@ -116,9 +116,7 @@ def test_a_door_that_is_installed_must_import_and_does_so_in_a_process_of_its_ow
 ) -> None:
     assert doors("x = 1") == health.HealthItem("Door", True, "installed, and imports")
     assert "a_library" not in sys.modules
-
-
-def test_a_door_that_does_not_import_is_named_with_the_reason(doors: Callable[[str], health.HealthItem]) -> None:
+    health._import_errors.clear()
     found = doors("import nothing_of_this_name")
     assert not found.ok
     assert "No module named 'nothing_of_this_name'" in found.message

@@ -20,7 +20,7 @@ from masis.schema.run import ReviewCode, ReviewReason
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench
 from masis.services.cases import WAITING, waiting_in
-from masis.services.records import CaseFilter, CaseSummary, QueueOrder
+from masis.services.records import NOT_DECIDED, CaseFilter, CaseSummary, QueueOrder
 from masis.services.reviews import OTHER, REASONS, reason_text, reasons_for, suggested
 from masis.store.audits.queue import match
 from masis.store.audits.runs import RunFigures, figures
@@ -68,6 +68,9 @@ def filled(bench: Workbench) -> Workbench:
         ({"flags": ("unscored", "drafted")}, {"unscored"}),
         ({"flags": ("reference",)}, set()),
         ({"reasons": ("invalid_reference",)}, {"unsure", "sure", "unscored", "decided"}),
+        ({"standings": ("not_audited", "decided")}, {"new", "decided"}),
+        ({"standings": NOT_DECIDED}, {"unsure", "sure", "unscored", "new"}),
+        ({"standings": ("wrong",), "fields": ("Law",)}, {"unsure", "unscored"}),
         ({"tiers": ("must_look",)}, {"unsure", "sure", "unscored", "decided"}),
         ({"tiers": ("not_certified",)}, set()),
         ({"models": ("openai:gpt-4o",)}, {"sure"}),
@@ -124,6 +127,7 @@ def test_a_row_says_what_a_list_shows(filled: Workbench) -> None:
     assert row.model_dump(exclude={"imported_at", "updated_at"}) == {
         "id": "decided",
         "query": "About decided?",
+        "standing": "decided",
         "state": "approved",
         "field": None,
         "dataset": "set d",
@@ -138,6 +142,7 @@ def test_a_row_says_what_a_list_shows(filled: Workbench) -> None:
         "models": ("offline",),
         "flags": ("invalid_reference", "hallucination"),
         "reasons": ("invalid_reference",),
+        "headline": "Cites [7], which doesn't exist",
         "tier": "must_look",
         "reviewer": "Grace",
         "version": 4,
@@ -147,10 +152,51 @@ def test_a_row_says_what_a_list_shows(filled: Workbench) -> None:
 def test_counts_of_every_value(filled: Workbench) -> None:
     facets = filled.cases.facets()
     assert facets.states == {"approved": 1, "needs_review": 3, "new": 1}
+    assert facets.standings == {"decided": 1, "not_audited": 1, "wrong": 3}
     assert facets.fields == {"History": 1, "Law": 2, "Medicine": 1}
     assert facets.models == {"offline": 4, "openai:gpt-4o": 1}
     assert facets.flags == {"hallucination": 3, "invalid_reference": 3, "unscored": 1}
     assert facets.reviewers == {"Grace": 1}
+
+
+STANDINGS: dict[str, tuple[ReviewCode, ...]] = {
+    "wrong": ("invalid_reference",),
+    "not_confirmed": ("unconfirmed_claim",),
+    "nothing_found": (),
+    "failed": ("error", "invalid_reference"),
+}
+
+
+def test_each_case_stands_in_exactly_one_place_and_the_counts_add_up_to_all(bench: Workbench) -> None:
+    for name, codes in STANDINGS.items():
+        for copy in ("open", "accepted", "approve", "escalate"):
+            case = a_case(f"{name} {copy}")
+            bench.store.cases.add(case)
+            reasons = tuple(ReviewReason(code=code, message="Look.") for code in codes)
+            run = a_run(case, f"run {name} {copy}", review_reasons=reasons)
+            bench.store.runs.finish(run)
+            if copy == "accepted":
+                bench.store.decisions.append(accepted(run))
+            elif copy != "open":
+                submitted(bench, a_decision(case, run.id, verdict=copy))
+    for name in ("new", "interrupted", "decided unaudited"):
+        bench.store.cases.add(a_case(name))
+    bench.store.runs.start(
+        "cut", case_id="interrupted", case_digest=a_case("interrupted").digest(), models={}, settings={}
+    )
+    bench.store.runs.abandon("cut", "killed")
+    submitted(bench, a_decision(a_case("decided unaudited"), None))
+    stands = {row.id: row.standing for row in bench.cases.find(CaseFilter(size=100)).rows}
+    for name in STANDINGS:
+        assert stands[f"{name} open"] == name
+        assert stands[f"{name} accepted"] == "nothing_found"
+        assert stands[f"{name} approve"] == "decided"
+        assert stands[f"{name} escalate"] == "waits"
+    assert (stands["new"], stands["interrupted"], stands["decided unaudited"]) == ("not_audited", "failed", "decided")
+    assert bench.cases.facets_for(ADA).standings == Counter(stands.values())
+    for standing in set(stands.values()):
+        found = {row.id for row in bench.cases.find_for(ADA, CaseFilter(standings=(standing,), size=100)).rows}
+        assert found == {case_id for case_id, where in stands.items() if where == standing}
 
 
 class Copy:
@@ -186,7 +232,12 @@ class Copy:
 
         lists = ((wanted.flags, row.flags), (wanted.reasons, row.reasons), (wanted.models, row.models))
         single = (
-            *((wanted.states, row.state), (wanted.tiers, row.tier), (wanted.fields, row.field)),
+            *(
+                (wanted.states, row.state),
+                (wanted.standings, row.standing),
+                (wanted.tiers, row.tier),
+                (wanted.fields, row.field),
+            ),
             *((wanted.datasets, row.dataset), (wanted.reviewers, row.reviewer)),
         )
         return (
@@ -233,6 +284,7 @@ def a_filter(draw: random.Random, rows: list[CaseSummary]) -> dict[str, Any]:
         {"states": (some.state, draw.choice(rows).state)},
         {"states": (some.state,)},
         {"tiers": (some.tier or "must_look",)},
+        {"standings": draw.choice(((some.standing,), NOT_DECIDED, ("decided", some.standing)))},
         {"fields": (some.field or "None",)},
         {"datasets": (some.dataset or "",)},
         {"reviewers": (some.reviewer or "Nobody", "Ben")},
@@ -309,7 +361,6 @@ def test_counts_are_those_of_now_whoever_writes(filled: Workbench) -> None:
             *everything,
             bench.cases.facets(),
             bench.store.team.counted("decided"),
-            bench.store.team.progress(CaseFilter()),
         )
 
     before = counted(filled)
@@ -343,13 +394,15 @@ def test_a_blind_reviewer_gets_no_counts_filters_or_orders_by_what_audits_found(
     filled.store.decisions.append(accepted(run))
     filled.team.set(ADA, QueuePolicy(machine="never"))
     facets = filled.cases.facets_for(ADA)
-    assert (facets.tiers, facets.flags, facets.reasons, facets.models) == ({}, {}, {}, {})
+    assert (facets.flags, facets.reasons, facets.models) == ({}, {}, {})
+    assert facets.standings == {"decided": 1, "not_audited": 1, "to_review": 4}
     assert facets.states == {"approved": 1, "needs_review": 4, "new": 1}
     assert facets.reviewers == {"Grace": 1}
     for wanted in ({"flags": ("invalid_reference",)}, {"tiers": ("must_look",)}, {"quality_from": 0.9}):
         assert filled.cases.find_for(ADA, CaseFilter(**wanted)).total == 6
     page = filled.cases.find_for(ADA, CaseFilter(states=("accepted",)))
-    assert {row.state for row in page.rows} == {"needs_review"}
+    assert {(row.state, row.standing) for row in page.rows} == {("needs_review", "to_review")}
+    assert filled.cases.find_for(ADA, CaseFilter(standings=("nothing_found", "decided"))).total == 5
     assert page.total == 4
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,16 +21,14 @@ GREY = ANSWER.index("grey 🌉")
 
 
 @pytest.fixture
-def workbench(tmp_path: Path) -> Iterator[Workbench]:
+def workbench(bench: Workbench) -> Workbench:
     """Two cases, each audited in two iterations."""
-    opened = Workbench.open(tmp_path / "reported.db")
     for number in (1, 2):
         case = a_case(f"case-{number}", answer=ANSWER)
-        opened.store.cases.add(case)
+        bench.store.cases.add(case)
         iterations = (an_iteration(1, ANSWER), an_iteration(2, REVISION))
-        opened.store.runs.finish(a_run(case, f"run-{number}", iterations=iterations, needs_review=True))
-    yield opened
-    opened.close()
+        bench.store.runs.finish(a_run(case, f"run-{number}", iterations=iterations, needs_review=True))
+    return bench
 
 
 def issue(**changes: Any) -> TargetLabel:

@@ -7,8 +7,6 @@ import io
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -28,13 +26,11 @@ ALL = CaseFilter(order="oldest")
 
 
 @pytest.fixture
-def workbench(tmp_path: Path) -> Iterator[Workbench]:
+def workbench(bench: Workbench) -> Workbench:
     """Five cases that need review."""
-    opened = Workbench.open(tmp_path / "team.db")
     for number in range(5):
-        an_audited_case(opened.store, a_case(f"case-{number}"), f"run-{number}")
-    yield opened
-    opened.close()
+        an_audited_case(bench.store, a_case(f"case-{number}"), f"run-{number}")
+    return bench
 
 
 def decide(
@@ -243,7 +239,17 @@ def test_two_reviewers_decide_a_shared_case_and_neither_sees_the_other_before_bo
     assert [entry.seq for entry in workbench.cases.open_for(ADA, "case-1").history] == [1]
     assert workbench.team.count_open(ADA, ALL) == 4
     assert workbench.team.count_open(BEN, ALL) == 5
+    for actor, stands, decided in ((ADA, "waits", {"Ada": 1}), (BEN, "wrong", {}), (CLEO, "wrong", {})):
+        assert workbench.cases.open_for(actor, "case-1").summary.standing == stands
+        listed = workbench.cases.find_for(actor, CaseFilter(standings=(stands,), size=10)).rows
+        assert "case-1" in [row.id for row in listed]
+        elsewhere = CaseFilter(standings=("wrong",) if stands == "waits" else ("waits",))
+        assert "case-1" not in [row.id for row in workbench.cases.find_for(actor, elsewhere).rows]
+        assert workbench.cases.facets_for(actor).standings == {"wrong": 4, stands: 1 + 4 * (stands == "wrong")}
+        assert workbench.store.team.counted("decided", actor.name) == decided
+        assert workbench.team.work(actor, "case-1").pending == (actor == ADA)
     decide(workbench, BEN, verdict="reject")
+    assert workbench.store.team.counted("decided", CLEO.name) == {"Ada": 1, "Ben": 1}
     assert state(workbench) == "rejected"
     assert len(workbench.cases.open_for(BEN, "case-1").history) == 2
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from masis.errors import CaseHeld, InputError, StaleVersion, StoreError
@@ -32,14 +29,12 @@ def a_bare_case(case_id: str = "case-1", **keys: object) -> Case:
 
 
 @pytest.fixture
-def workbench(tmp_path: Path) -> Iterator[Workbench]:
+def workbench(bench: Workbench) -> Workbench:
     """One audited case whose evidence lacks text, and another one."""
-    opened = Workbench.open(tmp_path / "versions.db")
     for case in (a_bare_case(), a_case("other")):
-        opened.store.cases.add(case)
-        opened.store.runs.finish(a_run(case, f"run of {case.id}", needs_review=True))
-    yield opened
-    opened.close()
+        bench.store.cases.add(case)
+        bench.store.runs.finish(a_run(case, f"run of {case.id}", needs_review=True))
+    return bench
 
 
 def decide(workbench: Workbench, verdict: str = "escalate", actor: Actor = ADA, case_id: str = "case-1") -> str:

@@ -228,8 +228,8 @@ def test_nothing_is_decided_while_a_case_waits(bench: Workbench) -> None:
 @pytest.mark.parametrize(
     ("verdict", "more", "stands"),
     [
-        ("approve", {}, RIGHT),
-        ("approve", {"iteration": 1}, WRONG),
+        ("approve", {}, WRONG),
+        ("approve", {"iteration": 2}, RIGHT),
         ("override", {"corrected_answer": "120 metres.", "reason": "Shorter."}, "120 metres."),
         ("reject", {"reason": "Wrong."}, None),
         ("escalate", {}, None),

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from masis.store import Store
+from tests.conftest import made_once
+from tools import tamper
 
 
 def ticking() -> Callable[[], str]:
@@ -30,3 +32,15 @@ def store(path: Path) -> Iterator[Store]:
     """An empty store."""
     with Store.open(path, now=ticking()) as opened:
         yield opened
+
+
+def _build(path: Path) -> None:
+    tamper.build(path)
+    with Store.open(path) as built:
+        built.settle()
+
+
+@pytest.fixture(scope="session")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An audited, decided and signed database, of which tests alter copies."""
+    return made_once(tmp_path_factory, "original.db", _build)

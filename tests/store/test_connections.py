@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -25,7 +24,7 @@ from masis.errors import (
 from masis.store import Store
 from masis.store.core import connections
 from masis.store.core.connections import POOL_SIZE, connect, explained_errors
-from tests.store.factories import a_case, a_decision, a_run, accepted, an_iteration
+from tests.store.factories import a_case, a_decision, a_run, accepted
 from tests.waiting import run_at_once
 
 
@@ -121,7 +120,7 @@ def test_a_file_that_was_replaced_is_reopened(store: Store, path: Path, tmp_path
 
 def _child(store: Store, finished: object) -> None:
     store.cases.add(a_case("of the child"))
-    finished.put(store.database.connections)  # type: ignore[attr-defined]
+    finished.put(store.database.connections)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -309,50 +308,3 @@ def test_many_submits_of_one_form_at_once_make_one_decision(store: Store) -> Non
     threads = [threading.Thread(target=submit) for _ in range(6)]
     run_at_once(threads)
     assert (len(ids), store.decisions.head().length) == (1, 1)
-
-
-KILLED_AT_WORK = """
-import sys, time
-from pathlib import Path
-from masis.store import Store
-from tests.store.factories import SETTINGS, a_case, an_event, an_iteration
-store = Store.open(Path(sys.argv[1]))
-case = a_case()
-store.cases.add(case)
-store.runs.start("run-1", case_id=case.id, case_digest=case.digest(), models={}, settings=SETTINGS)
-store.runs.append_event(an_event(case))
-store.runs.save_iteration("run-1", an_iteration(1))
-with store.transaction():
-    store.runs.save_iteration("run-1", an_iteration(2))
-    print("in the middle", flush=True)
-    time.sleep(60)
-"""
-
-
-@pytest.mark.slow
-def test_a_process_killed_in_the_middle_of_a_run_leaves_a_database_that_opens_and_a_run_to_resume(path: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-c", KILLED_AT_WORK, str(path)],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )
-    assert process.stdout.readline() == "in the middle\n"
-    with Store.open(path) as watching:
-        assert watching.runs.in_state("running") == ("run-1",)
-        assert watching.cases.summary("case-1").state == "running"
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    process.stdout.close()
-    with Store.open(path) as store:
-        assert store.check().ok
-        assert store.runs.in_state("interrupted") == ("run-1",)
-        assert store.runs.summary("run-1").why
-        assert store.cases.summary("case-1").state == "interrupted"
-        progress = store.runs.resume("run-1")
-        assert progress.iterations == (an_iteration(1),)
-        assert progress.last_event == 1
-        store.runs.save_iteration("run-1", an_iteration(2))
-        store.runs.finish(a_run(a_case(), iterations=(an_iteration(1), an_iteration(2))))
-        assert store.cases.summary("case-1").state == "needs_review"

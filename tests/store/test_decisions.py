@@ -13,9 +13,12 @@ from masis.errors import InputError, StaleVersion, StoreError, UnguardedLog, Unk
 from masis.schema.case import Case
 from masis.schema.retention import RetentionRule
 from masis.schema.review import LogEntry, TargetLabel
-from masis.store import DecisionFilter, LogHead, Store
+from masis.schema.team import QueuePolicy
+from masis.store import DecisionFilter, Store
+from masis.store.core.guards import GUARDS
 from masis.store.reviews import subjects
 from tests.store.factories import a_case, a_decision, a_run, accepted, an_audited_case, an_undo
+from tests.store.test_screenings import abstracts, says, screened
 from tools import tamper
 
 
@@ -179,30 +182,38 @@ def test_a_redacted_decision_still_decides_and_is_redacted_once(store: Store, ca
     assert state(store, case) == "needs_review"
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "UPDATE decision_log SET verdict = 'reject'",
-        "DELETE FROM decision_log",
-        "INSERT OR REPLACE INTO decision_log SELECT * FROM decision_log WHERE seq = 1",
-        (
-            "REPLACE INTO decision_log SELECT 2, id, at, payload_digest, previous, digest, case_seq, run_seq, kind, "
-            "source, verdict, token, undoes, redacts FROM decision_log WHERE seq = 1"
-        ),
-        "UPDATE decision_payloads SET reviewer = 'Eve'",
-        "DELETE FROM decision_payloads",
-        "REPLACE INTO decision_payloads VALUES (1, 'Eve', '{}')",
-    ],
-)
-def test_the_log_refuses_to_be_altered_from_any_connection(
-    store: Store, case: Case, path: Path, statement: str
-) -> None:
+@pytest.fixture
+def every_log(store: Store, case: Case) -> Store:
+    """A store with an entry in each of its logs."""
     store.decisions.append(a_decision(case))
+    screened(store, abstracts(0, 2))
+    store.screening_log.append(says("keep"))
+    store.team.put("Ada", QueuePolicy(reviewers=2))
+    an_audited_case(store, a_case("old"), "run-old", needs_review=False)
+    store.retention.remove(RetentionRule(cutoff="2026-02-01T00:00:00.000Z", days=0), by="Ada", how="command")
+    return store
+
+
+SAME_ID = "SELECT 2, " + ", ".join(
+    "id at payload_digest previous digest case_seq run_seq kind source verdict token undoes redacts".split()
+)
+
+
+@pytest.mark.parametrize("guard", [guard for guards in GUARDS.values() for guard in guards if "_no_update" in guard])
+def test_each_log_refuses_to_be_altered_from_any_connection(every_log: Store, path: Path, guard: str) -> None:
+    table = guard.removesuffix("_no_update")
+    key, columns = ("entry_seq", "entry_seq, reviewer, payload") if table.endswith("_payloads") else ("seq", "*")
     raw = sqlite3.connect(path)
-    with pytest.raises(sqlite3.IntegrityError, match=r"only grows|never|only by a redaction"):
-        raw.execute(statement)
+    for statement in (
+        f"UPDATE {table} SET {key} = {key}",
+        f"DELETE FROM {table}",
+        f"INSERT OR REPLACE INTO {table} SELECT {columns} FROM {table} WHERE {key} = 1",
+        *([f"REPLACE INTO {table} {SAME_ID} FROM {table} WHERE seq = 1"] if table == "decision_log" else []),
+    ):
+        with pytest.raises(sqlite3.IntegrityError, match=r"only grows|never|only by a redaction"):
+            raw.execute(statement)
     raw.close()
-    assert store.decisions.verify().intact
+    assert every_log.check().ok
 
 
 def tampered(path: Path, *statements: str) -> None:
@@ -286,20 +297,9 @@ ROOT = Path(__file__).resolve().parents[2]
 KEY = tamper.KEY
 
 
-@pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, LogHead]:
-    """An audited, decided and signed database, and the head that somebody noted."""
-    path = tmp_path_factory.mktemp("tampering") / "original.db"
-    tamper.build(path)
-    with Store.open(path) as store:
-        store.settle()
-        return path, store.decisions.head()
-
-
-def test_nothing_is_detected_where_nothing_was_altered(original: tuple[Path, LogHead], tmp_path: Path) -> None:
-    path, noted = original
-    assert tamper.detect(tamper.attack(path, tmp_path, lambda _: None), noted).names() == []
-    with Store.open(path) as store:
+def test_nothing_is_detected_where_nothing_was_altered(original: Path, tmp_path: Path) -> None:
+    with Store.open(original) as store:
+        assert tamper.detect(tamper.attack(original, tmp_path, lambda _: None), store.decisions.head()).names() == []
         assert store.decisions.check_subjects().checked == 4
         assert store.screening_log.check_subjects().checked == 1
         assert store.check_signatures(KEY).signed == 5
@@ -307,10 +307,11 @@ def test_nothing_is_detected_where_nothing_was_altered(original: tuple[Path, Log
 
 @pytest.mark.parametrize("each", tamper.ATTACKS, ids=[each.name for each in tamper.ATTACKS])
 def test_an_attack_is_detected_by_what_the_page_on_security_says(
-    original: tuple[Path, LogHead], tmp_path: Path, each: tamper.Attack
+    original: Path, tmp_path: Path, each: tamper.Attack
 ) -> None:
-    path, noted = original
-    found = tamper.detect(tamper.attack(path, tmp_path, each.change), noted).names()
+    with Store.open(original) as store:
+        noted = store.decisions.head()
+    found = tamper.detect(tamper.attack(original, tmp_path, each.change), noted).names()
     assert (each.detected_by in found) if each.detected_by else not found
     if each.detected_by == "note":
         assert found == ["note"], "were it found by anything else, the page would ask for a note in vain"

@@ -44,10 +44,10 @@ DRAFTS = 2000
 
 def m002_made_up(db: object) -> None:
     """A step as a later version may append it: it changes a table, fills it row by row and loses a guard."""
-    db.execute("ALTER TABLE drafts ADD COLUMN length INTEGER")  # type: ignore[attr-defined]
-    for (reviewer,) in db.execute("SELECT reviewer FROM drafts").fetchall():  # type: ignore[attr-defined]
-        db.execute("UPDATE drafts SET length = length(value) WHERE reviewer = ?", [reviewer])  # type: ignore[attr-defined]
-    db.execute("DROP TRIGGER decision_log_no_update")  # type: ignore[attr-defined]
+    db.execute("ALTER TABLE drafts ADD COLUMN length INTEGER")
+    for (reviewer,) in db.execute("SELECT reviewer FROM drafts").fetchall():
+        db.execute("UPDATE drafts SET length = length(value) WHERE reviewer = ?", [reviewer])
+    db.execute("DROP TRIGGER decision_log_no_update")
 
 
 LATER = (*MIGRATIONS, m002_made_up)
@@ -227,7 +227,7 @@ def test_a_folder_and_a_place_below_a_file_are_refused_with_the_cure(tmp_path: P
 
 
 def _open(path: Path, barrier: object) -> None:
-    barrier.wait()  # type: ignore[attr-defined]
+    barrier.wait()
     with Store.open(path) as store:
         store.cases.add(a_case())
 
@@ -304,11 +304,10 @@ def test_a_backup_is_of_one_moment_while_others_write(store: Store, tmp_path: Pa
 
 
 @pytest.mark.parametrize("change", [tamper.edit_question, tamper.edit_reason, tamper.set_state, tamper.remove_entry])
-def test_a_database_that_is_not_in_order_is_not_backed_up(tmp_path: Path, change: tamper.Change) -> None:
-    tamper.build(tmp_path / "original.db")
-    with Store.open(tmp_path / "original.db") as store:
-        store.settle()
-    altered = tamper.attack(tmp_path / "original.db", tmp_path, change)
+def test_a_database_that_is_not_in_order_is_not_backed_up(
+    original: Path, tmp_path: Path, change: tamper.Change
+) -> None:
+    altered = tamper.attack(original, tmp_path, change)
     with Store.open(altered) as store, pytest.raises(StoreError, match="no backup was made"):
         backup.back_up(store.database, tmp_path / "backup.db")
     assert not list(tmp_path.glob("backup.db*"))
@@ -432,7 +431,7 @@ def test_where_there_is_no_room_nothing_is_left_and_the_error_names_the_place(
     connected = sqlite3.connect
 
     def small(*arguments: object, **options: object) -> sqlite3.Connection:
-        connection: sqlite3.Connection = connected(*arguments, **options)  # type: ignore[call-overload]
+        connection: sqlite3.Connection = connected(*arguments, **options)
         if str(arguments[0]).endswith(backup.PART):
             connection.execute("PRAGMA max_page_count = 10")  # SQLite then answers as it does on a full disk
         return connection

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from masis.errors import StoreError
 from masis.store import Store
 from masis.store.core.connections import connect
-from masis.store.reviews.states import EntryFact, RunFact, mismatches, refresh, standing
+from masis.store.reviews.states import EntryFact, RunFact, derive_state, mismatches, refresh
 from tests.store.conftest import ticking
 from tests.store.factories import SETTINGS, a_case, a_decision, a_run, accepted, an_iteration, an_undo
 
@@ -43,7 +43,7 @@ VERDICTS = {"approve": "approved", "override": "overridden", "reject": "rejected
 )
 def test_the_table_of_states(runs: list[str], entries: list[tuple], state: str) -> None:
     facts = [RunFact(seq, each) for seq, each in enumerate(runs, 1)]
-    assert standing(facts, [EntryFact(seq, *each) for seq, each in enumerate(entries, 1)]).state == state
+    assert derive_state(facts, [EntryFact(seq, *each) for seq, each in enumerate(entries, 1)]).state == state
 
 
 class OneCase(RuleBasedStateMachine):

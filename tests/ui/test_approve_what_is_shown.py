@@ -14,6 +14,7 @@ from masis.errors import AnotherAnswer, StoreError, UnknownRecord
 from masis.schema.review import Decision, answer_digest, decided_about
 from masis.schema.run import Run
 from masis.services import Workbench, app_root
+from masis.services.drafts import case_subject
 from masis.settings import Settings
 from masis.ui.review import decision
 from masis.ui.review import decision_form as forms
@@ -71,12 +72,13 @@ def right(workbench: Workbench, index: int = 0, verdict: str = "approve") -> Pos
     }
 
 
-def post(posted: Posted, **address: str) -> AppTest:
-    """Open the case at an address, and have its form post a submit once, as a browser does."""
+def post(posted: Posted, *, kind: str = "submit", **address: str) -> AppTest:
+    """Open the case at an address, and have its form post a submit (or an act) once, as a browser does."""
     waiting = [posted]
 
     def browser(**_: Any) -> SimpleNamespace:
-        return SimpleNamespace(draft=None, act=None, submit=waiting.pop() if waiting else None)
+        idle: dict[str, Any] = {"draft": None, "act": None, "submit": None}
+        return SimpleNamespace(**idle | ({kind: waiting.pop()} if waiting else {}))
 
     app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
     app.session_state["reviewer-name"] = "Ada"
@@ -166,6 +168,8 @@ def test_the_service_refuses_a_decision_about_another_answer(workbench: Workbenc
         decide(original, iteration=2)
     with pytest.raises(AnotherAnswer):
         decide(revised, run_id=None, iteration=None)
+    with pytest.raises(AnotherAnswer):
+        decide(revised, iteration=None)
     with pytest.raises(UnknownRecord):
         decide(revised, iteration=9)
     with pytest.raises(StoreError, match="is of case"):
@@ -190,6 +194,31 @@ def test_an_approval_records_the_serious_issues_that_were_listed(workbench: Work
     assert decided_about(made) == "the original answer"
     assert [each["id"] for each in made.extra["issues_seen"]] == [issue.id for issue in issues]
     assert {each["severity"] for each in made.extra["issues_seen"]} <= {"critical", "high"}
+
+
+def test_a_decision_that_names_no_iteration_lets_the_original_answer_stand(workbench: Workbench) -> None:
+    run = newest(workbench)
+    assert run.final_answer != run.iterations[0].answer
+    made = Decision(reviewer="Ada", case_id=CASE, run_id=run.id, iteration=None, verdict="approve")
+    workbench.reviews.submit(ADA, made, shown=answer_digest(run.iterations[0].answer))
+    outcome = workbench.reviews.outcome(CASE)
+    assert outcome is not None
+    assert outcome.answer == run.iterations[0].answer
+    assert verdict_text(outcome.decision) == "Approved the original answer"
+    assert workbench.store.decisions.verify().intact
+    undone = workbench.reviews.current(CASE)
+    assert undone is not None
+    workbench.reviews.undo(ADA, undone.id)
+
+
+def test_a_revision_is_taken_as_the_correction_of_the_original_answer(workbench: Workbench) -> None:
+    for iteration in ("", "2"):
+        app = post({"case": CASE, "kind": "take_revision"}, kind="act", iteration=iteration)
+        fields = workbench.drafts.get(ADA, case_subject(CASE)).values
+        assert (fields["verdict"], fields["corrected"]) == ("override", newest(workbench).iterations[1].answer)
+        assert "iteration" not in app.query_params
+        assert app.session_state["decision-form"].message.where == "reason"
+        workbench.drafts.clear(ADA, case_subject(CASE))
 
 
 def newest_decision(workbench: Workbench) -> Decision:

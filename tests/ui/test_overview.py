@@ -13,7 +13,7 @@ from masis.services.records import CaseFilter
 from masis.settings import ROLES, Settings
 from masis.ui.live import served_jobs
 from masis.ui.queue.case_list import PRODUCT
-from masis.ui.queue.overview import batch_costs, batch_time, can_be_limited, headline, nothing_waits
+from masis.ui.queue.overview import batch_costs, batch_time, can_be_limited, headline
 from masis.ui.shell.served_database import served_workbench
 from masis.views.spending import spent, spent_so_far
 from tests.audit.test_loop import TellingCritic, waited, waiting
@@ -23,35 +23,28 @@ from tests.waiting import until
 
 
 @pytest.mark.parametrize(
-    ("states", "said"),
+    ("states", "standings", "says"),
     [
-        ({"needs_review": 1, "new": 4}, "1 case needs review"),
-        ({"needs_review": 1200}, "1,200 cases need review"),
-        ({"new": 3, "interrupted": 1}, "4 cases have not been audited"),
-        ({"approved": 3}, "No case needs review"),
+        ({"needs_review": 1, "new": 4}, {"wrong": 1}, "1 case needs review; in it something is wrong"),
+        ({"needs_review": 1200}, {"wrong": 70}, "1,200 cases need review; in 70 something is wrong"),
+        ({"needs_review": 3}, {"not_confirmed": 3}, "3 cases need review"),
+        ({"new": 3, "interrupted": 1}, {}, "4 cases have not been audited"),
+        ({"approved": 3}, {"decided": 3}, "No case needs review"),
     ],
 )
-def test_the_headline_is_what_there_is_to_do(states: dict[str, int], said: str) -> None:
-    assert headline(states) == said
+def test_the_headline_is_what_there_is_to_do(
+    audited_workbench: Workbench, states: dict[str, int], standings: dict[str, int], says: str
+) -> None:
+    counts = {"states": states, "standings": standings}
+    assert headline(audited_workbench.cases.facets().model_copy(update=counts)) == says
 
 
-@pytest.mark.parametrize(
-    ("states", "said"),
-    [
-        ({"new": 3, "interrupted": 1, "running": 1, "approved": 0}, "No case has been audited yet"),
-        ({"new": 3, "accepted": 1}, "all that did have been decided"),
-    ],
-)
-def test_an_empty_list_says_whether_anything_was_looked_at(states: dict[str, int], said: str) -> None:
-    assert said in nothing_waits(states)
-
-
-def test_each_state_leads_to_its_cases(audited_workbench: Workbench) -> None:
+def test_each_place_where_cases_stand_leads_to_them(audited_workbench: Workbench) -> None:
     links = [link.proto for link in open_page("overview").get("page_link")]
     ways = {link.query_string: link.label for link in links if link.query_string}
-    assert ways["state=new"] == "**2** :gray[Not audited]"
-    assert "state=needs_review" in ways
-    assert "state=rejected" not in ways
+    assert ways["standing=not_audited"] == "**2** :gray[Not audited]"
+    assert "standing=wrong" in ways
+    assert "standing=decided" not in ways
 
 
 def test_a_first_visit_is_told_what_the_product_is_and_led_to_a_case_that_shows_much_and_to_what_was_not_audited(
@@ -84,7 +77,7 @@ def test_a_limit_on_cost_that_no_audit_fits_leaves_every_case_and_says_so(
     until(lambda: (batch := served_jobs().batch()) is not None and not batch.under_way, "the batch")
     app.run()
     assert not app.exception
-    assert "It ended there since one more audit could pass the limit on cost." in texts(app)
+    assert "In the last batch, 0 cases were audited.** It ended there since one more" in texts(app)
     assert audited_workbench.cases.facets().states["new"] == 2
 
 

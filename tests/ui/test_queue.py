@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import Any, get_args
 
@@ -9,16 +10,15 @@ import pytest
 import streamlit as st
 
 from masis.schema.case import Case
-from masis.schema.run import MUST_LOOK, ReviewCode
+from masis.schema.run import ReviewCode
 from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.cases import shown_flags
-from masis.settings import Settings
-from masis.store.records import CaseFilter
+from masis.services.records import NOT_DECIDED, CaseFilter
 from masis.ui.queue.case_list import ORDER_SAYS, case_row
 from masis.ui.shell import address
-from masis.views.words import REASON
-from tests.reviewing import ADA
+from masis.views.words import REASON, STANDING
+from tests.reviewing import ADA, decide
 from tests.ui.conftest import open_page, press, texts
 
 
@@ -32,9 +32,9 @@ def query(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 def test_every_filter_has_a_place_in_the_address(query: dict[str, str]) -> None:
     query |= {
         "q": "offshore wind",
-        "state": "needs_review,approved,nowhere",
+        "standing": "decided,wrong,nowhere",
+        "state": "rejected,needs_review",
         "flag": "invalid_reference",
-        "tier": "must_look,nowhere",
         "reason": "revised,unconfirmed_claim,nothing",
         "field": "Medicine,Law%2C public",
         "model": "offline",
@@ -48,9 +48,9 @@ def test_every_filter_has_a_place_in_the_address(query: dict[str, str]) -> None:
     }
     assert address.case_filter() == CaseFilter(
         text="offshore wind",
-        states=("needs_review", "approved"),
+        standings=("decided", "wrong"),
+        states=("rejected",),
         flags=("invalid_reference",),
-        tiers=("must_look",),
         reasons=("unconfirmed_claim", "revised"),
         fields=("Medicine", "Law, public"),
         models=("offline",),
@@ -78,28 +78,38 @@ def test_every_filter_has_a_place_in_the_address(query: dict[str, str]) -> None:
         {"size": "1000000"},
         {"seed": "a"},
         {"order": "DROP TABLE"},
-        {"state": "%27%20OR%201"},
+        {"standing": "%27%20OR%201"},
         {"flag": ",,,"},
     ],
 )
 def test_what_makes_no_sense_in_the_address_filters_nothing(query: dict[str, str], given: dict[str, str]) -> None:
     query |= given
-    assert address.case_filter() == CaseFilter(size=address.PAGE_SIZE)
+    assert address.case_filter() == CaseFilter(size=address.PAGE_SIZE, standings=NOT_DECIDED)
+
+
+def test_who_may_not_see_what_the_audit_found_filters_by_that_as_a_whole(query: dict[str, str]) -> None:
+    query["standing"] = "to_review,decided"
+    assert address.standings() == ("failed", "decided", "wrong", "not_confirmed", "nothing_found")
 
 
 def test_what_is_put_into_the_address_comes_out_again(query: dict[str, str]) -> None:
     address.put_words("field", ["Law, public", "100% done", "ä/ö", 'quote"'])
     assert address.words("field") == ["Law, public", "100% done", "ä/ö", 'quote"']
-    address.put_bounds("quality", 0.25, 0.9)
+    for chosen, written in (
+        ((0.25, 0.9), "0.25-0.9"),
+        ((0.0, 1.0), ""),
+        (True, "yes"),
+        (date(2026, 1, 2), "2026-01-02"),
+    ):
+        assert address.spelled(chosen) == written
+    address.put("quality", address.spelled((0.25, 0.9)))
     assert address.bounds("quality") == (0.25, 0.9)
-    address.put_bounds("quality", 0.0, 1.0)
-    assert "quality" not in query
 
 
 def test_the_way_to_a_case_keeps_the_list_it_stands_in(query: dict[str, str], audited_workbench: Workbench) -> None:
-    query |= {"q": "a&b=c", "state": "needs_review", "seed": "3", "page": "2", "case": "another", "iteration": "2"}
+    query |= {"q": "a&b=c", "standing": "wrong", "seed": "3", "page": "2", "case": "another", "iteration": "2"}
     row: Any = case_row(audited_workbench.store.cases.summary("docs-02-altered"), address.list_parameters())
-    assert row["cells"][0]["href"] == "review?q=a%26b%3Dc&state=needs_review&seed=3&page=2&case=docs-02-altered"
+    assert row["cells"][0]["href"] == "review?q=a%26b%3Dc&standing=wrong&seed=3&page=2&case=docs-02-altered"
 
 
 def test_a_row_shows_the_quality_of_the_original_and_that_of_the_best_revision_under_its_name(
@@ -113,9 +123,7 @@ def test_a_row_shows_the_quality_of_the_original_and_that_of_the_best_revision_u
         assert summary.revised_quality == (run.revised_quality if run else None)
         shown: Any = case_row(summary, {})
         note = "" if summary.revised_quality is None else f"revised {summary.revised_quality:.2f}"
-        assert next(cell["below"] for cell in shown["cells"][2:] if isinstance(cell, dict) and "below" in cell) == [
-            note
-        ]
+        assert shown["cells"][-1]["below"] == [note]
 
 
 def test_a_quote_that_is_not_in_its_evidence_has_a_chip_and_a_filter(tmp_path: Path) -> None:
@@ -135,7 +143,7 @@ def test_a_quote_that_is_not_in_its_evidence_has_a_chip_and_a_filter(tmp_path: P
     (found,) = workbench.cases.find(CaseFilter(flags=("misquoted",))).rows
     assert found.id == "false"
     row: Any = case_row(found, {})
-    assert "misquoted" in str(row)
+    assert "with words that no evidence holds: “The bridge is 150" in row["cells"][2]["text"]
     run = workbench.cases.open("false").run
     assert run is not None
     assert "misquoted" in shown_flags(run, 0)  # what the head of the case shows
@@ -147,7 +155,7 @@ def test_the_order_says_what_comes_first_and_telling_names_the_three_that_disagr
 ) -> None:
     assert set(ORDER_SAYS) == set(address.ORDERS)
     said = texts(open_page("queue"))
-    assert "What must be looked at comes first" in said
+    assert "What is wrong comes first" in said
     assert "7 cases" in said
     assert "citation engine, critic and evaluator" in texts(open_page("queue", order="disagreement"))
     assert "trusts least" in texts(open_page("queue", order="least_confident"))
@@ -166,26 +174,25 @@ def test_filters_narrow_and_each_can_be_taken_out(audited_workbench: Workbench) 
     assert "7 cases" in texts(app)
 
 
-def test_each_row_shows_why_it_needs_review_with_the_tier_of_each_reason_and_tiers_narrow(
+def test_the_pills_say_where_cases_stand_and_narrow_and_decided_ones_are_left_out_until_asked_for(
     audited_workbench: Workbench,
 ) -> None:
     assert set(REASON) == set(get_args(ReviewCode))
-    for code, word in REASON.items():
-        assert word.meaning.startswith("Must look" if code in MUST_LOOK else "Not certified")
-        assert (word.tone == "bad") == (code in MUST_LOOK)
-    case = audited_workbench.store.cases.get("docs-02-altered")
-    audited_workbench.audits.audit(ADA, case, settings=Settings(max_iterations=1))
-    facets = audited_workbench.cases.facets()
-    pressing = facets.tiers["must_look"]
-    assert 0 < pressing < sum(facets.tiers.values())
-    assert audited_workbench.cases.find(CaseFilter()).rows[0].tier == "must_look"
-    assert counted(pressing, "case") in texts(open_page("queue", tier="must_look"))
-    found = audited_workbench.cases.find(CaseFilter(tiers=("must_look",)))
-    assert found.total == pressing
-    for summary in found.rows:
-        cells: Any = case_row(summary, {})["cells"]
-        assert "bad" in {pill["tone"] for pill in cells[2]["pills"]}
-    assert "7 cases" in texts(open_page("queue"))
+    decide(audited_workbench, "docs-02-altered")
+    standings = audited_workbench.cases.facets().standings
+    assert (sum(standings.values()), standings["decided"], standings["not_audited"]) == (7, 1, 2)
+    app = open_page("queue")
+    assert "6 cases" in texts(app)
+    assert "decided ones left out" in texts(app)
+    (pills,) = [each for each in app.button_group if each.key == "standing"]
+    assert set(pills.options) == {f"{STANDING[name].text} {count}" for name, count in standings.items()}
+    pills.set_value(["decided"]).run()
+    assert app.query_params["standing"] in ("decided", ["decided"])
+    assert "1 case" in texts(app)
+    assert "1 case" in texts(open_page("queue", q="docs 02 altered"))
+    assert "1 case" in texts(press(open_page("queue", field="Product documentation"), "show-decided"))
+    for name, count in standings.items():
+        assert counted(count, "case") in texts(open_page("queue", standing=name))
 
 
 def test_a_filter_without_a_case_says_what_to_do(audited_workbench: Workbench) -> None:

@@ -10,7 +10,7 @@ import pytest
 from masis.datasets.exports import FORMATS
 from masis.services import Workbench
 from masis.services.records import CaseFilter
-from masis.ui.queue.export import zipped
+from masis.ui.queue.case_list import zipped
 from tests.reviewing import ADA
 from tests.ui.conftest import open_page, texts
 

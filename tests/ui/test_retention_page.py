@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from typing import Any
 
@@ -10,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from masis.schema.actor import Actor
 from masis.schema.retention import PurgePlan, RetentionRule
+from masis.schema.team import QueuePolicy
 from masis.services import Workbench
 from masis.services.retention import rule_of
 from masis.store.retention.removal import Retention
@@ -80,6 +82,20 @@ def test_the_plan_is_drawn_with_why_the_rest_stays(old: Workbench, monkeypatch: 
     assert any("event" in part for part in plan_parts(plan))
     case: Any = plan_row(plan.goes[0])["cells"][0]
     assert case["href"].startswith("review?case=")
+
+
+def test_who_may_not_see_what_audits_found_sees_no_ending_and_no_score_here(old: Workbench) -> None:
+    assert "Ended because" in str(shown(open_page("retention")))
+    old.team.set(Actor(name="Lead"), QueuePolicy(machine="after"))
+    app = open_page("retention")
+    assert not {"Ended because", "Quality", "Improvement"} & set(shown(app))
+    assert "How audits ended is left out" in texts(app)
+
+
+def shown(app: AppTest) -> list[str]:
+    """Return the titles of the columns of the execution log."""
+    (table,) = [each for each in app.get("bidi_component") if "executions" in each.proto.id]
+    return [each["title"] for each in json.loads(table.proto.json)["columns"]]
 
 
 # pages that meet what is gone

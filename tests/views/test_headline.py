@@ -180,6 +180,14 @@ def test_a_reason_without_an_issue_is_said_where_it_is_about_this_answer(
     assert headline(run).text == text
 
 
+def test_sources_that_disagree_are_quoted_and_those_about_different_things_are_no_conflict() -> None:
+    answer, claim = "The town hall was built in 1906 [a].", "The town hall was built in 1906."
+    both = run_audit(case_of(answer, {"a": claim, "b": "The town hall was built in 1946."}))
+    assert headline(both).text == "Sources disagree: a supports “1906”, b has “1946”"
+    apart = run_audit(case_of(answer, {"a": claim, "b": "The school was built in 1946 by Berg."}))
+    assert headline(apart).kind in ("nothing", "unconfirmed")
+
+
 def test_a_revision_is_not_what_the_line_is_about(clean: Run) -> None:
     worse = clean.iterations[0].model_copy(update={"iteration_number": 2, "claims": (check("unsupported"),)})
     revised = clean.model_copy(update={"iterations": (clean.iterations[0], worse), "best": 1})

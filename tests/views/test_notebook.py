@@ -28,7 +28,7 @@ def runs() -> list[masis.Run]:
 
 def test_a_table_that_there_is_not_is_refused() -> None:
     with pytest.raises(InputError, match="There are: runs, iterations"):
-        masis.runs_to_pandas([], of="poems")  # type: ignore[arg-type]
+        masis.runs_to_pandas([], of="poems")
 
 
 @pytest.mark.parametrize("of", ["runs", "iterations", "claims", "citations", "issues"])

@@ -12,12 +12,12 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from masis.audit.citations.given import placed
-from masis.schema.audit import Citation, Claim, ClaimCheck, Sentence
+from masis.schema.audit import Citation, ClaimCheck, Sentence
 from masis.schema.case import Case, GivenCitation
 from masis.schema.reading import ANSWERING_ROLES, ASKING_ROLES
 from masis.schema.review import Decision, decided_about
@@ -53,26 +53,19 @@ _SPAN = ("langfuse_observation_id", "observation_id", "observationId", "span_id"
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://masis.invalid/scores")
 
 
-class Place(NamedTuple):
-    """Where words stand in a text: ``text[start:end]`` equals them."""
-
-    start: int
-    end: int
-
-
-def place_of(text: str | None, words: str, start: Any, end: Any) -> Place | None:
+def place_of(text: str | None, words: str, start: Any, end: Any) -> Row:
     """Return where words stand in a text: at the offsets given if they do, else at their only occurrence, else None.
 
-    A decision that came from a program may carry offsets that don't fit: they are never handed on.
+    A sentence or a claim may occur twice, so its own offsets come first; a decision that came from a program may carry
+    offsets that don't fit, and they are never handed on.
     """
-    if text is None or not words:
-        return None
-    if isinstance(start, int) and isinstance(end, int) and 0 <= start < end and text[start:end] == words:
-        return Place(start, end)
-    first = text.find(words)
-    if first < 0 or text.find(words, first + 1) >= 0:
-        return None
-    return Place(first, first + len(words))
+    if text is not None and words:
+        if isinstance(start, int) and isinstance(end, int) and 0 <= start < end and text[start:end] == words:
+            return {"start": start, "end": end}
+        first = text.find(words)
+        if first >= 0 and text.find(words, first + 1) < 0:
+            return {"start": first, "end": first + len(words)}
+    return {"start": None, "end": None}
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,7 +276,7 @@ class Judged:
         """
         return [
             {name: getattr(each, name) for name in ("target", "label", "severity", "note", "text")}
-            | _offsets(place_of(self.answer, each.text, each.start, each.end))
+            | place_of(self.answer, each.text, each.start, each.end)
             for each in (self.decided.labels if self.decided else ())
         ]
 
@@ -448,7 +441,7 @@ def _region(row: Row, label: str, own: str = "") -> Row:
 
 def _row(found: Sentence | Citation, answer: str | None, fields: set[str]) -> Row:
     """Return a row of the audit as it is stored, with its offsets into the answer at the end."""
-    return found.model_dump(mode="json", include=fields) | _placed(answer, found)
+    return found.model_dump(mode="json", include=fields) | place_of(answer, found.text, found.start, found.end)
 
 
 def _claim(check: ClaimCheck, answer: str | None) -> Row:
@@ -456,20 +449,11 @@ def _claim(check: ClaimCheck, answer: str | None) -> Row:
     return {
         "text": claim.text,
         "statement": claim.statement or claim.text,
-        **_placed(answer, claim),
+        **place_of(answer, claim.text, claim.start, claim.end),
         **check.model_dump(mode="json", include={"verdict", "support", "confidence", "sources"}),
         "cited": list(claim.cited),
         "judged_by": check.judged_by,
     }
-
-
-def _placed(answer: str | None, found: Sentence | Citation | Claim) -> Row:
-    """The offsets of a row of the audit: its own come first, since a sentence or a claim may occur twice."""
-    return _offsets(place_of(answer, found.text, found.start, found.end))
-
-
-def _offsets(place: Place | None) -> Row:
-    return {"start": None, "end": None} if place is None else place._asdict()
 
 
 def _cut(answer: str | None, start: int | None, end: int | None) -> str | None:

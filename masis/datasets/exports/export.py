@@ -245,34 +245,39 @@ def _asked(form: Format, judged: list[Judged]) -> list[Judged]:
 
 def _card(manifest: dict[str, Any]) -> str:
     """Return the card of a folder: what Hugging Face reads, then what a person reads."""
-    counts = manifest["counts"]
-    licences = [name for name in manifest["licences"] if name != "not noted"]
-    known = licences[0] if len(manifest["licences"]) == 1 and licences else "other"
-    files = "".join(
-        f"  - split: {side}\n    path: data/{side}.jsonl\n" for side in SPLITS if counts["rows_by_split"].get(side)
+    counts, licences = manifest["counts"], manifest["licences"]
+    known = next(iter(licences)) if len(licences) == 1 and "not noted" not in licences else "other"
+    sides = [side for side in SPLITS if counts["rows_by_split"].get(side)]
+    return _CARD.format(
+        licence=json.dumps(known),
+        files="".join(f"  - split: {side}\n    path: data/{side}.jsonl\n" for side in sides),
+        rows=counts["rows"],
+        licences=", ".join(f"{_plain(name)} ({count:,})" for name, count in licences.items()),
     )
-    head = f"---\nlicense: {json.dumps(known)}\nconfigs:\n- config_name: default\n  data_files:\n{files}---\n"
-    lines = [
-        "# Answers that people decided about",
-        "",
-        f"{counts['rows']:,} answers to questions, with their evidence and what a reviewer decided.",
-        "Exported by MASIS Workbench; `manifest.json` has counts, provenance and digests.",
-        "",
-        "| field | meaning |",
-        "|---|---|",
-        "| id, question | the case |",
-        "| contexts, context_ids, context_sources | the evidence, its ids and sources (empty where there is none) |",
-        "| answer | the answer that was judged |",
-        "| ground_truth | the answer that a person let stand; null where none stands |",
-        "| decision | approve, override, reject, escalate; null where nobody decided |",
-        "| labels | labels on words of `answer`: `answer[start:end]` equals `text` |",
-        "",
-        "Questions that are near-duplicates stand in one split. Licences noted on the cases: "
-        + ", ".join(f"{_plain(name)} ({count:,})" for name, count in manifest["licences"].items())
-        + ".",
-        "",
-    ]
-    return head + "\n".join(lines)
+
+
+_CARD = """---
+license: {licence}
+configs:
+- config_name: default
+  data_files:
+{files}---
+# Answers that people decided about
+
+{rows:,} answers to questions, with their evidence and what a reviewer decided.
+Exported by MASIS Workbench; `manifest.json` has counts, provenance and digests.
+
+| field | meaning |
+|---|---|
+| id, question | the case |
+| contexts, context_ids, context_sources | the evidence, its ids and sources (empty where there is none) |
+| answer | the answer that was judged |
+| ground_truth | the answer that a person let stand; null where none stands |
+| decision | approve, override, reject, escalate; null where nobody decided |
+| labels | labels on words of `answer`: `answer[start:end]` equals `text` |
+
+Questions that are near-duplicates stand in one split. Licences noted on the cases: {licences}.
+"""
 
 
 def _plain(text: str) -> str:

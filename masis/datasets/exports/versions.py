@@ -68,13 +68,7 @@ def _version(
     store: Store, name: str, form: str, by: str, description: str, manifest: dict[str, Any], head: LogHead
 ) -> DatasetVersion:
     at = store.database.now()
-    frozen = {
-        "name": name,
-        "description": description,
-        "frozen_at": at,
-        "frozen_by": by,
-        "decision_log": head._asdict(),
-    }
+    frozen = {"name": name, "description": description, "frozen_at": at, "frozen_by": by}
     return DatasetVersion(
         name=name,
         at=at,
@@ -83,7 +77,7 @@ def _version(
         form=form,
         encoding=manifest["encoding"] if FORMATS[form].flat else "jsonl",
         selection={key: manifest[key] for key in ("filter", "split", "shares")},
-        manifest={**manifest, "dataset": frozen},
+        manifest={**manifest, "dataset": {**frozen, "decision_log": head._asdict()}},
         log_length=head.length,
         log_digest=head.digest,
         app=version.APP,

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from masis.datasets.mapping.profile import EvidencePaths, Profile
@@ -72,12 +73,7 @@ class ColumnChoice(Record):
 
 def columns_of(row: Mapping[str, Any]) -> tuple[Column, ...]:
     """Return the columns that a row offers, those inside of objects too."""
-    found: list[Column] = []
-    for column in _columns(row, ()):
-        if len(found) == MOST_COLUMNS:
-            break
-        found.append(column)
-    return tuple(found)
+    return tuple(islice(_columns(row, ()), MOST_COLUMNS))
 
 
 def _columns(row: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[Column]:
@@ -86,34 +82,25 @@ def _columns(row: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[Column]
         if isinstance(value, dict) and value and len(names) < MOST_LEVELS:
             yield from _columns(value, names)
         elif value is not None:
-            yield Column(names, _sample(value), _item_names(value), *_kind(value))
+            yield _column(names, value)
 
 
-def _sample(value: Any) -> str:
+def _column(names: tuple[str, ...], value: Any) -> Column:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    text = " ".join(text[: 4 * EXCERPT].split())
-    return shortened(text, EXCERPT)
-
-
-def _kind(value: Any) -> tuple[Literal["text", "texts", "objects", "other"], int, str]:
+    sample = shortened(" ".join(text[: 4 * EXCERPT].split()), EXCERPT)
     read = parsed(value)
     if isinstance(read, str):
-        return "text", len(read.strip()), ""
+        return Column(names, sample, (), "text", len(read.strip()))
     if not isinstance(read, list) or not read:
-        return "other", 0, ""
+        return Column(names, sample)
     if all(isinstance(item, str) for item in read):
-        return "texts", sum(map(len, read)), ""
+        return Column(names, sample, (), "texts", sum(map(len, read)))
     objects = [item for item in read if isinstance(item, dict)]
+    items = tuple(dict.fromkeys(str(key) for item in objects[:20] for key in item))[:MOST_COLUMNS]
     texts = [(len(text), name) for item in objects for name, text in item.items() if isinstance(text, str)]
-    return ("objects", sum(length for length, _ in texts), max(texts)[1]) if texts else ("other", 0, "")
-
-
-def _item_names(value: Any) -> tuple[str, ...]:
-    read = parsed(value)
-    if not isinstance(read, list):
-        return ()
-    names = (str(key) for item in read[:20] if isinstance(item, dict) for key in item)
-    return tuple(dict.fromkeys(names))[:MOST_COLUMNS]
+    if not texts:
+        return Column(names, sample, items)
+    return Column(names, sample, items, "objects", sum(length for length, _ in texts), max(texts)[1])
 
 
 def columns_key(row: Mapping[str, Any]) -> str:

@@ -16,10 +16,10 @@ from masis.datasets.mapping.profile import OWN_FORMAT, Profile, builtin
 from masis.datasets.mapping.row import SHOWN, MappedRow, read_row
 from masis.datasets.paths import text_of, value_at
 from masis.datasets.readers.seen import SeenIds
-from masis.datasets.rows import MOST_DOCUMENT_BYTES, Row, read_rows
+from masis.datasets.rows import MOST_DOCUMENT_BYTES, Row, read_rows, row_of
 from masis.errors import InputError
 from masis.schema.case import Case
-from masis.schema.explain import kind_of, name_elsewhere
+from masis.schema.explain import name_elsewhere
 from masis.schema.reading import FieldMap, checked_names, is_empty, mapped, value_of
 from masis.schema.wording import shortened
 
@@ -75,8 +75,9 @@ def read_any(
             if (case := read.case) is not None:
                 any_case = True
                 digest = _digest(row.value)
-                first = seen.first(case.id, row.number, digest)
-                if first.number != row.number:
+                place = count if row.member else row.number  # in a folder or archive, the rows of each file begin at 1
+                first = seen.first(case.id, place, digest)
+                if first.number != place:
                     if first.digest == int(digest, 16):
                         continue
                     if chosen.is_own:
@@ -192,13 +193,11 @@ def _opened(source: Source, profile: Profile | None, names: FieldMap, name: str)
 def _source_rows(source: Source, at: tuple[str, ...], name: str) -> Iterator[Row]:
     if isinstance(source, Path) or hasattr(source, "read"):
         return read_rows(source, at, name=name)  # type: ignore[arg-type]
-    return (_given_row(number, value) for number, value in enumerate(source, 1))
-
-
-def _given_row(number: int, value: Any) -> Row:
-    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return Row(number, number, dict(value))
-    return Row(number, number, InputError(f"is {kind_of(value)}, must be an object", cure="Make each row an object."))
+    values = (
+        dict(each) if isinstance(each, Mapping) and all(isinstance(key, str) for key in each) else each
+        for each in source
+    )
+    return (row_of(number, number, value) for number, value in enumerate(values, 1))
 
 
 # rows taken apart, joined and grouped

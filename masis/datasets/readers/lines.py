@@ -20,7 +20,7 @@ _OTHER_FORMATS = (
     (b"PK\x03\x04", "is a zip archive or a spreadsheet", "Unpack it, or export it as JSON Lines."),
     (b"PAR1", "is a Parquet file", "Convert it to JSON Lines first."),
     (b"%PDF", "is a PDF", "Name a file of JSON Lines instead."),
-    (b"SQLite format 3\x00", "is a SQLite database", "Give a database of the workbench with --db FILE."),
+    (b"SQLite format 3\x00", "is a SQLite database", "Write its cases: masis export --format cases --db FILE."),
     (b"\xff\xfe", "is UTF-16", "Save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE > NEW."),
     (b"\xfe\xff", "is UTF-16", "Save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE > NEW."),
 )

@@ -10,11 +10,12 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import count, pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
 from typing import Any, Literal, NamedTuple
 
 from masis.datasets.readers.lines import refuse_other_formats
+from masis.datasets.readers.plain_text import NAME_SHOWN, Found, read_plain
 from masis.datasets.readers.strict_json import parse_object
 from masis.datasets.rows import Row, read_rows
 from masis.errors import InputError
@@ -27,19 +28,7 @@ MOST_CHUNKS = 10_000
 MOST_BYTES = 20_000_000
 """An audit reads all of its evidence; what is larger is a corpus, not what a retriever found for one question."""
 MOST_ERRORS = 20
-NAME_SHOWN = 40
 
-_LABELLED = r"^[ \t]{0,8}\[([^\[\]\s]{1,100}|(?i:chunk|source|doc|document|passage|evidence) \d{1,6})\](?!\()[ \t:]*"
-_LABEL = re.compile(_LABELLED, re.MULTILINE)
-_LABEL_OR_BLANK = re.compile(rf"{_LABELLED}|^[^\S\n]*\n", re.MULTILINE)
-_NAMED_HEADING = re.compile(
-    r"^[ \t]{0,3}(?:#{1,6}[ \t]{1,4})?(?:\*\*)?(?i:source|document|doc|passage|chunk|evidence|reference)[ \t]{1,4}#?"
-    r"(\d{1,6})(?:\*\*)?(?:[ \t]{0,4}[:.)\u2013\u2014-](?:\*\*)?(?=\s|$)|[ \t]*$)",
-    re.MULTILINE,
-)
-"""``Source 1: https://...``, ``## Document 2``, ``**Passage 3**``; ``Source 1 says`` begins a sentence."""
-_NUMBERED_HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]{1,4})?(?:\*\*)?(\d{1,6})[.):](?=[ \t])", re.MULTILINE)
-_ADDRESS = re.compile(r"<?(https?://[^\s<>]{1,2000})>?", re.IGNORECASE)
 _COLUMN = re.compile(r"[^\W\d][\w.-]{0,39}(?: [\w.-]{1,39}){0,2}")
 """The name of a column: up to three words without any other punctuation, and no blank before it as prose has."""
 _HALF_A_PAIR = re.compile("[\ud800-\udfff]")
@@ -58,13 +47,6 @@ class Pasted(NamedTuple):
     form: Form | None
     notes: tuple[str, ...] = ()
     errors: tuple[InputError, ...] = ()
-
-
-class _Found(NamedTuple):
-    line: int
-    id: str
-    text: str
-    source: str | None = None
 
 
 def text_of(content: bytes, name: str) -> str:
@@ -125,25 +107,22 @@ def read_pasted(text: str) -> Pasted:
         return Pasted((), None)
     if error := _unstorable(text):
         return Pasted((), None, (), (error,))
-    form, reader = _reader_of(text)
-    read = _with_ids(form, reader(text))
+    form, found = _read(text)
+    read = _with_ids(form, found)
     if form == "blocks" and len(read.chunks) == 1 and read.chunks[0].text.count("\n") > 2:
         note = "All of it is one chunk. Leave a blank line between chunks to separate them."
         return read._replace(notes=(note, *read.notes))
     return read
 
 
-def _reader_of(text: str) -> tuple[Form, Callable[[str], Iterator[_Found | InputError]]]:
+def _read(text: str) -> tuple[Form, Iterator[Found | InputError]]:
     first = text.lstrip()
     if first.startswith("{") or re.match(r"\[\s{0,100}[{\"]", first):
-        return "json", _json
-    if _LABEL.match(first):
-        return "labelled", _labelled
-    if len(names := _names_of(text)) > 1 and "text" in map(_field, names):
-        return "csv", _csv
-    if _headings(text):
-        return "headings", _headed
-    return ("csv", _unknown_columns) if _is_table(text) else ("blocks", _blocks)
+        return "json", _json(text)
+    form, found = read_plain(text)
+    if form != "labelled" and len(names := _names_of(text)) > 1 and "text" in map(_field, names):
+        return "csv", _csv(text)
+    return ("csv", _unknown_columns(text)) if form == "blocks" and _is_table(text) else (form, found)
 
 
 def _unstorable(text: str) -> InputError | None:
@@ -154,70 +133,6 @@ def _unstorable(text: str) -> InputError | None:
         line = text.count("\n", 0, half.start()) + 1
         return InputError("holds half of a surrogate pair, which is no character", cure="Remove it.", line=line)
     return None
-
-
-# plain text: blank lines, labels, numbered headings
-
-
-def _between(text: str, marks: Sequence[re.Match[str]]) -> Iterator[tuple[int, re.Match[str] | None, str]]:
-    """Yield the text before the first mark and behind each, with the mark and the line at which it stands."""
-    line, at = 1, 0
-    for mark, following in pairwise((None, *marks, None)):
-        start = mark.start() if mark else 0
-        line, at = line + text.count("\n", at, start), start
-        yield line, mark, text[mark.end() if mark else 0 : following.start() if following else len(text)]
-
-
-def _chunk(line: int, label: str, text: str, source: str | None = None) -> Iterator[_Found | InputError]:
-    if text.strip():
-        yield _Found(line, label, text.strip(), source)
-    elif label:
-        cure = "Write the text behind the label, or remove the label."
-        yield InputError(f"[{shortened(label, NAME_SHOWN)}] has no text", cure=cure, line=line)
-
-
-def _labelled(text: str, marks: re.Pattern[str] = _LABEL) -> Iterator[_Found | InputError]:
-    """``[id] text``: a chunk reaches to the next mark; one without a label is placed where its text begins."""
-    for line, mark, body in _between(text, list(marks.finditer(text))):
-        label = mark[1] or "" if mark else ""
-        before = "" if label else (mark[0] if mark else "") + body[: len(body) - len(body.lstrip())]
-        yield from _chunk(line + before.count("\n"), label, body)
-
-
-def _blocks(text: str) -> Iterator[_Found | InputError]:
-    """Read blocks between blank lines; a later ``[id]`` at the start of a line begins a chunk with that id."""
-    return _labelled(text, _LABEL_OR_BLANK)
-
-
-def _headings(text: str) -> list[re.Match[str]]:
-    """Return the headings that begin a chunk each: ``Source 1: ...``, else lines numbered from 1.
-
-    Numbers alone are headings only where the text begins with the first and each stands behind a blank line: a list
-    inside one source is numbered too.
-    """
-    named = list(_NAMED_HEADING.finditer(text))
-    if named and len({each[1] for each in named}) == len(named):
-        behind = any(body.strip() for _, mark, body in _between(text, named) if mark)
-        if behind:
-            return named if len(named) > 1 or not text[: named[0].start()].strip() else []
-    numbered = [each for each in _NUMBERED_HEADING.finditer(text) if _behind_a_blank_line(text, each.start())]
-    begins = numbered and not text[: numbered[0].start()].strip()
-    counted = [each[1] for each in numbered] == [str(number) for number in range(1, len(numbered) + 1)]
-    return numbered if begins and counted and len(numbered) > 1 else []
-
-
-def _behind_a_blank_line(text: str, at: int) -> bool:
-    return at == 0 or not text[text.rfind("\n", 0, at - 1) + 1 : at].strip()
-
-
-def _headed(text: str) -> Iterator[_Found | InputError]:
-    """Read chunks that reach from one heading to the next, over blank lines; an address in a heading is the source."""
-    for line, mark, body in _between(text, _headings(text)):
-        first, _, rest = body.lstrip(" \t").removeprefix("**").partition("\n") if mark else ("", "", body)
-        first = first.strip().removesuffix("**").strip()
-        address = _ADDRESS.fullmatch(first)
-        label, source = (mark[1], address[1] if address else None) if mark else ("", None)
-        yield from _chunk(line, label, rest if address else f"{first}\n{rest}", source)
 
 
 # tables and JSON, read as files are
@@ -247,12 +162,12 @@ def _rows(text: str, name: str = "pasted.csv") -> Iterator[Row]:
         yield Row(above + (error.line or 1), 0, error)
 
 
-def _csv(text: str) -> Iterator[_Found | InputError]:
+def _csv(text: str) -> Iterator[Found | InputError]:
     for row in _rows(text):
         yield from _of_fields(row.value, row.number, "Fill in the text column, or remove the line.")
 
 
-def _unknown_columns(text: str) -> Iterator[_Found | InputError]:
+def _unknown_columns(text: str) -> Iterator[Found | InputError]:
     """Refuse a table none of whose columns is known as the text, with the first line that would name it."""
     rows = [row.value for row in _rows(text) if isinstance(row.value, dict)]
     names = list(rows[0])
@@ -268,7 +183,7 @@ def _unknown_columns(text: str) -> Iterator[_Found | InputError]:
     )
 
 
-def _json(text: str) -> Iterator[_Found | InputError]:
+def _json(text: str) -> Iterator[Found | InputError]:
     above = text[: len(text) - len(text.lstrip())].count("\n")
     try:  # wrapped, so that one reading has a list of texts and an object over several lines
         whole = parse_object(b'{"chunks":' + text.strip().encode() + b"}")["chunks"]
@@ -283,7 +198,7 @@ def _json(text: str) -> Iterator[_Found | InputError]:
         yield from _of_fields({"text": value} if isinstance(value, str) else value, line, _CHUNK_SHAPE)
 
 
-def _of_fields(value: Any, line: int, cure: str) -> Iterator[_Found | InputError]:
+def _of_fields(value: Any, line: int, cure: str) -> Iterator[Found | InputError]:
     """Yield the chunk that an object or a row of a table is, whatever its fields are called."""
     if isinstance(value, InputError):
         yield value.at(line=line)
@@ -300,7 +215,7 @@ def _of_fields(value: Any, line: int, cure: str) -> Iterator[_Found | InputError
         if isinstance(item, str | int | float) and not isinstance(item, bool) and (text := str(item).strip()):
             cells.setdefault(_field(key), text)
     if "text" in cells:
-        yield _Found(line, cells.get("id", ""), cells["text"], cells.get("source"))
+        yield Found(line, cells.get("id", ""), cells["text"], cells.get("source"))
         return
     keys = ", ".join(shortened(key, NAME_SHOWN) for key in list(value)[:5]) or "nothing"
     yield InputError(f"has no text (it holds {keys})", cure=f'Name the text "text". {cure}', line=line)
@@ -315,9 +230,9 @@ def _field(name: str) -> str:
 # ids
 
 
-def _with_ids(form: Form, items: Iterable[_Found | InputError]) -> Pasted:
+def _with_ids(form: Form, items: Iterable[Found | InputError]) -> Pasted:
     """Give numbers to chunks without an id, and refuse an id that stands twice."""
-    found, errors, notes = list[_Found](), list[InputError](), list[str]()
+    found, errors, notes = list[Found](), list[InputError](), list[str]()
     for item in items:
         if isinstance(item, InputError):
             errors.append(item)

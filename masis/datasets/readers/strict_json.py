@@ -21,6 +21,7 @@ MOST_VALUES = 2_000_000
 """Objects and lists that one row may hold: each takes a hundred times the two characters it is written in."""
 
 _ONE_OBJECT = "Each line must hold one whole JSON object."
+_QUOTED = "Keys and text stand in double quotes, and no comma follows the last item."
 
 
 class _Refused(NamedTuple):
@@ -43,7 +44,17 @@ def parse_object(content: bytes) -> dict[str, Any]:
     """
     if content.count(b"{") + content.count(b"[") > MOST_VALUES:
         raise _crowded()
-    value = _parse(_decode(content), content)
+    try:
+        value = _DECODER.decode(content.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"is not UTF-8: byte {error.start + 1} of the line is 0x{content[error.start]:02X}",
+            cure="Save the file as UTF-8, for example with: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW.",
+        ) from error
+    except json.JSONDecodeError as error:
+        raise _malformed(error, content) from error
+    except RecursionError as error:
+        raise _too_deep() from error
     _refuse_flaws(value, "", 1)
     if not isinstance(value, dict):
         raise InputError(f"is {kind_of(value)}, must be an object", cure=_ONE_OBJECT)
@@ -65,10 +76,9 @@ def parse_item(text: str, at: int, *, ended: bool) -> tuple[Any, int] | None:
         if begun or (not ended and error.pos >= len(text) - _LONGEST_TOKEN):
             return None
         near = shortened(text[error.pos : error.pos + 60], 40)
-        cure = "Keys and text stand in double quotes, and no comma follows the last item."
-        raise InputError(f"is no valid JSON ({error.msg}, at {near!r})", cure=cure) from error
+        raise InputError(f"is no valid JSON ({error.msg}, at {near!r})", cure=_QUOTED) from error
     except RecursionError as error:
-        raise InputError(f"is nested more than {MAX_DEPTH} levels deep", cure="Flatten it.") from error
+        raise _too_deep() from error
     try:
         _refuse_flaws(value, "", 1)
     except InputError as error:
@@ -80,50 +90,28 @@ def _crowded() -> InputError:
     return InputError(f"holds more than {MOST_VALUES:,} objects and lists", cure="Split it into smaller rows.")
 
 
-def _decode(content: bytes) -> str:
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        byte = content[error.start]
-        raise InputError(
-            f"is not UTF-8: byte {error.start + 1} of the line is 0x{byte:02X}",
-            cure="Save the file as UTF-8, for example with: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW.",
-        ) from error
-
-
-def _parse(text: str, content: bytes) -> Any:
-    try:
-        return _DECODER.decode(text)
-    except json.JSONDecodeError as error:
-        raise _malformed(error, content) from error
-    except RecursionError as error:
-        raise InputError(f"is nested more than {MAX_DEPTH} levels deep", cure="Flatten it.") from error
+def _too_deep(path: str = "") -> InputError:
+    field = f"{path[:80]}..." if path else None
+    return InputError(f"is nested more than {MAX_DEPTH} levels deep", cure="Flatten it.", field=field)
 
 
 def _malformed(error: json.JSONDecodeError, content: bytes) -> InputError:
     where = f"at column {error.pos + 1}"
-    if b"\x00" in content:
-        return InputError(
-            f"holds a null byte at byte {content.index(0) + 1} of the line", cure="Remove it: no text holds one."
-        )
     rest = error.doc[error.pos :].lstrip()
-    if not rest or error.msg.startswith("Unterminated string"):
-        return InputError(
-            f"ends in the middle of the JSON ({error.msg.lower()}, {where})",
-            cure="The line is cut off, or its object is spread over several lines. " + _ONE_OBJECT,
-        )
-    if error.msg.startswith("Extra data"):
-        return InputError(f"holds more than one JSON value (the second {where})", cure="Put each on a line of its own.")
-    if rest.startswith("'") or error.msg.startswith("Expecting property name"):
-        return InputError(
-            f"is no valid JSON ({error.msg}, {where})",
-            cure="Keys and text stand in double quotes, and no comma follows the last item.",
-        )
-    if error.msg.startswith("Invalid control character"):
-        return InputError(
-            f"is no valid JSON (a raw control character {where})", cure=r"Write it as an escape: \n, \t or \u00XX."
-        )
-    return InputError(f"is no valid JSON ({error.msg}, {where})", cure=_ONE_OBJECT)
+    problem, cure = f"is no valid JSON ({error.msg}, {where})", _ONE_OBJECT
+    if b"\x00" in content:
+        problem, cure = f"holds a null byte at byte {content.index(0) + 1} of the line", "Remove it: no text holds one."
+    elif not rest or error.msg.startswith("Unterminated string"):
+        problem = f"ends in the middle of the JSON ({error.msg.lower()}, {where})"
+        cure = f"The line is cut off, or its object is spread over several lines. {_ONE_OBJECT}"
+    elif error.msg.startswith("Extra data"):
+        problem, cure = f"holds more than one JSON value (the second {where})", "Put each on a line of its own."
+    elif rest.startswith("'") or error.msg.startswith("Expecting property name"):
+        cure = _QUOTED
+    elif error.msg.startswith("Invalid control character"):
+        problem = f"is no valid JSON (a raw control character {where})"
+        cure = r"Write it as an escape: \n, \t or \u00XX."
+    return InputError(problem, cure=cure)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -173,7 +161,7 @@ def _refuse_flaws(value: Any, path: str, depth: int) -> None:
     else:
         return
     if items and depth > MAX_DEPTH:
-        raise InputError(f"is nested more than {MAX_DEPTH} levels deep", cure="Flatten it.", field=path[:80] + "...")
+        raise _too_deep(path)
     for at, item in items:
         _refuse_flaws(item, at, depth + 1)
 

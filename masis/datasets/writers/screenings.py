@@ -19,6 +19,10 @@ from masis.screening.grading.question import concepts_as_text, question_of
 from masis.screening.synthesis.findings import finding_of
 from masis.views.screening import DESIGN, DIRECTION, rule_text
 
+_SHARES = (
+    *("relevance_score", "methodology_score", "methodology_raw", "prior", "quality", "study_type_confidence"),
+    "agreement",
+)
 _REASONS = ("relevance_score", "methodology_score", "sample_size_adequate", "study_type", "recommendation")
 
 COLUMNS = (
@@ -57,35 +61,22 @@ def _row(screening: Screening, grade: Grade, abstract: Abstract | None, number: 
     found = finding_of(screening.question, grade, record) if grade.recommendation == "keep" else None
     size = grade.study_size
     concepts = concepts_as_text(question_of(screening.question, screening.settings))
+    why = grade.reasons
     return {
+        **record.model_dump(include={"title", "year", "journal", "doi", "pmid", "url", "source"}),
+        **grade.model_dump(include={"abstract_id", "recommendation", "study_type"}),
+        **{name: _number(getattr(grade, name)) for name in _SHARES},
         "question": screening.question,
         "screening": screening.id,
         "outcome": screening.outcome,
-        "abstract_id": grade.abstract_id,
-        "title": record.title,
         "authors": "; ".join(record.authors),
-        "year": record.year,
-        "journal": record.journal,
-        "doi": record.doi,
-        "pmid": record.pmid,
-        "url": record.url,
-        "source": record.source,
         "round": number,
-        "recommendation": grade.recommendation,
         "rule": rule_text(grade),
-        "relevance_score": _number(grade.relevance_score),
-        "methodology_score": _number(grade.methodology_score),
-        "methodology_raw": _number(grade.methodology_raw),
-        "prior": _number(grade.prior),
-        "quality": _number(grade.quality),
-        "study_type": grade.study_type,
-        "study_type_confidence": _number(grade.study_type_confidence),
         "design": None if grade.design is None else DESIGN[grade.design],
         "study_size": None if size is None else size.value,
         "study_size_unit": None if size is None else size.unit,
         "sample_size_adequate": {True: "yes", False: "no", None: ""}[grade.sample_size_adequate],
         "judged_by": f"{grade.judged_by.model} ({grade.judged_by.version})",
-        "agreement": _number(grade.agreement),
         "overridden": " ".join(grade.overridden),
         "unscored": None if grade.unscored is None else grade.unscored.reason,
         "direction": None if found is None else DIRECTION[found.direction].text,
@@ -96,7 +87,8 @@ def _row(screening: Screening, grade: Grade, abstract: Abstract | None, number: 
         "keywords": "; ".join(record.keywords),
         "included": _INCLUDED[grade.recommendation],
         "notes": " | ".join(_labels(grade)),
-    } | {f"why_{name}": grade.reasons[name].text if name in grade.reasons else None for name in _REASONS}
+        **{f"why_{name}": why[name].text if name in why else None for name in _REASONS},
+    }
 
 
 def _labels(grade: Grade) -> tuple[str, ...]:
@@ -153,6 +145,7 @@ def _ris(abstract: Abstract, grade: Grade) -> str:
         *_labels(grade),
     ]
     fields: dict[str, str | Iterable[str] | None] = {
+        "type_of_reference": "JOUR",
         "id": abstract.id,
         "title": abstract.title,
         "authors": abstract.authors,
@@ -166,12 +159,11 @@ def _ris(abstract: Abstract, grade: Grade) -> str:
         "keywords": abstract.keywords,
         "notes": notes,
     }
-    record: dict[str, str | list[str]] = {"type_of_reference": "JOUR"}
-    for name, value in fields.items():
-        if isinstance(value, str):
-            record[name] = _one_line(value)
-        elif value:
-            record[name] = [_one_line(each) for each in value]
+    record = {
+        name: _one_line(value) if isinstance(value, str) else list(map(_one_line, value))
+        for name, value in fields.items()
+        if value
+    }
     written: str = _Writer(delimiter_tags_mapping={}).formats([{name: text for name, text in record.items() if text}])
     return written
 

@@ -1,4 +1,4 @@
-"""The protocol of graders, and the rules that turn a judgement into a grade.
+"""The protocol of graders, the rules that turn a judgement into a grade, and a cache so that nothing is graded twice.
 
 Every judgement goes through ``grade_from_judgement``: the prior is a floor (``max(score, prior)``) and the
 recommendation follows from the written rules alone.
@@ -6,8 +6,11 @@ recommendation follows from the written rules alone.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from masis.schema.audit import JudgedBy
@@ -141,3 +144,59 @@ def registrations_of(abstract: Abstract) -> tuple[str, ...]:
     """Return the numbers of trial registries that an abstract states: reports of one study share them."""
     found = _REGISTERED.findall(f"{abstract.title}\n{abstract.text[:LONGEST_READ]}")
     return tuple(dict.fromkeys(re.sub(r"[\s:]", "", each).upper() for each in found))
+
+
+# Grades that were given before.
+
+
+class GradeCache(Protocol):
+    """Stored grades by key."""
+
+    def get(self, key: str) -> Grade | None:
+        """Return the grade under a key; None where there is none."""
+        ...
+
+    def put(self, key: str, grade: Grade) -> None:
+        """Store a grade under a key."""
+        ...
+
+
+@dataclass(frozen=True)
+class CachingGrader:
+    """Asks ``grader`` only for grades that ``cache`` lacks. Unscored grades are not cached but tried again."""
+
+    grader: Grader
+    cache: GradeCache
+
+    @property
+    def judged_by(self) -> JudgedBy:
+        """The grader behind the cache."""
+        return self.grader.judged_by
+
+    @property
+    def usage(self) -> Usage:
+        """What the grader has spent; a cached grade costs nothing."""
+        return self.grader.usage
+
+    def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
+        """Return one grade for each abstract, in the same order."""
+        keys = [key_of(question, abstract, self.judged_by) for abstract in abstracts]
+        grades = {key: grade for key in keys if (grade := self.cache.get(key)) is not None}
+        missing = [(key, abstract) for key, abstract in zip(keys, abstracts, strict=True) if key not in grades]
+        if missing:
+            new_grades = {g.abstract_id: g for g in self.grader.grade(question, [abstract for _, abstract in missing])}
+            for key, abstract in missing:
+                grade = new_grades.get(abstract.id)
+                if grade is not None:
+                    grades[key] = grade
+                    if grade.unscored is None:
+                        self.cache.put(key, grade)
+        return tuple(grades[key] for key in keys if key in grades)
+
+
+def key_of(question: str, abstract: Abstract, judged_by: JudgedBy) -> str:
+    """Return what a grade depends on: the question, what the grader reads of the abstract, the grader and the
+    rubric.
+    """
+    content = [question, abstract.id, abstract.title, abstract.text, judged_by.model, judged_by.version, rubric.VERSION]
+    return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from masis.audit.sentences import split_sentences
 from masis.schema.screening import Abstract, AppraisalItem, Design, ItemState, Reason, SampleSize, Words
+from masis.screening.grading.sample_size import study_size
 from masis.screening.grading.wording import Wording, joined_forms, mentioned, read_tables
 
 WHOLE = 0.8
@@ -127,4 +128,9 @@ def sentence_of(words: Words, abstract: Abstract) -> tuple[str, int]:
 
 
 def _size(abstract: Abstract, sizes: tuple[SampleSize, ...]) -> tuple[Words, ...]:
-    return tuple(Words(start=s.start, end=s.end, text=abstract.text[s.start : s.end]) for s in sizes[:1])
+    """Return the words of the size that the study rests on, of the first one where it is a sum of several."""
+    rests = study_size(abstract.text)
+    stated = [size for size in sizes if rests is not None and size.value == rests.value] or sizes
+    return tuple(
+        Words(start=each.start, end=each.end, text=abstract.text[each.start : each.end]) for each in stated[:1]
+    )

@@ -52,7 +52,7 @@ def size_adequacy(
     if study_size is None:
         return SizeAdequacy(None, Reason(text=f"No number of {needed.of} is stated."))
     counted = study_size.value if study_size.kind != "arm" else 2 * study_size.value  # at least one other group
-    return _judged(abstract, counted, (study_size,), needed.least, needed.of, needed.source)
+    return _judged(abstract, counted, study_size, needed.least, needed.of, needed.source)
 
 
 def _of_review(
@@ -60,34 +60,26 @@ def _of_review(
 ) -> SizeAdequacy:
     """Return a review by its studies; where it names too few or none, by its participants."""
     stated = sizes if study_size is None else (study_size, *sizes)
-    studies = [size for size in stated if _is_studies(size)]
-    people = [size for size in stated if not _is_studies(size)]
+    studies = [size for size in stated if {*size.unit.lower().split()[-1:]} & _STUDIES]
+    people = [size for size in stated if size not in studies]
     most = max(people, key=lambda size: size.value, default=None)
     enough_people = most is not None and most.value >= rubric.OPTIMAL_INFORMATION
     if studies and (studies[0].value >= least or not enough_people):
-        return _judged(abstract, studies[0].value, (studies[0],), least, "studies", source)
+        return _judged(abstract, studies[0].value, studies[0], least, "studies", source)
     if most is None:
         return SizeAdequacy(None, Reason(text="Neither a number of studies nor of participants is stated."))
-    return _judged(
-        abstract, most.value, (most,), rubric.OPTIMAL_INFORMATION, "participants", "GRADE, optimal information size"
-    )
+    needed, why = rubric.OPTIMAL_INFORMATION, "GRADE, optimal information size"
+    return _judged(abstract, most.value, most, needed, "participants", why)
 
 
-def _is_studies(size: SampleSize) -> bool:
-    words = size.unit.lower().split()
-    return bool(words) and words[-1] in _STUDIES
-
-
-def _judged(
-    abstract: Abstract, counted: int, sizes: Sequence[SampleSize], least: int, of: str, source: str
-) -> SizeAdequacy:
+def _judged(abstract: Abstract, counted: int, size: SampleSize, least: int, of: str, source: str) -> SizeAdequacy:
     enough = counted >= least
     text = f"{counted:,} {of}, {'at least' if enough else 'fewer than'} the {least:,} that are plausible ({source})."
-    words = tuple(Words(start=s.start, end=s.end, text=abstract.text[s.start : s.end]) for s in sizes)
-    return SizeAdequacy(enough, Reason(text=text, words=words))
+    words = Words(start=size.start, end=size.end, text=abstract.text[size.start : size.end])
+    return SizeAdequacy(enough, Reason(text=text, words=(words,)))
 
 
-VERSION = "7"
+VERSION = "8"
 """Raised whenever the rules of offline grading change; recorded with every grade."""
 
 
@@ -134,11 +126,6 @@ class OfflineGrader:
 def offline_grader() -> OfflineGrader:
     """Return the grader without a model, with the recogniser of study types and the extractor of sample sizes."""
     return OfflineGrader(JudgedBy(model=OFFLINE, version=f"{VERSION}, study types {designs.version()}"))
-
-
-def study_types_version() -> str:
-    """Return the version of the weights that recognise study types."""
-    return designs.version()
 
 
 def _study_type_reason(found: designs.RecognisedType) -> str:

@@ -49,24 +49,15 @@ HIERARCHY: dict[Design, Place] = {
         4, 0.30, True, "GRADE: observational, no order in time; between cohort and case series"
     ),
     "diagnostic_accuracy_study": Place(
-        3,
-        0.45,
-        True,
-        "OCEBM 2011, diagnosis: cohort with a reference standard is level 2 to 3",
+        3, 0.45, True, "OCEBM 2011, diagnosis: cohort with a reference standard is level 2 to 3"
     ),
     "prognostic_study": Place(3, 0.45, True, "OCEBM 2011, prognosis: inception cohort; as a cohort"),
     "interrupted_time_series": Place(
-        3,
-        0.40,
-        True,
-        "Cochrane EPOC: as a non-randomised study with its own past as control",
+        3, 0.40, True, "Cochrane EPOC: as a non-randomised study with its own past as control"
     ),
     "target_trial_emulation": Place(3, 0.45, True, "Hernan and Robins 2016: a cohort analysed by a trial's protocol"),
     "mendelian_randomisation": Place(
-        3,
-        0.40,
-        True,
-        "STROBE-MR 2021: observational, genes for instruments; under the cohort",
+        3, 0.40, True, "STROBE-MR 2021: observational, genes for instruments; under the cohort"
     ),
     "economic_evaluation": Place(
         None, 0.30, True, "CHEERS 2022; outside GRADE's levels: rests on the effects it models"

@@ -218,6 +218,8 @@ _UNNAMED: tuple[tuple[re.Pattern[str], re.Pattern[str], Form, int], ...] = tuple
         (r"\b(?:the|of|all)$", _INTO_STUDY, "noun", 0),
         (r"\b(?:randomi[sz]ed|assigned)\b.* (?:and|or|versus)$", "to", "bare", 0),
         (_JOIN, "in (?:all|total)", "sample", 2),
+        (r"\b(?:patients|participants|children|adults|women|men|people|students) :$", r"in (?:19|20)\d\d", "bare", 0),
+        (_JOIN, r"in (?:19|20)\d\d", "bare", 0),
         (
             _JOIN,
             "(?:with|without|who|received|receiving|assigned|randomi[sz]ed|had|(?:in|on) (?:the|a|each))",

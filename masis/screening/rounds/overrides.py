@@ -36,14 +36,13 @@ from masis.screening.grading.hierarchy import designs_asked_about, place_design
 from masis.screening.grading.methodology import ITEM_STATE_NAMES, LABELS, appraise, corrected, score_items
 from masis.screening.grading.question import question_of
 from masis.screening.grading.recommendation import quality_of, recommend, with_prior_floor
+from masis.screening.rounds.memory import threshold_effects
 from masis.screening.rounds.prisma_flow import flow
 from masis.screening.rounds.ruling import ruling
-from masis.screening.rounds.threshold_effects import threshold_effects
 from masis.screening.synthesis.criteria import criteria_of
 from masis.screening.synthesis.findings import settled, synthesise
 from masis.settings import OFFLINE
 
-_CURE = "Choose another value."
 _SETTLE: frozenset[OverrideField] = frozenset({"relevance_score", "methodology_score", "recommendation"})
 """Fields that settle a disagreement of graders; an override of size or type alone leaves it open."""
 
@@ -51,22 +50,20 @@ _SETTLE: frozenset[OverrideField] = frozenset({"relevance_score", "methodology_s
 def validate_override(override: Override) -> Override:
     """Return the override as it is, if its value is one that the field can have; else raises InputError."""
     value, name = override.value, override.field
-    if value is None:
-        return override
+    allowed: Mapping[str, tuple[object, ...]] = {
+        "study_type": STUDY_TYPES,
+        "design": DESIGNS,
+        "recommendation": ("keep", "discard", "needs_more"),
+        "direction": DIRECTIONS,
+    }
     if name in ("relevance_score", "methodology_score"):
         fits = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
-    elif name == "sample_size_adequate":
-        fits = isinstance(value, bool)
     else:
-        allowed: Mapping[str, tuple[str, ...]] = {
-            "study_type": STUDY_TYPES,
-            "design": DESIGNS,
-            "recommendation": ("keep", "discard", "needs_more"),
-            "direction": DIRECTIONS,
-        }
-        fits = value in allowed.get(name, ITEM_STATES)
-    if not fits:
-        raise InputError(f"{value!r} is no {name.replace('_', ' ')}", cure=_CURE, field=name)
+        fits = any(
+            value is each or (value == each and isinstance(value, str)) for each in allowed.get(name, ITEM_STATES)
+        )
+    if value is not None and not fits:
+        raise InputError(f"{value!r} is no {name.replace('_', ' ')}", cure="Choose another value.", field=name)
     return override
 
 
@@ -82,11 +79,7 @@ def effective_overrides(overrides: Iterable[Override]) -> dict[str, dict[Overrid
 
 
 def apply_overrides(
-    grade: Grade,
-    overrides: Mapping[OverrideField, Override],
-    *,
-    question: str = "",
-    abstract: Abstract | None = None,
+    grade: Grade, overrides: Mapping[OverrideField, Override], *, question: str = "", abstract: Abstract | None = None
 ) -> Grade:
     """Return the grade with a person's overrides applied. Without any it is returned as it is.
 
@@ -96,27 +89,25 @@ def apply_overrides(
     """
     if not overrides:
         return grade
+    by_person = {name: Reason(text=f"{each.reviewer}: {each.reason}") for name, each in overrides.items()}
     if overrides.keys() == {"direction"}:
-        return grade.model_copy(
-            update={
-                "direction": overrides["direction"].value,
-                "reasons": {**grade.reasons, **_reasons(overrides)},
-                "overridden": ("direction",),
-            }
-        )
-    study_type = cast("StudyType | None", _value(overrides, "study_type", grade.study_type))
+        said = {"direction": overrides["direction"].value, "overridden": ("direction",)}
+        return grade.model_copy(update={**said, "reasons": {**grade.reasons, **by_person}})
+
+    def value(name: OverrideField, machine: Any) -> Any:
+        return overrides[name].value if name in overrides else machine
+
+    study_type: StudyType | None = value("study_type", grade.study_type)
     design = _design(grade, overrides, study_type, abstract)
     appraised = _appraised(grade, overrides, design, abstract)
-    method = with_prior_floor(appraised.score, design)
-    method = cast("float | None", _value(overrides, "methodology_score", method))
-    relevance = cast("float | None", _value(overrides, "relevance_score", grade.relevance_score))
-    enough = cast("bool | None", _value(overrides, "sample_size_adequate", grade.sample_size_adequate))
+    method: float | None = value("methodology_score", with_prior_floor(appraised.score, design))
+    relevance: float | None = value("relevance_score", grade.relevance_score)
+    enough: bool | None = value("sample_size_adequate", grade.sample_size_adequate)
     publication = None if "design" in overrides else grade.publication
     advice = recommend(relevance, method, design, enough, designs_asked_about(question), publication)
     recommendation, rule, why = advice
-    if grade.rule == "unmatched" and rule == "unscored":
-        recommendation, rule, why = grade.recommendation, grade.rule, grade.reasons["recommendation"].text
-    if grade.rule == "disagreement" and not overrides.keys() & _SETTLE:
+    unmatched = grade.rule == "unmatched" and rule == "unscored"
+    if unmatched or (grade.rule == "disagreement" and not overrides.keys() & _SETTLE):
         recommendation, rule, why = grade.recommendation, grade.rule, grade.reasons["recommendation"].text
     if "recommendation" in overrides:
         recommendation, rule = cast("Recommendation", overrides["recommendation"].value), "person"
@@ -132,15 +123,10 @@ def apply_overrides(
         "publication": publication,
         "recommendation": recommendation,
         "rule": rule,
-        "reasons": {
-            **grade.reasons,
-            **appraised.reasons,
-            "recommendation": Reason(text=why),
-            **_reasons(overrides),
-        },
+        "reasons": {**grade.reasons, **appraised.reasons, "recommendation": Reason(text=why), **by_person},
         "overridden": tuple(overrides),
         "corrections": appraised.corrections,
-        "direction": _value(overrides, "direction", grade.direction),
+        "direction": value("direction", grade.direction),
         "unscored": grade.unscored if rule == "unscored" else None,
     }
     return grade.model_copy(update=changed)
@@ -180,10 +166,6 @@ def _appraised(
     return _Appraised(score, corrections, {"methodology_score": Reason(text=text, words=old.words)})
 
 
-def _value(overrides: Mapping[OverrideField, Override], name: OverrideField, machine: Any) -> Any:
-    return overrides[name].value if name in overrides else machine
-
-
 def _design(
     grade: Grade, overrides: Mapping[OverrideField, Override], study_type: StudyType | None, abstract: Abstract | None
 ) -> Design | None:
@@ -192,10 +174,6 @@ def _design(
     if "study_type" not in overrides or study_type is None:
         return grade.design
     return rubric.DESIGN_OF[study_type] if abstract is None else place_design(study_type, abstract).design
-
-
-def _reasons(overrides: Mapping[OverrideField, Override]) -> dict[OverrideField, Reason]:
-    return {name: Reason(text=f"{override.reviewer}: {override.reason}") for name, override in overrides.items()}
 
 
 def apply_review(
@@ -211,10 +189,7 @@ def apply_review(
     asked = question_of(screening.question, screening.settings)
     grades = tuple(
         apply_overrides(
-            grade,
-            effective.get(grade.abstract_id, {}),
-            question=asked,
-            abstract=abstracts.get(grade.abstract_id),
+            grade, effective.get(grade.abstract_id, {}), question=asked, abstract=abstracts.get(grade.abstract_id)
         )
         for grade in screening.grades
     )

@@ -56,21 +56,22 @@ class Gap(NamedTuple):
     only: str = ""
 
 
-_DESIGNS: tuple[tuple[Design, frozenset[Design], str, tuple[str, ...]], ...] = (
-    ("randomised_trial", frozenset({"randomised_trial"}), "randomised trial", ("randomised", "controlled", "trial")),
+_DESIGNS: tuple[tuple[Design, str, frozenset[Design], tuple[str, ...]], ...] = (
+    ("randomised_trial", "randomised trials", frozenset({"randomised_trial"}), ("randomised", "controlled", "trial")),
     (
         "systematic_review",
+        "systematic reviews",
         frozenset({"systematic_review", "meta_analysis"}),
-        "systematic review",
         ("systematic", "review", "meta-analysis"),
     ),
     (
         "cohort_study",
+        "cohort studies",
         frozenset({"cohort_study", "prognostic_study", "target_trial_emulation"}),
-        "cohort study",
         ("prospective", "cohort", "study"),
     ),
 )
+"""The designs that could carry a conclusion: what several are called, what counts as one, and the words of a search."""
 _ENOUGH_OF_A_DESIGN = 3
 """With three trials or reviews among the kept, a cohort study adds no certainty by its design (GRADE)."""
 
@@ -93,17 +94,25 @@ def find_gaps(question: str, seen: Sequence[GradedAbstract], year: int | None = 
     parsed = read_question(question)
     if not seen:
         return (Gap("Scope: the searches brought nothing.", (), only=_renamed(parsed, parsed.concepts)),)
-    relevant = [each for each in seen if (each.grade.relevance_score or 0) >= rubric.KEEP_RELEVANCE]
-    near = relevant or [each for each in seen if (each.grade.relevance_score or 0) >= rubric.DISCARD_RELEVANCE]
-    found = [
-        *([] if relevant else [_none_relevant(parsed, seen)]),
-        *_unmet(parsed, seen),
-        *_off_topic(seen, relevant),
-        *_designs(near, "relevant" if relevant else "related"),
-        *_small(relevant),
-        *_old(relevant, year),
-        *_partly(seen, relevant),
-    ]
+    related = [each for each in seen if (each.grade.relevance_score or 0) >= rubric.DISCARD_RELEVANCE]
+    relevant = [each for each in related if (each.grade.relevance_score or 0) >= rubric.KEEP_RELEVANCE]
+    found: list[Gap] = []
+    if not relevant:
+        found.append(Gap(f"Scope: none of {len(seen)} found is relevant.", (), only=_renamed(parsed, parsed.concepts)))
+    found += _unmet(parsed, related or seen)
+    away, narrowing = len(seen) - len(related), _shared_words(relevant, seen)
+    if 2 * away >= len(seen):
+        found.append(Gap(f"Scope: {away} of {len(seen)} are about something else.", narrowing))
+    found += _designs(relevant or related, "relevant" if relevant else "related")
+    if small := sum(each.grade.sample_size_adequate is False for each in relevant):
+        what = f"Size: {small} of {len(relevant)} relevant abstracts studied too few."
+        found.append(Gap(what, ("multicentre", "large", "trial"), "size"))
+    newest = max((each.abstract.year for each in relevant if each.abstract.year is not None), default=None)
+    if year is not None and newest is not None and newest < year - RECENT_YEARS:
+        found.append(Gap(f"Recency: the newest relevant abstract is of {newest}.", (), "recency", since=newest + 1))
+    if partly := sum(each.grade.rule == "borderline_relevance" for each in seen):
+        what = f"Concept: {partly} of {len(seen)} are only partly about the question."
+        found.append(Gap(what, narrowing, "concept"))
     trial = _DESIGNS[0]
     return tuple(found) or (
         Gap("Design: what is kept is not good enough on average.", trial[3], "design", design=trial[0]),
@@ -178,21 +187,11 @@ def _key(query: Query) -> tuple[frozenset[str], int | None]:
     return frozenset(token.stem for token in tokens(query.text) if token.weight), query.since
 
 
-def _partly(seen: Sequence[GradedAbstract], relevant: Sequence[GradedAbstract]) -> list[Gap]:
-    """Return the gap of abstracts that are only partly about the question."""
-    partly = sum(each.grade.rule == "borderline_relevance" for each in seen)
-    if not partly:
-        return []
-    what = f"Concept: {partly} of {len(seen)} are only partly about the question."
-    return [Gap(what, _shared_words(relevant, seen), "concept")]
-
-
-def _unmet(parsed: Question, seen: Sequence[GradedAbstract]) -> list[Gap]:
+def _unmet(parsed: Question, near: Sequence[GradedAbstract]) -> list[Gap]:
     """Return the gap of a concept that fewer than half of the related abstracts mention.
 
     It is asked for by its other names; where none is known, with the rarest concept alone, without the rest.
     """
-    near = [each for each in seen if (each.grade.relevance_score or 0) >= rubric.DISCARD_RELEVANCE] or list(seen)
     met: Counter[int] = Counter()
     for each in near:
         for index, found in enumerate(relevance(parsed, each.abstract).met):
@@ -213,11 +212,6 @@ def _unmet(parsed: Question, seen: Sequence[GradedAbstract]) -> list[Gap]:
     return [Gap(what, (), "concept", only=f"{main.name} {concept.name}")]
 
 
-def _none_relevant(parsed: Question, seen: Sequence[GradedAbstract]) -> Gap:
-    what = f"Scope: none of {len(seen)} found is relevant."
-    return Gap(what, (), only=_renamed(parsed, parsed.concepts))
-
-
 def _renamed(parsed: Question, concepts: Sequence[Concept]) -> str:
     """Return the question's concepts with another name for each of these, where one is known; empty where none is.
 
@@ -229,14 +223,6 @@ def _renamed(parsed: Question, concepts: Sequence[Concept]) -> str:
         concept.others[0].text if concept in concepts and concept.others else concept.name
         for concept in parsed.concepts
     )
-
-
-def _off_topic(seen: Sequence[GradedAbstract], relevant: Sequence[GradedAbstract]) -> list[Gap]:
-    """Return the gap of mostly unrelated results: words that the relevant ones share narrow the search."""
-    away = sum((each.grade.relevance_score or 0) < rubric.DISCARD_RELEVANCE for each in seen)
-    if 2 * away < len(seen):
-        return []
-    return [Gap(f"Scope: {away} of {len(seen)} are about something else.", _shared_words(relevant, seen))]
 
 
 def _shared_words(relevant: Sequence[GradedAbstract], seen: Sequence[GradedAbstract]) -> tuple[str, ...]:
@@ -261,13 +247,13 @@ def _designs(relevant: Sequence[GradedAbstract], called: str) -> list[Gap]:
     """
     if not relevant:
         return []
-    counts = [sum(each.grade.design in group for each in relevant) for _, group, _, _ in _DESIGNS]
+    counts = [sum(each.grade.design in group for each in relevant) for _, _, group, _ in _DESIGNS]
     found = []
-    for (design, _, name, words), count in zip(_DESIGNS, counts, strict=True):
+    for (design, several, _, words), count in zip(_DESIGNS, counts, strict=True):
         if count >= _ENOUGH_OF_A_DESIGN or (design == "cohort_study" and counts[0] + counts[1] >= _ENOUGH_OF_A_DESIGN):
             continue
-        many = f"{name.removesuffix('y')}ies" if name.endswith("y") else f"{name}s"
-        few = f"only {counted(count, name, many)}" if count else f"no {name}"
+        name = f"{several.removesuffix('ies')}y" if several.endswith("ies") else several.removesuffix("s")
+        few = f"only {counted(count, name, several)}" if count else f"no {name}"
         what = f"Design: {few} among {counted(len(relevant), f'{called} abstract')}."
         found.append(Gap(what, words, "design", design=design))
     weak = sum(each.grade.rule in ("weak_design", "weak_method", "borderline_method") for each in relevant)
@@ -275,21 +261,3 @@ def _designs(relevant: Sequence[GradedAbstract], called: str) -> list[Gap]:
         what = f"Design: {weak} of {len(relevant)} relevant abstracts support no conclusion by design or method."
         found.append(Gap(what, _DESIGNS[0][3], "design", design="randomised_trial"))
     return found
-
-
-def _small(relevant: Sequence[GradedAbstract]) -> list[Gap]:
-    """Return the gap of relevant studies that are too small."""
-    small = sum(each.grade.sample_size_adequate is False for each in relevant)
-    if not small:
-        return []
-    what = f"Size: {small} of {len(relevant)} relevant abstracts studied too few."
-    return [Gap(what, ("multicentre", "large", "trial"), "size")]
-
-
-def _old(relevant: Sequence[GradedAbstract], year: int | None) -> list[Gap]:
-    """Return the gap of recent studies, where the newest relevant one is older than ``RECENT_YEARS``."""
-    years = [each.abstract.year for each in relevant if each.abstract.year is not None]
-    if year is None or not years or max(years) >= year - RECENT_YEARS:
-        return []
-    what = f"Recency: the newest relevant abstract is of {max(years)}."
-    return [Gap(what, (), "recency", since=max(years) + 1)]

@@ -14,10 +14,11 @@ import asyncio
 import uuid
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from masis import version
-from masis.errors import MasisError
+from masis.errors import MasisError, RetrievalFailed
 from masis.observers import observation
 from masis.schema.base import Unscored, utc_now
 from masis.schema.screening import (
@@ -35,13 +36,12 @@ from masis.screening.grading import rubric
 from masis.screening.grading.grader import Grader, unscored_grade
 from masis.screening.grading.question import with_concepts
 from masis.screening.rounds import queries, ruling
+from masis.screening.rounds.memory import threshold_effects
 from masis.screening.rounds.prisma_flow import flow
 from masis.screening.rounds.ruling import relevant_words
-from masis.screening.rounds.searching import SearchResult, search
-from masis.screening.rounds.threshold_effects import threshold_effects
 from masis.screening.sources.pool import Pool
 from masis.screening.sources.records import year_of
-from masis.screening.sources.retrievers import Retriever
+from masis.screening.sources.retrievers import Retriever, search_source
 from masis.screening.synthesis.findings import settled, synthesise
 from masis.settings import Settings
 
@@ -54,6 +54,50 @@ ScreeningSteps = Generator[ScreeningEvent, None, Screening]
 def new_screening_id() -> str:
     """Return a fresh id for a screening."""
     return uuid.uuid4().hex
+
+
+class SearchResult(NamedTuple):
+    """The result of a round's searches; ``identified`` counts hits that no earlier round brought, repeats included."""
+
+    identified: int
+    abstracts: tuple[Abstract, ...]
+    warnings: tuple[str, ...]
+    failed: bool
+
+
+def search(
+    queries: Sequence[Query],
+    retrievers: Sequence[Retriever],
+    limit: int,
+    pool: Pool,
+    before_search: Callable[[], None] = lambda: None,
+) -> SearchResult:
+    """Return at most ``limit`` abstracts from each source.
+
+    ``before_search`` is called before each search, and may raise to stop. A record that an
+    earlier round brought is neither identified nor a duplicate once more when another query finds it again.
+
+    A source that fails leaves a warning; ``failed`` says that every one did, every time.
+    """
+    hits: list[tuple[Abstract, ...]] = []
+    warnings: list[str] = []
+    for query in queries:
+        for retriever in retrievers:
+            before_search()
+            try:
+                hits.append(tuple(search_source(retriever, query, limit)))
+            except RetrievalFailed as error:
+                warnings.append(f"{retriever.name}: {error}")
+    identified, earlier = 0, frozenset(pool.seen)
+    taken: dict[str, Abstract] = {}
+    for place in zip_longest(*hits):
+        for hit in place:
+            if hit is None or len(taken) >= limit * len(retrievers):
+                continue
+            identified += hit.id not in earlier
+            abstract = pool.add(hit)
+            taken[abstract.id] = abstract
+    return SearchResult(identified, tuple(taken.values()), tuple(dict.fromkeys(warnings)), not hits)
 
 
 class FinishedRound(NamedTuple):
@@ -184,23 +228,6 @@ class _ScreeningRun:
     def run(self, progress: ResumePoint) -> ScreeningSteps:
         started_at = self.now()
         self.pool.by_title = not self.given_whole
-        self._resume(progress)
-        yield self._event(
-            "screening_started",
-            data={"graders": list(self._graders()), "resumed_after": len(self.rounds)},
-        )
-        try:
-            outcome, reasons = yield from self._rounds()
-        except _Cancelled:
-            outcome, reasons = "cancelled", ("Stopped by a person.",)
-            finished = {abstract_id for each in self.rounds for abstract_id in each.retrieved}
-            self.grades = {key: grade for key, grade in self.grades.items() if key in finished}
-        result = self._result(started_at, outcome, reasons)
-        data = {"outcome": outcome, "rounds": len(self.rounds), "kept": len(result.kept)}
-        yield self._event("screening_finished", data=data)
-        return result
-
-    def _resume(self, progress: ResumePoint) -> None:
         self.seq = progress.events
         for finished in progress.finished:
             self.rounds.append(finished.round)
@@ -210,6 +237,19 @@ class _ScreeningRun:
             self.grades.update({grade.abstract_id: grade for grade in finished.grades})
         self._drop_absorbed()
         self.pool.changed.clear()
+        yield self._event(
+            "screening_started", data={"graders": list(self._graders()), "resumed_after": len(self.rounds)}
+        )
+        try:
+            outcome, reasons = yield from self._rounds()
+        except _Cancelled:
+            outcome, reasons = "cancelled", ("Stopped by a person.",)
+            finished_ids = {abstract_id for each in self.rounds for abstract_id in each.retrieved}
+            self.grades = {key: grade for key, grade in self.grades.items() if key in finished_ids}
+        result = self._result(started_at, outcome, reasons)
+        data = {"outcome": outcome, "rounds": len(self.rounds), "kept": len(result.kept)}
+        yield self._event("screening_finished", data=data)
+        return result
 
     def _drop_absorbed(self) -> None:
         """Drop the grades of notices whose study came after them: both are one record."""
@@ -218,34 +258,31 @@ class _ScreeningRun:
 
     def _rounds(self) -> Generator[ScreeningEvent, None, tuple[Outcome, tuple[str, ...]]]:
         while True:
-            why: tuple[str, ...] = ()
-            if self.rounds:
-                last = self.rounds[-1]
-                why = (_telling(self.rounds), relevant_words(self.grades.values()))
-                if self._enough() and len(self.rounds) >= self.settings.screening_least_rounds:
-                    return self._settled()
-                if len(self.rounds) >= self.settings.screening_max_rounds:
-                    if self._enough():
-                        return self._settled()
-                    limit = f"The limit of {len(self.rounds)} rounds was reached without sufficient evidence."
-                    return "evidence_insufficient", (*why, limit, *last.missing)
+            # The last round that sufficed: what a later one did not find takes nothing back.
+            enough = next((each for each in reversed(self.rounds) if each.ruling.decision == "sufficient"), None)
+            made, most = len(self.rounds), self.settings.screening_max_rounds
+            if enough and made >= min(self.settings.screening_least_rounds, most):
+                return self._settled(enough)
+            if made >= most:
+                limit = f"The limit of {made} rounds was reached without sufficient evidence."
+                return "evidence_insufficient", (*self._ruled_so_far(), limit, *self.rounds[-1].missing)
             asked = self._queries()
-            if not asked and self._enough():
-                return self._settled(queries.NO_FURTHER_QUERY)
+            if not asked and enough:
+                return self._settled(enough, queries.NO_FURTHER_QUERY)
             if not asked:
-                return "evidence_insufficient", (*why, queries.NO_FURTHER_QUERY, *self.rounds[-1].missing)
+                why = (*self._ruled_so_far(), queries.NO_FURTHER_QUERY, *self.rounds[-1].missing)
+                return "evidence_insufficient", why
             failed = yield from self._round(asked)
             if failed:
                 return "error", ("No source could be asked.", *self.warnings[-len(self.retrievers) :])
 
-    def _enough(self) -> Round | None:
-        """Return the last round that sufficed; what a later one did not find takes nothing back."""
-        return next((each for each in reversed(self.rounds) if each.ruling.decision == "sufficient"), None)
+    def _ruled_so_far(self) -> tuple[str, str]:
+        """Return what was ruled in the last round in which anything relevant voted, and how all were graded."""
+        last = next((each for each in reversed(self.rounds) if each.ruling.tally.votes), self.rounds[-1])
+        return f"Round {last.number}: {last.ruling.why}", relevant_words(self.grades.values())
 
-    def _settled(self, *also: str) -> tuple[Outcome, tuple[str, ...]]:
+    def _settled(self, enough: Round, *also: str) -> tuple[Outcome, tuple[str, ...]]:
         """Return the outcome of evidence that is enough, with the reasons."""
-        enough = self._enough()
-        assert enough is not None
         found = synthesise(self.question, self.grades.values(), self.pool.by_id)
         why = f"Round {enough.number}: {enough.ruling.why}"
         return settled(found), (why, relevant_words(self.grades.values()), found.summary, *also)
@@ -269,14 +306,22 @@ class _ScreeningRun:
         yield self._event("searched", round=number, data=data)
         graded = yield from self._grade((*new, *again), number)
         self._drop_absorbed()
-        finished = FinishedRound(
-            self._ruled(number, asked, found, new),
-            (*(abstract for abstract in found.abstracts if abstract.id not in seen_before), *again),
-            graded,
+        ruled = ruling.ruling(number, self.grades.values(), self.thresholds)
+        gaps = self._gaps() if ruled.decision == "retrieve_more" else ()
+        made = Round(
+            number=number,
+            queries=asked,
+            identified=found.identified,
+            retrieved=tuple(abstract.id for abstract in found.abstracts),
+            new=tuple(abstract.id for abstract in new),
+            ruling=ruled,
+            missing=tuple(dict.fromkeys(lack.what for lack in gaps)),
+            warnings=found.warnings,
         )
-        self.rounds.append(finished.round)
-        self.keep(finished)
-        yield self._event("round_finished", round=number, data=_round_summary(finished.round))
+        unseen = (abstract for abstract in found.abstracts if abstract.id not in seen_before)
+        self.rounds.append(made)
+        self.keep(FinishedRound(made, (*unseen, *again), graded))
+        yield self._event("round_finished", round=number, data=_round_summary(made))
         return False
 
     def _queries(self) -> tuple[Query, ...]:
@@ -311,23 +356,6 @@ class _ScreeningRun:
         self._stop_if_cancelled()  # calls that were stopped left their abstracts unscored: no vote of theirs counts
         return tuple(graded)
 
-    def _ruled(self, number: int, asked: tuple[Query, ...], found: SearchResult, new: Sequence[Abstract]) -> Round:
-        ids = tuple(abstract.id for abstract in found.abstracts)
-        decided = ruling.ruling(number, self.grades.values(), self.thresholds)
-        missing: tuple[str, ...] = ()
-        if decided.decision == "retrieve_more":
-            missing = tuple(dict.fromkeys(lack.what for lack in self._gaps()))
-        return Round(
-            number=number,
-            queries=asked,
-            identified=found.identified,
-            retrieved=ids,
-            new=tuple(abstract.id for abstract in new),
-            ruling=decided,
-            missing=missing,
-            warnings=found.warnings,
-        )
-
     def _stop_if_cancelled(self) -> None:
         if self.cancelled():
             raise _Cancelled
@@ -335,19 +363,10 @@ class _ScreeningRun:
     def _graders(self) -> tuple[str, ...]:
         return tuple(self.grader.judged_by.model.split(" + "))
 
-    def _event(
-        self, kind: Any, *, message: str = "", data: dict[str, Any] | None = None, **where: Any
-    ) -> ScreeningEvent:
+    def _event(self, kind: Any, *, data: dict[str, Any] | None = None, **shown: Any) -> ScreeningEvent:
         self.seq += 1
-        return ScreeningEvent(
-            screening_id=self.screening_id,
-            seq=self.seq,
-            at=self.now(),
-            kind=kind,
-            message=message,
-            data=data or {},
-            **where,
-        )
+        at, number = self.now(), self.seq
+        return ScreeningEvent(screening_id=self.screening_id, seq=number, at=at, kind=kind, data=data or {}, **shown)
 
     def _result(self, started_at: str, outcome: Outcome, reasons: tuple[str, ...]) -> Screening:
         grades = tuple(self.grades.values())
@@ -386,20 +405,7 @@ def one_grade_each(grader: Grader, question: str, abstracts: Sequence[Abstract])
     )
 
 
-def _telling(rounds: Sequence[Round]) -> str:
-    """Return what was ruled in the last round in which anything relevant voted; of the last one where nothing did."""
-    telling = next((each for each in reversed(rounds) if each.ruling.tally.votes), rounds[-1])
-    return f"Round {telling.number}: {telling.ruling.why}"
-
-
 def _round_summary(each: Round) -> dict[str, Any]:
     """Return the data of an event about a round: counts and the ruling, no text of an abstract."""
-    return {
-        "required_average": each.ruling.required_average,
-        "average": each.ruling.average,
-        "keep": each.ruling.tally.keep,
-        "discard": each.ruling.tally.discard,
-        "needs_more": each.ruling.tally.needs_more,
-        "consensus": each.ruling.consensus,
-        "decision": each.ruling.decision,
-    }
+    ruled = each.ruling.model_dump(include={"required_average", "average", "consensus", "decision"})
+    return ruled | each.ruling.tally.model_dump(include={"keep", "discard", "needs_more"})

@@ -173,8 +173,9 @@ def _why(votes: Tally, agreed: Sufficiency, quality: str, thresholds: Thresholds
         verdict = f"at least {thresholds.keep_share:.0%} keep: they agree"
     elif votes.discard >= thresholds.discard_share * votes.votes - _SAME:
         verdict = f"at least {thresholds.discard_share:.0%} discard: retrieve more"
-    aside = f" {votes.not_relevant} others are not shown to be about the question and don't vote."
-    return f"{shares}; {verdict}; {quality}.{aside if votes.not_relevant else ''}"
+    others = counted(votes.not_relevant, "other abstract is", "other abstracts are")
+    aside = f" {others} not shown to be about the question, without a vote." if votes.not_relevant else ""
+    return f"{shares}; {verdict}; {quality}.{aside}"
 
 
 def _least(studies: int, enough_alone: bool, least: int) -> str:

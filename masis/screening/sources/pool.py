@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from masis.schema.screening import Abstract
-from masis.screening.sources.duplicates import RecordKeys, matched_by, record_keys
 from masis.screening.sources.publication import Notice, joined, marked, notice_of, study_title_key
+from masis.screening.sources.records import RecordKeys, matched_by, record_keys
 
 
 @dataclass

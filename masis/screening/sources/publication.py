@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from masis.schema.screening import Abstract, PublicationStatus, Words
 from masis.schema.wording import with_article
 from masis.screening.grading.wording import LONGEST_READ, joined_forms, read_tables
-from masis.screening.sources.duplicates import normal_doi, normal_pmid, title_key
+from masis.screening.sources.records import normal_doi, normal_pmid, title_key
 from masis.views.screening import PUBLICATION
 
 RETRACTED_TYPE = "Retracted Publication"

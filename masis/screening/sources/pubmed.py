@@ -282,13 +282,7 @@ class PubMed:
         return tuple(found[pmid] for pmid in hits.ids if pmid in found)
 
     def _find(self, term: str, limit: int, offset: int, since: int | None = None) -> _Hits:
-        parameters = {
-            "db": "pubmed",
-            "term": term,
-            "retstart": str(offset),
-            "retmax": str(limit),
-            "sort": "relevance",
-        }
+        parameters = {"db": "pubmed", "term": term, "retstart": str(offset), "retmax": str(limit), "sort": "relevance"}
         if since is not None:  # esearch takes both ends or none
             parameters |= {"datetype": "pdat", "mindate": str(since), "maxdate": "3000"}
         return self._eutils.ask("esearch", parameters, _read_hits)

@@ -21,6 +21,7 @@ from masis.screening.sources.records import abstract_of, collapse_blanks
 
 _RECORDS = ("PubmedArticle", "PubmedBookArticle")
 _LINK = "CommentsCorrectionsList/CommentsCorrections[@RefType='{}']"
+_DATES = ("Journal/JournalIssue/PubDate", "ArticleDate", "Book/PubDate")
 _CURE = "Export it from PubMed again, or remove what stands behind the last good record."
 
 
@@ -71,12 +72,14 @@ def _article(record: ElementTree.Element, number: int, source: str) -> Abstract 
         return InputError("holds no citation", cure="Remove the record.", field=f"record {number}")
     try:
         return abstract_of(
-            title=_title(article),
+            title=_first(article, "ArticleTitle", "VernacularTitle", "Book/BookTitle"),
             text=_abstract(article),
-            year=_date(article),
-            journal=_text(article.find("Journal/Title")) or _text(article.find("Book/BookTitle")),
+            year=_first(article, *(f"{place}/{part}" for place in _DATES for part in ("Year", "MedlineDate"))),
+            journal=_first(article, "Journal/Title", "Book/BookTitle"),
             authors=map(_author, article.iterfind("AuthorList/Author")),
-            doi=_doi(record, article),
+            doi=_first(article, "ELocationID[@EIdType='doi']")
+            or _first(record, "PubmedData/ArticleIdList/ArticleId[@IdType='doi']")
+            or _first(article, "ArticleIdList/ArticleId[@IdType='doi']"),
             pmid=_text(body.find("PMID")),
             keywords=map(_text, body.iterfind("KeywordList/Keyword")),
             publication_types=_publication_types(body, article),
@@ -93,12 +96,9 @@ def _text(element: ElementTree.Element | None) -> str:
     return "" if element is None else collapse_blanks("".join(element.itertext()))
 
 
-def _title(article: ElementTree.Element) -> str:
-    return (
-        _text(article.find("ArticleTitle"))
-        or _text(article.find("VernacularTitle"))
-        or _text(article.find("Book/BookTitle"))
-    )
+def _first(element: ElementTree.Element, *paths: str) -> str:
+    """Return the first text at these paths; empty where none has one."""
+    return next((text for path in paths for each in element.iterfind(path) if (text := _text(each))), "")
 
 
 def _abstract(article: ElementTree.Element) -> str:
@@ -111,36 +111,16 @@ def _abstract(article: ElementTree.Element) -> str:
     return "\n".join(sections)
 
 
-def _date(article: ElementTree.Element) -> str:
-    for path in ("Journal/JournalIssue/PubDate", "ArticleDate", "Book/PubDate"):
-        date = article.find(path)
-        if date is not None and (said := _text(date.find("Year")) or _text(date.find("MedlineDate"))):
-            return said
-    return ""
-
-
 def _author(author: ElementTree.Element) -> str:
     """``Last, First`` or the name of a group."""
     last, first = _text(author.find("LastName")), _text(author.find("ForeName")) or _text(author.find("Initials"))
     return ", ".join(filter(None, (last, first))) or _text(author.find("CollectiveName"))
 
 
-def _doi(record: ElementTree.Element, article: ElementTree.Element) -> str:
-    for place in (
-        *article.iterfind("ELocationID[@EIdType='doi']"),
-        *record.iterfind("PubmedData/ArticleIdList/ArticleId[@IdType='doi']"),
-        *article.iterfind("ArticleIdList/ArticleId[@IdType='doi']"),
-    ):
-        if found := _text(place):
-            return found
-    return ""
-
-
 def _publication_types(body: ElementTree.Element, article: ElementTree.Element) -> list[str]:
     """Return the record's own types, and what a notice that it points to makes it."""
-    types = [_text(each) for path in ("PublicationTypeList/PublicationType",) for each in article.iterfind(path)] + [
-        _text(each) for each in body.iterfind("PublicationType")
-    ]  # of a chapter of a book
+    listed = (*article.iterfind("PublicationTypeList/PublicationType"), *body.iterfind("PublicationType"))  # of a book
+    types = [_text(each) for each in listed]
     added = {"RetractionIn": RETRACTED_TYPE, "ExpressionOfConcernIn": OF_CONCERN_TYPE}
     return types + [name for kind, name in added.items() if body.find(_LINK.format(kind)) is not None]
 

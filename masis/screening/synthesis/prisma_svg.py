@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
-from masis.schema.screening import Flow, Screening
+from masis.schema.screening import Screening
 
 WIDTH = 760
 _BOX, _SIDE, _LEFT, _RIGHT, _TOP = 300, 340, 44, 410, 44
@@ -37,40 +37,54 @@ PAGE = LIGHT._replace(background="none")
 DARK = Palette("none", "#1c2128", "#8b949e", "#e6edf3", "#1d3a57")
 
 
-class _Box(NamedTuple):
-    lines: tuple[str, ...]
-
-    @property
-    def height(self) -> int:
-        return len(self.lines) * _LINE + 2 * _PAD
-
-
 def prisma_svg(screening: Screening, palette: Palette = LIGHT) -> str:
     """Return the diagram of a screening as an SVG document; the counts are those of ``screening.flow``."""
     flow, sources = screening.flow, [name.removeprefix("corpus:") for name in screening.retrievers]
-    rows: list[tuple[str, _Box, _Box | None]] = [
-        ("Identification", _box(f"Records identified (n = {flow.identified:,})", f"Sources: {', '.join(sources)}"),
-         _side(f"Duplicates removed (n = {flow.duplicates:,})")),
-        ("Screening", _box(f"Records screened (n = {flow.screened:,})", "Titles and abstracts"), _excluded(flow)),
-        ("Screening", _box(f"Not excluded (n = {flow.kept + flow.undecided:,})"), _undecided(flow)),
-        ("Included", _box(f"Abstracts kept (n = {flow.kept:,})", f"Outcome: {screening.outcome.replace('_', ' ')}"),
-         None),
-    ]  # fmt: skip
+    excluded = [(each.label, each.count) for each in flow.excluded]
+    out = sum(count for _, count in excluded)
+    if len(excluded) > _MOST_REASONS:
+        rest = sum(count for _, count in excluded[_MOST_REASONS - 1 :])
+        excluded = [*excluded[: _MOST_REASONS - 1], ("other reasons", rest)]
+    undecided = [("ask for more evidence", flow.undecided - flow.unscored), ("could not be graded", flow.unscored)]
+    outcome = f"Outcome: {screening.outcome.replace('_', ' ')}"
+    rows: tuple[tuple[str, list[str], list[str]], ...] = (
+        (
+            "Identification",
+            _box(f"Records identified (n = {flow.identified:,})", f"Sources: {', '.join(sources)}"),
+            _side("Duplicates removed", flow.duplicates, []),
+        ),
+        (
+            "Screening",
+            _box(f"Records screened (n = {flow.screened:,})", "Titles and abstracts"),
+            _side("Excluded", out, excluded),
+        ),
+        (
+            "Screening",
+            _box(f"Not excluded (n = {flow.kept + flow.undecided:,})", ""),
+            _side("Undecided", flow.undecided, [each for each in undecided if each[1]]),
+        ),
+        ("Included", _box(f"Abstracts kept (n = {flow.kept:,})", outcome), []),
+    )
     parts: list[str] = []
     stages: dict[str, tuple[int, int]] = {}
     y = _TOP
     for number, (stage, main, side) in enumerate(rows):
-        height = max(_LEAST, main.height, side.height if side else 0)
+        height = max(_LEAST, _height(main), _height(side))
         parts += _drawn(main, _LEFT, y, _BOX, palette)
-        if side is not None:
-            middle = y + min(main.height, side.height) // 2
+        if side:
+            middle = y + min(_height(main), _height(side)) // 2
             parts += _drawn(side, _RIGHT, y, _SIDE, palette)
             parts.append(_arrow(_LEFT + _BOX, middle, _RIGHT, middle, palette))
         stages[stage] = stages.get(stage, (y, 0))[0], y + height
         if number + 1 < len(rows):
-            parts.append(_arrow(_LEFT + _BOX // 2, y + main.height, _LEFT + _BOX // 2, y + height + _GAP, palette))
+            parts.append(_arrow(_LEFT + _BOX // 2, y + _height(main), _LEFT + _BOX // 2, y + height + _GAP, palette))
         y += height + _GAP
-    parts += [_stage(name, top, bottom, palette) for name, (top, bottom) in stages.items()]
+    for name, (top, bottom) in stages.items():
+        parts.append(
+            f'<rect x="8" y="{top}" width="26" height="{bottom - top}" rx="4" fill="{palette.stage}"/>'
+            f'<text transform="translate(25 {(top + bottom) // 2}) rotate(-90)" text-anchor="middle" font-size="11" '
+            f'fill="{palette.text}">{_text(name)}</text>'
+        )
     title = _plain(f"PRISMA 2020 flow of the screening: {screening.question}")[:_LONGEST]
     head = textwrap.shorten(_plain(screening.question), 95, placeholder=" ...")
     opening = (
@@ -86,46 +100,29 @@ def prisma_svg(screening: Screening, palette: Palette = LIGHT) -> str:
     return "\n".join([opening, f"<title>{_text(title)}</title>", marker, background, heading, *parts, "</svg>"])
 
 
-def _box(head: str, below: str = "") -> _Box:
-    return _Box((head, *(textwrap.wrap(_plain(below)[:_LONGEST], _WRAP_BOX) if below else [])))
+def _box(head: str, below: str) -> list[str]:
+    return [head, *textwrap.wrap(_plain(below)[:_LONGEST], _WRAP_BOX)]
 
 
-def _side(head: str, reasons: Sequence[tuple[str, int]] = ()) -> _Box:
-    lines = [head]
-    for label, count in reasons:
-        lines += textwrap.wrap(f"{_plain(label)[:_LONGEST]} (n = {count:,})", _WRAP_SIDE, subsequent_indent="   ")
-    return _Box(tuple(lines))
+def _side(name: str, count: int, reasons: Sequence[tuple[str, int]]) -> list[str]:
+    lines = [f"{name} (n = {count:,})"]
+    for label, times in reasons:
+        lines += textwrap.wrap(f"{_plain(label)[:_LONGEST]} (n = {times:,})", _WRAP_SIDE, subsequent_indent="   ")
+    return lines
 
 
-def _excluded(flow: Flow) -> _Box:
-    reasons = [(each.label, each.count) for each in flow.excluded]
-    if len(reasons) > _MOST_REASONS:
-        rest = sum(count for _, count in reasons[_MOST_REASONS - 1 :])
-        reasons = [*reasons[: _MOST_REASONS - 1], ("other reasons", rest)]
-    return _side(f"Excluded (n = {sum(each.count for each in flow.excluded):,})", reasons)
+def _height(lines: Sequence[str]) -> int:
+    return len(lines) * _LINE + 2 * _PAD
 
 
-def _undecided(flow: Flow) -> _Box:
-    reasons = [("ask for more evidence", flow.undecided - flow.unscored), ("could not be graded", flow.unscored)]
-    return _side(f"Undecided (n = {flow.undecided:,})", [each for each in reasons if each[1]])
-
-
-def _drawn(box: _Box, x: int, y: int, width: int, palette: Palette) -> list[str]:
-    outline = f'x="{x}" y="{y}" width="{width}" height="{box.height}" rx="4"'
+def _drawn(lines: Sequence[str], x: int, y: int, width: int, palette: Palette) -> list[str]:
+    outline = f'x="{x}" y="{y}" width="{width}" height="{_height(lines)}" rx="4"'
     parts = [f'<rect {outline} fill="{palette.box}" stroke="{palette.line}"/>']
-    for number, line in enumerate(box.lines):
+    for number, line in enumerate(lines):
         weight = ' font-weight="bold"' if number == 0 else ""
         place = y + _PAD + 13 + number * _LINE
         parts.append(f'<text x="{x + _PAD}" y="{place}"{weight} fill="{palette.text}">{_text(line)}</text>')
     return parts
-
-
-def _stage(name: str, top: int, bottom: int, palette: Palette) -> str:
-    return (
-        f'<rect x="8" y="{top}" width="26" height="{bottom - top}" rx="4" fill="{palette.stage}"/>'
-        f'<text transform="translate(25 {(top + bottom) // 2}) rotate(-90)" text-anchor="middle" font-size="11" '
-        f'fill="{palette.text}">{_text(name)}</text>'
-    )
 
 
 def _arrow(x1: int, y1: int, x2: int, y2: int, palette: Palette) -> str:

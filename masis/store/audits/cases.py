@@ -100,10 +100,10 @@ class Cases:
             raise UnknownRecord(f"there is no case {case_id!r}. `masis import` brings cases in.")
         return Case.model_validate_json(row[0])
 
-    def summary(self, case_id: str) -> CaseSummary:
-        """One case as lists show it: state, figures, version. Raises UnknownRecord."""
+    def summary(self, case_id: str, viewer: str | None = None) -> CaseSummary:
+        """One case as lists show it to a reviewer: state, figures, version. Raises UnknownRecord."""
         with self._database.reading() as connection:
-            found = queue.summaries(connection, "id = ?", [case_id])
+            found = queue.summaries(connection, "id = ?", [case_id], viewer)
         if not found:
             raise UnknownRecord(f"there is no case {case_id!r}. `masis import` brings cases in.")
         return found[0]
@@ -154,9 +154,9 @@ class Cases:
         with self._database.reading() as connection:
             return queue.following(connection, case_filter, case_seq(connection, case_id), without)
 
-    def facets(self) -> Facets:
+    def facets(self, viewer: str | None = None) -> Facets:
         """Which states, fields, datasets, models, flags, reasons and reviewers occur, and how often."""
-        return queue.facets(self._database)
+        return queue.facets(self._database, viewer)
 
     def states(self) -> dict[str, int]:
         """How many cases are in each state."""

@@ -13,13 +13,17 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
+from masis.schema.review import Standing
 from masis.store.core.connections import Database
 from masis.store.records import CaseFilter, CasePage, CaseSummary, Facets
 
 QUERY_SHOWN = 200
 """Characters of the question that a list shows."""
+
+NOT_DECIDED: tuple[Standing, ...] = tuple(each for each in get_args(Standing) if each not in ("decided", "to_review"))
+"""Where cases stand that still ask something of somebody."""
 
 _WORDS_SEARCHED = 32
 _WORD_LENGTH = 100
@@ -98,7 +102,7 @@ def search(database: Database, case_filter: CaseFilter) -> CasePage:
             )
         ]
         place = {seq: index for index, seq in enumerate(numbers)}
-        rows = _rows(connection, "seq IN (SELECT value FROM json_each(?))", [json.dumps(numbers)])
+        rows = _rows(connection, "seq IN (SELECT value FROM json_each(?))", [json.dumps(numbers)], case_filter.viewer)
     return CasePage(rows=tuple(_summary(row) for row in sorted(rows, key=lambda row: place[row["seq"]])), total=total)
 
 
@@ -163,6 +167,7 @@ def _first(
 
 def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matching:
     """Read a filter as SQL. Where no case has all words of its text, the last one is taken as a beginning."""
+    standings = case_filter.standings
     parts = [
         *_any_of("state", case_filter.states),
         *_any_of("+tier", case_filter.tiers),
@@ -176,12 +181,14 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
         *_bounded("+confidence", case_filter.confidence_from, case_filter.confidence_to),
         *_worked_on("assigned", case_filter.assignees),
         *_worked_on("tagged", case_filter.tags),
-        *_open_to(case_filter),
     ]
+    # those of some states or one standing, and all that are not decided, stand in an index in their order
+    ordered = bool(case_filter.states) if parts else len(standings) < 2 or standings == NOT_DECIDED
+    narrowed = len(parts) + bool(standings) > 1 or not ordered
+    parts += [*_standing("+standing" if narrowed else "standing", case_filter), *_open_to(case_filter)]
     where = " AND ".join(sql for sql, _ in parts) or "1"
     values = tuple(value for _, bound in parts for value in bound)
     if not case_filter.text.strip():
-        narrowed = len(parts) > bool(case_filter.states) + (case_filter.open_to is not None)
         return Matching("cases", where, values, narrowed)
     source, where = "case_words CROSS JOIN cases ON cases.seq = case_words.rowid", f"case_words MATCH ? AND {where}"
     whole = Matching(source, where, (match(case_filter.text), *values), words_only=not parts)
@@ -191,6 +198,22 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
 
 
 _Condition = tuple[str, Sequence[Any]]
+
+
+_OWN_PENDING = """cases.seq IN (SELECT case_seq FROM case_work JOIN cases AS shared ON shared.seq = case_seq
+    WHERE kind = 'decided' AND who = ? AND shared.pending > 0)"""
+"""Cases that a reviewer has decided and that wait for others: only they know of it (``CaseFilter.viewer``)."""
+
+
+def _standing(column: str, case_filter: CaseFilter) -> list[_Condition]:
+    standings = case_filter.standings
+    if not standings or standings == NOT_DECIDED:  # in the words of the index cases_open
+        return [(f"{column} <> 'decided'", ())] if standings else []
+    [(condition, values)] = _any_of(column, standings)
+    if case_filter.viewer is None:
+        return [(condition, values)]
+    own = f"OR {_OWN_PENDING}" if "waits" in standings else f"AND NOT {_OWN_PENDING}"
+    return [(f"({condition} {own})", (*values, case_filter.viewer))]
 
 
 def _any_of(column: str, values: Sequence[str]) -> list[_Condition]:
@@ -249,42 +272,52 @@ def match(text: str, *, beginning: bool = False) -> str:
     return " AND ".join('"' + word.replace('"', '""') + '"' for word in words) + (" *" if open_ended else "")
 
 
-def summaries(connection: sqlite3.Connection, where: str, values: Sequence[Any]) -> list[CaseSummary]:
-    """The summaries of the cases that a condition of ours names."""
-    return [_summary(row) for row in _rows(connection, where, values)]
+def summaries(
+    connection: sqlite3.Connection, where: str, values: Sequence[Any], viewer: str | None = None
+) -> list[CaseSummary]:
+    """The summaries of the cases that a condition of ours names, as they stand for a reviewer."""
+    return [_summary(row) for row in _rows(connection, where, values, viewer)]
 
 
-def _rows(connection: sqlite3.Connection, where: str, values: Sequence[Any]) -> list[sqlite3.Row]:
+def _rows(connection: sqlite3.Connection, where: str, values: Sequence[Any], viewer: str | None) -> list[sqlite3.Row]:
     return connection.execute(
         f"""
-        SELECT cases.*, runs.id AS run_id FROM cases
+        SELECT cases.*, runs.id AS run_id, pending > 0 AND {_OWN_PENDING} AS waits FROM cases
         LEFT JOIN runs ON runs.seq = run_seq
         WHERE cases.{where}
         """,  # noqa: S608
-        values,
+        [viewer, *values],
     ).fetchall()
 
 
 _LISTS = ("models", "flags", "reasons")
-_WORDS = {"state": "states", "tier": "tiers", "field": "fields", "dataset": "datasets", "reviewer": "reviewers"}
-"""Columns of single words that are counted, as ``Facets`` names them."""
+_WORDS = {f"{word}s": word for word in ("standing", "state", "field", "dataset", "reviewer")}
+"""How ``Facets`` names the columns of single words that are counted."""
 
-_PLAIN = [name for name in CaseSummary.model_fields if name not in ("query", *_LISTS)]
+_PLAIN = [name for name in CaseSummary.model_fields if name not in ("query", "standing", *_LISTS)]
 
 
 def _summary(row: sqlite3.Row) -> CaseSummary:
     query = row["query_start"]
     return CaseSummary(
         query=query if len(query) <= QUERY_SHOWN else query[: QUERY_SHOWN - 1] + "…",
+        standing="waits" if row["waits"] else row["standing"],
         **{name: tuple(json.loads(row[name])) for name in _LISTS},
         **{name: row[name] for name in _PLAIN},
     )
 
 
-def facets(database: Database) -> Facets:
-    """Which values occur in the whole store, and how often."""
-    with database.reading():
-        words = {name: _values(database, column) for column, name in _WORDS.items()}
+def facets(database: Database, viewer: str | None = None) -> Facets:
+    """Which values occur in the whole store, and how often; standings as they are for a reviewer."""
+    with database.reading() as connection:
+        words = {name: _values(database, column) for name, column in _WORDS.items()}
+        own = connection.execute(
+            f"SELECT standing, count(*) FROM cases WHERE {_OWN_PENDING} GROUP BY standing",  # noqa: S608
+            [viewer],
+        )
+        for name, moved in own.fetchall():
+            words["standings"][name] -= moved
+            words["standings"]["waits"] = words["standings"].get("waits", 0) + moved
         lists = {name: dict(sorted(_each(_values(database, name)).items())) for name in _LISTS}
     return Facets(**words, **lists)
 

@@ -29,6 +29,7 @@ from masis.store.jobs import (
 )
 from masis.store.records import Assessed, RunProgress, RunState, RunSummary
 from masis.store.reviews.states import refresh
+from masis.views.headline import headline
 
 # The figures of a run that lists show, filter and sort by: pure, from the run alone.
 
@@ -39,7 +40,8 @@ class RunFigures(NamedTuple):
     ``risk`` is the estimated probability that the answer is faulty (0 to 1), plus 2 where a reason of tier
     ``must_look`` asks for a review and 1 where only such of tier ``not_certified`` do; where a fitted score gave the
     probability, it is three times that, since the tier is part of the score. Unscored counts as 1 in the other two.
-    ``likely`` is the built-in probability, ``coverable`` whether a guarantee may accept the run.
+    ``likely`` is the built-in probability, ``coverable`` whether a guarantee may accept the run. ``headline``:
+    what is worst about the original answer in a line; a second one counts the rest by kind.
     """
 
     quality: float | None
@@ -63,6 +65,7 @@ class RunFigures(NamedTuple):
     auditor: str
     likely: float
     coverable: bool
+    headline: str
 
 
 RISK_OF_FITTED = 3.0
@@ -85,6 +88,7 @@ def figures(run: Run) -> RunFigures:
     tier = tier_of(reasons)
     likely = fault_probability(first) if first else 1.0
     fitted = run.acceptance.fault_probability
+    worst = headline(run)
     return RunFigures(
         quality=run.quality,
         revised_quality=run.revised_quality,
@@ -107,6 +111,7 @@ def figures(run: Run) -> RunFigures:
         auditor=run.auditor,
         likely=likely,
         coverable=coverable(run),
+        headline="\n".join(filter(None, (worst.text, worst.others))),
     )
 
 
@@ -359,6 +364,7 @@ class Runs(StoredJobs[Event]):
                 tier=now.tier,
                 risk=now.risk,
                 coverable=now.coverable,
+                headline=now.headline,
                 needs_review=bool(reasons),
                 rule=now.rule,
             )

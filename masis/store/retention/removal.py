@@ -334,7 +334,7 @@ def empty_runs(connection: sqlite3.Connection, purge: int, runs: Sequence[int]) 
 
 def _empty(connection: sqlite3.Connection, found: _Found, purge: int) -> None:
     """Leave of the row what the rest of the store refers to, and its figures."""
-    update_job(connection, found.seq, payload=None, draft=None, settings="{}", why="", removed_by=purge)
+    update_job(connection, found.seq, payload=None, draft=None, headline=None, settings="{}", why="", removed_by=purge)
     if found.kind == "run":
         case_seq = connection.execute("SELECT case_seq FROM jobs WHERE seq = ?", [found.seq]).fetchone()[0]
         remove_replies(connection, case_seq)

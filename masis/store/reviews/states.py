@@ -52,7 +52,7 @@ class EntryFact(NamedTuple):
     """What tells the answer that it lets stand from others; None where that is not known, as after a redaction."""
 
 
-class Standing(NamedTuple):
+class DerivedState(NamedTuple):
     """Where a case stands: its state, the newest finished run, the entry that decides it."""
 
     state: CaseState
@@ -60,13 +60,13 @@ class Standing(NamedTuple):
     entry_seq: int | None
 
 
-def standing(
+def derive_state(
     runs: Sequence[RunFact],
     entries: Sequence[EntryFact],
     *,
     policy: CasePolicy | None = None,
     redacted: bool = False,
-) -> Standing:
+) -> DerivedState:
     """Derive the state from all runs and entries of one case, each in order of their sequence numbers.
 
     A redacted case on which no person's decision stands is ``redacted``: nobody can audit or review it any more.
@@ -80,21 +80,21 @@ def standing(
     replaced = superseded(entries)
     answered = replaced and entry is not None and entry.verdict == "escalate"
     if entry is not None and entry.kind in ("decision", "adjudication") and not answered:
-        return Standing(STATE_OF_VERDICT[entry.verdict or ""], finished, entry_seq)
+        return DerivedState(STATE_OF_VERDICT[entry.verdict or ""], finished, entry_seq)
     if redacted:
-        return Standing("redacted", finished, entry_seq)
+        return DerivedState("redacted", finished, entry_seq)
     if replaced:
-        return Standing("superseded", finished, entry_seq)
+        return DerivedState("superseded", finished, entry_seq)
     made = len(decisions_that_count(entries)) if policy else 0
     if policy is not None and made >= policy.reviewers:
-        return Standing("needs_adjudication", finished, None)
+        return DerivedState("needs_adjudication", finished, None)
     if any(run.state == "running" for run in runs):
-        return Standing("running", finished, entry_seq)
+        return DerivedState("running", finished, entry_seq)
     if made:
-        return Standing("needs_review", finished, None)
+        return DerivedState("needs_review", finished, None)
     if finished is not None:
-        return Standing("accepted" if entry else "needs_review", finished, entry_seq)
-    return Standing("interrupted" if runs else "new", None, entry_seq)
+        return DerivedState("accepted" if entry else "needs_review", finished, entry_seq)
+    return DerivedState("interrupted" if runs else "new", None, entry_seq)
 
 
 def superseded(entries: Sequence[EntryFact]) -> bool:
@@ -168,9 +168,9 @@ def policy_of(stored: str | None) -> CasePolicy | None:
 
 _FIGURES = (
     *("quality", "revised_quality", "confidence", "overall", "invalid", "uncited", "iterations"),
-    *("flags", "reasons", "disagreement", "doubt", "tier", "risk"),
+    *("flags", "reasons", "disagreement", "doubt", "tier", "risk", "headline"),
 )
-_NO_FIGURES = (*[None] * 7, "[]", "[]", -1.0, -1.0, None, -1.0)
+_NO_FIGURES = (*[None] * 7, "[]", "[]", -1.0, -1.0, None, -1.0, None)
 
 
 def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
@@ -191,7 +191,7 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
     case = connection.execute("SELECT * FROM cases WHERE seq = ?", [case_seq]).fetchone()
     policy = policy_of(case["policy"])
     facts = [_fact(entry, policy) for entry in entries]
-    now = standing(
+    now = derive_state(
         [RunFact(run["seq"], run["state"], run["removed_by"] is not None) for run in runs],
         facts,
         policy=policy,
@@ -239,7 +239,7 @@ def _refresh_work(
     connection: sqlite3.Connection,
     case_seq: int,
     entries: Sequence[sqlite3.Row],
-    now: Standing,
+    now: DerivedState,
     policy: CasePolicy | None,
 ) -> None:
     """Write anew who has decided, is assigned and has skipped, and the tags. A decision ends its reviewer's skip."""
@@ -298,7 +298,8 @@ def mismatches(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
     for case, case_id, redacted, policy, *kept in connection.execute(
         "SELECT seq, id, redaction_seq IS NOT NULL, policy, state, run_seq, decision_seq FROM cases"
     ):
-        derived = standing(runs.get(case, ()), entries.get(case, ()), policy=policy_of(policy), redacted=bool(redacted))
-        if Standing(*kept) != derived:
+        of = (runs.get(case, ()), entries.get(case, ()))
+        derived = derive_state(*of, policy=policy_of(policy), redacted=bool(redacted))
+        if DerivedState(*kept) != derived:
             found.append((case_id, kept[0], derived.state))
     return found

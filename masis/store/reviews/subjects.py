@@ -40,7 +40,7 @@ def digests(
         connection: An open transaction.
         case_seq: The number of the case.
         run_seq: The number of the run, if the entry names one.
-        iteration: The iteration that is decided about, from 1; None for the run's chosen answer.
+        iteration: The iteration that is decided about, from 1; None for the original answer.
 
     """
     case = _case_digest(connection, case_seq)
@@ -115,7 +115,8 @@ def _run_digests(connection: sqlite3.Connection, run_seq: int, iteration: int | 
         return None, None
     try:
         run = from_json(text)
-        answer = run["final_answer"] if iteration is None else run["iterations"][iteration - 1]["answer"]
+        iterations = run["iterations"]
+        answer = iterations[(iteration or 1) - 1]["answer"] if iteration or iterations else run["final_answer"]
         return sha256(text), sha256(answer)
     except (ValueError, KeyError, IndexError, TypeError, AttributeError):
         return sha256(text), None

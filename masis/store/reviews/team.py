@@ -16,10 +16,8 @@ from masis.errors import CaseHeld, StoreError
 from masis.schema.base import Record
 from masis.schema.review import CaseState
 from masis.schema.team import CaseWork, LakeSample, Lease, MachineShown, QueuePolicy, SavedView, TeamRecord
-from masis.store.audits import queue
 from masis.store.audits.cases import case_seq
 from masis.store.core.connections import Database
-from masis.store.records import CaseFilter
 from masis.store.reviews.states import policy_of
 
 T = TypeVar("T", bound=TeamRecord)
@@ -28,13 +26,6 @@ _CASES_AT_ONCE = 2_000
 
 UNDECIDED: tuple[CaseState, ...] = ("new", "running", "interrupted", "needs_review", "needs_adjudication", "accepted")
 """The states in which no person's decision stands."""
-
-
-class Progress(Record):
-    """How far the work on some cases has come: how many there are, and how many of them are done."""
-
-    cases: int
-    done: int
 
 
 def hidden_cases(reviewer: str, shown: MachineShown) -> tuple[str, list[Any]]:
@@ -118,10 +109,18 @@ class Team:
                 skipped_by=tuple(who.get("skipped", ())),
             )
 
-    def counted(self, kind: str) -> dict[str, int]:
-        """How many cases each name has: kind is ``decided``, ``assigned``, ``skipped`` or ``tagged``."""
-        sql = "SELECT who, count(*) FROM case_work WHERE kind = ? GROUP BY who"
-        return dict(self._database.cached((sql, kind), lambda connection: connection.execute(sql, [kind]).fetchall()))
+    def counted(self, kind: str, viewer: str = "") -> dict[str, int]:
+        """How many cases each name has: kind is ``decided``, ``assigned``, ``skipped`` or ``tagged``.
+
+        Who has decided a shared case shows once all its decisions are made; before that to the ``viewer`` alone, of
+        whom it is.
+        """
+        sql = """SELECT who, count(*) FROM case_work JOIN cases ON cases.seq = case_seq
+            WHERE kind = ?1 AND (kind <> 'decided' OR pending = 0 OR who = ?2) GROUP BY who"""
+        values = [kind, viewer]
+        return dict(
+            self._database.cached((sql, kind, viewer), lambda connection: connection.execute(sql, values).fetchall())
+        )
 
     def hides_machine_from(self, reviewer: str, shown: MachineShown) -> bool:
         """Whether there is an audited case whose verdict a policy that shows it ``shown`` hides from a reviewer."""
@@ -212,13 +211,6 @@ class Team:
             yield from ((row["id"], row["state"]) for row in rows)
             seq = rows[-1]["seq"]
 
-    def progress(self, wanted: CaseFilter) -> Progress:
-        """How far the work on the cases that match has come."""
-        with self._database.reading():
-            everything = wanted.model_copy(update={"states": ()})
-            done = wanted.model_copy(update={"states": _DONE})
-            return Progress(cases=queue.count(self._database, everything), done=queue.count(self._database, done))
-
     def _payloads(self, kind: str) -> list[str]:
         rows = self._database.execute("SELECT payload FROM team_records WHERE kind = ? ORDER BY seq", [kind])
         return [row[0] for row in rows]
@@ -298,6 +290,3 @@ def in_force(connection: sqlite3.Connection, kind: type[T]) -> T:
         "SELECT payload FROM team_records WHERE kind = ? ORDER BY seq DESC LIMIT 1", [kind.kind]
     ).fetchone()
     return kind() if row is None else kind.model_validate_json(row[0])
-
-
-_DONE: tuple[CaseState, ...] = ("approved", "overridden", "rejected", "escalated")

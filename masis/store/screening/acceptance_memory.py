@@ -47,17 +47,13 @@ class Acceptances:
                     [seq, each.at or self._database.now(), each.model_dump_json()],
                 )
 
-    def reset(self, *, by: str, reason: str, token: str | None = None) -> ScreeningEntry:
+    def reset(self, *, by: str, reason: str) -> ScreeningEntry:
         """Forget what was accepted so far; the entry says how many were forgotten."""
         with self._database.transaction() as connection:
             forgotten = connection.execute("SELECT count(*) FROM acceptances WHERE forgotten_by IS NULL").fetchone()[0]
+            extra = {"forgotten": forgotten}
             decision = ScreeningDecision(
-                kind="memory_reset",
-                reviewer=by,
-                screening_id=None,
-                reason=reason,
-                token=token,
-                extra={"forgotten": forgotten},
+                kind="memory_reset", reviewer=by, screening_id=None, reason=reason, extra=extra
             )
             entry = append_entry(connection, decision, self._database.now(), None)
             connection.execute("UPDATE acceptances SET forgotten_by = ? WHERE forgotten_by IS NULL", [entry.seq])
@@ -69,7 +65,7 @@ class Acceptances:
 
 
 class RememberedGrades:
-    """What graders said before: fills the protocol ``screening.cache.GradeCache``."""
+    """What graders said before: fills the protocol ``screening.grading.grader.GradeCache``."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -1,7 +1,7 @@
 """Corpora: abstracts stored to be searched, each once, with what every import brought and removed.
 
 Imports are counted for the PRISMA flow: identified = added + duplicates + faulty. What came first stays; a later record
-of the same study (``screening/sources/duplicates.py``), or a notice about it, is a duplicate; that it was retracted is
+of the same study (``screening/sources/records.py``), or a notice about it, is a duplicate; that it was retracted is
 taken over.
 """
 
@@ -17,8 +17,8 @@ from pydantic_core import PydanticSerializationError
 from masis.errors import InputError, RetrievalFailed, StoreError, UnknownRecord
 from masis.schema.base import Record
 from masis.schema.screening import Abstract, PublicationStatus
-from masis.screening.sources.duplicates import RecordKeys, matched_by, record_keys
 from masis.screening.sources.publication import Notice, joined, marked, notice_of
+from masis.screening.sources.records import RecordKeys, matched_by, record_keys
 from masis.screening.sources.search_terms import search_terms
 from masis.store.audits.cases import BATCH
 from masis.store.core.connections import Database

@@ -11,12 +11,7 @@ from typing import Any
 from masis.errors import StaleVersion, StoreError, UnknownRecord
 from masis.schema.base import Record
 from masis.schema.review import SubjectCheck
-from masis.schema.screening import (
-    Agreement,
-    Override,
-    ScreeningDecision,
-    ScreeningEntry,
-)
+from masis.schema.screening import Agreement, Override, ScreeningDecision, ScreeningEntry
 from masis.store.core.chained_log import ChainedLog, StoredLog
 from masis.store.jobs import job_row
 from masis.store.records import ScreeningLogFilter

@@ -23,7 +23,7 @@ from masis.ui.shell.served_database import command_markdown
 from masis.views.comparison import models_words
 from masis.views.markdown import escaped
 from masis.views.numbers import day, file_size, moment, score_text
-from masis.views.words import STOPPED
+from masis.views.words import MACHINE_HIDDEN, STOPPED
 
 _SHOWN, _DONE, _LOOKED = "retention-plan", "retention-done", "retention-looked"
 LOOKED_FOR_S = 60.0
@@ -94,45 +94,28 @@ def _alike(one: RetentionRule, other: RetentionRule) -> bool:
 def _asked(days: int) -> RetentionRule:
     """Draw the controls and return the rule they describe; ages and boxes are stored in the address."""
     default = days or 30
-    older = address.number("days") if address.value("days") else default
-    show_value("retention-days", min(older, 36_500))
-    decided, waiting = address.value("decided") == "yes", address.value("waiting") != "no"
-    st.session_state["retention-decided"] = decided
-    st.session_state["retention-waiting"] = waiting
+    show_value("retention-days", min(address.number("days", default), 36_500))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         st.number_input(
             "Ended more than this many days ago",
             min_value=1,
             max_value=36_500,
-            key="retention-days",
-            on_change=_choose_days,
-            args=(default,),
             width=280,
+            **address.kept("days", default, key="retention-days"),
         )
-        for name, title, about in (
-            (
-                "decided",
+        boxes = {
+            "decided": (
+                False,
                 "Include audits that people decided on",
-                "The decisions stay; the audits they are about are removed.",
+                "The decisions stay; their audits are removed.",
             ),
-            ("waiting", "Include audits that need review", "Those cases have to be audited again."),
-        ):
-            st.checkbox(title, key=f"retention-{name}", on_change=_choose, args=(name,), help=about)
-    return rule_of(st.session_state["retention-days"], decided=decided, waiting=waiting)
-
-
-PLAIN = {"decided": False, "waiting": True}
-"""What goes where nobody says otherwise: what is not in the address."""
-
-
-def _choose_days(default: int) -> None:
-    chosen = st.session_state["retention-days"]
-    address.put("days", "" if chosen == default else str(chosen))
-
-
-def _choose(name: str) -> None:
-    chosen = st.session_state[f"retention-{name}"]
-    address.put(name, "" if chosen == PLAIN[name] else "yes" if chosen else "no")
+            "waiting": (True, "Include audits that need review", "Those cases have to be audited again."),
+        }
+        for name, (plain, title, about) in boxes.items():
+            st.session_state[f"retention-{name}"] = {"yes": True, "no": False}.get(address.value(name), plain)
+            st.checkbox(title, help=about, **address.kept(name, plain, key=f"retention-{name}"))
+    chosen = {name: bool(st.session_state[f"retention-{name}"]) for name in boxes}
+    return rule_of(st.session_state["retention-days"], decided=chosen["decided"], waiting=chosen["waiting"])
 
 
 def _show_plan(plan: PurgePlan) -> None:
@@ -308,28 +291,20 @@ def _parts(each: Purge) -> str:
 def _executions(workbench: Workbench) -> None:
     """Draw the execution log, which stays when runs are removed."""
     st.header("Execution log")
-    number = address.number("page")
-    page = workbench.store.executions.page(number, EXECUTIONS)
-    pages = max(1, -(-page.total // EXECUTIONS))
+    page = workbench.store.executions.page(address.number("page"), EXECUTIONS)
     if not page.total:
         st.caption("No audit has ended yet. Each leaves a line here that stays when the audit is removed.")
         return
-    if number > pages:
-        address.put("page", str(pages) if pages > 1 else "")
-        st.rerun()
     every = command_markdown("masis export --format executions")
     st.caption(f"{counted(page.total, 'execution')}, newest first; {every} exports all.")
-    rows = [execution_row(each) for each in page.rows]
-    if case := linked_table(EXECUTION_COLUMNS, rows, description="Execution log", key="executions"):
+    blind = workbench.cases.hides_machine_from(actor())
+    if blind:
+        st.caption(f":material/visibility_off: {MACHINE_HIDDEN} How audits ended is left out.")
+    rows = [execution_row(each, blind=blind) for each in page.rows]
+    columns = [each for each in EXECUTION_COLUMNS if not (blind and each["title"] in _FOUND)]
+    if case := linked_table(columns, rows, description="Execution log", key="executions"):
         st.switch_page("pages/review.py", query_params={"case": case})
-    if pages > 1:
-        st.session_state["executions-page"] = number
-        st.pagination(pages, key="executions-page", on_change=_turn)
-
-
-def _turn() -> None:
-    chosen = st.session_state["executions-page"]
-    address.put("page", str(chosen) if chosen > 1 else "")
+    address.show_pages(page.total, EXECUTIONS, key="executions-page")
 
 
 EXECUTION_COLUMNS = [
@@ -343,18 +318,22 @@ EXECUTION_COLUMNS = [
 ]
 
 
-def execution_row(each: Execution) -> Row:
-    """Return one line of the execution log, which leads to its case."""
+_FOUND = ("Ended because", "Iterations", "Quality", "Improvement")
+"""The columns that say what an audit found."""
+
+
+def execution_row(each: Execution, *, blind: bool = False) -> Row:
+    """Return one line of the execution log, which leads to its case; ``blind`` leaves out what the audit found."""
     why = "its process was interrupted" if each.termination == "abandoned" else STOPPED[each.termination]
-    improvement = None if each.improvement is None else f"{each.improvement:+.1f} %"
+    found: list[str | int | None] = []
+    if not blind:
+        improvement = None if each.improvement is None else f"{each.improvement:+.1f} %"
+        found = [why, each.iterations, score_text(each.final_quality), improvement]
     case: Cell = {"text": each.case_id, "href": address.link("review", case=each.case_id), "open": each.case_id}
     return row(
         {**case, "below": [f"run {each.run_id}"]},
         moment(each.at),
-        why,
-        each.iterations,
-        score_text(each.final_quality),
-        improvement,
+        *found,
         {"text": models_words(each.models), "below": [f"version {each.app}"]},
         open=each.case_id,
     )

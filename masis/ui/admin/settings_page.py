@@ -14,7 +14,7 @@ from masis.settings.ranges import spelled
 from masis.settings.reference import Row, rows
 from masis.ui.admin.health_reports import REPORTS
 from masis.ui.admin.verifier_panel import show_verifier
-from masis.ui.queue.overview import state_counts
+from masis.ui.queue.overview import standing_counts
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
 from masis.version import APP, RUBRIC
@@ -107,9 +107,9 @@ def _database(workbench: Workbench) -> None:
     st.header("Database")
     st.caption("Cases, audits, decisions and drafts are stored in this one file:")
     st.text(str(workbench.database))
-    states = workbench.cases.facets_for(actor()).states
-    st.caption(f"{_size(workbench.database)} on disk, {counted(sum(states.values()), 'case')}")
-    state_counts(states)
+    standings = workbench.cases.facets_for(actor()).standings
+    st.caption(f"{_size(workbench.database)} on disk, {counted(sum(standings.values()), 'case')}")
+    standing_counts(standings)
     st.caption(f"MASIS Workbench {APP}, rubric {RUBRIC}")
     st.caption(f"To copy it while it is in use: {command_markdown('masis db backup FILE')}")
 

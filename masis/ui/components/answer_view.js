@@ -95,6 +95,22 @@ function drawView(root, { data, setTriggerValue }) {
 
   // --- what is chosen, and what that says -------------------------------------------------------------------------
   const narrow = () => root.clientWidth < NARROW
+  // In a narrow window answer and evidence are tabs; the decision stays beside them.
+  const grid = make("div", "grid")
+  const tabs = make("div", "tabs")
+  tabs.setAttribute("role", "tablist")
+  const showTab = name => {
+    grid.dataset.tab = name
+    for (const tab of tabs.children) tab.setAttribute("aria-selected", String(tab.dataset.tab === name))
+  }
+  for (const [name, text] of [["answer", "Answer"], ["evidence", `Evidence (${data.evidence_total.toLocaleString("en")})`]]) {
+    const tab = plainButton("tab", text)
+    tab.dataset.tab = name
+    tab.setAttribute("role", "tab")
+    tab.onclick = () => showTab(name)
+    tabs.append(tab)
+  }
+  showTab("answer")
   const still = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches
   const reveal = element => element?.scrollIntoView({ block: "nearest", behavior: still() ? "auto" : "smooth" })
   const revealEvidence = element => {
@@ -114,8 +130,8 @@ function drawView(root, { data, setTriggerValue }) {
   const clear = () => {
     root.targetAt = null
     why.replaceChildren()
-    for (const element of root.querySelectorAll(".lit, .lit-against, .chosen")) {
-      element.classList.remove("lit", "lit-against", "chosen")
+    for (const element of root.querySelectorAll(".lit, .lit-near, .lit-against, .chosen")) {
+      element.classList.remove("lit", "lit-near", "lit-against", "chosen")
     }
   }
   // `target` is the claim or the reference that this is about: its label is given in the decision form (decision.js).
@@ -152,6 +168,8 @@ function drawView(root, { data, setTriggerValue }) {
     }
     if (piece.status && piece.status !== "cited" && !own.length) say(sentenceLabel(piece.status), "Sentence", [piece.why])
   }
+  // Green says that the evidence supports something: what a claim that isn't confirmed resembles is neutral.
+  const supported = claim => data.claims[claim]?.label.tone === "good"
   const sentenceLabel = status => data.legend.find(entry => entry.mark === `sentence-${status}`)?.label ?? { text: status, tone: "calm" }
 
   const lightClaims = claims => {
@@ -160,7 +178,7 @@ function drawView(root, { data, setTriggerValue }) {
       for (const [element, piece] of card.pieces) {
         const against = piece.against?.some(claim => claims.includes(claim))
         if (!against && !piece.claims?.some(claim => claims.includes(claim))) continue
-        element.classList.add(against ? "lit-against" : "lit")
+        element.classList.add(against ? "lit-against" : claims.some(supported) ? "lit" : "lit-near")
         card.element.classList.add("chosen")
         lit.push({ id, element, against })
       }
@@ -190,6 +208,7 @@ function drawView(root, { data, setTriggerValue }) {
       go.onclick = () => {
         const place = lit.find(item => item.id === id)?.element ?? evidenceCards.get(id).element
         evidenceCards.get(id).unfold()
+        showTab("evidence")
         narrow() ? reveal(place) : revealEvidence(place)
       }
       line.append(go)
@@ -218,6 +237,7 @@ function drawView(root, { data, setTriggerValue }) {
     const [piece] = choosePieces(item => item.issues?.includes(number))
     sayIssue(issue, piece?.[1])
     showEvidence(issue.claim === undefined ? piece?.[1].claims ?? [] : [issue.claim], issue.evidence)
+    showTab("answer")
     if (from === "issues" && piece) reveal(piece[0])
   }
   const selectPiece = piece => {
@@ -294,7 +314,10 @@ function drawView(root, { data, setTriggerValue }) {
     if (piece.verdict) element.classList.add(`claim-${piece.verdict}`)
     if (piece.closes) element.classList.add("closes")
     if (piece.reference && !piece.beside) element.classList.add("ref", `ref-${piece.reference}`)
-    if (piece.fact) element.classList.add("fact")
+    if (piece.fact) {
+      element.classList.add("fact", `fact-${piece.fact}`)
+      element.title = data.claims[piece.claims?.[0]]?.says[0] ?? ""
+    }
     const clickable = piece.issues?.length || piece.claims?.length || piece.reference || piece.status
     styled(element, piece)
     if (clickable && !piece.hidden && piece.text.trim()) {
@@ -575,7 +598,7 @@ function drawView(root, { data, setTriggerValue }) {
     const blocks = blockDrawer(text, card.blocks)
     let length = 0
     for (const piece of card.pieces) {
-      const kind = piece.instructs ? "instructing" : piece.against ? "refuting" : piece.claims ? "bearing" : ""
+      const kind = piece.instructs ? "instructing" : piece.against ? "refuting" : piece.claims?.some(supported) ? "bearing" : piece.claims ? "near" : ""
       const span = styled(make("span", kind, piece.text), piece)
       if (piece.instructs) span.title = "Instructs a reader, a model or a tool"
       length += piece.text.length
@@ -667,9 +690,8 @@ function drawView(root, { data, setTriggerValue }) {
   left.append(answer, issues)
   const changes = drawChanges(data)
   if (changes) left.append(changes)
-  const grid = make("div", "grid")
   grid.append(left, evidence)
-  root.append(grid)
+  root.append(tabs, grid)
   drawWayToDecision()
   // In a narrow window the reasons stand at the foot of the window, where the answer stays in view above them.
   const place = () => { narrow() ? root.append(why) : evidence.prepend(why) }

@@ -1,17 +1,46 @@
+// The head of a case: question, state, worst issue. What is long or secondary unfolds, over what lies below it.
 export default function ({ data, parentElement }) {
   const root = parentElement.querySelector(".root")
-  if (!root) return
+  const version = JSON.stringify(data)
+  if (!root || root.dataset.version === version) return
+  root.dataset.version = version
   root.replaceChildren()
   const title = make("h1", "", data.question)
   title.dir = "auto"
   const line = make("div", "facts")
   line.append(pill(data.state))
-  for (const flag of data.flags) line.append(pill(flag))
-  for (const fact of data.facts) line.append(make("span", "dim", fact))
-  root.append(title, line)
-  if (data.reasons.length) {
-    const list = make("ul", "reasons")
-    for (const reason of data.reasons) list.append(make("li", "", reason))
-    root.append(list)
+  if (data.headline) {
+    const words = make("b", `headline tone-${data.headline.tone}`, data.headline.text)
+    words.dir = "auto"
+    line.append(words)
+    if (data.headline.others) line.append(make("span", "dim", data.headline.others))
   }
+  for (const flag of data.flags ?? []) line.append(pill(flag))
+  if (data.reasons?.length) line.append(folded("Why it needs review", data.reasons))
+  for (const fact of data.facts) line.append(make("span", "dim fact", fact))
+  root.append(title, line)
+  const fold = make("button", "fold", "Whole question")
+  fold.type = "button"
+  fold.setAttribute("aria-expanded", "false")
+  fold.onclick = () => {
+    const open = title.classList.toggle("open")
+    fold.setAttribute("aria-expanded", String(open))
+    fold.textContent = open ? "Fold the question" : "Whole question"
+  }
+  fold.hidden = true
+  line.prepend(fold)
+  root.resized?.disconnect()
+  root.resized = new ResizeObserver(() => {
+    if (!title.classList.contains("open")) fold.hidden = title.scrollHeight <= title.clientHeight + 1
+  })
+  root.resized.observe(title)
+}
+
+function folded(name, lines) {
+  const details = make("details")
+  const list = make("ul", "reasons")
+  for (const each of lines) list.append(make("li", "", each))
+  details.append(make("summary", "", name), list)
+  details.onkeydown = event => { if (event.key === "Escape") details.open = false }
+  return details
 }

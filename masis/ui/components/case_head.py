@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from masis.ui.components import registered
-from masis.views.words import LabelData
+from masis.views.words import LabelData, Tone
 
 _HEAD = registered("case_head")
 
 
+class HeadLine(TypedDict):
+    """What is worst about the answer, how that feels, and what else was found, counted by kind."""
+
+    text: str
+    tone: Tone
+    others: str
+
+
 class CaseHead(TypedDict):
-    """The question, the state with further labels, facts in a few words, and why a person should look."""
+    """The question, the state with further labels, facts in a few words, and why a person should look, folded."""
 
     question: str
     state: LabelData
-    flags: list[LabelData]
     facts: list[str]
-    reasons: list[str]
+    flags: NotRequired[list[LabelData]]
+    headline: NotRequired[HeadLine]
+    reasons: NotRequired[list[str]]
 
 
 def case_head(head: CaseHead, *, key: str) -> None:
-    """Draw the head of a page; a question of any length stays text, and its size that of a title."""
+    """Draw the head of a page; a question of any length stays text, and folds after two lines."""
     _HEAD(data=head, key=key)

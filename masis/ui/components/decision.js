@@ -8,6 +8,11 @@ const ADVANCE = "masis-advance"
 const GLYPH = { approve: "✓", override: "✎", reject: "✕", escalate: "↗" }
 const LETTER = { approve: "A", override: "O", reject: "X", escalate: "E" }
 const blank = () => ({ verdict: null, reason: "", other: "", note: "", corrected: null, labels: {}, reported: {}, reporting: null })
+// A control elsewhere on the page has the focus: keys are its own. The answer's marks are read, not filled in.
+const elsewhere = (element, root) => {
+  if (!(element instanceof Element) || root.contains(element) || element.getRootNode().host?.closest(".st-key-review")) return false
+  return Boolean(element.closest("a, button, input, select, textarea, summary, [role=button], [role=radio], [role=option], [contenteditable]"))
+}
 const panels = new WeakMap()
 // While a case gives way to the next, both may stand in the page for a moment: keys go to the newest only.
 let listening = null
@@ -89,7 +94,7 @@ class Panel {
       window.masisCase = data.case
     }
     const news = message !== this.message
-    if (news) this.own = null
+    if (news && message) this.own = null
     this.message = message
     this.draw()
     this.drawReady()
@@ -128,6 +133,7 @@ class Panel {
   }
 
   touched(now) {
+    this.own = null // what it confirms, or would undo, is past
     this.seq += 1
     this.dirty = true
     try {
@@ -189,14 +195,44 @@ class Panel {
     try { return localStorage.getItem(ADVANCE) !== "off" } catch { return true }
   }
 
-  // One key: it decides at once where nothing was decided before.
+  // One key: it decides at once where nothing was decided before. A key that does nothing says why.
   byKey(verdict) {
-    if (this.busy || this.unread()) return
+    if (this.refused()) return
     const decided = Boolean(this.data.standing)
     this.choose(verdict)
-    if (verdict === "approve" && !decided) this.submit()
-    else this.reveal()
+    if (verdict === "approve" && !decided) { this.submit(); return }
+    this.reveal()
+    if (verdict === "override") this.el.corrected.focus({ preventScroll: true })
   }
+
+  // Says why a key or a press can't decide now, and returns whether that is so.
+  refused() {
+    const why = this.closed() ? this.data.notice.text
+      : this.busy ? "The decision before this one is still being recorded: press again in a moment."
+      : !this.answerInPlace() ? "The answer on the page is just changing. Read it, then decide."
+      : this.unread() && this.asked ? "Nothing was recorded: read the serious issues listed here, then press again."
+      : this.unread() ? "Nothing was recorded: this answer has only just appeared. Read it, then press again."
+      : ""
+    if (why) this.say(why, "warn")
+    return Boolean(why)
+  }
+
+  // Confirms an act in words; with the fields as they were before, it can be undone.
+  say(text, tone = "calm", before = null) {
+    this.own = { text, tone, before }
+    this.draw()
+  }
+
+  undoOwn() {
+    const { before } = this.own
+    this.own = null
+    this.fill(before)
+    this.reopened = true
+    this.touched(true)
+    this.say("Undone.")
+  }
+
+  copy() { return JSON.parse(JSON.stringify(this.fields)) }
 
   // Where the form stands below the answer, a key that opens it brings it into view.
   reveal() {
@@ -212,7 +248,12 @@ class Panel {
   }
 
   // The form is open unless there is a decision and nothing new has been entered.
-  open() { return !this.data.standing || this.reopened || this.dirty || Boolean(this.fields.verdict || this.fields.note || this.fields.corrected !== null || this.reported().length) }
+  open() { return !this.closed() && this.begun() }
+
+  // Others have settled the case, or hold it: nothing is decided here.
+  closed() { return Boolean(this.data.notice?.closed) }
+
+  begun() { return !this.data.standing || this.reopened || this.dirty || Boolean(this.fields.verdict || this.fields.note || this.fields.corrected !== null || this.reported().length) }
 
   // Issues that the reviewer reports in the answer shown.
 
@@ -252,15 +293,14 @@ class Panel {
   }
 
   addReport(report, place, answer) {
-    if (answer !== this.data.shown.digest) {
-      this.own = "The answer on the page has changed: the issue was not added."
-      this.draw()
-      return
-    }
+    if (answer !== this.data.shown.digest) { this.say("The answer on the page has changed: the issue was not added.", "warn"); return }
+    const before = { ...this.copy(), reporting: null }
+    this.fields.reporting = null // it is no draft any more, which the dialog would clear as it closes
     const issues = [...this.reported()]
     if (place === null) issues.push(report)
     else issues[place] = report
     this.setReported(issues)
+    this.say(`${place === null ? "Labelled" : "Changed"}: ${report.type}, ${report.severity}, ${aboutWords(report)}.`, "calm", before)
     window.dispatchEvent(new Event("masis-labelled"))
   }
 
@@ -272,10 +312,12 @@ class Panel {
   }
 
   submit() {
-    if (this.busy || !this.open()) return
-    if (!this.answerInPlace()) {
-      this.own = "The answer on the page is just changing. Read it, then decide."
-      this.draw()
+    if (this.refused()) return
+    if (!this.open()) { this.say("A decision stands. Choose a verdict to decide again.", "warn"); return }
+    if (!this.data.reviewer && !this.nameConfirmed && this.fields.verdict) {
+      this.say(this.name() ? `You decide as ${this.name()}: Enter confirms that, or type another name.` : "Type your name: it is recorded with every decision.", "warn")
+      this.el.name.focus()
+      this.el.name.select()
       return
     }
     if (this.fields.verdict === "approve" && this.data.serious.length) {
@@ -286,7 +328,6 @@ class Panel {
         this.el.ask.scrollIntoView({ block: "nearest" })
         return
       }
-      if (this.unread()) return
     }
     this.own = null
     clearTimeout(this.timer)
@@ -311,11 +352,29 @@ class Panel {
 
   go(kind) { this.leaving = true; this.drawReady(); this.act(kind) }
 
+  discard() {
+    const before = this.copy()
+    this.reopened = false
+    this.fill(blank())
+    this.touched()
+    this.settled()
+    this.act("discard", { seq: this.seq, mount: this.mount })
+    this.say("The draft was discarded.", "calm", before)
+  }
+
   act(kind, more) { this.flush(); this.fire("act", { kind, case: this.data.case, reviewer: this.name(), at: Date.now(), ...more }); this.expectAnswer() }
 
   undo() {
-    if (this.data.standing?.undoable) this.act("undo", { entry: this.data.standing.id })
+    if (this.own?.before) this.undoOwn()
+    else if (this.data.standing?.undoable) this.act("undo", { entry: this.data.standing.id })
     else if (this.data.previous) this.go("undo_previous")
+    else this.say("There is nothing to undo.")
+  }
+
+  takeRevision() {
+    if (!this.data.revision || this.refused()) return
+    this.reopened = true
+    this.act("take_revision")
   }
 
   focusField(field) {
@@ -331,23 +390,21 @@ class Panel {
     if (this.issue.opened) return
     const within = event.composedPath()[0]
     if ((event.ctrlKey || event.metaKey) && event.key === "Enter") {
-      if (typesIn(within) && !this.root.contains(within)) return
+      if (elsewhere(within, this.root)) return
       event.preventDefault()
-      if (!event.repeat && !this.unread()) this.submit()
+      if (!event.repeat) this.submit()
       return
     }
     if (event.key === "Escape" && this.root.contains(within) && typesIn(within)) { within.blur(); return }
-    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || typesIn(within)) return
+    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || typesIn(within) || elsewhere(within, this.root)) return
     if (document.querySelector(STREAMLIT.elements.dialog)) return
     const press = event.key.length === 1 ? event.key.toLowerCase() : event.key
     const verdict = { a: "approve", o: "override", x: "reject", e: "escalate" }[press]
     const does = verdict ? () => this.byKey(verdict) : {
-      // Enter on a button or a link is theirs
-      Enter: within.closest?.("button, a, summary, select, [role=button], [tabindex]") ? null : () => { if (this.fields.verdict && !this.unread()) this.submit() },
       v: () => this.act("switch"),
       u: () => this.undo(), n: () => this.next(), s: () => this.go("skip"), j: () => this.go("forward"),
       k: () => this.go("back"), f: () => window.dispatchEvent(new CustomEvent("masis-issue", { detail: event.shiftKey ? -1 : 1 })), "[": () => this.act("iteration", { step: -1 }), "]": () => this.act("iteration", { step: 1 }),
-      w: () => { if (this.fields.verdict !== "override") this.choose("override"); this.el.corrected.focus() },
+      w: () => (event.shiftKey ? this.takeRevision() : this.byKey("override")),
       t: () => { this.reopened = true; this.draw(); this.el.note.focus() },
       l: () => {
         const asked = { target: null }
@@ -390,6 +447,9 @@ class Panel {
     el.message = named("div", "message", "", { role: "status", "aria-live": "polite" })
     el.title = make("h2", "", "Decision")
     el.about = make("p", "about dim small")
+    el.take = button("quiet take", "", "⇧ W", () => this.takeRevision())
+    el.take.setAttribute("aria-keyshortcuts", "Shift+W")
+    el.notice = named("div", "notice", "", { role: "note" })
     el.previous = make("div", "row previous")
     el.previousWords = make("span", "dim")
     el.previous.append(el.previousWords, button("quiet", "Undo", "U", () => this.undo()))
@@ -438,7 +498,7 @@ class Panel {
     el.nameBlock.append(named("label", "label", "Your name", { for: "name" }), el.name)
     el.ask = named("div", "ask message tone-warn", "", { role: "alert" })
     el.submit = button("primary", "Submit", "Ctrl ↵", () => this.submit())
-    el.discard = button("quiet", "Discard draft", "", () => { this.reopened = false; this.own = null; this.fill(blank()); this.touched(); this.settled(); this.act("discard", { seq: this.seq, mount: this.mount }); this.draw() })
+    el.discard = button("quiet", "Discard draft", "", () => this.discard())
     el.saved = named("span", "saved dim", "", { "aria-live": "off" })
     const foot = make("div", "row foot")
     foot.append(el.submit, el.discard, el.saved)
@@ -464,14 +524,23 @@ class Panel {
     el.large.onclose = () => { el.editorHome.append(el.editor); this.draw() }
     this.issue = new IssueForm(this)
     // whatever is said comes below the verdicts: a button keeps its place while somebody reaches for it
-    panel.append(el.title, el.about, el.verdicts, el.message, el.previous, el.standing, el.form, el.go, el.history, el.help, el.large)
+    panel.append(el.title, el.about, el.verdicts, el.take, el.notice, el.message, el.previous, el.standing, el.form, el.go, el.history, el.help, el.large)
     this.root.replaceChildren(panel, this.issue.el.dialog)
     el.other.oninput = () => { this.fields.other = wellFormed(el.other.value); this.touched() }
     el.note.oninput = () => { this.fields.note = wellFormed(el.note.value); this.touched() }
     el.corrected.oninput = () => { const text = wellFormed(el.corrected.value); this.fields.corrected = text === this.data.answer ? null : text; this.touched() }
     for (const field of [el.other, el.note, el.corrected]) field.onblur = () => this.flush()
-    el.name.onblur = () => { const name = wellFormed(el.name.value).trim(); if (name && !this.data.reviewer && !this.busy) this.act("name") }
-    el.name.onkeydown = event => { if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) el.name.blur() }
+    // a field that is left for a button says nothing: what it says would move the button before the click ends
+    const confirm = aloud => {
+      if (!this.name() || this.data.reviewer || this.busy || this.nameSent === this.name()) return
+      this.nameSent = this.name()
+      this.nameConfirmed = true
+      this.act("name")
+      if (aloud) this.say(`Decisions are recorded as ${this.name()} from now on; the name at the top right changes that.`)
+    }
+    el.name.oninput = () => { this.nameTyped = true; this.nameConfirmed = Boolean(this.name()) }
+    el.name.onblur = () => { if (this.nameTyped) confirm(false) }
+    el.name.onkeydown = event => { if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) { confirm(true); el.name.blur() } }
   }
 
   draw() {
@@ -485,6 +554,12 @@ class Panel {
     el.title.textContent = `Decision on ${data.about.name}`
     el.about.textContent = data.about.note
     el.about.hidden = !data.about.note
+    el.take.hidden = !data.revision || this.closed() || Boolean(data.standing && !this.open()) || fields.verdict === "override" && fields.corrected !== null
+    el.take.firstChild.textContent = `Take ${data.revision} as correction`
+    el.notice.hidden = !data.notice || data.notice.text === this.own?.text
+    el.notice.className = `notice message tone-${data.notice?.tone ?? "calm"}`
+    el.notice.textContent = data.notice?.text ?? ""
+    if (!this.nameTyped && !el.name.value) el.name.value = data.suggested_name
     el.previous.hidden = !data.previous || Boolean(data.standing)
     el.previousWords.textContent = `${data.previous}.`
     this.drawMessage()
@@ -517,12 +592,13 @@ class Panel {
   }
 
   drawMessage() {
-    const message = this.own ? { text: this.own, tone: "warn" } : this.data.message
+    const message = this.own ?? this.data.message
     this.el.message.replaceChildren()
     this.el.message.hidden = !message
     if (!message) return
     this.el.message.className = `message tone-${message.tone}`
     this.el.message.append(make("span", "", message.text))
+    if (message.before) this.el.message.append(" ", button("quiet", "Undo", "U", () => this.undoOwn()))
   }
 
   // Asked once before an answer with open serious issues is approved; the log records that they were listed.
@@ -558,7 +634,7 @@ class Panel {
     const back = make("div", "row")
     if (current.undoable) back.append(button("step", "Undo", "U", () => this.undo()))
     el.standing.append(back)
-    if (!this.open()) {
+    if (!this.open() && !this.closed()) {
       el.standing.append(make("p", "dim small", "To decide again, choose a verdict: "))
       const choices = make("div", "row again")
       for (const each of data.verdicts) choices.append(button("quiet", each.text, LETTER[each.code], () => this.choose(each.code)))
@@ -671,7 +747,9 @@ class Panel {
         const item = this.reportItem(report)
         const edit = button("quiet", "Edit", "", () => this.editReport(place))
         const remove = button("quiet", "Remove", "", () => {
+          const before = this.copy()
           this.setReported(this.reported().filter((_, index) => index !== place))
+          this.say(`Removed: ${report.type}, ${aboutWords(report)}.`, "calm", before)
           el.report.querySelector(".reports button, .row button").focus()
         })
         for (const each of [edit, remove]) each.setAttribute("aria-label", `${each.textContent}: ${report.type}, ${aboutWords(report)}`)
@@ -713,12 +791,14 @@ class Panel {
     select.append(new Option("No label", ""), new Option(`Agree: ${row.machine.text}`, row.verdict))
     for (const [code, text] of data.labels.choices[row.kind]) if (code !== row.verdict) select.append(new Option(`Change to: ${text}`, code))
     select.onchange = () => {
+      const before = this.copy()
       const given = { ...(this.fields.labels[data.labels.base] ?? {}) }
       if (select.value) given[row.key] = select.value
       else delete given[row.key]
       this.fields.labels = { ...this.fields.labels, [data.labels.base]: given }
       if (!Object.keys(given).length) delete this.fields.labels[data.labels.base]
       this.touched(true)
+      this.say(select.value ? `Labelled: ${select.selectedOptions[0].textContent.toLowerCase()}.` : "The label is removed.", "calm", before)
     }
     const side = make("div", "label-side")
     side.append(pill(row.machine), select)

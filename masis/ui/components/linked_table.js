@@ -90,6 +90,7 @@ function drawTable(root, { data, setTriggerValue }) {
   walkers.set(root, (step, within) => {
     const here = links.findIndex(link => link.closest("tr") === root.getRootNode().activeElement?.closest("tr"))
     if (!links.length || root.offsetParent === null || (within && here < 0)) return false
+    if (step === 0) { links[0].click(); return true }
     const there = here < 0 ? (step > 0 ? 0 : links.length - 1) : Math.min(Math.max(here + step, 0), links.length - 1)
     links[there].focus()
     return true

@@ -32,7 +32,9 @@ class PageKeys {
     const does = toggles && !event.repeat ? () => this.help()
       : search ? () => { search.focus(); search.select() }
       : press === "j" && this.data.rows ? () => walk(1)
-      : press === "k" && this.data.rows ? () => walk(-1) : null
+      : press === "k" && this.data.rows ? () => walk(-1)
+      // nothing has the focus: the first case of the queue, which is the one to look at first
+      : press === "Enter" && this.data.search && event.target === document.body ? () => walk(0) : null
     if (!does) return
     event.preventDefault()
     does()
@@ -45,7 +47,8 @@ class PageKeys {
   }
 }
 
-// The table in which the focus is goes on by a row; where it is in none, the first table of the page is entered.
+// The table in which the focus is goes on by a row; where it is in none, the first table of the page is entered. A step
+// of 0 opens its first row.
 function walk(step) {
   for (const within of [true, false]) {
     if (!window.dispatchEvent(new CustomEvent("masis-row", { detail: { step, within }, cancelable: true }))) return

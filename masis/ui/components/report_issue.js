@@ -1,6 +1,7 @@
 // The small form for an issue that the audit missed: in the words chosen in the answer, in a sentence, or in the whole
 // of it. What is filled in is part of the draft from the first key on, so that a reload brings the form back.
 const TONE_OF = { critical: "bad", high: "bad", medium: "warn", low: "calm" }
+const DEFAULT_SEVERITY = "medium"
 const EXCERPT = 160
 const excerpt = text => {
   const words = text.replace(/\s+/gu, " ").trim()
@@ -48,7 +49,7 @@ class IssueForm {
     const { el, panel } = this
     if (this.opened) return
     this.answer = panel.data.shown.digest
-    this.report = { start: null, end: null, text: "", type: "", severity: "", note: "", place: null, ...report }
+    this.report = { start: null, end: null, text: "", type: "", severity: DEFAULT_SEVERITY, note: "", place: null, ...report }
     el.sentenceBlock.hidden = !sentences.length
     el.sentence.replaceChildren(...sentences.map((each, index) => new Option(`${index + 1}. ${excerpt(each.text)}`, index)))
     this.sentences = sentences

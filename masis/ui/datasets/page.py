@@ -11,7 +11,7 @@ from masis.services import Workbench
 from masis.services.datasets import Comparison
 from masis.services.records import CaseFilter, DatasetVersion
 from masis.ui.components.linked_table import Cell, Row, column, linked_table, row
-from masis.ui.queue.export import MOST_CASES
+from masis.ui.queue.case_list import MOST_EXPORTED, only_decided
 from masis.ui.shell import address
 from masis.ui.shell.downloads import prepared_download
 from masis.ui.shell.inputs import show_value
@@ -114,8 +114,10 @@ def _opened(workbench: Workbench, name: str, versions: tuple[DatasetVersion, ...
             st.markdown(f":red[**{str(lost).capitalize()}.**] It can still be compared.")
         elif not workbench.access.allows(who, "export"):
             st.caption("Downloads take the role lead.")
-        elif version.cases > MOST_CASES:
-            st.caption(f"More than {MOST_CASES:,} cases: {command_markdown(f'masis dataset export {name} --out FILE')}")
+        elif version.cases > MOST_EXPORTED:
+            st.caption(
+                f"More than {MOST_EXPORTED:,} cases: {command_markdown(f'masis dataset export {name} --out FILE')}"
+            )
         else:
             prepared_download(
                 name,
@@ -214,11 +216,11 @@ def _freezing(workbench: Workbench) -> None:
         return
     filtered = bool(address.list_parameters())
     wanted = address.case_filter() if filtered else CaseFilter(states=DECIDED)
-    undecided = not wanted.states or not set(wanted.states) <= set(DECIDED)
+    undecided = filtered and not only_decided(wanted)
     if undecided and workbench.cases.hides_machine_from(actor()):
         st.caption(
             f"{MACHINE_HIDDEN} A version frozen from undecided cases would hold what audits found about them: filter "
-            "the queue to decided states."
+            "the queue to decided cases."
         )
         return
     total = workbench.cases.count(wanted)
@@ -226,8 +228,10 @@ def _freezing(workbench: Workbench) -> None:
     st.markdown(f"{counted(total, 'case')} {what}.")
     if filtered:
         st.page_link("pages/queue.py", label="Change the filter in the queue", query_params=address.list_parameters())
-    if total > MOST_CASES:
-        st.caption(f"More than {MOST_CASES:,} cases: {command_markdown('masis dataset freeze NAME --format FORMAT')}")
+    if total > MOST_EXPORTED:
+        st.caption(
+            f"More than {MOST_EXPORTED:,} cases: {command_markdown('masis dataset freeze NAME --format FORMAT')}"
+        )
         return
     if not total:
         st.caption("There is nothing to freeze yet.")

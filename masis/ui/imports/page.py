@@ -386,7 +386,12 @@ def _ended(workbench: Workbench, found: FileImport) -> None:
         if not found.complete and chosen_is(form, found):
             st.button("Back to the file", on_click=_back, icon=":material/arrow_back:", key="back-to-file")
         st.button("Import another file", on_click=_another, icon=":material/upload_file:", key="import-another")
-        st.page_link("pages/queue.py", label="Queue", icon=":material/checklist:", query_params={"order": "newest"})
+        st.page_link(
+            "pages/queue.py",
+            label=f"See the {counted(step.added, 'imported case')}" if step.added else "Queue",
+            icon=":material/checklist:",
+            query_params={"order": "newest", **({"standing": "not_audited"} if step.added else {})},
+        )
     facets = workbench.cases.facets()
     with st.container(key="import-audit"):
         show_unaudited(workbench, facets)

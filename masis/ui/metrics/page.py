@@ -1,11 +1,11 @@
-"""The metrics page: rates, their course over time, distributions, tables, and the runs behind each of them."""
+"""The metrics page: rates of audits and of people, their course, distributions, tables, and the runs behind each."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
-from typing import get_args
+from typing import Any, get_args
 from urllib.parse import parse_qsl
 
 import streamlit as st
@@ -13,7 +13,10 @@ from streamlit.delta_generator import DeltaGenerator
 
 from masis.services import Workbench
 from masis.services.records import MeasureFilter, MetricsReport, Period, Pick, Rates
+from masis.services.trust import TrustFilter
+from masis.services.trust_summary import figure
 from masis.settings import ROLES, Role
+from masis.trust.agreement import Estimate
 from masis.ui.components.charts import draw_chart
 from masis.ui.components.linked_table import column, linked_table
 from masis.ui.metrics.metrics_table import (
@@ -40,28 +43,33 @@ RUNS_A_PAGE = 20
 SPREAD_OVER = 5_000
 """Audits of which the distributions are drawn: sorting the figures of all of them would take ever longer."""
 SPANS = {"7": "7 days", "30": "30 days", "90": "90 days", "": "All"}
+LISTS: dict[str, str] = {"all": "All", **{rate: words.title for rate, words in RATES.items()}}
 
 
 def show_metrics(workbench: Workbench) -> None:
     """Draw the metrics of finished audits, and the runs behind one of them where the address names it."""
-    st.title("Metrics")
     if workbench.metrics.span() is None:
-        _show_none_yet()
+        st.title("Metrics")
+        st.markdown(
+            "**No audit has finished yet.** Each finished audit is counted here: how often answers contain something "
+            "fabricated, how long critic and reviser take, what revisions improve, what it costs."
+        )
+        st.page_link("pages/new.py", label="Audit an answer", icon=":material/add_circle:")
         return
     blind = workbench.cases.hides_machine_from(actor())
     if workbench.cases.hides_figures_from(actor()):
+        st.title("Metrics")
         st.markdown(f":material/visibility_off: {MACHINE_HIDDEN}")
         st.markdown("These figures are of all audits, those of cases that you have not decided among them.")
         st.page_link("pages/queue.py", label="Cases to decide", icon=":material/checklist:")
         return
-    st.page_link("pages/trust.py", label="How far the audit may be relied on", icon=":material/verified:")
     _controls(workbench)
-    wanted = metrics_filter()
+    chosen = metrics_filter()
     newest = workbench.metrics.newest()
-    found = _report(str(served_database()), newest, wanted.model_dump_json(), chosen_period())
+    found = _report(str(served_database()), newest, chosen.model_dump_json(), chosen_period())
     if not found.total.runs:
         st.markdown("**No audit matches.** Choose a longer time, or fewer filters.")
-        st.button("Clear filters", on_click=_clear, args=(FILTERS,))
+        st.button("Clear filters", on_click=address.clear, args=(FILTERS,))
         return
     if blind:
         st.caption(
@@ -69,10 +77,13 @@ def show_metrics(workbench: Workbench) -> None:
             "while cases are left to decide: the queue's policy hides from you what each found."
         )
     _totals(found.total)
+    _people(workbench)
     if not blind:
-        _list_choice()
-    if address.value("show") and not blind:
-        _runs(workbench, wanted)
+        shown = address.value("show")
+        st.session_state["metrics-list"] = shown if shown in LISTS and not address.value("at") else None
+        st.pills("List the audits", list(LISTS), format_func=LISTS.__getitem__, **_kept("show", key="metrics-list"))
+        if shown:
+            _runs(workbench, chosen)
     _over_time(found)
     _distributions(found)
     _tables(found)
@@ -83,9 +94,15 @@ def show_metrics(workbench: Workbench) -> None:
     )
 
 
+def _kept(name: str, default: object = None, *, key: str = "") -> dict[str, Any]:
+    """What the address keeps of a filter; whichever runs were listed, they are not once it changes."""
+    drops = tuple(each for each in PICKED if each != name)
+    return address.kept(name, default, key=key or f"metrics-{name}", drops=drops)
+
+
 def metrics_filter() -> MeasureFilter:
     """Return the runs that the address asks for."""
-    since, until = _day("since"), _day("until")
+    since, until = address.day("since"), address.day("until")
     return MeasureFilter(
         since=since.isoformat() if since else None,
         until=(until + timedelta(days=1)).isoformat() if until and until < date.max else None,
@@ -97,7 +114,11 @@ def metrics_filter() -> MeasureFilter:
 
 def chosen_period() -> Period:
     """Day, week or month, as the address says; else weeks."""
-    return next((each for each in PERIODS if each == address.value("by")), "week")
+    return address.one_of("by", PERIODS, "week")
+
+
+def _role() -> Role:
+    return address.one_of("role", ROLES, "critic")
 
 
 def pick() -> Pick:
@@ -110,10 +131,19 @@ def pick() -> Pick:
     return Pick()
 
 
+def _number(name: str) -> float | None:
+    text = address.value(name)
+    try:
+        found = float(text) if len(text) < 24 else None
+    except ValueError:
+        return None
+    return found if found is not None and abs(found) < 1e15 else None
+
+
 @st.cache_data(show_spinner=False, max_entries=50)
-def _report(path: str, newest: int, wanted: str, period: Period) -> MetricsReport:
+def _report(path: str, newest: int, chosen: str, period: Period) -> MetricsReport:
     """Return the metrics, computed again only when runs have finished since."""
-    return served_workbench().metrics.report(MeasureFilter.model_validate_json(wanted), period, newest=SPREAD_OVER)
+    return served_workbench().metrics.report(MeasureFilter.model_validate_json(chosen), period, newest=SPREAD_OVER)
 
 
 def _go(**way: str) -> None:
@@ -125,7 +155,71 @@ def _go(**way: str) -> None:
 # --- the sections -------------------------------------------------------------------------------------------------
 
 
+def _controls(workbench: Workbench) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="metrics-head"):
+        st.title("Metrics", width="content")
+        st.session_state["metrics-span"] = _span()
+        st.segmented_control(
+            "Time",
+            list(SPANS),
+            key="metrics-span",
+            format_func=SPANS.__getitem__,
+            on_change=_choose_span,
+            label_visibility="collapsed",
+        )
+        st.session_state["metrics-by"] = chosen_period()
+        st.segmented_control(
+            "Period",
+            PERIODS,
+            format_func=lambda period: f"By {period}",
+            required=True,
+            label_visibility="collapsed",
+            **_kept("by", "week"),
+        )
+        used = sum(bool(address.value(name)) for name in FILTERS[1:])
+        with st.popover(f"Filters ({used})" if used else "Filters", icon=":material/filter_list:"):
+            for name, title in (("since", "From"), ("until", "To")):
+                st.session_state[f"metrics-{name}"] = address.day(name)
+                st.date_input(title, format="YYYY-MM-DD", **_kept(name))
+            st.session_state["metrics-role"] = _role()
+            st.selectbox("Role", ROLES, format_func=str.capitalize, **_kept("role", "critic"))
+            _several("Model", "model", workbench.metrics.names(_role()))
+            _several("Data set", "dataset", workbench.metrics.names("dataset"))
+        st.page_link("pages/trust.py", label="How far the audit may be relied on", icon=":material/verified:")
+
+
+def _several(title: str, name: str, known: dict[str, int]) -> None:
+    chosen = address.words(name)
+    options = [*known, *(each for each in chosen if each not in known)]
+    if not options:
+        return
+    st.session_state[f"metrics-{name}"] = chosen
+    st.multiselect(
+        title,
+        options,
+        format_func=lambda each: f"{each} ({known.get(each, 0):,})",
+        placeholder="Any",
+        **_kept(name, []),
+    )
+
+
+def _span() -> str | None:
+    since, until = address.day("since"), address.day("until")
+    if since is None and until is None:
+        return ""
+    days = (datetime.now(UTC).date() - since).days + 1 if since and until is None else 0
+    return str(days) if str(days) in SPANS else None
+
+
+def _choose_span() -> None:
+    chosen = st.session_state["metrics-span"] or ""
+    since = datetime.now(UTC).date() - timedelta(days=int(chosen) - 1) if chosen else None
+    address.put("since", since.isoformat() if since else "")
+    address.clear(("until", *PICKED))
+
+
 def _totals(total: Rates) -> None:
+    st.subheader("Audits", anchor=False)
     with st.container(horizontal=True, gap="small", key="metrics-totals"):
         _total("Audits", f"{total.runs:,}", "Finished runs that match")
         for rate, words in RATES.items():
@@ -139,6 +233,28 @@ def _totals(total: Rates) -> None:
             "Tokens", f"{tokens:,}", f"{total.input_tokens:,} in, {total.output_tokens:,} out", f"{total.calls:,} calls"
         )
         _total("Cost", dollars(total.cost_usd), "Sum over the calls whose price is known")
+
+
+def _people(workbench: Workbench) -> None:
+    """Draw what people did with what the audits found: of settled cases, all reviewers together, over all time."""
+    st.subheader("People", anchor=False)
+    work = workbench.trust.together(actor())
+    if not work.decisions:
+        st.caption("Nobody has decided a case yet. How many are decided a day, and in what time, will be shown here.")
+        return
+    flagged = workbench.trust.compare(actor(), TrustFilter(blind_only=False)).answers.precision
+    with st.container(horizontal=True, gap="small", key="metrics-people"):
+        _total("Decisions", f"{work.decisions:,}", "On settled cases, over all time")
+        _total("Decided a day", number(work.a_day), "On days on which somebody decided")
+        took = duration(None if work.seconds is None else 1000 * work.seconds)
+        _total("Time a case", took, "Median, from opening the case to the decision")
+        _share("Overrides", work.overrides, "Decisions that corrected the answer")
+        _share("Alarms that were right", flagged, "Of the answers the audit accused, the share people found faulty")
+
+
+def _share(title: str, found: Estimate, meaning: str) -> None:
+    value = "undefined" if found.value is None else f"{found.value:.0%}"
+    _total(title, value, f"{meaning}: {figure(found)}", f"n = {found.n:,}")
 
 
 def _total(title: str, value: str, meaning: str, base: str | None = None) -> None:
@@ -189,7 +305,7 @@ def _distributions(found: MetricsReport) -> None:
                     key=key,
                     on_select=partial(_pick, key, each.measure),
                 )
-            st.caption(f"{_escaped(shown.numbers)}.")
+            st.caption(f"{shown.numbers}.".replace("$", r"\$"))
             if shown.limit:
                 sign = ":green[:material/check:]" if shown.held else ":red[:material/close:]"
                 st.caption(f"{sign} {shown.limit}")
@@ -211,10 +327,10 @@ def _pick(key: str, show: str) -> None:
 
 
 def _tables(found: MetricsReport) -> None:
-    kept = {name: address.value(name) for name in FILTERS if address.value(name)}
+    filters = {name: address.value(name) for name in FILTERS if address.value(name)}
 
     def way(**parameters: str) -> str:
-        return address.link("metrics", **{**kept, **parameters})
+        return address.link("metrics", **{**filters, **parameters})
 
     role, period = found.wanted.role, found.period
     st.header(f"By model of the {role}")
@@ -231,42 +347,22 @@ def _tables(found: MetricsReport) -> None:
         st.rerun()
 
 
-def _escaped(text: str) -> str:
-    return text.replace("$", r"\$")
-
-
-LISTS: dict[str, str] = {"all": "All", **{rate: words.title for rate, words in RATES.items()}}
-
-
-def _list_choice() -> None:
-    """Choose which audits are listed by the rate they count in."""
-    shown = address.value("show")
-    st.session_state["metrics-list"] = shown if shown in LISTS and not address.value("at") else None
-    st.pills("List the audits", list(LISTS), key="metrics-list", format_func=LISTS.__getitem__, on_change=_choose_list)
-
-
-def _choose_list() -> None:
-    _go(show=st.session_state["metrics-list"] or "")
-
-
-def _runs(workbench: Workbench, wanted: MeasureFilter) -> None:
+def _runs(workbench: Workbench, chosen: MeasureFilter) -> None:
     """List the runs behind a metric."""
     picked, period, at, of = pick(), chosen_period(), address.value("at"), address.value("of")[: address.LONGEST_WORD]
     if bounds := period_of(period, at) if at else None:
         since, until = (each.isoformat() for each in bounds)
-        narrower = {"since": max(since, wanted.since or since), "until": min(until, wanted.until or until)}
-        wanted = wanted.model_copy(update=narrower)
+        narrower = {"since": max(since, chosen.since or since), "until": min(until, chosen.until or until)}
+        chosen = chosen.model_copy(update=narrower)
     if of:
-        wanted = wanted.model_copy(update={"models": (of,)})
-    page = workbench.metrics.runs(wanted, picked, page=address.number("page"), size=RUNS_A_PAGE)
-    pages = max(1, -(-page.total // RUNS_A_PAGE))
-    if address.number("page") > pages:
-        address.put("page", str(pages) if pages > 1 else "")
-        st.rerun()
+        chosen = chosen.model_copy(update={"models": (of,)})
+    page = workbench.metrics.runs(chosen, picked, page=address.number("page"), size=RUNS_A_PAGE)
     with st.container(border=True, key="metrics-listed"):
         words, close = st.columns([6, 1.2], vertical_alignment="center")
         words.text(f"{picked_words(picked, period, at if bounds else '', of)}: {page.total:,}")
-        close.button("Close the list", icon=":material/close:", key="close-runs", on_click=_clear, args=(PICKED,))
+        close.button(
+            "Close the list", icon=":material/close:", key="close-runs", on_click=address.clear, args=(PICKED,)
+        )
         if not page.total:
             st.caption("No audit is in this list.")
             return
@@ -278,129 +374,4 @@ def _runs(workbench: Workbench, wanted: MeasureFilter) -> None:
         )
         if run := next((run for run in page.rows if opened and run.run_id == opened), None):
             st.switch_page("pages/review.py", query_params={"case": run.case_id or "", "run": run.run_id})
-        if pages > 1:
-            st.session_state["runs-page"] = address.number("page")
-            st.pagination(pages, key="runs-page", on_change=_turn_page)
-
-
-def _controls(workbench: Workbench) -> None:
-    by, span, since, until = st.columns([3, 4, 2, 2], vertical_alignment="bottom")
-    with by:
-        st.session_state["metrics-by"] = chosen_period()
-        st.segmented_control(
-            "Period", PERIODS, key="metrics-by", format_func=str.capitalize, required=True, on_change=_choose_period
-        )
-    with span:
-        st.session_state["metrics-span"] = _span()
-        st.segmented_control(
-            "Time", list(SPANS), key="metrics-span", format_func=SPANS.__getitem__, on_change=_choose_span
-        )
-    for place, name, title in ((since, "since", "From"), (until, "until", "To")):
-        with place:
-            st.session_state[f"metrics-{name}"] = _day(name)
-            st.date_input(title, key=f"metrics-{name}", format="YYYY-MM-DD", on_change=_choose_day, args=(name,))
-    role, model, dataset = st.columns([2, 5, 4], vertical_alignment="bottom")
-    with role:
-        st.session_state["metrics-role"] = _role()
-        st.selectbox("Role", ROLES, key="metrics-role", format_func=str.capitalize, on_change=_choose_role)
-    with model:
-        _several("Model", "model", workbench.metrics.names(_role()), "Any model")
-    datasets = workbench.metrics.names("dataset")
-    if datasets or address.words("dataset"):
-        with dataset:
-            _several("Data set", "dataset", datasets, "Any data set")
-
-
-def _several(title: str, name: str, known: dict[str, int], nothing: str) -> None:
-    chosen = address.words(name)
-    st.session_state[f"metrics-{name}"] = chosen
-    st.multiselect(
-        title,
-        [*known, *(each for each in chosen if each not in known)],
-        key=f"metrics-{name}",
-        format_func=lambda each: f"{each} ({known.get(each, 0):,})",
-        placeholder=nothing,
-        on_change=_choose_several,
-        args=(name,),
-    )
-
-
-def _show_none_yet() -> None:
-    st.markdown(
-        "**No audit has finished yet.** Each finished audit is counted here: how often answers contain something "
-        "fabricated, how long critic and reviser take, what revisions improve, what it costs."
-    )
-    st.page_link("pages/new.py", label="Audit an answer", icon=":material/add_circle:")
-
-
-def _role() -> Role:
-    return next((each for each in ROLES if each == address.value("role")), "critic")
-
-
-def _day(name: str) -> date | None:
-    try:
-        return date.fromisoformat(address.value(name))
-    except ValueError:
-        return None
-
-
-def _number(name: str) -> float | None:
-    text = address.value(name)
-    try:
-        found = float(text) if len(text) < 24 else None
-    except ValueError:
-        return None
-    return found if found is not None and abs(found) < 1e15 else None
-
-
-def _today() -> date:
-    return datetime.now(UTC).date()
-
-
-def _span() -> str | None:
-    since, until = _day("since"), _day("until")
-    if since is None and until is None:
-        return ""
-    days = (_today() - since).days + 1 if since and until is None else 0
-    return str(days) if str(days) in SPANS else None
-
-
-def _choose_period() -> None:
-    chosen = st.session_state["metrics-by"]
-    address.put("by", "" if chosen == "week" else chosen)
-    _clear(PICKED)
-
-
-def _choose_span() -> None:
-    chosen = st.session_state["metrics-span"] or ""
-    address.put("since", (_today() - timedelta(days=int(chosen) - 1)).isoformat() if chosen else "")
-    address.put("until", "")
-    _clear(PICKED)
-
-
-def _choose_day(name: str) -> None:
-    chosen = st.session_state[f"metrics-{name}"]
-    address.put(name, chosen.isoformat() if chosen else "")
-    _clear(PICKED)
-
-
-def _choose_role() -> None:
-    chosen = st.session_state["metrics-role"]
-    address.put("role", "" if chosen == "critic" else chosen)
-    address.put("model", "")
-    _clear(PICKED)
-
-
-def _choose_several(name: str) -> None:
-    address.put_words(name, st.session_state[f"metrics-{name}"])
-    _clear(PICKED)
-
-
-def _turn_page() -> None:
-    number = st.session_state["runs-page"]
-    address.put("page", str(number) if number > 1 else "")
-
-
-def _clear(names: tuple[str, ...]) -> None:
-    for name in names:
-        address.put(name, "")
+        address.show_pages(page.total, RUNS_A_PAGE, key="runs-page")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
+from masis.api.audits import audit_citations, citations_kept
 from masis.errors import UnknownRecord
 from masis.schema.base import utc_now
+from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.jobs import Jobs
 from masis.services.records import RunSummary
@@ -16,8 +18,10 @@ from masis.ui.shell.frame import tab_title
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import acting, actor
 from masis.ui.shell.served_database import served_workbench
+from masis.views.headline import KINDS, found_in
+from masis.views.markdown import coloured
 from masis.views.numbers import day
-from masis.views.words import MACHINE_HIDDEN
+from masis.views.words import MACHINE_HIDDEN, Word
 
 
 def show_run(workbench: Workbench, run_id: str, case_id: str) -> None:
@@ -74,7 +78,29 @@ def _draw_live(run_id: str, case_id: str) -> bool:
     stopping = jobs.cancelling("audit", run_id)
     show_stop("audit", "iterations", stopping=stopping, on_click=acting(jobs.cancel, "audit", case_id))
     show_timeline(shown, key="timeline")
+    if shown["groups"]:
+        show_found_so_far(workbench, run_id)
     return True
+
+
+def show_found_so_far(workbench: Workbench, run_id: str) -> None:
+    """Draw the issues of the original answer that a run under way has found, the gravest first."""
+    progress = workbench.runs.progress(run_id)
+    case = workbench.store.cases.get(progress.case_id)
+    steps = progress.steps if not progress.iterations else None
+    if progress.iterations:
+        original = progress.iterations[0]
+        found = found_in(original.citation_audit, original.claims, original.issues)
+    else:
+        answer = case.answer or (progress.draft.answer if progress.draft else "")
+        audit = audit_citations(answer, case.evidence, workbench.settings, citations=citations_kept(case, answer))
+        found = found_in(audit, steps.claims if steps else (), steps.issues if steps else ())
+    if not found:
+        return
+    st.markdown("**Found so far in the original answer**")
+    for kind, (text, count) in found.items():
+        more = f" · {counted(count, KINDS[kind].one, KINDS[kind].many)}" if count > 1 else ""
+        st.markdown(f"{coloured(Word(text, KINDS[kind].tone))}{more}")
 
 
 def _over(workbench: Workbench, jobs: Jobs, run: RunSummary) -> None:

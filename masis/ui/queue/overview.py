@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
+from typing import Any
 
 import streamlit as st
 
@@ -14,10 +16,11 @@ from masis.schema.wording import counted
 from masis.services import Workbench, demo_cases
 from masis.services.jobs import UNAUDITED, Batch
 from masis.services.records import CaseFilter, CaseSummary, DecisionFilter, Facets
+from masis.settings import OFFLINE
 from masis.ui.components.linked_table import linked_table
 from masis.ui.live import served_jobs, show_live
 from masis.ui.new_audit.form import where_it_runs
-from masis.ui.queue.case_list import CASES_IN_BRIEF, PRODUCT, case_row, show_not_confirmed, show_nothing_yet
+from masis.ui.queue.case_list import CASES_IN_BRIEF, ORDER_SAYS, PRODUCT, case_row, show_nothing_yet
 from masis.ui.review.decisions import entry_context
 from masis.ui.review.log_view import decision_log, entry_row
 from masis.ui.shell import address
@@ -25,25 +28,22 @@ from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import acting, actor
 from masis.views.markdown import coloured
 from masis.views.numbers import dollars
-from masis.views.words import MACHINE_HIDDEN, STATE, STATES
+from masis.views.words import MACHINE_HIDDEN, STANDING
 
 WAITING_SHOWN = 6
 DECISIONS_SHOWN = 5
 SAMPLED = 50
 """Cases that an estimate of cost reads; the rest is taken to be like them."""
-WAITING = {"state": "needs_review"}
-"""The list that the cases shown here are the beginning of: kept on the way, so that Next leads along it."""
 
 
 def show_overview(workbench: Workbench) -> None:
     """Draw the first page: what needs review, what was not audited, recent decisions."""
     facets = workbench.cases.facets_for(actor())
-    total = sum(facets.states.values())
-    if not total:
+    if not sum(facets.standings.values()):
         show_nothing_yet(workbench)
         return
-    _head(facets, total)
-    st.space("small")
+    st.title(headline(facets), anchor=False)
+    standing_counts(facets.standings)
     left, right = st.columns([65, 35], gap="large")
     with left:
         _waiting(workbench, facets)
@@ -51,81 +51,77 @@ def show_overview(workbench: Workbench) -> None:
         if not facets.reviewers and not workbench.cases.hides_machine_from(actor()):
             _first_steps(workbench)
         show_unaudited(workbench, facets)
+        _verifier_appeal(workbench)
         _recent(workbench)
         _place(workbench)
 
 
-def headline(states: dict[str, int]) -> str:
+def headline(facets: Facets) -> str:
     """Return the sentence that says what there is to do."""
-    waiting = states.get("needs_review", 0)
-    if waiting:
-        return f"{counted(waiting, 'case needs', 'cases need')} review"
-    if unaudited := sum(states.get(state, 0) for state in UNAUDITED):
+    if waiting := facets.states.get("needs_review", 0):
+        wrong = facets.standings.get("wrong", 0)
+        found = f"; in {'it' if waiting == 1 else f'{wrong:,}'} something is wrong" if wrong else ""
+        return f"{counted(waiting, 'case needs', 'cases need')} review{found}"
+    if unaudited := sum(facets.states.get(state, 0) for state in UNAUDITED):
         return f"{counted(unaudited, 'case has', 'cases have')} not been audited"
     return "No case needs review"
 
 
-def _head(facets: Facets, total: int) -> None:
-    decided = sum(facets.states.get(state, 0) for state in ("approved", "overridden", "rejected"))
-    parts = [f"{counted(total, 'case')} in all"]
-    if decided:
-        parts.append(f"{decided:,} decided by people")
-    if accepted := facets.states.get("accepted", 0):
-        parts.append(f"{accepted:,} auto-accepted, since the acceptance rule found no reason for a review")
-    sub = f"{'; '.join(parts)}."
-    st.title(headline(facets.states), anchor=False)
-    st.caption(PRODUCT)
-    st.markdown(sub)
-    state_counts(facets.states)
-
-
-def state_counts(states: dict[str, int]) -> None:
-    """Draw how many cases are in each state, each count a link to them; states without a case are left out."""
-    with st.container(horizontal=True, gap="medium", key="states"):
-        for state in STATES:
-            if count := states.get(state):
-                word = STATE[state]
+def standing_counts(standings: Mapping[Any, int], order: str = "") -> None:
+    """Draw how many cases stand where, each count a link to them; they add up to all cases."""
+    with st.container(horizontal=True, gap="small"):
+        for name, word in STANDING.items():
+            if count := standings.get(name):
                 st.page_link(
                     "pages/queue.py",
                     label=f"**{count:,}** {coloured(word)}",
-                    query_params={"state": state},
+                    query_params={"standing": name} | ({"order": order} if order else {}),
                     help=word.meaning,
                 )
 
 
-def nothing_waits(states: dict[str, int]) -> str:
-    """Say why no case needs review."""
-    if all(state in (*UNAUDITED, "running") for state, count in states.items() if count):
-        return "No case has been audited yet. Cases that need review will be listed here."
-    return "No case needs review: all that did have been decided."
-
-
 def _waiting(workbench: Workbench, facets: Facets) -> None:
-    st.header("Needs review")
-    waiting = facets.states.get("needs_review", 0)
-    if not waiting:
-        st.markdown(nothing_waits(facets.states))
+    if not facets.states.get("needs_review"):
+        st.markdown(
+            "No case needs review: all that did have been decided."
+            if any(facets.standings.get(each) for each in ("decided", "waits", "nothing_found", "to_review"))
+            else "No case has been audited yet. Cases that need review will be listed here."
+        )
         st.page_link("pages/queue.py", label="All cases", icon=":material/checklist:")
         return
-    if workbench.cases.hides_machine_from(actor()):
-        st.caption(f":material/visibility_off: {MACHINE_HIDDEN} The cases come in random order.")
-    else:
-        st.caption("What must be looked at comes first, the answers most likely to be faulty before the others.")
-        show_not_confirmed(workbench)
+    blind = workbench.cases.hides_machine_from(actor())
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.subheader("Look at these first", anchor=False, width="content")
+        random = f":material/visibility_off: {MACHINE_HIDDEN} The cases come in random order."
+        st.caption(random if blind else ORDER_SAYS["risk"], width="content")
     page = workbench.cases.find_for(actor(), CaseFilter(states=("needs_review",), size=WAITING_SHOWN))
     _assigned(workbench)
     mine = workbench.store.team.assigned_among(actor().name, (summary.id for summary in page.rows))
-    rows = [case_row(summary, WAITING, brief=True, mine=summary.id in mine) for summary in page.rows]
+    rows = [case_row(summary, {}, brief=True, mine=summary.id in mine) for summary in page.rows]
     if opened := linked_table(CASES_IN_BRIEF, rows, description="Cases that need review", key="waiting"):
-        st.switch_page("pages/review.py", query_params={**WAITING, "case": opened})
-    if waiting > len(page.rows):
-        st.page_link(
-            "pages/queue.py",
-            label=f"All {waiting:,} cases that need review",
-            icon=":material/arrow_forward:",
-            icon_position="right",
-            query_params=WAITING,
-        )
+        st.switch_page("pages/review.py", query_params={"case": opened})
+    st.page_link("pages/queue.py", label="All in the queue", icon=":material/arrow_forward:", icon_position="right")
+
+
+def left_open(workbench: Workbench) -> str:
+    """Say how many answers the offline checks left open and what would decide them; "" where a model verifies."""
+    if workbench.settings.verifier != OFFLINE:
+        return ""
+    open_ones = CaseFilter(states=("needs_review",), reasons=("unconfirmed_claim",), size=1)
+    count = workbench.cases.count(open_ones)
+    if not count:
+        return ""
+    return (
+        f"{counted(count, 'answer has', 'answers have')} claims that the offline checks "
+        "could not confirm. A verifier model, on this machine or by an API, would decide these."
+    )
+
+
+def _verifier_appeal(workbench: Workbench) -> None:
+    if not workbench.cases.hides_machine_from(actor()) and (words := left_open(workbench)):
+        with st.container(border=True, key="not-confirmed"):
+            st.caption(words)
+            st.page_link("pages/settings.py", label="Choose a verifier model", icon=":material/arrow_forward:")
 
 
 def _assigned(workbench: Workbench) -> None:
@@ -138,9 +134,9 @@ def _assigned(workbench: Workbench) -> None:
     if count:
         st.page_link(
             "pages/queue.py",
-            label=f"{count:,} of them {'is' if count == 1 else 'are'} assigned to you",
+            label=f"{count:,} {'is' if count == 1 else 'are'} assigned to you",
             icon=":material/assignment_ind:",
-            query_params={**WAITING, "assignee": address.in_words([name])},
+            query_params={"assignee": address.in_words([name])},
         )
 
 
@@ -151,6 +147,7 @@ def _first_steps(workbench: Workbench) -> None:
         return
     with st.container(border=True):
         st.markdown("**New here? One case shows how it works**")
+        st.caption(PRODUCT)
         st.text(case.query)
         st.markdown(
             "1. The answer is shown beside its evidence. A citation struck through names evidence that does not "
@@ -159,7 +156,7 @@ def _first_steps(workbench: Workbench) -> None:
             "3. See what the revision changed, then decide: approve, override, reject or escalate."
         )
         if st.button("Open this case", type="primary", icon=":material/arrow_forward:", key="first-case"):
-            st.switch_page("pages/review.py", query_params={**WAITING, "case": case.id})
+            st.switch_page("pages/review.py", query_params={"case": case.id})
 
 
 def _first_case(workbench: Workbench) -> CaseSummary | None:
@@ -187,6 +184,8 @@ def show_unaudited(workbench: Workbench, facets: Facets) -> None:
     if batch is not None and batch.under_way:
         show_live(_draw_batch)
         return
+    if batch is not None and (batch.done or batch.limit_reached):
+        _summary(workbench, batch)
     if not unaudited:
         return
     with st.container(border=True):
@@ -196,8 +195,6 @@ def show_unaudited(workbench: Workbench, facets: Facets) -> None:
             st.text(costs)
         if time := batch_time(workbench, unaudited):
             st.caption(time)
-        if batch is not None:
-            st.caption(_ended(batch))
         if can_be_limited(workbench):
             st.number_input(
                 "Limit in US dollars (optional)",
@@ -280,11 +277,19 @@ def _draw_batch() -> bool:
     return True
 
 
-def _ended(batch: Batch) -> str:
-    ended = f"In the last batch, {counted(batch.done, 'case was', 'cases were')} audited."
+def _summary(workbench: Workbench, batch: Batch) -> None:
+    """Draw what came of the last batch, each count a link to such cases, the newest first."""
+    price = "an unknown price" if batch.cost_usd is None else dollars(batch.cost_usd) if batch.cost_usd else ""
+    cases = counted(batch.done, "case was", "cases were")
+    words = [f"**In the last batch, {cases} audited{f' for {price}' if price else ''}.**"]
     if batch.limit_reached:
-        ended += " It ended there since one more audit could pass the limit on cost."
-    return f"{ended} {_failures(batch)}" if batch.failed else ended
+        words.append("It ended there since one more audit could pass the limit on cost.")
+    if batch.failed:
+        words.append(_failures(batch))
+    with st.container(border=True, key="batch-summary"):
+        st.markdown(" ".join(words))
+        if not workbench.cases.hides_machine_from(actor()):
+            standing_counts(batch.standings, order="newest")
 
 
 def _failures(batch: Batch) -> str:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from masis.errors import UnknownRecord
+from masis.schema.base import utc_now
 from masis.schema.run import Run
 from masis.schema.wording import counted
 from masis.services import CaseView, Workbench
-from masis.services.cases import shown_flags
 from masis.services.records import CaseFilter, RunSummary
 from masis.services.reports import case_report
 from masis.ui.components import HERE, nothing, registered
@@ -19,6 +18,9 @@ from masis.ui.components.case_head import CaseHead, case_head
 from masis.ui.components.charts import draw_chart
 from masis.ui.live import served_jobs, show_live
 from masis.ui.new_audit.form import unusable_model
+from masis.ui.new_audit.live_run import show_found_so_far
+from masis.ui.new_audit.timeline import timeline
+from masis.ui.review.claiming import ClaimNotice, claim_case
 from masis.ui.review.decision import MACHINE_SHOWN, decision_panel
 from masis.ui.review.missing_evidence import missing_evidence, show_versions
 from masis.ui.review.redaction import redact_case_form, show_redacted
@@ -30,7 +32,7 @@ from masis.ui.shell.reviewer import acting, actor, reviewer
 from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.streamlit_internals import with_selectors
 from masis.ui.team.case_work import show_case_work, show_own_assignment
-from masis.ui.team.taking import ask_name, give_back_button, take
+from masis.ui.team.taking import give_back_button
 from masis.views import scores
 from masis.views.answer import (
     EVIDENCE_SHOWN,
@@ -40,12 +42,13 @@ from masis.views.answer import (
     unaudited_answer_view,
 )
 from masis.views.charts import course, course_chart
+from masis.views.headline import headline
 from masis.views.issue_history import IssueHistory, issue_history
 from masis.views.markdown import escaped
 from masis.views.numbers import day, moment
 from masis.views.report import report_name
-from masis.views.story import asks_for_a_person, may_revise_anyway, not_confirmed, story
-from masis.views.words import FLAG, STATE, label
+from masis.views.story import asks_for_a_person, may_revise_anyway, story
+from masis.views.words import STATE, label
 
 _ANSWER_VIEW = registered("answer_view")
 _LAYOUT = f"<style>{with_selectors((HERE / 'review.css').read_text(encoding='utf-8'))}</style>"
@@ -55,9 +58,29 @@ TURNS_SHOWN = 50
 TURN_SHOWN = 5_000
 """Turns of a conversation that a page shows, and characters of each."""
 
+ITERATIONS_BESIDE = 3
+"""Iterations that are chosen from beside each other; of more, one is chosen from a list."""
+
+
+class _Page(NamedTuple):
+    """What one run of the page is about: the case, the audit and the iteration shown, what it is compared with."""
+
+    workbench: Workbench
+    view: CaseView
+    run: Run | None
+    at: int
+    against: int | None
+    busy: bool
+    notice: ClaimNotice | None
+
+    @property
+    def audited(self) -> bool:
+        """Whether there is an audited answer to show."""
+        return self.run is not None and bool(self.run.iterations)
+
 
 def show_case(workbench: Workbench, case_id: str) -> None:
-    """Draw the page of one case."""
+    """Draw the page of one case: its head, notices, then answer, evidence and decision side by side."""
     try:
         view = workbench.cases.open_for(actor(), case_id)
     except UnknownRecord:
@@ -65,56 +88,52 @@ def show_case(workbench: Workbench, case_id: str) -> None:
         return
     st.set_page_config(page_title=tab_title(view.case.query))
     st.html(_LAYOUT)
-    run, wanted = _chosen_run(workbench, view)
+    run = _chosen_run(workbench, view)
     index = _shown_iteration(run)
     busy = served_jobs().auditing(case_id) or any(each.state == "running" for each in view.runs)
-    more = _bar(workbench, view, run, busy=busy)
-    with st.container():
-        show_redacted()
-    with st.container():
-        ask_name(workbench, stays_for=case_id)
-        take(workbench, view)
-        with more:
-            _more(workbench, view)
-        if view.machine_hidden:
-            st.info(
-                "What the machine found is hidden until your decision, as the team's policy says. You decide about the "
-                "original answer.",
-                icon=":material/visibility_off:",
-            )
-    _head(view, run, index, running=busy)
-    with st.container():
-        versions = workbench.versions.around(view.case)
-        show_versions(view, versions)
-        _conversation(view)
-        _not_confirmed(run)
-        missing_evidence(workbench, view, versions, busy=busy)
-    audited = run is not None and bool(run.iterations)
-    with st.container():  # always there, so that the decision below stays where it is while somebody types
-        if wanted and (run is None or run.id != wanted):
-            _other_run(view, wanted)
-        _unknown_iteration(run)
-        if why := served_jobs().failure("audit", case_id):
-            st.error("The last audit failed.", icon=":material/error:")
-            st.text(why)
-        if busy:
-            show_live(_draw_progress, case_id)
-        against = _view_bar(run, index) if run and audited else None
+    against = _against(len(run.iterations), index) if run else None
+    page = _Page(workbench, view, run, index, against, busy, claim_case(workbench, view))
+    for section in (_bar, _head, _notices, _review):
+        with st.container(gap="xsmall"):  # always there, so that the decision stays where it is while somebody types
+            section(page)
+
+
+def _notices(page: _Page) -> None:
+    """Say what somebody must know before they read: what was redacted, other versions, addresses that lead nowhere."""
+    show_redacted()
+    versions = page.workbench.versions.around(page.view.case)
+    show_versions(page.view, versions)
+    _conversation(page.view)
+    missing_evidence(page.workbench, page.view, versions, busy=page.busy)
+    wanted = address.value("run")
+    if wanted and (page.run is None or page.run.id != wanted):
+        _other_run(page.view, wanted)
+    _unknown_iteration(page.run)
+    if why := served_jobs().failure("audit", page.view.case.id):
+        st.error("The last audit failed.", icon=":material/error:")
+        st.text(why)
+
+
+def _review(page: _Page) -> None:
+    """Draw the answer with its evidence, the decision beside it, and below the answer how the audit went."""
+    view = page.view
     with st.container(key="review"):
         reading, deciding, after = st.columns(3)
         with reading:
-            if not audited and not busy and not view.machine_hidden:
-                _not_audited(run, view.runs)
-            _answer_view(view, run if audited else None, index, against)
+            if not page.audited and not page.busy and not view.machine_hidden:
+                _not_audited(page.run, view.runs)
+            _answer_view(view, page.run if page.audited else None, page.at, page.against)
         with deciding:
-            shown = MACHINE_SHOWN if against is None else tuple(each for each in MACHINE_SHOWN if each != "marks")
-            if view.machine_hidden:
-                shown = ()
-            decision_panel(workbench, view, run, index, machine_shown=shown)
-            show_case_work(workbench, view)
+            shown: tuple[str, ...] = () if view.machine_hidden else MACHINE_SHOWN
+            if page.against is not None:
+                shown = tuple(each for each in shown if each != "marks")
+            decision_panel(page.workbench, view, page.run, page.at, machine_shown=shown, notice=page.notice)
+            if page.busy:
+                show_live(_draw_progress, view.case.id)
+            show_case_work(page.workbench, view)
         with after:
-            if run and audited:
-                _outcome(run, index, case_id, busy=busy)
+            if page.run and page.audited:
+                _outcome(page.run, page.at, view.case.id, busy=page.busy)
 
 
 def _unknown(case_id: str) -> None:
@@ -150,13 +169,13 @@ def show_no_case(workbench: Workbench) -> None:
 # --- which run, which iteration -----------------------------------------------------------------------------------
 
 
-def _chosen_run(workbench: Workbench, view: CaseView) -> tuple[Run | None, str]:
-    """Return the run the address names if it is a finished one of this case, else the newest; and the id it names."""
+def _chosen_run(workbench: Workbench, view: CaseView) -> Run | None:
+    """Return the run the address names if it is a finished one of this case, else the newest."""
     wanted = address.value("run")
     if not wanted or (view.run and view.run.id == wanted):
-        return view.run, wanted
+        return view.run
     known = any(run.id == wanted and run.readable for run in view.runs)
-    return workbench.runs.get(wanted) if known else view.run, wanted
+    return workbench.runs.get(wanted) if known else view.run
 
 
 def _shown_iteration(run: Run | None) -> int:
@@ -210,6 +229,7 @@ def _report_button(view: CaseView, run: Run | None) -> None:
         icon=":material/print:",
         on_click="ignore",
         key="report",
+        width="stretch",
         help="The audit of this case as one self-contained page of HTML, to print, archive or share.",
     )
 
@@ -224,19 +244,17 @@ def _resume(run_id: str) -> None:
     served_jobs().resume_audit(actor(), run_id)
 
 
-def _bar(workbench: Workbench, view: CaseView, run: Run | None, *, busy: bool) -> DeltaGenerator:
-    """Draw the way back, the choice of the audit shown, the report and a new audit; returns the menu for the rest."""
-    case_id = view.case.id
+def _bar(page: _Page) -> None:
+    """Draw the way back, the choice of the iteration, a new audit, and the menu for the rest."""
+    case_id, view = page.view.case.id, page.view
     with st.container(key="review-bar", horizontal=True, vertical_alignment="center"):
         if st.button("Queue", icon=":material/arrow_back:", type="tertiary"):
             address.leave_case()
+        if page.run and page.audited:
+            _iteration_choice(page.run, page.at, page.against)
         st.space("stretch")
-        finished = [each for each in view.runs if each.readable]
-        if run and len(finished) > 1:
-            _run_choice(finished, run, case_id)
-        _report_button(view, run)
-        allowed = needs("audit", disabled=busy or view.machine_hidden)
-        if view.runs and workbench.settings.cache:
+        allowed = needs("audit", disabled=page.busy or view.machine_hidden)
+        if view.runs and page.workbench.settings.cache:
             with st.popover("Audit again", icon=":material/fact_check:", key="audit-again"):
                 st.caption("The cache is on: what was asked about this case before is answered from it, unpaid.")
                 st.button("With the cached replies", on_click=_audit, args=(case_id,), **allowed)
@@ -250,24 +268,29 @@ def _bar(workbench: Workbench, view: CaseView, run: Run | None, *, busy: bool) -
                 args=(case_id,),
                 **allowed,
             )
-        return st.popover("More", icon=":material/more_horiz:", key="case-more")
+        with st.popover("More", icon=":material/more_horiz:", key="case-more"):
+            _more(page)
 
 
-def _more(workbench: Workbench, view: CaseView) -> None:
+def _more(page: _Page) -> None:
     """Draw what else can be done with a case: what is harmless first, what can't be undone last and folded."""
-    case_id = view.case.id
+    case_id = page.view.case.id
+    finished = [each for each in page.view.runs if each.readable]
+    if page.run and len(finished) > 1:
+        _run_choice(finished, page.run, case_id)
+    _report_button(page.view, page.run)
     st.page_link(
         "pages/decisions.py", label="Decisions on this case", icon=":material/history:", query_params={"case": case_id}
     )
-    if reviewer() is not None and view.state != "redacted":
-        show_own_assignment(workbench, case_id)
-        give_back_button(workbench, case_id)
+    if reviewer() is not None and page.view.state != "redacted":
+        show_own_assignment(page.workbench, case_id)
+        give_back_button(page.workbench, case_id)
     st.divider()
-    if view.state == "redacted":
+    if page.view.state == "redacted":
         st.caption("This case is redacted.")
         return
     with st.expander("Redact this case", icon=":material/ink_eraser:"):
-        redact_case_form(workbench, case_id)
+        redact_case_form(page.workbench, case_id)
 
 
 def _run_choice(finished: list[RunSummary], run: Run, case_id: str) -> None:
@@ -278,12 +301,11 @@ def _run_choice(finished: list[RunSummary], run: Run, case_id: str) -> None:
         list(names),
         key="run",
         format_func=lambda each: names.get(each, each),
-        label_visibility="collapsed",
         on_change=_choose_run,
         args=(finished[0].id,),
         width=320,
     )
-    if st.button("Compare", icon=":material/compare:"):
+    if st.button("Compare audits", icon=":material/compare:", width="stretch"):
         other = next(each.id for each in finished if each.id != run.id)
         st.switch_page("pages/compare.py", query_params={"case": case_id, "left": other, "right": run.id})
 
@@ -307,45 +329,39 @@ def _audit(case_id: str, *, revise: bool = False, anew: bool = False) -> None:
         address.put(name, "")
 
 
-def _view_bar(run: Run, index: int) -> int | None:
-    """Choose the iteration, and whether its marks are shown or its changes; returns what it is compared with."""
+def _iteration_choice(run: Run, index: int, against: int | None) -> None:
+    """Choose the iteration, and whether its marks are shown or its changes."""
     count = len(run.iterations)
     names = [_iteration_name(run, each) for each in range(count)]
-    against = _against(count, index)
-    on_iteration: dict[str, Any] = {"on_change": _choose_iteration}
-    with st.container(key="view-bar", horizontal=True, vertical_alignment="bottom"):
-        st.session_state["iteration"] = index
-        if count > 5:
-            st.selectbox("Iteration", range(count), key="iteration", format_func=names.__getitem__, **on_iteration)
-        else:
-            st.segmented_control(
-                "Iteration",
-                range(count),
-                key="iteration",
-                format_func=names.__getitem__,
-                required=True,
-                width="content",
-                **on_iteration,
-            )
-        if count > 1:
-            st.button(
-                "Show marks" if against is not None else "Show changes",
-                icon=":material/ink_highlighter:" if against is not None else ":material/difference:",
-                shortcut=keys.DIFF.shortcut,
-                on_click=_toggle_changes,
-                args=(index, against),
-            )
-        if against is not None and count > 2:
-            st.session_state["against"] = against
-            st.selectbox(
-                "Compared with",
-                [each for each in range(count) if each != index],
-                key="against",
-                format_func=lambda each: f"iteration {each + 1}",
-                on_change=lambda: address.put("against", str(st.session_state["against"] + 1)),
-                width=160,
-            )
-    return against
+    if count == 1:
+        st.caption(names[0])
+        return
+    st.session_state["iteration"] = index
+    several: dict[str, Any] = {"label_visibility": "collapsed", "on_change": _choose_iteration}
+    if count > ITERATIONS_BESIDE:
+        several |= {"width": 210}
+        st.selectbox("Iteration", range(count), key="iteration", format_func=names.__getitem__, **several)
+    else:
+        several |= {"required": True, "width": "content"}
+        st.segmented_control("Iteration", range(count), key="iteration", format_func=names.__getitem__, **several)
+    st.button(
+        "Show marks" if against is not None else "Show changes",
+        icon=":material/ink_highlighter:" if against is not None else ":material/difference:",
+        shortcut=keys.DIFF.shortcut,
+        on_click=_toggle_changes,
+        args=(index, against),
+    )
+    if against is not None and count > 2:
+        st.session_state["against"] = against
+        st.selectbox(
+            "Compared with",
+            [each for each in range(count) if each != index],
+            key="against",
+            format_func=lambda each: f"against iteration {each + 1}",
+            label_visibility="collapsed",
+            on_change=lambda: address.put("against", str(st.session_state["against"] + 1)),
+            width=180,
+        )
 
 
 def _against(count: int, index: int) -> int | None:
@@ -374,17 +390,22 @@ def _iteration_name(run: Run, index: int) -> str:
 # --- what is on the page ------------------------------------------------------------------------------------------
 
 
-def _head(view: CaseView, run: Run | None, index: int, *, running: bool) -> None:
-    case = view.case
-    found = shown_flags(run, index) if run and run.iterations else ()
-    flags = [label(word) for flag, word in FLAG.items() if flag in found]
+def _head(page: _Page) -> None:
+    """Draw the question and what is worst about the original answer; the reasons are a press away."""
+    case, view, run = page.view.case, page.view, page.run
+    worst = headline(run) if run and not view.machine_hidden else None
+    if view.machine_hidden:
+        says = "What the audit found is hidden until your decision, as the team's policy says."
+    elif worst:
+        says = worst.text
+    else:
+        says = "Being audited" if page.busy else "Not audited yet"
     facts = [str(case.metadata["field"])] if case.metadata.get("field") else []
-    facts += [case.id, counted(len(case.evidence), "chunk of evidence", "chunks of evidence")]
     data: CaseHead = {
         "question": case.query,
-        "state": label(STATE["running" if running else view.state]),
-        "flags": flags,
-        "facts": facts,
+        "state": label(STATE["running" if page.busy else view.state]),
+        "headline": {"text": says, "tone": worst.tone if worst else "calm", "others": worst.others if worst else ""},
+        "facts": [*facts, case.id],
         "reasons": asks_for_a_person(run) if run else [],
     }
     case_head(data, key="head")
@@ -401,15 +422,6 @@ def _conversation(view: CaseView) -> None:
             st.text(turn.text[:TURN_SHOWN] + ("…" if len(turn.text) > TURN_SHOWN else ""))
         if len(turns) > TURNS_SHOWN:
             st.caption(f"The last {TURNS_SHOWN} turns are shown.")
-
-
-def _not_confirmed(run: Run | None) -> None:
-    """Say what the offline checks left open, one click from a verifier that would decide it."""
-    if run is None or not (words := not_confirmed(run)):
-        return
-    with st.container(horizontal=True, vertical_alignment="center", key="not-confirmed"):
-        st.caption(words)
-        st.page_link("pages/settings.py", label="Choose a verifier model", icon=":material/arrow_forward:")
 
 
 def _not_audited(run: Run | None, runs: tuple[RunSummary, ...]) -> None:
@@ -501,9 +513,11 @@ def _draw_progress(case_id: str) -> bool:
     if running is None and not jobs.auditing(case_id):
         return False
     with st.container(border=True):
-        st.markdown("**Auditing.** The result appears here when it is ready; you can leave this page meanwhile.")
-        for event in workbench.runs.events(running.id)[-6:] if running else ():
-            st.text(event.message or event.kind.replace("_", " "))
+        st.markdown("**Auditing.** The result appears on this page; you can leave it meanwhile.")
+        if running:
+            shown = timeline(workbench.runs.events(running.id), "running", utc_now())
+            st.text(" · ".join(filter(None, [shown["live"], shown["spent"]])))
+            show_found_so_far(workbench, running.id)
         with st.container(horizontal=True):
             if running and st.button("Watch the audit", icon=":material/timeline:"):
                 st.switch_page("pages/new.py", query_params={"job": running.id})

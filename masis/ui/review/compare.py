@@ -12,7 +12,7 @@ from masis.services.records import CaseSummary, RunSummary
 from masis.ui.components import registered
 from masis.ui.components.case_head import case_head
 from masis.ui.components.linked_table import linked_table
-from masis.ui.queue.case_list import CASES, link_row
+from masis.ui.queue.case_list import CASES, case_row
 from masis.ui.review.run_list import RUN_COLUMNS, run_name, run_row
 from masis.ui.shell import address
 from masis.ui.shell.frame import tab_title
@@ -20,7 +20,7 @@ from masis.ui.shell.reviewer import actor
 from masis.views.comparison import SIDE, Of, differing, issues_by_side, score_frame
 from masis.views.diff import word_changes
 from masis.views.markdown import badge
-from masis.views.words import FLAG, STATE, LabelData, label, rule_word
+from masis.views.words import STATE, label, rule_word
 
 OF: dict[Of, str] = {"first": "In the original answer", "chosen": "In the answer each run chose"}
 
@@ -215,14 +215,10 @@ def _show_ways_in(workbench: Workbench) -> None:
     if several:
         st.header("Cases with several audits")
         summaries = [workbench.cases.summary(case_id) for case_id in several]
-        rows = [link_row(each, address.link("compare", case=each.id), _flags(each)) for each in summaries]
+        rows = [case_row(each, {}, page="compare") for each in summaries]
         if opened := linked_table(CASES, rows, description="Cases with several audits", key="several-runs"):
             address.put("case", opened)
             st.rerun()
-
-
-def _flags(summary: CaseSummary) -> list[LabelData]:
-    return [label(word) for flag, word in FLAG.items() if flag in summary.flags]
 
 
 def _choose_case() -> None:

@@ -20,14 +20,15 @@ from masis.schema.run import Run
 from masis.schema.team import LabelTypes
 from masis.schema.wording import counted
 from masis.services import CaseView, Workbench
+from masis.services.drafts import case_subject, clean
 from masis.services.records import CaseFilter, explained_errors
 from masis.services.reviews import OTHER, reasons_for
 from masis.ui.components import registered
 from masis.ui.review import decision_form as forms
+from masis.ui.review.claiming import ClaimNotice
 from masis.ui.review.decision_form import FormFields
 from masis.ui.shell import address, keys
-from masis.ui.shell.drafts import clear_form, store_form, stored_form
-from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
+from masis.ui.shell.reviewer import actor, name_reviewer, reviewer, suggested_name
 from masis.ui.shell.served_database import served_database
 from masis.ui.team.case_work import forget_scores, rubric_scores
 from masis.ui.team.taking import keep_typing, why_nothing
@@ -103,6 +104,7 @@ class _PanelContext(NamedTuple):
     at: int
     shown: tuple[str, ...]
     place: _Place
+    notice: ClaimNotice | None
 
     @property
     def case_id(self) -> str:
@@ -125,16 +127,27 @@ class _PanelContext(NamedTuple):
 
 
 def decision_panel(
-    workbench: Workbench, view: CaseView, run: Run | None, index: int, *, machine_shown: tuple[str, ...] = MACHINE_SHOWN
+    workbench: Workbench,
+    view: CaseView,
+    run: Run | None,
+    index: int,
+    *,
+    machine_shown: tuple[str, ...] = MACHINE_SHOWN,
+    notice: ClaimNotice | None = None,
 ) -> None:
     """Draw the decision on iteration ``index`` (from 0) of ``run``, or on an unaudited case (``run`` is None)."""
     who = actor()
     wanted = workbench.cases.blinded(who, address.case_filter())
     place = _Place(wanted, workbench.team.count_open(actor(), wanted))
     run = run if run and run.iterations else None
-    _panel(_PanelContext(workbench, view, run, index if run else 0, machine_shown, place))
-    if view.state == "superseded":
-        st.info("A newer version took the place of this case: decide about that one.", icon=":material/history:")
+    _panel(_PanelContext(workbench, view, run, index if run else 0, machine_shown, place, notice))
+    if notice and notice.adjudicate:
+        st.page_link(
+            "pages/team.py",
+            label="Adjudicate it",
+            icon=":material/balance:",
+            query_params={"case": view.case.id},
+        )
     # below the panel: above it, a fragment would have another id than the same page has for a reviewer
     if not workbench.access.allows(who, "decide"):
         roles = ", ".join(who.roles) or "none"
@@ -181,13 +194,13 @@ def _open_form(context: _PanelContext) -> _Form:
     """Return the form of this case and person, opened again where the session had another one open."""
     form: _Form | None = st.session_state.get(_FORM)
     if form is None or (form.case_id, form.reviewer) != (context.case_id, actor().name):
-        kept = stored_form(context.workbench, context.case_id)
+        _, saved_at = stored_form(context.workbench, context.case_id)
         message = form.message if form and form.case_id == context.case_id else None
         ack = form.ack if form and form.case_id == context.case_id else None
         carried = st.session_state.pop(_CARRIED, None)
         if carried and carried[0] == context.case_id:
             message = carried[1]
-        form = _Form(context.case_id, actor().name, kept.saved_at, message=message, ack=ack)
+        form = _Form(context.case_id, actor().name, saved_at, message=message, ack=ack)
         st.session_state[_FORM] = form
     return form
 
@@ -220,6 +233,20 @@ def _decided(context: _PanelContext, form: _Form) -> list[str]:
     ]
 
 
+def stored_form(workbench: Workbench, case_id: str) -> tuple[FormFields, str | None]:
+    """Return the form as the person of this session left it, and when it was stored; None where nothing was."""
+    draft = workbench.drafts.get(actor(), case_subject(case_id))
+    return forms.read_fields(draft.values), draft.saved_at
+
+
+def store_form(workbench: Workbench, case_id: str, fields: FormFields) -> None:
+    """Store the form; an empty one is removed."""
+    if fields.empty:
+        workbench.drafts.clear(actor(), case_subject(case_id))
+    else:
+        workbench.drafts.save(actor(), case_subject(case_id), fields.model_dump(mode="json"))
+
+
 def _say_errors(form: _Form, do: Callable[[], None]) -> None:
     try:
         do()
@@ -239,7 +266,7 @@ def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None
     if posted.get("case") != context.case_id:
         return
     form.handled = {"mount": posted.get("mount"), "sends": posted.get("sends")}
-    token = forms.clean(posted.get("token"), 64) or form.token
+    token = clean(posted.get("token"), 64) or form.token
     if token in _decided(context, form):
         return
     fields = forms.read_fields(posted.get("fields"))
@@ -304,19 +331,20 @@ def _act(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
         form.reviewer = actor().name
     match posted.get("kind"):
         case "undo":
-            _undo(context, form, forms.clean(posted.get("entry"), 64))
+            _undo(context, form, clean(posted.get("entry"), 64))
         case "discard":
-            clear_form(context.workbench, context.case_id)
+            context.workbench.drafts.clear(actor(), case_subject(context.case_id))
             form.ack = {"mount": posted.get("mount"), "seq": posted.get("seq")}
             form.done.append(form.token)  # else what was typed last, which the page still states, would be kept again
             form.renew()
-            form.message = _Message("The draft was discarded.", "calm")
         case "undo_previous":
             _undo_previous(context, form)
         case "iteration":
             _turn_iteration(context, 1 if posted.get("step") == 1 else -1)
         case "switch":
             _switch_answer(context)
+        case "take_revision":
+            _take_revision(context, form)
         case "next" | "skip" as how:
             _next_waiting(context, form, skip=how == "skip")
         case "forward":
@@ -365,7 +393,7 @@ def _undo_previous(context: _PanelContext, form: _Form) -> None:
 
 def _restore(workbench: Workbench, undone: Decision) -> bool:
     """Put an undone decision of one's own back into the form, unless something new has been begun there."""
-    if not stored_form(workbench, undone.case_id).fields.empty:
+    if not stored_form(workbench, undone.case_id)[0].empty:
         return False
     code = undone.extra.get("reason_code", "")
     known = undone.verdict is not None and code in {reason.code for reason in reasons_for(undone.verdict)}
@@ -407,6 +435,33 @@ def _switch_answer(context: _PanelContext) -> None:
         _show_iteration(0 if context.at else context.run.iterations.index(revised))
 
 
+def _revision(context: _PanelContext) -> int | None:
+    """Return the index of the revision that can be taken as a correction: the one shown, else the suggested one."""
+    run = context.run
+    if run is None or run.revised is None:
+        return None
+    return context.at or run.best or run.iterations.index(run.revised)
+
+
+def _take_revision(context: _PanelContext, form: _Form) -> None:
+    """Put a revision into the correction of the original answer, which is what is decided about."""
+    index = _revision(context)
+    if index is None or context.run is None:
+        return
+    kept, _ = stored_form(context.workbench, context.case_id)
+    corrected = context.run.iterations[index].answer
+    store_form(
+        context.workbench,
+        context.case_id,
+        kept.model_copy(update={"verdict": "override", "corrected": corrected, "reason": ""}),
+    )
+    form.renew()
+    name = forms.shown_name(context.run, index)
+    words = f"{name.capitalize()} is the correction now: choose a reason, then submit."
+    form.message = _Message(words, "calm", "reason")
+    _show_iteration(0)
+
+
 def _show_iteration(index: int) -> None:
     address.put("iteration", str(index + 1) if index else "")
     address.put("against", "")
@@ -434,11 +489,12 @@ def _open(form: _Form, case_id: str | None, nothing: str) -> None:
 def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
     """Return everything the component draws."""
     workbench, view = context.workbench, context.view
-    kept = stored_form(workbench, context.case_id)
+    fields, saved_at = stored_form(workbench, context.case_id)
     iteration = context.run.iterations[context.at] if context.run else None
     history = forms.history(view.history)
-    override = kept.fields.verdict == "override"
-    corrected = context.answer if kept.fields.corrected is None else kept.fields.corrected
+    revision = _revision(context)
+    override = fields.verdict == "override"
+    corrected = context.answer if fields.corrected is None else fields.corrected
     return {
         "case": context.case_id,
         "form": form.token,
@@ -447,8 +503,8 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
         "ack": form.ack,
         "handled": form.handled,
         "seen": view.summary.version,
-        "draft": kept.fields.model_dump(mode="json"),
-        "saved_at": kept.saved_at,
+        "draft": fields.model_dump(mode="json"),
+        "saved_at": saved_at,
         "restored": form.restored,
         "message": vars(form.message) if form.message else None,
         "answer": context.answer,
@@ -456,6 +512,9 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
         "about": {"name": context.answer_name, "note": _about_answer(context)},
         "serious": forms.serious_rows(context.run, context.at),
         "previous": _previous(context),
+        "notice": context.notice._asdict() if context.notice else None,
+        "suggested_name": suggested_name(),
+        "revision": forms.shown_name(context.run, revision) if revision else "",
         "longest": max(forms.LONGEST_ANSWER, len(context.answer)),
         "verdicts": [
             {"code": code, "text": word.text, "tone": word.tone, "meaning": word.meaning}
@@ -481,7 +540,7 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
     }
 
 
-def _reporting(context: _PanelContext) -> forms.ReportingData:
+def _reporting(context: _PanelContext) -> forms.Data:
     """Return what is needed to report issues in the answer shown, and those of the decision that stands on it."""
     entry = context.view.decision
     decision = entry.decision if entry else None
@@ -519,7 +578,7 @@ def _about_answer(context: _PanelContext) -> str:
     return f"{which}. {changed} D shows the changes, V the original."
 
 
-def _standing(context: _PanelContext, history: list[forms.HistoryRow]) -> dict[str, Any] | None:
+def _standing(context: _PanelContext, history: list[forms.Data]) -> forms.Data | None:
     """Return the entry that decides the case now; a person can undo what a person decided."""
     entry = context.view.decision
     row = next((row for row in history if entry and row["id"] == entry.id), None)

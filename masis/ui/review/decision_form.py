@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple, TypedDict, cast, get_args
+from functools import lru_cache, partial
+from typing import Annotated, Any, Literal, NamedTuple, Self, cast, get_args
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, Strict, model_validator
 
 from masis.api.audits import audit_citations, citations_kept
 from masis.audit.sentences import split_sentences
@@ -21,12 +21,13 @@ from masis.schema.review import Decision, LogEntry, TargetLabel, Verdict, answer
 from masis.schema.run import Iteration, Run
 from masis.schema.team import LabelTypes
 from masis.schema.wording import counted, shortened
+from masis.services.drafts import clean, read_form, read_if_valid
 from masis.services.reviews import OTHER, reason_text, reasons_for, suggested
 from masis.settings import Settings
 from masis.views.log_entries import entry_texts
 from masis.views.marks import reference_marks
 from masis.views.verdicts import target_key
-from masis.views.words import DECIDE, REFERENCE, VERDICT, LabelData, Word, label, rule_word
+from masis.views.words import DECIDE, REFERENCE, VERDICT, Word, label, rule_word
 
 LONGEST_NAME = 80
 LONGEST_NOTE = 4_000
@@ -40,32 +41,82 @@ OFFENDERS_NAMED = 5
 CLAIM_CHOICES = ("supported", "partial", "contradicted", "unsupported", "unverifiable")
 REFERENCE_CHOICES = ("valid", "fabricated", "misattributed", "redundant", "unsupported", "contradicts")
 
-MOST_CHARACTERS = 100_000_000
 MOST_REPORTED = 100
 """Issues that one decision reports."""
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 _BLOCK_MARKER = re.compile(r"(?:[ \t]*(?:#{1,6}|[-+*>]|\d{1,3}[.)])[ \t]+)+")
-_UNKEPT = re.compile("[\x00\ud800-\udfff]")
+Place = Annotated[int, Strict(), Field(ge=0, le=100_000_000)]
+
+
+def _text(value: object, longest: int) -> str:
+    if not isinstance(value, str):
+        raise ValueError("it is no text")
+    return clean(value, longest)
+
+
+Name = Annotated[str, BeforeValidator(partial(_text, longest=64))]
+OwnWords = Annotated[str, BeforeValidator(partial(_text, longest=300))]
+Note = Annotated[str, BeforeValidator(partial(_text, longest=LONGEST_NOTE))]
+Answer = Annotated[str, BeforeValidator(partial(_text, longest=LONGEST_ANSWER))]
 
 
 class ReportFields(Record):
     """An issue that a reviewer reports, as far as it is filled in; without a place it is about the whole answer."""
 
-    start: int | None = None
-    end: int | None = None
-    text: str = ""
-    type: str = ""
-    severity: str = ""
-    note: str = ""
+    start: Place | None = None
+    end: Place | None = None
+    text: Answer = ""
+    type: Name = ""
+    severity: Severity | Literal[""] = ""
+    note: Note = ""
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if (self.start is None) != (self.end is None) or (self.start is None) == bool(self.text):
+            raise ValueError("it has half a place, or no words at one")
+        return self
 
 
 class OpenReport(ReportFields):
     """The issue that is being written: in which answer, and in place of which one that was reported there."""
 
-    answer: str
-    place: int | None = None
+    answer: Name = ""
+    place: Place | None = None
+
+    @model_validator(mode="after")
+    def _of_an_answer(self) -> Self:
+        if not self.answer:
+            raise ValueError("it is of no answer")
+        return self
+
+
+def _known_labels(posted: object) -> dict[str, dict[str, str]]:
+    known = {*CLAIM_CHOICES, *REFERENCE_CHOICES}
+    read = {
+        clean(base, 200): {clean(key, 60): chosen for key, chosen in labels.items() if chosen in known}
+        for base, labels in (list(posted.items())[:20] if isinstance(posted, dict) else ())
+        if isinstance(labels, dict)
+    }
+    return {base: labels for base, labels in read.items() if labels}
+
+
+def _valid_reports(posted: object) -> dict[str, tuple[ReportFields, ...]]:
+    read = {
+        clean(answer, 64): tuple(found for each in issues[:MOST_REPORTED] if (found := _report(each)))
+        for answer, issues in (list(posted.items())[:20] if isinstance(posted, dict) else ())
+        if isinstance(issues, list | tuple)
+    }
+    return {answer: issues for answer, issues in read.items() if issues}
+
+
+def _report(posted: object) -> ReportFields | None:
+    return posted if isinstance(posted, ReportFields) else read_if_valid(ReportFields, posted)
+
+
+def _open_report(posted: object) -> OpenReport | None:
+    return posted if isinstance(posted, OpenReport) else read_if_valid(OpenReport, posted)
 
 
 class FormFields(Record):
@@ -76,13 +127,15 @@ class FormFields(Record):
     """
 
     verdict: Verdict | None = None
-    reason: str = ""
-    other: str = ""
-    note: str = ""
-    corrected: str | None = None
-    labels: dict[str, dict[str, str]] = Field(default_factory=dict)
-    reported: dict[str, tuple[ReportFields, ...]] = Field(default_factory=dict)
-    reporting: OpenReport | None = None
+    reason: Name = ""
+    other: OwnWords = ""
+    note: Note = ""
+    corrected: Answer | None = None
+    labels: Annotated[dict[str, dict[str, str]], BeforeValidator(_known_labels)] = Field(default_factory=dict)
+    reported: Annotated[dict[str, tuple[ReportFields, ...]], BeforeValidator(_valid_reports)] = Field(
+        default_factory=dict
+    )
+    reporting: Annotated[OpenReport | None, BeforeValidator(_open_report)] = None
 
     @property
     def empty(self) -> bool:
@@ -97,162 +150,13 @@ class Problem(NamedTuple):
     message: str
 
 
-class CheckData(TypedDict):
-    """The citations of the corrected answer, checked; ``beside`` says which of those beside the original are kept."""
-
-    valid: int
-    beside: str
-    fabricated: list[str]
-    fabricated_count: int
-    uncited: list[str]
-    uncited_count: int
-
-
-class ReasonData(TypedDict):
-    """A reason as the form offers it."""
-
-    code: str
-    text: str
-    suggested: bool
-
-
-class LabelRow(TypedDict):
-    """One claim or reference that can be labelled; ``key`` names its place in the answer."""
-
-    key: str
-    kind: str
-    text: str
-    where: str
-    machine: LabelData
-    verdict: str
-
-
-class SeriousData(TypedDict):
-    """An open serious issue, as the question before an approval lists it."""
-
-    id: str
-    label: LabelData
-    severity: str
-    text: str
-
-
-class ReportedData(TypedDict):
-    """An issue that a decision reports, as the history and the answer show it."""
-
-    start: int | None
-    end: int | None
-    text: str
-    type: str
-    severity: str
-    note: str
-
-
-class TypeData(TypedDict):
-    """A label type as the form offers it."""
-
-    name: str
-    guidance: str
-
-
-class ReportingData(TypedDict):
-    """What the form needs to report issues; ``sentences`` are places in the answer, in characters."""
-
-    types: list[TypeData]
-    severities: tuple[Severity, ...]
-    sentences: list[tuple[int, int]]
-    standing: list[ReportedData]
-
-
-class HistoryRow(TypedDict):
-    """One entry of the log in words."""
-
-    id: str
-    at: str
-    who: str
-    what: str
-    tone: str
-    why: str
-    note: str
-    undone: bool
-    corrected: bool
-    labels: int
-    reported: list[ReportedData]
-
-
-def clean(value: object, longest: int) -> str:
-    """Return text as it can be stored: no null byte, no half of a surrogate pair, not longer than allowed."""
-    return _UNKEPT.sub("", value)[:longest] if isinstance(value, str) else ""
+Data = dict[str, Any]
+"""What the component draws, as JSON: ``decision.js`` reads it, and nothing else does."""
 
 
 def read_fields(posted: object) -> FormFields:
     """Return the fields a browser posted, or a draft held; what is not a known value is left out."""
-    if not isinstance(posted, dict):
-        return FormFields()
-    verdict = posted.get("verdict")
-    corrected = posted.get("corrected")
-    return FormFields(
-        verdict=cast("Verdict", verdict) if verdict in get_args(Verdict) else None,
-        reason=clean(posted.get("reason"), 60),
-        other=clean(posted.get("other"), 300),
-        note=clean(posted.get("note"), LONGEST_NOTE),
-        corrected=clean(corrected, LONGEST_ANSWER) if isinstance(corrected, str) else None,
-        labels=_read_labels(posted.get("labels")),
-        reported=_read_reported(posted.get("reported")),
-        reporting=_read_open(posted.get("reporting")),
-    )
-
-
-def _read_reported(posted: object) -> dict[str, tuple[ReportFields, ...]]:
-    if not isinstance(posted, dict):
-        return {}
-    read = {
-        clean(answer, 64): tuple(ReportFields(**found) for each in issues[:MOST_REPORTED] if (found := _report(each)))
-        for answer, issues in list(posted.items())[:20]
-        if isinstance(issues, list | tuple)
-    }
-    return {answer: issues for answer, issues in read.items() if issues}
-
-
-def _read_open(posted: object) -> OpenReport | None:
-    found = _report(posted)
-    if found is None or not isinstance(posted, dict) or not (answer := clean(posted.get("answer"), 64)):
-        return None
-    return OpenReport(answer=answer, place=_count(posted.get("place")), **found)
-
-
-def _report(posted: object) -> dict[str, Any] | None:
-    """Return one issue as posted; None where it has half a place, or no words at one."""
-    if not isinstance(posted, dict):
-        return None
-    start, end = _count(posted.get("start")), _count(posted.get("end"))
-    text = clean(posted.get("text"), LONGEST_ANSWER)
-    if (start is None) != (end is None) or (start is None) == bool(text):
-        return None
-    severity = posted.get("severity")
-    return {
-        "start": start,
-        "end": end,
-        "text": text,
-        "type": clean(posted.get("type"), 60),
-        "severity": severity if severity in SEVERITIES else "",
-        "note": clean(posted.get("note"), LONGEST_NOTE),
-    }
-
-
-def _count(value: object) -> int | None:
-    return value if type(value) is int and 0 <= value <= MOST_CHARACTERS else None
-
-
-def _read_labels(posted: object) -> dict[str, dict[str, str]]:
-    if not isinstance(posted, dict):
-        return {}
-    known = {*CLAIM_CHOICES, *REFERENCE_CHOICES}
-    read = {
-        clean(base, 200): {clean(key, 60): chosen for key, chosen in labels.items() if chosen in known}
-        for base, labels in list(posted.items())[:20]
-        if isinstance(labels, dict)
-    }
-    return {base: labels for base, labels in read.items() if labels}
+    return read_form(FormFields, posted)
 
 
 def problem(fields: FormFields, answer: str, reviewer: str) -> Problem | None:
@@ -349,7 +253,7 @@ def sentence_places(answer: str) -> tuple[tuple[int, int], ...]:
     return tuple(places)
 
 
-def reporting(answer: str, types: LabelTypes, standing: Decision | None) -> ReportingData:
+def reporting(answer: str, types: LabelTypes, standing: Decision | None) -> Data:
     """Return what the form needs to report issues; ``standing`` is the decision that stands on the answer shown."""
     fits = [
         each
@@ -364,16 +268,10 @@ def reporting(answer: str, types: LabelTypes, standing: Decision | None) -> Repo
     }
 
 
-def _reported_rows(decision: Decision) -> list[ReportedData]:
+def _reported_rows(decision: Decision) -> list[Data]:
     return [
-        {
-            "start": each.start,
-            "end": each.end,
-            "text": each.text,
-            "type": each.label,
-            "severity": each.severity or "",
-            "note": each.note,
-        }
+        {name: getattr(each, name) for name in ("start", "end", "text", "note")}
+        | {"type": each.label, "severity": each.severity or ""}
         for each in decision.reported
     ]
 
@@ -392,7 +290,7 @@ def serious_issues(run: Run | None, index: int) -> tuple[Issue, ...]:
     return tuple(sorted(found, key=lambda issue: issue.severity != "critical"))
 
 
-def serious_rows(run: Run | None, index: int) -> list[SeriousData]:
+def serious_rows(run: Run | None, index: int) -> list[Data]:
     """Return these issues as the question before an approval lists them."""
     return [
         {
@@ -416,7 +314,7 @@ def label_base(run: Run | None, index: int) -> str:
     return f"{run.id}/{index + 1}" if run else ""
 
 
-def check(answer: str, case: Case, settings: Settings | None = None) -> CheckData:
+def check(answer: str, case: Case, settings: Settings | None = None) -> Data:
     """Return what the citation engine says about an answer to this case that is being corrected."""
     kept = citations_kept(case, answer)
     audit = audit_citations(answer, case.evidence, settings, citations=kept)
@@ -439,7 +337,7 @@ def _beside(kept: int, all_: int) -> str:
     return f"{of}: those of unchanged sentences." if kept < all_ else f"{of}."
 
 
-def reasons(iteration: Iteration | None) -> dict[str, list[ReasonData]]:
+def reasons(iteration: Iteration | None) -> dict[str, list[Data]]:
     """Return the reasons for each verdict, with those that the issues of an iteration suggest."""
     rules = {issue.rule for issue in iteration.issues} if iteration else set()
     return {
@@ -474,7 +372,7 @@ def _targets(iteration: Iteration) -> list[_Target]:
     return sorted(found.values(), key=lambda target: (target.start, target.end))
 
 
-def label_rows(iteration: Iteration) -> list[LabelRow]:
+def label_rows(iteration: Iteration) -> list[Data]:
     """Return what of an iteration can be labelled, with the machine's verdict on each."""
     return [
         {
@@ -517,14 +415,14 @@ def choices() -> dict[str, list[tuple[str, str]]]:
     }
 
 
-def history(entries: Sequence[LogEntry]) -> list[HistoryRow]:
+def history(entries: Sequence[LogEntry]) -> list[Data]:
     """Return the log of a case in words, in the order given."""
     undone = {entry.decision.undoes for entry in entries if entry.decision and entry.decision.undoes}
     words = entry_texts(entries)
     return [_history_row(entry, words[entry.id], entry.id in undone) for entry in entries]
 
 
-def _history_row(entry: LogEntry, what: Word, undone: bool) -> HistoryRow:
+def _history_row(entry: LogEntry, what: Word, undone: bool) -> Data:
     decision = entry.decision
     return {
         "id": entry.id,

@@ -156,8 +156,8 @@ def _correction(workbench: Workbench, entry: LogEntry) -> list[Change]:
         run = workbench.runs.get(decision.run_id)
     except StoreError:  # not finished: what was shown is not known
         return []
-    at = decision.iteration
-    shown = run.iterations[at - 1].answer if at is not None and at <= len(run.iterations) else run.final_answer
+    at = decision.iteration or 1
+    shown = run.iterations[at - 1].answer if at <= len(run.iterations) else run.final_answer
     return word_changes(shown, decision.corrected_answer)
 
 

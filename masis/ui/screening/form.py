@@ -7,8 +7,9 @@ the first search would bring.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -194,6 +195,7 @@ def show_form(workbench: Workbench) -> None:
             "screening-question",
             form.question,
             LONGEST_QUESTION,
+            _take_question,
             rows=3,
             hint="For example: population, intervention, comparison, outcome.",
             placeholder="Does velotarine lower blood pressure in adults with resistant hypertension?",
@@ -207,6 +209,7 @@ def show_form(workbench: Workbench) -> None:
             "screening-criteria",
             form.effective.screening_criteria,
             LONGEST_CRITERIA,
+            lambda form, typed: form.change(CRITERIA, typed),
             rows=2,
             hint="A line each. Shown with the result, and offered as reasons when a person discards an abstract.",
             placeholder="include: adults\nexclude: no control group",
@@ -225,27 +228,32 @@ def show_form(workbench: Workbench) -> None:
         _UNDERSTOOD(data=_understood(form, _first(workbench, form, sources)), key="screening-understood")
 
 
-def _text(label: str, key: str, text: str, most: int, *, version: str = "", **shown: Any) -> None:
-    """Draw a field that stores what is typed into it: the question, the criteria, a concept, or other graders."""
-    form = current_form()
+Take = Callable[[ScreeningForm, str], None]
 
-    def take(typed: str) -> None:
-        form = current_form()
-        if key == "screening-question":
-            if typed != form.question:
-                save(form, question=typed)
-        elif key == "screening-criteria":
-            form.change(CRITERIA, typed)
-        elif key == "screening-other-graders":
-            known = [name for name in _names(form.effective.screening_graders) if name in _offered()]
-            _take_graders(form, (*known, *_names(typed)))
-        else:
-            part = next(part for part in PARTS if key.endswith(part))
-            written = concept_lines(form.effective.screening_concepts)
-            form.change(CONCEPTS, changed_lines(form.question.strip(), written | {part: typed}))
 
-    version = f"{form.version}-{version}" if version else form.version
-    typing_area(label, key=key, text=text, version=version, most=most, on_text=take, **shown)
+def _text(label: str, key: str, text: str, most: int, take: Take, *, version: str = "", **shown: Any) -> None:
+    """Draw a field whose text ``take`` stores; another ``version`` shows ``text`` in place of what was typed."""
+    version = "-".join(filter(None, (current_form().version, version)))
+
+    def on_text(typed: str) -> None:
+        take(current_form(), typed)
+
+    typing_area(label, key=key, text=text, version=version, most=most, on_text=on_text, **shown)
+
+
+def _take_question(form: ScreeningForm, typed: str) -> None:
+    if typed != form.question:
+        save(form, question=typed)
+
+
+def _take_concept(part: Part, form: ScreeningForm, typed: str) -> None:
+    written = concept_lines(form.effective.screening_concepts)
+    form.change(CONCEPTS, changed_lines(form.question.strip(), written | {part: typed}))
+
+
+def _take_other_graders(form: ScreeningForm, typed: str) -> None:
+    known = [name for name in _names(form.effective.screening_graders) if name in _offered()]
+    _take_graders(form, (*known, *_names(typed)))
 
 
 def _demo_questions() -> None:
@@ -289,6 +297,7 @@ def _concepts(form: ScreeningForm) -> None:
                         f"screening-concept-{part}",
                         written.get(part, read[part]),
                         LONGEST_CONCEPTS,
+                        partial(_take_concept, part),
                         # Another question is read as other concepts, which the field is then to show.
                         version=hashlib.sha256(read[part].encode()).hexdigest()[:12],
                         rows=1,
@@ -431,6 +440,7 @@ def _settings(workbench: Workbench, form: ScreeningForm) -> None:
             "screening-other-graders",
             ", ".join(name for name in chosen if name not in grading),
             LONGEST_GRADERS,
+            _take_other_graders,
             rows=1,
             placeholder="PROVIDER:MODEL, PROVIDER:MODEL",
             optional=True,

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import Any
 
+import pandas as pd
 import streamlit as st
 
 from masis.errors import UnknownRecord
@@ -218,7 +219,7 @@ def memory_rows(entries: Iterable[Acceptance]) -> list[dict[str, Any]]:
             {
                 "Design": DESIGN[design],
                 "Accepted": len(mine),
-                "Mean quality": round(fmean(entry.quality for entry in mine), 2),
+                "Mean quality": f"{fmean(entry.quality for entry in mine):.2f}",
                 "In rounds": f"{rounds[0]}" if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}",
             }
         )
@@ -236,7 +237,8 @@ def _memory(workbench: Workbench) -> None:
     if not memory.entries:
         st.caption("Empty so far: a screening with a sufficient result adds its kept abstracts.")
         return
-    st.dataframe(memory_rows(memory.entries), hide_index=True, width="stretch")
+    held = pd.DataFrame(memory_rows(memory.entries)).set_index("Design")
+    st.table(held, border="horizontal", alt="Accepted abstracts by design")
     moved = adapted(settings.model_copy(update={"screening_memory": True}), memory.entries)
     own, then = (
         ", ".join(f"{value:.2f}" for value in each.required_average) for each in (thresholds_of(settings), moved)

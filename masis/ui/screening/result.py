@@ -13,15 +13,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 import streamlit as st
 
 from masis.schema.case import Case
-from masis.schema.screening import (
-    Abstract,
-    Direction,
-    Grade,
-    Recommendation,
-    Round,
-    Screening,
-    Thresholds,
-)
+from masis.schema.screening import Abstract, Direction, Grade, Recommendation, Round, Screening, Thresholds
 from masis.schema.wording import counted
 from masis.screening.grading.ensemble import agreement_of
 from masis.screening.grading.question import LONGEST_CONCEPTS, PARTS, Part, concepts_as_text, question_of, read_question
@@ -576,12 +568,7 @@ def _controls(screening: Screening, shown: list[Recommendation], order: Order) -
         )
         st.session_state["screening-order"] = order
         st.selectbox(
-            "Order",
-            list(ORDERS),
-            key="screening-order",
-            format_func=ORDERS.__getitem__,
-            width=240,
-            on_change=_choose,
+            "Order", list(ORDERS), key="screening-order", format_func=ORDERS.__getitem__, width=240, on_change=_choose
         )
 
 

@@ -1,19 +1,23 @@
 """Read and write the address of the page, in one place.
 
-Addresses come from outside: what makes no sense in one is ignored.
+Addresses come from outside: what makes no sense in one is ignored. What a widget chooses is written there by one
+callback (``kept``), so that Back, reload and a copied link show the same.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import NamedTuple, NoReturn, TypeVar, get_args
+from collections.abc import Collection, Iterable, Mapping
+from datetime import date
+from typing import Any, Literal, NamedTuple, NoReturn, TypeVar, get_args
 from urllib.parse import quote, unquote, urlencode
 
 import streamlit as st
 
-from masis.services.records import CaseFilter, QueueOrder
-from masis.views.words import FLAG, REASON, STATES, TIER
+from masis.schema.review import Standing
+from masis.services.cases import FOUND
+from masis.services.records import NOT_DECIDED, STATE_OF_VERDICT, CaseFilter, QueueOrder
+from masis.views.words import FLAG, REASON, STANDING, STATE, Word
 
 PAGE_SIZE = 20
 PAGE_SIZES = (20, 50, 100)
@@ -33,14 +37,48 @@ ORDERS: dict[QueueOrder, str] = {
     "random": "In random order",
 }
 
-LIST_PARAMETERS = (
-    *("q", "state", "tier", "reason", "flag", "field", "dataset", "model", "reviewer", "quality", "confidence"),
-    *("assignee", "tag", "order", "seed", "page", "size"),
-)
-"""What describes the list a case was opened from; links carry it on, so that back and next follow the same list."""
 
-FILTERS = LIST_PARAMETERS[:13]
-"""Those of them that leave cases out."""
+class Filter(NamedTuple):
+    """A filter of the queue: address, widget, chips and query all come from this declaration.
+
+    ``name`` is its parameter in the address, ``field`` that of ``CaseFilter``. A ``known`` one takes the values that
+    ``options`` words, ``words`` any value, a ``range`` two bounds from 0 to 1. ``machine`` ones go by what
+    audits found.
+    """
+
+    name: str
+    title: str
+    kind: Literal["known", "words", "range"]
+    field: str
+    options: Mapping[str, str] = {}
+    machine: bool = False
+
+
+def _texts(words: Mapping[Any, Word]) -> dict[str, str]:
+    return {name: word.text for name, word in words.items()}
+
+
+STANDINGS = Filter("standing", "Stands", "known", "standings", _texts(STANDING))
+DRAWER: tuple[Filter, ...] = (
+    Filter("flag", "Issue", "known", "flags", _texts(FLAG), machine=True),
+    Filter("reason", "Reason for review", "known", "reasons", _texts(REASON), machine=True),
+    Filter("state", "Verdict", "known", "states", _texts({n: STATE[n] for n in STATE_OF_VERDICT.values()})),
+    Filter("field", "Field", "words", "fields"),
+    Filter("dataset", "Data set", "words", "datasets"),
+    Filter("model", "Model", "words", "models", machine=True),
+    Filter("reviewer", "Decided by", "words", "reviewers"),
+    Filter("assignee", "Assigned to", "words", "assignees"),
+    Filter("tag", "Tag", "words", "tags"),
+    Filter("quality", "Quality", "range", "quality", machine=True),
+    Filter("confidence", "Confidence", "range", "confidence", machine=True),
+)
+"""The filters that a list shows on demand; ``STANDINGS`` is always in view."""
+
+FILTERS = ("q", *(each.name for each in (STANDINGS, *DRAWER)))
+"""The parameters that leave cases out."""
+
+LIST_PARAMETERS = (*FILTERS, "order", "seed", "page", "size")
+"""What describes the list a case was opened from; links carry it on, so that back and next follow the same list."""
 
 
 class Bounds(NamedTuple):
@@ -63,15 +101,59 @@ def put(name: str, text: str) -> None:
         del st.query_params[name]
 
 
+def clear(names: Iterable[str]) -> None:
+    """Drop these parameters."""
+    for name in names:
+        put(name, "")
+
+
+def kept(name: str, default: object = None, *, key: str = "", drops: Collection[str] = ("page",)) -> dict[str, Any]:
+    """Return the arguments of a widget whose value the address keeps, as in ``st.selectbox(..., **kept("order"))``.
+
+    Args:
+        name: The parameter.
+        default: The value that the address does not mention.
+        key: Key of the widget; the parameter's name where none is given.
+        drops: Parameters that make no sense any more once this one has changed.
+
+    """
+    return {"key": key or name, "on_change": _keep, "args": (key or name, name, default, tuple(drops))}
+
+
+def _keep(key: str, name: str, default: object, drops: tuple[str, ...]) -> None:
+    chosen = st.session_state[key]
+    put(name, "" if chosen in (None, default) else spelled(chosen))
+    clear(drops)
+
+
+def spelled(chosen: object) -> str:
+    """Return a widget's value as the address has it."""
+    match chosen:
+        case bool():
+            return "yes" if chosen else "no"
+        case (float() as low, float() as high):
+            return "" if (low, high) == (0.0, 1.0) else f"{low:g}-{high:g}"
+        case list() | tuple():
+            return in_words(chosen)
+        case date():
+            return chosen.isoformat()
+    return str(chosen).strip()
+
+
 def order() -> QueueOrder:
     """The order asked for, else what is most likely faulty first."""
-    return next((known for known in get_args(QueueOrder) if known == value("order")), ORDER)
+    return one_of("order", get_args(QueueOrder), ORDER)
+
+
+def one_of(name: str, known: Iterable[Known], default: Known) -> Known:
+    """The value of a parameter where it is a known one."""
+    return next((each for each in known if each == value(name)), default)
 
 
 def several(name: str, known: Iterable[Known]) -> list[Known]:
     """The known values of a parameter that holds several, separated by commas."""
-    wanted = set(words(name))
-    return [each for each in known if each in wanted]
+    chosen = set(words(name))
+    return [each for each in known if each in chosen]
 
 
 def words(name: str) -> list[str]:
@@ -103,11 +185,6 @@ def bounds(name: str) -> Bounds:
     return Bounds(None, None) if None not in found and found.low > found.high else found  # type: ignore[operator]
 
 
-def put_bounds(name: str, low: float, high: float) -> None:
-    """Set a range of scores; the full range is no filter and is dropped."""
-    put(name, "" if (low, high) == (0.0, 1.0) else f"{low:g}-{high:g}")
-
-
 def _share(text: str) -> float | None:
     try:
         found = float(text) if len(text) < 10 else math.nan
@@ -116,31 +193,56 @@ def _share(text: str) -> float | None:
     return found if 0 <= found <= 1 else None
 
 
+def day(name: str) -> date | None:
+    """Return a parameter as a day."""
+    try:
+        return date.fromisoformat(value(name))
+    except ValueError:
+        return None
+
+
+def standings() -> tuple[Standing, ...]:
+    """Where the listed cases stand: as the address says, else all that are not decided.
+
+    A search and a filter by verdict look through all of them.
+    """
+    chosen = several("standing", get_args(Standing))
+    if "to_review" in chosen:  # what a reviewer sees who may not see what the audit found
+        chosen = [each for each in get_args(Standing) if each in chosen or each in FOUND]
+    return tuple(each for each in chosen if each != "to_review") or (
+        () if value("state") or value("q") else NOT_DECIDED
+    )
+
+
 def case_filter() -> CaseFilter:
     """Return the filter that the address describes; a value that no case has matches none."""
-    quality, confidence = bounds("quality"), bounds("confidence")
+    given: dict[str, Any] = {}
+    for each in DRAWER:
+        if each.kind == "range":
+            given[f"{each.field}_from"], given[f"{each.field}_to"] = bounds(each.name)
+        else:
+            given[each.field] = tuple(several(each.name, each.options) if each.options else words(each.name))
     size = number("size", PAGE_SIZE)
     return CaseFilter(
         text=value("q")[:LONGEST_QUERY],
-        states=tuple(several("state", STATES)),
-        tiers=tuple(several("tier", TIER)),
-        reasons=tuple(several("reason", REASON)),
-        flags=tuple(several("flag", FLAG)),
-        fields=tuple(words("field")),
-        datasets=tuple(words("dataset")),
-        models=tuple(words("model")),
-        reviewers=tuple(words("reviewer")),
-        assignees=tuple(words("assignee")),
-        tags=tuple(words("tag")),
-        quality_from=quality.low,
-        quality_to=quality.high,
-        confidence_from=confidence.low,
-        confidence_to=confidence.high,
+        standings=standings(),
+        **given,
         order=order(),
         seed=number("seed", 0),
         page=number("page"),
         size=size if size in PAGE_SIZES else PAGE_SIZE,
     )
+
+
+def show_pages(total: int, size: int, *, key: str) -> None:
+    """Draw the pages of a list where it has several; an address behind the last one leads to the last."""
+    pages = max(1, -(-total // size))
+    if number("page") > pages:
+        put("page", str(pages) if pages > 1 else "")
+        st.rerun()
+    if pages > 1:
+        st.session_state[key] = number("page")
+        st.pagination(pages, **kept("page", 1, key=key, drops=()))
 
 
 def open_case(case_id: str) -> NoReturn:

@@ -32,16 +32,16 @@ class PageKeys(TypedDict):
 
 
 APPROVE = Key("A", "A", "Approve the answer shown, and open the next case")
-OVERRIDE = Key("O", "O", "Override: correct the answer")
+OVERRIDE = Key("O", "O or W", "Override: write in the corrected answer")
 REJECT = Key("X", "X", "Reject the answer")
 ESCALATE = Key("E", "E", "Escalate")
 REASON = Key("1", "1 … 9", "Choose a reason by its number")
-CORRECT = Key("W", "W", "Write in the corrected answer")
+TAKE = Key("Shift+W", "Shift W", "Take the revision as correction")
 NOTE = Key("T", "T", "Write a note")
 LABELS = Key("L", "L", "Label single claims and references")
 LABEL_WORDS = Key("M", "M", "Label the words selected in the answer, else choose a sentence")
 REPORT = Key("Shift+M", "Shift M", "Report an issue of the whole answer")
-SUBMIT = Key("Ctrl+Enter", "Enter or Ctrl Enter", "Submit and open the next case; with Ctrl also while typing")
+SUBMIT = Key("Ctrl+Enter", "Ctrl Enter", "Submit and open the next case, also while typing")
 LEAVE = Key("Esc", "Esc", "Leave a field")
 UNDO = Key("U", "U", "Undo the decision on this case, else the one before")
 NEXT = Key("N", "N", "Next case to review, else the next of the list")
@@ -58,14 +58,14 @@ HELP = Key("H", "H or ?", "Show or hide these keys")
 NEXT_ROW = Key("J", "J", "Next row of a list; from there on ↓ as well")
 PREVIOUS_ROW = Key("K", "K", "Previous row of a list; from there on ↑ as well")
 ENDS = Key("Home", "Home End", "First and last row, once a row has the focus")
-OPEN = Key("Enter", "Enter", "Open the row; with Ctrl in another tab")
+OPEN = Key("Enter", "Enter", "Open the row, with Ctrl in another tab; in the queue without a row the first case")
 AGREE = Key("A", "A", "Agree with the grade of the opened abstract")
 SEARCH = Key("/", "/", "Search the cases")
 
 GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
     (
         "Decide",
-        (APPROVE, OVERRIDE, REJECT, ESCALATE, REASON, CORRECT, NOTE, LABELS, LABEL_WORDS, REPORT, SUBMIT, LEAVE, UNDO),
+        (APPROVE, OVERRIDE, REJECT, ESCALATE, REASON, TAKE, NOTE, LABELS, LABEL_WORDS, REPORT, SUBMIT, LEAVE, UNDO),
     ),
     ("Go on", (NEXT, SKIP, FORWARD, BACK)),
     ("Look", (NEXT_ISSUE, PREVIOUS_ISSUE, SWITCH, ITERATION_BACK, ITERATION_FORWARD, DIFF, HELP)),

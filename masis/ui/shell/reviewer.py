@@ -6,19 +6,19 @@ the server, and never follows anyone to another browser. It is a signature, not 
 
 from __future__ import annotations
 
+import getpass
 from collections.abc import Callable
 
 import streamlit as st
 
 from masis.services import ANONYMOUS, POLICY, Actor, Workbench
+from masis.services.drafts import clean
 from masis.ui.components import registered
-from masis.ui.review.decision_form import LONGEST_NAME, clean
+from masis.ui.review.decision_form import LONGEST_NAME
 from masis.ui.shell.inputs import show_value
 from masis.ui.shell.reach import served_reach
 from masis.ui.shell.streamlit_internals import with_selectors
 
-REMEMBERED = "reviewer-remembered"
-"""Whether the name of this session came from the browser, and nobody was asked."""
 _KEY = "reviewer-name"
 _MEMORY = registered("reviewer", "way_back")
 
@@ -84,6 +84,17 @@ def name_reviewer(workbench: Workbench, typed: object) -> str | None:
     return name
 
 
+def suggested_name() -> str:
+    """Return the name of the account that serves this machine alone, to be confirmed; "" where others can reach it."""
+    if served_reach().opened or served_reach().sign_in is not None:
+        return ""
+    try:
+        account = getpass.getuser()
+    except (OSError, KeyError):  # an account without an entry, as in some containers
+        return ""
+    return "" if account in ("root", "nobody", "www-data") else clean(account, LONGEST_NAME)
+
+
 def reviewer_badge(workbench: Workbench) -> None:
     """Show the reviewer's name at the right of the frame, with a way to change it; once a page, before the page."""
     if served_reach().sign_in is not None:
@@ -128,7 +139,6 @@ def _remember(workbench: Workbench) -> None:
             data={"name": reviewer() or ""}, key="reviewer-store", on_kept_change=_nothing, on_wake_change=_nothing
         ).kept
     if isinstance(stored, str) and reviewer() is None and name_reviewer(workbench, stored):
-        st.session_state[REMEMBERED] = True
         st.rerun()
 
 

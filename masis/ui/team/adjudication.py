@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import pandas as pd
 import streamlit as st
 from pydantic import ValidationError
 
 from masis.errors import MasisError, UnknownRecord
 from masis.schema.review import Decision, LogEntry, Verdict
-from masis.services import CaseView, Workbench
+from masis.services import ANONYMOUS, CaseView, Workbench
+from masis.services.records import CaseFilter
 from masis.ui.shell import address
+from masis.ui.shell.keys import APPROVE, ESCALATE, NEXT, OVERRIDE, REJECT, SUBMIT, Key
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.team.taking import ask_name
 from masis.views.markdown import coloured, escaped
 from masis.views.words import DECIDE, DECIDED
+
+TEXT_HEIGHT = 320
+"""Pixels that answer and evidence have: what lies below, the decisions, begins in view."""
 
 
 class Difference(NamedTuple):
@@ -62,18 +68,20 @@ def _answer(decision: Decision) -> str:
 
 
 def show_adjudication(workbench: Workbench, case_id: str) -> None:
-    """Draw one case whose reviewers differ."""
-    if st.button("Team", icon=":material/arrow_back:", type="tertiary"):
-        address.put("case", "")
-        st.rerun()
+    """Draw one case whose reviewers differ: answer, evidence, decisions side by side, and the final verdict."""
+    _recorded(workbench)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.button("Team", icon=":material/arrow_back:", type="tertiary", on_click=address.put, args=("case", ""))
+        st.title("Adjudication", anchor=False, width="content")
+        if following := _next(workbench, case_id):
+            st.button("Next", shortcut=NEXT.shortcut, on_click=address.put, args=("case", following))
     try:
         view = workbench.cases.open_for(actor(), case_id)
     except UnknownRecord:
-        st.title("There is no such case")
+        st.markdown("**There is no such case.**")
         st.text(case_id[:500])
         return
     work = workbench.team.work(actor(), case_id)
-    st.title("Adjudication", anchor=False)
     st.text(view.case.query)
     if work.pending or work.policy is None or not work.decided_by:
         st.markdown(
@@ -81,30 +89,60 @@ def show_adjudication(workbench: Workbench, case_id: str) -> None:
         )
         return
     entries = workbench.reviews.individual(case_id)
-    _differences(entries)
-    st.page_link("pages/review.py", label="Open the case with its evidence", query_params={"case": case_id})
-    final = view.decision.decision if view.decision else None
-    if view.state != "needs_adjudication" and final is not None and final.verdict is not None:
-        st.markdown(f"Final: {coloured(DECIDED[final.verdict])} by {escaped(final.reviewer)}.")
-    ask_name(workbench)
-    if reviewer() is not None:
-        _decide(workbench, view, entries)
-
-
-def _differences(entries: tuple[LogEntry, ...]) -> None:
     decisions = tuple(entry.decision for entry in entries if entry.decision is not None)
-    st.header("What they differ in")
-    for difference in differences(decisions):
-        st.markdown(f"**{escaped(difference.what)}**")
-        for column, decision, said in zip(st.columns(len(decisions)), decisions, difference.said, strict=True):
-            with column:
-                st.caption(escaped(decision.reviewer))
-                st.text(said or "–")
-    st.header("Reasons and notes")
-    for decision in decisions:
-        words = "\n".join(each for each in (decision.reason, decision.note) if each)
-        st.caption(escaped(decision.reviewer))
-        st.text(words or "–")
+    answer, evidence = st.columns(2, gap="medium")
+    with answer.container(border=True, height=TEXT_HEIGHT, key="adjudicated-answer"):
+        st.markdown("**Original answer**")
+        original = view.run.iterations[0].answer if view.run and view.run.iterations else view.case.answer
+        st.text(original or "")
+    with evidence.container(border=True, height=TEXT_HEIGHT, key="adjudicated-evidence"):
+        st.markdown("**Evidence**")
+        for chunk in view.case.evidence:
+            st.caption(escaped(chunk.id))
+            st.text(chunk.text)
+    for column, decision in zip(st.columns(len(decisions)), decisions, strict=True):
+        with column.container(border=True, height="stretch"):
+            _decision(decision)
+    if found := differences(decisions):
+        st.markdown("**What they differ in**")
+        rows = [[escaped(each.what), *(escaped(said) or "–" for said in each.said)] for each in found]
+        names = [escaped(decision.reviewer) for decision in decisions]
+        st.table(pd.DataFrame(rows, columns=["", *names]).set_index(""), border="horizontal", alt="Differences")
+    st.page_link("pages/review.py", label="Open the case with its audit", query_params={"case": case_id})
+    _final(workbench, view, entries, work.decided_by)
+
+
+def _next(workbench: Workbench, case_id: str) -> str | None:
+    """Return another case that waits for an adjudication: the one behind this one, else the first."""
+    waiting = CaseFilter(states=("needs_adjudication",), order="oldest")
+    behind = workbench.cases.beside(case_id, waiting, forward=True) if _there(workbench, case_id) else None
+    first = workbench.cases.find(waiting.model_copy(update={"size": 1})).rows
+    return behind or next((row.id for row in first if row.id != case_id), None)
+
+
+def _there(workbench: Workbench, case_id: str) -> bool:
+    try:
+        workbench.cases.summary(case_id)
+    except UnknownRecord:
+        return False
+    return True
+
+
+def _decision(decision: Decision) -> None:
+    """Draw one reviewer's decision: verdict, answer, reason, note, corrected answer and labels."""
+    verdict = coloured(DECIDED[decision.verdict]) if decision.verdict else ""
+    about = f", {_answer(decision)}" if _answer(decision) else ""
+    st.markdown(f"**{escaped(decision.reviewer)}**: {verdict}{about}")
+    for title, text in (("Reason", decision.reason), ("Note", decision.note)):
+        if text:
+            st.caption(title)
+            st.text(text)
+    if decision.corrected_answer:
+        with st.expander("Corrected answer"):
+            st.text(decision.corrected_answer)
+    for label in decision.labels:
+        severity = f" ({label.severity})" if label.severity else ""
+        st.text(f"{label.label}{severity}: {label.text[:200] or 'the whole answer'}\n{label.note}".strip())
 
 
 def final_words(verdict: Verdict, about: Decision) -> str:
@@ -117,25 +155,48 @@ def final_words(verdict: Verdict, about: Decision) -> str:
     )
 
 
-def _decide(workbench: Workbench, view: CaseView, entries: tuple[LogEntry, ...]) -> None:
-    decisions = [entry.decision for entry in entries if entry.decision is not None]
+_KEYS: dict[Verdict, Key] = {"approve": APPROVE, "override": OVERRIDE, "reject": REJECT, "escalate": ESCALATE}
+
+
+def _final(workbench: Workbench, view: CaseView, entries: tuple[LogEntry, ...], reviewers: tuple[str, ...]) -> None:
+    """Draw the final verdict: who may give it, the one there is, and the form."""
     st.header("Final verdict")
-    names = {name: word.text for name, word in DECIDE.items()}
-    verdict = st.segmented_control("Verdict", list(names), key="final-verdict", format_func=names.__getitem__)
+    who = "Anybody else" if workbench.access.allows(ANONYMOUS, "oversee") else "A lead who is none of them"
+    st.caption(f"Decided by {escaped(' and '.join(reviewers))}. {who} may adjudicate.")
+    final = view.decision.decision if view.decision else None
+    if view.state != "needs_adjudication" and final is not None and final.verdict is not None:
+        st.markdown(f"Final: {coloured(DECIDED[final.verdict])} by {escaped(final.reviewer)}.")
+    ask_name(workbench)
+    if reviewer() is None or actor().name in reviewers:
+        return
+    decisions = [entry.decision for entry in entries if entry.decision is not None]
+    chosen = f"final-verdict-{view.case.id}"
+    verdict: Verdict | None = st.session_state.get(chosen)
+    with st.container(horizontal=True, gap="small", key="final-verdicts"):
+        for name, key in _KEYS.items():
+            st.button(
+                DECIDE[name].text,
+                key=f"final-{name}",
+                shortcut=key.shortcut,
+                type="primary" if name == verdict else "secondary",
+                on_click=st.session_state.__setitem__,
+                args=(chosen, name),
+            )
     if verdict is None:
         return
     alike = [each for each in decisions if each.verdict == verdict] or decisions[:1]
     answers = list({_answer(each): each for each in reversed(alike)}) if verdict == "approve" else [""]
-    chosen = (
-        st.segmented_control("Answer", answers, default=answers[0], required=True) if len(answers) > 1 else answers[0]
-    )
-    about = next(each for each in alike if verdict != "approve" or _answer(each) == chosen)
+    about = alike[0]
+    if len(answers) > 1:
+        answer = st.segmented_control("Answer", answers, default=answers[0], required=True)
+        about = next(each for each in alike if _answer(each) == answer)
     with st.form("adjudicate", border=False):
         reason = st.text_area("Reason", key="final-reason", max_chars=2000, height=80)
         corrected = None
         if verdict == "override":
             corrected = st.text_area("Corrected answer", about.corrected_answer or view.case.answer or "", height=200)
-        sent = st.form_submit_button(final_words(verdict, about), type="primary", **needs("oversee"))
+        words = final_words(verdict, about)
+        sent = st.form_submit_button(words, type="primary", shortcut=SUBMIT.shortcut, **needs("oversee"))
     if not sent:
         return
     try:
@@ -151,10 +212,29 @@ def _decide(workbench: Workbench, view: CaseView, entries: tuple[LogEntry, ...])
             machine_shown=() if view.machine_hidden else ("scores", "verdicts"),
             extra={"individual": [entry.id for entry in entries]},
         )
-        workbench.reviews.adjudicate(actor(), decision, seen_version=view.summary.version)
+        entry = workbench.reviews.adjudicate(actor(), decision, seen_version=view.summary.version)
     except ValidationError as error:
         st.warning(error.errors(include_url=False)[0]["msg"].removeprefix("Value error, "))
     except MasisError as error:
         st.warning(escaped(str(error)))
     else:
+        st.session_state[_RECORDED] = (entry.id, f"{DECIDED[verdict].text} for good: {view.case.id}")
+        address.put("case", _next(workbench, view.case.id) or view.case.id)
         st.rerun()
+
+
+_RECORDED = "adjudication-recorded"
+
+
+def _recorded(workbench: Workbench) -> None:
+    """Say which adjudication was recorded last in this session, with the way to undo it."""
+    with st.container(horizontal=True, vertical_alignment="center", key="adjudication-recorded"):
+        if recorded := st.session_state.get(_RECORDED):
+            entry_id, words = recorded
+            st.markdown(f":green[:material/check_circle:] {escaped(words)}")
+            st.button("Undo", key="undo-adjudication", on_click=_undo, args=(workbench, entry_id))
+
+
+def _undo(workbench: Workbench, entry_id: str) -> None:
+    workbench.reviews.undo(actor(), entry_id)
+    st.session_state.pop(_RECORDED, None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import streamlit as st
 from pydantic import ValidationError
 
@@ -20,7 +22,9 @@ from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.cases import waiting_in
 from masis.services.records import CaseFilter
+from masis.services.trust_summary import figure
 from masis.ui.components.linked_table import Cell, column, linked_table, row
+from masis.ui.queue.overview import standing_counts
 from masis.ui.shell import address
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, reviewer
@@ -54,44 +58,46 @@ def show_team(workbench: Workbench) -> None:
     if reviewer() is None:
         st.caption("Type your name to give out cases and to change policy and rubric.")
         return
-    _give_out(workbench)
-    left, right = st.columns(2, gap="large")
-    with left:
-        _policy(workbench)
-    with right:
-        _rubric(workbench)
-        _label_types(workbench)
+    sections = {"Give out cases": _give_out, "Policy": _policy, "Rubric": _rubric, "Label types": _label_types}
+    for tab, draw in zip(st.tabs(list(sections)), sections.values(), strict=True):
+        with tab:
+            draw(workbench)
 
 
 def _progress(workbench: Workbench) -> None:
+    """Draw where all cases stand, how far reviewers agree, and who has decided how many, of settled cases."""
     st.header("Progress")
-    everything, decisions = workbench.store.team.progress(CaseFilter()), workbench.store.team.counted("decided")
-    waiting = workbench.cases.count(waiting_in(CaseFilter()))
-    mine = workbench.team.count_open(actor(), CaseFilter())
-    st.markdown(
-        f"{everything.done:,} of {counted(everything.cases, 'case')} decided; {waiting:,} wait for a "
-        f"decision, {mine:,} of them can be taken by you now."
-    )
-    assigned, leases = workbench.store.team.counted("assigned"), workbench.store.team.leases()
-    names = sorted({*decisions, *assigned, *(lease.reviewer for lease in leases)}, key=str.casefold)
+    me = actor()
+    standing_counts(workbench.cases.facets_for(me).standings)
+    st.markdown(f"{counted(workbench.team.count_open(me, CaseFilter()), 'case')} can be decided by you now.")
+    if workbench.access.allows(me, "read") and (found := workbench.trust.people(me).agreement).units:
+        st.markdown(
+            f"Reviewers of {counted(found.units, 'shared case')} give the same verdict in "
+            f"{figure(found.raw)} of pairs; Krippendorff's alpha {figure(found.alpha, share=False)}."
+        )
+        st.page_link("pages/trust.py", label="Agreement in detail", query_params={"view": "people"})
+    decided, assigned = workbench.store.team.counted("decided", me.name), workbench.store.team.counted("assigned")
+    held = {lease.reviewer: lease for lease in workbench.team.leases(me)}
     rows = []
-    for name in names:
-        held = [lease for lease in leases if lease.reviewer == name]
-        cell: Cell = (
-            {"text": name, "href": address.link("queue", assignee=name)} if assigned.get(name) else {"text": name}
-        )
-        at_work: Cell = (
-            {"text": held[0].case_id, "below": [f"until {held[0].until[11:16]} UTC"]} if held else {"text": "–"}
-        )
-        rows.append(row(cell, decisions.get(name, 0), assigned.get(name, 0), at_work))
-    if rows:
-        columns = [
-            *(column("Reviewer", "main"), column("Decisions that count", "figure")),
-            *(column("Assigned", "figure"), column("At work on")),
-        ]
-        linked_table(columns, rows, description="Reviewers", key="team-progress")
-    else:
+    for name in sorted({*decided, *assigned, *held}, key=str.casefold):
+        who: Cell = {"text": name}
+        if assigned.get(name):
+            who |= {"href": address.link("queue", assignee=address.in_words([name]))}
+        at_work: Cell = {"text": "–"}
+        if name in held:
+            at_work = {"text": held[name].case_id, "below": [f"until {held[name].until[11:16]} UTC"]}
+        rows.append(row(who, decided.get(name, 0), assigned.get(name, 0), at_work))
+    if not rows:
         st.caption("Nobody has decided a case yet.")
+        return
+    columns = [
+        *(column("Reviewer", "main"), column("Decisions", "figure")),
+        *(column("Assigned", "figure"), column("At work on")),
+    ]
+    linked_table(columns, rows, description="Reviewers", key="team-progress")
+    st.caption(
+        "An escalation is a decision, and its case waits. Others' decisions on a shared case count once all are made."
+    )
 
 
 def _differing(workbench: Workbench) -> None:
@@ -122,45 +128,47 @@ def _differing(workbench: Workbench) -> None:
 
 
 def _give_out(workbench: Workbench) -> None:
-    st.header("Give out cases")
     text = st.text_input("Cases that hold these words", key="give-text", max_chars=address.LONGEST_QUERY)
-    wanted = waiting_in(CaseFilter(text=text, order="oldest", size=MOST_LISTED))
-    page = workbench.cases.find_for(actor(), wanted)
-    titles = {summary.id: f"{summary.id} · {summary.query}" for summary in page.rows}
+    waiting = waiting_in(CaseFilter(text=text, order="oldest", size=MOST_LISTED))
+    page = workbench.cases.find_for(actor(), waiting)
+    titles = {summary.id: f"{summary.id} · {summary.query}"[:120] for summary in page.rows}
+    team = workbench.team
+    actions: dict[str, Callable[[list[str], list[str]], int]] = {
+        "Assign": lambda cases, names: team.assign(actor(), cases, names),
+        "Unassign": lambda cases, names: team.unassign(actor(), cases, names),
+        "Tag": lambda cases, names: team.tag(actor(), cases, names),
+        "Remove tag": lambda cases, names: team.untag(actor(), cases, names),
+        "Skip": lambda cases, _: team.skip(actor(), cases),
+    }
     with st.form("give-out", border=False):
-        chosen = st.multiselect(
-            f"Cases that wait ({page.total:,}, the first {len(titles)} are listed)",
-            list(titles),
-            format_func=lambda case_id: escaped(titles[case_id][:120]),
-        )
-        action = st.segmented_control(
-            "Do", ["Assign", "Unassign", "Tag", "Remove tag", "Skip"], default="Assign", required=True
-        )
+        listed = f"Cases that wait ({page.total:,}, the first {len(titles)} are listed)"
+        chosen = st.multiselect(listed, list(titles), format_func=titles.__getitem__)
+        action = st.segmented_control("Do", list(actions), default="Assign", required=True)
         names = st.text_input("Reviewers or tags, separated by commas", max_chars=400)
         sent = st.form_submit_button("Do this to all chosen cases", **needs("decide"))
     if not sent:
         return
-    team, given = workbench.team, names.split(",")
     try:
-        match action:
-            case "Assign":
-                done = team.assign(actor(), chosen, given)
-            case "Unassign":
-                done = team.unassign(actor(), chosen, given)
-            case "Tag":
-                done = team.tag(actor(), chosen, given)
-            case "Remove tag":
-                done = team.untag(actor(), chosen, given)
-            case _:
-                done = team.skip(actor(), chosen)
+        done = actions[action](chosen, names.split(","))
     except MasisError as error:
         st.warning(escaped(str(error)))
     else:
         st.success(f"Done for {counted(done, 'case')}; each is an entry of the decision log.")
 
 
+def _set(workbench: Workbench, make: Callable[[], QueuePolicy | Rubric | LabelTypes]) -> None:
+    """Set what a form describes, or say what is wrong with it."""
+    try:
+        workbench.team.set(actor(), make())
+    except ValidationError as error:
+        st.warning(escaped(error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")))
+    except (ValueError, MasisError) as error:
+        st.warning(escaped(str(error)))
+    else:
+        st.rerun()
+
+
 def _policy(workbench: Workbench) -> None:
-    st.header("Policy of the queue")
     now = workbench.store.team.in_force(QueuePolicy)
     st.caption(f"Version {now.version}. A case that has a decision keeps the policy it was begun under.")
     with st.form("policy", border=False):
@@ -169,57 +177,35 @@ def _policy(workbench: Workbench) -> None:
             "Share of the cases that several reviewers decide", 0, 100, round(100 * now.share), format="%d %%"
         )
         rule = st.selectbox(
-            "Which verdict stands", tuple(RULES), index=tuple(RULES).index(now.rule), format_func=RULES.__getitem__
+            "Which verdict stands", RULES, index=list(RULES).index(now.rule), format_func=RULES.__getitem__
         )
         agree = st.number_input("How many have to agree (by the second rule)", 1, MOST_REVIEWERS, now.agree)
         machine = st.selectbox(
             "When a reviewer sees what the machine found",
-            tuple(MACHINE),
-            index=tuple(MACHINE).index(now.machine),
+            MACHINE,
+            index=list(MACHINE).index(now.machine),
             format_func=MACHINE.__getitem__,
         )
         minutes = st.number_input("Minutes that an opened case stays with its reviewer", 1, 24 * 60, now.lease_minutes)
         sent = st.form_submit_button("Set this policy", **needs("oversee"))
-    if not sent:
-        return
-    try:
-        policy = QueuePolicy.model_validate(
-            {
-                "reviewers": reviewers,
-                "share": share / 100,
-                "rule": rule,
-                "agree": agree,
-                "machine": machine,
-                "lease_minutes": minutes,
-                "seed": now.seed,
-            }
-        )
-        workbench.team.set(actor(), policy)
-    except (ValidationError, MasisError) as error:
-        st.warning(escaped(_first_problem(error)))
-    else:
-        st.rerun()
+    if sent:
+        chosen = {"reviewers": reviewers, "share": share / 100, "rule": rule, "agree": agree, "machine": machine}
+        policy = {**chosen, "lease_minutes": minutes, "seed": now.seed}
+        _set(workbench, lambda: QueuePolicy.model_validate(policy))
 
 
 RUBRIC_HELP = "One score a line: name: 1-5, or name: word, word. Guidance may follow after a |."
 
 
 def _rubric(workbench: Workbench) -> None:
-    st.header("Rubric")
     now = workbench.store.team.in_force(Rubric)
     st.caption(f"Version {now.version}. Decisions keep their scores with the version they were given under.")
     with st.form("rubric", border=False):
         guidelines = st.text_area("Guidelines, shown beside every case", now.guidelines, max_chars=20_000, height=160)
         lines = st.text_area("Scores", "\n".join(map(score_line, now.scores)), help=RUBRIC_HELP, max_chars=20_000)
         sent = st.form_submit_button("Set this rubric", **needs("oversee"))
-    if not sent:
-        return
-    try:
-        workbench.team.set(actor(), Rubric(guidelines=guidelines.strip(), scores=read_scores(lines)))
-    except (ValueError, MasisError) as error:
-        st.warning(escaped(_first_problem(error)))
-    else:
-        st.rerun()
+    if sent:
+        _set(workbench, lambda: Rubric(guidelines=guidelines.strip(), scores=read_scores(lines)))
 
 
 def read_scores(lines: str) -> tuple[RubricScore, ...]:
@@ -250,7 +236,6 @@ LABEL_TYPES_HELP = "One type a line: name, or name | guidance."
 
 
 def _label_types(workbench: Workbench) -> None:
-    st.header("Label types")
     now = workbench.store.team.in_force(LabelTypes)
     st.caption(
         f"Version {now.version}. The types of issues that reviewers report by labelling words of an answer. "
@@ -261,14 +246,8 @@ def _label_types(workbench: Workbench) -> None:
             "Types", "\n".join(map(type_line, now.types)), help=LABEL_TYPES_HELP, max_chars=20_000, height=200
         )
         sent = st.form_submit_button("Set these label types", **needs("oversee"))
-    if not sent:
-        return
-    try:
-        workbench.team.set(actor(), LabelTypes(types=read_types(lines)))
-    except (ValueError, MasisError) as error:
-        st.warning(escaped(_first_problem(error)))
-    else:
-        st.rerun()
+    if sent:
+        _set(workbench, lambda: LabelTypes(types=read_types(lines)))
 
 
 def read_types(lines: str) -> tuple[LabelType, ...]:
@@ -291,9 +270,3 @@ def read_types(lines: str) -> tuple[LabelType, ...]:
 def type_line(label_type: LabelType) -> str:
     """Return a label type as ``read_types`` reads it."""
     return label_type.name + (f" | {label_type.guidance}" if label_type.guidance else "")
-
-
-def _first_problem(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        return error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
-    return str(error)

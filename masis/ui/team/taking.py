@@ -1,4 +1,4 @@
-"""Taking a case for decision as it is opened, giving it back when it is left, and saying why a queue has none."""
+"""Keeping a case that was taken for decision, giving it back when it is left, and saying why a queue has none."""
 
 from __future__ import annotations
 
@@ -6,44 +6,38 @@ import time
 
 import streamlit as st
 
-from masis.errors import CaseHeld, NotAllowed, UnknownRecord
+from masis.errors import UnknownRecord
 from masis.schema.wording import counted
-from masis.services import CaseView, Workbench
-from masis.services.cases import WAITING
+from masis.services import Workbench
 from masis.services.team import EmptyQueue
 from masis.ui.shell import address
-from masis.ui.shell.reviewer import REMEMBERED, actor, name_reviewer, reviewer
-from masis.views.markdown import escaped
+from masis.ui.shell.reviewer import actor, name_reviewer, reviewer, suggested_name
 
-_TAKEN = "taken-case"
+TAKEN = "taken-case"
+"""The case that this session has taken, in the session state."""
 _CLAIMED_AT = "taken-at"
-_ASKED_AT = "name-asked-at"
 _AGAIN = 30.0
 """Seconds after which an open case is claimed again: a lease runs for minutes, and a page is drawn at every key."""
 
 MOST_NAMED = 4
 
 
-def ask_name(workbench: Workbench, *, stays_for: str = "") -> None:
-    """Ask who reviews, once, before the first case; nothing where the name is known.
-
-    On the page of the case that ``stays_for`` names, the place of the question stays once it is answered: what lies
-    below doesn't move while somebody reaches for it.
-    """
-    if (name := reviewer()) is not None:
-        asked_here = stays_for and st.session_state.get(_ASKED_AT) == stays_for
-        if asked_here and REMEMBERED not in st.session_state:
-            with st.container(key="name-asked", vertical_alignment="center"):
-                st.caption(f"You review as {escaped(name)}. The name at the top right changes it.")
+def ask_name(workbench: Workbench) -> None:
+    """Ask who reviews; nothing where the name is known. The page of a case asks in its decision form."""
+    if reviewer() is not None:
         return
-    st.session_state[_ASKED_AT] = stays_for
     with (
         st.container(key="name-asked"),
         st.form("name-first", border=False, enter_to_submit=True),
         st.container(horizontal=True, vertical_alignment="bottom"),
     ):
         st.text_input(
-            "Who reviews?", key="name-first-field", max_chars=200, width=280, placeholder="Recorded with decisions"
+            "Who reviews?",
+            suggested_name(),
+            key="name-first-field",
+            max_chars=200,
+            width=280,
+            placeholder="Recorded with decisions",
         )
         if st.form_submit_button("Start reviewing", icon=":material/person:"):
             if name_reviewer(workbench, st.session_state["name-first-field"]) is None:
@@ -52,58 +46,25 @@ def ask_name(workbench: Workbench, *, stays_for: str = "") -> None:
                 st.rerun()
 
 
-def take(workbench: Workbench, view: CaseView) -> None:
-    """Take the case that is open for decision, and say who else has it, or whom it is assigned to."""
-    case_id = view.case.id
-    if st.session_state.get(_TAKEN) != case_id:
-        leave(workbench)
-    if view.state == "needs_adjudication":
-        st.info("All decisions on this case are made, and they differ.", icon=":material/balance:")
-        st.page_link(
-            "pages/team.py", label="Adjudicate it", icon=":material/arrow_forward:", query_params={"case": case_id}
-        )
-        return
-    if reviewer() is None or view.state not in WAITING:
-        return
-    work = workbench.team.work(actor(), case_id)
-    if actor().name in work.decided_by:
-        st.info(
-            f"Your decision is recorded. {counted(work.pending, 'decision')} of other reviewers "
-            f"{'is' if work.pending == 1 else 'are'} missing; until then you can correct yours.",
-            icon=":material/group:",
-        )
-        return
-    try:
-        extend(workbench, case_id)
-    except NotAllowed:  # who may only read takes nothing
-        return
-    except CaseHeld as held:
-        st.session_state.pop(_TAKEN, None)
-        st.warning(escaped(str(held)), icon=":material/lock_clock:")
-        return
-    if work.assignees and actor().name not in work.assignees:
-        st.info(f"Assigned to {escaped(', '.join(work.assignees))}.", icon=":material/assignment_ind:")
-
-
 def extend(workbench: Workbench, case_id: str) -> None:
     """Take the case, or keep it for longer; at most twice a minute. Raises CaseHeld."""
     now = time.monotonic()
     recent = now - st.session_state.get(_CLAIMED_AT, 0.0) < _AGAIN
-    if st.session_state.get(_TAKEN) == case_id and recent:
+    if st.session_state.get(TAKEN) == case_id and recent:
         return
     workbench.team.claim(actor(), case_id)
-    st.session_state[_TAKEN], st.session_state[_CLAIMED_AT] = case_id, now
+    st.session_state[TAKEN], st.session_state[_CLAIMED_AT] = case_id, now
 
 
 def keep_typing(workbench: Workbench, case_id: str) -> None:
     """Extend the lease of somebody who types; where they have none, nothing happens."""
-    if reviewer() is not None and st.session_state.get(_TAKEN) == case_id:
+    if reviewer() is not None and st.session_state.get(TAKEN) == case_id:
         extend(workbench, case_id)
 
 
 def leave(workbench: Workbench) -> None:
     """Give back the case that this session has taken."""
-    taken = st.session_state.pop(_TAKEN, None)
+    taken = st.session_state.pop(TAKEN, None)
     if isinstance(taken, str) and reviewer() is not None:
         try:
             workbench.team.release(actor(), taken)
@@ -113,7 +74,7 @@ def leave(workbench: Workbench) -> None:
 
 def give_back_button(workbench: Workbench, case_id: str) -> None:
     """Draw the button that gives a taken case back, so that others can take it at once; nothing for other cases."""
-    if st.session_state.get(_TAKEN) != case_id:
+    if st.session_state.get(TAKEN) != case_id:
         return
     if st.button("Give this case back", icon=":material/undo:", key="give-back", width="stretch"):
         leave(workbench)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from masis import Case, run_audit
 from masis.audit.citations import audit_citations
+from masis.audit.citations.given import placed
 from masis.audit.citations.hedges import hedges, languages
 from masis.schema.audit import CitationAudit, Sentence
-from masis.schema.case import Evidence
+from masis.schema.case import Evidence, GivenCitation
 from tests.rules import each
 
 CHUNKS = tuple(Evidence(id=f"chunk_{number}", text="...") for number in (1, 2, 11))
@@ -156,7 +158,7 @@ def test_literal_mode_agrees_with_the_source_s_code_on_any_text(answer: str) -> 
 @given(answer=ODD_TEXT)
 @settings(max_examples=300, deadline=None)
 def test_offsets_are_true_on_any_text(mode: str, answer: str) -> None:
-    audit = audit_citations(answer, CHUNKS, mode=mode)  # type: ignore[arg-type]
+    audit = audit_citations(answer, CHUNKS, mode=mode)
     for part in (*audit.citations, *audit.sentences):
         assert answer[part.start : part.end] == part.text
     for citation in audit.citations:
@@ -165,7 +167,7 @@ def test_offsets_are_true_on_any_text(mode: str, answer: str) -> None:
     validated = CitationAudit.model_validate(audit.model_dump())
     assert validated == audit
     assert validated.model_dump_json(exclude_unset=True) == audit.model_dump_json(exclude_unset=True)
-    assert audit_citations(answer, CHUNKS, mode=mode) == audit  # type: ignore[arg-type]
+    assert audit_citations(answer, CHUNKS, mode=mode) == audit
 
 
 PLAIN = st.text(alphabet="abcIRXYZ 0123456789.,!?%-'\"\n:;/()*_#>|é漢。", max_size=80)
@@ -258,13 +260,12 @@ def test_the_definitions_of_footnotes_are_a_source_list() -> None:
     assert [s.status for s in audit.sentences] == ["cited", "exempt"]
 
 
-def test_a_lone_sentence_of_one_word_is_an_answer_and_needs_its_citation() -> None:
-    assert judged("Paris.")[0].status == "uncited"
-    assert judged("Yes.")[0].status == "uncited"
-
-
-def test_a_hedge_that_carries_a_citation_is_cited() -> None:
-    assert judged("The report [1] does not mention the price.")[0].status == "cited"
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [("Paris.", "uncited"), ("Yes.", "uncited"), ("The report [1] does not mention the price.", "cited")],
+)
+def test_a_lone_word_is_an_answer_that_needs_its_citation_and_a_hedge_may_have_one(answer: str, status: str) -> None:
+    assert judged(answer)[0].status == status
 
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "citations.md"
@@ -305,7 +306,7 @@ def test_a_documented_marker_names_what_the_page_says(row: list[str]) -> None:
 def test_a_documented_departure_is_one(row: list[str]) -> None:
     answer, ids, literal, here, _ = row
     for mode, said in (("literal", literal), ("standard", here)):
-        audit = audit_citations(written(answer), evidence(ids), mode=mode)  # type: ignore[arg-type]
+        audit = audit_citations(written(answer), evidence(ids), mode=mode)
         assert f"{', '.join(audit.invalid_citations) or '-'}; {len(audit.uncited_claims)}" == said, mode
 
 
@@ -353,3 +354,132 @@ def test_every_pattern_of_every_language_compiles_and_is_quick() -> None:
 @given(st.text(alphabet=st.sampled_from("notbuт,; :.aé不。、없 그-"), max_size=300))
 def test_any_text_is_judged_without_an_error(text: str) -> None:
     assert hedges(text) in (True, False)
+
+
+# Citations that came beside an answer count like markers, and what they quote must stand in the evidence
+
+BESIDE = "The bridge is 120 metres long. It was opened in 1931. Nobody knows why."
+BRIDGE = (
+    Evidence(id="a", text="The bridge is 120 metres long and made of stone. It crosses the Marle near the old mill."),
+    Evidence(id="b", text="It was opened in 1931.", source="https://example.org/b"),
+)
+
+
+def cited_at(text: str, evidence_id: str, quote: str | None = None) -> GivenCitation:
+    start = BESIDE.index(text)
+    return GivenCitation(start=start, end=start + len(text), evidence_id=evidence_id, quote=quote)
+
+
+def audited(*citations: GivenCitation, **options: Any) -> CitationAudit:
+    return audit_citations(BESIDE, BRIDGE, given=citations, **options)
+
+
+def test_sentences_that_a_citation_covers_count_as_cited() -> None:
+    found = audited(cited_at("The bridge is 120 metres long. It was opened in 1931.", "a"))
+    assert [sentence.status for sentence in found.sentences] == ["cited", "cited", "uncited"]
+    assert [(c.text, c.evidence_id, c.resolved_by) for c in found.citations] == [
+        ("The bridge is 120 metres long.", "a", "given"),
+        ("It was opened in 1931.", "a", "given"),
+    ]
+    assert all(BESIDE[c.start : c.end] == c.text for c in found.citations)
+
+
+def test_a_place_alone_cites_the_sentence_before_it() -> None:
+    place = len("The bridge is 120 metres long.")
+    found = audited(GivenCitation(start=place, end=place, evidence_id="a"))
+    assert [sentence.status for sentence in found.sentences] == ["cited", "uncited", "uncited"]
+
+
+def test_a_source_names_its_chunk_and_an_unknown_id_is_a_fabricated_reference() -> None:
+    found = audited(cited_at("It was opened", "https://example.org/b"), cited_at("Nobody knows why.", "zzz"))
+    assert [citation.evidence_id for citation in found.citations] == ["b", None]
+    assert found.invalid_citations == ("zzz",)
+    assert found.hallucination_detected
+
+
+def test_the_literal_rules_know_no_citations_beside_the_answer() -> None:
+    assert audited(cited_at("It was opened", "b"), mode="literal").citations == ()
+
+
+@pytest.mark.parametrize(
+    ("quote", "finding"),
+    [
+        ("The bridge is 120 metres long and made of stone.", "verbatim"),
+        ("the bridge is  120 metres long", "verbatim"),
+        ("The bridge is 120 metres near the old mill.", "spliced"),
+        ("The bridge is 120 metres long ... near the old mill.", "spliced"),
+        ("It was opened in 1931.", "other_document"),
+        ("The bridge is 150 metres long.", "fabricated"),
+    ],
+)
+def test_a_quote_is_looked_for_in_its_evidence(quote: str, finding: str) -> None:
+    (check,) = audited(cited_at("The bridge is 120 metres long.", "a", quote)).quotes
+    assert check.finding == finding
+    if finding == "verbatim":
+        assert BRIDGE[0].text[check.evidence_start : check.evidence_end].split()[-1].startswith(quote.split()[-1][:4])
+
+
+def test_an_audit_raises_an_issue_for_each_quote_that_does_not_stand_there() -> None:
+    quotes = {"It was opened in 1931.": "other_document", "The bridge is 150 metres long.": "fabricated"}
+    case = Case(
+        id="1",
+        query="How long is the bridge?",
+        answer=BESIDE,
+        evidence=BRIDGE,
+        citations=tuple(cited_at("The bridge is 120 metres long.", "a", quote) for quote in quotes),
+    )
+    first = run_audit(case).iterations[0]
+    rules = {issue.rule: issue for issue in first.issues}
+    assert rules["fabricated_quote"].severity == "critical"
+    assert rules["quote_from_another_document"].evidence_ids == ("b",)
+    assert first.claims[0].claim.cited == ("a",)
+    assert first.claims[0].claim.text == "The bridge is 120 metres long."
+
+
+def test_a_revision_keeps_the_citations_of_what_it_keeps() -> None:
+    citations = (cited_at("It was opened in 1931.", "b"), cited_at("Nobody knows why.", "a"))
+    revised = "It is long. It was opened in 1931."
+    (kept,) = placed(citations, BESIDE, revised)
+    assert revised[kept.start : kept.end] == "It was opened in 1931."
+
+
+@pytest.mark.parametrize(
+    ("covers", "revised", "kept"),
+    [
+        ("1931", "It is long. It was opened in 1931.", "1931"),  # a part of an unchanged sentence
+        ("1931", "It is long. It was opened in 1931 by the king.", None),  # the sentence says more
+        ("1931", "It was opened in 1931. It was opened in 1931.", None),  # which of the two is not known
+        ("1931", "It was not opened in 1931.", None),
+    ],
+)
+def test_a_citation_goes_with_the_sentences_it_covers(covers: str, revised: str, kept: str | None) -> None:
+    found = placed((cited_at(covers, "b"),), BESIDE, revised)
+    assert [revised[each.start : each.end] for each in found] == ([kept] if kept else [])
+
+
+def test_a_citation_of_one_place_goes_with_the_sentence_before_it() -> None:
+    end = BESIDE.index("It was opened in 1931.") + len("It was opened in 1931.")
+    place = GivenCitation(start=end, end=end, evidence_id="b")
+    (kept,) = placed((place,), BESIDE, "It was opened in 1931. It is long.")
+    assert (kept.start, kept.end) == (22, 22)
+
+
+def test_a_revision_of_an_answer_with_citations_beside_it_leaves_blanks_where_they_are() -> None:
+    case = Case(
+        id="1",
+        query="How long is the bridge?",
+        answer="The bridge is 120 metres long. It was opened in 1931.",
+        evidence=BRIDGE,
+        citations=(GivenCitation(start=0, end=30, evidence_id="zz"), GivenCitation(start=31, end=53, evidence_id="a")),
+    )
+    run = run_audit(case)
+    assert run.total_iterations > 1
+    for iteration in run.iterations:
+        assert "The bridge is 120 metres long" in iteration.answer
+
+
+def test_a_key_of_the_same_name_and_another_shape_is_kept() -> None:
+    data = {"id": "1", "query": "Why?", "evidence": [{"id": "1", "text": "So."}], "citations": ["Smith 2004"]}
+    case = Case.model_validate(data)
+    assert case.to_json_dict() == data
+    assert case.given_citations == ()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import io
-import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,11 +10,8 @@ from typing import Any
 
 import pytest
 from defusedxml import ElementTree
-from hypothesis import given
-from hypothesis import strategies as st
 
 from masis.datasets.exports import FORMATS, Selection
-from masis.datasets.exports.sinks import DigestStream, escaped_cell, sink_for
 from masis.datasets.exports.splits import Shares, splits
 from masis.datasets.mapping import read_any
 from masis.errors import InputError
@@ -339,34 +334,6 @@ def test_spans_of_reviewers_of_one_answer_come_back_as_one_case_with_both_labels
     assert first is not None
     assert first.labels is not None
     assert [each.verdict for each in first.labels.claims] == ["partial", "contradicted"]
-
-
-COLUMNS = ("case_id", "question", "in_force", "start", "text", "support", "note", "answer")
-CELL = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-3, 3),
-    st.sampled_from([0.0, -0.5, 1e-9]),
-    st.text(st.sampled_from("ab ,\"\n\r'=-@;é"), max_size=4),
-)
-
-
-@given(st.lists(st.fixed_dictionaries(dict.fromkeys(COLUMNS, CELL)), max_size=6), st.data())
-def test_csv_is_what_csv_writes(rows: list[dict[str, Any]], data: st.DataObject) -> None:
-    for before, row in itertools.pairwise(rows):  # rows of one judgement share what is about it
-        for name in data.draw(st.sets(st.sampled_from(COLUMNS))):
-            row[name] = before[name]
-    out, wanted = io.BytesIO(), io.StringIO()
-    sink = sink_for("csv", DigestStream(out), COLUMNS)
-    for row in rows:
-        sink.write(row)
-    sink.close()
-    writer = csv.writer(wanted)
-    writer.writerow(COLUMNS)
-    for row in rows:
-        cells = [row[name] for name in COLUMNS]
-        writer.writerow([escaped_cell(each) if isinstance(each, str) else each for each in cells])
-    assert out.getvalue() == wanted.getvalue().encode()
 
 
 def test_questions_are_read_whole_however_long(tmp_path: Path) -> None:

@@ -26,23 +26,18 @@ from masis.datasets.mapping.columns import (
     still_there,
 )
 from masis.datasets.mapping.profile import parse_profile
-from masis.datasets.rows import read_rows
 from masis.errors import InputError
 from masis.schema.case import Case
 
 FILES = Path(__file__).parent / "files"
 QUESTION = "How long is the Marle bridge?"
-FIXTURES = sorted(path for path in FILES.iterdir() if path.name != "source_info.jsonl")
+FIXTURES = sorted(path for path in FILES.iterdir() if path.name not in ("source_info.jsonl", "batch_input.jsonl"))
 CITED = {"anthropic-message", "openai-responses", "openai-chat", "gemini", "cohere", "bedrock"}
 
 
 def cases(rows: list[MappedRow]) -> list[Case]:
     assert [str(problem) for row in rows for problem in row.problems] == []
     return [row.case for row in rows if row.case is not None]
-
-
-def problems(path: Path, **options: Any) -> list[str]:
-    return [str(problem) for row in read_any(path, **options) for problem in row.problems]
 
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
@@ -141,13 +136,6 @@ def test_the_same_row_is_read_from_every_container(tmp_path: Path) -> None:
     }
 
 
-def test_what_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
-    bomb = tmp_path / "bomb.jsonl.gz"
-    bomb.write_bytes(gzip.compress(json.dumps({**ROW, "answer": "x" * 100_000}).encode()))
-    with pytest.raises(InputError, match="unpacks to more than is allowed"):
-        list(read_rows(bomb, most_unpacked=10_000))
-
-
 def test_every_problem_of_a_row_is_named_at_once_and_other_rows_are_read(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     rows = [ROW, {"question": {"text": 1}, "contexts": [5], "answer": ["a", 3]}, {**ROW, "question": "How?"}]
@@ -209,18 +197,6 @@ def test_a_wrong_profile_is_refused_with_its_field(text: str, said: str, tmp_pat
     assert said in str(raised.value)
 
 
-@pytest.mark.parametrize("content", [b"", b"\x00\x01", b"[1, 2]", b"[{]", b"PK\x03\x04junk", b"\x1f\x8bjunk", b"PAR1x"])
-def test_hostile_files_are_errors_with_a_cure(content: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "rows.json"
-    path.write_bytes(content)
-    try:
-        found = problems(path)
-    except InputError as error:
-        found = [str(error)]
-    assert found
-    assert all(problem.startswith(("rows.json", str(path))) for problem in found)
-
-
 def read(tmp_path: Path, row: dict[str, Any], choice: ColumnChoice) -> Case:
     file = tmp_path / "rows.json"
     file.write_text(json.dumps([row]))
@@ -268,10 +244,6 @@ def test_columns_with_names_of_other_tools_are_guessed() -> None:
         ("passages",),
     )
     assert (choice.chunk_text, choice.chunk_id) == ("passage", "id")
-
-
-def test_nothing_is_guessed_where_no_name_is_known() -> None:
-    assert not likely_choice(columns_of({"x1": "Why?", "x2": "So."})).complete
 
 
 def test_the_same_columns_in_another_order_are_the_same_set() -> None:

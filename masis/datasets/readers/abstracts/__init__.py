@@ -2,7 +2,7 @@
 
 Records come one at a time, so memory stays flat whatever the size of the file; one that can't be read is an error that
 names file, line, record and cure, and the others come all the same. Repeated records are yielded each time: whoever
-stores them recognises duplicates (``masis/screening/sources/duplicates.py``) and counts them.
+stores them recognises duplicates (``masis/screening/sources/records.py``) and counts them.
 """
 
 from __future__ import annotations

@@ -1,0 +1,68 @@
+"""Taking the case that is open, and saying why it can't be decided here: held, settled by others, redacted."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import streamlit as st
+
+from masis.errors import CaseHeld, NotAllowed
+from masis.schema.wording import counted
+from masis.services import CaseView, Workbench
+from masis.services.cases import WAITING
+from masis.ui.shell.reviewer import actor, reviewer
+from masis.ui.team.taking import TAKEN, extend, leave
+from masis.views.words import Tone
+
+
+class ClaimNotice(NamedTuple):
+    """What the panel says about the work of others on a case; ``closed`` where there is nothing left to decide here.
+
+    ``adjudicate`` where the page Team is the place to go on.
+    """
+
+    text: str
+    tone: Tone = "calm"
+    closed: bool = False
+    adjudicate: bool = False
+
+
+def claim_case(workbench: Workbench, view: CaseView) -> ClaimNotice | None:
+    """Take the case that is open for decision; return who else has it, or why it is not to be decided here."""
+    case_id, me = view.case.id, actor().name
+    if st.session_state.get(TAKEN) != case_id:
+        leave(workbench)
+    if view.state == "redacted":
+        return ClaimNotice("This case is redacted: there is nothing left to decide.", closed=True)
+    if view.state == "superseded":
+        return ClaimNotice("A newer version took the place of this case: decide about that one.", closed=True)
+    if view.state == "needs_adjudication":
+        return ClaimNotice(
+            "All decisions on this case are made, and they differ: it waits for adjudication.",
+            closed=True,
+            adjudicate=True,
+        )
+    work = workbench.team.work(actor(), case_id)
+    if work.policy is not None and work.decided_by and not work.pending:
+        who = " and ".join(work.decided_by) if len(work.decided_by) < 3 else f"{len(work.decided_by)} reviewers"
+        says = f"Decided by {who}: every decision that this case wants is made. An adjudication changes its verdict."
+        return ClaimNotice(says, closed=True, adjudicate=True)
+    if reviewer() is None:
+        return None
+    if view.state not in WAITING:
+        return None
+    if me in work.decided_by:
+        missing = (
+            f"{counted(work.pending, 'decision')} of other reviewers {'is' if work.pending == 1 else 'are'} missing"
+        )
+        return ClaimNotice(f"Your decision is recorded. {missing}; until then you can correct yours.")
+    try:
+        extend(workbench, case_id)
+    except NotAllowed:  # who may only read takes nothing
+        return None
+    except CaseHeld as held:
+        st.session_state.pop(TAKEN, None)
+        return ClaimNotice(str(held), "warn", closed=True)
+    if work.assignees and me not in work.assignees:
+        return ClaimNotice(f"Assigned to {', '.join(work.assignees)}.")
+    return None

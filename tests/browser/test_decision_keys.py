@@ -1,0 +1,176 @@
+"""The keys of the decision form, which stands alone on a page: what each does, when none does, and what is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from masis import Run, run_audit
+from masis.schema.team import LabelTypes
+from masis.ui.review import decision_form as forms
+from masis.ui.shell.keys import key_map
+from masis.views.answer import shown_answer
+from masis.views.words import DECIDE
+from tests.browser.mounting import Mounted
+from tests.cases import case_of
+
+Draw = Callable[..., Page]
+CASE = case_of(
+    "Bridge 1 is 101 metres long [chunk_1]. It was opened in 1950 [chunk_9].",
+    {"chunk_1": "Bridge 1 is 101 metres long.", "chunk_2": "Bridge 1 was opened in 1931."},
+)
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    return run_audit(CASE)
+
+
+@pytest.fixture
+def draw(mount: Callable[..., Mounted], run: Run) -> Draw:
+    """Draws the form over a link and a field of the page; ``more`` replaces what the server says."""
+    mounted = mount("decision", "key_sheet", "report_issue")
+    others = "<a href='#'>elsewhere</a><button>other</button><input>"
+    mounted.page.evaluate("html => document.body.insertAdjacentHTML('afterbegin', html)", others)
+
+    def drawn(**more: Any) -> Page:
+        data: dict[str, Any] = {
+            "case": CASE.id,
+            "form": "token",
+            "reviewer": "Ada",
+            "done": [],
+            "seen": 1,
+            "draft": forms.FormFields().model_dump(mode="json"),
+            "answer": CASE.answer,
+            "shown": shown_answer(CASE, run, 0),
+            "about": {"name": "the original answer", "note": ""},
+            "serious": [],
+            "previous": "",
+            "suggested_name": "",
+            "revision": "revision 2",
+            "longest": 1_000,
+            "verdicts": [{"code": code, **word._asdict()} for code, word in DECIDE.items()],
+            "reasons": forms.reasons(run.iterations[0]),
+            "labels": {
+                "base": forms.label_base(run, 0),
+                "rows": forms.label_rows(run.iterations[0]),
+                "choices": forms.choices(),
+            },
+            "reporting": forms.reporting(CASE.answer or "", LabelTypes(), None),
+            "history": [],
+            "go": {"waiting": True, "says": "3 to review in this queue"},
+            "keys": key_map(),
+        }
+        page = mounted.page
+        page.evaluate("shown => { window.masisShown = { ...shown, at: -1000 } }", data["shown"])
+        mounted.draw(data | more)
+        expect(page.locator(".panel")).to_have_attribute("data-ready", "true")
+        mounted.page.evaluate("window.sent.length = 0")
+        return page
+
+    drawn.sent = mounted.sent  # type: ignore[attr-defined]
+    return drawn
+
+
+def posted(draw: Draw) -> list[Any]:
+    """What was submitted."""
+    return [value for kind, name, value in draw.sent() if (kind, name) == ("trigger", "submit")]  # type: ignore[attr-defined]
+
+
+def says(page: Page) -> Any:
+    return expect(page.get_by_role("status").first)
+
+
+def test_a_fast_sequence_is_posted_whole_and_enter_decides_nothing(draw: Draw) -> None:
+    page = draw()
+    for key in ("x", "3", "Enter"):
+        page.keyboard.press(key)
+    assert not posted(draw)
+    page.keyboard.press("l")
+    page.keyboard.press("ArrowDown")  # the label that agrees with the audit
+    says(page).to_contain_text("Labelled: agree")
+    page.keyboard.press("Control+Enter")
+    (sent,) = posted(draw)
+    assert (sent["fields"]["verdict"], bool(sent["fields"]["reason"])) == ("reject", True)
+    assert list(sent["fields"]["labels"].values()) != [{}]
+
+
+@pytest.mark.parametrize("elsewhere", ["a", "button", "input"])
+def test_no_key_acts_while_a_control_elsewhere_has_the_focus(draw: Draw, elsewhere: str) -> None:
+    page = draw()
+    page.locator(f"body > {elsewhere}").focus()
+    for key in ("a", "x", "Control+Enter", "n"):
+        page.keyboard.press(key)
+    assert not draw.sent()  # type: ignore[attr-defined]
+    expect(page.get_by_role("radio", name="Reject")).not_to_be_checked()
+
+
+def test_o_goes_to_the_correction_and_what_is_typed_there_is_no_command(draw: Draw) -> None:
+    page = draw()
+    page.keyboard.press("o")
+    field = page.get_by_label("Corrected answer")
+    expect(field).to_be_focused()
+    page.keyboard.press("Control+End")
+    page.keyboard.type(" an axe, u n s")
+    expect(field).to_have_value(f"{CASE.answer} an axe, u n s")
+    assert not [each for each in draw.sent() if each[1] == "act"]  # type: ignore[attr-defined]
+
+
+def test_a_key_that_cannot_act_says_why(draw: Draw) -> None:
+    page = draw()
+    page.evaluate("window.masisShown.at = performance.now()")
+    page.keyboard.press("a")
+    says(page).to_contain_text("this answer has only just appeared")
+    page.keyboard.press("u")
+    says(page).to_contain_text("There is nothing to undo")
+    page = draw(notice={"text": "Decided by Bo and Cy.", "tone": "calm", "closed": True})
+    expect(page.locator(".notice")).to_have_text("Decided by Bo and Cy.")
+    expect(page.get_by_role("radiogroup", name="Verdict")).to_be_hidden()
+    expect(page.get_by_role("button", name="Submit")).to_be_hidden()
+    page.keyboard.press("a")
+    says(page).to_contain_text("Decided by Bo and Cy.")
+    assert not posted(draw)
+
+
+def test_a_suggested_name_is_confirmed_before_anything_is_recorded_under_it(draw: Draw) -> None:
+    page = draw(reviewer="", suggested_name="ada")
+    page.keyboard.press("a")
+    says(page).to_contain_text("You decide as ada: Enter confirms that")
+    expect(page.get_by_label("Your name")).to_be_focused()
+    assert not posted(draw)
+    page.keyboard.press("Enter")
+    says(page).to_contain_text("Decisions are recorded as ada")
+    acts = [value for _, name, value in draw.sent() if name == "act"]  # type: ignore[attr-defined]
+    assert [(each["kind"], each["reviewer"]) for each in acts] == [("name", "ada")]
+    page.keyboard.press("Control+Enter")
+    assert [each["reviewer"] for each in posted(draw)] == ["ada"]
+
+
+def test_an_act_is_confirmed_in_words_and_can_be_undone(draw: Draw) -> None:
+    page = draw()
+    page.keyboard.press("Shift+M")
+    page.keyboard.press("1")
+    page.keyboard.press("Control+Enter")  # the severity has a default
+    says(page).to_contain_text("medium, the whole answer.")
+    reported = page.get_by_role("region", name="Issues you report").get_by_role("listitem")
+    expect(reported).to_have_count(1)
+    page.keyboard.press("u")
+    says(page).to_contain_text("Undone.")
+    expect(reported).to_have_count(0)
+    page.keyboard.press("t")
+    page.keyboard.type("a note")
+    page.get_by_role("button", name="Discard draft").click()
+    says(page).to_contain_text("The draft was discarded.")
+    page.keyboard.press("u")
+    expect(page.get_by_label("Note")).to_have_value("a note")
+
+
+def test_the_revision_is_asked_for_as_correction_by_button_and_key(draw: Draw) -> None:
+    page = draw()
+    page.get_by_role("button", name="Take revision 2 as correction").click()
+    page.keyboard.press("Shift+W")
+    acts = [value["kind"] for _, name, value in draw.sent() if name == "act"]  # type: ignore[attr-defined]
+    assert acts == ["take_revision"] * 2
