@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from masis.datasets.exports import Selection
 from masis.schema.case import Case
@@ -37,7 +37,8 @@ HEIGHT = 960
 LONGEST = 4_000
 SHOWN = "strategy-01-fabricated"
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "images"
-DOCS_SIZE = {"width": 1280, "height": 860}
+DOCS_SIZE: ViewportSize = {"width": 1280, "height": 860}
+WIDE: ViewportSize = {"width": 1440, "height": 960}
 NOT_AUDITED = ("home-01-unsafe", "law-01-clean", "history-01-clean")
 
 
@@ -154,13 +155,10 @@ def walk(page: Page, base: str) -> Iterator[str]:
     opened("/")
     yield "overview"
     opened(f"/review?case={SHOWN}")
-    name = page.get_by_label("Who reviews?")
-    if name.is_visible():
-        name.fill("Ada Lind")
-        name.press("Enter")
-        settle(page)
-    page.locator(".text .ref-fabricated").first.evaluate("mark => mark.scrollIntoView({block: 'center'})")
+    page.set_viewport_size(WIDE)
+    settle(page)
     yield "case"
+    page.set_viewport_size(DOCS_SIZE)
     page.get_by_role("button", name=re.compile("^Show changes")).click(delay=40)
     settle(page)
     yield "changes"
@@ -196,7 +194,7 @@ def walk(page: Page, base: str) -> Iterator[str]:
 def pictures_of_docs(browser: Browser, folder: Path) -> None:
     """Walk the tutorial in a demo of its own and keep its pictures in ``docs/images``."""
     with serving("demo", folder=folder) as served:
-        context = browser.new_context(viewport=DOCS_SIZE, color_scheme="light", reduced_motion="reduce")  # type: ignore[arg-type]
+        context = browser.new_context(viewport=DOCS_SIZE, color_scheme="light", reduced_motion="reduce")
         page = context.new_page()
         for name in walk(page, served.base):
             page.wait_for_timeout(500)

@@ -132,7 +132,7 @@ def reading_options(command: F) -> F:
         metavar="FIELD=KEY|FILE",
         multiple=True,
         help="Which key or column holds a field, such as answer=response or query=inputs.question (repeat it); "
-        "'answer=' says that answers are to be drafted. Or a TOML file that names the paths (docs/importing.md).",
+        "'answer=' says that answers are to be drafted. Or a TOML file that names the paths (docs/files.md).",
     )(command)
     return click.option(
         "--as", "profile_name", metavar="PROFILE", help="Whose format it is. Default: detected from the first row."
