@@ -183,11 +183,7 @@ def test_every_code_has_its_status_over_http() -> None:
     assert {error.code: error.http_status for error in errors} == {
         code: status for code, status in HTTP_STATUS.items() if code != MAX_ITERATIONS_WARNING
     }
-    assert ProviderFailed("no answer").about == {
-        "kind": "ProviderFailed",
-        "code": "CRITIC-ERR-003",
-        "http_status": 502,
-    }
+    assert ProviderFailed("no answer").about == {"kind": "ProviderFailed", "code": "CRITIC-ERR-003", "http_status": 502}
 
 
 def test_what_a_caller_can_put_right_is_distinguished_from_what_they_can_not() -> None:
@@ -198,8 +194,7 @@ def test_what_a_caller_can_put_right_is_distinguished_from_what_they_can_not() -
 @pytest.mark.spec("MASIS-CRITIC-HEDGES", "MASIS-CRITIC-P4")
 @pytest.mark.parametrize("mode", ["standard", "literal"])
 @pytest.mark.parametrize(
-    "hedge",
-    ["There is insufficient evidence", "The length is NOT PROVIDED", "The sources cannot provide the length"],
+    "hedge", ["There is insufficient evidence", "The length is NOT PROVIDED", "The sources cannot provide the length"]
 )
 def test_a_sentence_that_says_the_evidence_lacks_it_needs_no_citation(hedge: str, mode: str) -> None:
     answer = f"The bridge is 120 metres long [chunk_1]. {hedge}. It is blue."

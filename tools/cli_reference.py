@@ -11,10 +11,7 @@ import click
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from masis.cli import (
-    COMMANDS,
-    main,
-)
+from masis.cli import main
 
 INTRODUCTION = """# The command line
 
@@ -51,12 +48,7 @@ def reference() -> str:
     settings = {**main.context_settings, "terminal_width": 100}
     with click.Context(main, info_name="masis", **settings) as context:
         parts.append(_section("masis", main, context))
-        for name in COMMANDS:
-            command = main.get_command(context, name)
-            if command is not None:
-                child = click.Context(command, context, info_name=name, terminal_width=100)
-                parts.append(_section(f"masis {name}", command, child))
-                parts += _subcommands(f"masis {name}", command, child)
+        parts += _subcommands("masis", main, context)
     return "\n".join(parts)
 
 

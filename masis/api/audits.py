@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from masis.api.roles import build_roles, uses_models
@@ -43,9 +43,15 @@ def run_audit(
 
     Raises InputError where ``case`` is none, and no mapping of a case's fields.
     """
-    case, settings = case_of(case, names=map), chosen_settings(settings)
-    work = loop.audit(case, build_roles(settings), settings, run_id=loop.new_run_id(), case_digest=case.digest())
+    case = case_of(case, names=map)
+    work = begun(case, chosen_settings(settings))
     return observation.run_to_completion(work, on_event, observation.AuditStart(case))
+
+
+def begun(case: Case, settings: Settings, cancelled: Callable[[], bool] = lambda: False) -> Generator[Event, None, Run]:
+    """Return the audit of a case as it is worked through, event by event."""
+    run_id, digest = loop.new_run_id(), case.digest()
+    return loop.audit(case, build_roles(settings), settings, run_id=run_id, case_digest=digest, cancelled=cancelled)
 
 
 async def run_audit_async(
@@ -68,15 +74,7 @@ async def run_audit_async(
             here.call_soon_threadsafe(on_event, event)
 
     def audit() -> Run:
-        work = loop.audit(
-            audited,
-            build_roles(chosen),
-            chosen,
-            run_id=loop.new_run_id(),
-            case_digest=audited.digest(),
-            cancelled=stop.is_set,
-        )
-        return observation.run_to_completion(work, tell, observation.AuditStart(audited))
+        return observation.run_to_completion(begun(audited, chosen, stop.is_set), tell, observation.AuditStart(audited))
 
     try:
         return await asyncio.wrap_future(start_audit(audit, waits=uses_models(chosen)))

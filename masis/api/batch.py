@@ -15,16 +15,15 @@ import signal
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, NamedTuple, TypeAlias
 
 from tqdm import tqdm
 
-from masis.api.audits import chosen_settings, run_audit
-from masis.api.roles import build_roles, calls_at_once, estimate, unpriced_models, uses_models, with_concurrency
-from masis.audit import loop
+from masis.api.audits import begun, chosen_settings, run_audit
+from masis.api.roles import calls_at_once, estimate, unpriced_models, uses_models, with_concurrency
 from masis.audit.concurrency import LOOK_AGAIN_S
 from masis.errors import InputError, MasisError
 from masis.observers import observation
@@ -32,7 +31,7 @@ from masis.schema.calls import Usage
 from masis.schema.case import Case, case_of
 from masis.schema.frames import is_frame, rows_of
 from masis.schema.reading import FieldMap
-from masis.schema.run import Event, Run, RunWarning
+from masis.schema.run import Run, RunWarning
 from masis.settings import Settings
 from masis.views.numbers import dollars
 
@@ -89,7 +88,7 @@ def audit_many(
 
     def audit(job: Job, cancelled: Callable[[], bool]) -> Run:
         start = observation.AuditStart(job.case)
-        runs[job.number] = observation.run_to_completion(_begun(job.case, chosen, cancelled), None, start)
+        runs[job.number] = observation.run_to_completion(begun(job.case, chosen, cancelled), None, start)
         return runs[job.number]
 
     jobs: Iterable[Job] = _jobs(given, map)
@@ -114,7 +113,14 @@ def _jobs(cases: Iterable[Any], names: FieldMap | None) -> Iterator[Job]:
     """Yield the cases. Raises InputError where one can't be read, or has the id of another one with other content."""
     places: dict[str, tuple[int, str]] = {}
     for number, given in enumerate(cases):
-        case = case_of(given, f"cases[{number}]", names)
+        try:
+            case = case_of(given, f"cases[{number}]", names)
+        except InputError as error:
+            if names is not None or not isinstance(given, Mapping):
+                raise
+            holds = ", ".join(repr(str(key)) for key in list(given)[:10])
+            hint = f"It holds {holds}: say which is which, map={{...}}; masis.suggest(cases).names proposes that."
+            raise InputError(error.problem, cure=f"{error.cure} {hint}", field=error.field) from None
         first, digest = places.setdefault(case.id, (number, case.digest()))
         if digest != case.digest():
             raise InputError(
@@ -125,14 +131,9 @@ def _jobs(cases: Iterable[Any], names: FieldMap | None) -> Iterator[Job]:
         yield Job(number, case)
 
 
-def _begun(case: Case, settings: Settings, cancelled: Callable[[], bool]) -> Generator[Event, None, Run]:
-    run_id, digest = loop.new_run_id(), case.digest()
-    return loop.audit(case, build_roles(settings), settings, run_id=run_id, case_digest=digest, cancelled=cancelled)
-
-
 def _not_audited(case: Case, settings: Settings, why: str) -> Run:
     """Return the run of a case that was not audited: what a run is that was cancelled before its first step."""
-    work = _begun(case, settings, lambda: True)
+    work = begun(case, settings, lambda: True)
     try:
         while True:
             next(work)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import re
 import sys
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, Literal, NamedTuple
 
 import click
-from click.core import ParameterSource
 
 from masis.api.batch import (
     AUDITS_A_CALL,
@@ -28,145 +24,87 @@ from masis.api.batch import (
     guarded_audit,
 )
 from masis.api.roles import calls_at_once, check_models, estimate, pin_versions, uses_models, with_concurrency
-from masis.audit.acceptance import accusations
-from masis.cli.check_models import check_named
-from masis.cli.group import INTERRUPTED, JobFailed
-from masis.cli.local_models import download_missing
-from masis.cli.log import log_option, measure_worker, measured
-from masis.cli.options import (
-    STDIO,
-    checked_input,
-    checked_output,
-    chosen,
-    chosen_reading,
-    database_option,
-    json_option,
-    operator,
-    reading_options,
-    settings_options,
-)
-from masis.cli.output import ErrorReport, Interruption, Progress, emit, printable, say
+from masis.cli import options as shared
+from masis.cli.commands import JobFailed, argument, command, interrupted, option
+from masis.cli.config import check_named
+from masis.cli.models import download_missing
+from masis.cli.options import Judges, Reading
+from masis.cli.output import Emit, ErrorReport, Interruption, Progress, measure_worker, measured, say, table
 from masis.datasets.mapping import MappedRow, read_any
 from masis.datasets.writers import write_run
-from masis.errors import MAX_ITERATIONS_WARNING, InputError, MasisError
+from masis.errors import InputError, MasisError
 from masis.llm.estimates import Estimate
-from masis.schema.audit import Escalation
-from masis.schema.calls import REPLAY, Usage
+from masis.schema.calls import REPLAY
 from masis.schema.case import Case
 from masis.schema.run import Run
 from masis.schema.wording import counted, shortened
 from masis.services import Workbench
 from masis.services.cases import shown_flags
 from masis.services.health import models_asked
-from masis.settings import UNCHECKED, Settings, database_path
+from masis.settings import UNCHECKED, Depth, Settings, database_path
+from masis.views.batches import BatchSummary
 from masis.views.numbers import dollars, score_text
-from masis.views.spending import unpaid
-from masis.views.words import FLAG, ISSUES, model_words
+from masis.views.words import FLAG, ISSUES
 
 
-def _cases(context: click.Context, parameter: click.Parameter, value: str) -> Path | str:
-    return value if context.params["engine"] == "ray" else checked_input(context, parameter, Path(value))
-
-
-def _out(context: click.Context, parameter: click.Parameter, value: str | None) -> Path | str | None:
-    if value is None or context.params["engine"] == "ray":
-        return value
-    return checked_output(context, parameter, Path(value))
-
-
-@click.command()
-@click.argument("cases", callback=_cases)
-@settings_options
-@click.option(
-    "--engine",
-    type=click.Choice(["local", "ray"]),
-    default="local",
-    is_eager=True,
-    help="What audits: this process and its workers, into the database; or Ray (extra: ray), for inputs of any size, "
-    "into a folder of Parquet files. Default: local.",
-)
-@click.option("--address", metavar="ADDR", help="With --engine ray: the cluster. Default: Ray is started here.")
-@reading_options
-@click.option(
-    "--concurrency",
-    type=click.IntRange(1, 64),
-    metavar="N",
-    help="How many worker processes audit at once; with models, how many calls at once go to each provider. "
-    "Default: 1, or what masis.toml says of the provider.",
-)
-@click.option(
-    "--max-cost",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="USD",
-    help="Begin no further audit that would cost more than this in all. What is under way is finished.",
-)
-@database_option
-@click.option(
-    "--out",
-    callback=_out,
-    help="Also write the runs here, one JSON object a line ('-' for stdout). With --engine ray: the folder for the "
-    "Parquet files (docs/scale.md).",
-)
-@click.option(
-    "--again/--resume",
-    default=False,
-    help="Audit every case again, or only those without a finished run of the same text and settings. "
-    "Default: --resume.",
-)
-@click.option(
-    "--retry-errors",
-    is_flag=True,
-    help="Also audit again where a failure left something unscored before: a model that was not reached, say.",
-)
-@click.option(
-    "--ask/--no-ask",
-    default=True,
-    help="Ask each model for a word before the first audit, so that a wrong key stops the job and not each case. "
-    "Default: --ask.",
-)
-@click.option(
-    "--record",
-    metavar="FILE",
-    help="Append every reply of a model to FILE (JSON Lines), to be replayed without the model. The file is yours: "
-    "redaction, purge and retention don't reach it.",
-)
-@click.option(
-    "--replay",
-    metavar="FILE",
-    help="Answer from the replies that --record wrote to FILE, in all roles; no model is called. For one role: "
-    "--model ROLE=replay:FILE.",
-)
-@click.option(
-    "--depth",
-    type=click.Choice(list(UNCHECKED)),
-    help="quick: citations and claims only; standard: all roles; thorough: samples and second opinions as well "
-    "(docs/models.md). Default: standard, or what the settings say.",
-)
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N cases of the file.")
-@json_option
-@log_option
-@click.pass_context
+@command()
 def audit(
-    context: click.Context,
-    cases: Path | str,
-    engine: str,
-    address: str | None,
-    profile_name: str | None,
-    maps: tuple[str, ...],
-    models: tuple[str, ...],
-    assignments: tuple[str, ...],
-    concurrency: int | None,
-    max_cost: float | None,
-    db: Path | None,
-    out: Path | str | None,
-    again: bool,
-    retry_errors: bool,
-    ask: bool,
-    record: str | None,
-    replay: str | None,
-    depth: str | None,
-    limit: int | None,
-    as_json: bool,
+    cases: str = argument(),
+    judges: Judges = shared.JUDGES,
+    engine: Literal["local", "ray"] = option(
+        "What audits: this process and its workers, into the database; or Ray (extra: ray), for inputs of any size, "
+        "into a folder of Parquet files.",
+        default="local",
+    ),
+    address: str | None = option("With --engine ray: the cluster. Default: Ray is started here.", metavar="ADDR"),
+    reading: Reading = shared.READING,
+    concurrency: int | None = option(
+        "How many worker processes audit at once; with models, how many calls at once go to each provider. "
+        "Default: 1, or what masis.toml says of the provider.",
+        within=(1, 64),
+        metavar="N",
+    ),
+    max_cost: float | None = option(
+        "Begin no further audit that would cost more than this in all. What is under way is finished.",
+        **shared.COST,
+    ),
+    db: Path | None = shared.DATABASE,
+    out: str | None = option(
+        "Also write the runs here, one JSON object a line ('-' for stdout). With --engine ray: the folder for the "
+        "Parquet files (docs/scale.md).",
+        metavar="PATH",
+    ),
+    again: bool = option(
+        "Audit every case again, or only those without a finished run of the same text and settings. "
+        "Default: --resume.",
+        "--again/--resume",
+    ),
+    retry_errors: bool = option(
+        "Also audit again where a failure left something unscored before: a model that was not reached, say."
+    ),
+    ask: bool = option(
+        "Ask each model for a word before the first audit, so that a wrong key stops the job and not each case. "
+        "Default: --ask.",
+        "--ask/--no-ask",
+        default=True,
+    ),
+    record: str | None = option(
+        "Append every reply of a model to FILE (JSON Lines), to be replayed without the model. The file is yours: "
+        "redaction, purge and retention don't reach it.",
+        metavar="FILE",
+    ),
+    replay: str | None = option(
+        "Answer from the replies that --record wrote to FILE, in all roles; no model is called. For one role: "
+        "--model ROLE=replay:FILE.",
+        metavar="FILE",
+    ),
+    depth: Depth | None = option(
+        "quick: citations and claims only; standard: all roles; thorough: samples and second opinions as well "
+        "(docs/models.md). Default: standard, or what the settings say."
+    ),
+    limit: int | None = option("Only the first N cases of the file.", within=(1,), metavar="N"),
+    emit: Emit = shared.EMIT,
+    log: None = shared.LOG,
 ) -> None:
     """Audit every case of CASES, a file ('-' for stdin), keep the runs in the database, and show the worst answers.
 
@@ -174,12 +112,11 @@ def audit(
     address that fsspec reads, and the audits go into the folder --out, by outcome; the database is left alone.
 
     One case a line: {"id": "1", "query": "...", "answer": "...", "evidence": [{"id": "1", "text": "..."}]}; or any
-    format of 'masis import'. Without an answer one is drafted from the evidence first. A line that can't be read is
-    named with its cure, and the others are audited all the same.
+    format of 'masis import'. Without an answer one is drafted from the evidence first, without an id it is made of the
+    content. A line that can't be read is named with its cure, and the others are audited all the same.
 
-    \b
       masis audit cases.jsonl
-      masis audit answers.csv --map query=question --map answer=response --map evidence=context
+      masis audit answers.csv --map id=nr --map query=question --map answer=response --map evidence=context
       masis audit cases.jsonl --json | jq -r 'select(.issue != "") | .case'
       masis audit cases.jsonl --concurrency 4 --out runs.jsonl
       masis audit cases.jsonl --set max_iterations=1 --db trial.db
@@ -197,123 +134,108 @@ def audit(
     Ctrl-C stops after the audits under way and keeps what is finished; the same command then goes on from there.
 
     Exit code 0: every line was read and audited. 1: some were not. 2: wrong use. 130: interrupted.
-    """  # noqa: D301 (click reads the backspace)
-    wanted = concurrency
-    profile, names = chosen_reading(profile_name, maps)
-    if replay is not None:
-        models = (f"{REPLAY}{replay}", *models)
-    if depth is not None:
-        assignments = (*assignments, f"depth={depth}")
-    if record is not None:
-        assignments = (*assignments, f"record={record}")
-    loaded = chosen(models, assignments)
-    download_missing(loaded.settings)
-    check_named(loaded)
-    settings = loaded.settings
-    check_models(settings)  # a model that nothing answers to is wrong use, not a failure of each case
-    settings = pin_versions(settings)
-    if settings.record:
-        say(
-            f"Replies are recorded in {settings.record}. The file is yours: redaction, purge and retention don't "
-            "reach it."
-        )
-    if uses_models(settings):
-        settings = with_concurrency(settings, concurrency)
-        concurrency = calls_at_once(settings)
-        if ask:
-            _ask(settings)
+    """
+    _refuse(engine)
+    written = {"depth": depth, "record": record}
+    judges = Judges(
+        judges.models if replay is None else (f"{REPLAY}{replay}", *judges.models),
+        (*judges.assignments, *(f"{name}={value}" for name, value in written.items() if value is not None)),
+    )
     if engine == "ray":
-        _refuse(context, "db", "again", "retry_errors", "record", "limit", "as_json")
         from masis.cli import audit_ray
 
-        if names or isinstance(profile, str):
-            raise click.UsageError(
-                "--map FIELD=KEY: with --engine ray write the paths into a TOML file, and name that."
-            )
-        audit_ray.run(context, str(cases), out, settings, profile, address, wanted, max_cost)
+        audit_ray.run(cases, out, _prepared(judges, concurrency, ask=ask), reading, address, concurrency, max_cost)
         return
-    _refuse(context, "address", engine="ray")
-    assert isinstance(cases, Path)
-    assert not isinstance(out, str)
-    if out is not None and out != STDIO and out.exists() and cases != STDIO and out.samefile(cases):
+    file, to = shared.existing_file(cases), None if out is None else shared.writable_file(out)
+    if to is not None and to != shared.STDIO and to.exists() and file != shared.STDIO and to.samefile(file):
         raise click.UsageError("--out names the file that is read. Name another.")
-    read = partial(read_any, sys.stdin.buffer if cases == STDIO else cases, profile, names)
+    settings = _prepared(judges, concurrency, ask=ask)
+    if uses_models(settings):
+        concurrency = calls_at_once(settings)
+    try:
+        budget = Budget(settings, max_cost)
+    except InputError as error:
+        raise click.UsageError(f"--max-cost: {error.problem}. {error.cure}") from error
+    read = partial(read_any, sys.stdin.buffer if file == shared.STDIO else file, *reading)
     job = _AuditJob(
-        *(cases, read, settings, concurrency or 1, database_path(db), out, again, retry_errors, limit, max_cost),
-        as_json=as_json,
+        file, read, settings, budget, concurrency or 1, database_path(db), to, again, retry_errors, limit, emit
     )
-    debug = bool(context.find_root().params.get("debug"))
     with measured(settings):
-        finished = job.run(show_traces=debug)
+        finished = job.run(show_traces=bool(click.get_current_context().find_root().params.get("debug")))
     job.report()
     if not finished:
-        say("Interrupted. What is finished is stored; the same command goes on from here (without --again).")
-        context.exit(INTERRUPTED)
+        interrupted("Interrupted. What is finished is stored; the same command goes on from here (without --again).")
     if job.summary.audited and job.summary.useless == job.summary.audited:
         raise JobFailed("Every audit failed: none has a score. What failed, and what to do, is named above.")
-    if job.errors.count:
-        raise JobFailed(f"{counted(job.errors.count, 'error')}, named above. Everything else is stored.")
+    job.errors.end()
 
 
-def _refuse(context: click.Context, *names: str, engine: str = "local") -> None:
+_OF_ENGINE = {"local": ("db", "again", "retry_errors", "record", "limit", "as_json"), "ray": ("address",)}
+
+
+def _refuse(engine: str) -> None:
     """Raise UsageError where an option was given that belongs to the other engine."""
-    for parameter in context.command.params:
-        if parameter.name in names and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"{parameter.opts[0]}: goes with --engine {engine} only.")
+    given = shared.given_options()
+    for other, names in _OF_ENGINE.items():
+        if other != engine and (wrong := [given[name] for name in names if name in given]):
+            raise click.UsageError(f"{wrong[0]}: goes with --engine {other} only.")
 
 
-def _ask(settings: Settings) -> None:
-    """Say what each model answers to a word. Raises JobFailed where one can't judge."""
-    answers = models_asked(settings)
+def _prepared(judges: Judges, concurrency: int | None, *, ask: bool) -> Settings:
+    """Return the settings of the audits, whose models are there and answer. Raises SettingsError and JobFailed."""
+    loaded = judges.load()
+    download_missing(loaded.settings)
+    check_named(loaded)
+    check_models(loaded.settings)  # a model that nothing answers to is wrong use, not a failure of each case
+    settings = pin_versions(loaded.settings)
+    if settings.record:
+        reach = "The file is yours: redaction, purge and retention don't reach it."
+        say(f"Replies are recorded in {settings.record}. {reach}")
+    if not uses_models(settings):
+        return settings
+    settings = with_concurrency(settings, concurrency)
+    answers = models_asked(settings) if ask else ()
     for item in answers:
         say(item.message)
     if not all(item.ok for item in answers):
         raise JobFailed("A model can't be asked, so nothing was audited. (--no-ask begins all the same.)")
+    return settings
 
 
+@dataclass
 class _AuditJob:
-    """One run of the command."""
+    """One run of the command on this machine."""
 
-    def __init__(
-        self,
-        cases: Path,
-        read: Callable[[], Iterator[MappedRow]],
-        settings: Settings,
-        concurrency: int,
-        database: Path,
-        out: Path | None,
-        again: bool,
-        retry_errors: bool,
-        limit: int | None,
-        max_cost: float | None,
-        *,
-        as_json: bool,
-    ) -> None:
-        self.cases, self.settings, self.concurrency, self.database = cases, settings, concurrency, database
-        self.read = read
-        self.out, self.again, self.retry_errors, self.limit = out, again, retry_errors, limit
+    cases: Path
+    read: Callable[[], Iterator[MappedRow]]
+    settings: Settings
+    budget: Budget
+    concurrency: int
+    database: Path
+    out: Path | None
+    again: bool
+    retry_errors: bool
+    limit: int | None
+    emit: Emit
+
+    def __post_init__(self) -> None:
         self.summary = BatchSummary()
-        try:
-            self.budget = Budget(settings, max_cost)
-        except InputError as error:
-            raise click.UsageError(f"--max-cost: {error.problem}. {error.cure}") from error
-        self.with_models = uses_models(settings)
-        self.in_processes = concurrency > 1 and not self.with_models
-        total = None if cases == STDIO else cases.stat().st_size
-        self.worst = None if out else WorstAnswers(as_json=as_json)
-        self.progress = Progress("Auditing", total)
-        self.errors = ErrorReport(self.progress)
+        self.with_models = uses_models(self.settings)
+        self.in_processes = self.concurrency > 1 and not self.with_models
+        self.worst = None if self.out else WorstAnswers(self.emit)
+        self.progress = Progress("Auditing", None if self.cases == shared.STDIO else self.cases.stat().st_size)
+        self.errors = ErrorReport()
+        self.workbench = Workbench.open(self.database, self.settings)
 
     def run(self, *, show_traces: bool) -> bool:
         """Do the work; False where it was interrupted."""
-        self.workbench = Workbench.open(self.database, self.settings)
-        if self.with_models and self.cases != STDIO:
+        if self.with_models and self.cases != shared.STDIO:
             show_estimate(self.read(), self.cases.stat().st_size, self.settings, self.limit, self._needed)
         with ExitStack() as stack:
             write = stack.enter_context(_writer(self.out)) if self.out else None
             stop = stack.enter_context(Interruption("Stopping after the audits under way (Ctrl-C again to drop them)."))
             stack.enter_context(self.progress)
-            for done in self._audits(self._jobs(lambda: stop.asked), lambda: stop.asked):
+            for done in self._audits(self._jobs(stop.stopped), stop.stopped):
                 if isinstance(done.outcome, NotAudited):
                     break
                 self._take(done.job, done.outcome, write, show_traces)
@@ -327,7 +249,7 @@ class _AuditJob:
             say(line)
         if self.budget.exhausted:
             say("The limit of --max-cost was reached: the same command with a higher one goes on from here.")
-        if self.out and self.out != STDIO:
+        if self.out and self.out != shared.STDIO:
             say(f"Runs: {self.out}")
         say(f"Database: {self.database}")
 
@@ -341,7 +263,7 @@ class _AuditJob:
             if row.case is None:
                 continue
             read += 1
-            report = self.workbench.cases.add(operator(), [row.case])
+            report = self.workbench.cases.add(shared.operator(), [row.case])
             if report.conflicts:
                 self.errors.add_all(f"{self.cases}, line {row.number}: {error}" for error in report.conflicts)
                 continue
@@ -377,7 +299,7 @@ class _AuditJob:
     def _audit_here(self, job: Job, cancelled: Callable[[], bool]) -> Run | Failed:
         """Audit a case; its run is stored as it goes, so that one cut short is resumed after its last finished step."""
         audit = self.workbench.audits.audit
-        return guarded_audit(lambda: audit(operator(), job.case, settings=self.settings, cancelled=cancelled))
+        return guarded_audit(lambda: audit(shared.operator(), job.case, settings=self.settings, cancelled=cancelled))
 
     def _take(self, job: Job, outcome: Run | Failed | None, write: BinaryIO | None, show_traces: bool) -> None:
         if isinstance(outcome, Run) and self.in_processes:
@@ -386,7 +308,7 @@ class _AuditJob:
             self.summary.failed += 1
             self.errors.add(f"{self.cases}, line {job.number}: case {job.case.id!r}: {outcome.message}")
             if show_traces:
-                self.progress.say(outcome.trace)
+                say(outcome.trace)
         else:
             if outcome is None:
                 self.summary.skipped += 1
@@ -402,14 +324,14 @@ class _AuditJob:
 
     def _stored(self, run: Run) -> Run | Failed:
         try:
-            self.workbench.audits.store_run(operator(), run)
+            self.workbench.audits.store_run(shared.operator(), run)
         except MasisError as error:
             return Failed(str(error))
         return run
 
 
 def _writer(out: Path) -> AbstractContextManager[BinaryIO]:
-    return nullcontext(sys.stdout.buffer) if out == STDIO else out.open("wb")
+    return nullcontext(sys.stdout.buffer) if out == shared.STDIO else out.open("wb")
 
 
 WORST_SHOWN = 20
@@ -433,9 +355,9 @@ class _Answer(NamedTuple):
 class WorstAnswers:
     """The answers of a file with the gravest issues, as a table that a person can read."""
 
-    def __init__(self, *, as_json: bool) -> None:
+    def __init__(self, emit: Emit) -> None:
         self._worst: list[_Answer] = []
-        self._count, self._as_json = 0, as_json
+        self._count, self._emit = 0, emit
 
     def add(self, case: Case, run: Run) -> None:
         """Take one audited answer into account."""
@@ -443,40 +365,31 @@ class WorstAnswers:
         original = run.iterations[0] if run.iterations else None
         flags = shown_flags(run, 0) if original else ("error",)
         place = next((at for at, flag in enumerate(ISSUES) if flag in flags), len(ISSUES))
-        drafted = "answer drafted by MASIS, " if case.answer is None else ""
-        issues = sorted(original.issues if original else (), key=lambda issue: not issue.major)
         quality = original.quality_score if original else None
-        self._worst.append(
-            _Answer(
-                (place, 1.0 if quality is None else quality, self._count),
-                case.id,
-                drafted + ("needs review" if run.needs_review else "auto-accepted"),
-                FLAG[ISSUES[place]].text if place < len(ISSUES) else "",
-                score_text(quality),
-                case.query,
-                tuple(issue.description for issue in issues if issue.major),
-            )
+        found = _Answer(
+            (place, 1.0 if quality is None else quality, self._count),
+            case.id,
+            ("answer drafted by MASIS, " if case.answer is None else "")
+            + ("needs review" if run.needs_review else "auto-accepted"),
+            FLAG[ISSUES[place]].text if place < len(ISSUES) else "",
+            score_text(quality),
+            case.query,
+            tuple(issue.description for issue in (original.issues if original else ()) if issue.major),
         )
-        if self._as_json:  # each as it comes: nobody waits for the last
-            found = self._worst.pop()._asdict()
-            click.echo(json.dumps({name: found[name] for name in found if name != "rank"}, ensure_ascii=False))
-        if len(self._worst) > 10 * WORST_SHOWN:
-            self._worst = sorted(self._worst)[:WORST_SHOWN]
+        if self._emit.as_json:  # each as it comes: nobody waits for the last
+            self._emit({name: value for name, value in found._asdict().items() if name != "rank"})
+            return
+        self._worst = sorted([*self._worst, found])[:WORST_SHOWN]
 
     def show(self) -> None:
         """Write the table to stdout, and under it the gravest issues in full; nothing where they came as JSON."""
-        if self._as_json:
-            return
-        shown = sorted(self._worst)[:WORST_SHOWN]
-        rows = [(each.case, each.state, each.issue, each.quality, each.question) for each in shown]
-        emit((), ("case", "state", "worst issue", "quality", "question"), rows, as_json=False)
-        issues = [(each.case, issue) for each in shown for issue in each.issues[:1]][:ISSUES_SHOWN]
-        if issues:
-            click.echo("\nWorst issues")
-        for case, issue in issues:
-            click.echo(printable(f"  {case}: {shortened(' '.join(issue.split()), 300)}"))
-        if self._count > len(shown):
-            say(f"{self._count - len(shown):,} more: 'masis queue' lists what waits for a person.")
+        rows = [each[1:6] for each in self._worst]
+        issues = [f"  {each.case}: {' '.join(each.issues[0].split())}" for each in self._worst if each.issues]
+        shown = [shortened(issue, 300) for issue in issues[:ISSUES_SHOWN]]
+        worst = ("", "Worst issues", *shown) if shown else ()
+        self._emit.lines((*table(("case", "state", "worst issue", "quality", "question"), rows), *worst))
+        if not self._emit.as_json and self._count > len(rows):
+            say(f"{self._count - len(rows):,} more: 'masis queue' lists what waits for a person.")
 
 
 SAMPLED = 200
@@ -509,174 +422,3 @@ def show_estimate(
         f"{round(total.calls * scale):,} calls and {round(total.tokens * scale):,} tokens, {cost}. "
         f"Depth {settings.depth}. {UNCHECKED[settings.depth]}"
     )
-
-
-FAILURES_SHOWN = 3
-"""Kinds of failed calls, and of warnings, that are named after a batch, the commonest."""
-_FIGURES = re.compile(r"\b[0-9a-f]{12}\b|\d[\d,.]*")
-
-
-@dataclass
-class BatchSummary:
-    """What became of the cases of one file, what it cost, and how long the steps took against their limits."""
-
-    audited: int = 0
-    skipped: int = 0
-    failed: int = 0
-    flagged: int = 0
-    needs_review: int = 0
-    incomplete: int = 0
-    useless: int = 0
-    skipped_incomplete: int = 0
-    failures: Counter[str] = field(default_factory=Counter)
-    warnings: Counter[str] = field(default_factory=Counter)
-    examples: dict[str, str] = field(default_factory=dict)
-    calls: int = 0
-    tokens: int = 0
-    cached: int = 0
-    cost_usd: float | None = None
-    unpriced: int = 0
-    unpaid: Usage = field(default_factory=Usage)
-    recorded: set[str] = field(default_factory=set)
-    unconfirmed: int = 0
-    unconfirmed_answers: int = 0
-    escalation: Escalation | None = None
-    times: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-
-    def count(self, run: Run) -> None:
-        """Count one new run."""
-        self.audited += 1
-        self.flagged += bool(run.iterations and accusations(run.iterations[0]))
-        self.needs_review += run.needs_review
-        self.incomplete += run.incomplete
-        self.useless += run.incomplete and run.final_quality_score is None
-        for call in run.calls:
-            if call.error:
-                alike = _FIGURES.sub("#", call.error)
-                self.failures[alike] += 1
-                self.examples.setdefault(alike, f"{call.model}: {call.error.removeprefix(f'{call.model}: ')}")
-        explained = [call.error for call in run.calls if call.error]
-        for warning in run.warnings:
-            if warning.code != MAX_ITERATIONS_WARNING and not any(error in warning.message for error in explained):
-                alike = _FIGURES.sub("#", warning.message)
-                self.warnings[alike] += 1
-                self.examples.setdefault(alike, warning.message)
-        self.unconfirmed += run.unconfirmed_offline
-        self.unconfirmed_answers += bool(run.unconfirmed_offline)
-        if run.escalation is not None:
-            self.escalation = run.escalation if self.escalation is None else self.escalation.plus(run.escalation)
-        self._count_usage(run.usage)
-        self.recorded |= {call.model for call in run.calls if call.source == "replay"}
-        self.unpriced += sum(call.cost_usd is None for call in run.calls)
-        for name, milliseconds in step_times(run):
-            self.times[name].append(milliseconds)
-
-    def _count_usage(self, usage: Usage) -> None:
-        self.calls += usage.calls
-        self.tokens += usage.prompt_tokens + usage.completion_tokens
-        self.cached += usage.cached_tokens
-        self.unpaid = Usage(
-            cached_calls=self.unpaid.cached_calls + usage.cached_calls,
-            replayed_calls=self.unpaid.replayed_calls + usage.replayed_calls,
-        )
-        if usage.cost_usd is not None:
-            self.cost_usd = (self.cost_usd or 0.0) + usage.cost_usd
-
-    def note(self) -> str:
-        """Return the state of the work, for beside the progress bar."""
-        cost = "" if self.cost_usd is None else f", {dollars(self.cost_usd)}"
-        return f"{self.audited:,} audited{cost}"
-
-    def lines(self, settings: Settings) -> Iterator[str]:
-        """Yield what was done, line by line."""
-        again = f", {counted(self.skipped, 'case')} skipped (audited before with these settings)"
-        yield (
-            f"{counted(self.audited, 'case')} audited{again if self.skipped else ''}: {self.flagged:,} original "
-            f"{'answer' if self.flagged == 1 else 'answers'} flagged, {self.needs_review:,} still to be reviewed after "
-            "revision."
-        )
-        if self.skipped_incomplete:
-            yield (
-                f"{counted(self.skipped_incomplete, 'skipped case')} had something left unscored by a failure. "
-                "--retry-errors audits what failed again."
-            )
-        for alike, count in self.failures.most_common(FAILURES_SHOWN):
-            yield f"{counted(count, 'call')}: {self.examples[alike]}"
-        if len(self.failures) > FAILURES_SHOWN:
-            yield f"{len(self.failures) - FAILURES_SHOWN} further kinds of failures: the pages of the cases name them."
-        for alike, count in self.warnings.most_common(FAILURES_SHOWN):
-            yield f"{counted(count, 'warning')}: {self.examples[alike]}"
-        if self.incomplete:
-            yield (
-                f"{counted(self.incomplete, 'audit')} left something unscored by a failure, each with its reason, and "
-                "need review. --retry-errors audits them again."
-            )
-        yield from self._verified()
-        if self.calls:
-            yield self._spent()
-            yield from self._latencies(settings)
-        if answered := unpaid(self.unpaid):
-            yield f"{', '.join(answered)}."
-        for words in sorted(map(model_words, self.recorded)):
-            yield f"{words[:1].upper()}{words[1:]}."
-        if settings.record and self.skipped:
-            yield f"Of skipped cases no replies are recorded in {settings.record}: --again audits them too."
-
-    def _verified(self) -> Iterator[str]:
-        """What was decided by whom, and what the offline checks left open."""
-        if self.escalation is not None:
-            found, whole = self.escalation, self.escalation.settled + self.escalation.escalated
-            saved = "" if found.cost_saved_usd is None else f", about {dollars(found.cost_saved_usd)}"
-            calls = (
-                f" ({counted(found.calls, 'call')}, {found.calls_saved:,} saved{saved})" if found.calls_saved else ""
-            )
-            yield (
-                f"The offline checks settled {found.settled:,} of {counted(whole, 'claim')}; "
-                f"{model_words(found.second)} was asked for {found.escalated:,}{calls}."
-            )
-        if self.unconfirmed:
-            them = "it" if self.unconfirmed == 1 else "them"
-            yield (
-                f"{counted(self.unconfirmed, 'claim')} of {counted(self.unconfirmed_answers, 'answer')} not confirmed "
-                f"by the offline checks; a verifier model would decide {them}: --model verifier=offline,local:ORG/NAME "
-                "(docs/verifiers.md)."
-            )
-
-    def _spent(self) -> str:
-        cached = f", {self.cached:,} of them from a cache" if self.cached else ""
-        spent = f"{counted(self.calls, 'call')} to models, {self.tokens:,} tokens{cached}"
-        if self.cost_usd is None:
-            return f"{spent}; the cost is not known (no price: see 'prices' in masis.toml)."
-        rest = f" (without {counted(self.unpriced, 'call')} of unknown price)" if self.unpriced else ""
-        return f"{spent}: {dollars(self.cost_usd)}{rest}."
-
-    def _latencies(self, settings: Settings) -> Iterator[str]:
-        from masis.audit.statistics import percentile  # loads numpy, which most commands do without
-
-        limits = {
-            "critic": settings.call_deadline_s,
-            "reviser": settings.call_deadline_s,
-            "iteration": settings.iteration_deadline_s,
-            "loop": settings.loop_deadline_s,
-        }
-        measured = [
-            f"{name} {percentile(self.times[name], 95):.1f} of {limit:g}"
-            for name, limit in limits.items()
-            if self.times[name]
-        ]
-        if measured:
-            yield f"95% were done within (seconds, of the limit): {', '.join(measured)}."
-
-
-def step_times(run: Run) -> Iterator[tuple[str, float]]:
-    """Yield the seconds of each critic and reviser step, iteration and loop of a run (REQ-CRITIC-NFR-001 to -004)."""
-    total = 0.0
-    for iteration in run.iterations:
-        spent = sum(iteration.step_ms.values()) / 1000
-        total += spent
-        yield "iteration", spent
-        for name, step in (("critic", "critique"), ("reviser", "revision")):
-            if step in iteration.step_ms:
-                yield name, iteration.step_ms[step] / 1000
-    if run.iterations:
-        yield "loop", total

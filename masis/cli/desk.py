@@ -1,112 +1,90 @@
-"""``masis queue``, ``show``, ``decide``, ``label``, ``undo`` and ``log``: the desk by program, by the page's rules."""
+"""``masis queue``, ``show``, ``decide``, ``label``, ``undo``, ``log`` and ``report``: the desk, by the page's rules."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, Literal
 
 import click
 
-from masis.cli.group import JobFailed
-from masis.cli.options import STDIO, checked_input, database_option, json_option, open_existing, operator, spooled
-from masis.cli.output import emit, printable, say
+from masis.cli import options as shared
+from masis.cli.commands import JobFailed, argument, command, option, options
+from masis.cli.options import Names
+from masis.cli.output import Emit, Progress, say, table
 from masis.datasets.readers.decisions import read_decisions
+from masis.datasets.writers.files import whole_file
 from masis.errors import InputError
 from masis.schema.review import LogEntry, Verdict, decided_about
 from masis.schema.run import Iteration
 from masis.schema.wording import counted, shortened
+from masis.services import Workbench
 from masis.services.cases import CaseView
 from masis.services.desk import SHOWN, Desk
-from masis.services.records import CaseSummary, QueueOrder
+from masis.services.records import CaseFilter, CaseSummary, QueueOrder
 from masis.views.log_entries import entry_word
 from masis.views.numbers import score_text
 from masis.views.words import FLAG, ISSUES, STATE, VERDICT
 
-F = TypeVar("F", bound=Callable[..., Any])
+NOTE = option("Anything else worth recording.", default="", metavar="TEXT")
 
 
-def _person_option(command: F) -> F:
-    return click.option("--by", metavar="NAME", help="Whose desk. Default: the name you are logged in with.")(command)
+def _desk(
+    by: str | None = option("Whose desk. Default: the name you are logged in with.", metavar="NAME"),
+    workbench: Workbench = shared.WORKBENCH,
+) -> Desk:
+    return Desk.on(workbench, shared.operator(by).name)
 
 
-def _desk(db: Path | None, by: str | None) -> Desk:
-    return Desk.on(open_existing(db), operator(by).name)
+DESK = options(_desk)
 
 
-@click.command()
-@click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many cases.")
-@click.option("--search", "text", default="", metavar="WORDS", help="Only cases that hold all these words.")
-@click.option("--field", "fields", multiple=True, metavar="NAME", help="Only cases of this field.")
-@click.option("--dataset", "datasets", multiple=True, metavar="NAME", help="Only cases of this data set.")
-@click.option("--order", type=click.Choice(get_args(QueueOrder)), default="risk", show_default=True, help="What first.")
-@_person_option
-@json_option
-@database_option
-def queue(by: str | None, as_json: bool, db: Path | None, **filters: Any) -> None:
+@command()
+def queue(
+    limit: int = option("How many cases.", default=20, within=(1, 1000)),
+    text: str = shared.SEARCH,
+    fields: Names = shared.FIELD,
+    datasets: Names = shared.DATASET,
+    order: QueueOrder = option("What first.", default="risk"),
+    desk: Desk = DESK,
+    emit: Emit = shared.EMIT,
+) -> None:
     """List the cases that wait for your decision, the most pressing first.
 
-    \b
       masis queue
       masis queue --field Medicine --limit 5
       masis queue --json | jq -r .id
 
     Exit code 0: listed, also where nothing waits.
-    """  # noqa: D301 (click reads the backspace)
-    desk = _desk(db, by)
-    rows = desk.queue(**filters)
+    """
+    rows = desk.queue(limit=limit, text=text, fields=fields, datasets=datasets, order=order)
     if not rows:
         say("No case waits for you. 'masis audit FILE' brings some in; 'masis log' shows what was decided.")
-    emit(
-        [row.model_dump(mode="json") for row in rows],
-        ("case", "state", "worst", "quality", "question"),
-        [
-            (
-                row.id,
-                STATE[row.state].text,
-                worst(row),
-                "" if row.quality is None else score_text(row.quality),
-                row.query,
-            )
-            for row in rows
-        ],
-        as_json=as_json,
-    )
+    shown = ((each.id, STATE[each.state].text, _worst(each), _quality(each), each.query) for each in rows)
+    emit(list(rows), table(("case", "state", "worst", "quality", "question"), shown))
 
 
-def worst(row: CaseSummary) -> str:
+def _worst(row: CaseSummary) -> str:
     """Return the worst issue of a case's original answer in words; "" where there is none, or it is hidden."""
     return next((FLAG[flag].text for flag in ISSUES if flag in row.flags), "")
 
 
-@click.command()
-@click.argument("case")
-@_person_option
-@json_option
-@database_option
-def show(case: str, by: str | None, as_json: bool, db: Path | None) -> None:
+def _quality(row: CaseSummary) -> str:
+    return "" if row.quality is None else score_text(row.quality)
+
+
+@command()
+def show(case: str = argument(), desk: Desk = DESK, emit: Emit = shared.EMIT) -> None:
     """Show CASE: question, answer, evidence, what the audit found, and what was decided.
 
-    \b
       masis show strategy-01
       masis show strategy-01 --json | jq .run.review_reasons
 
     Exit code 1: there is no such case.
-    """  # noqa: D301 (click reads the backspace)
-    view = _desk(db, by).show(case)
-    if as_json:
-        click.echo(json.dumps(_as_json(view), ensure_ascii=False))
-        return
-    for line in _as_lines(view):
-        click.echo(printable(line))
-
-
-def _as_json(view: CaseView) -> dict[str, Any]:
-    run = view.run.model_dump(mode="json") if view.run else None
-    history = [entry.model_dump(mode="json") for entry in view.history]
-    summary = view.summary.model_dump(mode="json")
-    return {"case": view.case.to_json_dict(), "summary": summary, "run": run, "history": history}
+    """
+    view = desk.show(case)
+    record = {"case": view.case.to_json_dict(), "summary": view.summary, "run": view.run, "history": view.history}
+    emit(record, _as_lines(view))
 
 
 def _as_lines(view: CaseView) -> Iterator[str]:
@@ -123,13 +101,10 @@ def _as_lines(view: CaseView) -> Iterator[str]:
         yield from ("", "What the audit found is hidden until your decision: the team's policy says so.")
     elif iteration is not None:
         yield from _found(iteration)
-        revisions = len(view.run.iterations) - 1 if view.run else 0
-        if revisions:
+        if revisions := len(view.run.iterations) - 1 if view.run else 0:
             yield from ("", f"{counted(revisions, 'revision')} suggested: masis show {view.case.id} --json")
     if view.history:
-        yield from ("", "Log")
-        for entry in view.history:
-            yield f"  {_entry_line(entry)}"
+        yield from ("", "Log", *(f"  {_entry_line(entry)}" for entry in view.history))
 
 
 def _found(iteration: Iteration) -> Iterator[str]:
@@ -143,54 +118,28 @@ def _found(iteration: Iteration) -> Iterator[str]:
         yield f"  {issue.severity:<9} {shortened(' '.join(issue.description.split()), 240)}"
 
 
-@click.command()
-@click.argument("case", required=False)
-@click.argument("verdict", type=click.Choice(get_args(Verdict)), required=False)
-@click.option("--reason", default="", metavar="CODE|TEXT", help="Why: a code such as unsupported, or your words.")
-@click.option("--note", default="", metavar="TEXT", help="Anything else worth recording.")
-@click.option("--corrected-answer", metavar="TEXT", help="With override: the answer as it should be.")
-@click.option(
-    "--corrected-file", callback=checked_input, type=click.Path(path_type=Path), help="With override: a file of it."
-)
-@click.option(
-    "--iteration",
-    type=click.IntRange(1, 5),
-    default=1,
-    show_default=True,
-    help="1: the original answer; 2: revision 2.",
-)
-@click.option("--label", "labels", multiple=True, metavar="LABEL=WORDS", help="Label these words of the answer.")
-@click.option("--acknowledge", is_flag=True, help="You have read the serious issues that the answer has open.")
-@click.option(
-    "--saw", type=click.Choice(["audit", "nothing"]), help="What of the audit you saw before. Default: not known."
-)
-@click.option("--version", type=int, metavar="N", help="Refuse unless the case still has this version ('masis show').")
-@click.option(
-    "--file",
-    "file",
-    type=click.Path(path_type=Path),
-    callback=checked_input,
-    help="Decide every row of a file ('-' for stdin): JSON Lines or CSV of case, verdict, reason and so on, or what "
-    "Label Studio or Argilla exported.",
-)
-@click.option("--dry-run", is_flag=True, help="With --file: say what would become of each row, and record nothing.")
-@_person_option
-@json_option
-@database_option
+@command()
 def decide(
-    case: str | None,
-    verdict: Verdict | None,
-    labels: tuple[str, ...],
-    corrected_answer: str | None,
-    corrected_file: Path | None,
-    acknowledge: bool,
-    saw: str | None,
-    file: Path | None,
-    dry_run: bool,
-    by: str | None,
-    as_json: bool,
-    db: Path | None,
-    **given: Any,
+    case: str | None = argument(required=False),
+    verdict: Verdict | None = argument(required=False),
+    reason: str = option("Why: a code such as unsupported, or your words.", default="", metavar="CODE|TEXT"),
+    note: str = NOTE,
+    corrected_answer: str | None = option("With override: the answer as it should be.", metavar="TEXT"),
+    corrected_file: Path | None = option("With override: a file of it.", type=shared.existing_file, metavar="PATH"),
+    iteration: int = option("1: the original answer; 2: revision 2.", default=1, within=(1, 5)),
+    labels: Names = option("Label these words of the answer.", "--label", metavar="LABEL=WORDS"),
+    acknowledge: bool = option("You have read the serious issues that the answer has open."),
+    saw: Literal["audit", "nothing"] | None = option("What of the audit you saw before. Default: not known."),
+    version: int | None = option("Refuse unless the case still has this version ('masis show').", metavar="N"),
+    file: Path | None = option(
+        "Decide every row of a file ('-' for stdin): JSON Lines or CSV of case, verdict, reason and so on, or what "
+        "Label Studio or Argilla exported.",
+        type=shared.existing_file,
+        metavar="PATH",
+    ),
+    dry_run: bool = option("With --file: say what would become of each row, and record nothing."),
+    desk: Desk = DESK,
+    emit: Emit = shared.EMIT,
 ) -> None:
     """Decide about CASE: approve, override, reject or escalate.
 
@@ -201,7 +150,6 @@ def decide(
     line; a wrong row stops no other. What a tool showed its reviewers of the machine's verdict is recorded as unknown,
     which never counts as blind, unless a row says "machine_shown". The same file again decides nothing twice.
 
-    \b
       masis decide strategy-01 reject --reason unsupported
       masis decide strategy-01 override --corrected-answer "It is 120 metres long [1]." --reason contradicted
       masis decide strategy-01 approve --acknowledge --label "supported=It is 120 metres long"
@@ -209,12 +157,11 @@ def decide(
       masis decide --file label-studio-export.json --json
 
     Exit code 0: recorded. 1: refused, or some rows were, and why. 2: wrong use.
-    """  # noqa: D301 (click reads the backspace)
-    desk = _desk(db, by)
+    """
     if file is not None:
         if case or verdict:
             raise click.UsageError("--file: goes without CASE and VERDICT.")
-        _decide_file(desk, file, acknowledge=acknowledge, dry_run=dry_run, as_json=as_json)
+        _decide_file(desk, file, acknowledge=acknowledge, dry_run=dry_run, emit=emit)
         return
     if case is None or verdict is None or dry_run:
         raise click.UsageError("Name a case and a verdict, such as: masis decide CASE approve. Or a --file.")
@@ -223,147 +170,168 @@ def decide(
     entry = desk.decide(
         case,
         verdict,
+        reason=reason,
+        note=note,
         corrected_answer=corrected_answer,
+        iteration=iteration,
         labels=[_label(each) for each in labels],
-        acknowledge=acknowledge,
         machine_shown=None if saw is None else SHOWN if saw == "audit" else (),
-        **given,
+        acknowledge=acknowledge,
+        version=version,
     )
-    _say_entry(entry, as_json=as_json)
+    emit(entry, [_entry_line(entry)])
 
 
 def _label(written: str) -> dict[str, Any]:
     label, equals, words = written.partition("=")
     if not equals or not words:
-        raise click.UsageError(
-            f"--label {printable(written[:60])}: write it as LABEL=WORDS, such as unsupported=in 1932."
-        )
+        raise click.UsageError(f"--label {written[:60]}: write it as LABEL=WORDS, such as unsupported=in 1932.")
     return {"label": label, "text": words}
 
 
-def _say_entry(entry: LogEntry, *, as_json: bool) -> None:
-    if as_json:
-        click.echo(entry.model_dump_json())
-    else:
-        click.echo(printable(_entry_line(entry)))
-
-
 def _entry_line(entry: LogEntry) -> str:
-    decision = entry.decision
-    who = decision.reviewer if decision else ""
-    about = f" {decided_about(decision)}" if decision and decided_about(decision) else ""
-    reason = (
-        f": {shortened(decision.reason or decision.note, 120)}"
-        if decision and (decision.reason or decision.note)
-        else ""
-    )
-    case = f" of {decision.case_id}" if decision else ""
-    return f"{entry.seq}  {entry.at[:16]}  {entry_word(entry).text}{about}{case} by {who}{reason}  ({entry.id})"
+    head, decision = f"{entry.seq}  {entry.at[:16]}  {entry_word(entry).text}", entry.decision
+    if decision is None:
+        return f"{head} by   ({entry.id})"
+    about = f" {found}" if (found := decided_about(decision)) else ""
+    why = f": {shortened(words, 120)}" if (words := decision.reason or decision.note) else ""
+    return f"{head}{about} of {decision.case_id} by {decision.reviewer}{why}  ({entry.id})"
 
 
-def _decide_file(desk: Desk, file: Path, *, acknowledge: bool, dry_run: bool, as_json: bool) -> None:
+def _decide_file(desk: Desk, file: Path, *, acknowledge: bool, dry_run: bool, emit: Emit) -> None:
     failed = made = 0
-    with spooled(file) as path:
+    with shared.spooled(file) as path:
         rows: list[dict[str, Any]] = []
-        for row in read_decisions(path, name="stdin" if file == STDIO else str(file)):
+        for row in read_decisions(path, name="stdin" if file == shared.STDIO else str(file)):
             if isinstance(row, InputError):
                 failed += 1
                 say(str(row))
             else:
                 rows.append({"acknowledge": True, **row} if acknowledge else row)
-    for result in desk.decide_all(rows, dry_run=dry_run):
-        failed, made = failed + (result.entry is None), made + (result.entry is not None)
-        word = "refused" if result.entry is None else "would be recorded" if dry_run else "recorded"
-        if as_json:
-            entry = result.entry.id if result.entry and not dry_run else None
-            error = str(result.error) if result.error else None
-            held = {"line": result.line, "case": result.case, "verdict": result.verdict, "result": word}
-            click.echo(json.dumps({**held, "entry": entry, "error": error}, ensure_ascii=False))
-        else:
-            why = f": {result.error}" if result.error else ""
-            click.echo(printable(f"line {result.line}  {result.case}  {result.verdict}  {word}{why}"))
+    for each in desk.decide_all(rows, dry_run=dry_run):
+        failed, made = failed + (each.entry is None), made + (each.entry is not None)
+        word = "refused" if each.entry is None else "would be recorded" if dry_run else "recorded"
+        record = {
+            "line": each.line,
+            "case": each.case,
+            "verdict": each.verdict,
+            "result": word,
+            "entry": each.entry.id if each.entry and not dry_run else None,
+            "error": str(each.error) if each.error else None,
+        }
+        why = f": {each.error}" if each.error else ""
+        emit(record, [f"line {each.line}  {each.case}  {each.verdict}  {word}{why}"])
     say(f"{counted(made, 'decision')} {'would be ' if dry_run else ''}recorded, {failed:,} refused.")
     if failed:
         raise JobFailed(f"{counted(failed, 'row')} refused, for the reasons above. The others stand.")
 
 
-@click.command()
-@click.argument("case")
-@click.argument("label")
-@click.argument("words", required=False)
-@click.option(
-    "--start", type=click.IntRange(0), metavar="N", help="Where the words begin, if they stand more than once."
-)
-@click.option(
-    "--severity",
-    type=click.Choice(["critical", "high", "medium", "low"]),
-    help="Report an issue that the audit missed.",
-)
-@click.option("--note", default="", metavar="TEXT", help="What is wrong, in your words.")
-@_person_option
-@json_option
-@database_option
+@command()
 def label(
-    case: str,
-    label: str,
-    words: str | None,
-    start: int | None,
-    severity: str | None,
-    note: str,
-    by: str | None,
-    as_json: bool,
-    db: Path | None,
+    case: str = argument(),
+    label: str = argument(),
+    words: str | None = argument(required=False),
+    start: int | None = option("Where the words begin, if they stand more than once.", within=(0,), metavar="N"),
+    severity: Literal["critical", "high", "medium", "low"] | None = option("Report an issue that the audit missed."),
+    note: str = option("What is wrong, in your words.", default="", metavar="TEXT"),
+    desk: Desk = DESK,
+    emit: Emit = shared.EMIT,
 ) -> None:
     """Label WORDS of the answer that you decided about, or report an issue in it.
 
-    Labels belong to your decision on the case: a further entry repeats it with them. With --severity LABEL is one of
-    the team's types of issues, and without WORDS it is about the whole answer.
+    LABEL is supported, partial, unsupported, contradicted or a word of your team. Labels belong to your decision on the
+    case: a further entry repeats it with them. With --severity LABEL is one of the team's types of issues, and without
+    WORDS it is about the whole answer.
 
-    \b
-      masis label strategy-01 unsupported "It was opened in 1931"
-      masis label strategy-01 fabricated citation "120 metres" --severity high
+      masis label home-03 unsupported "It was opened in 1931"
+      masis label home-03 "fabricated citation" "120 metres" --severity high
 
     Exit code 0: recorded. 1: refused, and why.
-    """  # noqa: D301 (click reads the backspace)
+    """
     given = {"label": label, "text": words or "", "start": start, "severity": severity, "note": note}
-    _say_entry(_desk(db, by).label(case, [given]), as_json=as_json)
+    entry = desk.label(case, [given])
+    emit(entry, [_entry_line(entry)])
 
 
-@click.command("log")
-@click.argument("case", required=False)
-@click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many entries.")
-@_person_option
-@json_option
-@database_option
-def decision_log(case: str | None, limit: int, by: str | None, as_json: bool, db: Path | None) -> None:
+@command(name="log")
+def decision_log(
+    case: str | None = argument(required=False),
+    limit: int = option("How many entries.", default=20, within=(1, 1000)),
+    desk: Desk = DESK,
+    emit: Emit = shared.EMIT,
+) -> None:
     """List the newest entries of the decision log, of CASE or of all cases.
 
-    \b
       masis log
       masis log strategy-01 --json | jq .decision.verdict
 
     'masis verify-log' checks that none was changed or removed.
-    """  # noqa: D301 (click reads the backspace)
-    entries = _desk(db, by).log(case, limit=limit)
-    _list(entries, as_json=as_json)
+    """
+    entries = desk.log(case, limit=limit)
+    emit(list(entries), map(_entry_line, entries))
 
 
-def _list(entries: Iterable[LogEntry], *, as_json: bool) -> None:
-    for entry in entries:
-        _say_entry(entry, as_json=as_json)
-
-
-@click.command()
-@click.argument("entry")
-@_person_option
-@json_option
-@database_option
-def undo(entry: str, by: str | None, as_json: bool, db: Path | None) -> None:
+@command()
+def undo(entry: str = argument(), desk: Desk = DESK, emit: Emit = shared.EMIT) -> None:
     """Undo the decision that ENTRY of the log made, by a further entry; 'masis log' shows the ids.
 
-    \b
       masis undo 5f0c1d2e3a4b
 
     Exit code 0: undone. 1: there is no such entry, or it decides nothing any more.
-    """  # noqa: D301 (click reads the backspace)
-    _say_entry(_desk(db, by).undo(entry), as_json=as_json)
+    """
+    made = desk.undo(entry)
+    emit(made, [_entry_line(made)])
+
+
+_ALL = CaseFilter(states=shared.STATES)
+
+
+@command()
+def report(
+    cases: Names = argument(metavar="[CASE]..."),
+    run_id: str | None = option("A run of the case.  [default: the newest finished one]", "--run", metavar="ID"),
+    out: Path = shared.out("The file to write ('-' for stdout), or a folder.", folders=True),
+    wanted: CaseFilter = shared.filter_options("every state, where another filter is given", shared.STATES),
+    emit: Emit = shared.EMIT,
+    workbench: Workbench = shared.WORKBENCH,
+) -> None:
+    """Write the audit of one case as HTML, or of several as a folder.
+
+    CASE is the id of a case. A page has its question, marked answers, evidence, scores and decisions; it needs nothing
+    else and runs nothing: to print, to store, to pass on. Of several cases, or those that a filter finds, a folder is
+    written with a page each and an index.html that lists them; it opens from disk.
+
+      masis report strategy-01 --out audit.html
+      masis report strategy-01 home-03 --out reports/
+      masis report --state needs_review --field Medicine --out reports/
+    """
+    if (wanted != _ALL) == bool(cases):
+        raise click.UsageError("Name cases, or filter for them (--state any for all): one of both.")
+    several = not cases or len(cases) > 1 or (out != shared.STDIO and out.is_dir())
+    if several and run_id:
+        raise click.UsageError("--run: belongs to one case and one file.")
+    if out == shared.STDIO and (several or emit.as_json):
+        what = "Several reports are a folder" if several else "--json says where the report is"
+        raise click.UsageError(f"{what}: name one with --out.")
+    from masis.services.reports import INDEX, case_report, write_reports  # a second to import; --help must not wait
+
+    if not several:
+        view, run = workbench.cases.open(cases[0]), workbench.runs.get(run_id) if run_id else None
+        if run is not None and run.case_id != cases[0]:
+            raise click.UsageError(f"--run {run_id}: is a run of another case ({run.case_id}).")
+        html = case_report(view, workbench.store.decisions.head(), run)
+        with whole_file(out) as stream:
+            stream.write(html.encode())
+        if out != shared.STDIO:
+            say(f"The report is in {out}.")
+            emit({"reports": 1, "file": out})
+        return
+    total = len(cases) or workbench.cases.count(wanted)
+    if not total:
+        raise JobFailed("No case matches the filter: nothing was written.")
+    with Progress("Writing", total) as progress:
+        written = write_reports(
+            workbench, out, cases or wanted, lambda done: progress.move(done, f"{done:,} of {total:,} reports")
+        )
+    emit({"reports": written, "file": out / INDEX})
+    say(f"{counted(written, 'report')} written: open {out / INDEX}.")

@@ -1,138 +1,83 @@
-"""``masis metrics``: how often answers hallucinate, how long audits take, what they cost; by period and by model."""
+"""``masis metrics`` and ``masis trust``: what audits found, took and cost, and how far they may be relied on."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Iterable, Iterator
+from datetime import date, timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal
 
 import click
 
-from masis.cli.options import database_option, open_existing, places_argument
-from masis.cli.output import printable
+from masis.cli import options as shared
+from masis.cli.commands import argument, command, option
+from masis.cli.options import Names, day
+from masis.cli.output import Emit, plain, table
 from masis.schema.wording import counted
 from masis.services.lake import MissRate, is_lake
 from masis.services.records import Distribution, MeasureFilter, MetricsReport, Period, Rates
-from masis.settings import ROLES, Role
+from masis.services.trust import PeopleReport, TrustFilter
+from masis.services.trust_summary import SIMULATED, figure, short_answers
+from masis.settings import Role
+from masis.trust.machine import Comparison
 from masis.views.metrics import RATES, SPREADS, Spread, period_name, share_of
 from masis.views.numbers import dollars, duration, in_unit
 from masis.views.words import model_words
 
 
-class Day(click.ParamType[date]):
-    """A day as ``2026-11-21``, or so many days ago as ``30d``."""
-
-    name = "day"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
-        """Return the day; wrong use where it is none."""
-        if isinstance(value, date):
-            return value
-        ago = value.removesuffix("d")
-        if value.endswith("d") and ago.isascii() and ago.isdigit() and len(ago) < 6:
-            return datetime.now(UTC).date() - timedelta(days=int(ago))
-        try:
-            return date.fromisoformat(value)
-        except ValueError:
-            self.fail(f"{printable(value[:40])}: write a day as 2026-11-21, or 30d for thirty days ago.", param, ctx)
+def _after(until: date | None) -> str | None:
+    """Return the first moment after a day; None for the last day there is."""
+    return (until + timedelta(days=1)).isoformat() if until and until < date.max else None
 
 
-@click.command()
-@places_argument("place", required=False, metavar="[DIR]")
-@click.option("--since", type=Day(), metavar="DAY", help="Runs that finished on this day (UTC) or later, or 30d.")
-@click.option("--until", type=Day(), metavar="DAY", help="Runs that finished on this day or before.")
-@click.option(
-    "--by",
-    type=click.Choice(["day", "week", "month"]),
-    default="week",
-    show_default=True,
-    help="The periods that rates are given for; a week begins on Monday.",
-)
-@click.option(
-    "--role",
-    type=click.Choice(ROLES),
-    default="critic",
-    show_default=True,
-    help="The role by whose model runs are grouped.",
-)
-@click.option("--model", "models", metavar="MODEL", multiple=True, help="Only runs with this model. May be repeated.")
-@click.option("--dataset", "datasets", metavar="NAME", multiple=True, help="Only cases of this data set.")
-@click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON object.")
-@database_option
+@command()
 def metrics(
-    place: Path | str | None,
-    since: date | None,
-    until: date | None,
-    by: str,
-    role: str,
-    models: tuple[str, ...],
-    datasets: tuple[str, ...],
-    as_json: bool,
-    db: Path | None,
+    lake: str | None = argument(required=False, metavar="[DIR]", type=shared.place),
+    since: date | None = option("Runs that finished on this day (UTC) or later, or 30d.", type=day, metavar="DAY"),
+    until: date | None = option("Runs that finished on this day or before.", type=day, metavar="DAY"),
+    by: Period = option("The periods that rates are given for; a week begins on Monday.", default="week"),
+    role: Role = option("The role by whose model runs are grouped.", default="critic"),
+    models: Names = option("Only runs with this model. May be repeated.", "--model", metavar="MODEL"),
+    datasets: Names = shared.DATASET,
+    emit: Emit = shared.EMIT,
+    db: Path | None = shared.DATABASE,
 ) -> None:
     """Show the metrics of the audits: rates, times, scores and costs of the finished runs.
 
     With DIR, a folder of audited cases ('masis audit --engine ray --out'), they are read straight from its Parquet
     files, and no database is opened.
 
-    \b
       masis metrics
       masis metrics audited/ --by day
       masis metrics --since 30d --by day
       masis metrics --model openai:gpt-4o --json | jq .total.critique_hallucination_rate
-    """  # noqa: D301 (click reads the backspace)
+    """
     if since and until and until < since:
         raise click.UsageError("--until lies before --since.")
-    wanted = MeasureFilter(
-        since=since.isoformat() if since else None,
-        until=(until + timedelta(days=1)).isoformat() if until and until < date.max else None,
-        role=cast("Role", role),
-        models=models,
-        datasets=datasets,
-    )
-    period = cast("Period", by)
-    if place is not None:
-        if db is not None:
-            raise click.UsageError("DIR is read without a database: leave out one of the two.")
-        _show_lake(str(place), wanted, period, as_json=as_json)
+    first = since.isoformat() if since else None
+    wanted = MeasureFilter(since=first, until=_after(until), role=role, models=models, datasets=datasets)
+    if lake is None:
+        workbench = shared.open_existing(db)
+        found, missed = workbench.metrics.report(wanted, by), workbench.lake.miss_rates()
+        record = found.model_dump(mode="json", exclude={"wanted"}) | {"samples": plain(missed)}
+        emit(record, (*lines(found), *_sample_lines(missed)))
         return
-    workbench = open_existing(db)
-    found, missed = workbench.metrics.report(wanted, period), workbench.lake.miss_rates()
-    if as_json:
-        samples = [{**each._asdict(), "sample": each.sample.model_dump()} for each in missed]
-        click.echo(json.dumps(found.model_dump(mode="json", exclude={"wanted"}) | {"samples": samples}))
-        return
-    for line in (*lines(found), *_sample_lines(missed)):
-        click.echo(printable(line))
+    if db is not None:
+        raise click.UsageError("DIR is read without a database: leave out one of the two.")
+    if not is_lake(str(lake)):
+        raise click.BadParameter(f"{lake}: holds no audited cases.", param_hint="'[DIR]'")
+    from masis.datasets.lake_figures import lake_figures
+
+    read = lake_figures(str(lake), wanted, by)
+    found = MetricsReport(wanted=wanted, period=by, **read.rates._asdict(), distributions=read.distributions)
+    rows = sum(read.outcomes.values())
+    parts = [f"{number:,} {name.replace('_', ' ')} ({number / rows:.1%})" for name, number in read.outcomes.items()]
+    head = f"{counted(rows, 'case')}: {', '.join(parts)}" if rows else "No case matches."
+    record = {"outcomes": read.outcomes, **found.model_dump(mode="json", exclude={"wanted"})}
+    emit(record, (head, *lines(found)))
 
 
-def _show_lake(place: str, wanted: MeasureFilter, period: Period, *, as_json: bool) -> None:
-    """Print the figures of a folder of audited cases. Raises BadParameter where it is none."""
-    if not is_lake(place):
-        raise click.BadParameter(f"{printable(place)}: holds no audited cases.", param_hint="'[DIR]'")
-    from masis.datasets.lake_figures import lake_figures  # pandas takes longer to import than most figures to read
-
-    found = lake_figures(place, wanted, period)
-    report = MetricsReport(
-        wanted=wanted,
-        period=period,
-        **found.rates._asdict(),
-        distributions=found.distributions,
-    )
-    if as_json:
-        figures = report.model_dump(mode="json", exclude={"wanted"})
-        click.echo(json.dumps({"outcomes": found.outcomes, **figures}))
-        return
-    rows = sum(found.outcomes.values())
-    parts = [f"{number:,} {name.replace('_', ' ')} ({number / rows:.1%})" for name, number in found.outcomes.items()]
-    click.echo(f"{counted(rows, 'case')}: {', '.join(parts)}" if rows else "No case matches.")
-    for line in lines(report):
-        click.echo(printable(line))
-
-
-def _sample_lines(missed: Iterable[MissRate]) -> Iterable[str]:
+def _sample_lines(missed: Iterable[MissRate]) -> Iterator[str]:
     """Yield what the decisions on each sample say of what was auto-accepted."""
     for each in missed:
         sample = each.sample
@@ -149,15 +94,14 @@ def _sample_lines(missed: Iterable[MissRate]) -> Iterable[str]:
             )
 
 
-def lines(found: MetricsReport) -> Iterable[str]:
+def lines(found: MetricsReport) -> Iterator[str]:
     """Yield the report for people, line by line."""
     total = found.total
     if not total.runs:
         yield "No finished run matches."
         return
-    yield counted(total.runs, "run")
-    yield ""
-    yield from _table(
+    yield from (counted(total.runs, "run"), "")
+    yield from table(
         ("", "runs", *(words.title.lower() for words in RATES.values()), "mean time", "tokens", "cost"),
         [
             _rates_row("all", total),
@@ -167,11 +111,13 @@ def lines(found: MetricsReport) -> Iterable[str]:
                 for each in found.models
             ),
         ],
+        figures=True,
     )
     yield ""
-    yield from _table(
+    yield from table(
         ("", "count", "mean", "p50", "p95", "most", "95% under"),
         [_spread_row(each, SPREADS[each.measure]) for each in found.distributions if each.count],
+        figures=True,
     )
 
 
@@ -194,11 +140,93 @@ def _spread_row(each: Distribution, spread: Spread) -> list[str]:
     return [spread.title, f"{each.count:,}", *map(write, (each.mean, each.p50, each.p95, each.most)), limit]
 
 
-def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterable[str]:
-    widths = [max(len(row[column]) for row in (titles, *rows)) for column in range(len(titles))]
-    for row in (titles, *rows):
-        first, *others = (
-            cell.ljust(width) if column == 0 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        yield "  ".join((first, *others)).rstrip()
+_LEVELS: tuple[Literal["claim", "reference"], ...] = ("claim", "reference")
+
+
+@command()
+def trust(
+    against: Literal["decisions", "labels"] = option(
+        "What the audit is compared with: people's decisions, or labels that cases came with.", default="decisions"
+    ),
+    seen: bool = option("Count decisions made with the audit's verdict in view, too."),
+    auditor: str = option("Only answers of this auditor.", default="", metavar="DIGEST"),
+    dataset: str = option("Only cases of this data set.", default="", metavar="NAME"),
+    field: str = option("Only cases of this field.", default="", metavar="NAME"),
+    since: date | None = option("Decided on this day (UTC) or later, or 30d.", type=day, metavar="DAY"),
+    until: date | None = option("Decided on this day or before.", type=day, metavar="DAY"),
+    fit: bool = option("Fit the probability of fault on the decisions so far, and order the queue by it."),
+    by: str | None = option("Who fits, for the record. Default: the name you are logged in with.", metavar="NAME"),
+    emit: Emit = shared.EMIT,
+    db: Path | None = shared.DATABASE,
+) -> None:
+    """Show how far the audit may be relied on: against people, between people, what passes unseen, and the guarantee.
+
+    Samples are drawn and guarantees applied on the page Trust, by a lead.
+
+      masis trust
+      masis trust --against labels --dataset ExpertQA
+      masis trust --json | jq .machine.recall
+    """
+    service, person = shared.open_existing(db).trust, shared.operator(by)
+    if fit:
+        service.fit(person)
+    filters = TrustFilter(
+        source="gold" if against == "labels" else "decision",
+        blind_only=not seen,
+        auditor=auditor,
+        dataset=dataset,
+        field=field,
+        since=since.isoformat() if since else "",
+        until=_after(until) or "",
+    )
+    report, missed, watch = service.compare(person, filters), service.missed(person), service.watch()
+    people, score = service.people(person), service.score()
+    answers = short_answers(report, missed, watch)
+    parts = {level: service.parts(person, level, filters.source).comparison for level in _LEVELS}
+    record: dict[str, Any] = {
+        "short": answers,
+        "simulated": report.simulated,
+        "left_out": report.left,
+        "machine": report.answers,
+        **{str(level): each for level, each in parts.items()},
+        "people": people.agreement,
+        "spans": people.spans,
+        "missed": missed.total,
+        "yield": service.yields(person, filters).curves,
+        "score": score.model_dump(mode="json", exclude={"case_ids"}) if score.version else None,
+        "guarantee": watch.guarantee.model_dump(mode="json", exclude={"score"}) if watch else None,
+        "lapsed": watch.lapsed if watch else None,
+    }
+    fitted = f"score {score.version} of {score.at[:10]}, by {score.by}" if score.version else "the built-in one"
+    shown = (
+        *([SIMULATED.format(counted(report.simulated, "decision"))] if report.simulated else []),
+        *(f"{question}\n  {answer}" for question, answer in answers.items()),
+        *_comparison("answers", report.answers),
+        *(line for level in _LEVELS for line in _comparison(f"{level}s", parts[level])),
+        *_people(people),
+        f"Order of the queue: {fitted}.",
+    )
+    emit(record, shown)
+
+
+def _comparison(title: str, found: Comparison) -> Iterator[str]:
+    if not found.n:
+        return
+    yield f"The audit beside people, over {found.n:,} {title}:"
+    for name in ("faulty", "precision", "recall", "accuracy"):
+        yield f"  {name:<10} {figure(getattr(found, name))}"
+    yield f"  {'kappa':<10} {figure(found.kappa, share=False)}"
+    yield f"  {'constant':<10} {found.constant or 0:.1%} accuracy, kappa 0, by always the more frequent verdict"
+    if found.calibration is not None:
+        yield f"  {'ECE':<10} {found.calibration:.3f} (a perfect score: up to {found.error_floor or 0:.3f} by chance)"
+    for name, (faulty, right) in found.confusion.items():
+        yield f"  {name.replace('_', ' ')}: {faulty:,} faulty, {right:,} right"
+
+
+def _people(found: PeopleReport) -> Iterator[str]:
+    if not found.agreement.units:
+        return
+    yield f"Between people, over {counted(found.agreement.units, 'case')}:"
+    yield f"  {'agreement':<10} {figure(found.agreement.raw)}"
+    for name, each in (("alpha", found.agreement.alpha), ("AC1", found.agreement.ac1)):
+        yield f"  {name:<10} {figure(each, share=False)}"

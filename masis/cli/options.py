@@ -1,174 +1,163 @@
-"""Arguments and options that several commands share, checked before any work: what is wrong here exits with 2."""
+"""Options that several commands share, each declared once; what is wrong here exits with 2, before any work."""
 
 from __future__ import annotations
 
 import difflib
 import getpass
+import logging
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, NamedTuple, get_args
 
 import click
+from click.core import ParameterSource
 
-from masis.cli import log
-from masis.cli.group import JobFailed
-from masis.cli.output import printable, say
+from masis.cli.commands import JobFailed, option, options
+from masis.cli.output import Emit, LogLines, say
 from masis.datasets.loading import chosen_profile
 from masis.datasets.mapping.profile import Profile
 from masis.errors import InputError, StoreError
+from masis.observers.log_records import formatter
+from masis.schema.actor import Actor
 from masis.schema.reading import CHUNK_FIELDS, FIELDS
-from masis.services import Actor, Workbench
-from masis.services.records import Unguarded
+from masis.schema.review import CaseState
+from masis.schema.run import ReviewTier
+from masis.services import Workbench
+from masis.services.records import CaseFilter, Unguarded
 from masis.settings import ROLES, Loaded, Settings, database_path, load
 from masis.settings import shown as shown_setting
-
-F = TypeVar("F", bound=Callable[..., Any])
+from masis.settings.reference import option_help
 
 STDIO = Path("-")
 """Stands for stdin or stdout."""
 
-_SHOWN_WARNINGS = "masis.settings.warnings"
+FILE = click.Path(path_type=Path, dir_okay=False)
+"""A file that a command reads or writes by itself: one that is there or is not."""
+
+Names = tuple[str, ...]
+
+BY = option("In whose name. Default: the one you are logged in with.", metavar="NAME")
+YES = option("Don't ask.")
+EMIT = options(Emit, as_json=option("Print JSON, one object a line, for programs.", "--json"))
+DATABASE = option("The database. Default: MASIS_DB, else masis.db in your data folder.")
+COST: dict[str, Any] = {"within": (0, None, True), "metavar": "USD"}
 
 
-def checked_input(ctx: click.Context | None, param: click.Parameter | None, value: Any) -> Any:
-    """Return a path to read, or several. Raises BadParameter where one is a folder or does not exist."""
-    for path in value if isinstance(value, tuple) else (value,):
-        if path is None or path == STDIO:
-            continue
-        if path.is_dir():
-            raise click.BadParameter(f"{printable(str(path))}: is a directory. Name one file of JSON Lines in it.")
-        _check_exists(path)
-    return value
+def existing(value: str | Path) -> Path:
+    """Return a file or folder to read, or ``-`` for stdin. Raises BadParameter where it does not exist."""
+    path = Path(value)
+    if path != STDIO and not path.exists():
+        raise click.BadParameter(f"{path}: does not exist. Check the name and the folder.")
+    return path
 
 
-def _checked_sources(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-    for path in value:
-        _check_exists(path)
-    return value
+def existing_file(value: str | Path) -> Path:
+    """Return a file to read, or ``-`` for stdin. Raises BadParameter where it is a folder or does not exist."""
+    path = existing(value)
+    if path.is_dir():
+        raise click.BadParameter(f"{path}: is a directory. Name one file of JSON Lines in it.")
+    return path
 
 
-def _check_exists(path: Path) -> None:
-    if not path.exists():
-        raise click.BadParameter(f"{printable(str(path))}: does not exist. Check the name and the folder.")
+def place(value: str | Path) -> Path | str:
+    """Return a path, which has to exist, or an address such as ``s3://bucket/folder``, which stays text."""
+    return value if isinstance(value, str) and "://" in value else existing(value)
 
 
-def checked_output(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
-    """Return a path to write. Raises BadParameter where it is a folder, or where there is none to put it into."""
-    return value if value is None else not_a_folder(_checked_place(ctx, param, value))
+def writable(value: str | Path) -> Path:
+    """Return a file or folder to write. Raises BadParameter where there is no folder to put it into."""
+    path = Path(value)
+    if path != STDIO and not path.parent.is_dir():
+        raise click.BadParameter(f"{path.parent}: there is no such folder. Create it first.")
+    return path
 
 
-def not_a_folder(value: Path) -> Path:
-    """Return a path to write a file to. Raises BadParameter where it is a folder."""
-    if value != STDIO and value.is_dir():
-        raise click.BadParameter(f"{printable(str(value))}: is a directory. Name a file in it.", param_hint="'--out'")
-    return value
+def writable_file(value: str | Path) -> Path:
+    """Return a file to write. Raises BadParameter where it is a folder, or where there is none to put it into."""
+    path = writable(value)
+    if path != STDIO and path.is_dir():
+        raise click.BadParameter(f"{path}: is a directory. Name a file in it.", param_hint="'--out'")
+    return path
 
 
-def _checked_place(_ctx: click.Context, _param: click.Parameter, value: Path) -> Path:
-    if value == STDIO:
+def out(text: str = "The file to write; '-' for stdout.", *, folders: bool = False, **settings: Any) -> Any:
+    """Declare ``--out``. With ``folders`` it may be one: the command calls ``writable_file`` where it writes a file."""
+    given = {"default": "-", "type": writable if folders else writable_file, "metavar": "PATH", **settings}
+    return option(text, "--out", **given)
+
+
+def day(value: str | date) -> date:
+    """Return a day that is written as ``2026-11-21``, or as ``30d``: so many days ago. Raises BadParameter."""
+    if isinstance(value, date):
         return value
-    if not value.parent.is_dir():
-        raise click.BadParameter(f"{printable(str(value.parent))}: there is no such folder. Create it first.")
-    return value
+    ago = value.removesuffix("d")
+    if value.endswith("d") and ago.isascii() and ago.isdigit() and len(ago) < 6:
+        return datetime.now(UTC).date() - timedelta(days=int(ago))
+    try:
+        return date.fromisoformat(value)
+    except ValueError:
+        hint = "write a day as 2026-11-21, or 30d for thirty days ago."
+        raise click.BadParameter(f"{value[:40]}: {hint}") from None
 
 
-def input_argument(name: str, **options: Any) -> Callable[[F], F]:
-    """An argument that is a file to read (or files, by ``nargs``), or ``-`` for stdin."""
-    return click.argument(name, type=click.Path(path_type=Path), callback=checked_input, **options)
+def given_options() -> dict[str, str]:
+    """Return which parameters the person who runs the command gave, as they are written: ``{"db": "--db"}``."""
+    context = click.get_current_context()
+    return {
+        each.name or "": each.opts[-1]
+        for each in context.command.params
+        if context.get_parameter_source(each.name or "") is ParameterSource.COMMANDLINE
+    }
 
 
-class _Place(click.ParamType[Path | str]):
-    """A file, a folder, or an address such as ``s3://bucket/folder``, which stays text."""
+class Reading(NamedTuple):
+    """How a file is read: by a profile, or by the keys that hold its fields."""
 
-    name = "place"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path | str:
-        """Return the path, which has to exist, or the address."""
-        if isinstance(value, Path) or "://" in value:
-            return cast("Path | str", value)
-        path = Path(value)
-        if path != STDIO:
-            _check_exists(path)
-        return path
+    profile: Profile | str | None
+    names: dict[str, str | None]
 
 
-def places_argument(name: str, **options: Any) -> Callable[[F], F]:
-    """Add an argument that is a file, ``-``, a folder or an address (or several, by ``nargs``)."""
-    return click.argument(name, type=_Place(), **options)
-
-
-def sources_argument(name: str, **options: Any) -> Callable[[F], F]:
-    """Arguments that are files or folders."""
-    return click.argument(name, nargs=-1, type=click.Path(path_type=Path), callback=_checked_sources, **options)
-
-
-def out_option(*, folders: bool = False, **options: Any) -> Callable[[F], F]:
-    """Add ``--out``: a file to write, or ``-`` for stdout.
-
-    With ``folders`` it may be a folder that is there: the command itself calls ``not_a_folder`` where it writes a file.
-    """
-    check = _checked_place if folders else checked_output
-    return click.option("--out", type=click.Path(path_type=Path), callback=check, **options)
-
-
-def database_option(command: F) -> F:
-    """Add ``--db``."""
-    return click.option(
-        "--db",
-        type=click.Path(path_type=Path),
-        help="The database. Default: MASIS_DB, else masis.db in your data folder.",
-    )(command)
-
-
-def reading_options(command: F) -> F:
-    """Add ``--as`` and ``--map``: ``chosen_reading`` reads them."""
-    command = click.option(
-        "--map",
-        "maps",
-        metavar="FIELD=KEY|FILE",
-        multiple=True,
-        help="Which key or column holds a field, such as answer=response or query=inputs.question (repeat it); "
+def chosen_reading(
+    profile_name: str | None = option(
+        "Whose format it is. Default: detected from the first row.", "--as", metavar="PROFILE"
+    ),
+    maps: Names = option(
+        "Which key or column holds a field, such as answer=response or query=inputs.question (repeat it); "
         "'answer=' says that answers are to be drafted. Or a TOML file that names the paths (docs/files.md).",
-    )(command)
-    return click.option(
-        "--as", "profile_name", metavar="PROFILE", help="Whose format it is. Default: detected from the first row."
-    )(command)
-
-
-def chosen_reading(name: str | None, maps: Iterable[str]) -> tuple[Profile | str | None, dict[str, str | None]]:
+        "--map",
+        metavar="FIELD=KEY|FILE",
+    ),
+) -> Reading:
     """Return the profile of ``--as`` or of a file that ``--map`` names, and the field map of ``--map``."""
     names: dict[str, str | None] = {}
-    files: list[str] = [] if name is None else [name]
+    files: list[str] = [] if profile_name is None else [profile_name]
     for given in maps:
         field, equals, key = given.partition("=")
         if not equals or field not in (*FIELDS, *CHUNK_FIELDS):
             if not given.endswith(".toml"):
                 near = difflib.get_close_matches(field, (*FIELDS, *CHUNK_FIELDS), n=1)
-                hint = (
-                    f"Did you mean {near[0]}={printable(key[:40])}?"
-                    if near
-                    else "Write answer=response, or a .toml file."
-                )
-                raise click.UsageError(f"--map {printable(given[:60])}: names no field of a case. {hint}")
+                write = "Write answer=response, or a .toml file."
+                hint = f"Did you mean {near[0]}={key[:40]}?" if near else write
+                raise click.UsageError(f"--map {given[:60]}: names no field of a case. {hint}")
             files.append(given)
         elif names.setdefault(field, key or None) != (key or None):
             raise click.UsageError(f"--map {field}: is given twice. Keep one.")
     if len(files) > 1:
         raise click.UsageError("--as and --map FILE: give one of the two, once.")
     try:
-        return chosen_profile(files[0] if files else None), names
+        return Reading(chosen_profile(files[0] if files else None), names)
     except InputError as error:
-        option = "--map" if files[0].endswith(".toml") else "--as"
-        raise click.UsageError(f"{option}: {printable(str(error))}") from error
+        named = "--map" if files[0].endswith(".toml") else "--as"
+        raise click.UsageError(f"{named}: {error}") from error
 
 
-def json_option(command: F) -> F:
-    """Add ``--json``."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line, for programs.")(command)
+READING = options(chosen_reading)
 
 
 @contextmanager
@@ -183,53 +172,31 @@ def spooled(file: Path) -> Iterator[Path]:
         yield Path(held.name)
 
 
-def settings_options(command: F) -> F:
-    """Add ``--model`` and ``--set``."""
-    command = click.option(
-        "--set",
-        "assignments",
-        metavar="KEY=VALUE",
-        multiple=True,
-        help="A setting of the audit, such as max_iterations=2. May be repeated.",
-    )(command)
-    return click.option(
-        "--model",
-        "models",
-        metavar="[ROLE=]MODEL",
-        multiple=True,
-        help=f"Who judges: one model for all, or for a role ({', '.join(ROLES)}). Default: offline, which needs no "
-        "key and no network. May be repeated.",
-    )(command)
-
-
-def chosen_settings(models: Iterable[str], assignments: Iterable[str]) -> Settings:
+def chosen_settings(models: Iterable[str] = (), assignments: Iterable[str] = ()) -> Settings:
     """Return settings from options, environment, file and defaults. Raises SettingsError or click.UsageError."""
     return chosen(models, assignments).settings
 
 
-def chosen(models: Iterable[str], assignments: Iterable[str]) -> Loaded:
-    """Return the same with the origin of each value, and show the warnings about them."""
+def chosen(models: Iterable[str] = (), assignments: Iterable[str] = ()) -> Loaded:
+    """Return the same with the origin of each value, and show each warning about them once a command."""
     flags: dict[str, Any] = {}
     for assignment in assignments:
         key, equals, value = assignment.partition("=")
         if not equals:
             raise click.UsageError(f"--set {shown_setting(assignment)}: write it as KEY=VALUE, like max_iterations=2.")
         if flags.setdefault(key.strip(), value.strip()) != value.strip():
-            raise click.UsageError(f"--set {printable(key.strip())}: is set twice, with different values. Keep one.")
+            raise click.UsageError(f"--set {key.strip()}: is set twice, with different values. Keep one.")
     loaded = load(flags, models=_roles(models))
-    log.follow(loaded)
-    _say_once(loaded.warnings)
-    return loaded
-
-
-def _say_once(warnings: Iterable[str]) -> None:
-    """Show each warning once a command, however often its settings are read."""
     context = click.get_current_context(silent=True)
-    shown: set[str] = context.meta.setdefault(_SHOWN_WARNINGS, set()) if context else set()
-    for warning in warnings:
+    meta = context.meta if context else {}
+    shown: set[str] = meta.setdefault("masis.settings.warnings", set())
+    for warning in dict.fromkeys(loaded.warnings):
         if warning not in shown:
-            shown.add(warning)
             say(f"Note: {warning}")
+    shown.update(loaded.warnings)
+    if (lines := meta.get("masis.log")) and loaded.origins["log_format"].kind == "flag":
+        lines.setFormatter(formatter(loaded.settings.log_format))  # --set log_format is known only now
+    return loaded
 
 
 def _roles(models: Iterable[str]) -> dict[str, str]:
@@ -238,11 +205,11 @@ def _roles(models: Iterable[str]) -> dict[str, str]:
     for written in models:
         role, equals, model = written.partition("=") if "=" in written else ("", "", written)
         if not model.strip():
-            raise click.UsageError(f"--model {printable(written)}: no model is named. Write --model offline.")
+            raise click.UsageError(f"--model {written}: no model is named. Write --model offline.")
         if equals and role not in ROLES:
             near = difflib.get_close_matches(role, ROLES, n=1)
             hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(ROLES)}."
-            raise click.UsageError(f"--model {printable(written)}: there is no role {printable(role)!r}. {hint}")
+            raise click.UsageError(f"--model {written}: there is no role {role!r}. {hint}")
         if not equals and for_all:
             raise click.UsageError("--model: two models for all roles. Name the role: --model ROLE=MODEL.")
         if equals:
@@ -252,20 +219,140 @@ def _roles(models: Iterable[str]) -> dict[str, str]:
     return for_all | for_one
 
 
+ASSIGNMENTS = option("A setting of the audit, such as max_iterations=2. May be repeated.", "--set", metavar="KEY=VALUE")
+
+
+class Judges(NamedTuple):
+    """Who judges and by which settings, as it was written on the command line."""
+
+    models: Names = option(
+        f"Who judges: one model for all, or for a role ({', '.join(ROLES)}). Default: offline, which needs no "
+        "key and no network. May be repeated.",
+        "--model",
+        metavar="[ROLE=]MODEL",
+    )
+    assignments: Names = ASSIGNMENTS
+
+    def load(self) -> Loaded:
+        """Return the settings with their origins. Raises as ``chosen``."""
+        return chosen(self.models, self.assignments)
+
+
+JUDGES = options(Judges)
+LOG_FORMAT = option(option_help("log_format"))
+
+
+def _log(
+    log: Literal["error", "warning", "info", "debug"] = option(
+        "What the log on stderr shows: failures and retries, with info also scores and calls as they come (or: "
+        "error, debug). Texts are in it only with debug and --set log_texts=true.",
+        metavar="LEVEL",
+        default="warning",
+    ),
+    log_format: Literal["text", "json"] | None = LOG_FORMAT,
+) -> None:
+    """Show the log on stderr from a level on, as long as the command lasts."""
+    context, logger, lines = click.get_current_context(), logging.getLogger("masis"), LogLines()
+    lines.setFormatter(formatter(log_format or load().settings.log_format))
+    before = logger.level
+    logger.setLevel(log.upper())
+    logger.addHandler(lines)
+    context.meta["masis.log"] = None if log_format else lines
+
+    def restore() -> None:
+        logger.removeHandler(lines)
+        logger.setLevel(before)
+
+    context.call_on_close(restore)
+
+
+LOG = options(_log)
+
+STATES: tuple[CaseState, ...] = get_args(CaseState)
+_ANY = "any"
+
+
+def _range(value: str | tuple[Any, ...]) -> tuple[float | None, ...]:
+    """Return a range of scores as the queue's address has it: ``0.2-0.8``, ``0.5-`` or ``-0.5``."""
+    if isinstance(value, tuple):
+        return value
+    low, dash, high = value.partition("-")
+    try:
+        bounds = tuple(float(each) if each.strip() else None for each in (low, high))
+    except ValueError:
+        bounds = ()
+    if not dash or not bounds or any(each is not None and not 0 <= each <= 1 for each in bounds):
+        hint = "write a range as 0.2-0.8, 0.5- or -0.5, from 0 to 1."
+        raise click.BadParameter(f"{value[:40]}: {hint}")
+    return bounds
+
+
+FIELD = option("Only cases of this field.", "--field", metavar="NAME")
+DATASET = option("Only cases of this data set.", "--dataset", metavar="NAME")
+SEARCH = option("Only cases that hold all these words.", "--search", default="", metavar="WORDS")
+
+
+SCORES: dict[str, Any] = {"type": _range, "metavar": "LOW-HIGH"}
+
+
+def _filter(
+    default: Sequence[CaseState],
+    text: str = SEARCH,
+    states: Names = option(""),  # its help depends on the default
+    tiers: tuple[ReviewTier, ...] = option("How pressing a review is.", "--tier"),
+    flags: Names = option("Only cases with this issue in the original answer.", "--flag", metavar="NAME"),
+    reasons: Names = option("Only cases with this reason for review.", "--reason", metavar="CODE"),
+    fields: Names = FIELD,
+    datasets: Names = DATASET,
+    models: Names = option("Only cases that this model audited.", "--model", metavar="MODEL"),
+    reviewers: Names = option("Only cases that this person decided.", "--reviewer", metavar="NAME"),
+    quality: Any = option("Only this range of quality, such as 0.2-0.8.", **SCORES),
+    confidence: Any = option("Only this range of confidence.", **SCORES),
+) -> CaseFilter:
+    """Return the filter that the options describe; without --state, of cases in these ``default`` states."""
+    given: dict[str, Any] = {
+        "text": text,
+        "tiers": tiers,
+        "flags": flags,
+        "reasons": reasons,
+        "fields": fields,
+        "datasets": datasets,
+        "models": models,
+        "reviewers": reviewers,
+    }
+    for name, bounds in (("quality", quality), ("confidence", confidence)):
+        given[f"{name}_from"], given[f"{name}_to"] = bounds or (None, None)
+    wanted = states or default
+    return CaseFilter.model_validate({**given, "states": () if _ANY in wanted else tuple(wanted)})
+
+
+def filter_options(unless_given: str, states: Sequence[CaseState]) -> Any:
+    """Declare the filters of the queue; the command takes them as a ``CaseFilter``.
+
+    ``unless_given`` says in words which ``states`` hold without ``--state``.
+    """
+    state = f"Only cases in this state: {', '.join(STATES)}; '{_ANY}' for all. Default: {unless_given}."
+    choice = option(state, "--state", type=click.Choice([*STATES, _ANY]), metavar="STATE")
+    return options(partial(_filter, states), states=choice)
+
+
 def open_workbench(database: Path) -> Workbench:
     """Open the workbench on a database, made or migrated where need be, with the settings of environment and file."""
-    return Workbench.open(database, chosen((), ()).settings)
+    return Workbench.open(database, chosen_settings())
 
 
-def open_existing(named: Path | None, unguarded: Unguarded = "refuse") -> Workbench:
+def open_existing(db: Path | None = DATABASE, unguarded: Unguarded = "refuse") -> Workbench:
     """Open the workbench on a database that exists. Raises JobFailed where there is none: reading creates nothing.
 
     ``unguarded`` says what to do where the decision log has lost its guards.
     """
-    path = database_path(named)
+    path = database_path(db)
     if not path.exists():
         raise JobFailed(str(no_database(path)))
-    return Workbench.open(path, chosen((), ()).settings, unguarded=unguarded)
+    return Workbench.open(path, chosen_settings(), unguarded=unguarded)
+
+
+WORKBENCH = options(open_existing)
 
 
 def operator(name: str | None = None) -> Actor:
@@ -278,8 +365,13 @@ def operator(name: str | None = None) -> Actor:
     return Actor(name=name)
 
 
-def confirm_removal(question: str, otherwise: str = "Nothing was removed.") -> None:
-    """Ask whether to do something that stays. Raises JobFailed at a no, UsageError where nobody can be asked."""
+def confirm_removal(question: str, otherwise: str = "Nothing was removed.", *, yes: bool = False) -> None:
+    """Ask whether to do something that stays, unless ``yes`` says so.
+
+    Raises JobFailed at a no, UsageError where nobody can be asked.
+    """
+    if yes:
+        return
     if not sys.stdin.isatty():
         raise click.UsageError("nobody can be asked here: say --yes.")
     if not click.confirm(question, err=True):

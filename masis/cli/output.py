@@ -1,22 +1,30 @@
-"""Messages to people: always to stderr, with control characters from outside shown, not obeyed."""
+"""What commands write: results to stdout, messages, progress and the log to stderr, nothing that steers a terminal."""
 
 from __future__ import annotations
 
 import json
+import logging
+import multiprocessing.util
 import re
+import shutil
 import signal
 import sys
 import threading
 import time
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from types import FrameType, TracebackType
-from typing import Any, ClassVar, Self
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import click
+from tqdm import tqdm
 
-from masis.schema.wording import shortened
+from masis.schema.wording import counted, shortened
+
+if TYPE_CHECKING:
+    from masis.settings import Settings
 
 SHOWN_ERRORS = 20
 """Errors shown one by one; more are counted."""
@@ -26,7 +34,7 @@ SHOWN_ALIKE = 5
 
 _LINE = re.compile(r", line [0-9]+")
 _SECONDS_BETWEEN_LINES = 10.0
-_SECONDS_BETWEEN_FRAMES = 0.1
+_BAR = "{desc} {percentage:3.0f}% |{bar}| {remaining}{postfix}"
 
 
 def printable(text: str) -> str:
@@ -41,37 +49,72 @@ def _steers(char: str) -> bool:
 
 
 def say(message: str = "") -> None:
-    """Write one line to stderr."""
-    click.echo(printable(message), err=True)
+    """Write one line to stderr, from whatever thread, above the bar where one is drawn."""
+    tqdm.write(printable(message), file=sys.stderr)
+
+
+class Emit(NamedTuple):
+    """Writes results to stdout: ``emit(record, lines)``."""
+
+    as_json: bool
+
+    def __call__(self, record: Any, lines: Iterable[str] = ()) -> None:
+        """Write a record as JSON, of a list one object a line, or these lines for people."""
+        if self.as_json:
+            for each in record if isinstance(record, list) else [record]:
+                click.echo(json.dumps(plain(each), ensure_ascii=False))
+            return
+        self.lines(lines)
+
+    def lines(self, lines: Iterable[str]) -> None:
+        """Write lines for people alone, of which a record says more later."""
+        for line in () if self.as_json else lines:
+            click.echo(printable(line).rstrip())
+
+
+def plain(found: Any) -> Any:
+    """Return a result as JSON takes it: records and named tuples become objects."""
+    if hasattr(found, "model_dump"):
+        return found.model_dump(mode="json")
+    if hasattr(found, "_asdict"):
+        found = found._asdict()
+    if isinstance(found, dict):
+        return {str(name): plain(value) for name, value in found.items()}
+    if isinstance(found, list | tuple):
+        return [plain(each) for each in found]
+    return found if isinstance(found, str | int | float | bool | None) else str(found)
 
 
 _WIDEST = 60
-"""Characters of a cell of a table; the last column has what the terminal leaves."""
+"""Characters of a cell of a table."""
 
 
-def emit(
-    records: Sequence[Mapping[str, Any]], header: Sequence[str], rows: Sequence[Sequence[str]], *, as_json: bool
-) -> None:
-    """Write records to stdout: one JSON object a line, or as a table of these rows."""
-    if as_json:
-        for record in records:
-            click.echo(json.dumps(record, ensure_ascii=False))
-        return
-    if not rows:
-        return
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, figures: bool = False) -> Iterator[str]:
+    """Yield rows as the lines of a table, none without rows; in a terminal its widest columns are cut to its width.
+
+    With ``figures`` all columns but the first stand flush right.
+    """
     cells = [[shortened(" ".join(printable(cell).split()), _WIDEST) for cell in row] for row in (header, *rows)]
-    widths = [max(len(row[place]) for row in cells) for place in range(len(header))]
+    if len(cells) == 1:
+        return
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    if sys.stdout.isatty():
+        while sum(widths) + 2 * len(widths) - 2 > shutil.get_terminal_size().columns and max(widths) > 8:
+            widths[widths.index(max(widths))] -= 1
     for row in cells:
-        click.echo("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+        cut = [shortened(cell, width) for cell, width in zip(row, widths, strict=True)]
+        yield "  ".join(
+            cell.rjust(width) if figures and place else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(cut, widths, strict=True))
+        ).rstrip()
 
 
 class ErrorReport:
     """Shows errors as they come, up to a limit, and counts all of them."""
 
-    def __init__(self, progress: Progress | None = None) -> None:
+    def __init__(self) -> None:
         self.count = 0
         self._alike: Counter[str] = Counter()
-        self._progress = progress
 
     def add(self, error: Exception | str) -> None:
         """Show one error, or from the limit on only count it."""
@@ -79,82 +122,56 @@ class ErrorReport:
         alike = _LINE.sub("", str(error))
         self._alike[alike] += 1
         if self._alike[alike] == SHOWN_ALIKE + 1:
-            self._say("The same for further rows; they are counted, not shown.")
+            say("The same for further rows; they are counted, not shown.")
         if self._alike[alike] > SHOWN_ALIKE:
             return
         if self.count <= SHOWN_ERRORS:
-            self._say(str(error))
+            say(str(error))
         elif self.count == SHOWN_ERRORS + 1:
-            self._say("More errors follow; they are counted, not shown.")
+            say("More errors follow; they are counted, not shown.")
 
     def add_all(self, errors: Iterable[Exception | str]) -> None:
         """Show several errors."""
         for error in errors:
             self.add(error)
 
-    def _say(self, message: str) -> None:
-        (self._progress.say if self._progress else say)(message)
+    def end(self, rest: str = "Everything else is stored.") -> None:
+        """Exit with 1 where there was an error; ``rest`` says what became of everything else."""
+        if self.count:
+            raise click.ClickException(f"{counted(self.count, 'error')}, named above. {rest}".rstrip())
 
 
 class Progress:
     """Shows a bar in a terminal where the length is known, else a line every ten seconds; both on stderr.
 
-    ``total`` and the place that ``move`` takes are in one unit, such as bytes of the file. Lines may come
-    from any thread.
+    ``total``, which may be set once it is known, and the place that ``move`` takes are in one unit, such as bytes of
+    the file.
     """
 
-    shown: ClassVar[Progress | None] = None
-    """The one under way, above which lines of the log are written."""
-
-    def __init__(self, label: str, total: int | None) -> None:
-        self._label, self._total = label, total
+    def __init__(self, label: str, total: int | None = None) -> None:
+        self.total = total
+        self._label = label
         self._bar: Any = None
-        self._at, self._note = 0, ""
         self._next = time.monotonic() + _SECONDS_BETWEEN_LINES
-        self._drawing = threading.Lock()
 
     def __enter__(self) -> Self:
-        Progress.shown = self
-        if self._total and sys.stderr.isatty():
-            self._bar = click.progressbar(
-                length=self._total, label=self._label, file=sys.stderr, item_show_func=lambda _: self._note
-            )
-            self._bar.__enter__()
-            self._next = 0.0
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        Progress.shown = None
+    def __exit__(self, *error: Any) -> None:
         if self._bar is not None:
-            self._draw()
-            self._bar.__exit__(kind, error, trace)
+            self._bar.close()
 
-    def move(self, to: int, note: str) -> None:
+    def move(self, to: int, note: str = "") -> None:
         """Show that the work is at ``to``; ``note`` says in words what is done."""
-        self._at, self._note = to, note
-        if time.monotonic() < self._next:
-            return
-        if self._bar is not None:
-            self._next = time.monotonic() + _SECONDS_BETWEEN_FRAMES
-            self._draw()
-        else:
+        words = printable(note or f"{to:,} of {self.total or 0:,}")
+        if self.total and sys.stderr.isatty():
+            if self._bar is None:
+                self._bar = tqdm(total=self.total, desc=self._label, file=sys.stderr, bar_format=_BAR)
+            self._bar.set_postfix_str(words, refresh=False)
+            self._bar.update(to - self._bar.n)
+        elif time.monotonic() >= self._next:
             self._next = time.monotonic() + _SECONDS_BETWEEN_LINES
-            say(f"{self._label}: {note}")
-
-    def _draw(self) -> None:
-        with self._drawing:
-            self._bar.update(max(0, self._at - self._bar.pos), "")
-
-    def say(self, message: str) -> None:
-        """Write a line above the bar."""
-        with self._drawing:
-            if self._bar is not None:
-                click.echo("\r\x1b[K", nl=False, err=True)
-            say(message)
-            if self._bar is not None:
-                self._bar.render_progress()
+            say(f"{self._label}: {words}")
 
 
 class Interruption:
@@ -163,7 +180,7 @@ class Interruption:
     While entered, the first SIGINT or SIGTERM sets ``asked``; a second raises KeyboardInterrupt.
     """
 
-    def __init__(self, notice: str) -> None:
+    def __init__(self, notice: str = "Stopping. Press Ctrl-C again to stop at once.") -> None:
         self.asked = False
         self._notice = notice
         self._before: dict[signal.Signals, Any] = {}
@@ -174,9 +191,7 @@ class Interruption:
                 self._before[number] = signal.signal(number, self._on_signal)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
@@ -185,3 +200,37 @@ class Interruption:
             raise KeyboardInterrupt
         self.asked = True
         say(self._notice)
+
+    def stopped(self) -> bool:
+        """Return whether a person asked to stop."""
+        return self.asked
+
+
+class LogLines(logging.Handler):
+    """Each record as a line; control characters in it are shown, not obeyed."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the record to stderr, from whatever thread it comes."""
+        say(self.format(record))
+
+
+@contextmanager
+def measured(settings: Settings) -> Iterator[None]:
+    """Send telemetry as the settings say while entered; Ctrl-C ends it as well. Raises MissingExtra."""
+    if settings.telemetry == "off":
+        yield
+        return
+    from masis.integrations import telemetry
+
+    with telemetry.start(settings):
+        yield
+
+
+def measure_worker(settings: Settings) -> None:
+    """Send telemetry as the settings say in a worker process, until it ends."""
+    if settings.telemetry == "off":
+        return
+    from masis.integrations import telemetry
+
+    telemetry.start(settings)
+    multiprocessing.util.Finalize(None, telemetry.end, exitpriority=100)  # such a process runs no atexit

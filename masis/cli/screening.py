@@ -1,131 +1,182 @@
-"""``masis screen``: are the abstracts of a file good enough evidence to answer a question from?"""
+"""``masis screen`` and ``masis screening``: is what abstracts say good enough evidence to answer a question from?"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, cast
+from typing import Any, Literal, NamedTuple
 
 import click
 
 from masis.audit.run_control import RunBudget, RunControl
-from masis.cli.abstract_files import counted_off, read_shown
-from masis.cli.group import INTERRUPTED, JobFailed
-from masis.cli.log import measured
-from masis.cli.options import (
-    STDIO,
-    checked_input,
-    chosen_settings,
-    input_argument,
-    open_workbench,
-    operator,
-    out_option,
-)
-from masis.cli.output import ErrorReport, Interruption, Progress, say
+from masis.cli import options as shared
+from masis.cli.commands import CommandGroup, JobFailed, argument, command, interrupted, option, options
+from masis.cli.options import Names
+from masis.cli.output import Emit, ErrorReport, Interruption, Progress, measured, plain, say, table
+from masis.datasets.readers.abstracts import read_abstracts
+from masis.datasets.readers.lines import open_lines
 from masis.datasets.writers.files import whole_file
 from masis.datasets.writers.screenings import write_screening_csv, write_screening_ris
 from masis.errors import InputError, UnknownRecord
 from masis.observers.observation import ScreeningStart, run_to_completion
-from masis.schema.screening import Abstract, Round, Screening, ScreeningEvent
+from masis.schema.screening import Abstract, Recommendation, Screening, ScreeningEvent
 from masis.schema.wording import counted
 from masis.screening.critic import grader_for, study_type_weights
-from masis.screening.grading.question import (
-    PARTS,
-    Part,
-    concept_lines,
-    concepts_as_text,
-    question_of,
-    written_lines,
-)
+from masis.screening.grading.question import PARTS, Part, concept_lines, concepts_as_text, question_of, written_lines
 from masis.screening.rounds import round_loop
 from masis.screening.sources.retrievers import FixedSetRetriever, InMemoryRetriever, Retriever
 from masis.screening.synthesis.prisma_svg import prisma_svg
 from masis.services import Workbench
+from masis.services.records import CorpusSummary
 from masis.services.screening import CORPUS, PUBMED, records_corpus
 from masis.settings import Settings, database_path
 from masis.settings.reference import option_help
 from masis.views.screening import RECOMMENDATIONS
 
+FILES = argument(metavar="[FILE]...", type=shared.existing_file)
+FORMAT = option(
+    "json: everything about the screening. csv: a line for each abstract graded. ris: the kept "
+    "abstracts. labels: all of them as RIS, with labels that ASReview and Rayyan read. svg: the PRISMA 2020 flow "
+    "diagram.",
+    "--format",
+    default="json",
+)
 Form = Literal["json", "csv", "ris", "labels", "svg"]
 
 
-class _Source(click.ParamType[Path | str]):
-    """What is screened: a file of abstracts, ``-``, ``corpus:NAME`` of the database, or ``pubmed``."""
+class Reader:
+    """Reads files of abstracts with progress, until a person asks to stop; ``errors`` counts what can't be read."""
 
-    name = "source"
+    def __init__(self, notice: str = "Stopping. Press Ctrl-C again to stop at once.", label: str = "Reading") -> None:
+        self.errors, self.stop, self._label = ErrorReport(), Interruption(notice), label
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path | str:
-        """Return the name of a stored source as it is, else the path, which has to exist."""
-        if isinstance(value, Path) or value == PUBMED or value.startswith(CORPUS):
-            return cast("Path | str", value)
-        return cast("Path", checked_input(ctx, param, Path(value)))
+    def each(self, file: Path) -> Iterator[Abstract | InputError]:
+        """Yield the abstracts of a file ('-' for stdin) and an error for each that can't be read.
+
+        Where the file breaks off, or is something else, the error is reported and what stands before is yielded.
+        """
+        size = None if file == shared.STDIO else file.stat().st_size
+        try:
+            with (
+                nullcontext(sys.stdin.buffer) if file == shared.STDIO else open_lines(file) as stream,
+                Progress(self._label, size) as progress,
+            ):
+                for number, found in enumerate(
+                    read_abstracts(stream, name="stdin" if file == shared.STDIO else str(file)), 1
+                ):
+                    if self.stop.asked:
+                        return
+                    at = stream.tell() if size else number
+                    progress.move(at, f"{number:,} records read" + (f", {at / size:.0%} of the file" if size else ""))
+                    yield found
+        except InputError as error:
+            self.errors.add(error)
+
+    def all(self, files: Iterable[Path], *others: Iterable[Abstract]) -> list[Abstract]:
+        """Return the abstracts of files, and others, by id; another one under an id that is taken is reported."""
+        by_id: dict[str, Abstract] = {}
+        for found in (each for source in (*map(self.each, files), *others) for each in source):
+            if isinstance(found, InputError):
+                self.errors.add(found)
+                continue
+            first = by_id.setdefault(found.id, found)
+            if (first.title, first.text) != (found.title, found.text):
+                self.errors.add(f"{found.id}: two records have this id. Give each its own.")
+        return list(by_id.values())
+
+    def counted_off(self, abstracts: Sequence[Abstract], label: str) -> Iterator[Abstract]:
+        """Yield abstracts while something is made of each, with progress; ends early once a person asks to stop."""
+        with Progress(label, len(abstracts)) as progress:
+            for number, abstract in enumerate(abstracts, 1):
+                if self.stop.asked:
+                    return
+                yield abstract
+                progress.move(number, f"{number:,} of {len(abstracts):,} records")
 
 
-def concept_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add an option for each part of the question."""
-    for part in reversed(PARTS):
-        other = ", or '' for none" if part == "comparison" else ""
-        text = f"The {part}, in place of what is read of the question{other}."
-        command = click.option(f"--{part}", metavar="TEXT", help=text)(command)
-    return command
+def _named(files: Iterable[Path]) -> str:
+    return ", ".join("stdin" if file == shared.STDIO else file.name for file in files)
 
 
-@click.command()
-@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", type=_Source())
-@click.option("--question", "-q", required=True, help="What the evidence is to answer.")
-@concept_options
-@click.option(
-    "--grader",
-    "graders",
-    metavar="MODEL",
-    multiple=True,
-    help="Who grades: offline (the default: no key, no network) or a model. Repeated, they grade together.",
-)
-@click.option("--retrieve", type=click.IntRange(1, 1000), metavar="N", help=option_help("screening_retrieve"))
-@click.option(
-    "--all", "everything", is_flag=True, help="Grade every abstract in the first round: they are all there is."
-)
-@click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True, help="Any other setting of screening.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["json", "csv", "ris", "labels", "svg"]),
-    default="json",
-    show_default=True,
-    help="json: everything about the screening. csv: a line for each abstract graded. ris: the kept "
-    "abstracts. labels: all of them as RIS, with labels that ASReview and Rayyan read. svg: the PRISMA 2020 flow "
-    "diagram.",
-)
-@click.option(
-    "--db",
-    type=click.Path(path_type=Path),
-    help="Store it, and the records of its files, in this database; one that searches a corpus always is.",
-)
-@out_option(default="-", show_default=True, help="The file to write; '-' for stdout.")
+def _source(value: str | Path) -> Path | str:
+    """Return what is screened: a file of abstracts, ``-``, ``corpus:NAME`` of the database, or ``pubmed``."""
+    stored = isinstance(value, str) and (value == PUBMED or value.startswith(CORPUS))
+    return value if stored else shared.existing_file(value)
+
+
+def _concept(name: Part) -> Any:
+    other = ", or '' for none" if name == "comparison" else ""
+    return option(f"The {name}, in place of what is read of the question{other}.", metavar="TEXT")
+
+
+RETRIEVE = option(option_help("screening_retrieve"), within=(1, 1000), metavar="N")
+
+
+class Asked(NamedTuple):
+    """What a screening is asked, and by which settings."""
+
+    question: str
+    settings: Settings
+
+
+def _asked(
+    question: str = option("What the evidence is to answer.", "--question", "-q", required=True),
+    population: str | None = _concept("population"),
+    intervention: str | None = _concept("intervention"),
+    comparison: str | None = _concept("comparison"),
+    outcome: str | None = _concept("outcome"),
+    graders: Names = option(
+        "Who grades: offline (the default: no key, no network) or a model. Repeated, they grade together.",
+        "--grader",
+        metavar="MODEL",
+    ),
+    retrieve: int | None = RETRIEVE,
+    assignments: Names = option("Any other setting of screening.", "--set", metavar="KEY=VALUE"),
+) -> Asked:
+    if not question.strip():
+        raise click.UsageError("--question: is empty. Ask what the evidence is to answer.")
+    named = list(assignments)
+    if graders:
+        named.append(f"screening_graders={','.join(graders)}")
+    if retrieve is not None:
+        named.append(f"screening_retrieve={retrieve}")
+    settings = shared.chosen_settings((), named)
+    concepts = zip(PARTS, (population, intervention, comparison, outcome), strict=True)
+    if given := {part: text for part, text in concepts if text is not None}:
+        lines = written_lines(concept_lines(settings.screening_concepts) | given)
+        try:
+            settings = settings.updated({"screening_concepts": lines})
+        except ValueError as error:
+            raise click.UsageError("the concepts are too long: at most 10,000 characters together.") from error
+    return Asked(question, settings)
+
+
+ASKED = options(_asked)
+
+
+@command()
 def screen(
-    sources: tuple[Path | str, ...],
-    question: str,
-    graders: tuple[str, ...],
-    retrieve: int | None,
-    everything: bool,
-    assignments: tuple[str, ...],
-    form: Form,
-    db: Path | None,
-    out: Path,
-    **concepts: str | None,
+    sources: tuple[Path | str, ...] = argument(required=True, metavar="SOURCE...", type=_source),
+    asked: Asked = ASKED,
+    everything: bool = option("Grade every abstract in the first round: they are all there is.", "--all"),
+    form: Form = FORMAT,
+    db: Path | None = option(
+        "Store it, and the records of its files, in this database; one that searches a corpus always is."
+    ),
+    out: Path = shared.out(),
 ) -> None:
     """Screen abstracts for a question: grade them, round by round, until they suffice or nothing more can be found.
 
     A SOURCE is a file of abstracts in JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text or CSV ('-' for stdin),
     corpus:NAME for a corpus of the database, or pubmed. All are searched for the question; what is found is graded for
     relevance, method, sample size and study type; where that is not enough, further rounds search with other words for
-    what was missing. Rounds are shown on stderr.
+    what was missing. Rounds are shown on stderr, the result is JSON unless another format is named.
 
     The question is read as concepts: population, intervention, comparison, outcome. Set those that are read wrong;
     commas separate concepts, an equals sign gives another name for one.
 
-    \b
       masis screen export.ris -q "Does metformin reduce mortality in heart failure?" --out screening.json
       masis screen export.ris -q "Is statin therapy worth it after a stroke?" --outcome "recurrence = second stroke"
       masis screen found.jsonl -q "Does exercise help low back pain?" --all --format csv > log.csv
@@ -133,35 +184,24 @@ def screen(
 
     Exit code 0: screened, whatever came of it; "decision" says whether the evidence suffices. 1: records that could not
     be read, or no source or grader that could be asked; the rest is screened. 2: wrong use. 130: stopped.
-    """  # noqa: D301 (click reads the backspace)
-    settings = _with_concepts(_settings(graders, retrieve, assignments), concepts)
-    control = RunControl(RunBudget(call_s=settings.call_deadline_s))
-    grader = grader_for(settings, control)  # before anything is read: a model that can't be asked is wrong use
-    if not question.strip():
-        raise click.UsageError("--question: is empty. Ask what the evidence is to answer.")
-    files = tuple(each for each in sources if isinstance(each, Path))
-    stored = tuple(each for each in sources if isinstance(each, str))
-    if everything and PUBMED in stored:
+    """
+    given = _Given(
+        [each for each in sources if isinstance(each, Path)],
+        tuple(each for each in sources if isinstance(each, str)),
+        everything,
+        kept=db is not None,
+    )
+    if everything and PUBMED in given.stored:
         raise click.UsageError("--all: PubMed can't be read whole. Search it, or give a file.")
-    workbench = open_workbench(database_path(db)) if db is not None or stored else None
-    errors = ErrorReport()
-    with Interruption("Stopping; what is graded so far is written. Press Ctrl-C again to stop at once.") as stop:
-        read = _distinct(_read(files, errors, stop), errors)
-        corpus = None if db is None or everything or not files else records_corpus(_named(files), read)
-        searched: tuple[Retriever, ...] = ()
-        if workbench is not None:
-            searched = workbench.screenings.sources(stored, settings, control.cancellation) if stored else ()
-        if everything:
-            held = (each for name in stored for each in _of_corpus(workbench, name))
-            read = _distinct([*read, *held], errors)
-            searched = (FixedSetRetriever(read),)
-        elif files:
-            name = _named(files) if corpus is None else f"{CORPUS}{corpus}"
-            searched = (InMemoryRetriever(counted_off(read, stop, "Preparing the search"), name=name), *searched)
+    control = RunControl(RunBudget(call_s=asked.settings.call_deadline_s))
+    grader = grader_for(asked.settings, control)  # before anything is read: a model that can't be asked is wrong use
+    workbench = shared.open_workbench(database_path(db)) if db is not None or given.stored else None
+    reader = Reader("Stopping; what is graded so far is written. Press Ctrl-C again to stop at once.")
+    with reader.stop as stop:
+        searched, read, corpus = _searched(given, reader, workbench, asked.settings, control)
         if stop.asked:
-            say("Stopped before anything was graded.")
-            click.get_current_context().exit(INTERRUPTED)
-        if not read and not stored:
+            interrupted("Stopped before anything was graded.")
+        if not read and not given.stored:
             raise JobFailed("There is no abstract to screen.")
 
         def stopped() -> bool:
@@ -171,53 +211,84 @@ def screen(
 
         finished: list[round_loop.FinishedRound] = []
         work = round_loop.screen(
-            question,
+            asked.question,
             searched,
             grader,
-            settings,
+            asked.settings,
             screening_id=round_loop.new_screening_id(),
-            thresholds=None if workbench is None else workbench.screenings.thresholds(settings),
-            study_types_version=study_type_weights(settings),
+            thresholds=None if workbench is None else workbench.screenings.thresholds(asked.settings),
+            study_types_version=study_type_weights(asked.settings),
             limit=max(1, len(read)) if everything else None,
             given_whole=everything,
             cancelled=stopped,
             keep=finished.append,
         )
-        with measured(settings):
-            found = _watched(work)
+        with measured(asked.settings), Progress("Grading") as progress:
+            found = run_to_completion(work, lambda event: _show_event(progress, event), ScreeningStart())
     _show_result(found)
     by_id = {abstract.id: abstract for each in finished for abstract in each.abstracts}
     if workbench is not None:
-        workbench.screenings.store_screening(operator(), found, [by_id[grade.abstract_id] for grade in found.grades])
+        workbench.screenings.store_screening(
+            shared.operator(), found, [by_id[grade.abstract_id] for grade in found.grades]
+        )
         say(f"Screening {found.id} is stored in {database_path(db)}.")
         if corpus is not None and not stop.asked:
-            _keep_records(workbench, corpus, read, _named(files))
-    with whole_file(out) as stream:
-        _write(found, by_id, form, stream)
+            _keep_records(workbench, corpus, read, _named(given.files))
+    _write(found, by_id, form, out)
     if stop.asked:
-        sys.exit(INTERRUPTED)
+        interrupted("What was graded by then is written.")
     if found.outcome == "error":
         raise JobFailed(" ".join(found.reasons))
-    if errors.count:
-        raise JobFailed(f"{counted(errors.count, 'error')}, named above. The rest is screened.")
+    reader.errors.end("The rest is screened.")
 
 
-@click.command(name="further")
-@click.argument("screening")
-@input_argument("files", nargs=-1, metavar="[FILE]...")
-@click.option("--rounds", type=click.IntRange(1, 20), default=2, show_default=True, help="Further rounds at most.")
-@click.option("--db", type=click.Path(path_type=Path), help="The database that holds the screening.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["json", "csv", "ris", "labels", "svg"]),
-    default="json",
-    show_default=True,
-    help="As in masis screen.",
-)
-@out_option(default="-", show_default=True, help="The file to write; '-' for stdout.")
-def search_further(
-    screening: str, files: tuple[Path, ...], rounds: int, db: Path | None, form: Form, out: Path
+class _Given(NamedTuple):
+    """What is to be screened: files and stored sources, page by page or whole, kept in the database or not."""
+
+    files: list[Path]
+    stored: Names
+    everything: bool
+    kept: bool
+
+
+def _searched(
+    given: _Given, reader: Reader, workbench: Workbench | None, settings: Settings, control: RunControl
+) -> tuple[tuple[Retriever, ...], list[Abstract], str | None]:
+    """Return what the rounds search, the records that were read, and the corpus that these become (None: none)."""
+    read = reader.all(given.files)
+    searched: tuple[Retriever, ...] = ()
+    if workbench is not None and given.stored:
+        searched = workbench.screenings.sources(given.stored, settings, control.cancellation)
+    if given.everything:
+        held = [workbench.store.corpora.iterate(each.removeprefix(CORPUS)) for each in given.stored if workbench]
+        read = reader.all((), read, *held)
+        return (FixedSetRetriever(read),), read, None
+    if not given.files:
+        return searched, read, None
+    name = _named(given.files)
+    corpus = records_corpus(name, read) if given.kept else None
+    of_files = reader.counted_off(read, "Preparing the search")
+    return (InMemoryRetriever(of_files, name=f"{CORPUS}{corpus}" if corpus else name), *searched), read, corpus
+
+
+@click.group(cls=CommandGroup)
+def screening() -> None:
+    """Go on from screenings, store what they search, and see what they learn: 'masis screen' makes one.
+
+    masis screening corpus asthma export.ris pubmed.nbib
+    masis screening further 0b7c2f... --rounds 3
+    masis screening drift
+    """
+
+
+@command("Make further rounds for a finished screening.", group=screening)
+def further(
+    screening: str = argument(),
+    files: tuple[Path, ...] = FILES,
+    rounds: int = option("Further rounds at most.", default=2, within=(1, 20)),
+    db: Path | None = option("The database that holds the screening."),
+    form: Form = FORMAT,
+    out: Path = shared.out(),
 ) -> None:
     """Make further rounds for a finished screening: they ask for what is still missing.
 
@@ -225,43 +296,40 @@ def search_further(
     is. Where no query is left that was not tried, it ends at once. 'masis screen --db' stores the records of its files
     as a corpus for this; where they are not stored, or the file has grown, give the FILE again.
 
-    \b
       masis screening further 0b7c2f... --rounds 3 --out further.json
       masis screening further 0b7c2f... export.ris
 
     Exit code 0: searched further. 1: no such screening, its sources are gone, or all that they hold is graded. 2: wrong
     use. 130: stopped.
-    """  # noqa: D301 (click reads the backspace)
-    workbench = open_workbench(database_path(db))
-    sources = _given_again(workbench, files) if files else None
+    """
+    workbench = shared.open_workbench(database_path(db))
+    sources = None
+    if files:
+        reader, name = Reader(), _named(files)
+        with reader.stop:
+            abstracts = reader.all(files)
+        if reader.stop.asked:
+            interrupted("Stopped before anything was searched.")
+        if not abstracts:
+            raise JobFailed("There is no abstract to search.")
+        corpus = records_corpus(name, abstracts)
+        _keep_records(workbench, corpus, abstracts, name)
+        sources = (f"{CORPUS}{corpus}",)
     try:
-        with Progress("Grading", None) as progress:
+        with Progress("Grading") as progress:
             found = workbench.screenings.search_further(
-                operator(), screening, rounds, sources=sources, on_event=lambda event: _show_event(progress, event)
+                shared.operator(),
+                screening,
+                rounds,
+                sources=sources,
+                on_event=lambda event: _show_event(progress, event),
             )
         opened = workbench.screenings.open(found.id)
     except (UnknownRecord, InputError) as error:
         raise JobFailed(str(error)) from error
     _show_result(opened.screening)
     say(f"Screening {found.id} is stored in {database_path(db)}.")
-    with whole_file(out) as stream:
-        _write(opened.screening, opened.abstracts, form, stream)
-
-
-def _given_again(workbench: Workbench, files: tuple[Path, ...]) -> tuple[str, ...]:
-    """Store the records of files as a corpus, and return it as the source of further rounds."""
-    errors = ErrorReport()
-    with Interruption("Stopping. Press Ctrl-C again to stop at once.") as stop:
-        abstracts = _distinct(_read(files, errors, stop), errors)
-    if stop.asked:
-        say("Stopped before anything was searched.")
-        click.get_current_context().exit(INTERRUPTED)
-    if not abstracts:
-        raise JobFailed("There is no abstract to search.")
-    name = _named(files)
-    corpus = records_corpus(name, abstracts)
-    _keep_records(workbench, corpus, abstracts, name)
-    return (f"{CORPUS}{corpus}",)
+    _write(opened.screening, opened.abstracts, form, out)
 
 
 def _keep_records(workbench: Workbench, corpus: str, abstracts: list[Abstract], name: str) -> None:
@@ -273,61 +341,8 @@ def _keep_records(workbench: Workbench, corpus: str, abstracts: list[Abstract], 
             stored += count
             progress.move(stored, f"{stored:,} of {len(abstracts):,} records")
 
-        workbench.corpora.keep_records(operator(), corpus, abstracts, source=name, on_batch=on_batch)
+        workbench.corpora.keep_records(shared.operator(), corpus, abstracts, source=name, on_batch=on_batch)
     say(f"Its records are stored as corpus {corpus!r}: 'masis screening further' and the page can search further.")
-
-
-def _named(files: Iterable[Path]) -> str:
-    return ", ".join("stdin" if file == STDIO else file.name for file in files)
-
-
-def _settings(graders: Iterable[str], retrieve: int | None, assignments: Iterable[str]) -> Settings:
-    named = list(assignments)
-    if chosen := ",".join(graders):
-        named.append(f"screening_graders={chosen}")
-    if retrieve is not None:
-        named.append(f"screening_retrieve={retrieve}")
-    return chosen_settings((), named)
-
-
-def _with_concepts(settings: Settings, concepts: Mapping[str, str | None]) -> Settings:
-    """The settings with the concepts that options set, over those that the settings hold."""
-    named: dict[Part, str] = {part: text for part in PARTS if (text := concepts.get(part)) is not None}
-    lines = written_lines(concept_lines(settings.screening_concepts) | named)
-    try:
-        return settings.updated({"screening_concepts": lines}) if named else settings
-    except ValueError as error:
-        raise click.UsageError("the concepts are too long: at most 10,000 characters together.") from error
-
-
-def _read(files: Iterable[Path], errors: ErrorReport, stop: Interruption) -> Iterator[Abstract]:
-    for file in files:
-        for found in read_shown(file, errors, stop):
-            if isinstance(found, InputError):
-                errors.add(found)
-            else:
-                yield found
-
-
-def _of_corpus(workbench: Workbench | None, source: str) -> Iterable[Abstract]:
-    """Return all abstracts of a stored corpus, in their order."""
-    return () if workbench is None else workbench.store.corpora.iterate(source.removeprefix(CORPUS))
-
-
-def _distinct(abstracts: Iterable[Abstract], errors: ErrorReport) -> list[Abstract]:
-    """The abstracts by id; another one under an id that is taken is reported."""
-    by_id: dict[str, Abstract] = {}
-    for abstract in abstracts:
-        first = by_id.setdefault(abstract.id, abstract)
-        if first != abstract and (first.title, first.text) != (abstract.title, abstract.text):
-            errors.add(f"{abstract.id}: two records have this id. Give each its own.")
-    return list(by_id.values())
-
-
-def _watched(work: round_loop.ScreeningSteps) -> Screening:
-    """Let the screening run to its end, with progress where a person watches."""
-    with Progress("Grading", None) as progress:
-        return run_to_completion(work, lambda event: _show_event(progress, event), ScreeningStart())
 
 
 def _show_event(progress: Progress, event: ScreeningEvent) -> None:
@@ -335,16 +350,22 @@ def _show_event(progress: Progress, event: ScreeningEvent) -> None:
         done, of = event.data["done"], event.data["of"]
         progress.move(done, f"round {event.round}: {done:,} of {of:,} graded")
     elif event.kind == "warning":
-        progress.say(event.message)
+        say(event.message)
 
 
 def _show_result(found: Screening) -> None:
     """Show the rounds as a table, the outcome and its reasons."""
     asked = question_of(found.question, found.settings)
     say("; ".join(f"{part}: {text or 'none'}" for part, text in concepts_as_text(asked).items()))
-    say("round  found  new  keep  more  discard  average  required  decision")
+    header = ("round", "found", "new", "keep", "more", "discard", "average", "required", "decision")
+    rows = []
     for each in found.rounds:
-        say(_row(each))
+        ruling, votes = each.ruling, each.ruling.tally
+        average = "-" if ruling.average is None else f"{ruling.average:.3f}"
+        numbers = (each.number, len(each.retrieved), len(each.new), votes.keep, votes.needs_more, votes.discard)
+        rows.append((*map(str, numbers), average, f"{ruling.required_average:.2f}", ruling.decision.replace("_", " ")))
+    for line in table(header, rows, figures=True):
+        say(line)
     for each in found.rounds[1:]:
         for query in each.queries:
             say(f"Round {each.number} searched for “{query.text}”: {query.why}")
@@ -359,21 +380,178 @@ def _show_result(found: Screening) -> None:
         say(reason)
 
 
-def _row(each: Round) -> str:
-    ruling, votes = each.ruling, each.ruling.tally
-    average = "-" if ruling.average is None else f"{ruling.average:.3f}"
+def _write(found: Screening, abstracts: dict[str, Abstract], form: Form, out: Path) -> None:
+    with whole_file(out) as stream:
+        if form == "json":
+            stream.write(found.model_dump_json(indent=2).encode() + b"\n")
+        elif form == "csv":
+            write_screening_csv(found, abstracts, stream)
+        elif form == "svg":
+            stream.write(prisma_svg(found).encode() + b"\n")
+        else:
+            write_screening_ris(found, abstracts, stream, RECOMMENDATIONS if form == "labels" else ("keep",))
+
+
+@command("Store abstracts, to be searched and screened.", group=screening)
+def corpus(
+    name: str | None = argument(required=False),
+    files: tuple[Path, ...] = FILES,
+    query: str | None = option(
+        "Print the abstracts that hold any of these words, best first.", "--search", metavar="WORDS"
+    ),
+    limit: int = option("How many to print.", default=20, within=(1, 1000)),
+    remove: bool = option("Remove the corpus; screenings keep copies of what they graded."),
+    emit: Emit = shared.EMIT,
+    db: Path | None = shared.DATABASE,
+) -> None:
+    """Store abstracts, to be searched and screened.
+
+    With a NAME and FILEs, the abstracts of the files are added to that corpus, which is made where there is none. A
+    FILE holds JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text or CSV ('-' for stdin). A study that is there already,
+    by DOI, PubMed id or title, is counted as a duplicate. With a NAME alone its imports are listed, without one all
+    corpora.
+
+      masis screening corpus asthma export.ris pubmed.nbib
+      masis screening corpus asthma --search "inhaled steroids in children" --limit 5
+      masis screening corpus
+
+    Exit code 0: done. 1: records that could not be read, named; the rest is stored. 2: wrong use. 130: stopped; what
+    was read is stored.
+    """
+    if name is not None and sum((bool(files), query is not None, remove)) > 1:
+        raise click.UsageError("Add files, search or remove: one at a time.")
+    if name is not None and files:
+        _add(shared.open_workbench(database_path(db)), name, files, emit)
+        return
+    workbench = shared.open_existing(db)
+    if name is None:
+        if not (listed := workbench.store.corpora.list_all()):
+            say("There is no corpus yet: 'masis screening corpus NAME FILE' makes one.")
+        emit(list(listed), map(_corpus_line, listed))
+    elif query is not None:
+        for found in workbench.store.corpora.search(name, query, limit):
+            click.echo(found.model_dump_json(exclude_defaults=True))
+    elif remove:
+        held = workbench.store.corpora.summary(name).abstracts
+        workbench.corpora.remove(shared.operator(), name)
+        emit({"removed": name, "abstracts": held})
+        say(f"Corpus {name!r} with {counted(held, 'abstract')} is removed.")
+    else:
+        summary, imports = workbench.store.corpora.summary(name), workbench.store.corpora.imports(name)
+        lines = (
+            f"{each.at}  {each.source}: {each.identified:,} identified, {each.added:,} added, "
+            f"{counted(each.duplicates, 'duplicate')}, {each.faulty:,} unreadable"
+            for each in imports
+        )
+        emit({**plain(summary), "imports": imports}, (_corpus_line(summary), *lines))
+
+
+def _corpus_line(found: CorpusSummary) -> str:
     return (
-        f"{each.number:>5}  {len(each.retrieved):>5}  {len(each.new):>3}  {votes.keep:>4}  {votes.needs_more:>4}  "
-        f"{votes.discard:>7}  {average:>7}  {ruling.required_average:>8.2f}  {ruling.decision.replace('_', ' ')}"
+        f"{found.name}  {counted(found.abstracts, 'abstract')}, {found.identified:,} identified, "
+        f"{counted(found.duplicates, 'duplicate')}, {found.faulty:,} unreadable"
     )
 
 
-def _write(found: Screening, abstracts: dict[str, Abstract], form: Form, stream: BinaryIO) -> None:
-    if form == "json":
-        stream.write(found.model_dump_json(indent=2).encode() + b"\n")
-    elif form == "csv":
-        write_screening_csv(found, abstracts, stream)
-    elif form == "svg":
-        stream.write(prisma_svg(found).encode() + b"\n")
-    else:
-        write_screening_ris(found, abstracts, stream, RECOMMENDATIONS if form == "labels" else ("keep",))
+def _add(workbench: Workbench, name: str, files: Iterable[Path], emit: Emit) -> None:
+    reader = Reader("Stopping; what has been read is stored. Press Ctrl-C again to stop at once.", "Importing")
+    with reader.stop as stop:
+        for file in files:
+            if stop.asked:
+                break
+            done = workbench.corpora.add(
+                shared.operator(), name, reader.each(file), source=file.name, on_error=reader.errors.add
+            )
+            say(
+                f"{file}: {counted(done.identified, 'record')}, {done.added:,} added, "
+                f"{counted(done.duplicates, 'duplicate')}, {done.faulty:,} unreadable."
+            )
+    summary = workbench.store.corpora.summary(name)
+    emit(summary)
+    say(f"Corpus {name!r} holds {counted(summary.abstracts, 'abstract')}.")
+    if stop.asked:
+        interrupted("The import was stopped: the same command again adds the rest.")
+    reader.errors.end()
+
+
+@command("Take decisions from ASReview, Rayyan or Covidence as overrides.", group=screening)
+def labels(
+    screening: str = argument(),
+    files: tuple[Path, ...] = argument(required=True, metavar="FILE...", type=shared.existing_file),
+    every: Recommendation | None = option(
+        "The decision about every record of the files: for Covidence, which exports a list for each.", "--as"
+    ),
+    emit: Emit = shared.EMIT,
+    db: Path | None = shared.DATABASE,
+) -> None:
+    """Take what people decided in another screening tool as overrides of a screening.
+
+    A FILE is an export of ASReview, Rayyan or Covidence as RIS or CSV. Records are matched by id, DOI, PubMed id or
+    title; a decision that differs from the grade becomes an override with the tool as its reason, and the outcome
+    follows. 'masis screen --format csv' and '--format labels' write what those tools read.
+
+      masis screening labels 0b7c2f... rayyan.csv
+      masis screening labels 0b7c2f... covidence_excluded.ris --as discard
+
+    Exit code 0: taken. 1: no such screening, or records that could not be read; the rest is taken. 2: wrong use.
+    """
+    reader = Reader()
+    workbench = shared.open_workbench(database_path(db))
+    with reader.stop:
+        records = [each for file in files for each in reader.each(file)]
+    read = [each for each in records if isinstance(each, Abstract)]
+    found = workbench.screenings.take_labels(shared.operator(), screening, read, every=every)
+    reader.errors.add_all(each for each in records if isinstance(each, InputError))
+    say(
+        f"{counted(found.changed, 'grade')} changed, {found.alike} as they were, {found.undecided} without a decision, "
+        f"{found.unknown} not in the screening."
+    )
+    opened = workbench.screenings.open(screening).screening
+    line = f"{opened.outcome.replace('_', ' ')}, {counted(len(opened.kept), 'abstract')} kept"
+    emit({"outcome": opened.outcome, "kept": len(opened.kept), **plain(found)}, [line])
+    reader.errors.end("")
+
+
+@command("Show whether people change grades more often than before.", group=screening)
+def drift(emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH) -> None:
+    """Show whether people change grades of abstracts more often than before, and what the acceptance memory holds.
+
+    A judgement is a grade that a person changed or agreed with. For each grader and each reviewer a cumulative sum
+    over them says whether the share that is changed has drifted; 60 judgements are the baseline. docs/screening.md has
+    the test, and what memory can change. Memory is switched on by the setting screening_memory.
+
+      masis screening drift
+      masis screening drift --json --db review.db
+
+    Exit code 0: shown, whether anything drifted or not. 2: wrong use.
+    """
+    screenings = workbench.screenings
+    series, memory = screenings.drifts(), screenings.memory()
+    record = {
+        "drift": [
+            {
+                "who": each.who,
+                "judgements": len(each.drift.points),
+                "disagreements": int(sum(point.value for point in each.drift.points)),
+                "usual": each.drift.usual,
+                "alarms": [number + 1 for number in each.drift.alarms],
+                "direction": each.drift.direction,
+                "why": each.drift.why,
+            }
+            for each in series
+        ],
+        "memory": {
+            "on": memory.on,
+            "acceptances": len(memory.entries),
+            "shift": memory.shift.by,
+            "why": memory.shift.why,
+        },
+    }
+    none = ["No grade has been changed or agreed with yet: there is no drift to look for."]
+    state, changes = ("on", "It changes") if memory.on else ("off", "Switched on, it would change")
+    remembered = (
+        f"Acceptance memory ({state}): {counted(len(memory.entries), 'acceptance')}. {memory.shift.why} "
+        f"{changes} what is required by {memory.shift.by:+.3f}."
+    )
+    shown = [f"{each.who}: {each.what}. {each.drift.why}" for each in series]
+    emit(record, (*(shown or none), remembered))

@@ -111,3 +111,9 @@ class Usage(Record):
             cost_usd=sum(costs) if costs or (every and not counted) else None,
             repaired=sum(bool(call.repaired) for call in every),
         )
+
+    def plus(self, other: Usage) -> Usage:
+        """Return the sum of both; the cost is that of what is known."""
+        total = {name: (getattr(self, name) or 0) + (getattr(other, name) or 0) for name in Usage.model_fields}
+        known = (self.cost_usd, other.cost_usd) != (None, None)
+        return Usage(**{**total, "cost_usd": total["cost_usd"] if known else None})

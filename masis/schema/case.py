@@ -18,6 +18,7 @@ from masis.errors import InputError
 from masis.schema.base import InputRecord, OpenRecord
 from masis.schema.documents import TEXT_KEYS, is_document, read_document
 from masis.schema.explain import explain, kind_of
+from masis.schema.frames import is_frame
 from masis.schema.reading import ANSWERING_ROLES, ASKING_ROLES, FieldMap, content_id, readable, words_of
 from masis.schema.storable import refuse_unstorable
 
@@ -327,8 +328,7 @@ def case_of(given: Any, field: str = "case", names: FieldMap | None = None) -> C
         except InputError as error:
             place = ".".join(part for part in (field, error.field) if part)
             raise InputError(error.problem, cure=error.cure, field=place or None) from None
-    raise InputError(
-        f"is {kind_of(given)}, not a case",
-        cure='Write it as {"id": "1", "query": "...", "answer": "...", "evidence": [{"id": "1", "text": "..."}]}.',
-        field=field or None,
-    )
+    cure = 'Write it as {"id": "1", "query": "...", "answer": "...", "evidence": [{"id": "1", "text": "..."}]}.'
+    if is_frame(given):
+        cure = "Audit its rows with masis.audit_many(frame)."
+    raise InputError(f"is {kind_of(given)}, not a case", cure=cure, field=field or None)

@@ -8,11 +8,11 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pydantic import Field, JsonValue, field_validator
+from pydantic import Field, JsonValue, ValidationError, field_validator
 
 from masis.datasets.mapping import OWN_FORMAT, builtin, read_any
 from masis.datasets.readers.strict_json import parse_object
-from masis.errors import InputError
+from masis.errors import InputError, SettingsError
 from masis.schema.base import Record, Share
 from masis.schema.case import Case
 from masis.schema.limits import check_case
@@ -92,6 +92,24 @@ def new_token() -> tuple[str, str]:
 def token_digest(token: str) -> str:
     """Return the SHA-256 of a token, in hexadecimal digits."""
     return hashlib.sha256(token.encode()).hexdigest()
+
+
+def read_sources(written: dict[str, Any]) -> dict[str, Source]:
+    """Return the sources of a file by name. Raises SettingsError naming what is wrong with which source."""
+    tables = written.get("sources")
+    if not isinstance(tables, dict) or not tables:
+        raise SettingsError("The file of sources names none. `masis ingest --new-token NAME` prints an entry.")
+    found: dict[str, Source] = {}
+    for name, values in tables.items():
+        try:
+            found[name] = Source.model_validate({"name": name, **values})
+        except (ValidationError, TypeError) as error:
+            first = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": "is no table"}
+            place = ".".join(map(str, ("sources", name, *first["loc"])))
+            raise SettingsError(f"The file of sources, {place}: {first['msg']}.") from error
+    if len({source.token_sha256 for source in found.values()}) < len(found):
+        raise SettingsError("The file of sources: two sources have one token. Give each its own.")
+    return found
 
 
 class IngestionService:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from masis import version
@@ -91,7 +92,7 @@ class ReviewService:
                     )
                 own = own.model_copy(update=self._as_the_rules_say(actor, own))
             if fresh:
-                own = self._with_label_types(own)
+                own = self._with_seconds(self._with_label_types(own))
             entry = self._log.append(own, seen_version=seen_version)
             self._store.team.release(own.case_id, actor.name)
             self._store.drafts.clear(actor.name, case_subject(decision.case_id))
@@ -116,6 +117,15 @@ class ReviewService:
         if not 1 <= number <= len(run.iterations):
             raise UnknownRecord(f"run {run.id!r} has no iteration {number}.")
         return run.iterations[number - 1].answer
+
+    def _with_seconds(self, decision: Decision) -> Decision:
+        """Add how long the reviewer had taken the case for; nothing where nobody knows, as for a file of decisions."""
+        leases = self._store.team.work(decision.case_id).leases
+        begun = next((lease.taken_at for lease in leases if lease.reviewer == decision.reviewer), None)
+        if begun is None or "seconds" in decision.extra:
+            return decision
+        taken = datetime.fromisoformat(self._store.database.now()) - datetime.fromisoformat(begun)
+        return decision.model_copy(update={"extra": decision.extra | {"seconds": round(taken.total_seconds(), 1)}})
 
     def _with_label_types(self, decision: Decision) -> Decision:
         """Check the issues that a decision reports, and name the version of the label types that they go by.

@@ -48,10 +48,11 @@ CREATE TABLE cases (
     policy TEXT,                         -- the policy that these decisions record
     -- Where the case stands, for people: exactly one of seven, so that their counts add up. A shared case that others
     -- have begun to decide stands where the audit left it: who has decided it adds that it waits (audits/queue.py).
+    -- What an audit found before a later step of it failed, such as the revision, is wrong all the same.
     standing TEXT NOT NULL GENERATED ALWAYS AS (CASE
         WHEN state IN ('new', 'running', 'needs_review') AND iterations IS NULL THEN 'not_audited'
         WHEN state = 'interrupted' THEN 'failed'
-        WHEN state IN ('running', 'needs_review') AND instr(reasons, '"error"') THEN 'failed'
+        WHEN state IN ('running', 'needs_review') AND instr(reasons, '"error"') AND tier IS NOT 'must_look' THEN 'failed'
         WHEN state IN ('approved', 'overridden', 'rejected', 'superseded', 'redacted') THEN 'decided'
         WHEN state IN ('escalated', 'needs_adjudication') THEN 'waits'
         WHEN state = 'accepted' THEN 'nothing_found'

@@ -55,6 +55,8 @@ def runs_to_pandas(
         found, names = [row for each in rows for row in each], [*_PLACE, *table.columns]
         labels = [label for label, each in zip(labels, rows, strict=True) for _ in each]
     frame = pd.DataFrame(found, columns=names)
+    if "cost_usd" in frame:  # unknown prices alone would make it a column of objects
+        frame = frame.astype({"cost_usd": float})
     return frame if index is None else frame.set_axis(pd.Index(labels), axis="index")
 
 
@@ -82,6 +84,9 @@ _RUN = {
         claims=lambda run: len(run.original.claims) if run.original else 0,
         supported_claims=lambda run: sum(check.verified for check in run.original.claims) if run.original else 0,
         issues=lambda run: len(run.original.issues) if run.original else 0,
+        invalid_citations=lambda run: len(run.original.citation_audit.invalid_citations) if run.original else 0,
+        uncited_claims=lambda run: len(run.original.citation_audit.uncited_claims) if run.original else 0,
+        seconds=lambda run: sum(sum(each.step_ms.values()) for each in run.iterations) / 1000,
         cost_usd="usage.cost_usd",
     ),
     **_columns("final_answer"),

@@ -189,7 +189,7 @@ def test_ctrl_c_returns_what_is_finished_and_begins_no_further_audit(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     begun: list[str] = []
-    begin = batch._begun
+    begin = batch.begun
 
     def counted(case: masis.Case, *rest: Any) -> Any:
         begun.append(case.id)
@@ -199,7 +199,7 @@ def test_ctrl_c_returns_what_is_finished_and_begins_no_further_audit(
         yield from cases(2)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(batch, "_begun", counted)
+    monkeypatch.setattr(batch, "begun", counted)
     found = masis.audit_many(interrupted(), masis.Settings(max_iterations=1), concurrency=1)
     assert [run.case_id for run in found] == ["case-0", "case-1"]
     assert begun == ["case-0", "case-1"]

@@ -98,6 +98,16 @@ def test_a_fast_sequence_is_posted_whole_and_enter_decides_nothing(draw: Draw) -
     assert list(sent["fields"]["labels"].values()) != [{}]
 
 
+def test_a_held_key_decides_nothing(draw: Draw) -> None:
+    page = draw()
+    page.evaluate(
+        """() => { for (const pressed of [{ key: "a" }, { key: "Enter", ctrlKey: true }])
+            document.dispatchEvent(new KeyboardEvent("keydown", { ...pressed, repeat: true, bubbles: true })) }"""
+    )
+    assert not draw.sent()  # type: ignore[attr-defined]
+    expect(page.get_by_role("radio", name="Approve")).not_to_be_checked()
+
+
 @pytest.mark.parametrize("elsewhere", ["a", "button", "input"])
 def test_no_key_acts_while_a_control_elsewhere_has_the_focus(draw: Draw, elsewhere: str) -> None:
     page = draw()
@@ -126,6 +136,14 @@ def test_a_key_that_cannot_act_says_why(draw: Draw) -> None:
     says(page).to_contain_text("this answer has only just appeared")
     page.keyboard.press("u")
     says(page).to_contain_text("There is nothing to undo")
+    # another answer stands on the page: neither a key nor a person's own click decides about this one
+    page.evaluate("window.masisShown = { ...window.masisShown, at: -1000, digest: 'another' }")
+    page.keyboard.press("a")
+    says(page).to_contain_text("The answer on the page is just changing")
+    page.get_by_text("Approve", exact=True).click()
+    page.get_by_role("button", name="Submit").click()
+    says(page).to_contain_text("The answer on the page is just changing")
+    assert not posted(draw)
     page = draw(notice={"text": "Decided by Bo and Cy.", "tone": "calm", "closed": True})
     expect(page.locator(".notice")).to_have_text("Decided by Bo and Cy.")
     expect(page.get_by_role("radiogroup", name="Verdict")).to_be_hidden()

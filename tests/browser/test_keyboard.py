@@ -102,37 +102,6 @@ def test_ten_decisions_by_keyboard_alone_each_opens_the_next_case(base: str, fol
     expect(status).to_contain_text("Undone")
 
 
-def test_a_held_key_and_one_pressed_before_the_case_can_be_read_decide_nothing(
-    base: str, folder: Path, open_tab: OpenTab
-) -> None:
-    tab = open_tab(base)
-    page = tab.open("/review?case=bridge-10&order=oldest")
-    found = panel(page)
-    ready(found)
-    before = len(decisions(folder))
-    page.evaluate(
-        """() => {
-            for (const options of [{ key: "a", repeat: true }, { key: "Enter", ctrlKey: true, repeat: true }])
-                document.dispatchEvent(new KeyboardEvent("keydown", { ...options, bubbles: true }))
-            // as if the answer had been drawn just now
-            window.masisShown = { ...window.masisShown, at: performance.now() }
-            document.dispatchEvent(new KeyboardEvent("keydown", { key: "a", bubbles: true }))
-            // and as if another answer stood on the page
-            window.masisShown = { ...window.masisShown, at: 0, digest: "another" }
-            document.dispatchEvent(new KeyboardEvent("keydown", { key: "a", bubbles: true }))
-        }"""
-    )
-    expect(found.get_by_role("radio", name="Approve")).not_to_be_checked()
-    # a click is a person's own, but not on an answer that is just changing
-    found.get_by_text("Approve", exact=True).click(delay=40)
-    found.get_by_role("button", name="Submit").click(delay=40)
-    expect(found.get_by_role("status").first).to_contain_text("The answer on the page is just changing")
-    tab.settle()  # a click that falls into a rerun of the page is lost
-    found.get_by_role("button", name="Discard draft").click(delay=40)
-    expect(found.get_by_role("status").first).to_contain_text("discarded")
-    assert len(decisions(folder)) == before
-
-
 def test_keys_go_through_the_list_to_its_end_are_shown_and_do_nothing_while_a_person_types(
     base: str, open_tab: OpenTab
 ) -> None:

@@ -11,14 +11,15 @@ from subprocess import Popen
 
 import pytest
 
-from masis.cli.audit import BatchSummary
-from masis.cli.audit_ray import say_repeats
+from masis.cli.audit_ray import repeats
+from masis.cli.output import say
 from masis.datasets.lake_repeats import Repeat, Repeats
 from masis.schema.actor import Actor
 from masis.schema.run import Run
 from masis.services import Workbench
 from masis.services.audits import AuditService
 from masis.settings import Settings
+from masis.views.batches import BatchSummary
 from tests.cli.running import Masis, case, lines, start
 from tests.llm.test_verifier import LONG_EVIDENCE as EVIDENCE
 from tests.llm.test_verifier import _refuse_long, audited
@@ -94,32 +95,6 @@ def test_other_settings_or_the_flag_again_audit_once_more(masis: Masis, three: P
     result = masis("audit", three, "--db", tmp_path / "new.db", "--again")
     assert "3 cases audited:" in result.stderr
     assert len(Workbench.open(tmp_path / "new.db").store.runs.for_case("a")) == 3
-
-
-def test_the_file_that_is_read_is_not_written(masis: Masis, three: Path) -> None:
-    before = three.read_bytes()
-    result = masis("audit", three, "--out", three)
-    assert result.exit_code == 2
-    assert "--out names the file that is read" in result.stderr
-    assert three.read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        (["--model", "openai:gpt-17"], "Set OPENAI_API_KEY"),
-        (["--set", "max_iterations=9"], "--set max_iterations"),
-        (["--concurrency", "0"], "--concurrency"),
-        (["--out", "/no/such/folder/runs.jsonl"], "there is no such folder"),
-    ],
-)
-def test_wrong_options_are_wrong_use_and_touch_nothing(
-    masis: Masis, three: Path, tmp_path: Path, options: list[str], expected: str
-) -> None:
-    result = masis("audit", three, "--db", tmp_path / "new.db", *options)
-    assert result.exit_code == 2
-    assert expected in result.stderr
-    assert not (tmp_path / "new.db").exists()
 
 
 def test_an_audit_that_raises_fails_its_case_only(
@@ -255,7 +230,8 @@ def test_claims_without_a_verdict_are_a_warning_with_its_reason() -> None:
 
 def test_ids_in_several_rows_are_named_with_files_and_rows(capsys: pytest.CaptureFixture[str]) -> None:
     hostile = Repeat("case\x1b[31m-2", (("a.jsonl", 0, 4), ("b.jsonl", 67_108_864, 9)))
-    say_repeats(Repeats(12, (Repeat("case-1", (("a.jsonl", 0, 1), ("b.jsonl", 0, 7))), hostile)))
+    for line in repeats(Repeats(12, (Repeat("case-1", (("a.jsonl", 0, 1), ("b.jsonl", 0, 7))), hostile))):
+        say(line)
     told = capsys.readouterr().err
     assert "12 ids occur in several rows; each row was audited:" in told
     assert "  case-1: a.jsonl, row 1; b.jsonl, row 7" in told

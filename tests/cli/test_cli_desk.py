@@ -1,13 +1,14 @@
-"""The desk by command: a queue, a case, decisions one by one or in a file, labels, the log, and undoing."""
+"""The desk by command: a queue, a case, decisions one by one or in a file, labels, the log, undoing, reports."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.cli.running import Masis, case, lines
+from tests.cli.running import Masis, case, desk, lines
 
 NO_VERDICT = "verdict: is 'aprove', which is no verdict. Use one of approve, override, reject, escalate."
 
@@ -70,27 +71,6 @@ def test_a_file_of_decisions_is_tried_first_and_each_row_says_what_became_of_it(
     assert masis("log", "a", "--json", "--db", database).stdout.count(first["entry"]) > 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (("decide", "a"), "Name a case and a verdict"),
-        (("decide", "a", "approve", "--file", "-"), "--file: goes without CASE and VERDICT."),
-        (("decide", "a", "aprove"), "'aprove' is not one of"),
-        (("decide", "a", "reject", "--label", "grey"), "write it as LABEL=WORDS"),
-        (("backup",), "It is: masis db backup"),
-        (("corpus",), "It is: masis screening corpus"),
-        (("import", "f", "--map", "anser=x"), "Did you mean answer=x?"),
-        (("import", "f", "--map", "answer=a", "--map", "answer=b"), "--map answer: is given twice."),
-    ],
-)
-def test_wrong_use_names_the_right_one(masis: Masis, tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:
-    (tmp_path / "f").write_bytes(lines(case("a")))
-    masis("import", "f", "--db", tmp_path / "w.db")
-    result = masis(*arguments, *(("--db", tmp_path / "w.db") if len(arguments) > 1 else ()))
-    assert result.exit_code == 2
-    assert says in result.stderr
-
-
 def test_import_and_audit_say_what_became_of_a_file_as_json(masis: Masis, tmp_path: Path) -> None:
     file, database = tmp_path / "cases.jsonl", tmp_path / "w.db"
     file.write_bytes(lines(case("a"), case("b", query=...)))
@@ -100,6 +80,68 @@ def test_import_and_audit_say_what_became_of_a_file_as_json(masis: Masis, tmp_pa
     assert (found["case"], found["state"], found["issue"]) == ("a", "needs review", "fabricated citation")
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_shell_gets_its_completion(masis: Masis, shell: str) -> None:
-    assert "_MASIS_COMPLETE" in masis("completion", shell).stdout
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with two audited cases, which reports leave as it is."""
+    workbench = desk(tmp_path_factory.mktemp("report") / "first.db", case("ä"), case("b"))
+    workbench.close()
+    return workbench.database
+
+
+def test_the_report_of_a_case_is_written_to_a_file(masis: Masis, audited: Path, tmp_path: Path) -> None:
+    out = tmp_path / "audit.html"
+    result = masis("report", "ä", "--out", out, "--db", audited)
+    assert (result.exit_code, result.stdout) == (0, "")
+    html = out.read_text(encoding="utf-8")
+    assert html.startswith("<!DOCTYPE html>")
+    assert "How long is the bridge?" in html
+    assert "ref-fabricated" in html
+
+
+def test_without_a_file_it_goes_to_stdout(masis: Masis, audited: Path) -> None:
+    assert masis("report", "b", "--db", audited).stdout.startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize("arguments", [("ä", "b", "ä"), ("--state", "any"), ("--search", "bridge")])
+def test_several_become_a_folder_that_opens_from_disk(
+    masis: Masis, audited: Path, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    out = tmp_path / "reports"
+    for _ in range(2):  # a folder of reports is replaced
+        result = masis("report", *arguments, "--out", out, "--db", audited)
+        assert (result.exit_code, result.stdout) == (0, "")
+    index = (out / "index.html").read_text(encoding="utf-8")
+    linked = re.findall(r'<a href="([^"]+)">', index)
+    assert {*linked, "index.html"} == {each.name for each in out.iterdir()}
+    assert len(linked) == 2
+    for name in linked:
+        page = (out / name).read_text(encoding="utf-8")
+        assert "How long is the bridge?" in page
+        assert '<a href="index.html">' in page
+
+
+def test_ids_that_come_to_one_file_name_have_a_page_each(masis: Masis, tmp_path: Path) -> None:
+    file, database, out = tmp_path / "cases.jsonl", tmp_path / "same.db", tmp_path / "reports"
+    names = ("../b", "B", "b<script>", "b")
+    file.write_bytes(lines(*map(case, names)))
+    assert masis("audit", file, "--db", database).exit_code == 0
+    assert masis("report", *names, "--out", out, "--db", database).exit_code == 0
+    pages = [each.name.casefold() for each in out.iterdir()]
+    assert len(set(pages)) == len(names) + 1
+    assert not list(tmp_path.glob("*.html"))
+    assert "<script>" not in (out / "index.html").read_text(encoding="utf-8")
+
+
+def test_what_is_there_already_is_not_lost(masis: Masis, audited: Path, tmp_path: Path) -> None:
+    out = tmp_path / "papers"
+    out.mkdir()
+    (out / "thesis.txt").write_text("years of work")
+    result = masis("report", "ä", "b", "--out", out, "--db", audited)
+    assert result.exit_code != 0
+    assert "papers" in result.stderr
+    assert "Name a new folder" in result.stderr
+    assert [each.name for each in out.iterdir()] == ["thesis.txt"]
+    result = masis("report", "ä", "nowhere", "--out", tmp_path / "new", "--db", audited)
+    assert result.exit_code != 0
+    assert "nowhere" in result.stderr
+    assert not (tmp_path / "new").exists()

@@ -1,4 +1,4 @@
-"""``masis metrics``: the figures of the audits, for people and as JSON."""
+"""``masis metrics``, ``trust`` and ``bench``: the figures of audits, for people and as JSON."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from masis.services import demo_case_files
+from masis.schema.review import Decision
+from masis.services import Workbench, demo_case_files
 from tests.cli.running import Masis, case, lines
+from tests.reviewing import ADA
+from tests.store.factories import a_case, a_run
 
 SOUND = "The bridge is 120 metres long [1]."
 
@@ -69,19 +72,6 @@ def test_nothing_is_said_to_be_nothing(masis: Masis, audited: Path) -> None:
     assert (done.exit_code, done.stdout) == (0, "No finished run matches.\n")
 
 
-@pytest.mark.parametrize(
-    "arguments", [("--since", "yesterday"), ("--since", "2026-01-02", "--until", "2026-01-01"), ("--by", "year")]
-)
-def test_wrong_use_is_reported(masis: Masis, audited: Path, arguments: tuple[str, ...]) -> None:
-    assert masis("metrics", "--db", audited, *arguments).exit_code == 2
-
-
-def test_a_database_that_is_not_there_is_not_made(masis: Masis, tmp_path: Path) -> None:
-    done = masis("metrics", "--db", tmp_path / "none.db")
-    assert done.exit_code == 1
-    assert not (tmp_path / "none.db").exists()
-
-
 @pytest.mark.slow
 def test_the_files_of_a_folder_are_measured_together_beside_the_baselines(masis: Masis, tmp_path: Path) -> None:
     folder = tmp_path / "cases"
@@ -110,8 +100,20 @@ def test_files_that_cannot_be_measured_are_named_and_the_others_are_measured(mas
     assert "auditor" in result.stdout
 
 
-@pytest.mark.slow
-def test_a_missing_file_is_wrong_use(masis: Masis, tmp_path: Path) -> None:
-    result = masis("bench", tmp_path / "nothing.jsonl")
-    assert result.exit_code == 2
-    assert "nothing.jsonl: does not exist." in result.stderr
+def test_the_figures_are_printed_for_people_and_as_json(masis: Masis, tmp_path: Path) -> None:
+    database = tmp_path / "trust.db"
+    workbench = Workbench.open(database)
+    case = a_case()
+    workbench.cases.add(ADA, [case])
+    workbench.audits.store_run(ADA, a_run(case))
+    workbench.store.decisions.append(
+        Decision(reviewer="Ada", case_id=case.id, run_id="run-1", iteration=1, verdict="reject", reason="Wrong")
+    )
+    workbench.close()
+    printed = masis("trust", "--db", database).stdout
+    assert "May answers pass without a person?\n  No: nothing shows yet" in printed
+    assert "precision  100.0% (1 of 1; 95% interval 2.5% to 100.0%)" in printed
+    found = json.loads(masis("trust", "--json", "--db", database).stdout)
+    assert found["machine"]["recall"]["value"] == 1.0
+    assert found["guarantee"] is None
+    assert masis("trust", "--fit", "--db", database).exit_code == 1

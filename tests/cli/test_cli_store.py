@@ -77,14 +77,6 @@ def test_runs_are_exported_as_their_model_dumps_them(masis: Masis, audited: Path
     assert [run.case_id for run in runs] == ["ä", "b", "c"]
 
 
-@pytest.mark.parametrize("command", [["export", "--format", "cases"], ["health"], ["verify-log"]])
-def test_reading_creates_no_database(masis: Masis, tmp_path: Path, command: list[str]) -> None:
-    result = masis(*command, "--db", tmp_path / "none.db")
-    assert result.exit_code == 1
-    assert f"{tmp_path / 'none.db'}: there is no database here. 'masis import FILE'" in result.output
-    assert not (tmp_path / "none.db").exists()
-
-
 def test_health_before_the_first_import_is_in_order(masis: Masis, home: Path) -> None:
     result = masis("health")
     assert result.exit_code == 0

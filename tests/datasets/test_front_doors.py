@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
@@ -350,6 +351,14 @@ def test_a_key_that_no_row_has_is_an_error_and_the_rows_are_read(tmp_path: Path)
     assert str(rows[1].problems[0]).startswith("f, map: no row has 'nothing'. Check the name")
 
 
+class _Dataset(list[dict[str, Any]]):
+    """What a data set of Hugging Face offers: rows, and the names and types of its columns."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        super().__init__(frame.to_dict("records"))
+        self.column_names, self.features = list(frame.columns), dict(frame.dtypes)
+
+
 def test_a_frame_is_read_and_audited_row_by_row() -> None:
     frame = pd.DataFrame(
         {"frage": ["Why?", "How?"], "antwort": ["So [1].", float("nan")], "ctx": [["So."], ["Thus."]]}, index=[7, 9]
@@ -362,12 +371,22 @@ def test_a_frame_is_read_and_audited_row_by_row() -> None:
     joined = frame.join(masis.runs_to_pandas(runs, index=frame.index))
     assert list(joined.index) == [7, 9]
     assert list(joined["case_id"]) == [case.id for case in cases]
+    assert joined["cost_usd"].dtype == float
+    assert (joined["seconds"] > 0).all()
+    for other in (pa.Table.from_pandas(frame, preserve_index=False), _Dataset(frame)):
+        assert masis.read_cases(other, map=names) == cases
+        again = masis.audit_many(other, masis.Settings(max_iterations=1), progress=False, map=names)
+        assert [run.case_id for run in again] == [run.case_id for run in runs]
     claims = masis.runs_to_pandas(runs, of="claims", index=frame.index)
     assert set(claims.index) <= {7, 9}
     with pytest.raises(InputError, match="index: has 1 labels for 2 runs"):
         masis.runs_to_pandas(runs, index=[7])
     with pytest.raises(InputError, match=r"map: names the column 'antwrt' for answer.*Did you mean 'antwort'"):
         masis.read_cases(frame, map=names | {"answer": "antwrt"})
+    with pytest.raises(InputError, match=r"It holds 'frage', 'antwort', 'ctx': .* masis\.suggest\(cases\)\.names"):
+        masis.audit_many(frame, progress=False)
+    with pytest.raises(InputError, match=r"Audit its rows with masis\.audit_many\(frame\)"):
+        masis.run_audit(frame)
 
 
 def test_a_body_of_lines_and_a_list_of_cases_are_read_alike(tmp_path: Path) -> None:

@@ -17,13 +17,12 @@ import httpx2
 import pytest
 from starlette.testclient import TestClient
 
-from masis.cli.ingest import read_sources
 from masis.datasets.mapping import builtin, read_any
 from masis.errors import HTTP_STATUS, DatabaseBusy, DatabaseFull, MasisError, SettingsError, StepError
 from masis.integrations.web import app as web
 from masis.schema import limits
 from masis.services import Workbench
-from masis.services.ingestion import Rule, Source, drawn, new_token, read_cases
+from masis.services.ingestion import Rule, Source, drawn, new_token, read_cases, read_sources
 from masis.services.records import Form
 from masis.settings import Settings
 from tests.cli.running import case, lines

@@ -12,7 +12,6 @@ from masis import Settings, run_audit, verify_claims
 from masis.api import roles
 from masis.api.roles import addresses, check_models, pin_versions, resolve_model, unpriced_models, uses_models
 from masis.audit.escalation import EscalatingVerifier
-from masis.cli.audit import BatchSummary
 from masis.errors import SettingsError
 from masis.offline.roles.verifier import OfflineVerifier
 from masis.schema.audit import Claim, ClaimCheck, JudgedBy
@@ -20,6 +19,7 @@ from masis.schema.base import Unscored
 from masis.schema.case import ClaimVerdict, Evidence
 from masis.schema.providers import Price, ProviderSettings
 from masis.schema.run import Run
+from masis.views.batches import BatchSummary
 from masis.views.spending import escalated
 from masis.views.story import story
 from tests.cases import case_of
@@ -207,7 +207,7 @@ def test_the_batch_says_it_for_all_runs_together(tmp_path: Path) -> None:
     summary.count(run)
     said = " ".join(summary.lines(settings))
     assert "settled 2 of 6 claims" in said
-    assert "was asked for 4" in said
+    assert "decided the other 4" in said
     assert ("Claims decided", [escalated(run.escalation)]) in [(row.title, row.lines) for row in story(run, 0)]
 
 

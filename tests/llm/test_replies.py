@@ -241,10 +241,7 @@ def test_what_may_have_been_swallowed_or_left_out_is_refused(text: str, proposed
 def test_a_quote_in_a_text_that_nothing_escapes_is_taken_where_it_is_one_text_for_certain() -> None:
     assert repaired(
         '{"why": "he said "yes", and left", "score": 1}', {"why": 'he said "yes", and left', "score": 1}
-    ) == (
-        {"why": 'he said "yes", and left', "score": 1},
-        ("a quote in a text",),
-    )
+    ) == ({"why": 'he said "yes", and left', "score": 1}, ("a quote in a text",))
 
 
 json_values = st.recursive(

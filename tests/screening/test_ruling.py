@@ -73,7 +73,7 @@ def test_the_required_average_falls_round_by_round_and_stays_at_the_last() -> No
     assert [ruling.DEFAULT.required(number) for number in range(6)] == [0.70, 0.65, 0.60, 0.55, 0.55, 0.55]
 
 
-@pytest.mark.spec("AESOP-CONSENSUS", "AESOP-DECAY", "AESOP-ROUNDS")
+@pytest.mark.spec("AESOP-CONSENSUS", "AESOP-DECAY", "AESOP-DECISION", "AESOP-ROUNDS")
 def test_the_settings_are_the_specifications_unless_set_otherwise() -> None:
     found = ruling.thresholds_of(Settings())
     assert found == ruling.DEFAULT

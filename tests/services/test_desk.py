@@ -187,10 +187,7 @@ ARGILLA = [
         "fields": {"answer": ANSWER},
         "metadata": {"case_id": "case-1"},
         "responses": {
-            "verdict": [
-                {"value": "approve", "user_id": "u1"},
-                {"value": "reject", "user_id": "u2", "status": "draft"},
-            ],
+            "verdict": [{"value": "approve", "user_id": "u1"}, {"value": "reject", "user_id": "u2", "status": "draft"}],
             "spans": [{"value": [{"start": 41, "end": 45, "label": "unsupported"}], "user_id": "u1"}],
         },
     },

@@ -163,7 +163,7 @@ STANDINGS: dict[str, tuple[ReviewCode, ...]] = {
     "wrong": ("invalid_reference",),
     "not_confirmed": ("unconfirmed_claim",),
     "nothing_found": (),
-    "failed": ("error", "invalid_reference"),
+    "failed": ("error", "unscored"),
 }
 
 
@@ -179,8 +179,10 @@ def test_each_case_stands_in_exactly_one_place_and_the_counts_add_up_to_all(benc
                 bench.store.decisions.append(accepted(run))
             elif copy != "open":
                 submitted(bench, a_decision(case, run.id, verdict=copy))
-    for name in ("new", "interrupted", "decided unaudited"):
+    for name in ("new", "interrupted", "decided unaudited", "wrong before an error"):
         bench.store.cases.add(a_case(name))
+    found_first = tuple(ReviewReason(code=code, message="Look.") for code in ("invalid_reference", "error"))
+    bench.store.runs.finish(a_run(a_case("wrong before an error"), "run late", review_reasons=found_first))
     bench.store.runs.start(
         "cut", case_id="interrupted", case_digest=a_case("interrupted").digest(), models={}, settings={}
     )
@@ -193,6 +195,7 @@ def test_each_case_stands_in_exactly_one_place_and_the_counts_add_up_to_all(benc
         assert stands[f"{name} approve"] == "decided"
         assert stands[f"{name} escalate"] == "waits"
     assert (stands["new"], stands["interrupted"], stands["decided unaudited"]) == ("not_audited", "failed", "decided")
+    assert stands["wrong before an error"] == "wrong"
     assert bench.cases.facets_for(ADA).standings == Counter(stands.values())
     for standing in set(stands.values()):
         found = {row.id for row in bench.cases.find_for(ADA, CaseFilter(standings=(standing,), size=100)).rows}
@@ -357,11 +360,7 @@ def test_counts_are_those_of_now_whoever_writes(filled: Workbench) -> None:
 
     def counted(bench: Workbench) -> tuple[object, ...]:
         everything = bench.cases.count(CaseFilter()), bench.cases.find(CaseFilter(text="about")).total
-        return (
-            *everything,
-            bench.cases.facets(),
-            bench.store.team.counted("decided"),
-        )
+        return (*everything, bench.cases.facets(), bench.store.team.counted("decided"))
 
     before = counted(filled)
     assert counted(other) == before == counted(filled)

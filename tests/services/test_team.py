@@ -81,6 +81,18 @@ def test_an_extended_lease_ends_later_and_keeps_its_begin(workbench: Workbench) 
     assert second.until > later(first.taken_at, 1)
 
 
+def test_a_decision_says_how_long_its_reviewer_had_the_case_where_that_is_known(workbench: Workbench) -> None:
+    taken = workbench.team.claim(ADA, "case-1").taken_at
+    with workbench.store.database.transaction() as connection:
+        connection.execute("UPDATE leases SET taken_at = ?", [later(taken, -2)])
+    timed, untimed = decide(workbench, ADA).decision, decide(workbench, ADA, "case-2").decision
+    assert timed is not None
+    assert untimed is not None
+    assert 120 <= timed.extra["seconds"] < 180
+    assert "seconds" not in untimed.extra
+    assert workbench.trust.reviewers(ADA)[0].seconds == timed.extra["seconds"]
+
+
 def test_an_expired_lease_that_nobody_took_over_still_lets_its_reviewer_decide(workbench: Workbench) -> None:
     workbench.team.claim(ADA, "case-1")
     expire(workbench, "case-1")

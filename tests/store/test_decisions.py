@@ -340,11 +340,7 @@ def test_what_was_redacted_or_removed_is_not_checkable_and_not_broken(store: Sto
     found = store.decisions.check_subjects()
     assert found.broken == ()
     assert found.checked == 1
-    assert found.not_checkable == {
-        subjects.REMOVED_RUN: 1,
-        "redacted": 2,
-        subjects.REDACTED_CASE: 1,
-    }
+    assert found.not_checkable == {subjects.REMOVED_RUN: 1, "redacted": 2, subjects.REDACTED_CASE: 1}
     assert policy.decision is not None
 
 

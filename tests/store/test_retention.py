@@ -556,11 +556,7 @@ def test_of_runs_half_of_which_are_decided_the_other_half_goes_and_the_file_shri
         check = store.check()
         assert check.ok, check.problems
         assert (check.log.length, check.log.head, check.log.intact) == (*head, True)
-        assert (check.counts["runs"], check.counts["iterations"], check.counts["events"]) == (
-            runs,
-            runs,
-            runs // 2 * 6,
-        )
+        assert (check.counts["runs"], check.counts["iterations"], check.counts["events"]) == (runs, runs, runs // 2 * 6)
         assert store.executions.page(1, 1).total == runs
         assert store.cases.facets().states == {"accepted": runs // 2, "approved": runs // 2}
     assert shrunk.after < shrunk.before * 0.8  # 0.784 at 300 runs, 0.756 at 600: log entries and executions stay

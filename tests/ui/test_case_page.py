@@ -75,6 +75,14 @@ def test_the_newest_audit_is_shown_and_others_can_be_chosen(workbench: Workbench
     assert "run" not in app.query_params
 
 
+@pytest.mark.parametrize(("iteration", "whose"), [("1", ""), ("2", "Original answer: ")])
+def test_the_head_says_what_is_worst_about_the_original_answer_whichever_is_shown(
+    workbench: Workbench, iteration: str, whose: str
+) -> None:
+    shown = "\n".join(str(element.proto) for element in page(iteration=iteration).main if hasattr(element, "proto"))
+    assert f"{whose}Cites [chunk_99], which doesn't exist" in shown.replace("\\'", "'")
+
+
 def test_an_audit_that_is_none_of_this_case_is_said_to_be_none(workbench: Workbench) -> None:
     app = page(run="nonsense")
     assert any("does not belong to this case" in note.value for note in app.info)

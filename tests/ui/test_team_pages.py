@@ -268,6 +268,17 @@ def test_a_case_on_which_reviewers_differ_leads_to_its_adjudication(audited_work
     assert links_to_team(app) == {f"case={CASE}"}
 
 
+def test_a_case_that_needs_no_more_decisions_says_so_in_place_of_a_form_that_refuses(
+    audited_workbench: Workbench,
+) -> None:
+    audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
+    decide(audited_workbench, CASE, "reject", "Cy")
+    decide(audited_workbench, CASE, "reject", BEN.name)
+    for app in (opened("review", case=CASE), open_page("review", case=CASE)):
+        assert "Decided by Cy and Ben: every decision that this case wants is made." in shown_rows(app)
+        assert links_to_team(app) == {f"case={CASE}"}
+
+
 def links_to_team(app: AppTest) -> set[str]:
     links = [link.proto for link in app.get("page_link")]
     return {link.query_string for link in links if link.label == "Adjudicate it"}

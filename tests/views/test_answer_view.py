@@ -360,10 +360,7 @@ def test_an_issue_that_the_reviser_rejected_says_why_and_a_claim_that_follows_sa
         judged_by=JudgedBy(model="m", version="1"),
     )
     steps = first.claims[0].model_copy(update={"steps": "60 + 60 = 120"})
-    changed = {
-        "revision": revision,
-        "claims": (steps, *first.claims[1:]),
-    }
+    changed = {"revision": revision, "claims": (steps, *first.claims[1:])}
     altered = run.model_copy(update={"iterations": (first.model_copy(update=changed), *run.iterations[1:])})
     data = answer_view(case, altered, 0)
     (reason,) = [

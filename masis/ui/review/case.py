@@ -394,20 +394,19 @@ def _head(page: _Page) -> None:
     """Draw the question and what is worst about the original answer; the reasons are a press away."""
     case, view, run = page.view.case, page.view, page.run
     worst = headline(run) if run and not view.machine_hidden else None
-    if view.machine_hidden:
-        says = "What the audit found is hidden until your decision, as the team's policy says."
-    elif worst:
-        says = worst.text
-    else:
-        says = "Being audited" if page.busy else "Not audited yet"
     facts = [str(case.metadata["field"])] if case.metadata.get("field") else []
     data: CaseHead = {
         "question": case.query,
         "state": label(STATE["running" if page.busy else view.state]),
-        "headline": {"text": says, "tone": worst.tone if worst else "calm", "others": worst.others if worst else ""},
         "facts": [*facts, case.id],
         "reasons": asks_for_a_person(run) if run else [],
     }
+    if view.machine_hidden:
+        hidden = "What the audit found is hidden until your decision, as the team's policy says."
+        data["headline"] = {"text": hidden, "tone": "calm", "others": ""}
+    elif worst:
+        whose = "Original answer: " if page.at else ""
+        data["headline"] = {"text": f"{whose}{worst.text}", "tone": worst.tone, "others": worst.others}
     case_head(data, key="head")
 
 

@@ -1,16 +1,24 @@
-"""``masis screen``: a file of abstracts in, a screening out, rounds told on the way."""
+"""``masis screen`` and ``masis screening``: abstracts in, rounds told on the way, corpora, drift."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
+from masis.cli import output
+from masis.cli import screening as commands
+from masis.datasets.readers.abstracts import read_abstracts
+from masis.errors import InputError
 from masis.schema.actor import Actor
-from masis.schema.screening import Screening
+from masis.schema.screening import Abstract, Screening
 from masis.screening.demo import CORPUS, demo_folder, demo_questions
 from masis.services import Workbench
 from masis.store import Store
@@ -61,22 +69,6 @@ def test_records_that_cannot_be_read_are_named_and_the_rest_is_screened(masis: M
     assert "some.jsonl, line 2" in result.stderr
     assert "two records have this id" in result.stderr
     assert len(Screening.model_validate_json(result.stdout).grades) == 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["-q", " "], "is empty"),
-        (["-q", QUESTION, "--grader", "nobody:knows"], "nobody"),
-        (["-q", QUESTION, "--set", "screening_keep_share=2"], "screening_keep_share"),
-        ([], "--question"),
-    ],
-)
-def test_wrong_use_is_reported_before_anything_is_read(masis: Masis, arguments: list[str], says: str) -> None:
-    result = masis("screen", FILE, *arguments)
-    assert result.exit_code == 2
-    assert says in result.stderr
-    assert result.stdout == ""
 
 
 WEANING = "Does music therapy shorten ventilator weaning in children with neuromuscular disease?"
@@ -182,8 +174,106 @@ def test_a_stored_corpus_is_screened_as_a_file_is_in_pages_and_whole(masis: Masi
             assert {grade.abstract_id for grade in one.grades} == {grade.abstract_id for grade in other.grades}
 
 
-def test_a_corpus_that_is_not_there_and_all_of_pubmed_are_refused(masis: Masis, tmp_path: Path) -> None:
-    missing = masis("screen", "corpus:none", "-q", QUESTION, "--db", tmp_path / "masis.db")
-    assert (missing.exit_code, "there is no corpus 'none'" in missing.stderr) == (1, True)
-    whole = masis("screen", "pubmed", "-q", QUESTION, "--all", "--db", tmp_path / "masis.db")
-    assert (whole.exit_code, "can't be read whole" in whole.stderr) == (2, True)
+RIS = "TY  - JOUR\nTI  - Inhaled steroids in children with asthma\nDO  - 10.1000/a\nER  - \n"
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return tmp_path / "new.db"
+
+
+def test_files_of_several_formats_make_one_corpus_without_duplicates(
+    masis: Masis, tmp_path: Path, database: Path
+) -> None:
+    (tmp_path / "a.ris").write_text(RIS, encoding="utf-8")
+    (tmp_path / "b.jsonl").write_text(
+        json.dumps({"id": "x", "title": "The same", "doi": "https://doi.org/10.1000/A"})
+        + "\n"
+        + json.dumps({"id": "y", "title": "Gout in adults", "text": "No steroids."})
+        + "\n",
+        encoding="utf-8",
+    )
+    result = masis("screening", "corpus", "mine", tmp_path / "a.ris", tmp_path / "b.jsonl", "--db", database)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "b.jsonl: 2 records, 1 added, 1 duplicate, 0 unreadable." in result.stderr
+    assert "Corpus 'mine' holds 2 abstracts." in result.stderr
+    found = masis("screening", "corpus", "mine", "--search", "which STEROID for children?", "--db", database)
+    assert [json.loads(line)["id"] for line in found.stdout.splitlines()] == ["doi-10.1000/a", "y"]
+    assert (
+        len(
+            masis(
+                "screening", "corpus", "mine", "--search", "steroids", "--limit", "1", "--db", database
+            ).stdout.splitlines()
+        )
+        == 1
+    )
+    assert masis("screening", "corpus", "--db", database).stdout == (
+        "mine  2 abstracts, 3 identified, 1 duplicate, 0 unreadable\n"
+    )
+    assert "a.ris: 1 identified, 1 added" in masis("screening", "corpus", "mine", "--db", database).stdout
+
+
+def test_what_can_not_be_read_is_named_and_the_rest_is_kept(masis: Masis, tmp_path: Path, database: Path) -> None:
+    file = tmp_path / "a.ris"
+    file.write_text("TY  - JOUR\nTI  - Lost\n" + RIS, encoding="utf-8")
+    other = tmp_path / "notes.txt"
+    other.write_text("hello", encoding="utf-8")
+    result = masis("screening", "corpus", "mine", file, other, "--db", database)
+    assert result.exit_code == 1
+    assert f"{file}, line 1, record 1: has no end." in result.stderr
+    assert f"{other}: is in no format of abstracts" in result.stderr
+    assert "2 errors, named above" in result.stderr
+    assert "holds 1 abstract." in result.stderr
+    assert masis("screening", "corpus", "mine", "-", "--db", database, stdin=RIS.encode()).exit_code == 0
+
+
+def test_a_corpus_is_removed_on_request(masis: Masis, tmp_path: Path, database: Path) -> None:
+    (tmp_path / "a.ris").write_text(RIS, encoding="utf-8")
+    masis("screening", "corpus", "mine", tmp_path / "a.ris", "--db", database)
+    assert (
+        "'mine' with 1 abstract is removed" in masis("screening", "corpus", "mine", "--remove", "--db", database).stderr
+    )
+    gone = masis("screening", "corpus", "mine", "--search", "asthma", "--db", database)
+    assert (gone.exit_code, gone.stdout) == (1, "")
+    assert "there is no corpus 'mine'" in gone.stderr
+    assert "There is no corpus yet" in masis("screening", "corpus", "--db", database).stderr
+
+
+def many(tmp_path: Path, count: int = 2_000) -> Path:
+    file = tmp_path / "many.ris"
+    record = "TY  - JOUR\nTI  - Trial {0} of steroids\nAB  - Steroids in trial {0}.\nDO  - 10.1/{0}\nER  - \n"
+    file.write_text("".join(record.format(number) for number in range(count)), encoding="utf-8")
+    return file
+
+
+def test_a_large_file_shows_how_much_of_it_has_been_read(
+    masis: Masis, tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "_SECONDS_BETWEEN_LINES", 0.0)
+    result = masis("screening", "corpus", "mine", many(tmp_path), "--db", database)
+    assert result.exit_code == 0
+    assert "Importing: 1,000 records read, " in result.stderr
+    assert "Importing: 2,000 records read, 100% of the file" in result.stderr
+
+
+@pytest.mark.parametrize("command", [("screening", "corpus", "mine"), ("screen", "-q", "Do steroids help?")])
+def test_reading_a_large_file_can_be_stopped(
+    masis: Masis, tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    def interrupted(stream: BinaryIO, *, name: str) -> Iterator[Abstract | InputError]:
+        for number, each in enumerate(read_abstracts(stream, name=name)):
+            if number == 700:
+                os.kill(os.getpid(), signal.SIGINT)
+            yield each
+
+    monkeypatch.setattr(commands, "read_abstracts", interrupted)
+    result = masis(*command, many(tmp_path), "--db", database)
+    assert result.exit_code == 130
+    if command[0] == "screen":
+        assert "Stopped before anything was graded." in result.stderr
+        return
+    assert "many.ris: 700 records, 700 added" in result.stderr
+    assert "the same command again adds the rest" in result.stderr
+    monkeypatch.undo()
+    again = masis(*command, many(tmp_path), "--db", database)
+    assert "2,000 records, 1,300 added, 700 duplicates" in again.stderr

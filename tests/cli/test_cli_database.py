@@ -1,4 +1,4 @@
-"""``masis purge``: says first what would go, removes that and no more, records it; ``masis export`` of executions."""
+"""``masis purge``, ``db redact`` and ``db reassess``: what would go is said first, and recorded when it has gone."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ import pytest
 
 from masis.cli.output import Progress
 from masis.integrations.dspy import programs
+from masis.schema.case import Case, Evidence
+from masis.schema.review import Decision
+from masis.services import Workbench
 from masis.settings import Settings
 from masis.store import Store
 from tests.cli.running import Masis, case, desk
 from tests.integrations.test_dspy_programs import a_program
-from tests.reviewing import decide
-
-pytestmark = pytest.mark.slow
+from tests.reviewing import ADA, decide, submitted
+from tests.services.test_reassessment import AFTER, BEFORE, RIGHT, SETTINGS, WRONG, judged_before, states
 
 CLEAN = "The bridge is 120 metres long [1]. It opened in 1931 [2]."
 
@@ -154,3 +156,73 @@ def test_ctrl_c_ends_it_after_the_batch_under_way_and_the_same_command_goes_on(
     assert "2 runs stayed" in result.stderr
     assert read(masis("purge", "--yes", "--json", "--db", audited))["removed"]["runs"] == 2
     assert masis("health", "--db", audited).exit_code == 0
+
+
+SECRET = "Mr Private"
+
+
+@pytest.fixture
+def private(tmp_path: Path) -> Path:
+    path = tmp_path / "masis.db"
+    workbench = Workbench.open(path)
+    workbench.cases.add(ADA, [Case(id="a", query=f"Who is {SECRET}?", evidence=(Evidence(id="1", text=SECRET),))])
+    submitted(workbench, Decision(reviewer="Ada", case_id="a", run_id=None, verdict="reject", reason=SECRET))
+    workbench.close()
+    return path
+
+
+def test_a_redacted_case_leaves_no_text_of_it_in_the_file_and_an_intact_log(masis: Masis, private: Path) -> None:
+    result = masis("db", "redact", "case", "a", "--reason", "on request", "--by", "Grace", "--yes", "--db", private)
+    assert result.exit_code == 0, result.stderr
+    assert "Case a is redacted: 1 decision" in result.stderr
+    for file in private.parent.glob("masis.db*"):
+        assert SECRET.encode() not in file.read_bytes()
+    assert masis("verify-log", "--db", private).exit_code == 0
+    assert Workbench.open(private).store.decisions.reviewers() == {"Grace": 2}
+
+
+@pytest.fixture
+def judged(tmp_path: Path) -> Path:
+    path = tmp_path / "old.db"
+    bench = Workbench.open(path, SETTINGS)
+    judged_before(bench, "sound", RIGHT, accepted=True)
+    judged_before(bench, "faulty", WRONG, accepted=True)
+    judged_before(bench, "waits rightly", WRONG, accepted=False)
+    judged_before(bench, "waits for nothing", RIGHT, accepted=False)
+    bench.close()
+    return path
+
+
+def states_of(path: Path) -> dict[str, str]:
+    bench = Workbench.open(path)
+    found = states(bench)
+    bench.close()
+    return found
+
+
+def test_a_dry_run_says_what_would_change_and_why_and_changes_nothing(
+    masis: Masis, judged: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MASIS_SPOT_CHECK_SHARE", "0")
+    result = masis("db", "reassess", "--dry-run", "--db", judged)
+    assert result.exit_code == 0
+    assert "1 auto-accepted answer would now need review." in result.stderr
+    assert "1 answer that needed review would now be auto-accepted." in result.stderr
+    assert "invalid_reference: 1" in result.stderr
+    assert states_of(judged) == BEFORE
+
+
+def test_without_a_yes_it_changes_nothing_and_with_one_it_does_what_it_showed(
+    masis: Masis, judged: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MASIS_SPOT_CHECK_SHARE", "0")
+    unasked = masis("db", "reassess", "--db", judged)
+    assert (unasked.exit_code, "say --yes" in unasked.stderr) == (2, True)
+    assert states_of(judged) == BEFORE
+    result = masis("db", "reassess", "--yes", "--by", "Grace", "--json", "--db", judged)
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert (found["accepted_to_needs_review"], found["needs_review_to_accepted"], found["applied"]) == (1, 1, True)
+    assert states_of(judged) == AFTER
+    nothing = masis("db", "reassess", "--db", judged)
+    assert (nothing.exit_code, "There is nothing to reassess." in nothing.stderr) == (0, True)

@@ -1,0 +1,240 @@
+"""Commands as functions: each parameter's default declares its option, the docstring is the help.
+
+    @command("List the cases that wait.")
+    def queue(
+        limit: int = option("How many cases.", default=20, within=(1, 1000)),
+        db: Path | None = DATABASE,
+    ) -> None:
+
+What kind of option it is follows from the annotation: ``bool`` a flag, ``Literal`` a choice, a tuple one that may be
+repeated (or several arguments). Errors and exit codes are handled in one place, ``CommandGroup.invoke``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import types
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, NoReturn, Union, get_args, get_origin, get_type_hints
+
+import click
+
+from masis.cli.output import printable, say
+from masis.errors import MasisError, SettingsError
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C: 128 + SIGINT, as shells have it."""
+
+EXIT_CODES = "Exit code 0: done. 1: it failed, and why. 2: wrong use."
+"""What the help of a command says that doesn't say more."""
+
+
+class JobFailed(click.ClickException):
+    """The job failed, wholly or in part; the message says so. Exit code 1."""
+
+
+def interrupted(message: str) -> NoReturn:
+    """End a command that a person stopped, and say how it goes on."""
+    say(message)
+    raise click.exceptions.Exit(INTERRUPTED)
+
+
+class _Declared(NamedTuple):
+    kind: type[click.Parameter]
+    names: tuple[str, ...]
+    settings: dict[str, Any]
+
+    def made(self, name: str, annotation: Any) -> click.Parameter:
+        given = {**_settings_of(annotation, self.kind), **self.settings}
+        if within := given.pop("within", None):
+            ranged = click.FloatRange if given["type"] is float else click.IntRange
+            given["type"] = ranged(*within)
+        names = self.names or (f"--{name.replace('_', '-')}",)
+        return self.kind((name, *names) if self.kind is click.Option else (name,), **given)
+
+
+class _Group(NamedTuple):
+    """Options that reach a function as one value, which ``make`` returns."""
+
+    parameters: list[click.Parameter]
+    make: Callable[..., Any]
+
+
+def option(text: str, *names: str, **settings: Any) -> Any:
+    """Declare an option by its help, as the default of a parameter; ``--name`` unless it has other ``names``.
+
+    ``within`` are the bounds of a number; the other settings are click's.
+    """
+    default = settings.get("default")
+    shown = default not in (None, "", ()) and not isinstance(default, bool)
+    return _Declared(click.Option, names, {"help": text, "show_default": shown, **settings})
+
+
+def argument(**settings: Any) -> Any:
+    """Declare an argument as the default of a parameter: one that must be there, unless ``required=False``."""
+    return _Declared(click.Argument, (), settings)
+
+
+def options(make: Callable[..., Any], **changed: Any) -> Any:
+    """Declare several options that reach a function as the one value that ``make`` returns.
+
+    They are the defaults of the parameters of ``make``, or ``changed`` ones.
+    """
+    return _Group(*_read(make, changed))
+
+
+def _read(function: Callable[..., Any], changed: Mapping[str, Any]) -> tuple[list[click.Parameter], Callable[..., Any]]:
+    """Return the options that the parameters of a function declare, and the function that takes their values."""
+    hints = get_type_hints(function.func if isinstance(function, partial) else function)
+    parameters, groups = list[click.Parameter](), dict[str, _Group]()
+    for each in inspect.signature(function).parameters.values():
+        declared = changed.get(each.name, each.default)
+        if isinstance(declared, _Group):
+            groups[each.name] = declared
+            parameters += declared.parameters
+        elif isinstance(declared, _Declared):
+            parameters.append(declared.made(each.name, hints[each.name]))
+
+    def call(**given: Any) -> Any:
+        values = {
+            name: group.make(**{each.name: given.pop(each.name) for each in group.parameters if each.name})
+            for name, group in groups.items()
+        }
+        return function(**given, **values)
+
+    return parameters, call
+
+
+def command(
+    summary: str = "", name: str | None = None, group: click.Group | None = None
+) -> Callable[[Callable[..., None]], click.Command]:
+    """Make a function a command, of a ``group`` where one is given, whose overview has ``summary``."""
+
+    def made(function: Callable[..., None]) -> click.Command:
+        text = help_text(function.__doc__ or "")
+        parameters, call = _read(function, {})
+        built = click.Command(
+            name or function.__name__.replace("_", "-"),
+            callback=call,
+            params=parameters,
+            help=text,
+            short_help=summary,
+            epilog=None if "xit code" in text else EXIT_CODES,
+        )
+        if group is not None:
+            group.add_command(built)
+        return built
+
+    return made
+
+
+def help_text(docstring: str) -> str:
+    """Return a docstring as click takes it: examples, which are indented, stay as they are written."""
+    return "\n\n".join(_examples(part) or part for part in inspect.cleandoc(docstring).split("\n\n"))
+
+
+def _examples(part: str) -> str:
+    lines = part.splitlines()
+    if not all(line.startswith(("  ", "masis ")) for line in lines):
+        return ""
+    indent = "" if part.startswith(" ") else "  "  # lost where all of a docstring's lines have it
+    return "\n".join(["\b", *(f"{indent}{line}" for line in lines)])
+
+
+def _settings_of(annotation: Any, kind: type[click.Parameter]) -> dict[str, Any]:
+    """Return what an annotation says of an option."""
+    if get_origin(annotation) in (Union, types.UnionType):
+        annotation = next(each for each in get_args(annotation) if each is not type(None))
+    if get_origin(annotation) is tuple:
+        several: dict[str, Any] = {"multiple": True} if kind is click.Option else {"nargs": -1}
+        return _settings_of(get_args(annotation)[0], kind) | several
+    if get_origin(annotation) is Literal:
+        return {"type": click.Choice(get_args(annotation))}
+    if annotation is bool:
+        return {"is_flag": True, "default": False}
+    return {"type": click.Path(path_type=Path) if annotation is Path else annotation}
+
+
+class Lazy(NamedTuple):
+    """Where a command is defined (``module:name``), which is imported on use, and its line in the overview."""
+
+    target: str
+    summary: str
+    is_group: bool = False
+
+
+class CommandGroup(click.Group):
+    """A group in the order of its making, whose errors become a line and an exit code.
+
+    ``headings`` holds commands that are imported when they are called, by heading, so that the overview needs none.
+    """
+
+    def __init__(self, *args: Any, headings: Mapping[str, Mapping[str, Lazy]] | None = None, **given: Any) -> None:
+        super().__init__(*args, **given)
+        self.help = help_text(self.help or "")
+        self.headings = headings or {}
+        self.lazy = {name: entry for entries in self.headings.values() for name, entry in entries.items()}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order of their making: as a newcomer meets them."""
+        return [*self.lazy, *self.commands]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, imported; None where there is none of that name."""
+        if cmd_name not in self.lazy:
+            return self.commands.get(cmd_name)
+        module, _, name = self.lazy[cmd_name].target.partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, with the nearest right name for a wrong one."""
+        names = self.list_commands(ctx)
+        if args and args[0] not in names and not args[0].startswith("-"):
+            for name in (name for name, entry in self.lazy.items() if entry.is_group):
+                group = self.get_command(ctx, name)
+                if isinstance(group, click.Group) and args[0] in group.commands:
+                    ctx.fail(f"There is no command {args[0]!r} here. It is: masis {name} {args[0]}")
+            near = difflib.get_close_matches(args[0][:40], names, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else f" There are: {', '.join(names)}."
+            ctx.fail(f"There is no command {args[0][:80]!r}.{hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the overview without importing a command."""
+        own = {name: Lazy("", command.short_help or "") for name, command in self.commands.items()}
+        width = max(map(len, self.list_commands(ctx)))
+        for heading, entries in {**self.headings, **({"Commands": own} if own else {})}.items():
+            with formatter.section(heading):
+                formatter.write_dl([(f"{name:<{width}}", entry.summary) for name, entry in entries.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. What people can cause is one line; anything else says how to see more."""
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            usage, problem = error.ctx, error.format_message()
+        except SettingsError as error:
+            usage, problem = ctx, str(error)
+        except (click.ClickException, MasisError) as error:
+            usage, problem = None, error.format_message() if isinstance(error, click.ClickException) else str(error)
+        except KeyboardInterrupt:
+            interrupted("Interrupted.")
+        except (click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise
+        except OSError as error:
+            where = error.filename or "a file"
+            usage, problem = None, f"{where}: {error.strerror}. Check the place, its permissions and its space."
+        except Exception as error:
+            if ctx.find_root().params.get("debug"):
+                raise
+            bug = "This is a bug; 'masis --debug COMMAND ...' shows where."
+            usage, problem = None, f"Unexpected: {type(error).__name__}: {error}. {bug}"
+        shown = printable(problem)  # what a file says must not steer the terminal
+        raise JobFailed(shown) if usage is None else click.UsageError(shown, usage)

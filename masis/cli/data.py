@@ -1,0 +1,543 @@
+"""``masis import``, ``export`` and ``dataset``: what goes into a database, and data sets out of it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+
+from masis.cli import options as shared
+from masis.cli.commands import CommandGroup, JobFailed, argument, command, option, options
+from masis.cli.options import Reading
+from masis.cli.output import Emit, ErrorReport, Progress, say, table
+from masis.datasets import loading
+from masis.datasets.exports import DECIDED, ENCODINGS, FORMATS, SPLITS, Change, Selection, Shares
+from masis.datasets.mapping import read_any
+from masis.datasets.mapping.columns import profile_text
+from masis.datasets.writers import write_case, write_run
+from masis.datasets.writers.files import whole_file
+from masis.datasets.writers.lines import write_line
+from masis.errors import InputError
+from masis.schema.case import Case
+from masis.schema.wording import counted, shortened
+from masis.services import Workbench
+from masis.services.lake import LakeService, is_lake
+from masis.services.records import CaseFilter
+from masis.settings import database_path
+from masis.views.numbers import moment
+
+_SHOWN_ROWS = 3
+"""Rows that ``--dry-run`` shows as they would be read."""
+
+_WIDE = 100
+"""Characters of a text that it shows."""
+
+
+def _share(value: str | float) -> float:
+    """Return a share that is written as ``2%`` or ``0.02``: above 0 and at most 1. Raises BadParameter."""
+    if isinstance(value, float):
+        return value
+    try:
+        share = float(value.removesuffix("%")) / (100 if value.endswith("%") else 1)
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise click.BadParameter(f"{value[:40]}: write a share as 2% or 0.02.")
+    return share
+
+
+@command(name="import")
+def import_files(
+    files: tuple[Path | str, ...] = argument(required=True, metavar="FILE...", type=shared.place),
+    reading: Reading = shared.READING,
+    dry_run: bool = option("Show the first rows as they would be read, and every problem."),
+    suggest: bool = option("Propose how to read the file: a whole map, and two cases as they would be read."),
+    save: Path | None = option("With --suggest: write the proposal to a TOML file.", type=shared.FILE),
+    needs_review: bool = option("Of a folder of audited cases: what needs review, and what failed."),
+    sample: float | None = option(
+        "Of a folder of audited cases: draw 2% of what was auto-accepted.", type=_share, metavar="SHARE"
+    ),
+    seed: int = option("Draws the sample.", default=0),
+    emit: Emit = shared.EMIT,
+    db: Path | None = shared.DATABASE,
+) -> None:
+    """Read cases, or files of other tools, into the database, without auditing them.
+
+    A FILE holds cases, one a line ('-' for stdin). A case that is there already is left alone; another case under an id
+    that is taken is an error, for decisions refer to ids.
+
+    Files of other tools (Ragas, DeepEval, LangSmith, Langfuse, Phoenix, MLflow, promptfoo, RAGTruth, replies of OpenAI
+    and Anthropic, and more) are recognised by their first row, or named with --as; they may be JSON Lines, EMIT, CSV,
+    TSV or Parquet, packed with gzip or zip.
+
+    A folder of audited cases ('masis audit --engine ray --out') comes with its audits: --needs-review brings in what a
+    person must see, --sample a random share of what was auto-accepted, as spot checks. Their decisions estimate how
+    many wrong answers passed unseen; 'masis metrics' says so. The seed is recorded.
+
+      masis import cases.jsonl more-cases.jsonl
+      masis import audited/ --needs-review --sample 2%
+      masis import traces.json --as langfuse-traces --dry-run
+      masis import own.csv.gz --map own.toml
+      masis import answers.csv --suggest --save own.toml
+      masis import answers.csv --map query=question --map answer=response --dry-run
+
+    Exit code 0: everything was read. 1: some of it was not; the rest is stored. 2: wrong use.
+    """
+    paths = [each for each in files if isinstance(each, Path) and not (each.is_dir() and is_lake(str(each)))]
+    lakes = [str(each) for each in files if each not in paths]
+    for lake in lakes:
+        if not is_lake(lake):
+            problem = f"{lake}: holds no audited cases. Name a folder that masis audit wrote."
+            raise click.BadParameter(problem, param_hint="'FILE...'")
+    if lakes and (paths or any(reading)):
+        raise click.UsageError("a folder of audited cases is read alone, without --as and --map.")
+    if lakes and not (needs_review or sample or dry_run):
+        raise click.UsageError("say what to bring in: --needs-review, --sample 2%, or both.")
+    if not lakes and (needs_review or sample is not None):
+        raise click.UsageError("--needs-review and --sample are for a folder of audited cases.")
+    if suggest or save is not None:
+        for file in paths:
+            with shared.spooled(file) as path:
+                _suggest(path, _named(file), save, emit)
+        return
+    if dry_run:
+        for lake in lakes:
+            found = LakeService.counts(lake)
+            emit({"file": lake, **found})
+            words = ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in found.items())
+            say(f"{lake}: {words}. Nothing is stored.")
+        failed = 0
+        for file in paths:
+            failed += _try(file, reading, emit)
+        if failed:
+            raise JobFailed(f"{counted(failed, 'row')} can't be imported, for the reasons above.")
+        return
+    database, errors = database_path(db), ErrorReport()
+    workbench = shared.open_workbench(database)
+    for lake in lakes:
+        _import_lake(workbench, lake, needs_review, sample or 0.0, seed, errors, emit)
+    for file in paths:
+        with shared.spooled(file) as path:
+            _import_cases(path, _named(file), reading, workbench, errors, emit)
+    say(f"Database: {database}")
+    errors.end()
+
+
+def _named(file: Path) -> str:
+    return "stdin" if file == shared.STDIO else str(file)
+
+
+def _import_lake(
+    workbench: Workbench, lake: str, needs_review: bool, share: float, seed: int, errors: ErrorReport, emit: Emit
+) -> None:
+    with Progress("Importing", sum(LakeService.counts(lake).values())) as progress:
+        done = workbench.lake.bring_in(
+            shared.operator(),
+            lake,
+            needs_review=needs_review,
+            share=share,
+            seed=seed,
+            on_rows=lambda read: progress.move(read, f"{read:,} read"),
+            on_problem=errors.add,
+        )
+    emit({"file": lake, "imported": done.brought, "there_already": done.unchanged})
+    there = f", {counted(done.unchanged, 'case')} there already" if done.unchanged else ""
+    words = ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in done.brought.items() if number)
+    say(f"{lake}: {counted(sum(done.brought.values()), 'case')} imported{f' ({words})' if words else ''}{there}.")
+    if done.sample is not None:
+        say(
+            f"{done.sample.drawn:,} of {done.sample.accepted:,} auto-accepted were drawn for a spot check "
+            f"(share {done.sample.share:.2%}, seed {done.sample.seed})."
+        )
+
+
+def _try(file: Path, reading: Reading, emit: Emit) -> int:
+    """Show what would be read: a summary and three cases on stdout, every problem on stderr; return the bad rows."""
+    name, errors = _named(file), ErrorReport()
+    found, shown, bad = Counter[str](), list[str](), 0
+    try:
+        with shared.spooled(file) as path:
+            for row in read_any(path, *reading, name=name):
+                errors.add_all(row.problems or row.notes)
+                bad += bool(row.problems)
+                if row.case is not None:
+                    found += _facts(row.case)
+                    if found["read as cases"] <= _SHOWN_ROWS:
+                        shown += _as_read(row.case)
+    except InputError as error:
+        errors.add(error)
+        bad += 1
+    summary = ", ".join(f"{number:,} {words}" for words, number in found.items() if number)
+    emit({"file": name, **found, "refused": bad}, (*shown, summary))
+    cases = counted(found["read as cases"], "case")
+    say(f"{name}: {cases} would be imported, {counted(bad, 'row')} would not. Nothing is stored.")
+    return bad
+
+
+def _suggest(path: Path, name: str, save: Path | None, emit: Emit) -> None:
+    """Print the map that probably reads a file, two cases as it reads them, and the command that imports it."""
+    found = loading.suggest(path)
+    emit({"file": name, "format": found.format, "map": found.names})
+    if found.format:
+        say(f"{name}: is read as {found.format}, with no option. Look first: masis import {name} --dry-run")
+        return
+    if found.profile is None:
+        keys = ", ".join(found.row)
+        raise JobFailed(
+            f"{name}: nothing in the first row looks like a question with evidence (it holds {shortened(keys, 300)}). "
+            "Name them: --map query=KEY --map evidence=KEY."
+        )
+    rows = islice((row for row in read_any(path, None, found.names, name=name) if row.case or row.problems), 2)
+    shown = [line for row in rows for line in (*map(str, row.problems), *(_as_read(row.case) if row.case else ()))]
+    emit.lines((profile_text(found.profile), *shown))
+    given = " ".join(f"--map {shlex.quote(f'{field}={key}')}" for field, key in found.names.items())
+    if save is not None:
+        save.write_text(profile_text(found.profile), encoding="utf-8")
+        given = f"--map {save}"
+    say(f"Import it: masis import {name} {given}")
+
+
+def _facts(case: Case) -> Counter[str]:
+    return Counter(
+        {
+            "read as cases": 1,
+            "with an answer": case.answer is not None,
+            "without an answer, which an audit drafts": case.answer is None,
+            "chunks of evidence": len(case.evidence),
+            "chunks without text": len(case.without_text),
+            "with labels": case.labels is not None,
+            "with citations beside the answer": bool(case.given_citations),
+        }
+    )
+
+
+def _as_read(case: Case) -> Iterator[str]:
+    """Yield a case as lines: what was read as what."""
+    answer = "none: an audit drafts one" if case.answer is None else shortened(" ".join(case.answer.split()), _WIDE)
+    yield f"id        {shortened(case.id, _WIDE)}"
+    yield f"question  {shortened(' '.join(case.query.split()), _WIDE)}"
+    yield f"answer    {answer}"
+    for chunk in case.evidence[:2]:
+        yield f"evidence  [{shortened(chunk.id, 20)}] {shortened(' '.join(chunk.text.split()), _WIDE)}"
+    if len(case.evidence) > 2:
+        yield f"          and {len(case.evidence) - 2:,} more"
+    yield ""
+
+
+def _import_cases(
+    path: Path, name: str, reading: Reading, workbench: Workbench, errors: ErrorReport, emit: Emit
+) -> None:
+    added = unchanged = refused = 0
+    noted = False
+    try:
+        with Progress("Importing", path.stat().st_size) as progress:
+            for step in workbench.imports.add_file(shared.operator(), path, *reading, name=name):
+                added, unchanged, refused = step.added, step.unchanged, step.refused
+                progress.move(step.end, f"{step.rows:,} read")
+                for problem in step.problems:
+                    errors.add(problem if isinstance(problem, InputError) else f"{name}: {problem}")
+                if step.notes and not noted:
+                    noted = True
+                    say(f"{step.notes[0]} (Said once a file.)")
+    finally:
+        record = {"file": name, "imported": added, "there_already": unchanged, "refused": refused}
+        emit(record)
+        there = f", {counted(unchanged, 'case')} there already" if unchanged else ""
+        say(f"{name}: {counted(added, 'case')} imported{there}.")
+
+
+def _shares(value: str | Shares) -> Shares:
+    """Return shares of train, validation and test, written as ``80/10/10``. Raises BadParameter."""
+    if isinstance(value, Shares):
+        return value
+    parts = value.split("/")
+    if len(parts) != 3 or not all(each.isascii() and each.isdigit() and len(each) < 4 for each in parts):
+        raise click.BadParameter(f"{value[:40]}: write the shares as 80/10/10.")
+    shares = Shares(*map(int, parts))
+    if sum(shares) != 100:
+        raise click.BadParameter(f"{value[:40]}: the shares sum up to {sum(shares)}, not to 100.")
+    return shares
+
+
+SIDES = click.Choice(SPLITS)
+
+
+def _selection(
+    cases: CaseFilter = shared.filter_options("those that a person decided", DECIDED),
+    split: str | None = option("Only one side of the split by question.", type=SIDES),
+    shares: Shares = option(
+        "Shares of train, validation and test.", default="80/10/10", type=_shares, metavar="SHARES"
+    ),
+) -> Selection:
+    return Selection(cases, split, shares)
+
+
+SELECTION = options(_selection)
+ENCODING = option(
+    f"How rows are written; csv and parquet for flat ones: {', '.join(n for n, f in FORMATS.items() if f.flat)}; "
+    "parquet for decided.",
+    "--as",
+    default="jsonl",
+    type=click.Choice(ENCODINGS),
+)
+OUT = shared.out("The file to write (a folder for hf); '-' for stdout.", folders=True)
+
+WHOLE = ("cases", "runs", "executions")
+"""Formats that take no filter: they copy every record of their kind."""
+
+
+@command()
+def export(
+    form: str = option(
+        "cases: the cases as imported. runs: the newest finished run of each case. "
+        "executions: the log of executions, numbers without texts. "
+        + " ".join(f"{name}: {each.summary}." for name, each in FORMATS.items()),
+        "--format",
+        type=click.Choice([*WHOLE, *FORMATS]),
+        required=True,
+    ),
+    encoding: str = ENCODING,
+    out: Path = OUT,
+    manifest: Path | None = option("Write the manifest here too.", type=shared.FILE),
+    selection: Selection = SELECTION,
+    emit: Emit = shared.EMIT,
+    workbench: Workbench = shared.WORKBENCH,
+) -> None:
+    """Write cases, runs or executions as they are, or data sets out of what people decided.
+
+    'masis import' reads cases and decided again. 'masis db backup' makes a lossless copy of the whole database.
+
+    The formats after executions are data sets: they take the filters of the queue, put near-duplicate questions on one
+    side of a split, and come with a manifest beside the file: versions, filter, counts, class balance, provenance,
+    licences and digests. A file is replaced only once the new one is complete; a device, a pipe or a symbolic link is
+    written through. decided into a folder writes Parquet: a row for each decided case, with its digest and its whole
+    record as JSON; in a folder of audited cases it goes to _decided/. --json prints what was written.
+
+      masis export --format cases --out cases.jsonl
+      masis export --format runs --out runs.jsonl
+      masis export --format labels --as parquet --out labels.parquet
+      masis export --format claims --state any --dataset pilot --out claims.jsonl
+      masis export --format pairs --split train --out train.jsonl
+      masis export --format hf --out dataset/
+      masis export --format decided --out audited/
+    """
+    if form == "decided" and out != shared.STDIO and out.is_dir():
+        out, encoding = _decisions_in(out), "parquet"
+    _check_out(form, out, emit)
+    if form in WHOLE:
+        for name, written in shared.given_options().items():
+            if name not in ("form", "out", "db", "as_json"):
+                raise click.UsageError(f"{written}: the format {form} takes no filter and no encoding.")
+    # A command reads all, as whoever has the file can.
+    if count := workbench.exports.shows_hidden(form, None if form in WHOLE else selection):
+        say(
+            f"Warning: the team's policy hides from reviewers what this shows of {counted(count, 'undecided case')}: "
+            "what audits found. Don't give it to anybody who still decides them."
+        )
+    if form in WHOLE:
+        with whole_file(out) as stream:
+            lines = _write_whole(form, workbench, stream)
+        emit({"lines": lines, "file": out})
+        say(f"{counted(lines, 'line')} written{_to(out)}.")
+        return
+    with Progress("Exporting", workbench.cases.count(selection.cases)) as progress:
+        exported = workbench.exports.write_file(
+            shared.operator(), out, form, selection, encoding=encoding, on_case=progress.move
+        )
+    if manifest is not None:
+        with whole_file(manifest) as stream:
+            stream.write((json.dumps(exported.manifest, ensure_ascii=False, indent=2) + "\n").encode())
+    _say_what(exported.manifest, out, emit)
+
+
+def _decisions_in(folder: Path) -> Path:
+    """Return where decisions go in a folder; in one of audited cases apart from these, which readers then pass over."""
+    if not is_lake(str(folder)):
+        return folder / "decided.parquet"
+    apart = folder / "_decided"
+    apart.mkdir(exist_ok=True)
+    return apart / "decided.parquet"
+
+
+def _check_out(form: str, out: Path, emit: Emit) -> None:
+    """Raise UsageError where a format can't be written to a place."""
+    if form != "hf":
+        shared.writable_file(out)
+    if out == shared.STDIO and (form == "hf" or emit.as_json):
+        what = "hf is a folder" if form == "hf" else "--json says what was written"
+        raise click.UsageError(f"{what}: name one with --out.")
+
+
+def _to(out: Path) -> str:
+    return "" if out == shared.STDIO else f" to {out}"
+
+
+def _say_what(manifest: dict[str, Any], out: Path, emit: Emit) -> None:
+    """Say how much was written, and what was left out and why."""
+    emit(manifest)
+    counts = manifest["counts"]
+    say(f"{counted(counts['rows'], 'row')} of {counted(counts['cases'], 'case')} written{_to(out)}.")
+    for reason, number in counts["left_out"].items():
+        say(f"Left out: {number:,} ({reason}).")
+
+
+def _write_whole(form: str, workbench: Workbench, stream: BinaryIO) -> int:
+    written = 0
+    if form == "executions":
+        for written, execution in enumerate(workbench.store.executions.iterate(), 1):  # noqa: B007 (counts)
+            write_line(execution.model_dump_json(), stream)
+        return written
+    for case in workbench.store.cases.iterate():
+        if form == "cases":
+            write_case(case, stream)
+            written += 1
+        elif (run := workbench.cases.open(case.id).run) is not None:
+            write_run(run, stream)
+            written += 1
+    return written
+
+
+CHANGES = {
+    "added": "added",
+    "removed": "removed",
+    "relabelled": "relabelled",
+    "moved": "moved to another side of the split",
+    "audited_anew": "decided about another audit or answer",
+}
+"""The kinds of changes in words."""
+
+
+@click.group(cls=CommandGroup)
+def dataset() -> None:
+    """Freeze data sets under names, compare them, and write them again byte for byte.
+
+      masis dataset freeze pilot-1 --format labels --dataset pilot --description "before the second round"
+      masis dataset compare pilot-1 pilot-2
+      masis dataset export pilot-1 --out pilot-1.jsonl
+
+    A version keeps which cases, decisions and audits it was made of, and the digest of its bytes: decisions, undos and
+    audits that come later change none of it. Once a case of it is redacted, or retention has removed its audit, it can
+    be compared still, but not rebuilt, and says so.
+    """
+
+
+@command("Freeze the cases that match, in a format, under a name.", group=dataset)
+def freeze(
+    name: str = argument(),
+    form: str = option("As in 'masis export'.", "--format", type=click.Choice(list(FORMATS)), required=True),
+    encoding: str = ENCODING,
+    description: str = option("What it is for; stored with it.", default="", metavar="TEXT"),
+    by: str | None = option("Who freezes it. Default: the name you are logged in with.", metavar="NAME"),
+    selection: Selection = SELECTION,
+    emit: Emit = shared.EMIT,
+    workbench: Workbench = shared.WORKBENCH,
+) -> None:
+    """Freeze what an export of the cases that match holds now, under NAME (letters, digits, '.', '-', '_').
+
+      masis dataset freeze pilot-3 --format claims --state any
+
+    Exit code 0: frozen. 1: the name is taken, or no case that matches gives a row.
+    """
+    with Progress("Freezing", workbench.cases.count(selection.cases)) as progress:
+        version = workbench.datasets.freeze(
+            shared.operator(by),
+            name,
+            form,
+            selection,
+            description=description,
+            encoding=encoding,
+            on_case=progress.move,
+        )
+    emit(version.model_dump(mode="json", exclude={"manifest"}))
+    say(f"Dataset version {name} is frozen: {counted(version.rows, 'row')} of {counted(version.cases, 'case')}.")
+
+
+@command("List the dataset versions.", name="list", group=dataset)
+def list_all(emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH) -> None:
+    """List the dataset versions, the newest first: name, when, format, rows, who froze it, what it is for.
+
+    masis dataset list
+    """
+    found = workbench.store.datasets.list_all()
+    if not found:
+        say("There is no dataset version yet: 'masis dataset freeze NAME --format FORMAT' makes one.")
+    records = [each.model_dump(mode="json", exclude={"manifest"}) for each in found]
+    rows = ((v.name, moment(v.at), v.form, f"{v.rows:,}", f"{v.cases:,}", v.by, v.description) for v in found)
+    emit(records, table(("name", "frozen", "format", "rows", "cases", "by", "for"), rows))
+
+
+@command("Show one: its manifest, and whether it can be rebuilt.", group=dataset)
+def show(name: str = argument(), emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH) -> None:
+    """Print the manifest of the version NAME as EMIT, and say whether it can be rebuilt.
+
+    masis dataset show pilot-1
+    """
+    manifest = workbench.store.datasets.get(name).manifest
+    emit(manifest, [json.dumps(manifest, ensure_ascii=False, indent=2)])
+    say(f"{name} is {workbench.store.datasets.lost(name)}.")
+
+
+@command("Say which cases two versions differ in: added, removed, relabelled.", group=dataset)
+def compare(
+    first: str = argument(),
+    second: str = argument(),
+    limit: int = option("How many cases to name.", default=50, within=(0,)),
+    emit: Emit = shared.EMIT,
+    workbench: Workbench = shared.WORKBENCH,
+) -> None:
+    """Say which cases the version SECOND adds to FIRST, removes, or has another label for.
+
+    A line for each case: how it differs, its id, its state and side of the split before and after.
+
+      masis dataset compare pilot-1 pilot-2
+    """
+    found = workbench.datasets.compare(first, second, limit)
+    emit(list(found.cases), map(_change_line, found.cases))
+    if (more := found.total - len(found.cases)) > 0:
+        say(f"and {more:,} more: --limit {found.total} names all.")
+    parts = [f"{count:,} {CHANGES[kind]}" for kind, count in found.counts.items() if count]
+    say(f"{first} and {second}: {', '.join(parts) or 'the same cases, labels and audits'}.")
+
+
+def _change_line(change: Change) -> str:
+    shown = [" ".join(each) if each else "absent" for each in (change.was, change.now)]
+    kinds = ", ".join(CHANGES[kind] for kind in change.kinds)
+    return f"{kinds}  {change.case_id}  {shown[0]} -> {shown[1]}"
+
+
+@command("Write a version again: the same bytes, or an error that says why not.", name="export", group=dataset)
+def export_version(
+    name: str = argument(), out: Path = OUT, emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH
+) -> None:
+    """Write the version NAME again with its manifest: the bytes that were frozen.
+
+      masis dataset export pilot-1 --out pilot-1.jsonl
+
+    Exit code 0: written. 1: it can't be rebuilt, and why; a file that is there stays as it was.
+    """
+    version = workbench.store.datasets.get(name)
+    _check_out(version.form, out, emit)
+    with Progress("Exporting", version.cases) as progress:
+        exported = workbench.datasets.write(shared.operator(), name, out, on_case=progress.move)
+    _say_what(exported.manifest, out, emit)
+
+
+@command("Remove a version; cases and decisions stay.", group=dataset)
+def remove(
+    name: str = argument(), yes: bool = shared.YES, emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH
+) -> None:
+    """Remove the version NAME; its cases and their decisions stay.
+
+    masis dataset remove pilot-1
+    """
+    workbench.store.datasets.get(name)
+    shared.confirm_removal(f"Remove the dataset version {name}?", yes=yes)
+    workbench.datasets.remove(shared.operator(), name)
+    emit({"removed": name})
+    say(f"Dataset version {name} is removed.")

@@ -1,0 +1,545 @@
+"""Commands that look after a database: ``health``, ``verify-log``, ``purge``, and ``db`` for copies and redaction."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from masis.audit.acceptance import RULE_VERSION
+from masis.cli import options as shared
+from masis.cli.commands import CommandGroup, JobFailed, argument, command, interrupted, option
+from masis.cli.options import Judges
+from masis.cli.output import Emit, Interruption, Progress, plain, say
+from masis.errors import StoreError
+from masis.integrations.dspy import programs
+from masis.schema.retention import Purge, PurgePlan, RetentionRule
+from masis.schema.review import LogCheck
+from masis.schema.wording import counted
+from masis.services import Workbench, backups
+from masis.services.health import HealthItem, HealthReport, before_the_first_case, unopened
+from masis.services.reassessment import Reassessment, in_words
+from masis.services.records import DecisionFilter
+from masis.services.retention import rule_of
+from masis.services.reviews import ReviewService
+from masis.settings import Settings, database_path, log_key
+from masis.settings.reference import option_help
+from masis.views.numbers import file_size, moment
+
+
+@command()
+def health(
+    judges: Judges = shared.JUDGES,
+    ask: bool = option(
+        "Ask each language model that fills a role for a word, which may cost a fraction of a cent.",
+        "--ask/--no-ask",
+        default=True,
+        show_default=True,
+    ),
+    emit: Emit = shared.EMIT,
+    db: Path | None = shared.DATABASE,
+) -> None:
+    """Check that everything the workbench needs is in order: database, decision log, auditor, models, disk.
+
+    What is checked: the database (intact, current, writable), both logs, every module, a small audit, the models,
+    room on the disk. docs/running.md says what each line means and what to do.
+
+      masis health
+      masis health --json --db review.db
+      masis health --model critic=openai:gpt-4o     does this one answer?
+
+    Exit code 0: all in order. 1: something is not.
+    """
+    settings, path = judges.load().settings, database_path(db)
+    if path.exists():
+        report = _health_of(db, settings, ask=ask)
+    elif db is None:
+        report = before_the_first_case(path, settings, ask_models=ask)
+    else:
+        report = unopened(shared.no_database(path), path, settings, ask_models=ask)
+    width = max((len(item.name) for item in report.items), default=0)
+    emit(report.to_json(), (line for item in report.items for line in _health_lines(item, width)))
+    if not report.ok:
+        raise JobFailed(f"Not in order: {', '.join(item.name for item in report.items if not item.ok)}.")
+
+
+def _health_of(named: Path | None, settings: Settings, *, ask: bool) -> HealthReport:
+    """Return the report on a database, also on one that can't be opened."""
+    try:
+        return shared.open_existing(named, "open").health(settings, ask_models=ask)
+    except StoreError as error:
+        return unopened(error, database_path(named), settings, ask_models=ask)
+
+
+def _health_lines(item: HealthItem, width: int) -> Iterator[str]:
+    sign = "BAD" if not item.ok else "-  " if item.absent else "ok "
+    yield f"{sign}  {item.name:<{width}}  {item.message}"
+    if item.cure and not item.ok:
+        yield f"     {'':<{width}}  {item.cure}"
+
+
+@command()
+def verify_log(
+    head: str | None = option("The head noted earlier.", metavar="HEX"),
+    length: int | None = option("The length noted earlier.", within=(0,), metavar="N"),
+    note: Path | None = option(
+        "A file elsewhere: compare with the head noted there, then note the present one.", type=shared.FILE
+    ),
+    key: Path | None = option(
+        "The file with the key that signs entries. Default: MASIS_LOG_KEY; without one no signature is checked.",
+        type=shared.FILE,
+    ),
+    new_key: Path | None = option("Make a key, and sign every entry with it.", type=shared.FILE),
+    sign: bool = option("Sign the entries that have no signature, if all else is in order."),
+    rearm: bool = option("Restore the guards of a log that has lost them."),
+    emit: Emit = shared.EMIT,
+    db: Path | None = shared.DATABASE,
+) -> None:
+    """Check that no decision was changed or removed, nor what it was about, and print the log's length and head.
+
+    Entries form a hash chain, so that a changed one is named. Each carries digests of the case, the run and the answer
+    that were decided about, which are compared with what is stored; an entry whose case was redacted or whose run was
+    removed is not checkable, which is no problem.
+
+    Who can write the file can rewrite the whole chain. With a key that lies elsewhere the workbench signs each entry
+    (MASIS_LOG_KEY names its file), and an entry that was rewritten, moved in time or appended by another shows. A log
+    cut off at its end, or replaced by an older copy, shows only against a head noted elsewhere: --note does both. The
+    log is guarded by triggers that refuse every change; where something has removed them, --rearm puts them back.
+
+    People's overrides of grades in screenings are a log and a chain of their own, which is checked too and printed
+    where it holds anything; --head, --length and --note are the decision log's.
+
+      masis verify-log
+      masis verify-log --length 120 --head 3f5a...
+      masis verify-log --new-key /secure/log.key
+      masis verify-log --key /secure/log.key --note /elsewhere/head.json
+
+    Exit code 0: the log is intact. 1: it is not; what is wrong is listed.
+    """
+    if new_key is not None and key is not None:
+        raise click.UsageError("--key and --new-key: name one of them.")
+    secret = log_key(key) if new_key is None else None
+    if sign and secret is None:
+        raise click.UsageError("--sign: name the key with --key FILE, or make one with --new-key FILE.")
+    workbench = shared.open_existing(db, "rearm" if rearm else "open")
+    check, graded = workbench.store.decisions.verify(), workbench.store.screening_log.verify()
+    figures = {name: getattr(check, name) for name in ("length", "head", "redacted")}
+    of_grades = {name: getattr(graded, name) for name in figures} if graded.length else {}
+    lines = [f"{name:<8} {value}" for name, value in figures.items()]
+    lines += [f"screening {name:<8} {value}" for name, value in of_grades.items()]
+    emit.lines(lines)
+    wrong = [*check.broken, *graded.broken]
+    about, grades = workbench.store.decisions.check_subjects(), workbench.store.screening_log.check_subjects()
+    for subjects, one, many, what in (
+        (about, "entry", "entries", "case, run and answer as stored"),
+        (grades, "screening entry", "screening entries", "screening and grade"),
+    ):
+        wrong += subjects.broken
+        if subjects is about or graded.length:
+            say(f"{counted(subjects.checked, one, many)} compared with {what}.")
+            for reason, count in subjects.not_checkable.items():
+                say(f"{counted(count, one, many)} not checkable: {reason}.")
+    wrong += _missing(workbench.reviews, check, head, length)
+    if note is not None and note.exists():
+        wrong += _missing(workbench.reviews, check, *_read_note(note))
+    if secret and not sign:
+        wrong += workbench.reviews.check_signatures(secret).broken
+    signed = None
+    if not wrong and new_key is not None:
+        secret = _make_key(new_key)
+    if not wrong and secret is not None:
+        if sign or new_key is not None:
+            new = workbench.reviews.sign(shared.operator(), secret)
+            say(f"{counted(new, 'entry', 'entries')} signed that had no signature.")
+        signatures = workbench.reviews.check_signatures(secret)
+        wrong += signatures.broken
+        signed = signatures.signed
+    record = {**figures, "screening": of_grades or None, "signed": signed, "problems": wrong}
+    emit(record, [f"signed   {signed}"] if signed is not None else ())
+    for problem in wrong:
+        say(problem)
+    if wrong:
+        raise JobFailed(f"The decision log is not intact: {counted(len(wrong), 'problem')}, listed above.")
+    if note is not None:  # replaced as a whole, so that a full disk leaves the old one
+        new_note = note.with_name(f"{note.name}.new")
+        new_note.write_text(json.dumps({"length": check.length, "head": check.head}) + "\n", encoding="utf-8")
+        new_note.replace(note)
+
+
+def _make_key(file: Path) -> bytes:
+    """Write a new key into a file that only its owner reads. Raises JobFailed where the file is there already."""
+    key = secrets.token_hex(32)
+    try:
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError as error:
+        raise JobFailed(f"{file}: is there already. Use it with --key, or name another file.") from error
+    with os.fdopen(handle, "w", encoding="ascii") as stream:
+        stream.write(f"{key}\n")
+    say(f"Key written to {file}. Keep it where who can write the database can't, and set MASIS_LOG_KEY={file}.")
+    return key.encode()
+
+
+def _read_note(file: Path) -> tuple[str, int]:
+    try:
+        noted = json.loads(file.read_text(encoding="utf-8"))
+        return str(noted["head"]), int(noted["length"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise JobFailed(f"{file}: holds no head that `masis verify-log --note` wrote. Name another file.") from error
+
+
+def _missing(log: ReviewService, check: LogCheck, head: str | None, length: int | None) -> Iterator[str]:
+    """Yield what the log lacks of what was noted earlier."""
+    if length is not None and check.length < length:
+        yield f"the log has {counted(check.length, 'entry', 'entries')}, {length:,} were noted: the end was cut off"
+        return
+    if head is None:
+        return
+    noted = head.strip().lower()
+    if length is None:
+        found = noted == check.head or any(entry.digest == noted for entry in log.iterate())
+    elif length == check.length:
+        found = noted == check.head
+    else:
+        entries = log.entries(DecisionFilter(page=length, size=1, newest_first=False)).rows if length else ()
+        found = not length or entries[0].digest == noted
+    if not found:
+        place = f"entry {length:,} has another digest than" if length else "no entry has"
+        yield f"{place} the head that was noted: the log was rewritten or cut off"
+
+
+@command()
+def purge(
+    older_than: int | None = option(
+        option_help("retention_days", "What ended longer ago than this; 0: all that has ended."),
+        within=(0, 36_500),
+        metavar="DAYS",
+    ),
+    dry_run: bool = option("Show what would be removed, and remove nothing."),
+    yes: bool = shared.YES,
+    include_decided: bool = option("Also what people's decisions are about. The decisions stay."),
+    keep_waiting: bool = option("Keep audits that need review, however old."),
+    shrink: bool = option("Give the room back to the disk.", "--shrink/--no-shrink", default=True, show_default=True),
+    listed: bool = option("Name every run and screening, not only how many.", "--list"),
+    history: bool = option("Show what was removed so far, and by whom."),
+    by: str | None = shared.BY,
+    emit: Emit = shared.EMIT,
+    workbench: Workbench = shared.WORKBENCH,
+) -> None:
+    """Remove audits and screenings that are past their time: their results, iterations, drafts, events and grades.
+
+    What people decided on stays unless you say otherwise; what needs review is removed, and named, unless you keep
+    it. Cases, corpora, decisions, the metrics of every audit and the execution log always stay. What was
+    removed is recorded, without its texts.
+
+      masis purge --dry-run                      what would be removed?
+      masis purge --older-than 90
+      masis purge --yes --json                   for a job that runs every night
+      masis purge --history
+
+    Exit code 0: done, or nothing to do. 1: it could not be done, or you said no. 2: wrong use. 130: interrupted; what
+    was removed by then is recorded.
+    """
+    if history:
+        _show_history(workbench, emit, listed=listed)
+        return
+    days = workbench.settings.retention_days if older_than is None else older_than
+    if older_than is None and not days:
+        emit({"removed": None})
+        say("retention_days is 0: nothing is removed for its age. Name an age with --older-than.")
+        return
+    rule = rule_of(days, decided=include_decided, waiting=not keep_waiting)
+    plan = workbench.store.retention.plan(rule)
+    # Compiled programs may hold texts of cases; no rule removes them: a person checks whether they are in use.
+    folder = programs.folder(workbench.settings.programs_folder)
+    old = [each.string for each in programs.with_texts_from_before(folder, rule.cutoff)]
+    record: dict[str, Any] = {"plan": _plan_json(plan), "removed": None, "programs": old}
+    emit.lines((*_plan_lines(workbench, plan, listed=listed), *_program_lines(old, folder)))
+    if dry_run or not plan.goes:
+        emit(record)
+        say("Nothing was removed: this was a dry run." if dry_run else "There is nothing to remove.")
+        return
+    shared.confirm_removal("Remove this for good?", yes=yes)
+    with Interruption("Stopping after the batch under way.") as stop, Progress("Removing", len(plan.goes)) as progress:
+        done = workbench.retention.purge(
+            shared.operator(by),
+            rule,
+            how="command",
+            on_batch=lambda to: progress.move(to, counted(to, "record")),
+            stopped=stop.stopped,
+            shrink=shrink,
+        )
+    gone, file = done.purge, done.shrunk
+    line = f"Removed as purge {gone.seq}: {_amount(gone)}." if gone else ""
+    emit(record | {"removed": gone, "file": file}, [line] if line else ())
+    if gone is not None and gone.runs < plan.runs:
+        say(f"{counted(plan.runs - gone.runs, 'run')} stayed: decided, resumed, or left when it was stopped.")
+    if done.lingers:
+        say(f"Another program still reads it as it was: until that ends {workbench.database}-wal holds what went.")
+    if file is not None:
+        why = f"; it did not give all room back: {file.why_not}" if file.why_not else ""
+        say(f"{workbench.database}: {file_size(file.before)} before, {file_size(file.after)} now{why}.")
+    if stop.asked:
+        interrupted("Interrupted. The same command goes on from here.")
+
+
+def _plan_lines(workbench: Workbench, plan: PurgePlan, *, listed: bool) -> Iterator[str]:
+    yield f"{_rule_words(plan.rule)}, of {counted(plan.runs_in_all, 'run')}"
+    yield f"  goes   {_amount(plan)}"
+    if plan.waiting:
+        yield f"         {counted(plan.waiting, 'of them', 'of them')} needing review; --keep-waiting keeps those"
+    reasons = {
+        "decided": "for what people decided (--include-decided removes that too)",
+        "waiting": "since a person has yet to decide",
+    }
+    for why, number in plan.kept.items():
+        yield f"  stays  {counted(number, 'of these', 'of these')} {reasons[why]}"
+    yield f"  stays  cases, decisions, metrics of every audit, the execution log; {workbench.database}"
+    for each in plan.goes if listed else ():
+        if each.id:
+            yield f"  - {each.kind} {each.id}  ended {each.ended_at[:19]}  {each.about[:80]}"
+
+
+def _program_lines(old: list[str], folder: Path) -> Iterator[str]:
+    if old:
+        names = counted(len(old), "compiled critic or reviser", "compiled critics or revisers")
+        yield f"  stays  {names}: {', '.join(old)}"
+        yield f"         which may hold texts of cases; delete files that are not in use from {folder}"
+
+
+def _rule_words(rule: RetentionRule) -> str:
+    age = f"older than {counted(rule.days, 'day')}" if rule.days else "all that has ended"
+    return f"Ended before {moment(rule.cutoff)} UTC ({age})"
+
+
+def _amount(of: PurgePlan | Purge) -> str:
+    """Return how much goes, or went, in words."""
+    amounts = {"runs": of.runs, "screenings": of.screenings, **of.parts.model_dump()}
+    words = [counted(count, name.removesuffix("s")) for name, count in amounts.items() if count]
+    return f"{', '.join(words) or 'nothing'}: {file_size(of.bytes)}"
+
+
+def _plan_json(plan: PurgePlan) -> dict[str, Any]:
+    """Return a plan for programs: what ``--json`` prints and ``docs/running.md`` describes."""
+    names = ("rule", "runs", "screenings", "parts", "bytes", "waiting", "kept")
+    goes = [each.model_dump(include={"kind", "id", "ended_at", "bytes"}) for each in plan.goes]
+    return {name: plain(getattr(plan, name)) for name in names} | {"goes": goes}
+
+
+def _show_history(workbench: Workbench, emit: Emit, listed: bool) -> None:
+    history = workbench.store.purges.history()
+    purges = [(each, list(workbench.store.purges.removals(each.seq)) if listed else []) for each in history]
+    if not purges:
+        say("Nothing has been removed so far.")
+    records = [plain(each) | ({"removed": plain(removed)} if listed else {}) for each, removed in purges]
+    lines: list[str] = []
+    for each, removed in purges:
+        lines.append(f"purge {each.seq}  {each.at[:19]}  by {each.by} ({each.how})  {_amount(each)}")
+        lines.append(f"         {_rule_words(each.rule)}{each.rule.departures}")
+        lines += [f"  - {removal.kind} {removal.id}  sha256 {removal.digest}" for removal in removed]
+    emit({"purges": records}, lines)
+
+
+@click.group(cls=CommandGroup)
+def db() -> None:
+    """Look after a database: copies, redaction, the acceptance rule of stored audits.
+
+    masis db backup backups/ --keep 7
+    masis db redact case strategy-01 --reason "asked by the person"
+    """
+
+
+@command("Copy the database while it is in use, and verify the copy.", group=db)
+def backup(
+    target: Path = argument(),
+    keep: int | None = option("In a folder: remove all but the newest N.", within=(1,), metavar="N"),
+    emit: Emit = shared.EMIT,
+    workbench: Workbench = shared.WORKBENCH,
+) -> None:
+    """Copy the database to TARGET while it is in use, and verify the copy.
+
+    TARGET is a file that does not exist yet, or a folder, in which the copy gets a name with the time. The copy is of
+    one moment and a single file; it gets its name only when it has been read whole and everything in it fits, so a
+    file of that name is always a good backup. A database that is not in order is not backed up: 'masis health' says
+    what is wrong. The setting backup_folder has 'masis serve' do it by itself.
+
+      masis db backup backups/ --keep 14
+      masis db backup before-the-update.db --db review.db
+
+    Exit code 0: the backup was made and verified. 1: it was not, and nothing is left of it.
+    """
+    if keep is not None and not target.is_dir():
+        raise click.UsageError(f"--keep: {target} is no folder that exists.")
+    made = workbench.backups.make(shared.operator(), target, keep=keep or 0)
+    emit({**plain(made.check), "removed": plain(made.removed)})
+    say(f"Backup: {backups.in_words(made.check)}")
+    for path in made.removed:
+        say(f"Removed: {path}")
+
+
+@command("Put a backup in the place of the database.", group=db)
+def restore(
+    copy: Path = argument(metavar="BACKUP", type=shared.FILE),
+    check: bool = option("Only verify the backup; restore nothing."),
+    replace: bool = option("Put it in the place of a database that is there, which is kept beside."),
+    yes: bool = shared.YES,
+    emit: Emit = shared.EMIT,
+    db: Path | None = shared.DATABASE,
+) -> None:
+    """Verify BACKUP and put it where the database belongs.
+
+    The database that is there is replaced only with --replace, and kept under a name that ends in the time. It must
+    not be in use. Decisions made since the backup are in that file: 'masis export' can read it.
+
+      masis db restore backups/masis-20260301T020000Z.db --check
+      masis db restore backups/masis-20260301T020000Z.db --replace
+
+    Exit code 0: it was restored (with --check: it is in order). 1: it was not, and nothing was changed.
+    """
+    database, aside = database_path(db), None
+    if check:
+        found = backups.verify(copy)
+        say(f"In order: {backups.in_words(found)}")
+    else:
+        if replace and database.exists():
+            question = f"Replace {database}? It is kept beside the backup that takes its place."
+            shared.confirm_removal(question, "Nothing was changed.", yes=yes)
+        found, aside = backups.restore(shared.operator(), copy, database, replace=replace)
+        found = found.model_copy(update={"path": str(database)})
+        if aside is not None:
+            say(f"The database that was there is {aside} now.")
+        say(f"Restored: {backups.in_words(found)}")
+    emit({**plain(found), "was_there": plain(aside)})
+
+
+@click.group(cls=CommandGroup, short_help="Remove the texts of a case or a decision, on request.")
+def redact() -> None:
+    """Remove texts on request, for good: those of a case, or those of one decision.
+
+      masis db redact case strategy-01 --reason "asked for by the person named in it"
+      masis db redact decision 3f5a09... --reason "names a patient" --by "Ada Lind"
+
+    Ids, verdicts, figures and the hash chain of the log stay, so that 'masis verify-log' still verifies; the log
+    records who redacted, when and why. Backups and copies made before are not changed.
+    """
+
+
+db.add_command(redact)
+REASON = option("Why; stored in the log, so it must not repeat what is to go.", required=True)
+
+
+@command("Remove every text of a case, its runs and its decisions.", group=redact)
+def case(
+    case_id: str = argument(metavar="ID"),
+    reason: str = REASON,
+    by: str | None = shared.BY,
+    yes: bool = shared.YES,
+    emit: Emit = shared.EMIT,
+    workbench: Workbench = shared.WORKBENCH,
+) -> None:
+    """Remove every text of the case ID: question, answer, evidence, results, drafts, and what reviewers wrote.
+
+      masis db redact case strategy-01 --reason "asked for by the person named in it"
+
+    Its id, the digest of what it was, its verdicts and its figures stay. Its other versions are redacted with it. Exit
+    code 0: redacted. 1: there is no such case, it is redacted already or being audited just now.
+    """
+    workbench.cases.summary(case_id)
+    shared.confirm_removal(f"Remove every text of case {case_id} for good?", yes=yes)
+    done = workbench.reviews.redact_case(shared.operator(by), case_id, reason)
+    emit({"case": case_id, **plain(done)})
+    say(
+        f"Case {case_id} is redacted: {counted(done.entries, 'decision')}, {counted(done.runs, 'run')} and "
+        f"{counted(done.drafts, 'field')} of drafts with it. Entry {done.entry.id} of the decision log records it."
+    )
+
+
+@command("Remove what was written in one entry of a log.", group=redact)
+def decision(
+    entry_id: str = argument(metavar="ID"),
+    reason: str = REASON,
+    by: str | None = shared.BY,
+    yes: bool = shared.YES,
+    emit: Emit = shared.EMIT,
+    workbench: Workbench = shared.WORKBENCH,
+) -> None:
+    """Remove reviewer, reason, note and corrected answer from the entry ID of the decision log or the screening log.
+
+      masis db redact decision 3f5a09... --reason "names a patient"
+
+    The verdict and the entry's place in the chain stay. Exit code 0: redacted. 1: there is no such entry, or it is
+    redacted already.
+    """
+    shared.confirm_removal(f"Remove what was written in entry {entry_id} for good?", yes=yes)
+    record = workbench.reviews.redact_entry(shared.operator(by), entry_id, reason)
+    emit(record)
+    say(f"Entry {entry_id} is redacted. Entry {record.id} of the log records it.")
+
+
+@command("Apply the current acceptance rule to stored audits.", group=db)
+def reassess(
+    dry_run: bool = option("Show what would change, and change nothing."),
+    yes: bool = shared.YES,
+    again: bool = option("Also what the current rule has judged, if thresholds have changed."),
+    by: str | None = shared.BY,
+    emit: Emit = shared.EMIT,
+    workbench: Workbench = shared.WORKBENCH,
+) -> None:
+    """Recompute from stored iterations whether answers need review, by the current acceptance rule and thresholds.
+
+    Nothing is audited again, no model is asked, and no entry of the log is rewritten: an answer that is no longer
+    accepted gets an entry that undoes its acceptance and says why, one that is accepted now gets an entry of its own.
+    What a person has decided or undone stays as it is. docs/acceptance.md states the rule.
+
+      masis db reassess --dry-run                   what would change?
+      masis db reassess                             shows it, asks, and does it
+      masis db reassess --again --yes               after review_threshold was changed
+
+    Exit code 0: done, or nothing to do. 1: it could not be done, or you said no. 2: wrong use. 130: interrupted; what
+    was reassessed by then stays, and the same command goes on from there.
+    """
+    planned = _reassessed(workbench, "Looking", by=by, apply=False, again=again)
+    over = dry_run or not planned.total
+    _show(planned, emit if over else Emit(as_json=False))
+    if over:
+        say("Nothing was changed: this was a dry run." if dry_run else "There is nothing to reassess.")
+        return
+    question = f"Reassess {counted(planned.total, 'case')} by rule {RULE_VERSION}?"
+    shared.confirm_removal(question, "Nothing was changed.", yes=yes)
+    _show(_reassessed(workbench, "Reassessing", by=by, apply=True, again=again), emit)
+
+
+def _reassessed(workbench: Workbench, title: str, *, by: str | None, apply: bool, again: bool) -> Reassessment:
+    waiting = workbench.reassessment.waiting(again=again)
+    with Interruption("Stopping after the batch under way.") as stop, Progress(title, waiting) as progress:
+        found = workbench.reassessment.run(
+            shared.operator(by),
+            apply=apply,
+            again=again,
+            on_progress=lambda so_far: progress.move(so_far.done, counted(so_far.changed, "change")),
+            stopped=stop.stopped,
+        )
+    if stop.asked:
+        _show(found, Emit(as_json=False))
+        interrupted("Interrupted. The same command goes on from here.")
+    return found
+
+
+def _show(found: Reassessment, emit: Emit) -> None:
+    record = {
+        "rule": found.rule,
+        "applied": found.applied,
+        "cases": found.total,
+        "accepted_to_needs_review": found.to_review,
+        "needs_review_to_accepted": found.to_accepted,
+        "left": found.left,
+        "reasons": dict(found.reasons.most_common()),
+    }
+    emit(record)
+    if not emit.as_json:
+        for line in (*in_words(found), *(f"  {code}: {count:,}" for code, count in found.reasons.most_common())):
+            say(line)

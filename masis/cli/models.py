@@ -1,0 +1,377 @@
+"""``masis models``, ``bench`` and ``optimize``: models that judge, had, measured and compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+from masis.api.roles import check_models, probe_model
+from masis.bench import render, run_bench
+from masis.bench.verifiers import compare_verifiers, render_comparison
+from masis.cli import options as shared
+from masis.cli.commands import CommandGroup, JobFailed, argument, command, interrupted, option
+from masis.cli.options import Names
+from masis.cli.output import Emit, ErrorReport, Interruption, Progress, plain, say, table
+from masis.datasets.mapping import read_any
+from masis.errors import InputError, MissingExtra, SettingsError
+from masis.integrations.dspy import labelled, part, programs
+from masis.integrations.dspy.programs import Measured, Program, Role
+from masis.integrations.local import PREFIX, local_names
+from masis.schema.case import Case
+from masis.schema.wording import counted
+from masis.services import demo_cases
+from masis.settings import Settings, load
+from masis.settings.reference import option_help
+from masis.views.numbers import cost_text, day, dollars
+
+
+@click.group(cls=CommandGroup)
+def models() -> None:
+    """Verifier models that run on this machine: download one, and show what each is.
+
+      masis models get local:ORG/NAME
+      masis models list
+
+    docs/verifiers.md says which models are understood and how to measure them.
+    """
+
+
+@command("Download a verifier model, and show what it is.", group=models)
+def get(name: str = argument(metavar="local:NAME"), emit: Emit = shared.EMIT) -> None:
+    """Download a model of the Hugging Face hub, unless it is here, and show what it is; a folder is shown alike.
+
+      masis models get local:ORG/NAME
+      masis models get local:ORG/NAME/onnx/model_quantized.onnx     one file of several
+      masis models get local:ORG/NAME@REVISION
+      masis models get local:./models/my-nli
+
+    Only configuration, tokenizer, card and one form of the weights are fetched, into the hub's own cache (HF_HOME).
+    Interrupted, the same command goes on.
+
+    Exit code 0: it is here and understood. 2: it can't be had or understood; the message says why and what to do.
+    """
+    text = name.removeprefix(f"{PREFIX}:")
+    _download(text)
+    from masis.integrations.local import model_files, scoring
+
+    labels = scoring.check(text)
+    record = model_files.recorded(model_files.find(text))
+    emit({**plain(record), "tells": labels.words}, model_files.described(record, labels.words))
+    say(
+        f'Use it: masis audit cases.jsonl --model verifier={record.name}   or in masis.toml: verifier = "{record.name}"'
+    )
+
+
+@command("List the verifier models that were downloaded.", name="list", group=models)
+def list_models(emit: Emit = shared.EMIT) -> None:
+    """List the models in the hub's cache that can verify here, each with its licence, size and place.
+
+    masis models list
+    """
+    from masis.integrations.local import model_files, scoring
+
+    number = 0
+    for found in model_files.downloaded():
+        try:
+            labels = scoring.check(found.name.removeprefix(f"{PREFIX}:"))
+        except (SettingsError, MissingExtra) as error:
+            say(f"{found.name}: {error}")
+            continue
+        number += 1
+        record = model_files.recorded(found)
+        licence = record.licence or "licence not stated"
+        line = f"{record.name}  {labels.words}  {licence}  {record.bytes / 1e6:,.0f} MB  {record.file}"
+        emit({**plain(record), "tells": labels.words}, [line])
+    say(f"{counted(number, 'verifier model')} in the hub's cache. docs/verifiers.md names some to begin with.")
+
+
+def download_missing(settings: Settings) -> None:
+    """Download the verifier model that the settings name, where it is not here yet, showing how far it has come."""
+    for text in local_names(settings.verifier):
+        _download(text)
+
+
+def _download(text: str) -> None:
+    from masis.integrations.local import model_files
+
+    if model_files.is_here(text):
+        return
+    say(f"{PREFIX}:{text} is downloaded once, into the cache of the Hugging Face hub.")
+    with Progress("Downloading") as progress:
+
+        def show(step: model_files.Step) -> None:
+            progress.total = step.total
+            progress.move(step.done, f"{step.done / 1e6:,.0f} of {step.total / 1e6:,.0f} MB ({step.file})")
+
+        model_files.download(text, show)
+
+
+Half = Literal["report", "fit", "all"]
+
+
+@command()
+def bench(
+    files: tuple[Path, ...] = argument(required=True, metavar="FILE...", type=shared.existing),
+    half: Half = option(
+        "Which half of each file: the one nothing was fitted on, the other, or both.", default="report"
+    ),
+    bootstrap: int = option("Resamples.", default=1000, within=(0, 100_000)),
+    runs: Path | None = option(
+        "Audits of these cases, as masis audit --out wrote them; without it they are audited here, without a model.",
+        type=shared.existing_file,
+        metavar="PATH",
+    ),
+    verifiers: Names = option(
+        "Compare verifiers on the labelled claims instead: offline, local:..., a language model, or offline,MODEL. "
+        "May be repeated; each is measured on the same claims.",
+        "--verifier",
+        metavar="MODEL",
+    ),
+    limit: int | None = option("With --verifier: at most N claims.", within=(1,), metavar="N"),
+    emit: Emit = shared.EMIT,
+) -> None:
+    """Measure the auditor on labelled data: precision, recall, F1, AUROC and coverage, each with an interval.
+
+    Each FILE is recognised by its keys: HAGRID, WiCE, SummEdits, ExpertQA, or cases with labelled claims; the files of
+    a folder are measured together. Beside the auditor stand three baselines: one always says "not supported", the
+    others count shared words, in all evidence and in the nearest three sentences. Our own cases are also audited from
+    end to end: which planted issues are found, how often a revision improves an answer, how often the loop converges,
+    how long it takes. A FILE of runs is measured likewise, without the issues.
+
+      masis bench data/cases
+      masis audit data/cases --model openai --out runs.jsonl && masis bench data/cases --half all --runs runs.jsonl
+      masis bench hagrid_claims.jsonl wice_claims.jsonl --json > metrics.jsonl
+      masis bench mine.jsonl --half all --verifier offline --verifier local:ORG/NAME --verifier openai:gpt-4o-mini
+
+    Exit code 0: every file was measured. 1: some were not. 2: wrong use.
+    """
+    if verifiers and runs:
+        raise click.UsageError("--runs: audits that were made before have their verifier. Leave --verifier out.")
+    settings = shared.chosen_settings()
+    for verifier in verifiers:  # what is not here yet is downloaded first, so that none fails midway
+        alone = settings.model_copy(update={"verifier": verifier})
+        download_missing(alone)
+        check_models(alone)
+    errors = ErrorReport()
+    for file in files:
+        say(f"{file} ...")
+        try:
+            if verifiers:
+                with Progress("Judging") as progress:
+
+                    def show(done: int, total: int, progress: Progress = progress) -> None:
+                        progress.total = total
+                        progress.move(done, f"{done:,} of {total:,} claims")
+
+                    found = compare_verifiers(
+                        file, verifiers, settings, half=half, limit=limit, bootstrap=bootstrap, on_progress=show
+                    )
+                emit({"file": file, **found.to_dict()}, [render_comparison(found)])
+                continue
+            report = run_bench(file, half=half, bootstrap=bootstrap, runs=runs)
+        except UnicodeDecodeError as error:
+            errors.add(InputError(f"is not UTF-8 ({error.reason})", cure="Save it as UTF-8.", file=str(file)))
+        except InputError as error:
+            errors.add(error.at(file=error.file or str(file)))
+        else:
+            emit({"file": file, **report.to_dict()}, [render(report)])
+    if errors.count:
+        raise JobFailed(f"{counted(errors.count, 'file')} could not be measured, named above.")
+
+
+PROGRAMS = option_help("programs_folder")
+
+
+@command()
+def optimize(
+    name: str | None = option(
+        "What the program is called: dspy:NAME names it in --model and settings.", metavar="NAME"
+    ),
+    source: str = option(
+        "What is learnt from: the gold labels of the demo cases, what reviewers decided (see --db), or a file of "
+        "cases with labels.",
+        "--on",
+        default="demo",
+        metavar="demo|decisions|FILE",
+    ),
+    role: Role = option("What is compiled.", default="critic"),
+    optimizer: Literal["bootstrap", "mipro", "gepa"] = option(
+        "bootstrap: shows the model its own best replies. mipro: tries instructions and replies together. gepa: has "
+        "instructions rewritten from what went wrong.",
+        default="bootstrap",
+    ),
+    model: str | None = option("The model to compile for, as PROVIDER:MODEL.", metavar="MODEL"),
+    teacher: str = option(
+        "A model whose replies are shown (bootstrap), or that writes instructions. Default: the same.",
+        default="",
+        metavar="MODEL",
+    ),
+    demos: int = option("Demonstrations at most.", default=4, within=(0, 16)),
+    accept: float = option(
+        "What a reply must be worth by the metric to be shown as an example.", default=0.75, within=(0, 1)
+    ),
+    trials: int = option("mipro: programs tried. gepa: looks at all answers.", default=6, within=(1, 100)),
+    held_out: float = option(
+        "Share of the questions that nothing is learnt from, to measure on.", default=0.5, within=(0.1, 0.9)
+    ),
+    seed: int = option("Draws the split.", default=0),
+    max_cost: float | None = option(
+        "Stop, and save nothing, before a call that comes after this was spent.", **shared.COST
+    ),
+    control: bool = option("Give each answer another's labels, and save nothing: what is gained by chance alone."),
+    at: Path | None = option(PROGRAMS, "--programs"),
+    db: Path | None = shared.DATABASE,
+    listing: bool = option("Show the programs there are, and compile nothing.", "--list"),
+    show: str | None = option("Print instructions and demonstrations of a program: NAME or NAME@2.", metavar="NAME"),
+    emit: Emit = shared.EMIT,
+) -> None:
+    """Compile the critic on labelled answers with DSPy, and store the program as the next version of NAME.
+
+    The program holds instructions and demonstrations for one model. It is measured on questions that nothing was learnt
+    from: finding what was labelled counts, raising what was not costs. The file's place goes to stdout.
+
+      masis optimize --list
+      masis optimize --on demo --model openai:gpt-4o-mini --name careful
+      masis optimize --on decisions --model openai --optimizer gepa --max-cost 5 --name ours
+      masis audit cases.jsonl --model openai --model critic=dspy:careful
+
+    Needs DSPy, in an environment of its own: pip install '.[dspy]'.
+
+    Exit code 0: compiled and stored, whether or not it gained anything. 1: it failed. 2: wrong use. 130: stopped,
+    nothing stored.
+    """
+    settings = load().settings
+    folder = programs.folder(at or settings.programs_folder)
+    if listing:
+        _list(folder, emit)
+        return
+    if show:
+        program = programs.named(folder, show.removeprefix(f"{programs.PREFIX}:"))
+        emit(program, _contents(program))
+        return
+    if not name or not model:
+        raise click.UsageError("Name the program and the model: --name careful --model openai:gpt-4o-mini.")
+    programs.checked_name(name)
+    compiling = part("compiling")
+    learnt_from = source if source in ("demo", "decisions") else Path(source).name
+    plan = compiling.Plan(
+        name, role, optimizer, model, teacher, demos, accept, trials, seed, max_cost, learnt_from, control
+    )
+    for asked in filter(None, (model, teacher)):  # a wrong key must not look like a critic that learnt nothing
+        if not (probed := probe_model(asked, settings)).ok:
+            raise JobFailed(f"{probed.message} Nothing was compiled.")
+    cases = _cases(source, db)
+    parts = labelled.split(cases, held_out, seed)
+    say(
+        f"{counted(len(cases), 'labelled answer')}, {sum(not case.clean for case in cases)} of them with issues: "
+        f"{len(parts.train)} to learn from, {len(parts.held_out)} to measure on."
+    )
+    with Interruption("Stopping after the calls under way; nothing will be stored.") as stop:
+        made = _compiled(compiling, plan, settings, parts, stop.stopped)
+    if isinstance(made, str):
+        stopped = f"Stopped: {made}. Nothing was stored."
+        if stop.asked:
+            interrupted(stopped)
+        say(stopped)
+        raise JobFailed("The limit of --max-cost was reached before it was compiled.")
+    for line in _result(made):
+        say(line)
+    if control:
+        say("This was a control, with the labels of other answers: nothing is stored.")
+        return
+    stored, file = programs.saved(folder, made)
+    there = "" if folder == programs.folder(settings.programs_folder) else f" --set programs_folder={folder}"
+    say(f"Stored as {stored.string}. To use it: masis audit CASES --model {role}={stored.string}{there}")
+    emit({"program": stored.string, "file": file}, [str(file)])
+
+
+def _compiled(
+    compiling: Any, plan: Any, settings: Settings, parts: labelled.Parts, stopping: Callable[[], bool]
+) -> Program | str:
+    """Return the program, or why it was stopped."""
+    with Progress("Compiling") as progress:
+
+        def watch(seen: Any) -> None:
+            cost = "" if seen.cost_usd is None else f", {dollars(seen.cost_usd)}"
+            progress.move(seen.calls, f"{seen.doing}: {seen.calls:,} calls, {seen.tokens:,} tokens{cost}")
+
+        session = compiling.Session(plan, settings, stopping, watch)
+        try:
+            made: Program = compiling.compiled(session, parts)
+        except compiling.Stopped as stopped:
+            return str(stopped)
+        return made
+
+
+def _cases(source: str, db: Path | None) -> list[labelled.Labelled]:
+    if source == "demo":
+        found = labelled.from_cases(demo_cases())
+    elif source == "decisions":
+        found = labelled.from_decisions(shared.open_existing(db))
+    else:
+        file = Path(source)
+        if not file.is_file():
+            raise click.BadParameter(f"{source}: is neither demo, nor decisions, nor a file.")
+        errors, cases = ErrorReport(), list[Case]()
+        for row in read_any(file):
+            errors.add_all(row.problems)
+            cases += [row.case] if row.case is not None else []
+        found = labelled.from_cases(cases)
+    if not found:
+        raise JobFailed(f"{source} holds no answer with labels that say what is wrong with it.")
+    return found
+
+
+def _result(made: Program) -> Iterator[str]:
+    yield f"Before:  {_interval(made.before)}"
+    yield f"After:   {_interval(made.after)}"
+    yield f"Gained:  {_interval(made.gain, sign=True)}"
+    if made.improved:
+        yield "It improved: the interval of the gain is above 0."
+    elif made.gain.mean > 0:
+        yield "It did not clearly improve: the interval of the gain holds 0. More labelled answers would show."
+    else:
+        yield "It did not improve."
+    cost = cost_text(made.cost_usd)
+    yield (
+        f"{counted(made.demonstrations, 'demonstration')}; {made.calls:,} calls, {made.tokens:,} tokens, {cost}. "
+        f"Metric {made.metric}, on {counted(made.after.answers, 'answer')} that nothing was learnt from."
+    )
+
+
+def _interval(measured: Measured, sign: bool = False) -> str:
+    form = "+.3f" if sign else ".3f"
+    interval = "" if measured.low is None else f" ({measured.low:{form}} to {measured.high:{form}})"
+    return f"{measured.mean:{form}}{interval}"
+
+
+def _list(folder: Path, emit: Emit) -> None:
+    found = programs.listed(folder)
+    if not found:
+        say(f"There is no program in {folder}. masis optimize --on demo --model MODEL --name NAME makes one.")
+        return
+    errors, made = ErrorReport(), [each for each in found if not isinstance(each, InputError)]
+    errors.add_all(each for each in found if isinstance(each, InputError))
+    header = ("program", "role", "model", "optimizer", "before", "after", "made", "")
+    emit(made, table(header, map(_row, made)))
+    if errors.count:
+        raise JobFailed(f"{counted(errors.count, 'file')} could not be read, named above.")
+
+
+def _row(made: Program) -> Sequence[str]:
+    means = f"{made.before.mean:.3f}", f"{made.after.mean:.3f}"
+    gain = "" if made.improved else "no clear gain"
+    return (made.string, made.role, made.model, made.optimizer, *means, day(made.made_at), gain)
+
+
+def _contents(program: Program) -> Iterator[str]:
+    for name, state in program.state.items():
+        yield f"# {program.string}, {name}: instructions\n\n{state.instructions}\n"
+        for number, demo in enumerate(state.demos, 1):
+            yield f"# Demonstration {number}\n"
+            for key, value in demo.items():
+                yield f"{key}: {value if isinstance(value, str) else plain(value)}"
+            yield ""

@@ -1,0 +1,290 @@
+"""``masis demo``, ``serve``, ``ingest`` and ``mcp``: what runs until it is stopped; and who may sign in to it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from masis.api.roles import check_models, pin_versions
+from masis.cli import options as shared
+from masis.cli.commands import JobFailed, argument, command, option
+from masis.cli.options import Judges, Names
+from masis.cli.output import LogLines, Progress, measured, say
+from masis.errors import SettingsError
+from masis.schema.actor import ROLES
+from masis.schema.wording import counted
+from masis.services import Workbench, demo_cases, recorded_settings
+from masis.services.ingestion import new_token as token_and_digest
+from masis.services.ingestion import read_sources
+from masis.settings import database_path, demo_database_path, secret, sources_file
+from masis.settings.hosts import AllowedHosts, is_loopback
+from masis.settings.sign_in import SignIn, name_problem, new_secret
+
+if TYPE_CHECKING:
+    from masis.ui.shell.reach import Reach
+
+PORT = option("Default: 8501, or the next free one.", "--port", within=(1, 65535))
+
+
+@command()
+def demo(
+    reset: bool = option("Start over: forget every run and decision of the demo."),
+    port: int | None = PORT,
+    no_browser: bool = option("Don't open a browser."),
+    db: Path | None = option("The demo's database. Default: demo.db in your data folder."),
+) -> None:
+    """Open the workbench on cases written to show it: no key, no network, nothing to set up.
+
+    The demo has a database of its own; yours is not touched.
+
+      masis demo
+      masis demo --reset --port 9000
+    """
+    database = db or demo_database_path()
+    if reset and db is not None:
+        raise click.UsageError(
+            f"--reset forgets only the demo's own database. Remove {db} yourself, or leave --db out."
+        )
+    if reset:
+        for suffix in ("", "-wal", "-shm"):  # with the files that SQLite keeps beside it
+            database.with_name(database.name + suffix).unlink(missing_ok=True)
+    _prepare_demo(shared.open_workbench(database))
+    _open(database, port, browser=not no_browser)
+
+
+@command()
+def serve(
+    port: int | None = PORT,
+    address: str = option(
+        "Where to listen. Anything but this machine's own address needs --insecure.", default="127.0.0.1"
+    ),
+    allow_hosts: Names = option(
+        "A host name or address that others use; repeat it. Requests to any other are refused.  [default: only "
+        "127.0.0.1, localhost and ::1]",
+        "--allow-host",
+        metavar="NAME",
+    ),
+    sign_in: Path | None = option(
+        "Let in only who signs in, by this file: people with their roles, or an OpenID Connect provider.",
+        type=shared.FILE,
+        metavar="FILE",
+    ),
+    insecure: bool = option("Let others in without sign-in. Every page says so."),
+    browser: bool = option("Open a browser.  [default: no-browser]", "--browser/--no-browser"),
+    db: Path | None = shared.DATABASE,
+) -> None:
+    """Open the workbench on your own cases.
+
+      masis serve
+      masis serve --db review.db --port 9000
+      masis serve --address 0.0.0.0 --allow-host audits.example.org --sign-in people.toml
+
+    With the setting retention_auto, what is past its time is removed at the start and once a day (docs/running.md).
+    With backup_folder, backups are made at the start and every backup_hours (docs/running.md).
+    GET /healthz and /health.json say how the server is (docs/running.md). Who can reach it: docs/security.md.
+    """
+    from masis.services import backups as of_backups
+    from masis.services import retention as of_retention
+    from masis.ui.shell.reach import Reach
+
+    reach = Reach(address, allow_hosts, insecure, SignIn(sign_in) if sign_in else None)
+    reach.check()
+    database = database_path(db)
+    workbench = shared.open_workbench(database)
+    retention = of_retention.start_automatic(workbench.retention, workbench.settings)
+    if retention is not None:
+        say(f"Retention works by itself: what ended over {workbench.settings.retention_days} days ago goes.")
+    backups = of_backups.start_automatic(workbench.backups, workbench.settings)
+    if backups is not None:
+        say(f"Backups go to {workbench.settings.backup_folder}, every {workbench.settings.backup_hours} hours.")
+    try:
+        _open(database, port, reach, browser=browser)
+    finally:
+        for automatic in filter(None, (retention, backups)):
+            automatic.end()
+
+
+def _prepare_demo(workbench: Workbench) -> None:
+    """Bring demo cases and abstracts in, and audit what isn't audited yet: seconds the first time, then nothing.
+
+    They are audited by the replies of a language model that were recorded for them; no model is called.
+    """
+    workbench.cases.add_demo(shared.operator())
+    workbench.corpora.add_demo(shared.operator())
+    settings = pin_versions(recorded_settings(workbench.settings))  # as runs are stored: else each start audits again
+    new = [case for case in demo_cases() if workbench.audits.needed(case, settings)]
+    with measured(workbench.settings), Progress("Auditing the demo cases", len(new)) as progress:
+        for done, case in enumerate(new, 1):
+            workbench.audits.audit(shared.operator(), case, settings=settings)
+            progress.move(done, case.id)
+    if simulated := workbench.trust.add_demo(shared.operator()):
+        say(f"{counted(simulated, 'decision')} of simulated reviewers added, marked as simulated.")
+    say(f"{counted(len(new), 'demo case')} audited now, {workbench.cases.overview().cases:,} in {workbench.database}.")
+
+
+def _open(database: Path, port: int | None, reach: Reach | None = None, *, browser: bool) -> None:
+    from masis.ui.shell.reach import ONLY_HERE
+    from masis.ui.shell.serve import launch  # Streamlit takes a second to import, and --help must not wait for it
+
+    if status := launch(database, port, reach or ONLY_HERE, open_browser=browser):
+        raise click.exceptions.Exit(status)
+
+
+@command()
+def person(
+    name: str = argument(),
+    role: str = option(
+        "What the person may do; docs/security.md has the list.", type=click.Choice(ROLES), required=True
+    ),
+    no_secret: bool = option("The person signs in with a provider; the file gives the role only."),
+) -> None:
+    """Print the entry of a person for the sign-in file, and a new secret for them.
+
+    The entry goes to stdout, the secret to stderr, once: only its digest is in the entry.
+
+      masis person "Ada Lovelace" --role reviewer >> people.toml
+      masis serve --sign-in people.toml
+    """
+    if (problem := name_problem(name)) is not None:
+        raise click.BadParameter(f"{name!r}: {problem}.", param_hint="NAME")
+    lines = [f"[people.{json.dumps(name, ensure_ascii=False)}]", f'role = "{role}"']
+    if not no_secret:
+        made = new_secret()
+        lines.append(f'secret = "{made.digest}"')
+        say(f"The secret of {name}, shown only now: {made.text}")
+    click.echo("\n".join(lines) + "\n")
+
+
+@command()
+def ingest(
+    address: str = option("Where to listen.", default="127.0.0.1"),
+    port: int = option("", default=8700, within=(1, 65535)),
+    sources: Path | None = option("The file of sources. See below.", type=shared.FILE),
+    allowed: Names = option("A host name by which programs reach it. Repeatable.", "--allow-host", metavar="NAME"),
+    insecure: bool = option("Let others send over unencrypted HTTP; else put a TLS proxy before it."),
+    new_token: str | None = option("Print a token for a source and its entry in the file, and end.", metavar="SOURCE"),
+    db: Path | None = shared.DATABASE,
+) -> None:
+    """Take cases from programs over HTTP: POST /v1/cases, polled at the address that the 202 names.
+
+    The sources are in a TOML file (--sources, else MASIS_SOURCES, else masis.sources.toml): for each the digest of its
+    token, its limits, and the rules that say which of its cases enter the queue. docs/ingestion.md explains them.
+
+      masis ingest --new-token chatbot >> masis.sources.toml
+      masis ingest --db review.db
+    """
+    if new_token is not None:
+        if not new_token.replace("-", "").replace("_", "").isalnum() or not new_token.isascii():
+            raise click.UsageError("--new-token: name the source with letters, digits, - and _.")
+        token, digest = token_and_digest()
+        click.echo(f'[sources.{new_token}]\ntoken_sha256 = "{digest}"')
+        say(f"The token of {new_token}, shown once: {token}")
+        return
+    from masis.integrations import web
+
+    web.require()
+    import uvicorn
+
+    from masis.integrations.web.app import application
+
+    if not is_loopback(address) and not insecure:
+        raise SettingsError(
+            f"--address {address}: tokens and texts would travel unencrypted. Listen on 127.0.0.1 behind a proxy that "
+            "adds TLS, or say --insecure."
+        )
+    found = read_sources(sources_file(sources))
+    workbench = shared.open_workbench(database_path(db))
+    say(f"Database: {workbench.database}. {counted(len(found), 'source')}: {', '.join(found)}.")
+    say(f"Taking cases at http://{address}:{port}/v1/cases. Stop it with Ctrl-C.")
+    served = application(workbench.ingestion, found, AllowedHosts(allowed))
+    try:
+        uvicorn.run(served, host=address, port=port, log_config=None, access_log=False)
+    except SystemExit as error:
+        raise JobFailed(f"{address}:{port}: can't listen there. Is the port taken?") from error
+    except KeyboardInterrupt:
+        return
+
+
+TOKEN = "MASIS_MCP_TOKEN"  # noqa: S105 (the name of the variable)
+
+
+@command()
+def mcp(
+    transport: Literal["stdio", "http"] = option(
+        "stdio: for a client that starts this command. http: streamable HTTP at /mcp.", default="stdio"
+    ),
+    host: str = option("Where to listen, with http.", default="127.0.0.1"),
+    port: int = option("With http; 0 takes a free one, which is shown on stderr.", default=8765, within=(0, 65535)),
+    allowed: Names = option(
+        "A host name by which others reach the server, with http. Without one it listens to this machine only; with "
+        "one it also needs a secret, in MASIS_MCP_TOKEN. May be repeated.",
+        "--allow-host",
+        metavar="NAME",
+    ),
+    concurrency: int | None = option(
+        "How many audits at once. Default: 2; with models, as many as calls go to a provider, at least 4.",
+        within=(1, 64),
+        metavar="N",
+    ),
+    max_cost: float | None = option(
+        "What calls to models may cost until the server ends; then no tool asks one. Prices: docs/models.md.",
+        **shared.COST,
+    ),
+    judges: Judges = shared.JUDGES,
+    db: Path | None = shared.DATABASE,
+    log: None = shared.LOG,
+) -> None:
+    """Serve the tools of the workbench to agents, over the Model Context Protocol: reading and auditing, no deciding.
+
+    Tools: critique_answer, audit_citations, verify_claims, run_audit, get_run, get_case, list_queue, search_evidence.
+    Runs and cases are resources.
+
+      masis mcp                                            over stdin and stdout
+      masis mcp --db review.db --model openai              who judges is chosen here, not by the agent
+      masis mcp --transport http --port 8765               at http://127.0.0.1:8765/mcp
+      MASIS_MCP_TOKEN=... masis mcp --transport http --host 0.0.0.0 --allow-host audits.example.org
+
+    Over stdin and stdout it ends, with exit code 0, when its input ends. Ctrl-C ends it too; an audit under way is then
+    resumed by the same call later.
+
+    Needs the extra mcp: pip install '.[mcp]'.
+    """
+    from masis.integrations import mcp as integration  # --help need not wait for it
+
+    settings = judges.load().settings
+    check_models(settings)  # a model that nothing answers to is wrong use, not a failure of each call
+    integration.require()
+    from masis.integrations.mcp import transports
+    from masis.integrations.mcp.server import MasisServer, audits_at_once
+
+    configured = secret(TOKEN)
+    token = configured.get_secret_value() if configured else None
+    if transport == "http":
+        transports.check_address(host, allowed, token)
+    workbench = Workbench.open(database_path(db), settings)
+    for name in ("mcp", "uvicorn"):  # the SDK's warnings alone: at lower levels its log repeats texts
+        logger = logging.getLogger(name)
+        logger.setLevel(logging.WARNING)
+        logger.propagate = False
+        logger.handlers = [each for each in logging.getLogger("masis").handlers if isinstance(each, LogLines)]
+    context = click.get_current_context()
+    context.with_resource(measured(settings))
+    try:
+        listener = transports.listening(host, port) if transport == "http" else None
+    except OSError as error:
+        cure = "Is the port taken? --port 0 takes a free one."
+        raise JobFailed(f"{host}:{port}: can't listen there ({error.strerror}). {cure}") from error
+    server = MasisServer(workbench, concurrency or audits_at_once(workbench), max_cost)
+    judging = ", ".join(sorted(set(settings.models().values())))
+    say(f"Database: {workbench.database}. Judges: {judging}.")
+    if listener is None:
+        if sys.stdin.isatty():
+            say("Waiting for a client on stdin, which is a terminal: docs/mcp.md says how clients start this. Ctrl-C.")
+        context.exit(transports.serve_stdio(server))
+    say(f"Serving at {transports.address(listener)}")
+    context.exit(transports.serve_http(server, listener, allowed, token))

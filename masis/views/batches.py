@@ -1,0 +1,159 @@
+"""What became of a batch of audits, what it cost and how long it took, in words."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from masis.audit.acceptance import accusations
+from masis.errors import MAX_ITERATIONS_WARNING
+from masis.schema.audit import Escalation
+from masis.schema.calls import Usage
+from masis.schema.run import Run
+from masis.schema.wording import counted
+from masis.settings import Settings
+from masis.views.numbers import dollars
+from masis.views.spending import escalated, spent
+from masis.views.words import model_words
+
+FAILURES_SHOWN = 3
+"""Kinds of failed calls, and of warnings, that are named after a batch, the commonest."""
+_FIGURES = re.compile(r"\b[0-9a-f]{12}\b|\d[\d,.]*")
+
+
+@dataclass
+class BatchSummary:
+    """What became of the cases of one file, what it cost, and how long the steps took against their limits."""
+
+    audited: int = 0
+    skipped: int = 0
+    failed: int = 0
+    flagged: int = 0
+    needs_review: int = 0
+    incomplete: int = 0
+    useless: int = 0
+    skipped_incomplete: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+    warnings: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
+    unpriced: int = 0
+    recorded: set[str] = field(default_factory=set)
+    unconfirmed: int = 0
+    unconfirmed_answers: int = 0
+    escalation: Escalation | None = None
+    times: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+
+    def count(self, run: Run) -> None:
+        """Count one new run."""
+        self.audited += 1
+        self.flagged += bool(run.iterations and accusations(run.iterations[0]))
+        self.needs_review += run.needs_review
+        self.incomplete += run.incomplete
+        self.useless += run.incomplete and run.final_quality_score is None
+        explained = [call.error for call in run.calls if call.error]
+        for call in run.calls:
+            if call.error:
+                self._note(self.failures, call.error, f"{call.model}: {call.error.removeprefix(f'{call.model}: ')}")
+        for warning in run.warnings:
+            if warning.code != MAX_ITERATIONS_WARNING and not any(error in warning.message for error in explained):
+                self._note(self.warnings, warning.message, warning.message)
+        self.unconfirmed += run.unconfirmed_offline
+        self.unconfirmed_answers += bool(run.unconfirmed_offline)
+        if run.escalation is not None:
+            self.escalation = run.escalation if self.escalation is None else self.escalation.plus(run.escalation)
+        self.usage = self.usage.plus(run.usage)
+        self.recorded |= {call.model for call in run.calls if call.source == "replay"}
+        self.unpriced += sum(call.cost_usd is None for call in run.calls)
+        for name, milliseconds in step_times(run):
+            self.times[name].append(milliseconds)
+
+    def _note(self, kinds: Counter[str], message: str, example: str) -> None:
+        alike = _FIGURES.sub("#", message)
+        kinds[alike] += 1
+        self.examples.setdefault(alike, example)
+
+    def note(self) -> str:
+        """Return the state of the work, for beside the progress bar."""
+        cost = "" if self.usage.cost_usd is None else f", {dollars(self.usage.cost_usd)}"
+        return f"{self.audited:,} audited{cost}"
+
+    def lines(self, settings: Settings) -> Iterator[str]:
+        """Yield what was done, line by line."""
+        again = f", {counted(self.skipped, 'case')} skipped (audited before with these settings)"
+        yield (
+            f"{counted(self.audited, 'case')} audited{again if self.skipped else ''}: {self.flagged:,} original "
+            f"{'answer' if self.flagged == 1 else 'answers'} flagged, {self.needs_review:,} still to be reviewed after "
+            "revision."
+        )
+        if self.skipped_incomplete:
+            yield (
+                f"{counted(self.skipped_incomplete, 'skipped case')} had something left unscored by a failure. "
+                "--retry-errors audits what failed again."
+            )
+        for alike, count in self.failures.most_common(FAILURES_SHOWN):
+            yield f"{counted(count, 'call')}: {self.examples[alike]}"
+        if len(self.failures) > FAILURES_SHOWN:
+            yield f"{len(self.failures) - FAILURES_SHOWN} further kinds of failures: the pages of the cases name them."
+        for alike, count in self.warnings.most_common(FAILURES_SHOWN):
+            yield f"{counted(count, 'warning')}: {self.examples[alike]}"
+        if self.incomplete:
+            yield (
+                f"{counted(self.incomplete, 'audit')} left something unscored by a failure, each with its reason, and "
+                "need review. --retry-errors audits them again."
+            )
+        yield from self._verified()
+        if self.usage != Usage():
+            unpriced = f" (without {counted(self.unpriced, 'call')} of unknown price)"
+            yield f"Models: {spent(self.usage)}{unpriced if self.unpriced and self.usage.cost_usd is not None else ''}."
+        if self.usage.calls:
+            yield from self._latencies(settings)
+        for words in sorted(map(model_words, self.recorded)):
+            yield f"{words[:1].upper()}{words[1:]}."
+        if settings.record and self.skipped:
+            yield f"Of skipped cases no replies are recorded in {settings.record}: --again audits them too."
+
+    def _verified(self) -> Iterator[str]:
+        """What was decided by whom, and what the offline checks left open."""
+        if self.escalation is not None:
+            yield escalated(self.escalation)
+        if self.unconfirmed:
+            them = "it" if self.unconfirmed == 1 else "them"
+            yield (
+                f"{counted(self.unconfirmed, 'claim')} of {counted(self.unconfirmed_answers, 'answer')} not confirmed "
+                f"by the offline checks; a verifier model would decide {them}: --model verifier=offline,local:ORG/NAME "
+                "(docs/verifiers.md)."
+            )
+
+    def _latencies(self, settings: Settings) -> Iterator[str]:
+        from masis.audit.statistics import percentile  # loads numpy, which most commands do without
+
+        limits = {
+            "critic": settings.call_deadline_s,
+            "reviser": settings.call_deadline_s,
+            "iteration": settings.iteration_deadline_s,
+            "loop": settings.loop_deadline_s,
+        }
+        measured = [
+            f"{name} {percentile(self.times[name], 95):.1f} of {limit:g}"
+            for name, limit in limits.items()
+            if self.times[name]
+        ]
+        if measured:
+            yield f"95% were done within (seconds, of the limit): {', '.join(measured)}."
+
+
+def step_times(run: Run) -> Iterator[tuple[str, float]]:
+    """Yield the seconds of each critic and reviser step, iteration and loop of a run (REQ-CRITIC-NFR-001 to -004)."""
+    total = 0.0
+    for iteration in run.iterations:
+        spent = sum(iteration.step_ms.values()) / 1000
+        total += spent
+        yield "iteration", spent
+        for name, step in (("critic", "critique"), ("reviser", "revision")):
+            if step in iteration.step_ms:
+                yield name, iteration.step_ms[step] / 1000
+    if run.iterations:
+        yield "loop", total

@@ -1,0 +1,259 @@
+"""Every command: its help, an example that runs, its result as JSON, and wrong use that names the right one."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import re
+import shlex
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from masis.cli import main
+from masis.datasets.exports import Selection
+from masis.schema.actor import Actor
+from masis.services import Workbench, demo_case_files
+from masis.services.records import CaseFilter
+from tests.cli.running import Masis, case, desk, lines
+from tests.reviewing import decide
+from tools.cli_reference import reference
+
+ME = Actor(name=getpass.getuser())
+ROOT = Path(__file__).resolve().parents[2]
+
+NO_DATABASE = ("bench", "completion", "config check", "config init", "models get", "models list", "person")
+"""Commands that use none."""
+
+NO_JSON = {
+    **dict.fromkeys(("demo", "serve", "ingest", "mcp"), "runs until it is stopped"),
+    **dict.fromkeys(("screen", "screening further"), "its result is JSON unless another format is named"),
+    **dict.fromkeys(("completion", "config init", "person"), "its result is a file of another form"),
+}
+ELSEWHERE = {"models get": "downloads a model", "mcp": "needs an extra", "audit s3": "needs a cluster"}
+"""Commands whose examples other tests run."""
+
+MODELS = re.compile(r"openai|anthropic|dspy|local:|s3://|audited/|[ ]pubmed ")
+"""What examples name that this machine lacks."""
+
+MORE = {"config init": " --force", "bench": " --bootstrap 10 --half all"}
+
+
+class Each(NamedTuple):
+    """A command with the names that lead to it."""
+
+    name: str
+    command: click.Command
+
+    def example(self) -> str:
+        """Its first example that needs no model, without what a shell or a reader makes of it."""
+        found = [line.strip() for line in (self.command.help or "").splitlines() if line.strip().startswith("masis ")]
+        own = [line for line in found if line.startswith(f"masis {self.name}") and not MODELS.search(line)]
+        return re.split(r" (?:\||&&|>>|>) |   +", own[0])[0] + MORE.get(self.name, "")
+
+
+def every(group: click.Group = main, before: str = "") -> Iterator[Each]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from every(command, f"{before}{name} ")
+        else:
+            yield Each(f"{before}{name}", command)
+
+
+EVERY = [pytest.param(each, id=each.name) for each in every()]
+RIS = "TY  - JOUR\nTI  - Metformin and mortality in heart failure\nAB  - A trial.\nDO  - 10.1/a\nER  - \n"
+
+
+class Prepared(NamedTuple):
+    """A folder with a database and files that examples name, and what stands for the ids in them."""
+
+    folder: Path
+    ids: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    folder = tmp_path_factory.mktemp("examples")
+    mine = case(
+        "strategy-01", answer="It is 120 metres long [1]. It was opened in 1931 [9].", metadata={"field": "Medicine"}
+    )
+    workbench = desk(folder / "review.db", mine, mine | {"id": "home-03", "metadata": {"dataset": "pilot"}})
+    decide(workbench, "home-03", reviewer=ME.name)
+    for name, only in (("pilot-1", CaseFilter()), ("pilot-2", CaseFilter(datasets=("pilot",)))):
+        workbench.datasets.freeze(ME, name, "claims", Selection(only))
+    workbench.corpora.add_demo(ME)
+    (corpus,) = workbench.store.corpora.list_all()
+    screened = workbench.screenings.screen(ME, "Does velotarine help?", [f"corpus:{corpus.name}"])
+    entry = workbench.store.decisions.entries().rows[0].id
+    (folder / "backups").mkdir()
+    workbench.backups.make(ME, folder / "backups" / "masis-20260301T020000Z.db")
+    workbench.close()
+    (folder / "cases.jsonl").write_bytes(lines(case("a")))
+    (folder / "more-cases.jsonl").write_bytes(lines(case("b")))
+    (folder / "export.ris").write_text(RIS)
+    (folder / "pubmed.nbib").write_text("PMID- 1\nTI  - Steroids in asthma\nAB  - A trial.\n\n")
+    (folder / "rayyan.csv").write_text(f"id,title,decision\n{screened.kept[0]},A title,Excluded\n")
+    (folder / "masis.toml").write_text("max_iterations = 2\n")
+    (folder / "data" / "cases").mkdir(parents=True)
+    first = demo_case_files()[0]
+    some = b"".join(first.read_bytes().splitlines(keepends=True)[:4])
+    (folder / "data" / "cases" / first.name).write_bytes(some)
+    return Prepared(folder, {"0b7c2f...": screened.id, "3f5a09...": entry, "5f0c1d2e3a4b": entry})
+
+
+@pytest.mark.parametrize("each", EVERY)
+def test_every_command_explains_itself_with_an_example(masis: Masis, each: Each) -> None:
+    shown = masis(*each.name.split(), "--help")
+    assert shown.exit_code == 0, shown.output
+    assert shown.output.startswith(f"Usage: masis {each.name} ")
+    assert f"\n    masis {each.name}" in shown.output
+    assert "xit code" in shown.output
+    assert ("--db" in shown.output) != (each.name in NO_DATABASE)
+    assert ("--json" in shown.output) != (each.name in NO_JSON)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("as_json", [False, True], ids=["for people", "for programs"])
+@pytest.mark.parametrize("each", [each for each in EVERY if each.id not in ELSEWHERE])
+def test_the_first_example_of_every_command_runs(
+    masis: Masis, prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, each: Each, as_json: bool
+) -> None:
+    if as_json and each.name in NO_JSON:
+        pytest.skip(NO_JSON[each.name])
+    folder = tmp_path / "here"
+    shutil.copytree(prepared.folder, folder)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("MASIS_DB", str(folder / "review.db"))
+    monkeypatch.setattr("masis.ui.shell.serve.launch", lambda *_, **__: 0)
+    monkeypatch.setattr("masis.services.demo.demo_case_files", lambda: demo_case_files()[:1])
+    words = each.example()
+    for placeholder, known in prepared.ids.items():
+        words = words.replace(placeholder, known)
+    arguments = shlex.split(words)[1:]
+    yes = ["--yes"] if any("--yes" in parameter.opts for parameter in each.command.params) else []
+    result = masis(*arguments, *yes, *(["--json"] if as_json and "--json" not in arguments else []))
+    assert result.exit_code == 0, (words, result.stderr)
+    if as_json:
+        found = [json.loads(line) for line in result.stdout.splitlines()]
+        assert all(isinstance(record, dict) for record in found)
+        assert found or each.name in ("models list", "optimize")
+
+
+@pytest.mark.parametrize(("typed", "offered"), [("masis aud", "audit"), ("masis db bac", "backup"),
+                                                ("masis queue --ord", "--order")])  # fmt: skip
+def test_a_shell_completes_commands_and_options(masis: Masis, typed: str, offered: str) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        assert "_MASIS_COMPLETE" in masis("completion", shell).stdout
+    words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1), "_MASIS_COMPLETE": "bash_complete"}
+    found = CliRunner().invoke(main, [], prog_name="masis", env=words)
+    assert f"plain,{offered}" in found.stdout.splitlines()
+
+
+def test_the_page_of_the_command_line_is_what_help_prints() -> None:
+    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == reference(), "run: python tools/cli_reference.py"
+
+
+WRONG: list[tuple[str, int, str]] = [
+    ("audti", 2, "There is no command 'audti'. Did you mean 'audit'?"),
+    ("backup", 2, "It is: masis db backup"),
+    ("corpus", 2, "It is: masis screening corpus"),
+    ("audit cases.jsonl --out cases.jsonl", 2, "--out names the file that is read"),
+    ("audit cases.jsonl --model openai:gpt-17", 2, "Set OPENAI_API_KEY"),
+    ("audit cases.jsonl --set max_iterations=9", 2, "--set max_iterations"),
+    ("audit cases.jsonl --concurrency 0", 2, "--concurrency"),
+    ("audit cases.jsonl --out /no/such/folder/runs.jsonl", 2, "there is no such folder"),
+    ("audit cases.jsonl --address auto", 2, "--address: goes with --engine ray only"),
+    ("audit .", 2, ".: is a directory. Name one file of JSON Lines in it."),
+    ("audit nothing.jsonl", 2, "nothing.jsonl: does not exist. Check the name and the folder."),
+    ("import backups --dry-run", 1, "backups: holds no file that can be read. Name files"),
+    ("import nothing.jsonl", 2, "nothing.jsonl: does not exist. Check the name and the folder."),
+    ("import cases.jsonl --as raags", 2, "Did you mean 'ragas'?"),
+    ("import cases.jsonl --map anser=x", 2, "Did you mean answer=x?"),
+    ("import cases.jsonl --map answer=a --map answer=b", 2, "--map answer: is given twice."),
+    ("metrics .", 2, "holds no audited cases"),
+    ("metrics --since yesterday", 2, "write a day as 2026-11-21"),
+    ("metrics --since 2026-01-02 --until 2026-01-01", 2, "--until lies before --since"),
+    ("metrics --by year", 2, "'year' is not one of"),
+    ("bench nothing.jsonl", 2, "nothing.jsonl: does not exist."),
+    ("decide a", 2, "Name a case and a verdict"),
+    ("decide a approve --file -", 2, "--file: goes without CASE and VERDICT."),
+    ("decide a aprove", 2, "'aprove' is not one of"),
+    ("decide a reject --label grey", 2, "write it as LABEL=WORDS"),
+    ("undo nothing", 1, "nothing"),
+    ("report", 2, "Name cases, or filter for them"),
+    ("report home-03 --state any --out x", 2, "Name cases, or filter for them"),
+    ("report strategy-01 home-03", 2, "name one with --out"),
+    ("report strategy-01 home-03 --run 1 --out x", 2, "belongs to one case"),
+    ("report --field Nowhere --out x", 1, "No case matches"),
+    ("report nowhere", 1, "nowhere"),
+    ("report strategy-01 --run nowhere", 1, "nowhere"),
+    ("export --format cases --state any", 2, "--state: the format cases takes no filter"),
+    ("export --format labels --shares 80/30/10", 2, "sum up to 120"),
+    ("export --format labels --quality 2-3", 2, "write a range as 0.2-0.8"),
+    ("export --format hf", 2, "hf is a folder"),
+    ("dataset freeze ../v1 --format claims --state any", 1, "is no name for a dataset version"),
+    ("dataset freeze v3 --format labels", 1, "no case that matches gives a row"),
+    ("dataset freeze v3 --format sft --state any --as csv", 1, "rows that are not flat"),
+    ("dataset freeze v3", 2, "--format"),
+    ("dataset show nowhere", 1, "there is no dataset version 'nowhere'"),
+    ("dataset compare nowhere v1", 1, "there is no dataset version"),
+    ("dataset export nowhere", 1, "there is no dataset version"),
+    ("dataset remove nowhere --yes", 1, "there is no dataset version"),
+    ("dataset remove pilot-1", 2, "say --yes"),
+    ("screen export.ris -q ' '", 2, "is empty"),
+    ("screen export.ris -q Why? --grader nobody:knows", 2, "nobody"),
+    ("screen export.ris -q Why? --set screening_keep_share=2", 2, "screening_keep_share"),
+    ("screen export.ris", 2, "--question"),
+    ("screen corpus:none -q Why? --db review.db", 1, "there is no corpus 'none'"),
+    ("screen pubmed -q Why? --all --db review.db", 2, "can't be read whole"),
+    ("screening corpus mine export.ris --remove", 2, "one at a time"),
+    ("screening corpus mine nothing.ris", 2, "nothing.ris: does not exist"),
+    ("serve --port 0", 2, "--port"),
+    ("serve --address 0.0.0.0", 2, "--insecure"),
+    ("serve --allow-host audits.example.org", 2, "--insecure"),
+    ("serve --address 0.0.0.0 --insecure", 2, "--allow-host"),
+    ("serve --allow-host https://audits.example.org/ --insecure", 2, "name or address alone"),
+    *((f"person {name} --role lead", 2, "NAME") for name in ("''", "' Ada'", "'acceptance policy'", "a" * 81)),
+    ("db redact case nowhere --reason r --yes", 1, "'nowhere'"),
+    ("db redact decision none --reason r --yes", 1, "'none'"),
+    ("db redact case strategy-01 --reason r", 2, "say --yes"),
+    ("purge --older-than 0", 2, "say --yes"),
+    ("trust --fit", 1, ""),
+]
+
+
+@pytest.mark.parametrize(("words", "code", "says"), WRONG)
+def test_wrong_use_names_the_right_one_and_changes_nothing(
+    masis: Masis, prepared: Prepared, monkeypatch: pytest.MonkeyPatch, words: str, code: int, says: str
+) -> None:
+    monkeypatch.chdir(prepared.folder)
+    monkeypatch.setenv("MASIS_DB", str(prepared.folder / "review.db"))
+    monkeypatch.setattr("masis.ui.shell.serve.launch", lambda *_, **__: pytest.fail("a server was started"))
+    with closing(Workbench.open(prepared.folder / "review.db")) as workbench:
+        before = workbench.store.decisions.verify()
+    result = masis(*shlex.split(words))
+    assert result.exit_code == code, result.output
+    assert says in " ".join(result.stderr.split())
+    assert "Traceback" not in result.stderr
+    assert "This is a bug" not in result.stderr
+    with closing(Workbench.open(prepared.folder / "review.db")) as workbench:
+        assert workbench.store.decisions.verify() == before
+
+
+@pytest.mark.parametrize("words", ["queue", "show a", "log", "metrics", "trust", "health", "export --format cases",
+                                   "report a", "verify-log", "purge", "dataset list", "screening corpus",
+                                   "screening drift", "db backup copy.db", "db reassess"])  # fmt: skip
+def test_reading_creates_no_database(masis: Masis, tmp_path: Path, words: str) -> None:
+    result = masis(*words.split(), "--db", tmp_path / "none.db")
+    assert result.exit_code == 1
+    assert f"{tmp_path / 'none.db'}: there is no database here. 'masis import FILE'" in result.output
+    assert not (tmp_path / "none.db").exists()
