@@ -395,7 +395,7 @@ DOCUMENTED = {
     "`metadata`": "the answer as response",
     "another unknown key": "an unknown short key",
 }
-"""Which record of the table above shows a row of the table in docs/importing.md."""
+"""Which record of the table above shows a row of the table in docs/files.md."""
 
 
 def test_the_page_of_imports_says_what_is_read_as_what() -> None:
