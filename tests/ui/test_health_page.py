@@ -280,3 +280,13 @@ def test_a_setting_that_makes_no_sense_is_named_on_the_page(
     assert "MASIS_MAX_ITERATIONS" in said
     with pytest.raises(SettingsError):
         load()
+
+
+def test_the_page_does_not_count_what_others_decided_on_a_case_that_is_not_settled() -> None:
+    counts = HealthItem("database", True, "/a: b/x.db (1.0 MB): 3 cases, 7 entries of the decision log", "")
+    assert health_page.without_counts(counts).message == "/a: b/x.db (1.0 MB)"
+    assert (
+        health_page.without_counts(counts._replace(name="decision log", message="7 entries, head ab")).message
+        == "intact"
+    )
+    assert health_page.without_counts(counts._replace(ok=False)).message == counts.message

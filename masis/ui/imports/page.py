@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import streamlit as st
 
-from masis.datasets.mapping import OWN_FORMAT, builtin
+from masis.datasets.mapping import OWN_FORMAT, Profile, builtin
 from masis.datasets.mapping.columns import Column
 from masis.errors import InputError, MasisError
 from masis.schema.wording import counted
-from masis.services import Workbench
-from masis.services.imports import Look
+from masis.services import Actor, Workbench
+from masis.services.background import BackgroundTask, BackgroundTasks
+from masis.services.imports import ImportStep, Look
 from masis.ui.components import registered
 from masis.ui.components.linked_table import Row, column, linked_table, row
 from masis.ui.imports.form import (
@@ -31,14 +33,13 @@ from masis.ui.imports.form import (
     take_text,
     take_upload,
 )
-from masis.ui.imports.import_jobs import FileImport, Source, imports
 from masis.ui.live import show_live
 from masis.ui.new_audit.form import understood_case
 from masis.ui.queue.overview import show_unaudited
 from masis.ui.shell import address
 from masis.ui.shell.inputs import take_typed, typing_area
 from masis.ui.shell.reviewer import actor
-from masis.ui.shell.served_database import served_workbench
+from masis.ui.shell.served_database import served_database, served_workbench
 
 CASES_SHOWN = 3
 PROBLEMS_SHOWN = 50
@@ -54,6 +55,64 @@ _STYLE = """<style>
 """What was chosen is shown in the primary colour, on which Streamlit's white has too little contrast in the dark."""
 _PROBLEMS = [column("Row", "figure"), column("Problem", "main"), column("Cure")]
 _TITLES = {OWN_FORMAT: "Cases of the workbench: id, query, answer, evidence", COLUMNS: "I choose the columns"}
+
+
+MOST_PROBLEMS = 200
+"""Problems that are shown; the others are counted."""
+
+
+class Source(NamedTuple):
+    """The file of an import: where it lies, its token and its name, and by which profile it is read."""
+
+    token: str
+    path: Path
+    name: str
+    profile: Profile | None
+
+
+class FileImport(BackgroundTask):
+    """One import: what has come of it so far, readable while it goes on. Raises NotAllowed."""
+
+    def __init__(self, workbench: Workbench, actor: Actor, source: Source) -> None:
+        super().__init__()
+        self.source, self.size = source, max(1, source.path.stat().st_size)
+        self.step = ImportStep(0, 0, 0, 0, 0)
+        self.problems: list[MasisError] = []
+        self.problem_count = 0
+        self._steps = workbench.imports.add_file(actor, source.path, source.profile, name=source.name)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every row of the file has become a case."""
+        return self.over and not (self.stopped or self.failed or self.problem_count)
+
+    stopped = False
+    """Whether it ended before the file did, since it was asked to."""
+
+    @property
+    def share(self) -> float:
+        """How much of the file has been read, 0 to 1."""
+        return min(1.0, self.step.end / self.size)
+
+    def work(self) -> None:
+        """Import batch by batch."""
+        for step in self._steps:
+            self.step = step
+            self.problem_count += len(step.problems)
+            self.problems += step.problems[: MOST_PROBLEMS - len(self.problems)]
+            if self.stopping and self.share < 1:
+                self.stopped = True
+                return
+
+
+@st.cache_resource(show_spinner=False)
+def _imports_into(_database: str) -> BackgroundTasks[FileImport]:
+    return BackgroundTasks()
+
+
+def imports() -> BackgroundTasks[FileImport]:
+    """Return the imports of this server into the served database."""
+    return _imports_into(str(served_database()))
 
 
 def show_imports(workbench: Workbench) -> None:
@@ -390,7 +449,7 @@ def _ended(workbench: Workbench, found: FileImport) -> None:
             "pages/queue.py",
             label=f"See the {counted(step.added, 'imported case')}" if step.added else "Queue",
             icon=":material/checklist:",
-            query_params={"order": "newest", **({"standing": "not_audited"} if step.added else {})},
+            query_params={"order": "newest"},
         )
     facets = workbench.cases.facets()
     with st.container(key="import-audit"):
