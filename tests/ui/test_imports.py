@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from masis.services import Workbench
 from masis.services.imports import ImportService, ImportStep
 from masis.ui.imports.form import COLUMNS
-from masis.ui.imports.import_jobs import FileImport, imports
+from masis.ui.imports.page import FileImport, imports
 from tests.reviewing import ADA
 from tests.ui.conftest import Serve, open_page, texts
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypedDict
 
@@ -109,10 +109,12 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
             start = began.get((event.iteration, event.step))
             spent = _between(start, event.at) if start else None
             _replace_step(_group(groups, event, False), _step(event, _finished(event), _words(event), spent))
-        elif event.kind in ("call_retried", "call_repaired"):
-            _show_retry(groups, event)
-        elif event.kind == "warning":
-            _warn(groups, event)
+        elif event.kind in ("call_retried", "call_repaired") and event.iteration in groups:
+            retries = groups[event.iteration]["retries"]
+            retries[:] = [*retries, event.message][-RETRIES_SHOWN:]
+        elif event.kind == "warning" and groups:
+            at = event.iteration if event.iteration in groups else next(reversed(groups))
+            groups[at]["warnings"].append(event.message)
         elif event.kind == "iteration_finished":
             _conclude(groups, event)
     if state != "running":
@@ -178,19 +180,6 @@ def _cut_short(groups: dict[int | None, Group]) -> None:
                 step["state"] = "failed" if group["warnings"] else "cut"
 
 
-def _show_retry(groups: dict[int | None, Group], event: Event) -> None:
-    if event.iteration in groups:
-        retries = groups[event.iteration]["retries"]
-        retries.append(event.message)
-        del retries[:-RETRIES_SHOWN]
-
-
-def _warn(groups: dict[int | None, Group], event: Event) -> None:
-    at = event.iteration if event.iteration in groups else next(reversed(groups), None)
-    if at in groups:
-        groups[at]["warnings"].append(event.message)
-
-
 def _conclude(groups: dict[int | None, Group], event: Event) -> None:
     group = groups.get(event.iteration)
     if group is None:
@@ -217,63 +206,48 @@ def _evaluated(group: Group) -> bool:
 
 
 def _words(event: Event) -> str:
-    say = _SAY.get(event.step or "")
-    return say(event.data) if say else ""
-
-
-def _citations(data: Mapping[str, Any]) -> str:
-    references, invalid, uncited = (data.get(k, 0) for k in ("references", "invalid_citations", "uncited_claims"))
-    words = [counted(references, "citation") if references else "No citations"]
-    if invalid:
-        words.append(f"{invalid} fabricated")
-    words.append(f"{counted(uncited, 'sentence')} uncited" if uncited else "no sentence left uncited")
-    if (factor := data.get("penalty_factor", 1.0)) < 1.0:
-        words.append(f"confidence × {factor:g}")
-    return ", ".join(words)
-
-
-def _claims(data: Mapping[str, Any]) -> str:
-    verdicts: Mapping[str, int] = data.get("verdicts", {})
-    counts = [f"{verdicts[name]} {word.text}" for name, word in VERDICT.items() if verdicts.get(name)]
-    words = counted(data.get("claims", 0), "claim") + (f": {', '.join(counts)}" if counts else "")
-    missing = data.get("missing", 0)
-    return f"{words}; {counted(missing, 'point')} of the evidence missing" if missing else words
-
-
-def _critique(data: Mapping[str, Any]) -> str:
-    words = [counted(data.get("issues", 0), "issue")]
-    if data.get("hallucination"):
-        words.append("hallucination")
-    if conflicts := data.get("conflicts"):
-        words.append(counted(conflicts, "conflict") + " between sources")
-    confidence = data.get("confidence")
-    words.append("unscored" if confidence is None else f"confidence {confidence:.2f}")
-    return ", ".join(words)
-
-
-def _evaluation(data: Mapping[str, Any]) -> str:
-    names = ("overall_score", "faithfulness", "relevance", "completeness", "reasoning_quality")
-    scores = [f"{SCORE[name].text.lower()} {data[name]:.2f}" for name in names if data.get(name) is not None]
-    return ", ".join(scores) or "unscored"
-
-
-def _revision(data: Mapping[str, Any]) -> str:
-    changes, issues = data.get("changes", 0), data.get("issues_addressed", 0)
-    return f"{counted(changes, 'change')} for {counted(issues, 'issue')}" if changes else "nothing could be fixed"
-
-
-def _drafting(data: Mapping[str, Any]) -> str:
-    return f"an answer of {counted(data.get('characters', 0), 'character')}"
-
-
-_SAY: dict[str, Callable[[Mapping[str, Any]], str]] = {
-    "drafting": _drafting,
-    "citations": _citations,
-    "claims": _claims,
-    "critique": _critique,
-    "evaluation": _evaluation,
-    "revision": _revision,
-}
+    """Say what came of a step."""
+    data: Mapping[str, Any] = event.data
+    match event.step:
+        case "drafting":
+            return f"an answer of {counted(data.get('characters', 0), 'character')}"
+        case "citations":
+            references, invalid, uncited = (
+                data.get(k, 0) for k in ("references", "invalid_citations", "uncited_claims")
+            )
+            factor = data.get("penalty_factor", 1.0)
+            words = [
+                counted(references, "citation") if references else "No citations",
+                f"{invalid} fabricated" if invalid else "",
+                f"{counted(uncited, 'sentence')} uncited" if uncited else "no sentence left uncited",
+                f"confidence × {factor:g}" if factor < 1.0 else "",
+            ]
+        case "claims":
+            verdicts: Mapping[str, int] = data.get("verdicts", {})
+            counts = [f"{verdicts[name]} {word.text}" for name, word in VERDICT.items() if verdicts.get(name)]
+            claims = counted(data.get("claims", 0), "claim") + (f": {', '.join(counts)}" if counts else "")
+            missing = data.get("missing", 0)
+            return f"{claims}; {counted(missing, 'point')} of the evidence missing" if missing else claims
+        case "critique":
+            conflicts, confidence = data.get("conflicts"), data.get("confidence")
+            words = [
+                counted(data.get("issues", 0), "issue"),
+                "hallucination" if data.get("hallucination") else "",
+                f"{counted(conflicts, 'conflict')} between sources" if conflicts else "",
+                "unscored" if confidence is None else f"confidence {confidence:.2f}",
+            ]
+        case "evaluation":
+            names = ("overall_score", "faithfulness", "relevance", "completeness", "reasoning_quality")
+            words = [f"{SCORE[name].text.lower()} {data[name]:.2f}" for name in names if data.get(name) is not None]
+            words = words or ["unscored"]
+        case "revision":
+            changes, issues = data.get("changes", 0), data.get("issues_addressed", 0)
+            return (
+                f"{counted(changes, 'change')} for {counted(issues, 'issue')}" if changes else "nothing could be fixed"
+            )
+        case _:
+            return ""
+    return ", ".join(filter(None, words))
 
 
 def _outcome(events: Sequence[Event]) -> Mapping[str, Any]:

@@ -7,8 +7,9 @@ exported. The abstract that the address names is drawn by ``abstract.py``.
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, BinaryIO, Literal, NamedTuple
+from typing import Any, Literal
 
 import streamlit as st
 
@@ -18,7 +19,7 @@ from masis.schema.wording import counted
 from masis.screening.grading.ensemble import agreement_of
 from masis.screening.grading.question import LONGEST_CONCEPTS, PARTS, Part, concepts_as_text, question_of, read_question
 from masis.screening.synthesis.criteria import criteria_of
-from masis.screening.synthesis.findings import Finding, Synthesis
+from masis.screening.synthesis.findings import Finding
 from masis.screening.synthesis.prisma_svg import DARK, PAGE, prisma_svg
 from masis.services import Workbench
 from masis.services.screening import OpenedScreening
@@ -27,11 +28,12 @@ from masis.ui.components.charts import draw_chart
 from masis.ui.components.linked_table import Column, Row, column, linked_table, row
 from masis.ui.live import served_jobs
 from masis.ui.screening.abstract import beside_buttons, show_abstract
-from masis.ui.screening.actions import PROBLEM, action, attempt, name_field, named, open_screening, show_problem
+from masis.ui.screening.actions import PROBLEM, attempt, name_field, named, open_screening, show_problem
 from masis.ui.screening.form import CONCEPT_HINT, CONCEPT_NAMES
 from masis.ui.shell import address
 from masis.ui.shell.address import link
 from masis.ui.shell.frame import tab_title
+from masis.ui.shell.permissions import action
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
 from masis.views.abstract import facts
@@ -114,8 +116,7 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
         with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
             st.header("Abstract", width="content")
             with st.container(horizontal=True, horizontal_alignment="right", width="content"):
-                listing = listed(screening, *_shown(), size=len(screening.grades))
-                beside_buttons([each.abstract_id for each in listing.rows], chosen)
+                beside_buttons([each.abstract_id for each in listed(screening, *_shown())], chosen)
         show_abstract(opened, grade)
 
 
@@ -129,14 +130,7 @@ def show_head(question: str, state: LabelData, *, reasons: Sequence[str] = (), f
     """Draw the question, what became of its screening, and why."""
     st.set_page_config(page_title=tab_title(state["text"], question))
     case_head(
-        {
-            "question": question,
-            "state": state,
-            "flags": [],
-            "facts": [fact for fact in found if fact],
-            "reasons": list(reasons),
-        },
-        key="screening-head",
+        {"question": question, "state": state, "facts": list(found), "reasons": list(reasons)}, key="screening-head"
     )
 
 
@@ -172,9 +166,8 @@ def _change_concepts(screening: Screening) -> None:
 
 
 def _again(screening_id: str) -> None:
-    concepts: dict[Part, str] = {
-        part: str(st.session_state.get(f"again-{screening_id}-{part}") or "") for part in PARTS
-    }  # fmt: skip
+    typed = {part: st.session_state.get(f"again-{screening_id}-{part}") for part in PARTS}
+    concepts: dict[Part, str] = {part: str(text or "") for part, text in typed.items()}
     open_screening(attempt(lambda: served_jobs().screen_again(actor(), screening_id, concepts)))
 
 
@@ -235,23 +228,32 @@ def _exports(workbench: Workbench, opened: OpenedScreening) -> None:
     if not workbench.access.allows(who, "export"):
         st.caption("Exports take the role lead.")
         return
+
+    def written(write_to: Callable[..., int], *which: Sequence[Recommendation]) -> Callable[[], io.BytesIO]:
+        def make() -> io.BytesIO:
+            out = io.BytesIO()
+            write_to(who, screening.id, out, *which)
+            return out
+
+        return make
+
     ris = "application/x-research-info-systems"
-    files: tuple[tuple[str, Callable[[], io.BytesIO | bytes | str], str, str, str, str], ...] = (
+    files: tuple[tuple[str, Callable[[], io.BytesIO | str], str, str, str, str], ...] = (
         (
             f"The screening log, CSV ({counted(len(screening.grades), 'abstract')})",
-            lambda: _written(lambda out: write.write_csv(who, screening.id, out)),
+            written(write.write_csv),
             *(".csv", "text/csv", "table"),
             "Every abstract screened with its grade, its reasons and the round it came in.",
         ),
         (
             f"The kept abstracts, RIS ({len(screening.kept)})",
-            lambda: _written(lambda out: write.write_ris(who, screening.id, out)),
+            written(write.write_ris),
             *(".ris", ris, "library_books"),
             "For a reference manager, each with its grade as notes.",
         ),
         (
             "All abstracts with labels, RIS",
-            lambda: _written(lambda out: write.write_ris(who, screening.id, out, RECOMMENDATIONS)),
+            written(write.write_ris, RECOMMENDATIONS),
             *("-labels.ris", ris, "label"),
             "For ASReview, Rayyan or Covidence. `masis screening labels` takes their decisions back as overrides.",
         ),
@@ -274,12 +276,6 @@ def _exports(workbench: Workbench, opened: OpenedScreening) -> None:
             width="stretch",
             help=what,
         )
-
-
-def _written(write: Callable[[BinaryIO], int]) -> io.BytesIO:
-    out = io.BytesIO()
-    write(out)
-    return out
 
 
 # What the kept studies say together.
@@ -353,13 +349,13 @@ def _design(grade: Grade | None) -> str:
     return DESIGN[grade.design] if grade and grade.design else "not recognised"
 
 
-def direction_rows(opened: OpenedScreening, found: Synthesis) -> list[dict[str, Any]]:
-    """Return how many studies of each design point where, as rows of the plot; every direction has one."""
-    rows: dict[tuple[str, str], int] = {}
-    for each in found.findings:
-        key = DIRECTION[each.direction].text, _design(opened.screening.grade(each.abstract_id))
-        rows[key] = rows.get(key, 0) + 1
-    return [{"direction": direction, "design": design, "studies": count} for (direction, design), count in rows.items()]
+def direction_rows(opened: OpenedScreening) -> list[dict[str, Any]]:
+    """Return how many studies of each design point where, as rows of the plot."""
+    grades = {grade.abstract_id: grade for grade in opened.screening.grades}
+    found = Counter(
+        (DIRECTION[each.direction].text, _design(grades.get(each.abstract_id))) for each in opened.synthesis.findings
+    )
+    return [{"direction": where, "design": design, "studies": count} for (where, design), count in found.items()]
 
 
 def _criteria(screening: Screening) -> None:
@@ -390,8 +386,7 @@ def _flow(opened: OpenedScreening) -> None:
     with plot:
         st.header("Direction of effect")
         if opened.synthesis.findings:
-            rows = direction_rows(opened, opened.synthesis)
-            draw_chart(direction_chart, rows=rows, description="Direction of effect by design")
+            draw_chart(direction_chart, rows=direction_rows(opened), description="Direction of effect by design")
         else:
             st.caption("Nothing is kept, so there is no direction to count.")
 
@@ -465,28 +460,16 @@ ABSTRACT_COLUMNS = [
 ]
 
 
-class Listed(NamedTuple):
-    """The grades of a page of the table, and how many match in all."""
-
-    rows: tuple[Grade, ...]
-    total: int
-
-
-def listed(
-    screening: Screening, shown: Sequence[Recommendation], order: Order, *, page: int = 1, size: int = PAGE_SIZE
-) -> Listed:
-    """Return one page of the grades with these recommendations (all where none is named), in this order."""
+def listed(screening: Screening, shown: Sequence[Recommendation], order: Order) -> list[Grade]:
+    """Return the grades with these recommendations (all where none is named), in this order, unscored ones last."""
     found = [grade for grade in screening.grades if not shown or grade.recommendation in shown]
-    if order != "found":
-        found.sort(key=lambda grade: _rank(grade, order))
-    start = (page - 1) * size
-    return Listed(tuple(found[start : start + size]), len(found))
 
+    def rank(grade: Grade) -> tuple[bool, float, str]:
+        size = float(grade.study_size.value) if grade.study_size else None
+        value = {"size": size, "quality": grade.quality}.get(order, grade.relevance_score)
+        return (value is None, -(value or 0.0), grade.abstract_id)
 
-def _rank(grade: Grade, order: Order) -> tuple[bool, float, str]:
-    size = float(grade.study_size.value) if grade.study_size else None
-    value = {"size": size, "quality": grade.quality}.get(order, grade.relevance_score)
-    return (value is None, -(value or 0.0), grade.abstract_id)
+    return found if order == "found" else sorted(found, key=rank)
 
 
 def counts(screening: Screening) -> dict[Recommendation, int]:
@@ -525,8 +508,7 @@ def abstract_row(screening: Screening, grade: Grade, abstract: Abstract | None, 
 
 def _shown() -> tuple[list[Recommendation], Order]:
     """Return which abstracts the address shows, and in which order."""
-    order: Order = next((known for known in ORDERS if known == address.value("order")), "quality")
-    return address.several("show", RECOMMENDATIONS), order
+    return address.several("show", RECOMMENDATIONS), address.one_of("order", ORDERS, "quality")
 
 
 def _abstracts(opened: OpenedScreening) -> None:
@@ -538,20 +520,17 @@ def _abstracts(opened: OpenedScreening) -> None:
         return
     shown, order = _shown()
     _controls(screening, shown, order)
-    number = address.number("page")
-    found = listed(screening, shown, order, page=number)
-    pages = max(1, -(-found.total // PAGE_SIZE))
-    if number > pages:
-        address.put("page", str(pages) if pages > 1 else "")
-        st.rerun()
+    found = listed(screening, shown, order)
+    start = (address.number("page") - 1) * PAGE_SIZE
     chosen = address.value("abstract")
-    rows = [abstract_row(screening, each, opened.abstracts.get(each.abstract_id), opened=chosen) for each in found.rows]
+    rows = [
+        abstract_row(screening, each, opened.abstracts.get(each.abstract_id), opened=chosen)
+        for each in found[start : start + PAGE_SIZE]
+    ]
     _linked(ABSTRACT_COLUMNS, rows, "Graded abstracts", "screening-table")
     if not rows:
         st.markdown("**No abstract has this recommendation.** Choose another one.")
-    if pages > 1:
-        st.session_state["screening-page"] = number
-        st.pagination(pages, key="screening-page", on_change=_turn_page)
+    address.show_pages(len(found), PAGE_SIZE, key="screening-page")
 
 
 def _controls(screening: Screening, shown: list[Recommendation], order: Order) -> None:
@@ -561,24 +540,10 @@ def _controls(screening: Screening, shown: list[Recommendation], order: Order) -
         st.pills(
             "Recommendation",
             [each for each in RECOMMENDATIONS if numbers[each]],
-            key="screening-show",
             selection_mode="multi",
             format_func=lambda each: f"{RECOMMENDATION[each].text} {numbers[each]}",
-            on_change=_choose,
+            **address.kept("show", key="screening-show"),
         )
         st.session_state["screening-order"] = order
-        st.selectbox(
-            "Order", list(ORDERS), key="screening-order", format_func=ORDERS.__getitem__, width=240, on_change=_choose
-        )
-
-
-def _choose() -> None:
-    order = st.session_state["screening-order"]
-    address.put_words("show", st.session_state["screening-show"])
-    address.put("order", "" if order == "quality" else order)
-    address.put("page", "")
-
-
-def _turn_page() -> None:
-    chosen = st.session_state["screening-page"]
-    address.put("page", str(chosen) if chosen > 1 else "")
+        kept = address.kept("order", "quality", key="screening-order")
+        st.selectbox("Order", list(ORDERS), format_func=ORDERS.__getitem__, width=240, **kept)
