@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
+from masis.audit.acceptance import RULE_VERSION
 from masis.schema.wording import counted
 from masis.services import HealthItem, Workbench, health
 from masis.services.health import of_disk
+from masis.services.reassessment import Reassessment, in_words
 from masis.settings import ROLES
-from masis.ui.admin.acceptance_panel import show_reassessment
 from masis.ui.admin.health_reports import REPORTS, Checked
-from masis.ui.shell.permissions import needs
+from masis.ui.shell.permissions import action
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
 from masis.views.markdown import escaped
+from masis.views.words import REASON
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Storage": ("settings", "database", "schema", "writing", "decision log", "screening log", "disk"),
@@ -39,9 +42,7 @@ def show_health(workbench: Workbench) -> None:
         found = (*(item for item in found if item.name != "models"), *tested)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button("Check again", icon=":material/refresh:", on_click=_look)
-        st.button(
-            "Test the models", icon=":material/bolt:", on_click=_ask, args=(workbench,), **needs("audit", help=_ASKING)
-        )
+        action("Test the models", "test-models", "bolt", _ask, workbench, why=_ASKING)
         st.caption(f"Checked at {_time(checked)}; {_asked(tested)}.")
     if all(item.ok for item in found):
         st.markdown(":green[**All checks passed.**]")
@@ -144,3 +145,57 @@ def health_notice(workbench: Workbench) -> None:
         if wrong:
             st.markdown(f":red[:material/error: **Health checks failed:** {', '.join(dict.fromkeys(wrong))}.]")
             st.page_link("pages/health.py", label="What to do", icon=":material/health_and_safety:")
+
+
+# --- reassessment ------------------------------------------------------------------------------------------------
+
+MOST_HERE = 2_000
+"""Cases reassessed on the page, some ten seconds; for more there is the command, which can be interrupted."""
+
+_SHOWN = "reassessed"
+
+
+def show_reassessment(workbench: Workbench) -> None:
+    """Draw how many audits an earlier rule judged, what the current rule would change, and the button that does it."""
+    st.header("Acceptance")
+    waiting = workbench.reassessment.waiting()
+    found: Reassessment | None = st.session_state.get(_SHOWN)
+    if not waiting and not (found and found.applied):
+        st.markdown(f"The current acceptance rule ({RULE_VERSION}) has judged every audit that no person decided on.")
+        return
+    if waiting:
+        st.markdown(
+            f"An earlier acceptance rule judged {counted(waiting, 'audit')}. Their decisions stand. Reassessing "
+            f"applies rule {RULE_VERSION} to the stored iterations; nothing is audited again, and what "
+            "people decided stays."
+        )
+    if waiting > MOST_HERE:
+        st.markdown(f"For so many use the command line: {command_markdown('masis db reassess')}.")
+        return
+    if found is not None:
+        _changes(found)
+    if not waiting:
+        return
+    named = bool(actor().name.strip())
+    shown: dict[str, Any] = {"takes": "oversee"}
+    with st.container(horizontal=True, vertical_alignment="center"):
+        action("Show what would change", "reassess-look", "", _reassess, workbench, False, **shown)
+        if found is not None and not found.applied:
+            shown |= {"disabled": not named, "why": "Each change is an entry of the decision log, with your name."}
+            label = f"Reassess {counted(waiting, 'audit')}"
+            action(label, "reassess-do", "", _reassess, workbench, True, type="primary", **shown)
+            if not named:
+                st.caption("Type your name first: each change is an entry of the decision log.")
+
+
+def _changes(found: Reassessment) -> None:
+    lines = [*in_words(found)]
+    if found.reasons:
+        named = ", ".join(f"{REASON[code].text} {count:,}" for code, count in found.reasons.most_common())
+        lines.append(f"Reasons for review: {named}.")
+    st.markdown("\n".join(f"- {escaped(line)}" for line in lines))
+
+
+def _reassess(workbench: Workbench, apply: bool) -> None:
+    with st.spinner("Reassessing"):
+        st.session_state[_SHOWN] = workbench.reassessment.run(actor(), apply=apply)

@@ -10,7 +10,6 @@ from uuid import uuid4
 import streamlit as st
 
 from masis.datasets.mapping import OWN_FORMAT, Profile, builtin
-from masis.datasets.mapping.columns import Column
 from masis.errors import InputError, MasisError
 from masis.schema.wording import counted
 from masis.services import Actor, Workbench
@@ -38,6 +37,7 @@ from masis.ui.new_audit.form import understood_case
 from masis.ui.queue.overview import show_unaudited
 from masis.ui.shell import address
 from masis.ui.shell.inputs import take_typed, typing_area
+from masis.ui.shell.permissions import action
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_database, served_workbench
 
@@ -215,12 +215,7 @@ def _take_format(columns_key: str, key: str) -> None:
     remember(columns_key, format=st.session_state[key])
 
 
-_FIELDS = {
-    "query": "Question",
-    "answer": "Answer (optional)",
-    "id": "Id of the case (optional)",
-    "reference": "Reference answer (optional)",
-}
+_OPTIONAL = {"answer": "Answer", "id": "Id of the case", "reference": "Reference answer"}
 
 
 def _columns(form: ImportForm, reading: Reading) -> None:
@@ -229,12 +224,12 @@ def _columns(form: ImportForm, reading: Reading) -> None:
     prefix = f"import-column-{reading.key}-{form.owner}"
     st.html(_STYLE)
     st.caption("Your choice is remembered for files with the same columns.")
-    evidence = reading.choice.evidence
     _choose("query", "Question", samples, reading, prefix)
+    chosen = reading.choice.evidence
     st.multiselect(
         "Evidence",
         list(samples),
-        list(evidence),
+        list(chosen),
         key=f"{prefix}-evidence",
         format_func=lambda name: _column_name(name, samples),
         placeholder="Choose one column or more",
@@ -242,25 +237,18 @@ def _columns(form: ImportForm, reading: Reading) -> None:
         args=("evidence", f"{prefix}-evidence"),
     )
     with st.container():  # always there: the boxes below stay where they are
-        items = _item_names(reading.columns, evidence)
-        if items:
-            for box, (name, label) in zip(
-                st.columns(2), (("chunk_text", "Text of a chunk"), ("chunk_id", "Id of a chunk")), strict=True
-            ):
-                with box:
-                    _choose(name, label, dict.fromkeys(items, ""), reading, prefix)
-    for name, label in _FIELDS.items():
-        if name != "query":
-            _choose(name, label, samples, reading, prefix)
-
-
-def _item_names(columns: Sequence[Column], evidence: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(name for each in columns if each.shown in evidence for name in each.items))
+        if items := {name: "" for each in reading.columns if each.shown in chosen for name in each.items}:
+            text, name = st.columns(2)
+            with text:
+                _choose("chunk_text", "Text of a chunk", items, reading, prefix)
+            with name:
+                _choose("chunk_id", "Id of a chunk", items, reading, prefix)
+    for field, label in _OPTIONAL.items():
+        _choose(field, f"{label} (optional)", samples, reading, prefix)
 
 
 def _choose(name: str, label: str, samples: dict[str, str], reading: Reading, prefix: str) -> None:
-    options = ["", *samples]
-    key = f"{prefix}-{name}"
+    options, key = ["", *samples], f"{prefix}-{name}"
     st.selectbox(
         label,
         options,
@@ -293,16 +281,9 @@ def _take_column(name: str, key: str) -> None:
 
 
 def _start_button(form: ImportForm, look: Look | None) -> None:
-    st.button(
-        "Import the cases",
-        type="primary",
-        icon=":material/upload_file:",
-        width="stretch",
-        shortcut="Ctrl+Enter",
-        on_click=_start,
-        key="start-import",
-        disabled=look is None or not look.cases,
-    )
+    shown: dict[str, Any] = {"type": "primary", "width": "stretch", "shortcut": "Ctrl+Enter"}
+    nothing_to_import = look is None or not look.cases
+    action("Import the cases", "start-import", "upload_file", _start, disabled=nothing_to_import, **shown)
     with st.container():
         if form.refused:
             _refused(str(form.refused))

@@ -44,66 +44,25 @@ DATASET = "pasted"
 
 
 class Choice(NamedTuple):
-    """A setting that is chosen from a few values: its words, and one line on what it does."""
+    """A setting that is chosen from a few values, with their words."""
 
     name: str
     text: str
-    meaning: str
     values: Mapping[Any, str]
 
 
 CHOICES = (
+    Choice("depth", "Depth", {"quick": "Quick", "standard": "Standard", "thorough": "Thorough"}),
+    Choice("strictness", "Strictness", {"lenient": "Lenient", "moderate": "Moderate", "strict": "Strict"}),
+    Choice("max_iterations", "Most iterations", {number: str(number) for number in range(1, 6)}),
     Choice(
-        "depth",
-        "Depth",
-        "Quick checks citations and claims only, thorough asks judges three times and for second opinions.",
-        {"quick": "Quick", "standard": "Standard", "thorough": "Thorough"},
+        "improvement_threshold", "Least improvement", {each: f"{each:g}" for each in (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)}
     ),
-    Choice(
-        "strictness",
-        "Strictness",
-        "Lenient reports serious issues only, moderate leaves out minor ones, strict reports all.",
-        {"lenient": "Lenient", "moderate": "Moderate", "strict": "Strict"},
-    ),
-    Choice(
-        "max_iterations",
-        "Most iterations",
-        "How many versions of the answer are audited at most, including the original.",
-        {number: str(number) for number in range(1, 6)},
-    ),
-    Choice(
-        "improvement_threshold",
-        "Least improvement",
-        "The loop ends when a revision raises quality by less than this.",
-        {0.0: "0", 0.01: "0.01", 0.02: "0.02", 0.05: "0.05", 0.1: "0.10", 0.2: "0.20"},
-    ),
-    Choice(
-        "citation_mode",
-        "Citations",
-        "Standard resolves ranges, names and links; literal accepts only ids exactly as written.",
-        {"standard": "Standard", "literal": "Literal"},
-    ),
-    Choice(
-        "evaluate",
-        "Evaluation",
-        "Scores every iteration, or only the last one.",
-        {"every": "Every iteration", "final": "Only the last"},
-    ),
-    Choice(
-        "judge_samples",
-        "Judge samples",
-        "How often critic and evaluator, where they are models, judge each answer; the spread is shown.",
-        {1: "1", 3: "3", 5: "5"},
-    ),
+    Choice("citation_mode", "Citations", {"standard": "Standard", "literal": "Literal"}),
+    Choice("evaluate", "Evaluation", {"every": "Every iteration", "final": "Only the last"}),
+    Choice("judge_samples", "Judge samples", {1: "1", 3: "3", 5: "5"}),
 )
-ROLE: dict[str, str] = {
-    "drafter": "Drafter",
-    "verifier": "Verifier",
-    "critic": "Critic",
-    "reviser": "Reviser",
-    "evaluator": "Evaluator",
-}
-
+ROLE: dict[str, str] = {role: role.capitalize() for role in ROLES}
 
 Line = tuple[str, str]
 """One line of what was understood: what counts, then the rest."""
@@ -149,7 +108,7 @@ def case_id(case: Case) -> str:
 
 def settings_of(base: Settings, changes: Mapping[str, Any]) -> Settings:
     """Return the settings with the changes; a change that makes no sense is left out."""
-    allowed: dict[str, Any] = {name: list(values) for name, _, _, values in CHOICES}
+    allowed: dict[str, Any] = {name: list(values) for name, _, values in CHOICES}
     valid = {name: value for name, value in changes.items() if value in allowed.get(name, ())}
     valid |= {role: model for role in ROLES if isinstance(model := changes.get(role), str) and model.strip()}
     return base.model_copy(update=valid)

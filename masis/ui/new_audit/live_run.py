@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import streamlit as st
 
 from masis.api.audits import audit_citations, citations_kept
@@ -93,23 +95,15 @@ def show_found_so_far(workbench: Workbench, run_id: str) -> None:
 
 
 def _over(workbench: Workbench, jobs: Jobs, run: RunSummary) -> None:
-    hidden = workbench.team.machine_hidden(actor(), run.case_id)
-    actions = st.container(horizontal=True)
-    with actions:
+    with st.container(horizontal=True):
         if run.state == "interrupted" and run.removed_at is None:
             why = "Goes on after the last finished iteration."
             action("Resume", "resume-audit", "play_arrow", _resume, run.id, run.case_id, why=why, type="primary")
-        elif (
-            run.iterations
-            and run.removed_at is None
-            and st.button("Review it", type="primary", icon=":material/rate_review:")
-        ):
-            st.switch_page("pages/review.py", query_params={"case": run.case_id, "run": run.id})
-        if st.button("Audit again with other settings", icon=":material/tune:"):
-            st.switch_page("pages/new.py", query_params={"case": run.case_id})
-        if st.button("New audit", icon=":material/add:", type="tertiary"):
-            st.switch_page("pages/new.py", query_params={})
-    if hidden:
+        elif run.iterations and run.removed_at is None:
+            _leads("Review it", "rate_review", "review", "primary", case=run.case_id, run=run.id)
+        _leads("Audit again with other settings", "tune", "new", case=run.case_id)
+        _leads("New audit", "add", "new", "tertiary")
+    if workbench.team.machine_hidden(actor(), run.case_id):
         st.markdown(f":material/visibility_off: {MACHINE_HIDDEN} Decide the case first.")
         return
     if run.removed_at is not None:
@@ -130,8 +124,7 @@ def _never_began(workbench: Workbench, jobs: Jobs, run_id: str, case_id: str) ->
         st.title("There is no such audit")
         st.text(run_id[:200])
         st.markdown("It may be in another database, or the address may be cut off.")
-        if st.button("New audit", type="primary", icon=":material/add:"):
-            st.switch_page("pages/new.py", query_params={})
+        _leads("New audit", "add", "new", "primary")
         return
     st.title("This audit never started")
     if why := jobs.failure("audit", case_id):
@@ -141,8 +134,15 @@ def _never_began(workbench: Workbench, jobs: Jobs, run_id: str, case_id: str) ->
         st.markdown("It was removed from the queue, or the server ended before its turn. The case is still stored.")
     with st.container(horizontal=True):
         action("Start it again", "start-again", "play_arrow", _start, case_id, type="primary")
-        if st.button("Open the case", icon=":material/rate_review:"):
-            st.switch_page("pages/review.py", query_params={"case": case_id})
+        _leads("Open the case", "rate_review", "review", case=case_id)
+
+
+def _leads(
+    label: str, icon: str, page: str, kind: Literal["primary", "secondary", "tertiary"] = "secondary", **to: str
+) -> None:
+    """Draw a button that leads to a page."""
+    if st.button(label, type=kind, icon=f":material/{icon}:"):
+        st.switch_page(f"pages/{page}.py", query_params=to)
 
 
 def _resume(run_id: str, case_id: str) -> None:

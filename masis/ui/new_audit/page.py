@@ -406,17 +406,15 @@ def _settings(workbench: Workbench, form: AuditForm) -> None:
     settings = form.effective
     with form.settings_panel():
         for start in range(0, len(CHOICES), 2):
-            for column, (name, text, meaning, values) in zip(
-                st.columns(2, gap="medium"), CHOICES[start : start + 2], strict=False
-            ):
-                chosen, key = getattr(settings, name), form.widget_key(f"setting-{name}")
+            columns = st.columns(2, gap="medium")
+            for column, (name, text, values) in zip(columns, CHOICES[start : start + 2], strict=False):
+                chosen = getattr(settings, name)
                 if chosen not in values:  # set by hand in the file or the environment
                     values = {chosen: f"{chosen} (as set)", **values}
-                taken: dict[str, Any] = {"key": key, "on_change": form.take, "args": (name, key)}
-                with column, st.container(gap="xxsmall"):
-                    options = list(values)
-                    st.selectbox(text, options, options.index(chosen), format_func=values.__getitem__, **taken)
-                    st.caption(meaning)
+                options = list(values)
+                with column:
+                    index, words = options.index(chosen), values.__getitem__
+                    form.draw_setting(name, st.selectbox, text, options, index, format_func=words)
         _models(workbench, form, settings)
 
 

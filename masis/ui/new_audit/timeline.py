@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, TypedDict
+from typing import Any
 
 from masis.schema.run import Event
 from masis.schema.wording import counted
 from masis.services.records import RunState
 from masis.ui.components import registered
 from masis.views.spending import spent_so_far
-from masis.views.words import SCORE, STOPPED, VERDICT, Tone, Word
+from masis.views.words import SCORE, STOPPED, VERDICT, Word
 
 _TIMELINE = registered("timeline")
 
@@ -27,88 +27,45 @@ STEP: dict[str, Word] = {
 RETRIES_SHOWN = 4
 """The latest retried calls and repaired replies that an iteration shows; the run has all of them."""
 
-StepState = Literal["done", "unscored", "now", "cut", "failed"]
+Shown = dict[str, Any]
+"""The timeline as its component draws it, or a part of it.
+
+It has groups (an iteration, or the drafting before it), each with steps, scores and what they gained, retried calls and
+repaired replies, warnings; ``live``, the last thing that happened, for those who listen; and how it ended.
+"""
 
 
-class Step(TypedDict):
-    """One step: its name, its state, its result in words, and the milliseconds it took."""
-
-    name: str
-    meaning: str
-    state: StepState
-    words: str
-    ms: float | None
-
-
-class ScoreChange(TypedDict):
-    """A score of an iteration and what it gained or lost against the one before."""
-
-    name: str
-    meaning: str
-    value: float | None
-    delta: float | None
-
-
-class Group(TypedDict):
-    """An iteration (or the drafting before it): steps, retried calls, repaired replies, warnings, and its scores."""
-
-    title: str
-    note: str
-    chosen: bool
-    steps: list[Step]
-    retries: list[str]
-    warnings: list[str]
-    scores: list[ScoreChange]
-    issues: str
-
-
-class End(TypedDict):
-    """How it ended."""
-
-    text: str
-    tone: Tone
-    details: list[str]
-
-
-class Timeline(TypedDict):
-    """Everything the timeline draws. ``live`` is the last thing that happened, for those who listen."""
-
-    groups: list[Group]
-    elapsed_ms: float
-    spent: str
-    waiting: str
-    live: str
-    end: End | None
-
-
-def show_timeline(data: Timeline, *, key: str) -> None:
+def show_timeline(data: Shown, *, key: str) -> None:
     """Draw a timeline; drawn again under the same key it is updated in place."""
     _TIMELINE(data=data, key=key)
 
 
-def waiting(words: str) -> Timeline:
+def waiting(words: str) -> Shown:
     """Return the timeline of an audit that has not begun."""
     return {"groups": [], "elapsed_ms": 0, "spent": "", "waiting": words, "live": words, "end": None}
 
 
-def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") -> Timeline:
+def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") -> Shown:
     """Return the timeline of a run. ``now`` is the time (ISO 8601) that a run under way is measured to."""
-    groups: dict[int | None, Group] = {}
-    began: dict[tuple[int | None, str | None], str] = {}
+    groups: dict[int | None, Shown] = {}
+    begun: dict[tuple[int | None, str | None], tuple[str, Shown]] = {}
     taken_up = False
     for event in events:
+        step = event.iteration, event.step
         if event.kind == "run_started":
-            taken_up = bool(began)
+            taken_up = bool(begun)
             _cut_short(groups)
         elif event.kind == "step_started":
-            group = _group(groups, event, taken_up)
+            word = STEP[event.step or ""]
+            begun[step] = (
+                event.at,
+                {"name": word.text, "meaning": word.meaning, "state": "now", "words": "", "ms": None},
+            )
+            _group(groups, event, taken_up)["steps"].append(begun[step][1])
             taken_up = False
-            began[event.iteration, event.step] = event.at
-            group["steps"].append(_step(event, "now", "", None))
-        elif event.kind == "step_finished":
-            start = began.get((event.iteration, event.step))
-            spent = _between(start, event.at) if start else None
-            _replace_step(_group(groups, event, False), _step(event, _finished(event), _words(event), spent))
+        elif event.kind == "step_finished" and step in begun:
+            start, drawn = begun[step]
+            drawn |= {"state": _finished(event), "words": _words(event), "ms": _between(start, event.at)}
         elif event.kind in ("call_retried", "call_repaired") and event.iteration in groups:
             retries = groups[event.iteration]["retries"]
             retries[:] = [*retries, event.message][-RETRIES_SHOWN:]
@@ -133,7 +90,7 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
     }
 
 
-def _group(groups: dict[int | None, Group], event: Event, again: bool) -> Group:
+def _group(groups: dict[int | None, Shown], event: Event, again: bool) -> Shown:
     number = event.iteration
     if number not in groups or (again and event.step in ("citations", "drafting")):
         origin = "the original answer" if number == 1 and None not in groups else "the answer drafted by MASIS"
@@ -142,21 +99,13 @@ def _group(groups: dict[int | None, Group], event: Event, again: bool) -> Group:
             "title": "Draft" if number is None else f"Iteration {number}",
             "note": f"{note}, taken up again" if again else note,
             "chosen": False,
-            "steps": [],
-            "retries": [],
-            "warnings": [],
-            "scores": [],
             "issues": "",
+            **{each: [] for each in ("steps", "retries", "warnings", "scores")},
         }
     return groups[number]
 
 
-def _step(event: Event, state: StepState, words: str, ms: float | None) -> Step:
-    word = STEP[event.step or ""]
-    return {"name": word.text, "meaning": word.meaning, "state": state, "words": words, "ms": ms}
-
-
-def _finished(event: Event) -> StepState:
+def _finished(event: Event) -> str:
     """Whether a step that came to its end also came to a result."""
     if event.step == "critique":
         return "done" if event.data.get("confidence") is not None else "unscored"
@@ -165,30 +114,23 @@ def _finished(event: Event) -> StepState:
     return "unscored" if event.step == "claims" and event.data.get("verdicts", {}).get("unscored") else "done"
 
 
-def _replace_step(group: Group, step: Step) -> None:
-    for index in range(len(group["steps"]) - 1, -1, -1):
-        if group["steps"][index]["name"] == step["name"]:
-            group["steps"][index] = step
-            return
-    group["steps"].append(step)
-
-
-def _cut_short(groups: dict[int | None, Group]) -> None:
+def _cut_short(groups: dict[int | None, Shown]) -> None:
     for group in groups.values():
         for step in group["steps"]:
             if step["state"] == "now":
                 step["state"] = "failed" if group["warnings"] else "cut"
 
 
-def _conclude(groups: dict[int | None, Group], event: Event) -> None:
+def _conclude(groups: dict[int | None, Shown], event: Event) -> None:
     group = groups.get(event.iteration)
     if group is None:
         return
     before = groups.get((event.iteration or 0) - 1)
+    evaluated = any(step["name"] == STEP["evaluation"].text for step in group["steps"])
     gained = {figure["name"]: figure["value"] for figure in before["scores"]} if before else {}
     for name in ("quality_score", "confidence", "overall_score"):
         word, value = SCORE[name], event.data.get(name)
-        if name == "overall_score" and value is None and not _evaluated(group):
+        if name == "overall_score" and value is None and not evaluated:
             continue
         earlier = gained.get(word.text)
         delta = None if value is None or earlier is None else round(value - earlier, 4)
@@ -199,10 +141,6 @@ def _conclude(groups: dict[int | None, Group], event: Event) -> None:
         if not issues
         else counted(issues, "issue") + (f", {major} of them serious" if major else ", none of them serious")
     )
-
-
-def _evaluated(group: Group) -> bool:
-    return any(step["name"] == STEP["evaluation"].text for step in group["steps"])
 
 
 def _words(event: Event) -> str:
@@ -254,7 +192,7 @@ def _outcome(events: Sequence[Event]) -> Mapping[str, Any]:
     return events[-1].data if events and events[-1].kind == "run_finished" else {}
 
 
-def _end(events: Sequence[Event], state: RunState, why: str) -> End | None:
+def _end(events: Sequence[Event], state: RunState, why: str) -> Shown | None:
     if state == "interrupted":
         return {"text": "Interrupted", "tone": "warn", "details": [why] if why else []}
     if state == "running":
@@ -281,13 +219,11 @@ def _quality(events: Sequence[Event], iteration: int) -> float | None:
     return next((data.get("quality_score") for data in ends), None)
 
 
-def _live(groups: Mapping[int | None, Group]) -> str:
+def _live(groups: Mapping[int | None, Shown]) -> str:
     if not groups:
         return "Beginning"
-    group = list(groups.values())[-1]
-    step = group["steps"][-1] if group["steps"] else None
-    if step is None:
-        return group["title"]
+    group = list(groups.values())[-1]  # which begins with a step
+    step = group["steps"][-1]
     return f"{group['title']}, {step['name'].lower()}" + (f": {step['words']}" if step["words"] else "")
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import itertools
 import logging
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, BinaryIO, NamedTuple
+from io import BytesIO
+from typing import Any, NamedTuple
 
 import streamlit as st
 from pydantic import InstanceOf
@@ -80,18 +80,17 @@ _STYLE = """<style>
 
 
 class Tunable(NamedTuple):
-    """A number that the form offers: the setting, its words, one line on what it does, its bounds."""
+    """A number that the form offers: the setting, its words, its bounds."""
 
     name: str
     text: str
-    meaning: str
     least: int
     most: int
 
 
 TUNABLE = (
-    Tunable("screening_retrieve", "Abstracts a round", "How many abstracts the searches of a round bring.", 1, 200),
-    Tunable("screening_max_rounds", "Most rounds", "How often it searches again before it gives up.", 1, 8),
+    Tunable("screening_retrieve", "Abstracts a round", 1, 200),
+    Tunable("screening_max_rounds", "Most rounds", 1, 8),
 )
 
 
@@ -99,7 +98,7 @@ class NamedFile(NamedTuple):
     """A file by the name it was uploaded with."""
 
     name: str
-    stream: BinaryIO
+    stream: BytesIO
 
 
 class CorpusUpload(BackgroundTask):
@@ -116,7 +115,7 @@ class CorpusUpload(BackgroundTask):
         self.errors: list[InputError] = []
         self.refused: list[InputError] = []
         self._records, self._at = 0, 0
-        self._sizes = [_size(file.stream) for file in self._files]
+        self._sizes = [file.stream.getbuffer().nbytes for file in self._files]
 
     @property
     def says(self) -> str:
@@ -144,7 +143,7 @@ class CorpusUpload(BackgroundTask):
             self._at = at
             self._take(file.name[:LONGEST_NAME], file.stream)
 
-    def _take(self, name: str, stream: BinaryIO) -> None:
+    def _take(self, name: str, stream: BytesIO) -> None:
         try:
             found = itertools.takewhile(lambda _: not self.stopping, read_abstracts(stream, name=name))
             kept = self._workbench.corpora.add(
@@ -162,13 +161,6 @@ class CorpusUpload(BackgroundTask):
 
     def _dealt_with(self, records: int) -> None:
         self._records += records
-
-
-def _size(stream: BinaryIO) -> int:
-    """Return the bytes of a stream, which is left at its beginning."""
-    size = stream.seek(0, os.SEEK_END)
-    stream.seek(0)
-    return size
 
 
 class ScreeningForm(SettingsForm):
@@ -454,12 +446,9 @@ def _settings(form: ScreeningForm) -> None:
     settings = form.effective
     with form.settings_panel():
         for column, each in zip(st.columns(len(TUNABLE), gap="medium"), TUNABLE, strict=True):
-            with column, st.container(gap="xxsmall"):
-                key = form.widget_key(each.name)
-                value = min(max(getattr(settings, each.name), each.least), each.most)
-                taken: dict[str, Any] = {"key": key, "on_change": form.take, "args": (each.name, key)}
-                st.number_input(each.text, each.least, each.most, value, step=1, **taken)
-                st.caption(each.meaning)
+            value = min(max(getattr(settings, each.name), each.least), each.most)
+            with column:
+                form.draw_setting(each.name, st.number_input, each.text, each.least, each.most, value, step=1)
         chosen, key = _names(settings.screening_graders), form.widget_key("graders")
         grading = [name for name in chosen if name in _offered()]
         st.multiselect("Who grades", _offered(), grading, key=key, on_change=_take_known_graders)
@@ -477,11 +466,10 @@ def _settings(form: ScreeningForm) -> None:
             "Offline means rules and measurements on this machine. Several graders judge independently, and a written "
             "rule combines their grades."
         )
-        key, label = form.widget_key(MEMORY), "Let the acceptance memory adapt what is required"
-        st.toggle(label, settings.screening_memory, key=key, on_change=form.take, args=(MEMORY, key))
+        label = "Let the acceptance memory adapt what is required"
+        form.draw_setting(MEMORY, st.toggle, label, settings.screening_memory)
         st.caption(
-            f"Off unless switched on, and bounded: at most {settings.screening_memory_bound:.2f} either way. Every "
-            "screening records the thresholds it used."
+            f"At most {settings.screening_memory_bound:.2f} either way. Every screening records the thresholds it used."
         )
 
 

@@ -6,9 +6,9 @@ exported. The abstract that the address names is drawn by ``abstract.py``.
 
 from __future__ import annotations
 
-import io
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import streamlit as st
@@ -22,7 +22,7 @@ from masis.screening.synthesis.criteria import criteria_of
 from masis.screening.synthesis.findings import Finding
 from masis.screening.synthesis.prisma_svg import DARK, PAGE, prisma_svg
 from masis.services import Workbench
-from masis.services.screening import OpenedScreening
+from masis.services.screening import OpenedScreening, ScreeningFile
 from masis.ui.components.case_head import case_head
 from masis.ui.components.charts import draw_chart
 from masis.ui.components.linked_table import Column, Row, column, linked_table, row
@@ -224,54 +224,45 @@ def _go_further(screening_id: str) -> None:
 
 
 def _exports(workbench: Workbench, opened: OpenedScreening) -> None:
-    who, screening, write = actor(), opened.screening, workbench.screenings
+    who, screening = actor(), opened.screening
     if not workbench.access.allows(who, "export"):
         st.caption("Exports take the role lead.")
         return
-
-    def written(write_to: Callable[..., int], *which: Sequence[Recommendation]) -> Callable[[], io.BytesIO]:
-        def make() -> io.BytesIO:
-            out = io.BytesIO()
-            write_to(who, screening.id, out, *which)
-            return out
-
-        return make
-
     ris = "application/x-research-info-systems"
-    files: tuple[tuple[str, Callable[[], io.BytesIO | str], str, str, str, str], ...] = (
+    files: tuple[tuple[ScreeningFile, str, str, str, str, str], ...] = (
         (
+            "csv",
             f"The screening log, CSV ({counted(len(screening.grades), 'abstract')})",
-            written(write.write_csv),
             *(".csv", "text/csv", "table"),
             "Every abstract screened with its grade, its reasons and the round it came in.",
         ),
         (
+            "kept",
             f"The kept abstracts, RIS ({len(screening.kept)})",
-            written(write.write_ris),
             *(".ris", ris, "library_books"),
             "For a reference manager, each with its grade as notes.",
         ),
         (
+            "labels",
             "All abstracts with labels, RIS",
-            written(write.write_ris, RECOMMENDATIONS),
             *("-labels.ris", ris, "label"),
             "For ASReview, Rayyan or Covidence. `masis screening labels` takes their decisions back as overrides.",
         ),
         (
+            "flow",
             "The PRISMA flow diagram, SVG",
-            lambda: write.prisma(who, screening.id),
             *("-flow.svg", "image/svg+xml", "account_tree"),
             "For a manuscript: dark on white, in any size.",
         ),
     )
-    for name, make, ending, mime, icon, what in files:
+    for form, name, ending, mime, icon, what in files:
         st.download_button(
             name,
-            make,
+            partial(workbench.screenings.export, who, screening.id, form),
             file_name=f"screening-{screening.id[:8]}{ending}",
             mime=mime,
             icon=f":material/{icon}:",
-            disabled=ending == ".ris" and not screening.kept,
+            disabled=form == "kept" and not screening.kept,
             on_click="ignore",
             width="stretch",
             help=what,
@@ -472,9 +463,9 @@ def listed(screening: Screening, shown: Sequence[Recommendation], order: Order) 
     return found if order == "found" else sorted(found, key=rank)
 
 
-def counts(screening: Screening) -> dict[Recommendation, int]:
+def counts(screening: Screening) -> Counter[Recommendation]:
     """Return how many abstracts have each recommendation."""
-    return {each: sum(grade.recommendation == each for grade in screening.grades) for each in RECOMMENDATIONS}
+    return Counter(grade.recommendation for grade in screening.grades)
 
 
 def abstract_row(screening: Screening, grade: Grade, abstract: Abstract | None, *, opened: str = "") -> Row:

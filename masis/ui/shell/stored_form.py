@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 from uuid import uuid4
 
@@ -106,3 +107,10 @@ class SettingsForm(StoredForm):
         differ = self.changed(served_workbench().settings)
         st.caption(f"{counted(differ, 'setting')} changed" if differ else "The workbench's own settings apply.")
         return st.expander("Settings", icon=":material/tune:")  # another label would be another expander, closed again
+
+    def draw_setting(self, name: str, draw: Callable[..., object], *arguments: Any, **shown: Any) -> None:
+        """Draw a setting with what it does: ``draw(*arguments)`` is the widget, whose choice is stored."""
+        key = self.widget_key(f"setting-{name}")
+        with st.container(gap="xxsmall"):
+            draw(*arguments, key=key, on_change=self.take, args=(name, key), **shown)
+            st.caption(Settings.model_fields[name].description or "")
