@@ -243,6 +243,7 @@ def test_hostile_files_are_read_as_text_or_refused_in_words(hostile: Hostile, op
 def test_the_report_of_a_hostile_case_runs_and_loads_nothing(hostile: Hostile, open_tab: Callable[..., Tab]) -> None:
     tab = open_tab(hostile.base)
     page = tab.open(f"/review?case={IDS['plain']}&run=said")
+    page.get_by_role("button", name="More").click(delay=40)
     with page.expect_download() as download:
         page.get_by_role("button", name="Report").click(delay=40)
     kept = hostile.folder / "report.html"

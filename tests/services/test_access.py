@@ -145,7 +145,14 @@ CALLS: dict[str, tuple[Permission, Call]] = {
 }
 READS = {
     *("drafts.get", "cases.open_for", "cases.find_for", "team.work", "team.next_open", "team.open_to"),
-    *("team.count_open", "team.why_empty", "team.comments", "team.machine_hidden", "team.leases"),
+    *(
+        "team.count_open",
+        "team.why_empty",
+        "team.comments",
+        "team.machine_hidden",
+        "team.leases",
+        "team.hides_counts_from",
+    ),
     *(
         "trust.compare",
         "trust.parts",

@@ -18,6 +18,7 @@ from masis.schema.actor import Actor
 from masis.schema.screening import Abstract, Grade, Query, Screening, ScreeningEntry, ScreeningEvent
 from masis.screening.critic import screen_abstracts
 from masis.screening.grading.grader import Grader
+from masis.screening.grading.question import Part
 from masis.screening.sources import pubmed
 from masis.screening.sources.pubmed import pubmed_of
 from masis.screening.sources.retrievers import search_source
@@ -429,11 +430,12 @@ def test_a_question_is_planned_again_with_other_concepts_and_the_rest_as_it_was(
     desk = Desk(tmp_path)
     criteria = SETTINGS.model_copy(update={"screening_criteria": "exclude: animals", "screening_retrieve": 3})
     found = desk.screen(ADA, QUESTION, ["corpus:headache"], settings=criteria)
-    plan = desk.plan_again(found.id, {"population": "adults", "intervention": "aspirin", "outcome": "headache"})
-    assert (plan.question, plan.sources) == (QUESTION, ("corpus:headache",))
-    assert plan.settings.screening_concepts == "population: adults"
-    assert plan.settings.screening_criteria == "exclude: animals"
-    assert plan.settings.screening_retrieve == 3
+    concepts: dict[Part, str] = {"population": "adults", "intervention": "aspirin", "outcome": "headache"}
+    question, sources, settings = desk.plan_again(found.id, concepts)
+    assert (question, sources) == (QUESTION, ("corpus:headache",))
+    assert settings.screening_concepts == "population: adults"
+    assert settings.screening_criteria == "exclude: animals"
+    assert settings.screening_retrieve == 3
     with pytest.raises(UnknownRecord):
         desk.plan_again("nowhere", {})
     made_from_a_file = found.model_copy(update={"id": "file", "retrievers": ("found.ris",)})

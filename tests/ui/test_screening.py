@@ -163,7 +163,7 @@ def test_an_override_without_a_name_or_a_reason_is_refused(workbench: Workbench)
 @pytest.mark.spec("AESOP-MEMORY")
 def test_memory_is_off_by_default_is_shown_with_what_it_would_change_and_can_be_reset(workbench: Workbench) -> None:
     app = page()
-    app = page(memory="open")
+    app = page(memory="yes")
     assert "this is **off**" in texts(app)
     assert workbench.store.acceptances.accepted()
     app.text_input(key="memory-name").set_value("Ada Lind")

@@ -112,8 +112,8 @@ def _asked(days: int) -> RetentionRule:
             "waiting": (True, "Include audits that need review", "Those cases have to be audited again."),
         }
         for name, (plain, title, about) in boxes.items():
-            st.session_state[f"retention-{name}"] = {"yes": True, "no": False}.get(address.value(name), plain)
-            st.checkbox(title, help=about, **address.kept(name, plain, key=f"retention-{name}"))
+            shown = {"yes": True, "no": False}.get(address.value(name), plain)
+            st.checkbox(title, help=about, **address.kept(name, plain, shows=shown, key=f"retention-{name}"))
     chosen = {name: bool(st.session_state[f"retention-{name}"]) for name in boxes}
     return rule_of(st.session_state["retention-days"], decided=chosen["decided"], waiting=chosen["waiting"])
 

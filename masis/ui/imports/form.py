@@ -164,16 +164,12 @@ def empty_form() -> None:
 
 def chosen_file(form: ImportForm) -> Chosen | None:
     """Return the file of the form, uploaded or pasted; None where there is none, or it is no longer held."""
-    if form.token:
-        path = held_files().path(form.token)
-        return Chosen(path, form.token, form.name) if path is not None else None
-    text = form.text.strip()
-    if not text:
-        return None
-    token = held_files().put_text(form.text)
+    token, name, text = form.token, form.name, form.text.strip()
+    if not token and text:
+        token = held_files().put_text(form.text)
+        # The name tells the format: a text that is no JSON is a table, as copied from a spreadsheet
+        name = f"{PASTED}.{'json' if text.startswith('[') else 'jsonl' if text.startswith('{') else 'csv'}"
     path = held_files().path(token)
-    # The name tells the format: a text that is no JSON is a table, as copied from a spreadsheet
-    name = f"{PASTED}.json" if text.startswith("[") else f"{PASTED}.jsonl" if text.startswith("{") else f"{PASTED}.csv"
     return Chosen(path, token, name) if path is not None else None
 
 

@@ -39,7 +39,7 @@ from masis.ui.shell import address
 from masis.ui.shell.inputs import take_typed, typing_area
 from masis.ui.shell.permissions import action
 from masis.ui.shell.reviewer import actor
-from masis.ui.shell.served_database import served_database, served_workbench
+from masis.ui.shell.served_database import served_workbench
 
 CASES_SHOWN = 3
 PROBLEMS_SHOWN = 50
@@ -103,14 +103,8 @@ class FileImport(BackgroundTask):
                 return
 
 
-@st.cache_resource(show_spinner=False)
-def _imports_into(_database: str) -> BackgroundTasks[FileImport]:
-    return BackgroundTasks()
-
-
-def imports() -> BackgroundTasks[FileImport]:
-    """Return the imports of this server into the served database, by the token in the address."""
-    return _imports_into(str(served_database()))
+IMPORTS: BackgroundTasks[FileImport] = BackgroundTasks()
+"""The imports of this process, by the token in the address."""
 
 
 def show_imports(workbench: Workbench) -> None:
@@ -342,7 +336,7 @@ def _start() -> None:
             raise InputError("It is not settled how the file is read", cure="Choose the format or the columns.")
         if reading.format == COLUMNS:
             remember(reading.key, format=COLUMNS, columns=reading.choice.model_dump(mode="json"))
-        begun = imports().start(token, lambda: FileImport(workbench, actor(), chosen, reading.profile))
+        begun = IMPORTS.start(token, lambda: FileImport(workbench, actor(), chosen, reading.profile))
     except InputError as error:
         form.refused = error
         return
@@ -354,14 +348,14 @@ def _start() -> None:
 
 
 def _show_import(workbench: Workbench, token: str) -> None:
-    found = imports().get(token)
+    found = IMPORTS.get(token)
     if found is None:
         st.markdown(
             "**This import is not known any more.** The server was restarted since. What it had stored is in the "
             "queue; importing the same file again leaves alone what is there."
         )
         st.page_link("pages/queue.py", label="Queue", icon=":material/checklist:")
-        st.button("Import a file", on_click=_back, icon=":material/upload_file:")
+        st.button("Import a file", on_click=address.put, args=("import", ""), icon=":material/upload_file:")
         return
     st.text(found.source.name)
     with st.container():
@@ -369,7 +363,7 @@ def _show_import(workbench: Workbench, token: str) -> None:
             _ended(workbench, found)
         else:
             says = "You can leave this page: the import goes on."
-            show_live(partial(draw_task, partial(imports().get, token), "import", "stop-import", says=says))
+            show_live(partial(draw_task, partial(IMPORTS.get, token), "import", "stop-import", says=says))
 
 
 def _ended(workbench: Workbench, found: FileImport) -> None:
@@ -392,13 +386,19 @@ def _ended(workbench: Workbench, found: FileImport) -> None:
         empty_form()
     with st.container(horizontal=True):
         if not found.complete and chosen_is(form, found):
-            st.button("Back to the file", on_click=_back, icon=":material/arrow_back:", key="back-to-file")
+            st.button(
+                "Back to the file",
+                on_click=address.put,
+                args=("import", ""),
+                icon=":material/arrow_back:",
+                key="back-to-file",
+            )
         st.button("Import another file", on_click=_another, icon=":material/upload_file:", key="import-another")
         st.page_link(
             "pages/queue.py",
             label=f"See the {counted(step.added, 'imported case')}" if step.added else "Queue",
             icon=":material/checklist:",
-            query_params={"order": "newest", **({"standing": "not_audited"} if step.added else {})},
+            query_params={"order": "newest"},
         )
     facets = workbench.cases.facets()
     with st.container(key="import-audit"):
@@ -409,10 +409,6 @@ def chosen_is(form: ImportForm, found: FileImport) -> bool:
     """Return whether the file of an import is still the one in the form."""
     chosen = chosen_file(form)
     return chosen is not None and chosen.token == found.source.token
-
-
-def _back() -> None:
-    address.put("import", "")
 
 
 def _another() -> None:

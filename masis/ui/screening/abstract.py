@@ -180,8 +180,8 @@ def _undo(opened: OpenedScreening, abstract_id: str, field: OverrideField, slot:
 def _recorded(
     opened: OpenedScreening, abstract_id: str, field: OverrideField, value: Value, reason: str, slot: str
 ) -> bool:
-    def record() -> bool:
-        served_workbench().screenings.override(
+    changed = attempt(
+        lambda: served_workbench().screenings.override(
             actor(),
             opened.screening.id,
             abstract_id,
@@ -190,10 +190,10 @@ def _recorded(
             reason=reason,
             machine_shown=("grades", "reasons", "words", "appraisal"),
             seen_version=opened.summary.version,
-        )
-        return True
-
-    return bool(attempt(record, slot))
+        ),
+        slot,
+    )
+    return changed is not None
 
 
 def _override_panel(opened: OpenedScreening, grade: Grade, overrides: Mapping[OverrideField, Override]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import streamlit as st
@@ -50,9 +50,8 @@ def show_problem(slot: str, show: Callable[..., object] = st.warning) -> None:
             show(problem, icon=":material/error:")
 
 
-def open_screening(screening_id: str | None, leave: Iterable[str] = OF_ONE) -> None:
+def open_screening(screening_id: str | None) -> None:
     """Let the address name another screening, or none where the id is empty; None, which could not be made, is none."""
     if screening_id is not None:
-        for name in leave:
-            address.put(name, "")
+        address.clear(OF_ONE)
         address.put("screening", screening_id)

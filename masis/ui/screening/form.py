@@ -263,11 +263,6 @@ def _take_concept(part: Part, form: ScreeningForm, typed: str) -> None:
     form.change(CONCEPTS, changed_lines(form.question.strip(), written | {part: typed}))
 
 
-def _take_other_graders(form: ScreeningForm, typed: str) -> None:
-    known = [name for name in _names(form.effective.screening_graders) if name in _offered()]
-    _take_graders(form, (*known, *_names(typed)))
-
-
 def _demo_questions() -> None:
     questions = {each.question: each for each in demo_questions()}
     st.selectbox(
@@ -449,15 +444,15 @@ def _settings(form: ScreeningForm) -> None:
             value = min(max(getattr(settings, each.name), each.least), each.most)
             with column:
                 form.draw_setting(each.name, st.number_input, each.text, each.least, each.most, value, step=1)
-        chosen, key = _names(settings.screening_graders), form.widget_key("graders")
-        grading = [name for name in chosen if name in _offered()]
-        st.multiselect("Who grades", _offered(), grading, key=key, on_change=_take_known_graders)
+        known, others = _graders(form)
+        key = form.widget_key("graders")
+        st.multiselect("Who grades", _offered(), known, key=key, on_change=_take_known_graders)
         _text(
             "Other graders",
             "screening-other-graders",
-            ", ".join(name for name in chosen if name not in grading),
+            ", ".join(others),
             LONGEST_GRADERS,
-            _take_other_graders,
+            lambda form, typed: _take_graders(form, (*_graders(form)[0], *_names(typed))),
             rows=1,
             placeholder="PROVIDER:MODEL, PROVIDER:MODEL",
             optional=True,
@@ -473,6 +468,12 @@ def _settings(form: ScreeningForm) -> None:
         )
 
 
+def _graders(form: ScreeningForm) -> tuple[list[str], list[str]]:
+    """Return who grades: those on offer, and the others."""
+    chosen, offered = _names(form.effective.screening_graders), _offered()
+    return [name for name in chosen if name in offered], [name for name in chosen if name not in offered]
+
+
 def _names(listed: str) -> list[str]:
     return [name.strip() for name in listed.split(",") if name.strip()]
 
@@ -483,8 +484,7 @@ def _offered() -> list[str]:
 
 def _take_known_graders() -> None:
     form = ScreeningForm.current()
-    others = [name for name in _names(form.effective.screening_graders) if name not in _offered()]
-    _take_graders(form, (*st.session_state[form.widget_key("graders")], *others))
+    _take_graders(form, (*st.session_state[form.widget_key("graders")], *_graders(form)[1]))
 
 
 def _take_graders(form: ScreeningForm, graders: Iterable[str]) -> None:

@@ -37,7 +37,7 @@ from masis.views.screening import DESIGN, OUTCOME
 from masis.views.words import RUN_STATE, label
 
 LISTED = 20
-_MEMORY_OPEN, _MEMORY_PROBLEM = "screening-memory-open", "memory-problem"
+_MEMORY_PROBLEM = "memory-problem"
 
 
 def show_screening(workbench: Workbench) -> None:
@@ -53,21 +53,14 @@ def show_screening(workbench: Workbench) -> None:
     show_form(workbench)
     with st.container():
         _earlier(workbench)
-    if _MEMORY_OPEN not in st.session_state:
-        st.session_state[_MEMORY_OPEN] = address.value("memory") == "open"
-    panel = st.expander(
-        "Acceptance memory and drift", icon=":material/monitoring:", key=_MEMORY_OPEN, on_change=_note_memory
-    )
+    kept = address.kept("memory", False, shows=address.value("memory") == "yes", key="screening-memory-open")
+    panel = st.expander("Acceptance memory and drift", icon=":material/monitoring:", **kept)
     if panel.open:  # memory and drift are read from the store only where they are looked at
         memory, watch = panel.columns(2, gap="large")
         with memory:
             _memory(workbench)
         with watch:
             _drift(workbench.screenings.drifts())
-
-
-def _note_memory() -> None:
-    address.put("memory", "open" if st.session_state[_MEMORY_OPEN] else "")
 
 
 def _one(workbench: Workbench, screening_id: str) -> None:
@@ -86,13 +79,8 @@ def _one(workbench: Workbench, screening_id: str) -> None:
         st.page_link("pages/screening.py", label="Screen it again", icon=":material/biotech:")
     elif summary.state == "interrupted":
         show_head(summary.question, label(RUN_STATE["interrupted"]), reasons=list(filter(None, [summary.why])))
-        st.button(
-            "Resume the screening",
-            type="primary",
-            icon=":material/play_arrow:",
-            help="Goes on after the last finished round.",
-            on_click=acting(served_jobs().resume_screening, screening_id),
-        )
+        resume, why = acting(jobs.resume_screening, screening_id), "Goes on after the last finished round."
+        action("Resume the screening", "resume-screening", "play_arrow", resume, why=why, type="primary")
         _rounds(workbench.store.screenings.progress(screening_id), "")
     else:
         show_over(workbench, screening_id)

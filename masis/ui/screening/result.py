@@ -527,14 +527,12 @@ def _abstracts(opened: OpenedScreening) -> None:
 def _controls(screening: Screening, shown: list[Recommendation], order: Order) -> None:
     numbers = counts(screening)
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"):
-        st.session_state["screening-show"] = shown
         st.pills(
             "Recommendation",
             [each for each in RECOMMENDATIONS if numbers[each]],
             selection_mode="multi",
             format_func=lambda each: f"{RECOMMENDATION[each].text} {numbers[each]}",
-            **address.kept("show", key="screening-show"),
+            **address.kept("show", shows=shown, key="screening-show"),
         )
-        st.session_state["screening-order"] = order
-        kept = address.kept("order", "quality", key="screening-order")
+        kept = address.kept("order", "quality", shows=order, key="screening-order")
         st.selectbox("Order", list(ORDERS), format_func=ORDERS.__getitem__, width=240, **kept)
