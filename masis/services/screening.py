@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import io
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from datetime import timedelta
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
@@ -52,6 +52,7 @@ from masis.screening.sources.retrievers import GIVEN, Retriever
 from masis.screening.synthesis.findings import Synthesis, synthesise
 from masis.screening.synthesis.prisma_svg import prisma_svg
 from masis.services.access import OPEN, Access
+from masis.services.background import Repeated
 from masis.services.records import CorpusImport, CorpusSummary, ScreeningSummary
 from masis.services.reviews import name_of
 from masis.settings import OFFLINE, Settings
@@ -688,19 +689,11 @@ def _decision(actor: Actor, screening_id: str, **what: Any) -> ScreeningDecision
 @contextmanager
 def _watching(stop: Callable[[], bool]) -> Iterator[None]:
     """Ask ``stop`` again and again while entered, so that calls and waits end soon after a person stops them."""
-    over = threading.Event()
-
-    def watch() -> None:
-        while not over.wait(WATCH_S) and not stop():
-            pass
-
-    thread = threading.Thread(target=watch, daemon=True, name="screening watch")
-    thread.start()
+    watch = Repeated(lambda _: stop(), timedelta(seconds=WATCH_S), "screening watch").start()
     try:
         yield
     finally:
-        over.set()
-        thread.join()
+        watch.end()
 
 
 class _Judged(NamedTuple):

@@ -95,27 +95,18 @@ def _asked(days: int) -> RetentionRule:
     """Draw the controls and return the rule they describe; ages and boxes are stored in the address."""
     default = days or 30
     show_value("retention-days", min(address.number("days", default), 36_500))
+
+    def box(name: str, plain: bool, title: str, about: str) -> bool:
+        shown = {"yes": True, "no": False}.get(address.value(name), plain)
+        return st.checkbox(title, help=about, **address.kept(name, plain, shows=shown, key=f"retention-{name}"))
+
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        st.number_input(
-            "Ended more than this many days ago",
-            min_value=1,
-            max_value=36_500,
-            width=280,
-            **address.kept("days", default, key="retention-days"),
-        )
-        boxes = {
-            "decided": (
-                False,
-                "Include audits that people decided on",
-                "The decisions stay; their audits are removed.",
-            ),
-            "waiting": (True, "Include audits that need review", "Those cases have to be audited again."),
-        }
-        for name, (plain, title, about) in boxes.items():
-            shown = {"yes": True, "no": False}.get(address.value(name), plain)
-            st.checkbox(title, help=about, **address.kept(name, plain, shows=shown, key=f"retention-{name}"))
-    chosen = {name: bool(st.session_state[f"retention-{name}"]) for name in boxes}
-    return rule_of(st.session_state["retention-days"], decided=chosen["decided"], waiting=chosen["waiting"])
+        kept = address.kept("days", default, key="retention-days")
+        older = st.number_input("Ended more than this many days ago", 1, 36_500, width=280, **kept)
+        title, about = "Include audits that people decided on", "The decisions stay; their audits are removed."
+        decided = box("decided", False, title, about)
+        waiting = box("waiting", True, "Include audits that need review", "Those cases have to be audited again.")
+    return rule_of(older, decided=decided, waiting=waiting)
 
 
 def _show_plan(plan: PurgePlan) -> None:

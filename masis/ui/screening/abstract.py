@@ -8,7 +8,7 @@ entry. Items move the methodology, the direction of the finding moves what the k
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import streamlit as st
 
@@ -59,7 +59,6 @@ _OPEN = "correcting"
 _NAMES = ("correction-name", "override-name")
 _STATE_TONE: dict[ItemState, Tone] = {"stated": "good", "denied": "bad", "planned": "warn", "not_stated": "calm"}
 STATES: dict[str, Word] = {state: Word(ITEM_STATE_NAMES[state], _STATE_TONE[state]) for state in ITEM_STATES}
-DIRECTIONS: dict[str, Word] = {str(name): word for name, word in DIRECTION.items()}
 
 Value = float | bool | str | None
 
@@ -318,7 +317,7 @@ def _appraisal(
             _row(
                 opened,
                 grade,
-                Item("direction", "Direction of the finding", DIRECTIONS, found.direction),
+                Item("direction", "Direction of the finding", DIRECTION, found.direction),
                 note="as an answer to the question",
                 now=grade.direction or found.direction,
                 sentence=escaped(shortened(words, LONGEST_SENTENCE)),
@@ -331,7 +330,7 @@ class Item(NamedTuple):
 
     field: OverrideField
     name: str
-    states: Mapping[str, Word]
+    states: Mapping[Any, Word]
     read: str
 
 

@@ -377,20 +377,14 @@ def _sources(form: ScreeningForm, corpora: tuple[CorpusSummary, ...], sources: t
 def _show_imported(upload: CorpusUpload) -> None:
     """Say what the last files brought, and what of them could not be imported."""
     for each in upload.done:
-        st.text(_brought(each))
+        counts = f"{counted(each.identified, 'record')}, {each.added:,} added, {counted(each.duplicates, 'duplicate')}"
+        st.text(f"{each.source}: {counts}, {each.faulty:,} unreadable")
     if upload.stopping:
         st.text("The import was stopped. What was read is stored; the same files again add the rest.")
     for errors, what in ((upload.refused, "file"), (upload.errors, "record")):
         if errors:
             st.warning(f"{counted(len(errors), what)} could not be imported.", icon=":material/error:")
             st.text("\n".join(str(error) for error in errors[:MOST_ERRORS]))
-
-
-def _brought(each: CorpusImport) -> str:
-    return (
-        f"{each.source}: {counted(each.identified, 'record')}, {each.added:,} added, "
-        f"{counted(each.duplicates, 'duplicate')}, {each.faulty:,} unreadable"
-    )
 
 
 def _take_sources() -> None:
