@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import shutil
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from masis.services.jobs import Jobs
 from masis.services.records import ScreeningLogFilter
 from masis.store.reviews.drafts import NOBODY_YET
 from masis.ui.live import served_jobs
+from masis.ui.screening import result
 from masis.ui.screening.form import ScreeningForm
 from tests.reviewing import ADA
 from tests.ui.conftest import Serve, open_page, press, texts
@@ -131,6 +133,17 @@ def test_an_address_of_nothing_says_so(workbench: Workbench) -> None:
     assert "There is no such screening" in texts(page(screening="nowhere"))
     app = page(screening="htn", abstract="nowhere", show="keep,<b>", order="x", page="99")
     assert not app.exception
+
+
+def test_the_table_of_abstracts_is_paged_and_an_address_behind_its_end_leads_to_the_last_page(
+    workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(result, "PAGE_SIZE", 4)
+    ids = [each.abstract_id for each in result.listed(workbench.screenings.open("b12").screening, (), "quality")]
+    for number, expected in (("2", ids[4:8]), ("99", ids[(len(ids) - 1) // 4 * 4 :])):
+        app = page(screening="b12", page=number)
+        (table,) = [each for each in app.get("bidi_component") if "screening-table" in each.proto.id]
+        assert [row["open"] for row in json.loads(table.proto.json)["rows"]] == expected
 
 
 def test_a_person_agrees_with_a_grade_by_one_button_and_can_take_it_back(workbench: Workbench) -> None:
