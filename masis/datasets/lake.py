@@ -121,6 +121,13 @@ def outcome_of(run: Run) -> Outcome:
     return "needs_review" if run.needs_review or run.spot_check else "accepted"
 
 
+_OF_RUN = (
+    *("spot_check", "incomplete", "quality", "revised_quality", "improvement_percentage", "converged"),
+    *("termination_reason", "final_answer"),
+)
+"""Columns that are called as the fields of a run."""
+
+
 def audited_row(case: Case, run: Run, origin: Origin, *, tries: int = 1) -> dict[str, Any]:
     """Return the row of an audited case, with ``outcome``."""
     original = run.original
@@ -133,27 +140,17 @@ def audited_row(case: Case, run: Run, origin: Origin, *, tries: int = 1) -> dict
         "tier": _tier(run),
         "reasons": [reason.code for reason in run.review_reasons],
         "fault_probability": fault_probability(original) if original else None,
-        "spot_check": run.spot_check,
-        "incomplete": run.incomplete,
-        "quality": run.quality,
-        "revised_quality": run.revised_quality,
+        **{name: getattr(run, name) for name in _OF_RUN},
+        **run.usage.model_dump(include={"calls", "prompt_tokens", "completion_tokens", "cost_usd"}),
         "confidence": figures.confidence,
         "overall": figures.overall,
         "faithfulness": original.evaluation.faithfulness if original and original.evaluation else None,
         "hallucination": figures.critique.hallucination,
         "iterations": run.total_iterations,
-        "improvement_percentage": run.improvement_percentage,
-        "converged": run.converged,
-        "termination_reason": run.termination_reason,
         **(_counts(original) if original else {}),
         "seconds": figures.loop_ms / 1000,
-        "calls": run.usage.calls,
-        "prompt_tokens": run.usage.prompt_tokens,
-        "completion_tokens": run.usage.completion_tokens,
-        "cost_usd": run.usage.cost_usd,
         "models": json.dumps(run.models, ensure_ascii=False, sort_keys=True),
         "app_version": run.versions.app,
-        "final_answer": run.final_answer,
         "run_json": run.model_dump_json(),
         "tries": tries,
     }

@@ -14,66 +14,26 @@ from masis.errors import InputError
 from masis.schema.wording import shortened
 
 _NAMES_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
-    "id": ("case_id", "_id", "uid", "uuid", "qid", "question_id", "example_id"),
-    "query": (
-        *("question", "prompt", "input", "user_input", "instruction", "q", "user_query", "original_query"),
-        *("query_text", "question_text", "user_question"),
-    ),
-    "answer": (
-        *("response", "output", "completion", "actual_output", "generated_answer", "prediction", "generation"),
-        *(
-            "generated_text",
-            "model_answer",
-            "model_response",
-            "model_output",
-            "llm_answer",
-            "llm_output",
-            "llm_response",
-        ),
-        *(
-            "final_answer",
-            "predicted_answer",
-            "bot_answer",
-            "answer_text",
-            "reply",
-            "result",
-            "actual_response",
-            "draft",
-            "draft_answer",
-        ),
-    ),
-    "evidence": (
-        "contexts",
-        "context",
-        "retrieved_contexts",
-        "retrieval_context",
-        "documents",
-        "docs",
-        "passages",
-        "chunks",
-        "references",
-        "sources",
-        "source_documents",
-        "source_nodes",
-        "retrieved_documents",
-        "retrieved_docs",
-        "retrieved_chunks",
-        "search_results",
-        "ctxs",
-        "knowledge",
-        "retrieval_context",
-        "source_chunks",
-    ),
-    "reference": (
-        "reference_answer",
-        "ground_truth",
-        "ground_truths",
-        "gold",
-        "gold_answer",
-        "ideal",
-        "expected_output",
-    ),
-    "text": ("content", "page_content", "passage", "body", "snippet", "chunk", "contents", "document", "quote"),
+    field: tuple(names.split())
+    for field, names in {
+        "id": "case_id _id uid uuid qid question_id example_id",
+        "query": """
+            question prompt input user_input instruction q user_query original_query query_text question_text
+            user_question
+        """,
+        "answer": """
+            response output completion actual_output generated_answer prediction generation generated_text
+            model_answer model_response model_output llm_answer llm_output llm_response final_answer predicted_answer
+            bot_answer answer_text reply result actual_response draft draft_answer
+        """,
+        "evidence": """
+            contexts context retrieved_contexts retrieval_context documents docs passages chunks references sources
+            source_documents source_nodes retrieved_documents retrieved_docs retrieved_chunks search_results ctxs
+            knowledge source_chunks
+        """,
+        "reference": "reference_answer ground_truth ground_truths gold gold_answer ideal expected_output",
+        "text": "content page_content passage body snippet chunk contents document quote",
+    }.items()
 }
 """What other tools call our fields; a near miss in spelling is found by likeness."""
 

@@ -83,6 +83,13 @@ class TeamService:
         self._access.require(actor, "decide")
         self._store.team.release(case_id, name_of(actor))
 
+    def hides_counts_from(self, actor: Actor) -> bool:
+        """Return whether the length of the log would say that others have decided a case that is not settled.
+
+        Who has signed in as a lead sees it all the same.
+        """
+        return not actor.may("oversee") and self._store.decisions.any_pending()
+
     def leases(self, actor: Actor) -> tuple[Lease, ...]:
         """Return the leases that this person may see: their own; those of all for who has signed in as a lead."""
         every = actor.may("oversee")

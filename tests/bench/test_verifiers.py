@@ -17,6 +17,8 @@ from masis.cli import main
 from masis.errors import SettingsError
 from masis.schema.providers import Price, ProviderSettings
 from masis.settings import ROLES, Settings
+from tests.cases import case_of
+from tests.cli.running import lines
 from tests.integrations.tiny_models import save_model
 from tests.serving_models import ModelServer
 
@@ -32,24 +34,15 @@ CLAIMS = [
 
 @pytest.fixture
 def labelled(tmp_path: Path) -> Path:
-    file = tmp_path / "mine.jsonl"
-    lines = []
+    cases = []
     for number, claims in enumerate(CLAIMS):
         texts = [f"The bridge number {number} is {word} {at}." for at, (word, _) in enumerate(claims)]
-        lines.append(
-            {
-                "id": f"case {number}",
-                "query": "How is it?",
-                "answer": " ".join(texts),
-                "evidence": [{"id": "c", "text": f"The bridge number {number} is here."}],
-                "labels": {
-                    "claims": [
-                        {"text": text, "verdict": verdict} for text, (_, verdict) in zip(texts, claims, strict=True)
-                    ]
-                },
-            }
-        )
-    file.write_text("\n".join(json.dumps(line) for line in lines))
+        labels = [{"text": text, "verdict": verdict} for text, (_, verdict) in zip(texts, claims, strict=True)]
+        evidence = {"c": f"The bridge number {number} is here."}
+        made = case_of(" ".join(texts), evidence, case_id=f"case {number}", labels={"claims": labels})
+        cases.append(made.to_json_dict())
+    file = tmp_path / "mine.jsonl"
+    file.write_bytes(lines(*cases))
     return file
 
 

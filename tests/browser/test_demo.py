@@ -81,12 +81,12 @@ def test_a_step_of_the_person_is_a_step_of_the_browser(demo: str, open_tab: Open
         expect(shown).to_be_visible()
         tab.settle()
 
-    filtered, case = r"/queue\?flag=contradicted$", r"/review\?flag=contradicted&case="
+    filtered, case = r"/queue\?standing=wrong$", r"/review\?standing=wrong&case="
     rows, evidence = page.locator("table.list"), page.locator(".evidence article.card").first
-    page.get_by_role("button", name=re.compile("^contradicted")).click(delay=40)
+    page.get_by_role("button", name=re.compile("^Something is wrong")).click(delay=40)
     stands(filtered, rows)
     page.go_back()
-    stands(r"/queue\?page=2$", page.get_by_text("21 to 40 of", exact=False))
+    stands(r"/queue\?page=2$", page.get_by_text("21 to ", exact=False))
     page.go_forward()
     stands(filtered, rows)
     page.locator("table.list tbody a").first.click(delay=40)
@@ -143,7 +143,7 @@ def test_a_file_with_columns_of_its_own_becomes_audited_cases(demo: str, open_ta
     page.keyboard.press("Control+Enter")
     expect(page.get_by_role("heading", name="2 cases imported")).to_be_visible()
     page.get_by_role("button", name=re.compile("Audit ")).click(delay=40)
-    page.get_by_role("main").get_by_role("link", name="Queue").click(delay=40)
+    page.get_by_role("main").get_by_role("link", name="See the 2 imported cases").click(delay=40)
     tab.settle()
     imported = page.get_by_role("link", name="How long is the Marle weir?")
     expect(imported).to_be_visible()

@@ -6,6 +6,14 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from masis.llm.client import server_capabilities
+from masis.services import Workbench
+from tests.llm.asking import KEY
 
 NEEDS = {
     "with_mcp": ("mcp",),
@@ -27,3 +35,18 @@ def _here(module: str) -> bool:
 
 
 collect_ignore = [folder for folder, modules in NEEDS.items() if not all(map(_here, modules))]
+
+
+@pytest.fixture(autouse=True)
+def _a_key_and_no_habits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key of scripted models; nothing known of servers that earlier tests had at the same address."""
+    monkeypatch.setenv("SCRIPTED_KEY", KEY)
+    server_capabilities._known.clear()
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Workbench]:
+    """A workbench without a case."""
+    opened = Workbench.open(tmp_path / "masis.db")
+    yield opened
+    opened.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -90,11 +90,8 @@ def test_versions_count_up_and_none_is_written_twice(tmp_path: Path) -> None:
 
 
 def test_programs_saved_at_once_each_get_a_version(tmp_path: Path) -> None:
-    threads = [threading.Thread(target=programs.saved, args=(tmp_path, a_program())) for _ in range(12)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(12) as pool:
+        list(pool.map(lambda _: programs.saved(tmp_path, a_program()), range(12)))
     assert programs.versions(tmp_path, "careful") == list(range(1, 13))
     assert sorted(each.name for each in (tmp_path / "careful").iterdir()) == sorted(f"v{n}.json" for n in range(1, 13))
 
@@ -145,6 +142,10 @@ def test_a_program_is_for_its_own_role(tmp_path: Path) -> None:
 # the metric
 
 
+FOUND_BY_CODE = an_answer(expect(LONG), expect(BUILT, "uncited", required=False))
+LEFT_OUT = an_answer(Expected("missing_info", None, "", "It does not say who built it."))
+
+
 @pytest.mark.parametrize(
     ("expected", "issues", "worth"),
     [
@@ -160,33 +161,26 @@ def test_a_program_is_for_its_own_role(tmp_path: Path) -> None:
         ([], [LONG, BUILT], 1 / 5),
         ([LONG, BUILT], [LONG, LONG], 0.5),
         ([LONG], [None], 0.0),
+        # To quote everything is no way to find everything.
+        (an_answer(expect("green", "unsupported")), [an_issue(ANSWER, "unsupported")], 0.0),
+        # What code finds may be raised and need not be.
+        (FOUND_BY_CODE, [an_issue(LONG)], 1.0),
+        (FOUND_BY_CODE, [an_issue(LONG), an_issue(BUILT, "unsupported")], 1.0),
+        # What is left out is found by its kind.
+        (LEFT_OUT, [an_issue(None, "incomplete")], 1.0),
+        (LEFT_OUT, [an_issue(None, "contradiction")], 0.0),
     ],
 )
-def test_a_critique_is_worth_what_it_finds_and_no_more(
-    expected: list[str], issues: list[str | None], worth: float
-) -> None:
-    found = metric.of_critique(an_answer(*map(expect, expected)), [an_issue(each) for each in issues], None)
-    assert found.score == pytest.approx(worth)
-    if found.score == 1.0 and expected:  # another kind of fault at the right place is worth half
-        others = [an_issue(each, "safety") for each in issues]
-        assert metric.of_critique(an_answer(*map(expect, expected)), others, None).score == pytest.approx(0.5)
+def test_a_critique_is_worth_what_it_finds_and_no_more(expected: Any, issues: list[Any], worth: float) -> None:
+    case = expected if isinstance(expected, Labelled) else an_answer(*map(expect, expected))
+    raised_issues = [each if isinstance(each, Issue) else an_issue(each) for each in issues]
+    assert metric.of_critique(case, raised_issues, None).score == pytest.approx(worth)
 
 
-def test_to_quote_everything_is_no_way_to_find_everything() -> None:
-    words = expect("green", "unsupported")
-    assert metric.of_critique(an_answer(words), [an_issue(ANSWER, "unsupported")], None).score == 0.0
-
-
-def test_what_code_finds_may_be_said_and_need_not_be() -> None:
-    case = an_answer(expect(LONG), expect(BUILT, "uncited", required=False))
-    assert metric.of_critique(case, [an_issue(LONG)], None).score == 1.0
-    assert metric.of_critique(case, [an_issue(LONG), an_issue(BUILT, "unsupported")], None).score == 1.0
-
-
-def test_what_is_left_out_is_found_by_its_kind() -> None:
-    case = an_answer(Expected("missing_info", None, "", "It does not say who built it."))
-    assert metric.of_critique(case, [an_issue(None, "incomplete")], None).score == 1.0
-    assert metric.of_critique(case, [an_issue(None, "contradiction")], None).score == 0.0
+@pytest.mark.parametrize("words", [[LONG], [LONG, BUILT]])
+def test_another_kind_of_fault_at_the_right_place_is_worth_half(words: list[str]) -> None:
+    others = [an_issue(each, "safety") for each in words]
+    assert metric.of_critique(an_answer(*map(expect, words)), others, None).score == pytest.approx(0.5)
 
 
 def test_no_critique_is_worth_nothing_and_says_why() -> None:
@@ -200,12 +194,9 @@ def test_feedback_says_what_was_missed_and_what_was_raised_without_ground() -> N
 
 
 def test_a_revision_is_worth_what_is_gone_and_what_is_kept() -> None:
-    case = an_answer(right=(BUILT,), wrong=((LONG, "120 m"),))
-    assert metric.of_revision(case, f"The bridge is 120 m long [1]. {BUILT}").score == 1.0
-    assert metric.of_revision(case, ANSWER).score == 0.0
-    assert metric.of_revision(case, "The bridge is 120 m long [1].").score == 0.0
-    assert metric.of_revision(case, f"{BUILT} It is 120 m long [9].").score == 0.5
-    assert metric.of_revision(case, None).score == 0.0
+    case, mended = an_answer(right=(BUILT,), wrong=((LONG, "120 m"),)), "The bridge is 120 m long [1]."
+    answers = (f"{mended} {BUILT}", f"{BUILT} It is 120 m long [9].", ANSWER, mended, None)
+    assert [metric.of_revision(case, answer).score for answer in answers] == [1.0, 0.5, 0.0, 0.0, 0.0]
 
 
 # labels
@@ -261,6 +252,7 @@ def test_decisions_say_what_is_wrong_or_that_nothing_is(tmp_path: Path) -> None:
     answer = f"{opened} {grey}"
     at = answer.index(grey)
     label = TargetLabel(target="claim", start=at, end=at + len(grey), text=grey, label="unsupported")
+    store.cases.add_many([a_case("undecided")])
     decided(store, 1)
     decided(store, 2, verdict="override", corrected_answer=opened, reason="not there")
     decided(store, 3, verdict="reject", reason="bad")
@@ -270,19 +262,14 @@ def test_decisions_say_what_is_wrong_or_that_nothing_is(tmp_path: Path) -> None:
     decided(store, 6, labels=(issue,))
     decided(store, 7, labels=(TargetLabel(target="answer", label="unsafe", severity="high"),))
     found = {case.id: case for case in labelled.from_decisions(Workbench(store, Settings(), store.path))}
-    assert found.keys() == {"case-1", "case-2", "case-4", "case-6"}
-    assert [(each.kind, each.words) for each in found["case-6"].expected] == [("contradiction", grey)]
+    assert {name: [(each.kind, each.words) for each in case.expected] for name, case in found.items()} == {
+        "case-1": [],
+        "case-2": [("changed", grey)],
+        "case-4": [("unsupported", grey)],
+        "case-6": [("contradiction", grey)],
+    }
     assert found["case-1"].clean
-    assert [(each.kind, each.words) for each in found["case-2"].expected] == [("changed", grey)]
-    assert [(each.kind, each.words) for each in found["case-4"].expected] == [("unsupported", grey)]
     assert all(case.answer == answer for case in found.values())
-
-
-def test_what_the_policy_accepted_is_no_label(tmp_path: Path) -> None:
-    store = Store.open(tmp_path / "a.db")
-    case = a_case()
-    store.cases.add_many([case])
-    assert labelled.from_decisions(Workbench(store, Settings(), store.path)) == []
 
 
 def test_what_was_compiled_takes_the_place_of_our_instructions_and_its_examples_stand_before_the_case() -> None:

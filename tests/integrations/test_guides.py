@@ -1,4 +1,4 @@
-"""The guides of docs as written: their code runs, their commands have the options they name, their JSON is read."""
+"""The guides of docs as written: their code runs, their JSON is read (commands: tests/project/test_docs.py)."""
 
 from __future__ import annotations
 
@@ -11,23 +11,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 from click.testing import CliRunner
 from starlette.testclient import TestClient
 
+from masis.audit.metric_catalogue import METRICS
 from masis.cli import main
 from masis.integrations.web import app as web
-from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.services import Workbench
 from masis.services.ingestion import Source, new_token
 from masis.settings import Settings
-from tests.cli.running import case
-from tests.reviewing import ADA, submitted
+from tests.cli.running import case, example
+from tests.reviewing import submitted
+from tools import telemetry_reference
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-GUIDES = ("mcp", "dspy", "langgraph", "baml", "telemetry", "ingestion", "scale", "verifiers", "deployment")
 BLOCK = re.compile(r"```(\w*)\n([\s\S]*?)```|((?:^    .*\n|^\n)+)", re.MULTILINE)
 
 
@@ -41,31 +40,9 @@ def blocks(guide: str, language: str = "") -> Iterator[str]:
 
 
 def code(guide: str, beginning: str) -> str:
-    """The block of Python that begins so."""
-    return next(each for each in (*blocks(guide), *blocks(guide, "python")) if each.lstrip().startswith(beginning))
-
-
-def commands() -> Iterator[tuple[str, list[str]]]:
-    """Every line of a guide that gives a command of ours."""
-    for guide in GUIDES:
-        for block in (*blocks(guide), *blocks(guide, "sh")):
-            for line in block.splitlines():
-                words = re.sub(r"^(?:[A-Z_]+=\S+ )+", "", line.strip()).split("  ")[0]
-                if re.match(r"masis [a-z]", words) and "..." not in words:
-                    yield guide, re.split(r" (?:\||>>|#) ?", words)[0].split()[1:]
-
-
-@pytest.mark.parametrize(("guide", "words"), list(commands()), ids=lambda each: str(each)[:60])
-def test_a_command_of_a_guide_is_one_and_has_the_options_it_names(guide: str, words: list[str]) -> None:
-    command: click.Command = main
-    path = [word for word in words if not word.startswith("-")]
-    while isinstance(command, click.Group):
-        found = command.get_command(click.Context(command), path.pop(0))
-        assert found is not None, words
-        command = found
-    known = {name for param in command.params for name in (*param.opts, *param.secondary_opts)} | {"--help"}
-    named = {word.partition("=")[0] for word in words if re.match(r"--[a-z]", word)}
-    assert named <= known, f"docs/{guide}.md: masis {' '.join(words)}"
+    """The block that begins so."""
+    written = (*blocks(guide), *blocks(guide, "python"), *blocks(guide, "sh"))
+    return next(each for each in written if each.lstrip().startswith(beginning))
 
 
 def test_what_clients_of_the_mcp_server_are_told_is_json_with_a_command_that_is_there() -> None:
@@ -113,28 +90,42 @@ def test_telemetry_takes_the_providers_of_a_program() -> None:
     names["started"].end()
 
 
+def test_the_table_of_metrics_in_the_docs_is_the_one_in_code() -> None:
+    now = telemetry_reference.PAGE.read_text(encoding="utf-8")
+    assert now == telemetry_reference.page(now), "run: python tools/telemetry_reference.py"
+    assert all(f"| `{metric.name}` |" in now for metric in METRICS)
+
+
+def test_the_example_of_telemetry_prints_spans_within_the_callers_and_the_metrics() -> None:
+    pytest.importorskip("opentelemetry.sdk")
+    done = example("otel/audit.py")
+    printed = [json.loads(line) for line in done.stderr.splitlines()]
+    spans = {each["name"]: each for each in printed if "context" in each}
+    assert {span["context"]["trace_id"] for span in spans.values()} == {f"0x{done.stdout.split()[-1]}"}
+    assert spans["invoke_workflow audit"]["parent_id"], "the caller's, whose provider has no exporter"
+    assert "On Sundays" in done.stdout
+    (metrics,) = [json.dumps(each) for each in printed if "resource_metrics" in each]
+    for name in ("critique_hallucination_rate", "masis.loop.duration"):
+        assert f'"name": "{name}"' in metrics
+
+
+@pytest.mark.spec("REQ-CRITIC-028")
+def test_the_example_of_baml_prints_what_the_page_shows() -> None:
+    pytest.importorskip("baml_py")
+    done = example("baml/mend.py")
+    assert done.stdout.splitlines() == [
+        "2 claims; mended: quotes of another kind, a comment, a comma too many",
+        "cut off: None",
+        "passed: The bridge is 120 metres long [1].",
+    ]
+    assert done.stdout in (DOCS / "baml.md").read_text(encoding="utf-8")
+
+
 def test_a_team_s_own_validator_is_made_as_the_guide_makes_it(monkeypatch: pytest.MonkeyPatch) -> None:
     names: dict[str, Any] = {"__name__": "acme.answers"}
     monkeypatch.setitem(sys.modules, "acme.answers", sys.modules[__name__])
     exec(code("baml", "# acme/answers.py"), names)
     assert names["validator"].name == "acme"
-
-
-def test_a_restore_is_tried_as_the_guide_tries_it(tmp_path: Path) -> None:
-    database, backups, tried = tmp_path / "masis.db", tmp_path / "backups", tmp_path / "tried.db"
-    workbench = Workbench.open(database, Settings())
-    workbench.cases.add(ADA, [Case.model_validate(case("kept"))])
-    workbench.close()
-    backups.mkdir()
-    assert CliRunner().invoke(main, ["db", "backup", str(backups), "--db", str(database)]).exit_code == 0
-    (backup,) = backups.glob("*.db")
-    for line in code("deployment", "masis db restore").splitlines():
-        words = [str(backup) if "/backups/" in each else each for each in line.split()[1:]]
-        done = CliRunner().invoke(main, [str(tried) if each == "tried.db" else each for each in words])
-        assert done.exit_code == 0, done.output
-    restored = Workbench.open(tried, Settings())
-    assert restored.store.cases.get("kept").query
-    restored.close()
 
 
 def test_the_client_of_the_guide_sends_a_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

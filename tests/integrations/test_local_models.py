@@ -6,7 +6,9 @@ import hashlib
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import huggingface_hub.constants
@@ -30,20 +32,16 @@ from masis.integrations.local.verifier import (
     verdict_of,
     words_of,
 )
-from masis.schema.case import Case, Evidence
+from masis.schema.audit import Claim
+from masis.schema.case import Evidence
 from masis.schema.run import Run
+from tests.cases import case_of
 from tests.integrations.tiny_hub import files_of, hub
 from tests.integrations.tiny_models import NLI, save_model
 
 EVIDENCE = [{"id": "1", "text": "The bridge is 120 metres long. It was opened in 1931."}]
-CASE = Case.model_validate(
-    {
-        "id": "1",
-        "query": "How long is the bridge?",
-        "answer": "The bridge is proven 120 metres long [1]. It was refuted opened in 1931 [1]. The bridge is nothing.",
-        "evidence": EVIDENCE,
-    }
-)
+ANSWER = "The bridge is proven 120 metres long [1]. It was refuted opened in 1931 [1]. The bridge is nothing."
+CASE = case_of(ANSWER, {"1": EVIDENCE[0]["text"]})
 CARD = "---\nlicense: mit\nlanguage:\n- en\n- de-AT\n---\n# A model\n"
 
 
@@ -63,6 +61,12 @@ def verdicts(folder: Path, *claims: str, **settings: Any) -> list[str]:
     return [check.verdict for check in found]
 
 
+def scorer_with(folder: Path, logits: Callable[[scoring.Encoded], Any]) -> scoring.LocalScorer:
+    """The model's scorer with another engine."""
+    whole = scoring.load(str(folder))
+    return scoring.LocalScorer(whole.labels, whole.encode, SimpleNamespace(logits=logits), whole.model, ScoreCache())
+
+
 # an audit by such a model
 
 
@@ -71,10 +75,10 @@ def test_an_audit_is_judged_by_the_model_and_records_its_file(nli: Path) -> None
     first = run.iterations[0]
     assert [check.verdict for check in first.claims] == ["supported", "contradicted", "unsupported"]
     assert {check.judged_by for check in first.claims} == {f"local:{nli}"}
-    digest = hashlib.sha256((nli / "model.onnx").read_bytes()).hexdigest()
+    file = nli / "model.onnx"
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
     (model,) = run.versions.local_models
-    assert (model.sha256, model.licence, model.languages) == (digest, "mit", ("de", "en"))
-    assert model.file == str(nli / "model.onnx")
+    assert (model.file, model.sha256, model.licence, model.languages) == (str(file), digest, "mit", ("de", "en"))
     assert run.models["verifier"] == f"local:{nli}#{digest[:12]}"
     assert run.versions.flat()[f"sha256.local:{nli}"] == digest
     assert Run.model_validate_json(run.model_dump_json()) == run
@@ -127,16 +131,14 @@ def test_marks_in_a_text_from_outside_are_characters(nli: Path) -> None:
 
 
 def test_a_model_that_fails_leaves_its_claims_unscored(nli: Path) -> None:
-    class Broken:
-        def logits(self, batch: object) -> Any:
-            raise RuntimeError("no memory")
+    def logits(batch: scoring.Encoded) -> Any:
+        raise RuntimeError("no memory")
 
-    whole = scoring.load(str(nli))
-    broken = scoring.LocalScorer(whole.labels, whole.encode, Broken(), whole.model, ScoreCache())
+    broken = scorer_with(nli, logits)
     with pytest.raises(StepError, match="no memory"):
         broken.score([("a", "b")])
     role = verifier.LocalVerifier(broken, Thresholds.of(Settings()))
-    (check,) = role.verify([_claim("The bridge is long.")], [Evidence(id="1", text="A bridge.")])
+    (check,) = role.verify([Claim(text="The bridge is long.")], [Evidence(id="1", text="A bridge.")])
     assert check.verdict == "unscored"
     assert check.unscored is not None
     assert "no memory" in check.unscored.reason
@@ -193,10 +195,7 @@ def test_thresholds_are_settings(tmp_path: Path) -> None:
         ({"id2label": {"0": "contradiction", "1": "entailment"}}, (1, None, False)),
         ({"id2label": {"0": "LABEL_0"}}, (0, None, False)),
         ({"id2label": {"0": "hallucination"}}, (0, None, True)),
-        (
-            {"id2label": {"0": "LABEL_0", "1": "LABEL_1"}, "_name_or_path": "lytang/MiniCheck-RoBERTa-Large"},
-            (1, None, False),
-        ),
+        ({"id2label": {"0": "LABEL_0", "1": "LABEL_1"}, "_name_or_path": "a/MiniCheck-b"}, (1, None, False)),
     ],
 )
 def test_the_meaning_of_the_outputs_is_read_from_the_configuration(config: dict[str, Any], expected: object) -> None:
@@ -268,15 +267,13 @@ def test_a_text_without_a_stop_is_cut_all_the_same() -> None:
 
 
 def test_a_pair_is_scored_once_for_a_model(nli: Path) -> None:
-    whole = scoring.load(str(nli))
     batches: list[int] = []
 
-    class Counting:
-        def logits(self, batch: scoring.Encoded) -> Any:
-            batches.append(len(batch.ids))
-            return whole.engine.logits(batch)
+    def logits(batch: scoring.Encoded) -> Any:
+        batches.append(len(batch.ids))
+        return scoring.load(str(nli)).engine.logits(batch)
 
-    counted = scoring.LocalScorer(whole.labels, whole.encode, Counting(), whole.model, ScoreCache())
+    counted = scorer_with(nli, logits)
     pairs = [("the bridge", f"is {n} proven") for n in range(20)]
     first = counted.score([*pairs, pairs[0]])
     assert counted.score(pairs) == first[:-1]
@@ -299,15 +296,16 @@ def test_the_cache_forgets_the_oldest() -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("local:", "names no model"),
-        ("local:no such folder", "no such folder"),
-        ("local:./nowhere", "no such folder or file"),
-        ("local:nameonly", "no such folder"),
+        ("", "names no model"),
+        ("no such folder", "no such folder"),
+        ("./nowhere", "no such folder or file"),
+        ("nameonly", "no such folder"),
+        ("org/name", "masis models get local:org/name"),
     ],
 )
 def test_a_wrong_name_says_what_to_write(name: str, says: str) -> None:
-    with pytest.raises(SettingsError, match=says):
-        check_models(Settings(verifier=name))
+    with pytest.raises(MissingModel if name == "org/name" else SettingsError, match=says):
+        check_models(Settings(verifier=f"local:{name}"))
 
 
 def test_another_role_is_refused(nli: Path) -> None:
@@ -403,22 +401,12 @@ def test_a_model_of_the_hub_is_downloaded_once_with_progress(nli: Path) -> None:
         found = model_files.download("org/name", steps.append, endpoint=endpoint)
     assert found.format == "onnx"
     assert found.revision == "a" * 40
-    assert {path.name for path in found.folder.iterdir()} == {
-        "config.json",
-        "tokenizer.json",
-        "README.md",
-        "model.onnx",
-    }
+    assert sorted(map(str, files_of(found.folder))) == ["README.md", "config.json", "model.onnx", "tokenizer.json"]
     assert [step.done for step in steps] == sorted(step.done for step in steps)
     assert steps[-1].done == steps[-1].total == sum(len(files[path.name]) for path in found.folder.iterdir())
     assert model_files.download("org/name", endpoint="http://127.0.0.1:9").weights == found.weights  # from the cache
     assert [each.name for each in model_files.downloaded()] == ["local:org/name"]
     assert plugin.verifiers.offered(Settings()) == ("local:org/name",)
-
-
-def test_a_model_that_is_not_here_names_the_command_that_gets_it() -> None:
-    with pytest.raises(MissingModel, match="masis models get local:org/name"):
-        check_models(Settings(verifier="local:org/name"))
 
 
 def test_an_unreachable_hub_says_what_to_do() -> None:
@@ -463,9 +451,3 @@ def test_the_command_shows_what_a_model_is_and_where_it_lies(nli: Path) -> None:
         assert part in shown.output
     as_json = CliRunner().invoke(main, ["models", "get", f"local:{nli}", "--json"])
     assert json.loads(as_json.stdout)["licence"] == "mit"
-
-
-def _claim(text: str) -> Any:
-    from masis.schema.audit import Claim
-
-    return Claim(text=text)

@@ -38,11 +38,16 @@ HIDDEN = {char for char in map(chr, range(0x110000)) if unicodedata.category(cha
 BRIDGE = case("bridge")
 
 
-@pytest.fixture
-def handlers(tmp_path: Path) -> Tools:
-    workbench = Workbench.open(tmp_path / "m.db")
+def tools_on(database: Path, settings: Settings | None = None) -> Tools:
+    """The tools on a new database that holds the bridge."""
+    workbench = Workbench.open(database, settings)
     workbench.cases.add(ADA, [Case.model_validate(BRIDGE)])
     return Tools(workbench)
+
+
+@pytest.fixture
+def handlers(tmp_path: Path) -> Tools:
+    return tools_on(tmp_path / "m.db")
 
 
 def called(tools: Tools, name: str, arguments: dict[str, Any], watch: Watch = Watch()) -> Any:  # noqa: B008
@@ -53,13 +58,8 @@ def called(tools: Tools, name: str, arguments: dict[str, Any], watch: Watch = Wa
 
 @pytest.mark.parametrize("key", ["x" * 100_000, "query" * 20_000, "\u202e" * 100_000])
 def test_long_names_and_values_are_refused_at_once_and_cut_in_the_message(key: str) -> None:
-    for given_ in (
-        {key: "x"},
-        {"query": key * 10},
-        {"strictness": key},
-        {"sourceIds": [key]},
-        {"sourceIds": "[" * 100_000},
-    ):
+    wrong = ({key: "x"}, {"query": key * 10}, {"strictness": key}, {"sourceIds": [key]}, {"sourceIds": "[" * 100_000})
+    for given_ in wrong:
         with pytest.raises(InputError) as refused:
             all_tools()["critique_answer"].read(given_)
         assert len(str(refused.value)) < 2000
@@ -95,15 +95,11 @@ def test_chunks_of_many_cases_and_chunks_in_full_each_have_an_id_of_their_own(ha
     again = {**BRIDGE, "id": "100%/b", "evidence": [{"id": "1", "text": "a"}, {"id": "3/4", "text": "b"}]}
     handlers.workbench.cases.add(ADA, [Case.model_validate(again)])
     inline = [Evidence(id="2", text="In full.")]
-    found = gathered(
-        handlers.workbench, ["bridge/1", "bridge/2", "100%25%2Fb/1", "100%25%2Fb/3%2F4", "bridge/1"], inline
-    )
-    assert [(source.chunk.id, source.chunk.text[:5]) for source in found] == [
-        ("2", "In fu"), ("bridge/1", "The b"), ("bridge/2", "It op"), ("100%25%2Fb/1", "a"), ("3/4", "b"),
-    ]  # fmt: skip
-    assert [used.source_id for used in reports.used(found)] == [
-        None, "bridge/1", "bridge/2", "100%25%2Fb/1", "100%25%2Fb/3%2F4",
-    ]  # fmt: skip
+    asked = ["bridge/1", "bridge/2", "100%25%2Fb/1", "100%25%2Fb/3%2F4"]
+    found = gathered(handlers.workbench, [*asked, "bridge/1"], inline)
+    assert [source.chunk.id for source in found] == ["2", "bridge/1", "bridge/2", "100%25%2Fb/1", "3/4"]
+    assert [source.chunk.text[:5] for source in found] == ["In fu", "The b", "It op", "a", "b"]
+    assert [used.source_id for used in reports.used(found)] == [None, *asked]
     with pytest.raises(InputError, match="'1' is evidence of 2 cases: name the case too, as in "):
         gathered(handlers.workbench, ["1"], [])
 
@@ -121,13 +117,9 @@ def test_progress_only_grows_and_ends_at_its_total_also_where_a_draft_is_written
 def test_an_audit_whose_caller_is_gone_stops_and_is_taken_up_after_what_was_finished(handlers: Tools) -> None:
     told: list[Progress] = []
     asked = {"caseId": "bridge"}
+    until_second = Watch(told.append, lambda: any("iteration 2" in each.message for each in told))
     with pytest.raises(Stopped):
-        called(
-            handlers,
-            "run_audit",
-            asked,
-            Watch(told.append, lambda: any("iteration 2" in each.message for each in told)),
-        )
+        called(handlers, "run_audit", asked, until_second)
     (stopped,) = handlers.workbench.store.runs.for_case("bridge")
     assert stopped.state == "interrupted"
     part = called(handlers, "get_run", {"runId": stopped.id})
@@ -199,9 +191,7 @@ def test_whatever_is_asked_is_answered_or_refused_in_words(fuzzed: Tools, tool: 
 
 @pytest.fixture(scope="module")
 def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Tools:
-    workbench = Workbench.open(tmp_path_factory.mktemp("fuzz") / "m.db", Settings(draft_min_length=0))
-    workbench.cases.add(ADA, [Case.model_validate(BRIDGE)])
-    return Tools(workbench)
+    return tools_on(tmp_path_factory.mktemp("fuzz") / "m.db", Settings(draft_min_length=0))
 
 
 def test_a_pool_takes_so_many_calls_and_refuses_the_next_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,11 +273,7 @@ def test_a_prompt_quotes_what_was_given_and_names_tools_that_are_there() -> None
     ("name", "given", "told"),
     [
         ("check_drafts", {}, r"there is no prompt 'check_drafts' \(did you mean check_draft\?\)"),
-        (
-            "check_draft",
-            {"draft": "d", "case": "c"},
-            "question is missing; there is no argument 'case'. check_draft takes",
-        ),
+        ("check_draft", {"draft": "d", "case": "c"}, "question is missing; there is no argument 'case'. check_draft"),
         ("explain_run", None, "run_id is missing"),
         ("explain_run", {"run_id": "x" * 150_001}, "'run_id' has more than 150,000 characters"),
     ],

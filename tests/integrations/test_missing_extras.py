@@ -5,6 +5,7 @@ The packages are here, most of them: their import is refused, as where they are 
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,6 +15,8 @@ import pytest
 from click.testing import CliRunner
 
 import masis
+import masis.integrations.dspy as door
+from masis import query_with_critique
 from masis.api import audits
 from masis.api.roles import addresses, build_roles, check_models, offered_models, pin_versions
 from masis.audit import output_validation
@@ -30,7 +33,7 @@ pytestmark = pytest.mark.slow
 
 OURS = {"otel": "telemetry"}
 """Packages of ours that have another name than the extra."""
-BAML = Settings(output_validator="baml")
+BAML, CASE = Settings(output_validator="baml"), Case.model_validate(case("one"))
 
 
 @pytest.fixture
@@ -90,45 +93,39 @@ def test_a_command_says_what_installs_it_and_leaves_nothing(
 
 
 @pytest.mark.parametrize(
-    "begun",
+    ("package", "extra", "begun"),
     [
-        lambda: masis.query_with_critique("How long?", lambda query: pytest.fail("searched"), settings=BAML),
-        lambda: masis.audited(settings=BAML),
-        lambda: audits.run_audit(Case.model_validate(case("b")), BAML),
+        (
+            "baml_py",
+            "baml",
+            lambda: query_with_critique("How?", lambda query: pytest.fail("asked"), settings=BAML),
+        ),
+        ("baml_py", "baml", lambda: masis.audited(settings=BAML)),
+        ("baml_py", "baml", lambda: audits.run_audit(CASE, BAML)),
+        ("mcp", "mcp", mcp.require),
+        ("langgraph", "langgraph", lambda: importlib.import_module("masis.integrations.langgraph")),
+        ("opentelemetry", "otel", lambda: telemetry.start(Settings(telemetry="otlp"))),
+        ("dspy", "dspy", lambda: door.CriticAgent),
     ],
-    ids=["pipeline", "decorator", "audit"],
+    ids=["pipeline", "decorator", "audit", "server for agents", "nodes of a graph", "telemetry", "modules of dspy"],
 )
-def test_an_output_validator_says_so_at_the_start(without: Callable[..., None], begun: Callable[[], object]) -> None:
-    without("baml_py", "baml")
-    with pytest.raises(MissingExtra, match=r"pip install '\.\[baml\]'"):
+def test_a_program_is_told_at_the_start_what_installs_it(
+    without: Callable[..., None], package: str, extra: str, begun: Callable[[], object]
+) -> None:
+    without(package, extra)
+    with pytest.raises(MissingExtra, match=rf"pip install '\.\[{extra}\]'"):
         begun()
 
 
-def test_the_server_for_agents_and_the_nodes_of_a_graph_say_so(without: Callable[..., None]) -> None:
-    without("mcp")
-    with pytest.raises(MissingExtra, match=r"pip install '\.\[mcp\]'"):
-        mcp.require()
-    without("langgraph")
-    sys.modules.pop("masis.integrations.langgraph", None)
-    with pytest.raises(MissingExtra, match=r"pip install '\.\[langgraph\]'"):
-        import masis.integrations.langgraph  # noqa: F401
-
-
-def test_telemetry_says_so_and_an_audit_without_telemetry_needs_none(without: Callable[..., None]) -> None:
+def test_an_audit_without_telemetry_needs_no_package(without: Callable[..., None]) -> None:
     without("opentelemetry", "otel")
-    with pytest.raises(MissingExtra, match=r"pip install '\.\[otel\]'"):
-        telemetry.start(Settings(telemetry="otlp"))
     with telemetry.start(Settings()) as off:
-        assert audits.run_audit(Case.model_validate(case("one"))).iterations
+        assert audits.run_audit(CASE).iterations
     assert not off.on
 
 
-def test_modules_of_dspy_name_the_extra(without: Callable[..., None]) -> None:
-    import masis.integrations.dspy as door
-
+def test_the_records_of_dspy_s_modules_need_no_dspy(without: Callable[..., None]) -> None:
     without("dspy")
-    with pytest.raises(MissingExtra, match=r"pip install '\.\[dspy\]'"):
-        _ = door.CriticAgent
     with pytest.raises(AttributeError):
         _ = door.Nothing
     assert door.CriticAgentOutput.__name__ == "CriticAgentOutput"

@@ -6,6 +6,7 @@ import gzip
 import json
 from pathlib import Path
 
+import fsspec
 import pyarrow
 import pyarrow.parquet as parquet
 import pytest
@@ -29,11 +30,18 @@ def ids(chunks: list[Chunk]) -> list[str]:
     return [found.id for chunk in chunks for _, found, _ in cases_of(chunk) if found is not None]
 
 
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """All cases in one file."""
+    written = tmp_path / "cases.jsonl"
+    written.write_bytes(lines(*NUMBERED))
+    return written
+
+
 # --- the input
 
 
-def test_every_line_is_read_once_and_found_again_by_its_number(tmp_path: Path) -> None:
-    file = tmp_path / "cases.jsonl"
+def test_every_line_is_read_once_and_found_again_by_its_number(file: Path) -> None:
     file.write_bytes(lines(*NUMBERED).rstrip())  # the last line needs no line break
     chunks = read(file)
     assert ids(chunks) == [each["id"] for each in NUMBERED]
@@ -56,8 +64,6 @@ def test_a_folder_is_read_with_its_files_of_every_kind(tmp_path: Path) -> None:
 
 
 def test_object_storage_is_read_like_a_folder(tmp_path: Path) -> None:
-    import fsspec
-
     memory = fsspec.filesystem("memory")
     memory.pipe("/in/cases.jsonl", lines(*NUMBERED))
     try:
@@ -68,8 +74,7 @@ def test_object_storage_is_read_like_a_folder(tmp_path: Path) -> None:
         memory.rm("/in", recursive=True)
 
 
-def test_a_row_that_is_no_case_keeps_its_place_with_its_problem(tmp_path: Path) -> None:
-    file = tmp_path / "cases.jsonl"
+def test_a_row_that_is_no_case_keeps_its_place_with_its_problem(file: Path) -> None:
     file.write_bytes(lines(NUMBERED[0]) + b"{broken\n" + lines(NUMBERED[1]))
     [chunk] = read(file)
     found = list(cases_of(chunk))
@@ -89,11 +94,9 @@ def test_a_file_that_breaks_off_ends_with_its_problem_and_the_others_are_read(tm
     assert set(ids(chunks)) >= {each["id"] for each in NUMBERED[20:]}
 
 
-def test_what_is_done_is_not_read_out_again_and_the_names_stay(tmp_path: Path) -> None:
-    file = tmp_path / "cases.jsonl"
-    file.write_bytes(lines(*NUMBERED))
+def test_what_is_done_is_not_read_out_again_and_the_names_stay(file: Path) -> None:
     [part] = parts_of(str(file))
-    every = list(chunks_of(part, str(file), None, 7))
+    every = read(file)
     left = list(chunks_of(part, str(file), None, 7, done={0, 2, 5}))
     assert [chunk.number for chunk in left] == [1, 3, 4]
     assert [chunk for chunk in every if chunk.number in (1, 3, 4)] == left
@@ -174,11 +177,9 @@ def test_two_jobs_do_not_write_the_same_folder(lake: Lake) -> None:
         pass
 
 
-def test_what_is_complete_is_known_from_the_marks(lake: Lake, tmp_path: Path) -> None:
-    file = tmp_path / "cases.jsonl"
-    file.write_bytes(lines(*NUMBERED))
+def test_what_is_complete_is_known_from_the_marks(lake: Lake, file: Path) -> None:
     [part] = parts_of(str(file))
-    chunks = list(chunks_of(part, str(file), None, 7))
+    chunks = read(file)
     for chunk in chunks[1:]:
         lake.complete(chunk)
     found = lake.done()[part.name]
@@ -188,9 +189,7 @@ def test_what_is_complete_is_known_from_the_marks(lake: Lake, tmp_path: Path) ->
     assert sum(lake.done()[part.name].chunks.values()) == part.size
 
 
-def test_the_record_names_no_setting_that_changes_no_result(tmp_path: Path) -> None:
-    file = tmp_path / "cases.jsonl"
-    file.write_bytes(lines(*NUMBERED))
+def test_the_record_names_no_setting_that_changes_no_result(file: Path) -> None:
     about = made_of(parts_of(str(file)), {"seed": 1}, None, 50)
     assert json.loads(json.dumps(about)) == about
     assert list(about["parts"].values()) == [file.stat().st_size]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+
+from tests.loopback import Quiet, loopback
 
 
 @contextmanager
@@ -16,7 +16,7 @@ def hub(files: dict[str, bytes], repo: str = "org/name", refuse: int = 0) -> Ite
     """A hub with one repository, on loopback."""
     commit = "a" * 40
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def do_GET(self) -> None:  # the name is http.server's
             self._answer(body=True)
 
@@ -25,44 +25,25 @@ def hub(files: dict[str, bytes], repo: str = "org/name", refuse: int = 0) -> Ite
 
         def _answer(self, *, body: bool) -> None:
             path = self.path.partition("?")[0]
-            name = path.removeprefix(f"/{repo}/resolve/main/")
-            if refuse:
-                self.send_response(refuse)
-                self.send_header("X-Error-Code", "RepoNotFound" if refuse == 401 else "Other")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-                return
+            content = files.get(path.removeprefix(f"/{repo}/resolve/main/"))
             if path.startswith(f"/api/models/{repo}"):
                 siblings = [{"rfilename": each, "size": len(content)} for each, content in files.items()]
                 content = json.dumps({"id": repo, "sha": commit, "siblings": siblings}).encode()
-            elif name in files:
-                content = files[name]
+            status = refuse or (404 if content is None else 200)
+            self.send_response(status)
+            if status == 200 and content is not None:
+                self.send_header("X-Repo-Commit", commit)
+                self.send_header("ETag", f'"{hashlib.sha256(content).hexdigest()}"')
             else:
-                self.send_response(404)
-                self.send_header("X-Error-Code", "RepoNotFound")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-                return
-            self.send_response(200)
+                content = b""
+                self.send_header("X-Error-Code", "Other" if status == 500 else "RepoNotFound")
             self.send_header("Content-Length", str(len(content)))
-            self.send_header("X-Repo-Commit", commit)
-            self.send_header("ETag", f'"{hashlib.sha256(content).hexdigest()}"')
             self.end_headers()
             if body:
                 self.wfile.write(content)
 
-        def log_message(self, *args: object) -> None:
-            """Quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with loopback(Handler) as address:
+        yield address
 
 
 def files_of(folder: Path) -> dict[str, bytes]:

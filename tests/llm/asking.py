@@ -72,6 +72,13 @@ def closed_port() -> int:
         return int(listening.getsockname()[1])
 
 
+def settings_here(server: ModelServer, **changes: Any) -> Settings:
+    """Every role filled by the scripted server's ``here:m``, with short waits."""
+    table = {"kind": "openai", "address": server.address, "key_env": "SCRIPTED_KEY"}
+    given = {"providers": {"here": table}, "retry_base_s": 0.01} | changes
+    return Settings.model_validate(dict.fromkeys(ROLES, "here:m") | given)
+
+
 def settings_for(server: ModelServer, wire: str, dead_role: str | None = None) -> Settings:
     """All roles on the scripted server, under a model name of their own, so that nothing is remembered of others."""
     address = server.address if wire == "openai" else server.address.removesuffix("/v1")

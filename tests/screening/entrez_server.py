@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 from urllib.parse import parse_qs
+
+from tests.loopback import Quiet, loopback
 
 
 class Reply(NamedTuple):
@@ -83,7 +83,7 @@ class Server:
 def serving(server: Server) -> Iterator[Server]:
     """Serve on a free port of this machine while the block runs."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def do_POST(self) -> None:
             length = int(self.headers["Content-Length"])
             sent = parse_qs(self.rfile.read(length).decode(), keep_blank_values=True)
@@ -96,16 +96,5 @@ def serving(server: Server) -> Iterator[Server]:
             self.end_headers()
             self.wfile.write(reply.body)
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the name is the library's)
-            """Say nothing."""
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    server.address = f"http://127.0.0.1:{http.server_port}"
-    try:
+    with loopback(Handler) as server.address:
         yield server
-    finally:
-        http.shutdown()
-        http.server_close()
-        thread.join()

@@ -128,13 +128,11 @@ CALLS: dict[str, tuple[Permission, Call]] = {
     ),
     "screenings.hand_over": ("audit", lambda desk, who: desk.screenings.hand_over(who, "s")),
     "screenings.reset_memory": ("oversee", lambda desk, who: desk.screenings.reset_memory(who, reason="r")),
-    "screenings.write_csv": ("export", lambda desk, who: desk.screenings.write_csv(who, "s", io.BytesIO())),
-    "screenings.write_ris": ("export", lambda desk, who: desk.screenings.write_ris(who, "s", io.BytesIO())),
+    "screenings.export": ("export", lambda desk, who: desk.screenings.export(who, "s", "csv")),
     "versions.fill_evidence": ("audit", lambda desk, who: desk.versions.fill_evidence(who, "case-1", {"1": "Text."})),
     "screenings.take_labels": ("decide", lambda desk, who: desk.screenings.take_labels(who, "s", [])),
     "screenings.agree": ("decide", lambda desk, who: desk.screenings.agree(who, "s", "a")),
     "screenings.begin_further": ("audit", lambda desk, who: desk.screenings.begin_further(who, "s", 1)),
-    "screenings.prisma": ("export", lambda desk, who: desk.screenings.prisma(who, "s")),
     "screenings.search_further": ("audit", lambda desk, who: desk.screenings.search_further(who, "s")),
     "reassessment.run": ("oversee", lambda desk, who: desk.reassessment.run(who, apply=True)),
     "trust.add_demo": ("oversee", lambda desk, who: desk.trust.add_demo(who)),
@@ -147,7 +145,14 @@ CALLS: dict[str, tuple[Permission, Call]] = {
 }
 READS = {
     *("drafts.get", "cases.open_for", "cases.find_for", "team.work", "team.next_open", "team.open_to"),
-    *("team.count_open", "team.why_empty", "team.comments", "team.machine_hidden", "team.leases"),
+    *(
+        "team.count_open",
+        "team.why_empty",
+        "team.comments",
+        "team.machine_hidden",
+        "team.leases",
+        "team.hides_counts_from",
+    ),
     *(
         "trust.compare",
         "trust.parts",

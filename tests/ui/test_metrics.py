@@ -9,7 +9,7 @@ import pytest
 from masis.services import Workbench
 from masis.store import MeasureFilter, Pick
 from masis.ui.components.linked_table import Row
-from masis.ui.metrics.metrics_table import model_rows, period_rows, picked_words, run_columns, run_rows
+from masis.ui.metrics.page import model_rows, period_rows, picked_words, run_columns, run_rows
 from masis.ui.shell.address import link
 from masis.views.metrics import RATES, SPREADS, rate_course, share_of, spread_view
 from tests.ui.conftest import AUDITED, open_page, texts

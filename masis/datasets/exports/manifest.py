@@ -34,31 +34,28 @@ class Tally:
         self._format = form
         self.cases, self.rows = 0, 0
         self.splits: Counter[str] = Counter()
-        self._states: Counter[str] = Counter()
-        self._left_out: Counter[str] = Counter()
+        self._counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._balance: dict[str, Counter[str]] = {name: Counter() for name in form.balance}
-        self._reviewers: Counter[str] = Counter()
         self._models: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._versions: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        self._licences: Counter[str] = Counter()
         self._labels, self._choices = set[str](), set[str]()
 
     def leave_out(self, reason: str) -> None:
         """Count a case (or a reviewer's judgement on it) that gives no rows."""
-        self._left_out[reason] += 1
+        self._counts["left_out"][reason] += 1
 
     def case(self, judged: Judged) -> None:
         """Count a case that gives rows."""
         self.cases += 1
-        self._states[judged.outcome.state] += 1
-        self._licences.update(licences(judged.case) or ["not noted"])
+        self._counts["states"][judged.outcome.state] += 1
+        self._counts["licences"].update(licences(judged.case) or ["not noted"])
 
     def judgement(self, judged: Judged, rows: int) -> None:
         """Count who judged, with what, and how many rows that gives."""
         self.rows += rows
         self.splits[judged.split] += rows
         if judged.reviewer is not None:
-            self._reviewers[judged.reviewer] += 1
+            self._counts["reviewers"][judged.reviewer] += 1
         if (run := judged.judgement.run) is not None:
             for role, model in run.models.items():
                 self._models[role][model] += 1
@@ -87,16 +84,16 @@ class Tally:
                 "cases": self.cases,
                 "rows": self.rows,
                 "rows_by_split": _sorted(self.splits),
-                "cases_by_state": _sorted(self._states),
-                "left_out": _sorted(self._left_out),
+                "cases_by_state": _sorted(self._counts["states"]),
+                "left_out": _sorted(self._counts["left_out"]),
             },
             "class_balance": {name: _sorted(counter) for name, counter in self._balance.items()},
             "provenance": {
-                "reviewers": _sorted(self._reviewers),
+                "reviewers": _sorted(self._counts["reviewers"]),
                 "models": {role: _sorted(counter) for role, counter in sorted(self._models.items())},
                 "audited_with": {name: _sorted(counter) for name, counter in sorted(self._versions.items())},
             },
-            "licences": _sorted(self._licences),
+            "licences": _sorted(self._counts["licences"]),
             "files": [each.model_dump() for each in files],
         }
         if self._format.name == "label-studio":

@@ -32,11 +32,11 @@ def read_reply(kind: Converter, reply: Any, row: Any) -> Reply | None:
 
 
 class _Sources:
-    """Evidence in the order it is met, each once."""
+    """Evidence in the order it is met, each once, and the citations of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, provider: str) -> None:
         self.by_id: dict[str, dict[str, Any]] = {}
-        self.quoted_only = False
+        self._provider, self._citations, self._quoted_only = provider, list[dict[str, Any]](), False
 
     def add(self, id_: str, text: str = "", source: Any = None) -> str:
         chunk = self.by_id.setdefault(id_, {"id": id_, "text": ""})
@@ -48,10 +48,18 @@ class _Sources:
 
     def quote(self, id_: str, quote: str) -> None:
         """Take a quote for the text of a document that is not in the row."""
-        self.quoted_only = True
+        self._quoted_only = True
         text = self.by_id[id_]["text"]
         if quote not in text:
             self.by_id[id_]["text"] = f"{text}\n{quote}" if text else quote
+
+    def cite(self, start: int, end: int, evidence_id: str, **more: Any) -> None:
+        kept = {key: value for key, value in more.items() if value is not None and value != ""}
+        place = {"start": start, "end": end, "evidence_id": evidence_id}
+        self._citations.append({**place, **kept, "provider": self._provider})
+
+    def reply(self, answer: str) -> Reply:
+        return Reply(answer, list(self.by_id.values()), self._citations, self._quoted_only)
 
 
 def _items(value: Any) -> Iterator[dict[str, Any]]:
@@ -72,19 +80,14 @@ def _whole(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _citation(provider: str, start: int, end: int, evidence_id: str, **more: Any) -> dict[str, Any]:
-    kept = {key: value for key, value in more.items() if value is not None and value != ""}
-    return {"start": start, "end": end, "evidence_id": evidence_id, **kept, "provider": provider}
-
-
 # Anthropic: char, page, content-block, search-result and web-search-result locations
 
 
 def _anthropic(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
-    documents, results = _anthropic_documents(request)
-    found, sources = list[dict[str, Any]](), _Sources()
-    for chunk in (*documents, *results):
-        sources.add(chunk["id"], chunk["text"], chunk["source"])
+    if not isinstance(reply.get("content"), list):
+        return None
+    sources = _Sources("anthropic")
+    _add_anthropic_documents(request, sources)
     known = frozenset(id_ for id_, chunk in sources.by_id.items() if chunk["text"])
     answer = ""
     for block in _items(reply.get("content")):
@@ -92,32 +95,27 @@ def _anthropic(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
             continue
         text = _words(block.get("text"))
         for given in _items(block.get("citations")):
-            id_ = _anthropic_source(given, documents, results, sources)
+            id_ = _anthropic_source(given, sources)
             quote = _words(given.get("cited_text"))
             if quote and id_ not in known:
                 sources.quote(id_, quote)
             chars = given.get("type") == "char_location" and id_ in known
-            found.append(
-                _citation(
-                    "anthropic",
-                    len(answer),
-                    len(answer) + len(text),
-                    id_,
-                    quote=quote,
-                    evidence_start=_whole(given.get("start_char_index")) if chars else None,
-                    evidence_end=_whole(given.get("end_char_index")) if chars else None,
-                    location=given.get("type"),
-                    page=_whole(given.get("start_page_number")),
-                )
+            sources.cite(
+                len(answer),
+                len(answer) + len(text),
+                id_,
+                quote=quote,
+                evidence_start=_whole(given.get("start_char_index")) if chars else None,
+                evidence_end=_whole(given.get("end_char_index")) if chars else None,
+                location=given.get("type"),
+                page=_whole(given.get("start_page_number")),
             )
         answer += text
-    if not isinstance(reply.get("content"), list):
-        return None
-    return Reply(answer, list(sources.by_id.values()), found, sources.quoted_only)
+    return sources.reply(answer)
 
 
-def _anthropic_documents(request: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    documents, results = list[dict[str, Any]](), list[dict[str, Any]]()
+def _add_anthropic_documents(request: dict[str, Any], sources: _Sources) -> None:
+    documents, results = list[tuple[str, Any]](), list[tuple[str, Any]]()
     for message in _items(request.get("messages")):
         parts = list(_items(message.get("content")))
         for part in parts:
@@ -126,22 +124,18 @@ def _anthropic_documents(request: dict[str, Any]) -> tuple[list[dict[str, Any]],
             if part.get("type") == "document":
                 source = part.get("source")
                 text = _words(_at(source, "data")) if _at(source, "type") == "text" else text_of(_at(source, "content"))
-                documents.append({"id": f"doc_{len(documents)}", "text": text or "", "source": part.get("title")})
+                documents.append((text or "", part.get("title")))
             elif part.get("type") == "search_result":
-                text = text_of(part.get("content")) or ""
-                results.append({"id": f"result_{len(results)}", "text": text, "source": part.get("source")})
-    return documents, results
+                results.append((text_of(part.get("content")) or "", part.get("source")))
+    for name, found in (("doc", documents), ("result", results)):
+        for number, (text, source) in enumerate(found):
+            sources.add(f"{name}_{number}", text, source)
 
 
-def _anthropic_source(
-    given: dict[str, Any], documents: list[dict[str, Any]], results: list[dict[str, Any]], sources: _Sources
-) -> str:
-    number = _whole(given.get("document_index"))
-    if number is not None:
-        return sources.add(f"doc_{number}", source=given.get("document_title"))
-    number = _whole(given.get("search_result_index"))
-    if number is not None:
-        return sources.add(f"result_{number}", source=given.get("source"))
+def _anthropic_source(given: dict[str, Any], sources: _Sources) -> str:
+    for name, key, source in (("doc", "document_index", "document_title"), ("result", "search_result_index", "source")):
+        if (number := _whole(given.get(key))) is not None:
+            return sources.add(f"{name}_{number}", source=given.get(source))
     address = _words(given.get("url")) or _words(given.get("source")) or "unnamed source"
     return sources.add(address, source=address)
 
@@ -152,7 +146,7 @@ def _anthropic_source(
 def _openai_responses(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
     if not isinstance(reply.get("output"), list):
         return None
-    answer, found, sources = "", list[dict[str, Any]](), _Sources()
+    answer, sources = "", _Sources("openai")
     for item in _items(reply["output"]):
         if item.get("type") == "file_search_call":
             for number, result in enumerate(_items(item.get("results")), 1):
@@ -162,9 +156,9 @@ def _openai_responses(reply: dict[str, Any], request: dict[str, Any]) -> Reply |
         for part in _items(item.get("content")) if item.get("type") == "message" else ():
             text = _words(part.get("text"))
             for note in _items(part.get("annotations")):
-                found += _openai_annotation(note, len(answer), len(text), sources)
+                _add_annotation(note, len(answer), len(text), sources)
             answer += text
-    return Reply(answer, list(sources.by_id.values()), found)
+    return sources.reply(answer)
 
 
 def _openai_chat(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
@@ -172,21 +166,21 @@ def _openai_chat(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None
     message = _at(choice, "message")
     if not isinstance(message, dict):
         return None
-    answer, found, sources = text_of(message.get("content")) or "", list[dict[str, Any]](), _Sources()
+    answer, sources = text_of(message.get("content")) or "", _Sources("openai")
     for note in _items(message.get("annotations")):
         flat = {**note, **(note.get("url_citation") or {})} if isinstance(note.get("url_citation"), dict) else note
-        found += _openai_annotation(flat, 0, len(answer), sources)
-    return Reply(answer, list(sources.by_id.values()), found)
+        _add_annotation(flat, 0, len(answer), sources)
+    return sources.reply(answer)
 
 
-def _openai_annotation(note: dict[str, Any], offset: int, length: int, sources: _Sources) -> Iterator[dict[str, Any]]:
+def _add_annotation(note: dict[str, Any], offset: int, length: int, sources: _Sources) -> None:
     kind = note.get("type")
     if kind == "url_citation":
         address = _words(note.get("url")) or "unnamed source"
         start, end = _whole(note.get("start_index")), _whole(note.get("end_index"))
         sources.add(address, source=address)
         if start is not None and end is not None:
-            yield _citation("openai", offset + start, offset + end, address, title=note.get("title"))
+            sources.cite(offset + start, offset + end, address, title=note.get("title"))
     elif kind in ("file_citation", "container_file_citation", "file_path"):
         file_id = _words(note.get("file_id")) or "unnamed file"
         sources.add(file_id, source=note.get("filename"))
@@ -195,7 +189,7 @@ def _openai_annotation(note: dict[str, Any], offset: int, length: int, sources: 
         if start is not None:
             end = _whole(note.get("end_index"))
             place = offset + min(start, length)
-            yield _citation("openai", place, place if end is None else offset + end, file_id, quote=note.get("quote"))
+            sources.cite(place, place if end is None else offset + end, file_id, quote=note.get("quote"))
 
 
 # Gemini: grounding supports, whose offsets count bytes of UTF-8
@@ -207,7 +201,7 @@ def _gemini(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
         return None
     parts = [_words(part.get("text")) for part in _items(_at(candidate, "content", "parts"))]
     grounding = candidate.get("groundingMetadata") or candidate.get("grounding_metadata") or {}
-    found, sources, ids = list[dict[str, Any]](), _Sources(), list[str]()
+    sources, ids = _Sources("gemini"), list[str]()
     for number, chunk in enumerate(_items(_either(grounding, "groundingChunks", "grounding_chunks")), 1):
         held = chunk.get("retrievedContext") or chunk.get("retrieved_context") or chunk.get("web") or {}
         ids.append(sources.add(f"{number}", _words(_at(held, "text")), _at(held, "uri") or _at(held, "title")))
@@ -222,8 +216,8 @@ def _gemini(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
         first, last = (len(content[: max(at, 0)].decode(errors="ignore")) for at in (start, end))
         for index in _either(support, "groundingChunkIndices", "grounding_chunk_indices") or ():
             if isinstance(index, int) and 0 <= index < len(ids):
-                found.append(_citation("gemini", offset + first, offset + last, ids[index]))
-    return Reply("".join(parts), list(sources.by_id.values()), found)
+                sources.cite(offset + first, offset + last, ids[index])
+    return sources.reply("".join(parts))
 
 
 def _either(value: Any, first: str, second: str) -> Any:
@@ -239,7 +233,7 @@ def _cohere(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
     answer = text_of(body.get("content")) if "content" in body else body.get("text")
     if not isinstance(answer, str):
         return None
-    sources, found = _Sources(), list[dict[str, Any]]()
+    sources = _Sources("cohere")
     for number, document in enumerate(_items(reply.get("documents") or request.get("documents"))):
         held = parsed(document.get("data", document))
         sources.add(_words(document.get("id")) or f"doc_{number}", _cohere_text(held), _at(held, "title"))
@@ -251,8 +245,9 @@ def _cohere(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
             held = source.get("document", source.get("tool_output"))
             ids.append(sources.add(id_, _cohere_text(held), _at(held, "title")))
         if start is not None and end is not None:
-            found += [_citation("cohere", start, end, id_) for id_ in ids]
-    return Reply(answer, list(sources.by_id.values()), found)
+            for id_ in ids:
+                sources.cite(start, end, id_)
+    return sources.reply(answer)
 
 
 def _cohere_text(held: Any) -> str:
@@ -270,7 +265,7 @@ def _bedrock(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
     answer = _at(reply, "output", "text")
     if not isinstance(answer, str):
         return None
-    sources, found, by_text = _Sources(), list[dict[str, Any]](), dict[str, str]()
+    sources, by_text = _Sources("bedrock"), dict[str, str]()
     for given in _items(reply.get("citations")):
         part = _at(given, "generatedResponsePart", "textResponsePart")
         text, start = _words(_at(part, "text")), _whole(_at(part, "span", "start"))
@@ -280,8 +275,8 @@ def _bedrock(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
             held = _words(_at(reference, "content", "text"))
             id_ = by_text.setdefault(held, f"{len(by_text) + 1}")
             sources.add(id_, held, _address(reference.get("location")))
-            found.append(_citation("bedrock", start, start + len(text), id_))
-    return Reply(answer, list(sources.by_id.values()), found)
+            sources.cite(start, start + len(text), id_)
+    return sources.reply(answer)
 
 
 def _address(location: Any) -> str | None:

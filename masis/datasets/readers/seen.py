@@ -25,41 +25,33 @@ class SeenIds:
 
     def __init__(self) -> None:
         self._recent: dict[int, First] = {}
-        self._keys: npt.NDArray[np.uint64] | None = None
-        self._digests: npt.NDArray[np.uint64] | None = None
-        self._numbers: npt.NDArray[np.uint32] | None = None
+        self._packed: npt.NDArray[np.void] | None = None
+        """Sorted by key."""
 
     def first(self, identifier: str, number: int, digest: str) -> First:
         """Return where this id came first: here, unless it was seen before. ``digest`` is hexadecimal."""
         key = int.from_bytes(hashlib.blake2b(identifier.encode(errors="surrogatepass"), digest_size=8).digest())
-        found = self._recent.get(key) or self._packed(key)
-        if found is not None:
-            return found
-        self._recent[key] = First(number, int(digest[:16], 16))
-        if len(self._recent) >= HELD:
-            made = self._recent[key]
-            self._pack()
-            return made
-        return self._recent[key]
+        found = self._recent.get(key) or self._of_packed(key)
+        if found is None:
+            found = self._recent[key] = First(number, int(digest[:16], 16))
+            if len(self._recent) >= HELD:
+                self._pack()
+        return found
 
-    def _packed(self, key: int) -> First | None:
-        if self._keys is None or self._digests is None or self._numbers is None:
+    def _of_packed(self, key: int) -> First | None:
+        if self._packed is None:
             return None
-        at = int(self._keys.searchsorted(self._keys.dtype.type(key)))
-        if at == len(self._keys) or int(self._keys[at]) != key:
+        keys = self._packed["key"]
+        at = int(keys.searchsorted(keys.dtype.type(key)))
+        if at == len(keys) or int(keys[at]) != key:
             return None
-        return First(int(self._numbers[at]), int(self._digests[at]))
+        return First(int(self._packed["number"][at]), int(self._packed["digest"][at]))
 
     def _pack(self) -> None:
         import numpy as np  # here: most files are smaller, and it takes longer to load than these to read
 
-        keys = np.fromiter(self._recent, dtype=np.uint64, count=len(self._recent))
-        digests = np.array([each.digest for each in self._recent.values()], dtype=np.uint64)
-        numbers = np.array([each.number for each in self._recent.values()], dtype=np.uint32)
-        if self._keys is not None and self._digests is not None and self._numbers is not None:
-            keys = np.concatenate((self._keys, keys))
-            digests = np.concatenate((self._digests, digests))
-            numbers = np.concatenate((self._numbers, numbers))
-        order = np.argsort(keys, kind="stable")
-        self._keys, self._digests, self._numbers = keys[order], digests[order], numbers[order]
-        self._recent = {}
+        rows = [(key, first.digest, first.number) for key, first in self._recent.items()]
+        packed = np.array(rows, dtype=[("key", np.uint64), ("digest", np.uint64), ("number", np.uint32)])
+        packed = packed if self._packed is None else np.concatenate((self._packed, packed))
+        packed.sort(order="key")
+        self._packed, self._recent = packed, {}

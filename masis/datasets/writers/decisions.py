@@ -49,8 +49,7 @@ def _entries(store: Store, wanted: DecisionFilter) -> Iterator[LogEntry]:
 def _cells(entry: LogEntry) -> list[str]:
     decision = entry.decision
     fields = decision.model_dump(mode="json") if decision else {}
-    fields["labels"] = json.dumps(fields["labels"], ensure_ascii=False) if fields.get("labels") else ""
-    for name in ("assignees", "tags", "rubric_scores"):
+    for name in ("labels", "assignees", "tags", "rubric_scores"):
         fields[name] = json.dumps(fields[name], ensure_ascii=False) if fields.get(name) else ""
     fields["machine_shown"] = " ".join(fields.get("machine_shown") or ())
     fields |= {"seq": entry.seq, "id": entry.id, "at": entry.at, "digest": entry.digest}

@@ -132,10 +132,23 @@ class Decisions(StoredLog[Decision, LogEntry]):
         more = upto is not None and where != "1" and total > upto
         return DecisionPage(rows=rows, total=min(total, upto) if more and upto is not None else total, more=more)
 
-    def reviewers(self) -> dict[str, int]:
-        """Everyone who has an entry in the log, with how many; the acceptance policy is one of them."""
-        sql = "SELECT reviewer, count(*) FROM decision_payloads GROUP BY reviewer ORDER BY reviewer"
-        return dict(self._database.cached(sql, lambda connection: connection.execute(sql).fetchall()))
+    def reviewers(self, viewer: str = "") -> dict[str, int]:
+        """Everyone who has an entry in the log, with how many; the acceptance policy is one of them.
+
+        What others wrote about a case whose decisions are not all made is left out, as for ``blind_to``.
+        """
+        sql = """SELECT reviewer, count(*) FROM decision_payloads WHERE NOT (reviewer IS NOT ? AND entry_seq IN (
+            SELECT log.seq FROM cases JOIN decision_log AS log ON log.case_seq = cases.seq
+            WHERE pending > 0 AND log.kind IN ('decision', 'undo', 'comment')))
+            GROUP BY reviewer ORDER BY reviewer"""
+        return dict(
+            self._database.cached((sql, viewer), lambda connection: connection.execute(sql, [viewer]).fetchall())
+        )
+
+    def any_pending(self) -> bool:
+        """Whether a case has decisions that others may not see yet."""
+        with self._database.reading() as connection:
+            return _any_pending(connection)
 
     def check_subjects(self) -> SubjectCheck:
         """Compare every entry with its case, run and answer as stored, and the states of cases with runs and log."""

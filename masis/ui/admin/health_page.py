@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
+from masis.audit.acceptance import RULE_VERSION
 from masis.schema.wording import counted
 from masis.services import HealthItem, Workbench, health
 from masis.services.health import of_disk
+from masis.services.reassessment import Reassessment, in_words
 from masis.settings import ROLES
-from masis.ui.admin.acceptance_panel import show_reassessment
 from masis.ui.admin.health_reports import REPORTS, Checked
-from masis.ui.shell.permissions import needs
+from masis.ui.shell.permissions import action
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
 from masis.views.markdown import escaped
+from masis.views.words import REASON
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Storage": ("settings", "database", "schema", "writing", "decision log", "screening log", "disk"),
@@ -34,26 +37,32 @@ def show_health(workbench: Workbench) -> None:
     if checked is None:
         return
     found = checked.report.items
+    if workbench.team.hides_counts_from(actor()):
+        found = tuple(without_counts(item) for item in found)
     tested: tuple[HealthItem, ...] = st.session_state.get(_TESTED, ())
     if tested:
         found = (*(item for item in found if item.name != "models"), *tested)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button("Check again", icon=":material/refresh:", on_click=_look)
-        st.button(
-            "Test the models", icon=":material/bolt:", on_click=_ask, args=(workbench,), **needs("audit", help=_ASKING)
-        )
-        st.caption(f"Checked at {_time(checked)}; {_asked(tested)}.")
+        action("Test the models", "test-models", "bolt", _ask, workbench, why=_ASKING)
+        st.caption(f"Checked at {datetime.fromisoformat(checked.at):%H:%M:%S} UTC; {_asked(tested)}.")
     if all(item.ok for item in found):
         st.markdown(":green[**All checks passed.**]")
     else:
         st.markdown(f":red[**{counted(sum(not item.ok for item in found), 'check')} failed.**]")
-    st.table(health_frame(groups(found)), border="horizontal", alt="Checks")
+    st.table(health_frame(found), border="horizontal", alt="Checks")
     show_reassessment(workbench)
     st.caption(
         f"On the command line: {command_markdown('masis health')}. For monitoring: `/healthz` "
         "(is the server alive?) and `/health.json` (are all checks passed? Status 200 or 503)."
     )
     st.page_link("pages/retention.py", label="Retention: what is stored for how long", icon=":material/auto_delete:")
+
+
+def without_counts(item: HealthItem) -> HealthItem:
+    """Return a check without how many entries the log has, which says whether others have decided."""
+    shorter = {"database": item.message.rpartition(": ")[0], "decision log": "intact"}
+    return item._replace(message=shorter[item.name]) if item.ok and item.name in shorter else item
 
 
 LARGE_BYTES = 100_000_000
@@ -78,30 +87,31 @@ def _checked(workbench: Workbench) -> Checked | None:
 _ASKING = "Sends each language model that fills a role a one-word request, which may cost a fraction of a cent."
 
 
-def groups(found: Iterable[HealthItem]) -> list[tuple[str, list[HealthItem]]]:
-    """Group what was checked, failed checks first in each group; what belongs to none comes last."""
-    left = list(found)
-    made = []
-    for title, names in GROUPS.items():
-        items = [item for item in left if item.name in names]
-        left = [item for item in left if item.name not in names]
-        made.append((title, sorted(items, key=lambda item: (item.ok, names.index(item.name)))))
-    return [(title, items) for title, items in [*made, ("Other", left)] if items]
+def health_frame(found: Iterable[HealthItem]) -> pd.DataFrame:
+    """Return checks as Markdown cells: the result, what was found, and what to do where a check failed.
 
+    They stand by area, failed checks first in each; what belongs to none comes last.
+    """
+    names = [name for group in GROUPS.values() for name in group]
+    area = {name: title for title, group in GROUPS.items() for name in group}
+    titles = [*GROUPS, "Other"]
 
-def health_frame(grouped: Iterable[tuple[str, list[HealthItem]]]) -> pd.DataFrame:
-    """Return checks as Markdown cells: the result, what was found, and what to do where a check failed."""
+    def place(item: HealthItem) -> tuple[int, bool, int]:
+        known = item.name in area
+        return titles.index(area.get(item.name, "Other")), known and item.ok, names.index(item.name) if known else 0
+
     rows = [
         [
-            title if place == 0 else "",
+            area.get(item.name, "Other"),
             "Small audit" if item.name == "auditor" else item.name[:1].upper() + item.name[1:],
             _result(item),
             escaped(item.message) + (f" **{escaped(item.cure)}**" if item.cure else ""),
         ]
-        for title, items in grouped
-        for place, item in enumerate(items)
+        for item in sorted(found, key=place)
     ]
-    return pd.DataFrame(rows, columns=["Area", "Check", "Result", "Details"])
+    frame = pd.DataFrame(rows, columns=["Area", "Check", "Result", "Details"])
+    frame["Area"] = frame["Area"].mask(frame["Area"].duplicated(), "")
+    return frame
 
 
 def _result(item: HealthItem) -> str:
@@ -114,10 +124,6 @@ def _asked(tested: tuple[HealthItem, ...]) -> str:
     if not tested:
         return "no model was called"
     return "every model answered" if all(item.ok for item in tested) else "not every model can be used"
-
-
-def _time(checked: Checked) -> str:
-    return datetime.fromisoformat(checked.at).strftime("%H:%M:%S UTC")
 
 
 def _look() -> None:
@@ -144,3 +150,57 @@ def health_notice(workbench: Workbench) -> None:
         if wrong:
             st.markdown(f":red[:material/error: **Health checks failed:** {', '.join(dict.fromkeys(wrong))}.]")
             st.page_link("pages/health.py", label="What to do", icon=":material/health_and_safety:")
+
+
+# --- reassessment ------------------------------------------------------------------------------------------------
+
+MOST_HERE = 2_000
+"""Cases reassessed on the page, some ten seconds; for more there is the command, which can be interrupted."""
+
+_SHOWN = "reassessed"
+
+
+def show_reassessment(workbench: Workbench) -> None:
+    """Draw how many audits an earlier rule judged, what the current rule would change, and the button that does it."""
+    st.header("Acceptance")
+    waiting = workbench.reassessment.waiting()
+    found: Reassessment | None = st.session_state.get(_SHOWN)
+    if not waiting and not (found and found.applied):
+        st.markdown(f"The current acceptance rule ({RULE_VERSION}) has judged every audit that no person decided on.")
+        return
+    if waiting:
+        st.markdown(
+            f"An earlier acceptance rule judged {counted(waiting, 'audit')}. Their decisions stand. Reassessing "
+            f"applies rule {RULE_VERSION} to the stored iterations; nothing is audited again, and what "
+            "people decided stays."
+        )
+    if waiting > MOST_HERE:
+        st.markdown(f"For so many use the command line: {command_markdown('masis db reassess')}.")
+        return
+    if found is not None:
+        _changes(found)
+    if not waiting:
+        return
+    named = bool(actor().name.strip())
+    shown: dict[str, Any] = {"takes": "oversee"}
+    with st.container(horizontal=True, vertical_alignment="center"):
+        action("Show what would change", "reassess-look", "", _reassess, workbench, False, **shown)
+        if found is not None and not found.applied:
+            shown |= {"disabled": not named, "why": "Each change is an entry of the decision log, with your name."}
+            label = f"Reassess {counted(waiting, 'audit')}"
+            action(label, "reassess-do", "", _reassess, workbench, True, type="primary", **shown)
+            if not named:
+                st.caption("Type your name first: each change is an entry of the decision log.")
+
+
+def _changes(found: Reassessment) -> None:
+    lines = [*in_words(found)]
+    if found.reasons:
+        named = ", ".join(f"{REASON[code].text} {count:,}" for code, count in found.reasons.most_common())
+        lines.append(f"Reasons for review: {named}.")
+    st.markdown("\n".join(f"- {escaped(line)}" for line in lines))
+
+
+def _reassess(workbench: Workbench, apply: bool) -> None:
+    with st.spinner("Reassessing"):
+        st.session_state[_SHOWN] = workbench.reassessment.run(actor(), apply=apply)

@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import Any, get_args
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from masis.services import Workbench
-from masis.services.records import MeasureFilter, MetricsReport, Period, Pick, Rates
+from masis.services.records import Bin, Measure, MeasuredRun, MeasureFilter, MetricsReport, Period, Pick, Rates
 from masis.services.trust import TrustFilter
 from masis.services.trust_summary import figure
 from masis.settings import ROLES, Role
 from masis.trust.agreement import Estimate
 from masis.ui.components.charts import draw_chart
-from masis.ui.components.linked_table import column, linked_table
-from masis.ui.metrics.metrics_table import (
-    PERIODS_LISTED,
-    RATE_COLUMNS,
-    model_rows,
-    period_rows,
-    picked_words,
-    run_columns,
-    run_rows,
-)
+from masis.ui.components.linked_table import Cell, Column, Row, column, linked_table, row
 from masis.ui.shell import address
+from masis.ui.shell.address import link
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown, served_database, served_workbench
 from masis.views.charts import rate_chart, spread_chart
-from masis.views.metrics import RATES, SPREADS, period_of, rate_course, share_of, spread_view
-from masis.views.numbers import dollars, duration, number
-from masis.views.words import MACHINE_HIDDEN
+from masis.views.comparison import models_words
+from masis.views.metrics import RATES, SPREADS, between, period_name, period_of, rate_course, share_of, spread_view
+from masis.views.numbers import dollars, duration, in_unit, moment, number
+from masis.views.words import MACHINE_HIDDEN, STOPPED, Word, label, model_words
 
 PERIODS: tuple[Period, ...] = get_args(Period)
 FILTERS = ("by", "since", "until", "role", "model", "dataset")
@@ -44,6 +37,111 @@ SPREAD_OVER = 5_000
 """Audits of which the distributions are drawn: sorting the figures of all of them would take ever longer."""
 SPANS = {"7": "7 days", "30": "30 days", "90": "90 days", "": "All"}
 LISTS: dict[str, str] = {"all": "All", **{rate: words.title for rate, words in RATES.items()}}
+
+
+PERIODS_LISTED = 60
+"""Periods that the table lists, the newest; the charts above it have all."""
+
+
+Way = Callable[..., str]
+"""Returns the address of the page with these parameters beside its filters."""
+
+RATE_COLUMNS: list[Column] = [
+    column("Audits", "figure"),
+    *(column(words.title, "figure") for words in RATES.values()),
+    column("Mean time", "figure", hide="hide-medium"),
+    column("Mean quality", "figure", hide="hide-medium"),
+    column("Cost", "figure", hide="hide-medium"),
+]
+
+
+def _rates_row(rates: Rates, name: str, way: Way, **group: str) -> Row:
+    """Return the rates of some runs as a row; every count in it leads to its runs."""
+
+    def link(text: str, **parameters: str) -> Cell:
+        return {"text": text, "href": way(**group, **parameters), "open": urlencode({**group, **parameters})}
+
+    cells = [link(f"{rates.runs:,}", show="all")]
+    for rate in RATES:
+        share = share_of(rates, rate)
+        cells.append(link(share.words, show=rate) if share.held else {"text": share.words})
+    return row(
+        link(name, show="all"),
+        *cells,
+        duration(rates.critique_latency_ms),
+        number(rates.quality),
+        dollars(rates.cost_usd),
+    )
+
+
+def model_rows(report: MetricsReport, way: Way) -> list[Row]:
+    """Return the rates by model of the role that the filter names."""
+    return [
+        _rates_row(each, model_words(each.name or "not reported"), way, of=each.name or "") for each in report.models
+    ]
+
+
+def period_rows(report: MetricsReport, way: Way) -> list[Row]:
+    """Return the rates of the newest periods, the newest first."""
+    newest = reversed(report.periods[-PERIODS_LISTED:])
+    return [_rates_row(each, period_name(report.period, each.name or ""), way, at=each.name or "") for each in newest]
+
+
+def run_columns(measure: Measure | None) -> list[Column]:
+    """Return the columns of ``run_rows``; the metric that ``measure`` names is one of them."""
+    return [
+        column("Question", "main"),
+        column("Finished", "figure"),
+        *([column(SPREADS[measure].title, "figure")] if measure else []),
+        column("Quality", "figure"),
+        column("Iterations", "figure", hide="hide-medium"),
+        column("Time", "figure", hide="hide-medium"),
+        column("Judged by", hide="hide-narrow"),
+        column("Ended because", hide="hide-medium"),
+    ]
+
+
+def run_rows(runs: Iterable[MeasuredRun], measure: Measure | None) -> list[Row]:
+    """Return the runs behind a metric, each with the link to it; a run that was removed has none."""
+    say = in_unit(SPREADS[measure].unit) if measure else None
+    return [
+        row(
+            _question(run),
+            moment(run.finished_at),
+            *([say(run.value)] if say else []),
+            number(run.quality),
+            run.iterations,
+            duration(run.loop_ms),
+            models_words(run.models),
+            STOPPED.get(run.termination, run.termination),  # type: ignore[call-overload]
+            open=run.run_id if run.case_id is not None else None,
+        )
+        for run in runs
+    ]
+
+
+def _question(run: MeasuredRun) -> Cell:
+    signs = [label(word) for word, holds in ((_HALLUCINATION, run.hallucination), (_REVIEW, run.needs_review)) if holds]
+    if run.case_id is None:
+        return {"pills": signs, "below": ["The run was removed; its metrics are stored."]}
+    href = link("review", case=run.case_id, run=run.run_id)
+    return {"text": run.query or "", "href": href, "open": run.run_id, "pills": signs}
+
+
+_HALLUCINATION = Word("hallucination", "bad", RATES["hallucination"].meaning)
+_REVIEW = Word("needs review", "warn", RATES["needs_review"].meaning)
+
+
+def picked_words(pick: Pick, period: Period, at: str, of: str) -> str:
+    """Say in a line which runs are listed."""
+    what = "Audits"
+    if pick.rate is not None:
+        what = RATES[pick.rate].listed
+    elif pick.measure is not None:
+        spread = SPREADS[pick.measure]
+        values = between(Bin(low=pick.above, high=pick.most, count=0), in_unit(spread.unit))
+        what = f"Audits with {spread.title[0].lower()}{spread.title[1:]}: {values}"
+    return ", ".join(part for part in (what, period_name(period, at) if at else "", of) if part)
 
 
 def show_metrics(workbench: Workbench) -> None:
@@ -80,8 +178,9 @@ def show_metrics(workbench: Workbench) -> None:
     _people(workbench)
     if not blind:
         shown = address.value("show")
-        st.session_state["metrics-list"] = shown if shown in LISTS and not address.value("at") else None
-        st.pills("List the audits", list(LISTS), format_func=LISTS.__getitem__, **_kept("show", key="metrics-list"))
+        listed = shown if shown in LISTS and not address.value("at") else None
+        keeps = _kept("show", listed, key="metrics-list")
+        st.pills("List the audits", list(LISTS), format_func=LISTS.__getitem__, **keeps)
         if shown:
             _runs(workbench, chosen)
     _over_time(found)
@@ -94,10 +193,10 @@ def show_metrics(workbench: Workbench) -> None:
     )
 
 
-def _kept(name: str, default: object = None, *, key: str = "") -> dict[str, Any]:
+def _kept(name: str, shows: object, default: object = None, *, key: str = "") -> dict[str, Any]:
     """What the address keeps of a filter; whichever runs were listed, they are not once it changes."""
     drops = tuple(each for each in PICKED if each != name)
-    return address.kept(name, default, key=key or f"metrics-{name}", drops=drops)
+    return address.kept(name, default, shows=shows, key=key or f"metrics-{name}", drops=drops)
 
 
 def metrics_filter() -> MeasureFilter:
@@ -167,22 +266,19 @@ def _controls(workbench: Workbench) -> None:
             on_change=_choose_span,
             label_visibility="collapsed",
         )
-        st.session_state["metrics-by"] = chosen_period()
         st.segmented_control(
             "Period",
             PERIODS,
             format_func=lambda period: f"By {period}",
             required=True,
             label_visibility="collapsed",
-            **_kept("by", "week"),
+            **_kept("by", chosen_period(), "week"),
         )
         used = sum(bool(address.value(name)) for name in FILTERS[1:])
         with st.popover(f"Filters ({used})" if used else "Filters", icon=":material/filter_list:"):
             for name, title in (("since", "From"), ("until", "To")):
-                st.session_state[f"metrics-{name}"] = address.day(name)
-                st.date_input(title, format="YYYY-MM-DD", **_kept(name))
-            st.session_state["metrics-role"] = _role()
-            st.selectbox("Role", ROLES, format_func=str.capitalize, **_kept("role", "critic"))
+                st.date_input(title, format="YYYY-MM-DD", **_kept(name, address.day(name)))
+            st.selectbox("Role", ROLES, format_func=str.capitalize, **_kept("role", _role(), "critic"))
             _several("Model", "model", workbench.metrics.names(_role()))
             _several("Data set", "dataset", workbench.metrics.names("dataset"))
         st.page_link("pages/trust.py", label="How far the audit may be relied on", icon=":material/verified:")
@@ -193,13 +289,12 @@ def _several(title: str, name: str, known: dict[str, int]) -> None:
     options = [*known, *(each for each in chosen if each not in known)]
     if not options:
         return
-    st.session_state[f"metrics-{name}"] = chosen
     st.multiselect(
         title,
         options,
         format_func=lambda each: f"{each} ({known.get(each, 0):,})",
         placeholder="Any",
-        **_kept(name, []),
+        **_kept(name, chosen, []),
     )
 
 
@@ -219,7 +314,7 @@ def _choose_span() -> None:
 
 
 def _totals(total: Rates) -> None:
-    st.subheader("Audits", anchor=False)
+    st.header("Audits", anchor=False)
     with st.container(horizontal=True, gap="small", key="metrics-totals"):
         _total("Audits", f"{total.runs:,}", "Finished runs that match")
         for rate, words in RATES.items():
@@ -237,7 +332,7 @@ def _totals(total: Rates) -> None:
 
 def _people(workbench: Workbench) -> None:
     """Draw what people did with what the audits found: of settled cases, all reviewers together, over all time."""
-    st.subheader("People", anchor=False)
+    st.header("People", anchor=False)
     work = workbench.trust.together(actor())
     if not work.decisions:
         st.caption("Nobody has decided a case yet. How many are decided a day, and in what time, will be shown here.")

@@ -92,14 +92,13 @@ def _search_and_order(*, blind: bool) -> None:
     )
     orders = [order for order in address.ORDERS if not (blind and order in BY_MACHINE)]
     chosen = address.order()
-    st.session_state["order"] = chosen if chosen in orders else "random"
     st.selectbox(
         "Order",
         orders,
         format_func=address.ORDERS.__getitem__,
         label_visibility="collapsed",
         width=230,
-        **address.kept("order", address.ORDER),
+        **address.kept("order", address.ORDER, shows=chosen if chosen in orders else "random"),
     )
 
 
@@ -108,14 +107,13 @@ def _standings(facets: Facets) -> None:
     counts = {name: facets.standings[name] for name in STANDING if facets.standings.get(name)}
     chosen = address.several("standing", STANDING)
     counts |= {name: 0 for name in chosen if name not in counts}
-    st.session_state["standing"] = chosen
     st.pills(
         "Where cases stand",
         list(counts),
         selection_mode="multi",
         format_func=lambda name: f"{STANDING[name].text} {counts[name]:,}",
         label_visibility="collapsed",
-        **address.kept("standing", []),
+        **address.kept("standing", [], shows=chosen),
     )
 
 
@@ -128,8 +126,8 @@ def _drawer(workbench: Workbench, facets: Facets, *, blind: bool) -> None:
         for each in drawn:
             if each.kind == "range":
                 low, high = address.bounds(each.name)
-                st.session_state[each.name] = (low or 0.0, 1.0 if high is None else high)
-                keeps = address.kept(each.name, (0.0, 1.0))
+                shown = (low or 0.0, 1.0 if high is None else high)
+                keeps = address.kept(each.name, (0.0, 1.0), shows=shown)
                 st.slider(each.title, 0.0, 1.0, step=0.05, format="%.2f", **keeps)
                 continue
             found: dict[str, int] = counts[each.name] if each.name in counts else getattr(facets, each.field)
@@ -139,14 +137,13 @@ def _drawer(workbench: Workbench, facets: Facets, *, blind: bool) -> None:
 def _choice(filter_: address.Filter, counts: dict[str, int]) -> None:
     chosen = address.words(filter_.name)
     options = [*counts, *(each for each in chosen if each not in counts)]
-    st.session_state[filter_.name] = chosen
     st.multiselect(
         filter_.title,
         options,
         format_func=lambda each: f"{_worded(filter_, each)} ({counts.get(each, 0):,})",
         placeholder="Any" if options else "None yet",
         disabled=not options,
-        **address.kept(filter_.name, []),
+        **address.kept(filter_.name, [], shows=chosen),
     )
 
 
@@ -218,14 +215,13 @@ def _paging(wanted: CaseFilter, total: int) -> None:
             seed = str(address.number("seed", 0) % address.LARGEST_SEED + 1)
             st.button("Shuffle again", icon=":material/shuffle:", on_click=_shuffle, args=(seed,))
         if total > min(address.PAGE_SIZES):
-            st.session_state["page-size"] = wanted.size
             st.segmented_control(
                 "Cases on a page",
                 address.PAGE_SIZES,
                 label_visibility="collapsed",
                 format_func=lambda size: f"{size} a page",
                 required=True,
-                **address.kept("size", address.PAGE_SIZE, key="page-size"),
+                **address.kept("size", address.PAGE_SIZE, shows=wanted.size, key="page-size"),
             )
 
 

@@ -91,7 +91,7 @@ def _waiting(workbench: Workbench, facets: Facets) -> None:
         return
     blind = workbench.cases.hides_machine_from(actor())
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.subheader("Look at these first", anchor=False, width="content")
+        st.header("Look at these first", anchor=False, width="content")
         random = f":material/visibility_off: {MACHINE_HIDDEN} The cases come in random order."
         st.caption(random if blind else ORDER_SAYS["risk"], width="content")
     page = workbench.cases.find_for(actor(), CaseFilter(states=("needs_review",), size=WAITING_SHOWN))

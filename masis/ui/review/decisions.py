@@ -52,7 +52,7 @@ def show_decisions(workbench: Workbench) -> None:
     with st.container():
         show_redacted()
     _chain(workbench, head.length, head.digest)
-    people = workbench.store.decisions.reviewers()
+    people = workbench.store.decisions.reviewers(actor().name)
     if workbench.cases.hides_machine_from(actor()):
         people.pop(POLICY.name, None)
         st.caption(f":material/visibility_off: {MACHINE_HIDDEN} Auto-accepted cases are left out of the list.")
@@ -232,7 +232,9 @@ def _chain(workbench: Workbench, length: int, head: str) -> None:
         return
     check = workbench.store.decisions.verify()
     if check.intact:
-        st.markdown(chain_words(check))
+        hidden = workbench.team.hides_counts_from(actor())
+        intact = ":green[:material/verified:] The decision log is intact. Every entry fits the one before it."
+        st.markdown(intact if hidden else chain_words(check))
         return
     st.error("The decision log is not intact: an entry was changed or removed.", icon=":material/link_off:")
     st.text("\n".join(check.broken[:20]))

@@ -7,13 +7,14 @@ callback (``kept``), so that Back, reload and a copied link show the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import date
 from typing import Any, Literal, NamedTuple, NoReturn, TypeVar, get_args
 from urllib.parse import quote, unquote, urlencode
 
 import streamlit as st
 
+from masis.errors import UnknownRecord
 from masis.schema.review import Standing
 from masis.services.cases import FOUND
 from masis.services.records import NOT_DECIDED, STATE_OF_VERDICT, CaseFilter, QueueOrder
@@ -25,7 +26,9 @@ LONGEST_QUERY = 400
 LONGEST_WORD = 200
 MOST_WORDS = 50
 LARGEST_SEED = 9_999_999
+_AS_IT_IS = object()
 Known = TypeVar("Known", bound=str)
+Record = TypeVar("Record")
 ORDER: QueueOrder = "risk"
 """The order of a list whose address names none."""
 ORDERS: dict[QueueOrder, str] = {
@@ -107,16 +110,26 @@ def clear(names: Iterable[str]) -> None:
         put(name, "")
 
 
-def kept(name: str, default: object = None, *, key: str = "", drops: Collection[str] = ("page",)) -> dict[str, Any]:
+def kept(
+    name: str,
+    default: object = None,
+    *,
+    shows: object = _AS_IT_IS,
+    key: str = "",
+    drops: Collection[str] = ("page",),
+) -> dict[str, Any]:
     """Return the arguments of a widget whose value the address keeps, as in ``st.selectbox(..., **kept("order"))``.
 
     Args:
         name: The parameter.
         default: The value that the address does not mention.
+        shows: What the widget shows, as the address says it; where none is given, the caller sets it.
         key: Key of the widget; the parameter's name where none is given.
         drops: Parameters that make no sense any more once this one has changed.
 
     """
+    if shows is not _AS_IT_IS:
+        st.session_state[key or name] = shows
     return {"key": key or name, "on_change": _keep, "args": (key or name, name, default, tuple(drops))}
 
 
@@ -241,8 +254,15 @@ def show_pages(total: int, size: int, *, key: str) -> None:
         put("page", str(pages) if pages > 1 else "")
         st.rerun()
     if pages > 1:
-        st.session_state[key] = number("page")
-        st.pagination(pages, **kept("page", 1, key=key, drops=()))
+        st.pagination(pages, **kept("page", 1, shows=number("page"), key=key, drops=()))
+
+
+def known(read: Callable[[str], Record], record_id: str) -> Record | None:
+    """Return what ``read`` finds under an id from the address; None where there is none, or nothing under it."""
+    try:
+        return read(record_id) if record_id else None
+    except UnknownRecord:
+        return None
 
 
 def open_case(case_id: str) -> NoReturn:

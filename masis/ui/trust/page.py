@@ -30,7 +30,7 @@ from masis.trust.agreement import Estimate, exact_bounds
 from masis.trust.guarantee import draws_needed
 from masis.trust.machine import Comparison, draws_for_width
 from masis.ui.components.charts import draw_chart
-from masis.ui.components.linked_table import Cell, column, linked_table, row
+from masis.ui.components.linked_table import Cell, Column, Row, column, linked_table, row
 from masis.ui.shell import address
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor
@@ -61,16 +61,8 @@ def show_trust(workbench: Workbench) -> None:
     report, missed = _machine(*key, filters.model_dump_json()), _missed(*key)
     watch = workbench.trust.watch()
     _headline(report, missed, watch)
-    shown = next((each for each in VIEWS if each == address.value("view")), "machine")
-    st.session_state["trust-view"] = shown
-    st.segmented_control(
-        "View",
-        list(VIEWS),
-        key="trust-view",
-        format_func=VIEWS.__getitem__,
-        required=True,
-        on_change=_choose("view", "trust-view"),
-    )
+    shown = address.one_of("view", VIEWS, "machine")
+    st.segmented_control("View", list(VIEWS), format_func=VIEWS.__getitem__, required=True, **_kept("view", shown))
     if shown == "machine":
         _show_machine(workbench, report, filters)
     elif shown == "people":
@@ -165,7 +157,7 @@ def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFil
         return
     filtered = [name for name in ("auditor", "dataset", "field", "since", "until") if address.value(name)]
     if filtered:
-        st.button(f"Clear filters ({', '.join(filtered)})", key="trust-clear", on_click=_clear, args=(filtered,))
+        st.button(f"Clear filters ({', '.join(filtered)})", key="trust-clear", on_click=address.clear, args=(filtered,))
     left = report.left
     st.caption(
         f"Left out: {counted(left.not_blind, 'answer')} decided with the audit's verdict in view, which draws people "
@@ -184,57 +176,36 @@ def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFil
             _figures(report.seen)
 
 
-def _clear(names: Sequence[str]) -> None:
-    for name in names:
-        address.put(name, "")
-
-
 def _machine_controls(workbench: Workbench, filters: TrustFilter) -> None:
     source, level, auditor, since, until = st.columns([2.4, 2.6, 3, 1.6, 1.6], vertical_alignment="bottom")
-    st.session_state["trust-source"] = filters.source
     source.segmented_control(
         "Compared with",
         ["decision", "gold"],
-        key="trust-source",
         format_func={"decision": "Decisions", "gold": "Labels"}.__getitem__,
         required=True,
-        on_change=_choose("source", "trust-source"),
+        **_kept("source", filters.source),
     )
-    st.session_state["trust-level"] = address.value("level") or "answer"
     level.segmented_control(
         "Of",
         list(LEVELS),
-        key="trust-level",
         format_func=LEVELS.__getitem__,
         required=True,
-        on_change=_choose("level", "trust-level"),
+        **_kept("level", address.one_of("level", LEVELS, "answer")),
     )
-    names = {
-        "": "All models",
-        **{name: _auditor_words(name, models) for name, models, _ in workbench.trust.auditors()},
-    }
-    st.session_state["trust-auditor"] = filters.auditor if filters.auditor in names else ""
-    auditor.selectbox(
-        "Audited by",
-        list(names),
-        key="trust-auditor",
-        format_func=names.__getitem__,
-        on_change=_choose("auditor", "trust-auditor"),
-    )
+    models = {name: _auditor_words(name, models) for name, models, _ in workbench.trust.auditors()}
+    names = {"": "All models", **models}
+    shown = filters.auditor if filters.auditor in names else ""
+    auditor.selectbox("Audited by", list(names), format_func=names.__getitem__, **_kept("auditor", shown))
     for place, name, title in ((since, "since", "From"), (until, "until", "Before")):
-        st.session_state[f"trust-{name}"] = address.value(name)
-        place.text_input(title, key=f"trust-{name}", placeholder="YYYY-MM-DD", on_change=_choose(name, f"trust-{name}"))
+        place.text_input(title, placeholder="YYYY-MM-DD", **_kept(name, address.value(name)))
+
+
+def _kept(name: str, shows: str) -> dict[str, Any]:
+    return address.kept(name, shows=shows, key=f"trust-{name}", drops=())
 
 
 def _auditor_words(name: str, models: Mapping[str, str]) -> str:
     return f"{', '.join(dict.fromkeys(models.values()))} ({name[:6]})"
-
-
-def _choose(name: str, key: str) -> Callable[[], None]:
-    def chosen() -> None:
-        address.put(name, str(st.session_state[key] or ""))
-
-    return chosen
 
 
 def _comparison(found: Comparison, level: str) -> None:
@@ -252,11 +223,7 @@ def _comparison(found: Comparison, level: str) -> None:
             for name, (faulty, right_) in found.confusion.items()
         ]
         titles = [column("The audit", "main"), column("People: faulty", "figure"), column("People: right", "figure")]
-        if opened := linked_table(
-            titles, rows, description="Confusion of audit and people", key=f"trust-confusion-{level}"
-        ):
-            address.put("list", opened)
-            st.rerun()
+        _leads("list", titles, rows, "Confusion of audit and people", f"trust-confusion-{level}")
     with right:
         st.markdown("**Each flag and verdict**")
         st.caption(f"{BRACKETS} {leads}")
@@ -273,10 +240,14 @@ def _comparison(found: Comparison, level: str) -> None:
             )
             for flag in flags
         ]
-        opened = linked_table(titles, rows, description="Precision and recall of each flag", key=f"trust-flags-{level}")
-        if opened:
-            address.put("list", opened)
-            st.rerun()
+        _leads("list", titles, rows, "Precision and recall of each flag", f"trust-flags-{level}")
+
+
+def _leads(name: str, columns: list[Column], rows: list[Row], description: str, key: str) -> None:
+    """Draw a table whose rows choose what is listed below it: the address keeps it as ``name``."""
+    if opened := linked_table(columns, rows, description=description, key=key):
+        address.put(name, opened)
+        st.rerun()
 
 
 def _figures(found: Comparison) -> None:
@@ -449,9 +420,7 @@ def _show_people(key: _Key) -> None:
         )
         for number, pair in enumerate(found.pairs)
     ]
-    if opened := linked_table(titles, rows, description="Agreement of reviewers in pairs", key="trust-pairs"):
-        address.put("pair", opened)
-        st.rerun()
+    _leads("pair", titles, rows, "Agreement of reviewers in pairs", "trust-pairs")
     number = address.number("pair", -1)
     if 0 <= number < len(found.pairs):
         pair = found.pairs[number]

@@ -9,29 +9,18 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from masis.api.roles import build_roles
-from masis.audit import output_validation
 from masis.errors import InvalidRevision
 from masis.integrations.baml import BamlValidator
 from masis.schema.audit import JudgedBy, Revision
 from masis.schema.run import Event, Run
 from masis.services import Workbench
-from masis.settings import Settings
 from masis.ui.new_audit.timeline import timeline
 from masis.views.spending import spent
 from tests.audit.factories import context
-from tests.cli.running import example
-from tests.llm.asking import CASE, KEY, settings_for
+from tests.llm.asking import CASE, settings_for
 from tests.reviewing import ADA
 from tests.served_replies import Behaviour, Request, says, sensible
 from tests.serving_models import ModelServer
-
-ROOT = Path(__file__).resolve().parents[3]
-
-
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SCRIPTED_KEY", KEY)
 
 
 def careless(request: Request) -> Behaviour:
@@ -107,20 +96,3 @@ def test_an_answer_in_a_teams_own_form_is_mended_into_it_or_refused() -> None:
     for bad in (nearly[:-20], "120 metres.", '{"text": "120"}'):
         with pytest.raises(InvalidRevision, match="is no Answered"):
             ours.validated(revision(bad), context())
-
-
-def test_the_validator_is_found_by_its_name() -> None:
-    output_validation.chosen.cache_clear()
-    assert isinstance(output_validation.chosen("baml"), BamlValidator)
-    assert isinstance(build_roles(Settings(output_validator="baml")).validator, BamlValidator)
-
-
-@pytest.mark.spec("REQ-CRITIC-028")
-def test_the_documented_example_as_written() -> None:
-    done = example("baml/mend.py")
-    assert done.stdout.splitlines() == [
-        "2 claims; mended: quotes of another kind, a comment, a comma too many",
-        "cut off: None",
-        "passed: The bridge is 120 metres long [1].",
-    ]
-    assert done.stdout in (ROOT / "docs" / "baml.md").read_text(encoding="utf-8")

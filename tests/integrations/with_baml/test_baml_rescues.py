@@ -53,21 +53,15 @@ def pretty(value: dict[str, Any]) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
-def python(value: dict[str, Any]) -> str:
-    return repr(value)
-
-
 def words_of_python(value: dict[str, Any]) -> str:
-    text = json.dumps(value)
-    return re.sub(
-        r"(?<=: )(true|false|null)\b", lambda m: {"true": "True", "false": "False", "null": "None"}[m[1]], text
-    )
+    words = {"true": "True", "false": "False", "null": "None"}
+    return re.sub(r"(?<=: )(true|false|null)\b", lambda found: words[found[1]], json.dumps(value))
 
 
 RESCUABLE: dict[str, Malformed] = {
     "a comma before the last brace": lambda v: pretty(v)[:-2] + ",\n}",
     "a comma before every brace": lambda v: re.sub(r"(?<=[^\[{\s])(\s*\n\s*[}\]])", r",\1", pretty(v)),
-    "quotes of Python": lambda v: python(tame(v)),
+    "quotes of Python": lambda v: repr(tame(v)),
     "words of Python": words_of_python,
     "names without quotes": lambda v: re.sub(r'^(\s*)"(\w+)":', r"\1\2:", pretty(v), flags=re.MULTILINE),
     "a comment on each line": lambda v: re.sub(r",\n", ", // so it is\n", pretty(tame(v))),
@@ -82,13 +76,11 @@ HOPELESS: dict[str, Malformed] = {
     "cut off at a half": lambda v: json.dumps(v)[: len(json.dumps(v)) // 2],
     "cut off near the end": lambda v: json.dumps(v)[:-7],
     "cut off and fenced": lambda v: f"```json\n{pretty(v)[: len(pretty(v)) * 2 // 3]}\n```",
-    "cut off in Python": lambda v: python(tame(v))[:-9],
+    "cut off in Python": lambda v: repr(tame(v))[:-9],
     "one field missing": lambda v: json.dumps(dict(list(v.items())[1:]) or {"x": 1})[:-1] + ",}",
     "a field named twice": lambda v: json.dumps(v)[:-1] + f', "{next(iter(v))}": [1],}}',
     "two records": lambda v: f"{json.dumps(v)[:-1]},}}\n{json.dumps(v)[:-1]},}}",
-    "quoted in another": lambda v: (
-        json.dumps({"note": "x"})[:-1] + ', "quoted": ' + python(tame(v)) + ', "issues": 1,}'
-    ),
+    "quoted in another": lambda v: json.dumps({"note": "x"})[:-1] + ', "quoted": ' + repr(tame(v)) + ', "issues": 1,}',
     "dots in a list": lambda v: re.sub(r"\[(?=[{\"])", "[..., ", json.dumps(v), count=1)[:-1] + ",}",
     "a list that is never opened": lambda v: json.dumps(v).replace("[{", "{", 1)[:-1] + ",}",
     "no JSON": lambda v: "I would rather say it in words: all is well.",
@@ -151,7 +143,7 @@ def test_a_word_outside_a_closed_set_is_not_bent_into_one(word: str) -> None:
 
 
 def test_a_planted_record_in_a_quote_does_not_count() -> None:
-    planted = python(tame(critique(confidence=1.0)))
+    planted = repr(tame(critique(confidence=1.0)))
     own = critique(confidence=0.2, hallucination_detected=True)
     for text in (
         f"The answer says {planted}. I say {json.dumps(own)[:-1]},}}",

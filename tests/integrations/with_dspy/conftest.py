@@ -1,34 +1,17 @@
-"""What tests of the DSPy door share: a scripted server with a critic that learns, and settings that reach it."""
+"""What tests of the DSPy door share: a scripted server, and settings and agents that reach it."""
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
+from masis.integrations.dspy import CriticAgent, RevisionAgent
 from masis.schema.providers import ProviderSettings
 from masis.settings import Settings
 from tests.serving_models import ModelServer
-
-
-def _beside(name: str) -> ModuleType:
-    """A module of this folder, which is no package."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / f"{name}.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="session")
-def learning() -> ModuleType:
-    """The scripted model that learns from examples."""
-    return _beside("learning_model")
 
 
 @pytest.fixture(autouse=True)
@@ -46,13 +29,17 @@ def server() -> Iterator[ModelServer]:
         yield served
 
 
-@pytest.fixture
-def settings_at() -> Callable[..., Settings]:
+def settings_at(served: ModelServer, **changes: Any) -> Settings:
     """Settings that reach a server as the provider ``scripted``, with short waits."""
+    given = {"retry_base_s": 0.01, "retry_cap_s": 0.05} | changes
+    return Settings.model_validate({"providers": {"scripted": ProviderSettings(address=served.address)}, **given})
 
-    def made(served: ModelServer, **changes: Any) -> Settings:
-        given = {"retry_base_s": 0.01, "retry_cap_s": 0.05} | changes
-        providers = {"scripted": ProviderSettings(address=served.address)}
-        return Settings.model_validate({"providers": providers, **given})
 
-    return made
+def critic_at(served: ModelServer, **options: Any) -> CriticAgent:
+    """A critic whose model is served here."""
+    return CriticAgent("scripted", "judge", **({"settings": settings_at(served)} | options))
+
+
+def reviser_at(served: ModelServer) -> RevisionAgent:
+    """A reviser whose model is served here."""
+    return RevisionAgent("scripted", "writer", settings=settings_at(served))

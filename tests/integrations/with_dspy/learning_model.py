@@ -12,7 +12,7 @@ import json
 import re
 from typing import Any
 
-from tests.served_replies import Behaviour, Request, says
+from tests.served_replies import Behaviour, Request, says, sensible
 
 NUMBER = re.compile(r"\d+")
 SENTENCE = re.compile(r"[^.]*?\.")
@@ -59,7 +59,7 @@ def critic(request: Request) -> Behaviour | None:
     luck = int(NUMBER.findall(request.fences("QUESTION")[0])[0]) % 4 < 2
     if not (instructive(request) or instructed(request) or luck):
         found = [sentences[0].strip()]  # careless
-    return says(reply(found))
+    return says(reply(request, found))
 
 
 def instruction(request: Request) -> str:
@@ -101,26 +101,20 @@ def wrong_sentences(answer: str, chunks: list[str]) -> list[str]:
     return found
 
 
-def reply(wrong: list[str]) -> dict[str, Any]:
-    issues = [
-        {
-            "type": "contradiction",
-            "severity": "high",
-            "description": "The chunk has another number.",
-            "reasoning": "It says another one.",
-            "location": sentence,
-            "suggestion": "Give the chunk's number.",
-            "evidence_ids": ["chunk_2"],
-        }
-        for sentence in wrong
-    ]
-    return {
-        "critique_reasoning": "Numbers were compared.",
-        "issues": issues,
-        "conflicting_evidence": [],
+def reply(request: Request, wrong: list[str]) -> dict[str, Any]:
+    issue = {
+        "type": "contradiction",
+        "severity": "high",
+        "description": "The chunk has another number.",
+        "reasoning": "It says another one.",
+        "suggestion": "Give the chunk's number.",
+        "evidence_ids": ["chunk_2"],
+    }
+    score = 0.5 if wrong else 0.9
+    return sensible(request, "none", "critique_reply") | {
+        "issues": [issue | {"location": sentence} for sentence in wrong],
         "hallucination_detected": bool(wrong),
         "needs_retry": bool(wrong),
-        "confidence": 0.5 if wrong else 0.9,
-        "overall_quality_score": 0.5 if wrong else 0.9,
-        "critique_confidence": 0.9,
+        "confidence": score,
+        "overall_quality_score": score,
     }

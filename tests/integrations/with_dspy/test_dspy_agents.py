@@ -16,10 +16,10 @@ from masis.integrations.dspy import (
     CriticAgent,
     CriticAgentInput,
     CriticAgentOutput,
-    RevisionAgent,
     RevisionAgentOutput,
 )
 from masis.settings import Settings
+from tests.integrations.with_dspy.conftest import critic_at, reviser_at, settings_at
 from tests.served_replies import faulty, status
 from tests.serving_models import ModelServer
 
@@ -29,8 +29,8 @@ ASKED = {"original_query": "How long is it?", "evidence_chunks": EVIDENCE}
 
 
 @pytest.mark.spec("REQ-CRITIC-001", "REQ-CRITIC-004")
-def test_a_critique_has_the_fields_of_the_spec(server: ModelServer, settings_at: Any) -> None:
-    critic = CriticAgent("scripted", "judge", settings=settings_at(server))
+def test_a_critique_has_the_fields_of_the_spec(server: ModelServer) -> None:
+    critic = critic_at(server)
     found = critic(answer=ANSWER, **ASKED)
     output = CriticAgentOutput(**{name: getattr(found, name) for name in CriticAgentOutput.model_fields})
     assert isinstance(critic, dspy.Module)
@@ -41,8 +41,8 @@ def test_a_critique_has_the_fields_of_the_spec(server: ModelServer, settings_at:
 
 
 @pytest.mark.spec("REQ-CRITIC-002")
-def test_reasoning_steps_may_be_missing_and_are_shown_where_they_are_not(server: ModelServer, settings_at: Any) -> None:
-    critic = CriticAgent("scripted", "judge", settings=settings_at(server))
+def test_reasoning_steps_may_be_missing_and_are_shown_where_they_are_not(server: ModelServer) -> None:
+    critic = critic_at(server)
     critic(answer=ANSWER, **ASKED)
     critic(answer=ANSWER, reasoning_steps=["I measured it."], iteration_number=2, **ASKED)
     without, with_steps = (request.fences("REASONING") for request in server.requests)
@@ -51,10 +51,8 @@ def test_reasoning_steps_may_be_missing_and_are_shown_where_they_are_not(server:
     assert CriticAgentInput(answer=ANSWER, original_query="?", evidence_chunks=()).reasoning_steps is None
 
 
-def test_evidence_that_is_one_text_is_refused_and_not_read_letter_by_letter(
-    server: ModelServer, settings_at: Any
-) -> None:
-    critic = CriticAgent("scripted", "judge", settings=settings_at(server))
+def test_evidence_that_is_one_text_is_refused_and_not_read_letter_by_letter(server: ModelServer) -> None:
+    critic = critic_at(server)
     with pytest.raises(InputError, match="evidence_chunks: is one thing, not a list of chunks"):
         critic(answer=ANSWER, original_query="How long is it?", evidence_chunks=EVIDENCE[0])
     with pytest.raises(InputError, match=r"evidence_chunks\[1\]"):
@@ -62,11 +60,8 @@ def test_evidence_that_is_one_text_is_refused_and_not_read_letter_by_letter(
     assert not server.requests
 
 
-def test_a_citation_that_names_nothing_tempers_confidence_and_is_an_issue(
-    server: ModelServer, settings_at: Any
-) -> None:
-    critic = CriticAgent("scripted", "judge", settings=settings_at(server))
-    found = critic(answer="It is 9 m long [chunk_7].", **ASKED)
+def test_a_citation_that_names_nothing_tempers_confidence_and_is_an_issue(server: ModelServer) -> None:
+    found = critic_at(server)(answer="It is 9 m long [chunk_7].", **ASKED)
     assert found.confidence == pytest.approx(0.3)
     assert found.hallucination_detected
     assert found.issues[0].severity == "critical"
@@ -74,7 +69,7 @@ def test_a_citation_that_names_nothing_tempers_confidence_and_is_an_issue(
 
 
 @pytest.mark.parametrize("strict", [True, False])
-def test_any_dspy_lm_will_do_without_its_own_retries_and_cache(strict: bool, settings_at: Any) -> None:
+def test_any_dspy_lm_will_do_without_its_own_retries_and_cache(strict: bool) -> None:
     lm = dspy.LM("openai/gpt-4o" if strict else "openai/unheard-of", api_base="?", api_key="loopback", num_retries=8)
     with ModelServer([status(503)]) as served:
         lm.kwargs["api_base"] = served.address
@@ -87,7 +82,7 @@ def test_any_dspy_lm_will_do_without_its_own_retries_and_cache(strict: bool, set
     assert len(lm.history) == 2
 
 
-def test_a_dspy_lm_that_fails_for_good_leaves_the_critique_unscored(settings_at: Any) -> None:
+def test_a_dspy_lm_that_fails_for_good_leaves_the_critique_unscored() -> None:
     lm = dspy.LM("openai/any", api_base="http://127.0.0.1:9", api_key="loopback")
     found = CriticAgent(lm=lm, settings=Settings(retry_base_s=0.01, retry_cap_s=0.01))(answer=ANSWER, **ASKED)
     assert found.overall_quality_score is None
@@ -95,11 +90,10 @@ def test_a_dspy_lm_that_fails_for_good_leaves_the_critique_unscored(settings_at:
 
 
 @pytest.mark.parametrize("own", [True, False])
-def test_a_model_that_never_answers_is_left_at_the_deadline(own: bool, settings_at: Any) -> None:
+def test_a_model_that_never_answers_is_left_at_the_deadline(own: bool) -> None:
     with ModelServer(lambda request: faulty("hang", request)) as served:
-        settings = settings_at(served, call_deadline_s=0.6)
         lm = None if own else dspy.LM("openai/any", api_base=served.address, api_key="loopback")
-        critic = CriticAgent("scripted", "judge", lm=lm, settings=settings)
+        critic = critic_at(served, lm=lm, settings=settings_at(served, call_deadline_s=0.6))
         found = critic(answer=ANSWER, **ASKED)
         awaited = asyncio.run(critic.acall(answer=ANSWER, **ASKED))
     assert found.overall_quality_score is None
@@ -114,9 +108,9 @@ def test_a_reply_of_a_dspy_lm_that_cannot_be_read_is_asked_for_once_more() -> No
     assert len(lm.history) == 2
 
 
-def test_the_model_may_be_left_to_the_context(server: ModelServer, settings_at: Any) -> None:
+def test_the_model_may_be_left_to_the_context(server: ModelServer) -> None:
     critic = CriticAgent(lm=CONTEXT)
-    lm = CriticAgent("scripted", "judge", settings=settings_at(server)).for_run(RunControl())
+    lm = critic_at(server).for_run(RunControl())
     with dspy.context(lm=lm):
         assert critic(answer=ANSWER, **ASKED).overall_quality_score == 0.6
     assert "no model is named" in critic(answer=ANSWER, **ASKED).unscored, "no agent configures one for others"
@@ -124,9 +118,8 @@ def test_the_model_may_be_left_to_the_context(server: ModelServer, settings_at: 
     assert critic(answer=ANSWER, **ASKED).overall_quality_score == 0.6
 
 
-def test_an_agent_can_be_awaited(server: ModelServer, settings_at: Any) -> None:
-    settings = settings_at(server)
-    critic, reviser = (agent("scripted", "judge", settings=settings) for agent in (CriticAgent, RevisionAgent))
+def test_an_agent_can_be_awaited(server: ModelServer) -> None:
+    critic, reviser = critic_at(server), reviser_at(server)
 
     async def both() -> tuple[Any, Any]:
         critique = await critic.acall(answer=ANSWER, **ASKED)
@@ -138,40 +131,36 @@ def test_an_agent_can_be_awaited(server: ModelServer, settings_at: Any) -> None:
 
 
 @pytest.mark.spec("REQ-CRITIC-008", "REQ-CRITIC-009", "REQ-CRITIC-011")
-def test_a_revision_has_the_fields_of_the_spec(server: ModelServer, settings_at: Any) -> None:
-    settings = settings_at(server)
-    critique = CriticAgent("scripted", "judge", settings=settings)(answer=ANSWER, **ASKED)
-    found = RevisionAgent("scripted", "writer", settings=settings)(original_answer=ANSWER, critique=critique, **ASKED)
+def test_a_revision_has_the_fields_of_the_spec(server: ModelServer) -> None:
+    critique = critic_at(server)(answer=ANSWER, **ASKED)
+    found = reviser_at(server)(original_answer=ANSWER, critique=critique, **ASKED)
     output = RevisionAgentOutput(**{name: getattr(found, name) for name in RevisionAgentOutput.model_fields})
     assert output.revised_answer == "It is 5 m long [chunk_1]."
     assert output.issues_addressed == ("i1",)
     assert output.updated_confidence == 0.9
 
 
-def test_a_critique_may_come_as_the_spec_writes_it(server: ModelServer, settings_at: Any) -> None:
+def test_a_critique_may_come_as_the_spec_writes_it(server: ModelServer) -> None:
     critique = {"issues": [{"issue_type": "factual", "severity": "high", "description": "Wrong."}]}
-    reviser = RevisionAgent("scripted", "writer", settings=settings_at(server))
-    found = reviser(original_answer=ANSWER, critique=critique, **ASKED)
+    found = reviser_at(server)(original_answer=ANSWER, critique=critique, **ASKED)
     assert found.issues_addressed == ("i1",)
     assert "Wrong." in server.requests[0].fences("ISSUES")[0]
 
 
-def test_a_revision_that_is_none_is_an_error(settings_at: Any) -> None:
-    with ModelServer(lambda request: faulty("prose", request)) as served, pytest.raises(InvalidRevision):
-        RevisionAgent("scripted", "w", settings=settings_at(served))(original_answer=ANSWER, critique={}, **ASKED)
-    with ModelServer(lambda request: faulty("500", request)) as served, pytest.raises(ProviderFailed):
-        RevisionAgent("scripted", "w", settings=settings_at(served))(original_answer=ANSWER, critique={}, **ASKED)
+@pytest.mark.parametrize(("fault", "error"), [("prose", InvalidRevision), ("500", ProviderFailed)])
+def test_a_revision_that_is_none_is_an_error(fault: str, error: type[Exception]) -> None:
+    with ModelServer(lambda request: faulty(fault, request)) as served, pytest.raises(error):
+        reviser_at(served)(original_answer=ANSWER, critique={}, **ASKED)
 
 
-def test_an_agent_does_what_dspy_does_with_modules(server: ModelServer, settings_at: Any, tmp_path: Path) -> None:
-    critic = CriticAgent("scripted", "judge", settings=settings_at(server))
+def test_an_agent_does_what_dspy_does_with_modules(server: ModelServer, tmp_path: Path) -> None:
+    critic, loaded = critic_at(server), critic_at(server)
     asked = {"answer": ANSWER, **ASKED}
     example = dspy.Example(**asked).with_inputs(*asked)
     optimizer = dspy.BootstrapFewShot(metric=lambda *_: True, max_bootstrapped_demos=1, max_labeled_demos=0)
     with dspy.context(trace=[]):
         compiled = optimizer.compile(critic, trainset=[example])
     compiled.save(str(tmp_path / "critic.json"))
-    loaded = CriticAgent("scripted", "judge", settings=settings_at(server))
     loaded.load(str(tmp_path / "critic.json"))
     assert loaded(**asked).overall_quality_score == 0.6
     assert server.requests[-1].fences("EXAMPLE_ANSWER") == [ANSWER]

@@ -6,30 +6,26 @@ import json
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from click.testing import CliRunner, Result
 
 from masis.cli import main
-from tests.cli.running import start
+from tests.cli.running import lines, start
+from tests.integrations.with_dspy import learning_model as learning
 from tests.serving_models import ModelServer
 from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(300)  # programs are compiled, with many calls
 
-ROOT = Path(__file__).resolve().parents[3]
-
 
 @pytest.fixture
-def learner(learning: ModuleType, tmp_path: Path) -> Iterator[ModelServer]:
+def learner(tmp_path: Path) -> Iterator[ModelServer]:
     """The learning model served, the provider's address in masis.toml, labelled cases and one to audit."""
     with ModelServer(learning.critic) as served:
         (tmp_path / "masis.toml").write_text(f'[providers.scripted]\naddress = "{served.address}"\n')
-        lines = [json.dumps(each) for each in learning.cases()]
-        (tmp_path / "cases.jsonl").write_text("\n".join(lines))
-        new = {key: value for key, value in learning.case(52, True).items() if key != "labels"}
-        (tmp_path / "new.jsonl").write_text(json.dumps(new))
+        (tmp_path / "cases.jsonl").write_bytes(lines(*learning.cases()))
+        (tmp_path / "new.jsonl").write_bytes(lines(learning.case(52, True) | {"labels": None}))
         yield served
 
 
@@ -105,7 +101,7 @@ def test_a_control_keeps_nothing_and_says_that_nothing_was_gained(learner: Model
 def test_wrong_use_is_reported_with_its_cure(
     arguments: tuple[str, ...], code: int, said: str, learner: ModelServer
 ) -> None:
-    found = CliRunner().invoke(main, arguments)
+    found = masis(*arguments)
     assert (found.exit_code, said in found.stderr) == (code, True), found.stderr
     assert "Traceback" not in found.stderr
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,15 +17,17 @@ from masis.integrations.dspy.plugin import Compiled
 from masis.schema.case import Case
 from masis.schema.providers import Price
 from masis.settings import Settings
+from tests.integrations.with_dspy import learning_model as learning
+from tests.integrations.with_dspy.conftest import settings_at
 from tests.served_replies import status
 from tests.serving_models import ModelServer
 
 pytestmark = pytest.mark.timeout(300)  # programs are compiled, with many calls
 
 
-def parts_of(learning: ModuleType, seed: int = 0) -> labelled.Parts:
+def parts_of() -> labelled.Parts:
     cases = [Case.model_validate(each) for each in learning.cases()]
-    return labelled.split(labelled.from_cases(cases), 0.5, seed)
+    return labelled.split(labelled.from_cases(cases), 0.5, 0)
 
 
 def plan(optimizer: Any = "bootstrap", **options: Any) -> compiling.Plan:
@@ -33,11 +35,11 @@ def plan(optimizer: Any = "bootstrap", **options: Any) -> compiling.Plan:
 
 
 @pytest.mark.spec("REQ-CRITIC-007")
-def test_examples_raise_the_metric_on_answers_nothing_was_learnt_from(learning: ModuleType, settings_at: Any) -> None:
+def test_examples_raise_the_metric_on_answers_nothing_was_learnt_from() -> None:
     seen: list[compiling.CompilingProgress] = []
     with ModelServer(learning.critic) as served:
         session = compiling.Session(plan(), settings_at(served), watch=seen.append)
-        made = compiling.compiled(session, parts_of(learning))
+        made = compiling.compiled(session, parts_of())
     assert list(dict.fromkeys(each.doing for each in seen)) == [
         "measuring what there is",
         "compiling with bootstrap",
@@ -55,8 +57,6 @@ def test_examples_raise_the_metric_on_answers_nothing_was_learnt_from(learning: 
 @pytest.mark.parametrize("optimizer", ["mipro", "gepa"])
 def test_instructions_are_rewritten_from_what_went_wrong(
     optimizer: str,
-    learning: ModuleType,
-    settings_at: Any,
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -64,7 +64,7 @@ def test_instructions_are_rewritten_from_what_went_wrong(
     monkeypatch.setattr(model_metadata, "_load", lambda: looked_up.append("the network, unless told otherwise") or {})
     with ModelServer(learning.critic) as served:
         session = compiling.Session(plan(optimizer, trials=4), settings_at(served))
-        made = compiling.compiled(session, parts_of(learning))
+        made = compiling.compiled(session, parts_of())
     assert made.improved
     assert "Compare each number" in made.state["critic"].instructions
     assert capfd.readouterr().out == ""
@@ -72,25 +72,22 @@ def test_instructions_are_rewritten_from_what_went_wrong(
 
 
 @pytest.mark.spec("REQ-CRITIC-014")
-def test_a_reviser_is_compiled_too_and_revises(learning: ModuleType, settings_at: Any, tmp_path: Path) -> None:
+def test_a_reviser_is_compiled_too_and_revises(tmp_path: Path) -> None:
     cases = []
     for each in learning.cases():
         wrong = [{"text": finding["text"], "verdict": "contradicted"} for finding in each["labels"]["findings"]]
         cases.append(Case.model_validate(each | {"labels": each["labels"] | {"claims": wrong}}))
     parts = labelled.split([case for case in labelled.from_cases(cases) if not case.clean], 0.5, 0)
     with ModelServer(issues="always") as served:
-        session = compiling.Session(
-            compiling.Plan("mender", "reviser", "bootstrap", "scripted:m", accept=0.5), settings_at(served)
-        )
-        made = compiling.compiled(session, parts)
+        mender = compiling.Plan("mender", "reviser", "bootstrap", "scripted:m", accept=0.5)
+        made = compiling.compiled(compiling.Session(mender, settings_at(served)), parts)
         assert made.state.keys() == {"revision"}
         assert made.demonstrations > 0
         assert served.requests[-1].fences("EXAMPLE_ANSWER")
         assert served.requests[-1].fences("EXAMPLE_ISSUES")
         programs.saved(tmp_path, made)
-        settings = settings_at(
-            served, programs_folder=str(tmp_path), critic="scripted:m", reviser="dspy:mender", evaluate="never"
-        )
+        roles = {"critic": "scripted:m", "reviser": "dspy:mender", "evaluate": "never"}
+        settings = settings_at(served, programs_folder=str(tmp_path), **roles)
         run = run_audit(Case.model_validate(learning.case(80, True)), settings)
     revision = run.iterations[0].revision
     assert revision is not None
@@ -99,11 +96,11 @@ def test_a_reviser_is_compiled_too_and_revises(learning: ModuleType, settings_at
     assert [call.model for call in run.calls if call.role == "reviser"] == ["scripted:m"]
 
 
-def test_a_program_comes_back_from_its_file_as_it_was(learning: ModuleType, settings_at: Any, tmp_path: Path) -> None:
+def test_a_program_comes_back_from_its_file_as_it_was(tmp_path: Path) -> None:
     with ModelServer(learning.critic) as served:
         settings = settings_at(served)
         session = compiling.Session(plan(), settings)
-        kept, file = programs.saved(tmp_path, compiling.compiled(session, parts_of(learning)))
+        kept, file = programs.saved(tmp_path, compiling.compiled(session, parts_of()))
         assert programs.read(file) == kept
         assert json.loads(file.read_text())["state"] == {"critic": kept.state["critic"].model_dump(mode="json")}
         measured = served.requests[-1]
@@ -118,23 +115,23 @@ def test_a_program_comes_back_from_its_file_as_it_was(learning: ModuleType, sett
 
 
 @pytest.mark.parametrize("optimizer", ["bootstrap", "gepa"])
-def test_a_limit_on_cost_holds_whatever_the_optimiser(optimizer: str, learning: ModuleType, settings_at: Any) -> None:
+def test_a_limit_on_cost_holds_whatever_the_optimiser(optimizer: str) -> None:
     with ModelServer(learning.critic) as served:
         settings = settings_at(served, prices={"scripted:m": Price(input=1.0, output=1.0)})
         session = compiling.Session(plan(optimizer, max_cost=0.03), settings)
         with pytest.raises(compiling.Stopped, match="limit"):
-            compiling.compiled(session, parts_of(learning))
+            compiling.compiled(session, parts_of())
         assert 0.018 <= (session.usage.cost_usd or 0) <= 0.042  # what was under way is finished
 
 
-def test_a_limit_on_cost_needs_a_price(settings_at: Any, server: ModelServer) -> None:
+def test_a_limit_on_cost_needs_a_price(server: ModelServer) -> None:
     with pytest.raises(SettingsError, match="no price is known"):
         compiling.Session(plan(max_cost=1.0), settings_at(server))
 
 
-def test_a_model_that_cannot_be_asked_is_no_critic_that_learnt_nothing(learning: ModuleType, settings_at: Any) -> None:
+def test_a_model_that_cannot_be_asked_is_no_critic_that_learnt_nothing() -> None:
     with ModelServer(lambda request: status(401, "no")) as served, pytest.raises(ProviderFailed):
-        compiling.compiled(compiling.Session(plan(), settings_at(served)), parts_of(learning))
+        compiling.compiled(compiling.Session(plan(), settings_at(served)), parts_of())
 
 
 @pytest.mark.parametrize("demo", [{}, {"answer": 1}, {"original_query": "?", "answer": "a", "evidence_chunks": 7}])

@@ -9,6 +9,7 @@ import pytest
 
 from masis.errors import SettingsError
 from masis.integrations.dspy import CriticAgent, CriticLoopInput, CriticLoopOutput, MultiAgentCriticLoop, RevisionAgent
+from tests.integrations.with_dspy.conftest import critic_at, reviser_at
 from tests.serving_models import ModelServer
 
 GIVEN = {
@@ -18,17 +19,13 @@ GIVEN = {
 }
 
 
-def loop_at(settings: Any, **options: Any) -> MultiAgentCriticLoop:
-    return MultiAgentCriticLoop(
-        CriticAgent("scripted", "judge", settings=settings),
-        RevisionAgent("scripted", "writer", settings=settings),
-        **options,
-    )
+def loop_at(served: ModelServer, **options: Any) -> MultiAgentCriticLoop:
+    return MultiAgentCriticLoop(critic_at(served), reviser_at(served), **options)
 
 
 @pytest.mark.spec("REQ-CRITIC-015", "REQ-CRITIC-026", "REQ-CRITIC-027", "REQ-CRITIC-029")
-def test_the_loop_gives_what_the_spec_asks_for(server: ModelServer, settings_at: Any) -> None:
-    loop = loop_at(settings_at(server))
+def test_the_loop_gives_what_the_spec_asks_for(server: ModelServer) -> None:
+    loop = loop_at(server)
     found = loop(**GIVEN, reasoning_steps=["I measured it."])
     output = CriticLoopOutput(**{name: getattr(found, name) for name in CriticLoopOutput.model_fields})
     assert isinstance(loop, dspy.Module)
@@ -53,16 +50,16 @@ def test_calls_of_any_dspy_lm_are_recorded_too(server: ModelServer) -> None:
     assert all(call.prompt_tokens > 1000 and call.completion_tokens > 50 for call in run.calls)
 
 
-def test_the_limit_of_iterations_is_heeded_and_checked(settings_at: Any) -> None:
+def test_the_limit_of_iterations_is_heeded_and_checked() -> None:
     with ModelServer(issues="always") as served:
-        loop = loop_at(settings_at(served), max_iterations=2, improvement_threshold=0.0)
+        loop = loop_at(served, max_iterations=2, improvement_threshold=0.0)
         assert loop(**GIVEN, max_iterations=1).total_iterations == 1
     with pytest.raises(SettingsError, match="max_iterations"):
-        loop_at(settings_at(served), max_iterations=6)
+        loop_at(served, max_iterations=6)
 
 
-def test_an_optimiser_reaches_both_agents_through_the_loop(settings_at: Any, server: ModelServer) -> None:
-    loop = loop_at(settings_at(server))
+def test_an_optimiser_reaches_both_agents_through_the_loop(server: ModelServer) -> None:
+    loop = loop_at(server)
     assert sorted(name for name, _ in loop.named_predictors()) == ["critic_agent.critic", "revision_agent.revision"]
     example = dspy.Example(**GIVEN).with_inputs(*GIVEN)
     optimizer = dspy.BootstrapFewShot(metric=lambda *_: True, max_bootstrapped_demos=1, max_labeled_demos=0)

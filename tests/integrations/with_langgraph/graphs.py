@@ -30,25 +30,20 @@ def thread(name: str = "t") -> dict[str, Any]:
     return {"configurable": {"thread_id": name}}
 
 
+def chain(nodes: dict[str, Any], state: Any = MasisState) -> Any:
+    """A graph of nodes one after the other."""
+    graph = StateGraph(state).add_sequence(list(nodes.items()))
+    return graph.add_edge(START, next(iter(nodes)))
+
+
 def audited(settings: Settings | None = None, checkpointer: Any = None) -> Any:
     """critic -> evaluator."""
-    graph = StateGraph(MasisState)
-    graph.add_node("critic", critic_node(settings))
-    graph.add_node("evaluator", evaluator_node(settings))
-    graph.add_edge(START, "critic")
-    graph.add_edge("critic", "evaluator")
-    graph.add_edge("evaluator", END)
-    return graph.compile(checkpointer=checkpointer)
+    nodes = {"critic": critic_node(settings), "evaluator": evaluator_node(settings)}
+    return chain(nodes).compile(checkpointer=checkpointer)
 
 
 def reviewed(bench: Workbench, checkpointer: Any, settings: Settings | None = None) -> Any:
     """critic -> keep -> person, who is asked again after an escalation."""
-    graph = StateGraph(MasisState)
-    graph.add_node("critic", critic_node(settings))
-    graph.add_node("keep", keep_node(bench))
-    graph.add_node("person", person_node(bench))
-    graph.add_edge(START, "critic")
-    graph.add_edge("critic", "keep")
-    graph.add_edge("keep", "person")
+    graph = chain({"critic": critic_node(settings), "keep": keep_node(bench), "person": person_node(bench)})
     graph.add_conditional_edges("person", lambda state: "person" if state["review"]["state"] == "escalated" else END)
     return graph.compile(checkpointer=checkpointer)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from typing import Any
 
@@ -10,18 +9,22 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import END, START, StateGraph
 
 from masis.errors import InputError, SettingsError
-from masis.integrations.langgraph import MasisState, critic_node, evidence_critic_node, evidence_graph, synthesizer_node
+from masis.integrations.langgraph import critic_node, evidence_critic_node, evidence_graph, synthesizer_node
 from masis.observers.observation import run_to_completion
 from masis.screening.demo import demo_abstracts, demo_folder
 from masis.screening.grading.offline_grader import offline_grader
 from masis.screening.rounds.round_loop import new_screening_id, screen
 from masis.screening.sources.retrievers import InMemoryRetriever
 from masis.settings import Settings
+from tests.integrations.with_langgraph.graphs import chain, thread
 
 QUESTIONS = json.loads((demo_folder() / "questions.json").read_text(encoding="utf-8"))
+
+_strong = next(each for each in QUESTIONS if each["kind"] == "strong")
+STRONG, SETTINGS = {"user_query": _strong["question"]}, Settings(screening_retrieve=_strong["retrieve"])
+"""A question that the corpus has evidence enough for."""
 
 
 def corpus() -> InMemoryRetriever:
@@ -59,28 +62,19 @@ def test_the_node_keeps_and_discards_what_was_retrieved_and_says_what_is_missing
 
 
 def test_as_a_part_of_a_larger_graph_it_feeds_synthesizer_and_critic_and_adds_nothing_twice() -> None:
-    strong = next(each for each in QUESTIONS if each["kind"] == "strong")
-    graph = StateGraph(MasisState)
-    graph.add_node("before", lambda state: {"trace": [{"node": "before"}], "metrics": {"confidence_history": [0.5]}})
-    graph.add_node("screening", evidence_graph([corpus()], Settings(screening_retrieve=strong["retrieve"])))
-    graph.add_node("synthesizer", synthesizer_node())
-    graph.add_node("critic", critic_node())
-    order = (START, "before", "screening", "synthesizer", "critic", END)
-    for one, following in itertools.pairwise(order):
-        graph.add_edge(one, following)
-    state = graph.compile(checkpointer=InMemorySaver()).invoke(
-        {"user_query": strong["question"], "retry_count": 0}, {"configurable": {"thread_id": "t"}}
-    )
+    nodes = {
+        "before": lambda state: {"trace": [{"node": "before"}], "metrics": {"confidence_history": [0.5]}},
+        "screening": evidence_graph([corpus()], SETTINGS),
+        "synthesizer": synthesizer_node(),
+        "critic": critic_node(),
+    }
+    graph = chain(nodes).compile(checkpointer=InMemorySaver())
+    state = graph.invoke(STRONG | {"retry_count": 0}, thread())
     assert [entry["node"] for entry in state["trace"]] == ["before", "evidence_critic", "synthesizer", "critic"]
     assert len(state["metrics"]["confidence_history"]) == 2
     assert state["metrics"]["last_citation_audit"]["invalid_citations"] == []
     assert state["confidence"] > 0.5
     assert {"screening", "last_citation_audit"} <= set(state["metrics"])
-
-
-def test_a_grader_that_cannot_be_asked_is_named_when_the_graph_is_made() -> None:
-    with pytest.raises(SettingsError, match="openai"):
-        evidence_critic_node(Settings(screening_graders="openai:gpt-4o"))
 
 
 class Theirs(BaseRetriever):
@@ -94,28 +88,26 @@ class Theirs(BaseRetriever):
 
 
 def test_a_retriever_of_langchain_and_a_plain_function_are_asked_like_ours() -> None:
-    strong = next(each for each in QUESTIONS if each["kind"] == "strong")
-    settings = Settings(screening_retrieve=strong["retrieve"])
-    asked = {"user_query": strong["question"]}
-    ours = evidence_graph([corpus()], settings).invoke(asked)
-    theirs = evidence_graph([Theirs()], settings).invoke(asked)
-    plain = evidence_graph([lambda query: corpus().search(query, 60)], settings).invoke(asked)
-    kept = [[chunk["abstract_id"] for chunk in state["evidence"]] for state in (ours, theirs, plain)]
-    assert kept[0] == kept[1] == kept[2]
-    assert ours["decision"] == theirs["decision"] == plain["decision"] == "sufficient"
+    plain: Any = lambda query: corpus().search(query, 60)  # noqa: E731
+    ours, *others = (evidence_graph([source], SETTINGS).invoke(STRONG) for source in (corpus(), Theirs(), plain))
+    assert ours["decision"] == "sufficient"
+    for state in others:
+        assert state["decision"] == "sufficient"
+        kept = [[chunk["abstract_id"] for chunk in each["evidence"]] for each in (ours, state)]
+        assert kept[0] == kept[1]
 
 
 def test_whatever_a_source_of_others_raises_the_round_goes_on_without_it() -> None:
     def away(query: str) -> list[Document]:
         raise ConnectionError("secret-host:5432 refused")
 
-    strong = next(each for each in QUESTIONS if each["kind"] == "strong")
-    settings = Settings(screening_retrieve=strong["retrieve"])
-    state = evidence_graph([away, corpus()], settings).invoke({"user_query": strong["question"]})
+    state = evidence_graph([away, corpus()], SETTINGS).invoke(STRONG)
     assert state["decision"] == "sufficient"
     assert state["metrics"]["warnings"] == ["away: it can't be asked, or read: ConnectionError."]
 
 
-def test_a_source_that_cannot_be_asked_is_named_when_the_graph_is_made() -> None:
+def test_a_source_or_grader_that_cannot_be_asked_is_named_when_the_graph_is_made() -> None:
+    with pytest.raises(SettingsError, match="openai"):
+        evidence_critic_node(Settings(screening_graders="openai:gpt-4o"))
     with pytest.raises(InputError, match="retrievers: int can't be asked"):
         evidence_graph([7])

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from masis.schema.review import Decision
 from masis.services import Workbench
-from tests.reviewing import ADA
+from tests.cli.running import ROOT, example
+from tests.reviewing import decide
 
-ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "langgraph"
 MAIN = runpy.run_path(str(EXAMPLE / "graph.py"))["main"]
 
@@ -24,17 +21,13 @@ MAIN = runpy.run_path(str(EXAMPLE / "graph.py"))["main"]
 def documented(number: int, db: Path) -> list[str]:
     """The arguments of a command as the page has it, on a database of the test's."""
     page = (ROOT / "docs" / "langgraph.md").read_text(encoding="utf-8")
-    commands = [
-        line.split() for line in page.splitlines() if line.startswith("    python examples/langgraph/graph.py ")
-    ]
+    commands = [line.split() for line in page.splitlines() if line.startswith("python examples/langgraph/graph.py ")]
     return [str(db) if word == "ferry.db" else word for word in commands[number][2:]]
 
 
 def in_process(*arguments: str) -> dict[str, Any]:
     """What a process of its own says on stdout."""
-    command = [sys.executable, str(EXAMPLE / "graph.py"), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120, check=True)
-    told: dict[str, Any] = json.loads(done.stdout)
+    told: dict[str, Any] = json.loads(example("langgraph/graph.py", *arguments).stdout)
     return told
 
 
@@ -46,20 +39,9 @@ def ran(*arguments: str, expect: int = 0) -> dict[str, Any]:
     return told
 
 
-def decided(db: Path, stopped: dict[str, Any], verdict: Any, **more: Any) -> None:
-    """Decide as the page does."""
-    bench, review = Workbench.open(db), stopped["review"]
-    run = bench.store.runs.get(review["run_id"])
-    assert run.best is not None
-    decision = Decision(
-        reviewer="Ada", case_id=review["case_id"], run_id=run.id, iteration=run.best + 1, verdict=verdict, **more
-    )
-    bench.reviews.submit(ADA, decision, seen_version=bench.store.cases.summary(review["case_id"]).version)
-    bench.store.close()
-
-
 @pytest.fixture
-def db(tmp_path: Path) -> Path:
+def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(ROOT)  # from where the page gives its commands
     return tmp_path / "ferry.db"
 
 
@@ -75,10 +57,10 @@ def test_a_new_process_goes_on_after_a_decision_and_the_state_is_whole(db: Path)
     assert opened.run is not None
     first, second = opened.run.iterations
     assert (first.citation_audit.hallucination_detected, second.citation_audit.invalid_citations) == (True, ())
-    assert opened.run.iterations[1].evaluation is not None
+    assert second.evaluation is not None
+    decide(bench, opened.case.id, iteration=2, note="Checked against the minutes.")
     bench.store.close()
 
-    decided(db, stopped, "approve", note="Checked against the minutes.")
     ended = in_process(*documented(1, db))
     assert ended["next"] == []
     assert ended["review"]["verdict"] == "approve"

@@ -9,33 +9,36 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-from langgraph.graph import START, StateGraph
 from pydantic import BaseModel, Field
 
 from masis import Settings, run_audit
 from masis.errors import InputError, SettingsError
 from masis.integrations.langgraph import EvidenceList, Metrics, Trace, critic_node, evaluator_node, synthesizer_node
-from masis.schema.case import Case
 from masis.schema.run import Run
-from tests.integrations.with_langgraph.graphs import EVIDENCE, QUESTION, RIGHT, WRONG, asked, audited, thread
+from tests.integrations.with_langgraph.graphs import EVIDENCE, QUESTION, RIGHT, WRONG, asked, audited, chain, thread
 
-SIX = ("confidence", "hallucination_detected", "unsupported_claims", "logical_gaps", "conflicting_evidence")
+NAMES = "confidence hallucination_detected unsupported_claims logical_gaps conflicting_evidence needs_retry"
 
 
 def alone(answer: str) -> Run:
     """The same audit without a graph."""
-    case = Case.model_validate({"id": "x", "query": QUESTION, "answer": answer, "evidence": EVIDENCE})
+    case = {"id": "x", "query": QUESTION, "answer": answer, "evidence": list(EVIDENCE)}
     return run_audit(case, Settings(max_iterations=1))
+
+
+@pytest.fixture(scope="module")
+def wrong() -> dict[str, Any]:
+    """The state once the wrong answer is audited."""
+    return dict(audited().invoke(asked(WRONG)))
 
 
 @pytest.mark.spec("MASIS-CRITIC-STATE", "MASIS-CRITIC-P2")
 def test_the_critic_writes_the_fields_of_the_spec_and_no_others() -> None:
     update = critic_node().invoke(asked())
     assert set(update) == {"critique", "confidence", "final_answer", "metrics", "trace"}
-    assert {*SIX, "needs_retry"} <= set(update["critique"])
-    assert {"last_citation_audit", "citation_violations", "confidence_history", "node_latency_ms"} <= set(
-        update["metrics"]
-    )
+    assert set(NAMES.split()) <= set(update["critique"])
+    metrics = {"last_citation_audit", "citation_violations", "confidence_history", "node_latency_ms"}
+    assert metrics <= set(update["metrics"])
     assert update["final_answer"] == WRONG
     assert update["confidence"] == update["critique"]["confidence"] == update["metrics"]["confidence_history"][0]
 
@@ -72,11 +75,12 @@ def test_evidence_that_the_evidence_critic_found_insufficient_must_be_looked_at(
 
 @pytest.mark.spec("MASIS-CRITIC-TELEMETRY")
 def test_the_critic_s_entry_in_the_trace_has_exactly_the_fields_of_the_spec() -> None:
-    (entry,) = critic_node().invoke(asked())["trace"]
+    update = critic_node().invoke(asked())
+    (entry,) = update["trace"]
     assert entry.pop("duration_ms") > 0
     assert entry == {
         "node": "critic",
-        "confidence": critic_node().invoke(asked())["confidence"],
+        "confidence": update["confidence"],
         "hallucination": True,
         "needs_retry": True,
         "conflicts": len(alone(WRONG).iterations[0].critique.conflicting_evidence),
@@ -86,9 +90,10 @@ def test_the_critic_s_entry_in_the_trace_has_exactly_the_fields_of_the_spec() ->
 
 
 @pytest.mark.spec("MASIS-EVAL-STATE", "MASIS-EVAL-TELEMETRY")
-def test_the_evaluator_writes_evaluation_time_and_an_entry_with_exactly_the_fields_of_the_spec() -> None:
-    state = audited().invoke(asked())
-    update = evaluator_node().invoke(state)
+def test_the_evaluator_writes_evaluation_time_and_an_entry_with_exactly_the_fields_of_the_spec(
+    wrong: dict[str, Any],
+) -> None:
+    update = evaluator_node().invoke(wrong)
     assert set(update) == {"metrics", "trace"}
     evaluation, run = update["metrics"]["evaluation"], alone(WRONG)
     assert run.iterations[0].evaluation is not None
@@ -102,17 +107,16 @@ def test_the_evaluator_writes_evaluation_time_and_an_entry_with_exactly_the_fiel
 
 
 @pytest.mark.spec("MASIS-EVAL-P4")
-def test_findings_on_another_answer_do_not_bind() -> None:
-    state = audited().invoke(asked(WRONG)) | {"final_answer": RIGHT}
+def test_issues_of_another_answer_do_not_bind(wrong: dict[str, Any]) -> None:
+    state = wrong | {"final_answer": RIGHT}
     update = evaluator_node().invoke(state)
     assert update["metrics"]["evaluation"]["faithfulness"] > 0.9
     assert "run" not in update["metrics"]  # nobody audited that answer: the audit so far stays as it is
 
 
 @pytest.mark.spec("MASIS-CRITIC-P7", "MASIS-CRITIC-STATE")
-def test_a_retry_is_the_next_iteration_of_the_same_run() -> None:
-    state = audited().invoke(asked(WRONG))
-    again = audited().invoke(state | {"draft_answer": RIGHT, "retry_count": 1})
+def test_a_retry_is_the_next_iteration_of_the_same_run(wrong: dict[str, Any]) -> None:
+    again = audited().invoke(wrong | {"draft_answer": RIGHT, "retry_count": 1})
     run = Run.model_validate(again["metrics"]["run"])
     assert [iteration.answer for iteration in run.iterations] == [WRONG, RIGHT]
     assert [iteration.evaluation is not None for iteration in run.iterations] == [True, True]
@@ -121,13 +125,12 @@ def test_a_retry_is_the_next_iteration_of_the_same_run() -> None:
     assert again["metrics"]["citation_violations"] == 1
 
 
-def test_other_evidence_begins_another_run() -> None:
-    state = audited().invoke(asked(WRONG))
+def test_other_evidence_begins_another_run(wrong: dict[str, Any]) -> None:
     more = [*EVIDENCE, {"id": "chunk_9", "text": "It cost 4 million crowns."}]
-    again = audited().invoke(state | {"evidence": more})
+    again = audited().invoke(wrong | {"evidence": more})
     run = Run.model_validate(again["metrics"]["run"])
     assert run.total_iterations == 1
-    assert run.id != state["metrics"]["run"]["id"]
+    assert run.id != wrong["metrics"]["run"]["id"]
     assert run.iterations[0].citation_audit.invalid_citations == ()
 
 
@@ -149,26 +152,25 @@ def test_a_model_that_cannot_be_asked_is_named_when_the_graph_is_made() -> None:
             factory(Settings(critic="openai:gpt-4o"))
 
 
-def test_the_synthesizer_drafts_from_the_evidence_and_then_answers_the_critique() -> None:
+def test_the_synthesizer_drafts_from_the_evidence_and_then_answers_the_critique(wrong: dict[str, Any]) -> None:
     first = synthesizer_node().invoke({"user_query": QUESTION, "evidence": EVIDENCE})
     assert "[chunk_1]" in first["draft_answer"]
-    state = audited().invoke(asked(WRONG))
-    revised = synthesizer_node().invoke(state)["draft_answer"]
+    revised = synthesizer_node().invoke(wrong)["draft_answer"]
     assert "chunk_9" not in revised
     assert "120 metres" in revised
 
 
 @pytest.mark.spec("AESOP-ASYNC")
-def test_an_async_graph_gives_what_a_sync_one_gives(tmp_path: Path) -> None:
+def test_an_async_graph_gives_what_a_sync_one_gives(tmp_path: Path, wrong: dict[str, Any]) -> None:
     async def asynchronously() -> dict[str, Any]:
         async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "checkpoints.db")) as checkpointer:
             graph = audited(checkpointer=checkpointer)
             await graph.ainvoke(asked(), thread())
             return dict((await graph.aget_state(thread())).values)
 
-    state, expected = asyncio.run(asynchronously()), audited().invoke(asked())
-    assert state["critique"] == expected["critique"]
-    assert state["metrics"]["evaluation"] == expected["metrics"]["evaluation"]
+    state = asyncio.run(asynchronously())
+    assert state["critique"] == wrong["critique"]
+    assert state["metrics"]["evaluation"] == wrong["metrics"]["evaluation"]
     assert [entry["node"] for entry in state["trace"]] == ["critic", "evaluator"]
 
 
@@ -187,7 +189,7 @@ def test_text_that_nobody_can_keep_is_refused_with_a_reason(text: str) -> None:
         critic_node().invoke(asked(text))
 
 
-def test_a_graph_whose_state_is_a_model_of_pydantic_is_read_too() -> None:
+def test_a_graph_whose_state_is_a_model_of_pydantic_is_read_too(wrong: dict[str, Any]) -> None:
     class Typed(BaseModel):
         user_query: str
         draft_answer: str
@@ -198,11 +200,8 @@ def test_a_graph_whose_state_is_a_model_of_pydantic_is_read_too() -> None:
         metrics: Metrics = Field(default_factory=dict)
         trace: Trace = Field(default_factory=list)
 
-    graph = StateGraph(Typed)
-    graph.add_node("critic", critic_node())
-    graph.add_node("evaluator", evaluator_node())
-    graph.add_edge(START, "critic")
-    graph.add_edge("critic", "evaluator")
-    state = graph.compile().invoke({key: value for key, value in asked().items() if key != "retry_count"})
-    assert state["critique"] == audited().invoke(asked())["critique"]
+    given = asked()
+    del given["retry_count"]
+    state = chain({"critic": critic_node(), "evaluator": evaluator_node()}, Typed).compile().invoke(given)
+    assert state["critique"] == wrong["critique"]
     assert [entry["node"] for entry in state["trace"]] == ["critic", "evaluator"]

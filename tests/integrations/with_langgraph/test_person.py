@@ -4,35 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 
 from masis import Settings
 from masis.errors import InputError
-from masis.integrations.langgraph import MasisState, aresume, critic_node, keep_node, person_node, resume, waiting
-from masis.schema.review import Decision
+from masis.integrations.langgraph import aresume, critic_node, keep_node, person_node, resume, waiting
 from masis.services import Workbench
-from tests.integrations.with_langgraph.graphs import EVIDENCE, RIGHT, WRONG, asked, reviewed, thread
-from tests.reviewing import ADA
+from tests.integrations.with_langgraph.graphs import EVIDENCE, RIGHT, WRONG, asked, chain, reviewed, thread
+from tests.reviewing import ADA, decide
+
+decided = partial(decide, iteration=1)
 
 
-def decide(bench: Workbench, state: dict[str, Any], verdict: Any, **more: Any) -> Any:
-    """Decide as the page does: against the version of the case that was seen."""
-    review = state["review"]
-    decision = Decision(
-        reviewer="Ada", case_id=review["case_id"], run_id=review["run_id"], iteration=1, verdict=verdict, **more
-    )
-    return bench.reviews.submit(ADA, decision, seen_version=bench.store.cases.summary(review["case_id"]).version)
+@pytest.fixture
+def graph(bench: Workbench) -> Any:
+    return reviewed(bench, InMemorySaver())
 
 
-def test_the_graph_stops_while_its_case_waits_in_the_queue(bench: Workbench) -> None:
-    graph = reviewed(bench, InMemorySaver())
+def test_the_graph_stops_while_its_case_waits_in_the_queue(graph: Any, bench: Workbench) -> None:
     state = graph.invoke(asked(WRONG), thread("bridge"))
     (told,) = waiting(graph.get_state(thread("bridge"))).values()
     opened = bench.cases.open(told["case_id"])
@@ -54,28 +50,24 @@ def test_the_graph_stops_while_its_case_waits_in_the_queue(bench: Workbench) -> 
     ],
 )
 def test_a_decision_resumes_the_graph_and_settles_the_answer(
-    bench: Workbench, verdict: str, more: dict[str, Any], answer: str | None
+    graph: Any, bench: Workbench, verdict: str, more: dict[str, Any], answer: str | None
 ) -> None:
-    graph = reviewed(bench, InMemorySaver())
     before = graph.invoke(asked(WRONG), thread())
-    entry = decide(bench, before, verdict, **more)
+    entry = decided(bench, before["review"]["case_id"], verdict, **more)
     after = resume(graph, thread(), bench)
     assert after is not None
     assert after["final_answer"] == answer
-    review = after["review"]
-    assert (review["verdict"], review["reviewer"], review["entry_id"]) == (verdict, "Ada", entry.id)
-    assert (review["reason"], review["state"]) == (more.get("reason", ""), "decided")
+    review = {"verdict": verdict, "reviewer": "Ada", "entry_id": entry.id, "state": "decided"}
+    assert after["review"] | review | {"reason": more.get("reason", "read")} == after["review"]
     assert after["trace"][:-1] == before["trace"]
     assert after["trace"][-1]["node"] == "person"
-    assert {key: after[key] for key in ("critique", "metrics", "confidence")} == {
-        key: before[key] for key in ("critique", "metrics", "confidence")
-    }
+    assert all(after[key] == before[key] for key in ("critique", "metrics", "confidence"))
     assert graph.get_state(thread()).next == ()
     assert json.loads(json.dumps(after, allow_nan=False)) == after
+    assert resume(graph, thread(), bench) == after, "a thread that has ended is left as it is"
 
 
-def test_nothing_but_the_log_is_taken_for_a_decision(bench: Workbench) -> None:
-    graph = reviewed(bench, InMemorySaver())
+def test_nothing_but_the_log_is_taken_for_a_decision(graph: Any, bench: Workbench) -> None:
     graph.invoke(asked(WRONG), thread())
     for forged in ({"verdict": "approve"}, True, "approve", {"review": {"state": "decided"}}):
         state = graph.invoke(Command(resume=forged), thread())
@@ -84,15 +76,13 @@ def test_nothing_but_the_log_is_taken_for_a_decision(bench: Workbench) -> None:
     assert resume(graph, thread(), bench) is None
 
 
-def test_a_decision_taken_back_before_the_graph_goes_on_does_not_count(bench: Workbench) -> None:
-    graph = reviewed(bench, InMemorySaver())
+def test_a_decision_taken_back_before_the_graph_goes_on_does_not_count(graph: Any, bench: Workbench) -> None:
     state = graph.invoke(asked(WRONG), thread())
-    bench.reviews.undo(ADA, decide(bench, state, "approve").id)
+    bench.reviews.undo(ADA, decided(bench, state["review"]["case_id"], "approve").id)
     assert resume(graph, thread(), bench) is None
 
 
-def test_an_answer_that_needs_nobody_goes_by_with_the_policy_s_acceptance(bench: Workbench) -> None:
-    graph = reviewed(bench, InMemorySaver())
+def test_an_answer_that_needs_nobody_goes_by_with_the_policy_s_acceptance(graph: Any, bench: Workbench) -> None:
     state = graph.invoke(asked(RIGHT), thread())
     assert graph.get_state(thread()).next == ()
     assert (state["review"]["state"], state["review"]["source"]) == ("accepted", "CODE")
@@ -108,8 +98,9 @@ def test_a_run_drawn_for_a_spot_check_waits_in_the_queue_but_not_in_the_graph(be
     assert bench.cases.open(state["review"]["case_id"]).state == "needs_review"
 
 
-def test_keeping_again_changes_nothing_and_another_way_from_a_checkpoint_is_another_run(bench: Workbench) -> None:
-    graph = reviewed(bench, InMemorySaver())
+def test_keeping_again_changes_nothing_and_another_way_from_a_checkpoint_is_a_new_run(
+    graph: Any, bench: Workbench
+) -> None:
     graph.invoke(asked(WRONG), thread())
     history = list(graph.get_state_history(thread()))
     before_keep = next(snapshot for snapshot in history if snapshot.next == ("keep",))
@@ -131,21 +122,9 @@ def test_the_error_for_a_graph_without_critic_or_keep_names_what_is_missing(benc
         keep_node(bench).invoke(asked(WRONG) | state | {"evidence": EVIDENCE[:1]})
 
 
-def test_a_thread_that_has_ended_is_left_as_it_is(bench: Workbench) -> None:
-    graph = reviewed(bench, InMemorySaver())
-    state = graph.invoke(asked(WRONG), thread())
-    decide(bench, state, "approve")
-    ended = resume(graph, thread(), bench)
-    assert resume(graph, thread(), bench) == ended
-
-
 def test_interrupts_of_other_nodes_are_left_to_them(bench: Workbench) -> None:
-    graph = StateGraph(MasisState)
-    graph.add_node("critic", critic_node())
-    graph.add_node("theirs", lambda state: interrupt({"kind": "theirs"}))
-    graph.add_edge(START, "critic")
-    graph.add_edge("critic", "theirs")
-    compiled = graph.compile(checkpointer=InMemorySaver())
+    nodes = {"critic": critic_node(), "theirs": lambda state: interrupt({"kind": "theirs"})}
+    compiled = chain(nodes).compile(checkpointer=InMemorySaver())
     compiled.invoke(asked(WRONG), thread())
     assert compiled.get_state(thread()).interrupts
     assert waiting(compiled.get_state(thread())) == {}
@@ -166,7 +145,7 @@ def test_an_async_graph_waits_and_goes_on_the_same_way(bench: Workbench, tmp_pat
             return await aresume(reviewed(bench, checkpointer), thread(), bench)
 
     state = asyncio.run(begun())
-    decide(bench, state, "override", corrected_answer=RIGHT, reason="It is 120 metres.")
+    decided(bench, state["review"]["case_id"], "override", corrected_answer=RIGHT, reason="It is 120 metres.")
     after = asyncio.run(continued())
     assert after is not None
     assert after["final_answer"] == RIGHT
@@ -174,20 +153,10 @@ def test_an_async_graph_waits_and_goes_on_the_same_way(bench: Workbench, tmp_pat
 
 
 def test_a_person_inside_a_subgraph_is_waited_for_by_the_graph_around_it(bench: Workbench) -> None:
-    inner = StateGraph(MasisState)
-    inner.add_node("critic", critic_node())
-    inner.add_node("keep", keep_node(bench))
-    inner.add_node("person", person_node(bench))
-    inner.add_edge(START, "critic")
-    inner.add_edge("critic", "keep")
-    inner.add_edge("keep", "person")
-    outer = StateGraph(MasisState)
-    outer.add_node("audit", inner.compile())
-    outer.add_edge(START, "audit")
-    graph = outer.compile(checkpointer=InMemorySaver())
+    graph = chain({"audit": reviewed(bench, None)}).compile(checkpointer=InMemorySaver())
     graph.invoke(asked(WRONG), thread())
     (told,) = waiting(graph.get_state(thread())).values()
-    decide(bench, {"review": told}, "reject", reason="Made up.")
+    decided(bench, told["case_id"], "reject", reason="Made up.")
     after = resume(graph, thread(), bench)
     assert after is not None
     assert (after["review"]["verdict"], after["final_answer"]) == ("reject", None)

@@ -22,22 +22,19 @@ from mcp.types import CallToolResult
 from masis.integrations.mcp.server import MasisServer, audits_at_once
 from masis.services import Workbench
 from masis.settings import Settings
+from tests.cli.running import case
+from tests.llm.asking import KEY
+from tests.serving_models import ModelServer
 from tests.waiting import until
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[3]
 PATIENCE_S = 100.0
 
-BRIDGE: dict[str, Any] = {
-    "id": "bridge",
-    "query": "How long is the bridge?",
-    "answer": "The bridge is 120 metres long [1]. It was opened in 1931 [9].",
-    "evidence": [
-        {"id": "1", "text": "The bridge is 120 metres long.", "source": "survey.pdf"},
-        {"id": "2", "text": "It was opened in 1931."},
-    ],
-}
-"""A case with one fabricated reference."""
+BRIDGE = case(
+    "bridge",
+    evidence=[{"id": "1", "text": "The bridge is 120 metres long."}, {"id": "2", "text": "It was opened in 1931."}],
+)
 
 
 class Door:
@@ -91,9 +88,13 @@ class Door:
             self._kept = self.closing.enter_context(self._portal.wrap_async_context_manager(self.client()))
         return self.run(work(self._kept))
 
-    def call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
+    def call(self, tool: str, arguments: dict[str, Any], **options: Any) -> CallToolResult:
         """The result of one call."""
-        return self.use(lambda client: client.call_tool(tool, arguments))
+        return self.use(lambda client: client.call_tool(tool, arguments, **options))
+
+    def result(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """The structured result of one call that goes well."""
+        return found(self.call(tool, arguments))
 
     def workbench(self) -> Workbench:
         """The database, opened here."""
@@ -112,6 +113,14 @@ def inside(
     return door
 
 
+def asking(server: ModelServer, transport: str, database: Path, *arguments: str) -> Door:
+    """A server whose every role is filled by the model that is served here."""
+    config = database.with_name("masis.toml")
+    provider = f'[providers.here]\nkind = "openai"\naddress = "{server.address}"\nkey_env = "SCRIPTED_KEY"\n'
+    config.write_text(f"retry_base_s = 0.01\nmax_retries = 0\ncall_deadline_s = 60\n{provider}")
+    return Door(transport, database, "--model", "here:m", *arguments, MASIS_CONFIG=str(config), SCRIPTED_KEY=KEY)
+
+
 def developers() -> dict[str, str]:
     """The environment without what would have a server find a developer's keys and settings."""
     return {
@@ -121,17 +130,17 @@ def developers() -> dict[str, str]:
     }
 
 
+def started(arguments: list[str], environment: dict[str, str], **streams: Any) -> subprocess.Popen[str]:
+    """The server as a process of its own."""
+    command, env = [sys.executable, *arguments], {**developers(), **environment}
+    return subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True, **streams)
+
+
 def started_http(command: list[str], environment: dict[str, str], log: Path) -> tuple[subprocess.Popen[str], str]:
     """A server on a free port, and its address, which it says on stderr."""
     with log.open("w") as stderr:
-        process = subprocess.Popen(
-            [sys.executable, *command, "--transport", "http", "--port", "0"],
-            cwd=ROOT,
-            env={**developers(), **environment},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            text=True,
+        process = started(
+            [*command, "--transport", "http", "--port", "0"], environment, stdin=subprocess.DEVNULL, stderr=stderr
         )
     address: re.Match[str] | None = None
     try:

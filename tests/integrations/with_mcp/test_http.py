@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import socket
 from pathlib import Path
@@ -34,14 +33,9 @@ HELLO = {
 
 def status(door: Door, body: bytes = json.dumps(HELLO).encode(), **headers: str) -> int:
     """What the server answers to a request with these headers."""
-    reached = urlsplit(door.url)
-    connection = http.client.HTTPConnection(str(reached.hostname), reached.port, timeout=60)
     usual = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-    connection.request("POST", reached.path, body, usual | {name.replace("_", "-"): v for name, v in headers.items()})
-    response = connection.getresponse()
-    response.read()
-    connection.close()
-    return response.status
+    sent = usual | {name.replace("_", "-"): value for name, value in headers.items()}
+    return httpx2.post(door.url, content=body, headers=sent, timeout=60).status_code
 
 
 def refused(*arguments: str, database: Path) -> str:

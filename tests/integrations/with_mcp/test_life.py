@@ -7,7 +7,6 @@ import contextlib
 import json
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,12 @@ from mcp import Client
 
 from masis.integrations.mcp.transports import MOST_MESSAGE
 from masis.services import Workbench
-from tests.integrations.with_mcp.door import BRIDGE, ROOT, Door, developers, ended, found
+from tests.integrations.with_mcp.door import BRIDGE, Door, asking, ended, found, started
+from tests.llm.asking import KEY
 from tests.served_replies import Behaviour, Request
 from tests.serving_models import ModelServer
 from tests.waiting import until, until_async
 
-KEY = "sk-loopback-0123456789abcdef"
 SLOW = "evaluation_reply"
 """The step at which the scripted model keeps audits waiting."""
 
@@ -30,10 +29,9 @@ SLOW = "evaluation_reply"
 class Models:
     """A scripted provider whose judge does not answer until it is let."""
 
-    def __init__(self, tmp_path: Path) -> None:
+    def __init__(self) -> None:
         self.waits = True
         self.server = ModelServer(self._script, issues="none", keys=[KEY])
-        self._config = tmp_path / "masis.toml"
 
     def _script(self, request: Request) -> Behaviour | None:
         return Behaviour(hang_s=4.0) if self.waits and request.schema_name == SLOW else None
@@ -42,17 +40,10 @@ class Models:
         """How often this was asked for."""
         return sum(request.schema_name == name for request in self.server.requests)
 
-    @property
-    def environment(self) -> dict[str, str]:
-        """What makes a server ask these models."""
-        provider = f'[providers.here]\nkind = "openai"\naddress = "{self.server.address}"\nkey_env = "HERE_KEY"\n'
-        self._config.write_text(f"retry_base_s = 0.01\nmax_retries = 0\ncall_deadline_s = 60\n{provider}")
-        return {"MASIS_CONFIG": str(self._config), "HERE_KEY": KEY}
-
 
 @pytest.fixture
-def models(tmp_path: Path) -> Iterator[Models]:
-    made = Models(tmp_path)
+def models() -> Iterator[Models]:
+    made = Models()
     with made.server:
         yield made
 
@@ -61,15 +52,21 @@ def state(database: Path) -> list[str]:
     return [run.state for run in Workbench.open(database).store.runs.for_case("bridge")]
 
 
+async def under_way(client: Client, models: Models) -> asyncio.Future[Any]:
+    """The audit of the bridge, once it waits for its judge."""
+    call = asyncio.ensure_future(client.call_tool("run_audit", {"caseId": "bridge"}))
+    await until_async(lambda: models.asked_for(SLOW), "the judge is asked")
+    return call
+
+
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 def test_an_audit_that_is_cancelled_makes_no_further_call_and_goes_on_when_asked_again(
     transport: str, database: Path, models: Models
 ) -> None:
-    with Door(transport, database, "--model", "here:m", **models.environment) as door:
+    with asking(models.server, transport, database) as door:
 
         async def call_and_cancel(client: Client) -> None:
-            call = asyncio.ensure_future(client.call_tool("run_audit", {"caseId": "bridge"}))
-            await until_async(lambda: models.asked_for(SLOW), "the judge is asked")
+            call = await under_way(client, models)
             call.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await call
@@ -89,16 +86,11 @@ def test_an_audit_that_is_cancelled_makes_no_further_call_and_goes_on_when_asked
 
 
 def test_a_long_audit_keeps_no_other_call_waiting(database: Path, models: Models) -> None:
-    with Door("http", database, "--model", "here:m", "--concurrency", "1", **models.environment) as door:
+    with asking(models.server, "http", database, "--concurrency", "1") as door:
 
         async def meanwhile(client: Client) -> None:
-            calls = [
-                asyncio.ensure_future(client.call_tool("run_audit", {"caseId": "bridge"})),
-                asyncio.ensure_future(
-                    client.call_tool("run_audit", {"case": {**BRIDGE, "id": "second", "query": "How long?"}})
-                ),
-            ]
-            await until_async(lambda: models.asked_for(SLOW), "the judge is asked")
+            second = {"case": {**BRIDGE, "id": "second", "query": "How long?"}}
+            calls = [asyncio.ensure_future(client.call_tool("run_audit", second)), await under_way(client, models)]
             for tool, arguments in (
                 ("list_queue", {}),
                 ("get_case", {"caseId": "bridge"}),
@@ -115,7 +107,7 @@ def test_a_long_audit_keeps_no_other_call_waiting(database: Path, models: Models
 
 def test_an_audit_of_the_same_case_asked_for_twice_at_once_is_made_once(database: Path, models: Models) -> None:
     models.waits = False
-    with Door("stdio", database, "--model", "here:m", **models.environment) as door:
+    with asking(models.server, "stdio", database) as door:
 
         async def both(client: Client) -> list[Any]:
             return await asyncio.gather(*(client.call_tool("run_audit", {"caseId": "bridge"}) for _ in range(3)))
@@ -125,17 +117,22 @@ def test_an_audit_of_the_same_case_asked_for_twice_at_once_is_made_once(database
     assert sorted(run["reused"] for run in runs) == [False, True, True]
 
 
-def spoken(database: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+def spoken(door: Door) -> subprocess.Popen[str]:
     """A server on pipes, to be spoken to by hand."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "masis.cli", "mcp", "--db", str(database), *arguments],
-        cwd=ROOT,
-        env={**developers(), "PYTHONPATH": str(ROOT), "XDG_CONFIG_HOME": str(database.parent), **environment},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return started(door.command, door.environment, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def speak(process: subprocess.Popen[str], message: str) -> None:
+    assert process.stdin is not None
+    process.stdin.write(message)
+    process.stdin.flush()
+
+
+def heard(process: subprocess.Popen[str], number: int) -> dict[int, dict[str, Any]]:
+    """So many answers, by the number of what they answer."""
+    assert process.stdout is not None
+    answers = [json.loads(process.stdout.readline()) for _ in range(number)]
+    return {answer["id"]: answer for answer in answers}
 
 
 def line(method: str, number: int | None = None, **params: Any) -> str:
@@ -146,24 +143,15 @@ def line(method: str, number: int | None = None, **params: Any) -> str:
 HELLO = line(
     "initialize", 1, protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "by hand", "version": "1"}
 ) + line("notifications/initialized")
+AUDIT = line("tools/call", 2, name="run_audit", arguments={"caseId": "bridge"})
 
 
 def test_nothing_but_the_protocol_goes_to_stdout_and_the_end_of_input_is_the_end(database: Path) -> None:
-    process = spoken(database, "--log", "debug")
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(
-        f"{HELLO}this is no JSON\n\n"
-        + line("tools/call", 2, name="run_audit", arguments={"caseId": "bridge"})
-        + line("tools/call", 3, name="get_run", arguments={"runId": "x"})
-        + line("no/such", 4)
-    )
-    process.stdin.flush()
-    answers = {}
-    while len(answers) < 4:
-        message = json.loads(process.stdout.readline())
-        assert message["jsonrpc"] == "2.0"
-        answers[message["id"]] = message
+    process = spoken(Door("stdio", database, "--log", "debug"))
+    wrong = line("tools/call", 3, name="get_run", arguments={"runId": "x"}) + line("no/such", 4)
+    speak(process, f"{HELLO}this is no JSON\n\n{AUDIT}{wrong}")
+    answers = heard(process, 4)
+    assert {answer["jsonrpc"] for answer in answers.values()} == {"2.0"}
     rest, log = process.communicate(timeout=100)
     assert rest == ""
     assert process.returncode == 0
@@ -176,34 +164,28 @@ def test_nothing_but_the_protocol_goes_to_stdout_and_the_end_of_input_is_the_end
 
 
 def test_a_message_too_long_is_answered_with_an_error_and_the_next_one_is_served(database: Path) -> None:
-    process = spoken(database)
-    assert process.stdin is not None
-    assert process.stdout is not None
+    process = spoken(Door("stdio", database))
     call = {
         "name": "audit_citations",
         "arguments": {"answer": "x" * (MOST_MESSAGE + 200_000), "evidence": [{"id": "1"}]},
     }
     message = {"method": "tools/call", "params": call}
     head, end = {"jsonrpc": "2.0", "id": 2} | message, message | {"jsonrpc": "2.0", "id": 3}
-    process.stdin.write(f"{HELLO}{json.dumps(head)}\n{json.dumps(end)}\n{line('ping', 4)}")
-    process.stdin.flush()
-    answers = sorted((json.loads(process.stdout.readline()) for _ in range(4)), key=lambda answer: answer["id"])
+    speak(process, f"{HELLO}{json.dumps(head)}\n{json.dumps(end)}\n{line('ping', 4)}")
+    answers = heard(process, 4)
     process.communicate(timeout=100)
-    assert [answer["id"] for answer in answers] == [1, 2, 3, 4]
-    assert [each["error"]["data"] for each in answers[1:3]] == [f"message longer than {MOST_MESSAGE} bytes"] * 2
-    assert answers[3]["result"] == {}
+    assert [answers[each]["error"]["data"] for each in (2, 3)] == [f"message longer than {MOST_MESSAGE} bytes"] * 2
+    assert answers[4]["result"] == {}
 
 
 @pytest.mark.parametrize("how", ["the end of input", "SIGTERM"])  # SIGINT: over HTTP
 def test_a_server_that_ends_in_the_middle_of_an_audit_leaves_it_to_be_taken_up(
     how: str, database: Path, models: Models
 ) -> None:
-    process = spoken(database, "--model", "here:m", **models.environment)
-    assert process.stdin is not None
-    process.stdin.write(HELLO + line("tools/call", 2, name="run_audit", arguments={"caseId": "bridge"}))
-    process.stdin.flush()
+    process = spoken(asking(models.server, "stdio", database))
+    speak(process, HELLO + AUDIT)
     until(lambda: models.asked_for(SLOW), "the judge is asked")
-    if how == "the end of input":
+    if process.stdin and how == "the end of input":
         process.stdin.close()
         process.stdin = None
     else:
@@ -217,11 +199,10 @@ def test_a_server_that_ends_in_the_middle_of_an_audit_leaves_it_to_be_taken_up(
 
 
 def test_over_http_a_signal_ends_it_in_good_order_too(database: Path, models: Models) -> None:
-    with Door("http", database, "--model", "here:m", **models.environment) as door:
+    with asking(models.server, "http", database) as door:
 
         async def leave_one_under_way(client: Client) -> None:
-            call = asyncio.ensure_future(client.call_tool("run_audit", {"caseId": "bridge"}))
-            await until_async(lambda: models.asked_for(SLOW), "the judge is asked")
+            call = await under_way(client, models)
             assert door.process is not None
             code = await asyncio.to_thread(ended, door.process, signal.SIGINT)
             assert code == 130

@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 from mcp import Client
-from mcp.types import CallToolResult, ListToolsResult
 
-from masis.settings import ROLES, Settings
-from tests.integrations.with_mcp.door import BRIDGE, Door, found, inside
+from tests.integrations.with_mcp.door import BRIDGE, Door, asking, found, inside
+from tests.llm.asking import KEY, settings_here
 from tests.served_replies import Behaviour, Request
 from tests.serving_models import ModelServer
 
-KEY = "sk-loopback-0123456789abcdef"
 DRAFT = "The bridge is 120 metres long. It was opened in 1931, and it is painted in a fine shade of green."
+
+CRITIQUED = {"query": BRIDGE["query"], "draft": DRAFT, "sourceIds": ["bridge/1"]}
+CLAIMS = {"claims": ["The bridge is 120 metres long."], "sourceIds": ["bridge/1"]}
 
 
 @pytest.fixture
@@ -24,46 +25,26 @@ def served() -> Iterator[ModelServer]:
         yield server
 
 
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HERE_KEY", KEY)
-
-
 def opened(database: Path, server: ModelServer, *, price: bool = False, max_cost: float | None = None) -> Door:
-    settings = {
-        **dict.fromkeys(ROLES, "here:m"),
-        "providers": {"here": {"kind": "openai", "address": server.address, "key_env": "HERE_KEY"}},
-        "prices": {"here:m": {"input": 100.0, "output": 1000.0}} if price else {},
-        "retry_base_s": 0.01,
-        "max_retries": 0,
-    }
-    return inside(database, Settings.model_validate(settings), max_cost=max_cost)
+    prices = {"here:m": {"input": 100.0, "output": 1000.0}} if price else {}
+    settings = settings_here(server, prices=prices, max_retries=0)
+    return inside(database, settings, max_cost=max_cost)
 
 
 def test_whoever_starts_the_server_chooses_the_models_and_clients_read_that_data_leave(
     database: Path, served: ModelServer
 ) -> None:
-    config = database.with_name("masis.toml")
-    config.write_text(f'[providers.here]\nkind = "openai"\naddress = "{served.address}"\nkey_env = "HERE_KEY"\n')
-    with Door("stdio", database, "--model", "here:m", MASIS_CONFIG=str(config), HERE_KEY=KEY) as door:
-
-        async def everything(client: Client) -> tuple[ListToolsResult, CallToolResult, CallToolResult, CallToolResult]:
-            asked = {"query": BRIDGE["query"], "draft": DRAFT, "sourceIds": ["bridge/1"], "autoRevise": True}
-            claims = {"claims": ["The bridge is 120 metres long."], "sourceIds": ["bridge/1"]}
-            return (
-                await client.list_tools(),
-                await client.call_tool("critique_answer", asked),
-                await client.call_tool("verify_claims", claims),
-                await client.call_tool("run_audit", {"caseId": "bridge"}),
-            )
-
-        tools, critique, claims, run = door.use(everything)
+    with asking(served, "stdio", database) as door:
+        tools = door.use(Client.list_tools)
+        critique = door.result("critique_answer", **CRITIQUED, autoRevise=True)
+        claims = door.result("verify_claims", **CLAIMS)
+        run = door.result("run_audit", caseId="bridge")
     leaving = {tool.name for tool in tools.tools if tool.annotations and tool.annotations.open_world_hint}
     assert leaving == {"critique_answer", "verify_claims", "run_audit"}
-    assert found(critique)["metadata"]["factsChecked"] >= 1
-    assert found(claims)["checks"][0]["judged_by"] == "here:m"
-    assert set(found(run)["models"].values()) == {"here:m"}
-    assert found(run)["usage"]["calls"] > 0
+    assert critique["metadata"]["factsChecked"] >= 1
+    assert claims["checks"][0]["judged_by"] == "here:m"
+    assert set(run["models"].values()) == {"here:m"}
+    assert run["usage"]["calls"] > 0
     assert {"claims_reply", "critique_reply", "evaluation_reply"} <= {each.schema_name for each in served.requests}
 
 
@@ -76,11 +57,10 @@ def test_a_model_that_fails_is_reported_as_unscored_and_never_as_valid_and_the_a
         return Behaviour(status=500, error={"message": "out of order"}) if broken[0] else None
 
     with ModelServer(script, issues="none", keys=[KEY]) as server, opened(database, server) as door:
-        draft = {"query": BRIDGE["query"], "draft": DRAFT, "sourceIds": ["bridge/1"]}
-        critique = found(door.call("critique_answer", draft))
-        first = found(door.call("run_audit", {"caseId": "bridge"}))
+        critique = door.result("critique_answer", **CRITIQUED)
+        first = door.result("run_audit", caseId="bridge")
         broken[0] = False
-        second = found(door.call("run_audit", {"caseId": "bridge"}))
+        second = door.result("run_audit", caseId="bridge")
     assert critique["isValid"] is False
     assert critique["confidence"] is None
     assert critique["unscored"]
@@ -99,19 +79,9 @@ def test_a_check_that_takes_long_tells_that_it_is_still_at_work(
     async def progress(done: float, total: float | None, message: str | None) -> None:
         told.append((done, total, message))
 
-    async def slow(client: Client) -> CallToolResult:
-        claims = {"claims": ["The bridge is 120 metres long."], "sourceIds": ["bridge/1"]}
-        return await client.call_tool("verify_claims", claims, progress_callback=progress)
-
-    def script(request: Request) -> Behaviour:
-        return Behaviour(hang_s=1.0)
-
-    with ModelServer(script, keys=[KEY]) as server, opened(database, server) as door:
-        assert found(door.use(slow))["checks"]
+    with ModelServer(latency_ms=1000, keys=[KEY]) as server, opened(database, server) as door:
+        assert found(door.call("verify_claims", CLAIMS, progress_callback=progress))["checks"]
     assert told[0][1:] == (None, "seconds, still at work")
-
-
-CLAIMS = {"claims": ["The bridge is 120 metres long."], "sourceIds": ["bridge/1"]}
 
 
 def test_a_result_shows_which_models_were_asked_and_what_that_cost(database: Path, served: ModelServer) -> None:
@@ -138,7 +108,7 @@ def test_the_limit_of_costs_ends_what_asks_models_and_nothing_else(database: Pat
         refused = [
             door.call("verify_claims", CLAIMS),
             door.call("run_audit", {"caseId": "bridge"}),
-            door.call("critique_answer", {"query": BRIDGE["query"], "draft": DRAFT, "sourceIds": ["bridge/1"]}),
+            door.call("critique_answer", CRITIQUED),
         ]
         read = door.call("get_case", {"caseId": "bridge"})
     assert found(cut)["termination_reason"] == "cancelled"

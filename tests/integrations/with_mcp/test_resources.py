@@ -18,14 +18,10 @@ from tests.reviewing import ADA
 
 def test_a_run_and_its_case_are_resources_whole_and_in_json(door: Door) -> None:
     case = {**BRIDGE, "id": "à/b%2F c?#", "query": "How long is the bridge of à?"}
-
-    async def read(client: Client) -> list[Any]:
-        made = found(await client.call_tool("run_audit", {"case": case}))
-        whole = found(await client.call_tool("get_case", {"caseId": case["id"]}))
-        run, kept = await client.read_resource(made["uri"]), await client.read_resource(whole["uri"])
-        return [made, run.contents[0], kept.contents[0], whole]
-
-    made, run, kept, whole = door.use(read)
+    made, whole = door.result("run_audit", case=case), door.result("get_case", caseId=case["id"])
+    (run,), (kept,) = (
+        door.use(lambda client, uri=each["uri"]: client.read_resource(uri)).contents for each in (made, whole)
+    )
     assert run.mime_type == kept.mime_type == "application/json"
     assert Run.model_validate(json.loads(run.text)) == door.workbench().store.runs.get(made["run_id"])
     assert json.loads(kept.text) == whole
@@ -66,11 +62,8 @@ def test_resources_are_listed_in_pages_newest_first_with_templates_for_the_rest(
     ],
 )
 def test_an_address_of_nothing_is_an_error_that_says_what_there_is(door: Door, uri: str, expected: str) -> None:
-    async def read(client: Client) -> None:
-        await client.read_resource(uri)
-
     with pytest.raises(MCPError) as wrong:
-        door.use(read)
+        door.use(lambda client: client.read_resource(uri))
     assert wrong.value.code == -32602
     assert expected in wrong.value.message
 

@@ -13,17 +13,18 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from masis import Case, Run, run_audit
 from masis.integrations import telemetry
-from masis.settings import ROLES, Settings
+from masis.settings import Settings
+from tests.llm.asking import settings_here
 from tests.serving_models import ModelServer
 
 
 @dataclass
 class Points:
-    """The data of one metric: its unit, and its points by their attributes."""
+    """The data of one metric: its unit and its points."""
 
     unit: str
-    description: str
     points: list[Any]
 
     @property
@@ -34,8 +35,9 @@ class Points:
     def sum(self) -> float:
         return sum(point.sum if hasattr(point, "sum") else point.value for point in self.points)
 
-    def by(self, attribute: str) -> dict[Any, Any]:
-        return {point.attributes.get(attribute): point for point in self.points}
+    def values(self, attribute: str) -> set[Any]:
+        """What an attribute is in the points."""
+        return {point.attributes.get(attribute) for point in self.points}
 
 
 @dataclass
@@ -51,7 +53,7 @@ class Seen:
         if data is None:
             return {}
         return {
-            metric.name: Points(metric.unit, metric.description, list(metric.data.data_points))
+            metric.name: Points(metric.unit, list(metric.data.data_points))
             for resource in data.resource_metrics
             for scope in resource.scope_metrics
             for metric in scope.metrics
@@ -63,6 +65,11 @@ class Seen:
     def one(self, name: str) -> ReadableSpan:
         (found,) = self.named(name)
         return found
+
+    def audited(self, case: Case, script: Any = None, issues: Any = "always", **settings: Any) -> Run:
+        """An audit by a scripted model, with no more than two iterations."""
+        with ModelServer(script or (lambda request: None), issues=issues) as server:
+            return run_audit(case, settings_here(server, **({"max_iterations": 2} | settings)))
 
     def path(self, span: ReadableSpan) -> list[str]:
         """The names of a span and those above it, from the root."""
@@ -76,6 +83,11 @@ class Seen:
     def text(self) -> str:
         """All that the spans say."""
         return "\n".join(span.to_json() for span in self.spans.get_finished_spans())
+
+
+def told(span: ReadableSpan) -> dict[str, Any]:
+    """The attributes of a span."""
+    return dict(span.attributes or {})
 
 
 Watch = Callable[..., Seen]
@@ -104,16 +116,3 @@ def watch() -> Iterator[Watch]:
 def seen(watch: Watch) -> Seen:
     """What is watched, without texts."""
     return watch()
-
-
-def served(server: ModelServer, **told: Any) -> Settings:
-    """Settings with every role filled by the scripted server's model."""
-    table = {"kind": "openai", "address": server.address, "key_env": "SCRIPTED_KEY"}
-    return Settings.model_validate(
-        dict.fromkeys(ROLES, "here:m") | {"providers": {"here": table}, "retry_base_s": 0.01} | told
-    )
-
-
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SCRIPTED_KEY", "sk-scripted")

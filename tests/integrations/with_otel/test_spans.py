@@ -24,31 +24,26 @@ from masis.integrations.telemetry import spans
 from masis.observers.log_records import JsonLine
 from masis.observers.observation import run_to_completion
 from masis.schema.screening import Abstract
-from tests.integrations.with_otel.conftest import Seen, Watch, served
+from masis.settings import ROLES
+from tests.cases import case_of
+from tests.integrations.with_otel.conftest import Seen, Watch, told
+from tests.llm.asking import KEY, settings_here
 from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, roles, said
 from tests.served_replies import Behaviour, Request
 from tests.serving_models import ModelServer
 
-CASE = Case.model_validate(
-    {
-        "id": "walrus-1",
-        "query": "Where does the walrus sleep?",
-        "answer": "The walrus sleeps in Skagen [1]. It eats lanterns [9].",
-        "evidence": [{"id": "1", "text": "The walrus sleeps in Skagen."}],
-    }
+CASE = case_of(
+    "The walrus sleeps in Skagen [1]. It eats lanterns [9].",
+    {"1": "The walrus sleeps in Skagen."},
+    case_id="walrus-1",
+    query="Where does the walrus sleep?",
 )
 AGENTS = ("verifier", "critic", "reviser", "evaluator")
 TEXTS = ("walrus sleeps", "skagen", "lanterns", "where does")
 
 
-def scripted(critic: ScriptedCritic, reviser: ScriptedReviser | None = None, **settings: Any) -> masis.Run:
-    work = loop.audit(CASE, roles(critic=critic, reviser=reviser), Settings(**settings), run_id="r1")
-    return run_to_completion(work)
-
-
 def test_an_audit_is_a_tree_of_spans(seen: Seen) -> None:
-    with ModelServer(issues="always") as server:
-        run = run_audit(CASE, served(server, max_iterations=2))
+    run = seen.audited(CASE)
     paths = {"/".join(seen.path(span)) for span in seen.spans.get_finished_spans()}
     top = "invoke_workflow audit/iteration"
     assert {
@@ -65,40 +60,41 @@ def test_an_audit_is_a_tree_of_spans(seen: Seen) -> None:
 
 
 def test_a_model_call_has_the_attributes_of_the_conventions(seen: Seen) -> None:
-    with ModelServer(issues="none") as server:
-        run = run_audit(CASE, served(server, max_iterations=1, prices={"here:m": {"input": 1.0, "output": 2.0}}))
+    run = seen.audited(CASE, issues="none", prices={"here:m": {"input": 1.0, "output": 2.0}})
     call = next(each for each in run.calls if each.role == "critic")
-    span = next(span for span in seen.named("chat m") if span.attributes and span.attributes["masis.role"] == "critic")
-    told = dict(span.attributes or {})
+    span = next(span for span in seen.named("chat m") if told(span)["masis.role"] == "critic")
     assert span.kind is SpanKind.CLIENT
-    assert told["gen_ai.operation.name"] == "chat"
-    assert told["gen_ai.provider.name"] == "here"
-    assert told["gen_ai.request.model"] == "m"
-    assert told["gen_ai.response.model"] == call.answered_by
-    assert told["gen_ai.usage.input_tokens"] == call.prompt_tokens > 0
-    assert told["gen_ai.usage.output_tokens"] == call.completion_tokens > 0
-    assert told["gen_ai.output.type"] == "json"
-    assert told["gen_ai.prompt.name"] == call.prompt
-    assert (told["masis.tries"], told["masis.step"], told["masis.iteration"]) == (1, "critique", 1)
-    assert told["masis.cost_usd"] == call.cost_usd
-    agent = seen.one("invoke_agent critic")
-    assert agent.attributes is not None
-    assert agent.attributes["gen_ai.operation.name"] == "invoke_agent"
-    assert agent.attributes["gen_ai.agent.name"] == "critic"
+    assert call.prompt_tokens
+    assert call.completion_tokens
+    attributes = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "here",
+        "gen_ai.request.model": "m",
+        "gen_ai.response.model": call.answered_by,
+        "gen_ai.usage.input_tokens": call.prompt_tokens,
+        "gen_ai.usage.output_tokens": call.completion_tokens,
+        "gen_ai.output.type": "json",
+        "gen_ai.prompt.name": call.prompt,
+        "masis.tries": 1,
+        "masis.step": "critique",
+        "masis.iteration": 1,
+        "masis.cost_usd": call.cost_usd,
+    }
+    assert told(span) | attributes == told(span)
+    agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "critic"}
+    assert agent.items() <= told(seen.one("invoke_agent critic")).items()
 
 
 def test_a_call_that_recorded_replies_answered_says_so_and_is_in_no_metric_of_calls(seen: Seen, tmp_path: Path) -> None:
     file = tmp_path / "replies.jsonl"
-    with ModelServer(issues="none") as server:
-        recorded = run_audit(CASE, served(server, max_iterations=1, record=str(file)))
+    recorded = seen.audited(CASE, issues="none", max_iterations=1, record=str(file))
     seen.spans.clear()
-    before = sum(point.count for point in seen.metrics()["gen_ai.client.operation.duration"].points)
-    models = dict.fromkeys(("drafter", "verifier", "critic", "reviser", "evaluator"), f"replay:{file}")
-    run_audit(CASE, Settings.model_validate({**models, "max_iterations": 1}))
-    spans = [dict(span.attributes or {}) for span in seen.named("chat here:m")]
+    before = seen.metrics()["gen_ai.client.operation.duration"].count
+    run_audit(CASE, Settings.model_validate(dict.fromkeys(ROLES, f"replay:{file}") | {"max_iterations": 1}))
+    spans = list(map(told, seen.named("chat here:m")))
     assert len(spans) == recorded.usage.calls
     assert {(each["masis.source"], each["gen_ai.provider.name"]) for each in spans} == {("replay", "replay")}
-    assert sum(point.count for point in seen.metrics()["gen_ai.client.operation.duration"].points) == before
+    assert seen.metrics()["gen_ai.client.operation.duration"].count == before
 
 
 def test_the_names_are_those_of_the_conventions() -> None:
@@ -112,14 +108,17 @@ def test_the_names_are_those_of_the_conventions() -> None:
 
 def test_a_run_tells_how_it_ended(seen: Seen) -> None:
     run = run_audit(CASE, Settings(max_iterations=1))
-    told = dict(seen.one("invoke_workflow audit").attributes or {})
-    assert told["masis.run.id"] == run.id
-    assert told["masis.case.id"] == "walrus-1"
-    assert told["masis.termination_reason"] == run.termination_reason
-    assert told["masis.needs_review"] is True
-    assert "invalid_reference" in told["masis.review_reasons"]
-    assert told["masis.final_quality_score"] == run.final_quality_score
-    assert told["masis.model.critic"] == "offline"
+    found = told(seen.one("invoke_workflow audit"))
+    assert "invalid_reference" in found["masis.review_reasons"]
+    ended = {
+        "masis.run.id": run.id,
+        "masis.case.id": "walrus-1",
+        "masis.termination_reason": run.termination_reason,
+        "masis.needs_review": True,
+        "masis.final_quality_score": run.final_quality_score,
+        "masis.model.critic": "offline",
+    }
+    assert found | ended == found
 
 
 @pytest.mark.spec("MASIS-CRITIC-TELEMETRY", "MASIS-EVAL-TELEMETRY")
@@ -127,8 +126,8 @@ def test_critic_and_evaluator_emit_the_fields_of_their_specs(seen: Seen) -> None
     run = run_audit(CASE, Settings(max_iterations=1))
     (emitted,) = [event for event in seen.one("critique").events if event.name == "critic"]
     iteration = run.iterations[0]
-    told = dict(emitted.attributes or {})
-    assert told | {"duration_ms": 0, "issues": 0} == {
+    found = dict(emitted.attributes or {})
+    assert found | {"duration_ms": 0, "issues": 0} == {
         "node": "critic",
         "confidence": iteration.critique.confidence,
         "hallucination": True,
@@ -139,13 +138,12 @@ def test_critic_and_evaluator_emit_the_fields_of_their_specs(seen: Seen) -> None
         "duration_ms": 0,
         "issues": 0,
     }
-    assert told["duration_ms"] == pytest.approx(iteration.step_ms["critique"], abs=0.001)
+    assert found["duration_ms"] == pytest.approx(iteration.step_ms["critique"], abs=0.001)
     assert iteration.evaluation is not None
     (judged,) = [event for event in seen.one("evaluation").events if event.name == "evaluator"]
-    assert {"node", "overall_score", "faithfulness", "relevance", "completeness", "duration_ms"} <= set(
-        judged.attributes or {}
-    )
-    assert (judged.attributes or {})["faithfulness"] == iteration.evaluation.faithfulness
+    scores = dict(judged.attributes or {})
+    assert {"node", "overall_score", "faithfulness", "relevance", "completeness", "duration_ms"} <= set(scores)
+    assert scores["faithfulness"] == iteration.evaluation.faithfulness
 
 
 @pytest.mark.spec("REQ-CRITIC-SEC-003")
@@ -156,49 +154,39 @@ def test_no_text_is_in_a_span_unless_asked_for(watch: Watch) -> None:
         return None
 
     bare, whole = watch(), watch(telemetry_texts=True)
-    with ModelServer(failing, issues="always") as server:
-        run_audit(CASE, served(server, max_iterations=2, max_retries=0))
+    bare.audited(CASE, failing, max_retries=0)
     critique_draft(CASE.query, CASE.answer or "", [{"id": "1", "content": "The walrus sleeps in Skagen."}])
     assert len(bare.spans.get_finished_spans()) == len(whole.spans.get_finished_spans()) > 10
     assert not [text for text in TEXTS if text in bare.text().lower()]
-    assert "sk-scripted" not in whole.text()
-    call = next(span for span in whole.named("chat m") if (span.attributes or {})["masis.role"] == "critic")
-    told = dict(call.attributes or {})
-    assert "walrus sleeps" in told["gen_ai.input.messages"]
-    assert "gen_ai.system_instructions" in told
-    assert '"assistant"' in told["gen_ai.output.messages"]
-    audit = next(iter(whole.named("invoke_workflow audit")))
-    assert (audit.attributes or {})["masis.question"] == CASE.query
+    assert KEY not in whole.text()
+    call = next(found for found in map(told, whole.named("chat m")) if found["masis.role"] == "critic")
+    assert "walrus sleeps" in call["gen_ai.input.messages"]
+    assert "gen_ai.system_instructions" in call
+    assert '"assistant"' in call["gen_ai.output.messages"]
+    assert told(whole.named("invoke_workflow audit")[0])["masis.question"] == CASE.query
 
 
-def test_a_callers_span_is_the_parent_of_the_run(seen: Seen) -> None:
-    tracer = seen.tracers.get_tracer("web")
-    with tracer.start_as_current_span("request") as request:
-        run_audit(CASE, Settings(max_iterations=1))
-        assert trace.get_current_span() is request
-    assert seen.path(seen.one("critique")) == ["request", "invoke_workflow audit", "iteration", "critique"]
-
-
-def test_audits_side_by_side_keep_their_spans_apart(seen: Seen) -> None:
+def test_audits_side_by_side_keep_their_spans_apart_within_their_callers(seen: Seen) -> None:
     tracer = seen.tracers.get_tracer("web")
     cases = [CASE.model_copy(update={"id": f"walrus-{number}"}) for number in range(6)]
 
     async def one(case: Case) -> None:
-        with tracer.start_as_current_span(f"request {case.id}"):
+        with tracer.start_as_current_span(f"request {case.id}") as request:
             await run_audit_async(case, settings)
+            assert trace.get_current_span() is request
 
     async def all_of_them() -> None:
         await asyncio.gather(*map(one, cases))
 
     with ModelServer(issues="always", latency_ms=5) as server:
-        settings = served(server, max_iterations=2)
+        settings = settings_here(server, max_iterations=2)
         asyncio.run(all_of_them())
         with ThreadPoolExecutor(3) as pool:
             list(pool.map(lambda case: run_audit(case, settings), cases[:3]))
     for case in cases:
         request = seen.one(f"request {case.id}")
         (run,) = [span for span in seen.named("invoke_workflow audit") if span.parent == request.context]
-        assert (run.attributes or {})["masis.case.id"] == case.id
+        assert told(run)["masis.case.id"] == case.id
     runs = seen.named("invoke_workflow audit")
     assert len(runs) == 9
     assert len([run for run in runs if run.parent is None]) == 3
@@ -211,12 +199,15 @@ def test_audits_side_by_side_keep_their_spans_apart(seen: Seen) -> None:
 
 
 def test_a_failed_reviser_is_an_error_of_its_step_and_of_the_run(seen: Seen) -> None:
-    critic = ScriptedCritic([said(0.5, objections=(MAJOR,))])
-    scripted(critic, ScriptedReviser([ReviserFailed("no walrus sleeps here")]))
+    failing = roles(
+        critic=ScriptedCritic([said(0.5, objections=(MAJOR,))]),
+        reviser=ScriptedReviser([ReviserFailed("no walrus sleeps here")]),
+    )
+    run_to_completion(loop.audit(CASE, failing, Settings(), run_id="r1"))
     step, run = seen.one("revision"), seen.one("invoke_workflow audit")
-    assert (step.status.status_code, step.status.description) == (StatusCode.ERROR, "CRITIC-ERR-002")
-    assert (run.status.status_code, run.status.description) == (StatusCode.ERROR, "CRITIC-ERR-002")
-    assert (step.attributes or {})["error.type"] == "CRITIC-ERR-002"
+    for each in (step, run):
+        assert (each.status.status_code, each.status.description) == (StatusCode.ERROR, "CRITIC-ERR-002")
+    assert told(step)["error.type"] == "CRITIC-ERR-002"
     assert seen.path(step) == ["invoke_workflow audit", "iteration", "revision"]
     assert seen.one("critique").status.status_code is StatusCode.UNSET
     assert "walrus sleeps" not in seen.text()
@@ -226,12 +217,10 @@ def test_a_call_without_an_answer_is_an_error_with_its_tries(seen: Seen) -> None
     def busy(request: Request) -> Behaviour | None:
         return Behaviour(status=500) if request.schema_name == "critique_reply" else None
 
-    with ModelServer(busy, issues="none") as server:
-        run_audit(CASE, served(server, max_iterations=1, max_retries=1))
-    failed = [span for span in seen.named("chat m") if span.status.status_code is StatusCode.ERROR]
-    (call,) = failed
-    assert (call.status.description, (call.attributes or {})["error.type"]) == ("failed", "failed")
-    assert (call.attributes or {})["masis.tries"] == 2
+    seen.audited(CASE, busy, "none", max_iterations=1, max_retries=1)
+    (call,) = [span for span in seen.named("chat m") if span.status.status_code is StatusCode.ERROR]
+    assert (call.status.description, told(call)["error.type"]) == ("failed", "failed")
+    assert told(call)["masis.tries"] == 2
     step = seen.one("invoke_agent critic")
     assert (step.status.status_code, step.status.description) == (StatusCode.ERROR, "CRITIC-ERR-003")
     assert [event.name for event in step.events] == ["call_retried", "warning", "critic"]
@@ -252,20 +241,19 @@ def test_a_run_that_is_cut_short_ends_its_spans(seen: Seen) -> None:
 
 
 def test_a_run_that_a_person_stops_is_no_error(seen: Seen) -> None:
-    work = loop.audit(CASE, roles(), Settings(), run_id="r1", cancelled=lambda: True)
-    run_to_completion(work)
+    run_to_completion(loop.audit(CASE, roles(), Settings(), run_id="r1", cancelled=lambda: True))
     run = seen.one("invoke_workflow audit")
     assert run.status.status_code is StatusCode.UNSET
-    assert (run.attributes or {})["masis.termination_reason"] == "cancelled"
+    assert told(run)["masis.termination_reason"] == "cancelled"
 
 
 def test_a_critique_of_a_draft_has_a_span_around_its_audit(seen: Seen) -> None:
     critique_draft("How long?", "It is 30 seconds long.", [{"id": "1", "content": "It is 60 seconds long."}])
     draft, audit = seen.one("invoke_workflow critique_draft"), seen.one("invoke_workflow audit")
     assert audit.parent == draft.context
-    assert (audit.attributes or {})["masis.operation"] == "critique_draft"
-    assert (draft.attributes or {})["masis.is_valid"] is False
-    assert (draft.attributes or {})["masis.sources"] == 1
+    assert told(audit)["masis.operation"] == "critique_draft"
+    assert told(draft)["masis.is_valid"] is False
+    assert told(draft)["masis.sources"] == 1
 
 
 def test_a_screening_has_spans_for_itself_and_its_rounds(seen: Seen) -> None:
@@ -275,8 +263,8 @@ def test_a_screening_has_spans_for_itself_and_its_rounds(seen: Seen) -> None:
     ]
     found = masis.screen_abstracts("Does sleep help?", abstracts)
     screening = seen.one("invoke_workflow screen_abstracts")
-    assert (screening.attributes or {})["masis.outcome"] == found.outcome
-    assert (screening.attributes or {})["masis.rounds"] == len(found.rounds)
+    assert told(screening)["masis.outcome"] == found.outcome
+    assert told(screening)["masis.rounds"] == len(found.rounds)
     assert [span.parent for span in seen.named("round")] == [screening.context] * len(found.rounds)
     assert "walrus" not in seen.text().lower()
 

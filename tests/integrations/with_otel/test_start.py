@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import http.server
-import json
+import contextlib
 import signal
-import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +19,9 @@ from masis import Case, Settings, run_audit
 from masis.integrations import telemetry
 from masis.services import Workbench
 from masis.services.jobs import Job, WorkerProcess
-from tests.cli.running import case, start
+from tests.cli.running import case, lines, start
+from tests.llm.asking import closed_port
+from tests.loopback import Quiet, loopback
 from tests.reviewing import ADA
 from tests.waiting import until
 
@@ -31,30 +30,13 @@ CASE = Case.model_validate(case("bridge"))
 
 
 class Collector:
-    """A collector on loopback that reads what OTLP sends over HTTP."""
+    """What OTLP sends to a collector over HTTP."""
 
-    def __init__(self, answer_s: float = 0.0) -> None:
+    def __init__(self) -> None:
         self.spans: list[Any] = []
         self.metrics: dict[str, Any] = {}
         self.resources: list[dict[str, str]] = []
-        collector = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
-                assert self.headers["content-type"] == "application/x-protobuf"
-                time.sleep(answer_s)
-                collector.take(self.path, body)
-                self.send_response(200)
-                self.end_headers()
-
-            def log_message(self, *told: object) -> None:
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.address = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.address = ""
 
     def take(self, path: str, body: bytes) -> None:
         if path == "/v1/traces":
@@ -68,20 +50,35 @@ class Collector:
                     self.metrics |= {metric.name: metric for metric in scope.metrics}
 
 
+@contextlib.contextmanager
+def collecting(answer_s: float = 0.0) -> Iterator[Collector]:
+    """A collector on loopback, which takes its time to answer; the environment names it."""
+    collector = Collector()
+
+    class Handler(Quiet):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            assert self.headers["content-type"] == "application/x-protobuf"
+            time.sleep(answer_s)
+            collector.take(self.path, body)
+            self.send_response(200)
+            self.end_headers()
+
+    with loopback(Handler) as collector.address, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address)
+        yield collector
+
+
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    found = Collector()
-    yield found
-    found.server.shutdown()
-    found.server.server_close()
+    with collecting() as found:
+        yield found
 
 
 @pytest.fixture
 def closed(monkeypatch: pytest.MonkeyPatch) -> str:
     """The address of a port where nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"http://127.0.0.1:{probe.getsockname()[1]}"
+    address = f"http://127.0.0.1:{closed_port()}"
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
     return address
 
@@ -98,7 +95,6 @@ def test_off_means_that_opentelemetry_is_not_imported() -> None:
 
 
 def test_spans_and_metrics_reach_a_collector_over_http(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address)
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
     with telemetry.start(Settings(telemetry="otlp")) as on:
         assert on.on
@@ -131,31 +127,24 @@ def test_a_collector_that_is_down_fails_no_audit_and_is_reported_once(
     assert "not delivered" in told[0].getMessage()
 
 
-def test_a_collector_that_does_not_answer_delays_the_end_no_longer_than_allowed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    slow = Collector(answer_s=30.0)
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", slow.address)
-    on = telemetry.start(Settings(telemetry="otlp"))
-    run_audit(CASE)
-    on.end(within_s=0.5)
-    assert not slow.spans, "the end came before the answer"
-    slow.server.shutdown()
-    slow.server.server_close()
+def test_a_collector_that_does_not_answer_delays_the_end_no_longer_than_allowed() -> None:
+    with collecting(answer_s=30.0) as slow:
+        on = telemetry.start(Settings(telemetry="otlp"))
+        run_audit(CASE)
+        on.end(within_s=0.5)
+        assert not slow.spans, "the end came before the answer"
 
 
-def case_file(tmp_path: Path, count: int) -> str:
+def case_file(tmp_path: Path, count: int) -> Path:
     file = tmp_path / "cases.jsonl"
-    lines = (CASE.model_copy(update={"id": f"case-{number}"}).model_dump_json() for number in range(count))
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return str(file)
+    file.write_bytes(lines(*(case(f"case-{number}") for number in range(count))))
+    return file
 
 
 def test_after_ctrl_c_what_was_measured_is_sent(tmp_path: Path, collector: Collector) -> None:
     environment = {
         "XDG_DATA_HOME": str(tmp_path),
         "MASIS_TELEMETRY": "otlp",
-        "OTEL_EXPORTER_OTLP_ENDPOINT": collector.address,
         "OTEL_BSP_SCHEDULE_DELAY": "600000",
         "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "2048",
     }
@@ -171,22 +160,10 @@ def test_after_ctrl_c_what_was_measured_is_sent(tmp_path: Path, collector: Colle
     assert "masis.loop.duration" in collector.metrics
 
 
-def test_the_console_gets_one_object_a_line_on_stderr(tmp_path: Path) -> None:
-    environment = {"XDG_DATA_HOME": str(tmp_path), "MASIS_TELEMETRY": "console"}
-    with start("audit", case_file(tmp_path, 1), "--out", "-", environment=environment, cwd=tmp_path) as done:
-        out, said = done.communicate(timeout=60)
-    assert done.returncode == 0
-    assert json.loads(out)["case_id"] == "case-0"  # stdout is for data
-    printed = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
-    assert "invoke_workflow audit" in {each.get("name") for each in printed}
-    assert any("resource_metrics" in each for each in printed)
-
-
 @pytest.mark.parametrize("ends", ["closed by the server", "the server is gone"])
 def test_a_worker_of_the_page_sends_what_it_measured(
     tmp_path: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch, ends: str
 ) -> None:
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address)
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "600000")
     database = tmp_path / "masis.db"
     bench = Workbench.open(database)

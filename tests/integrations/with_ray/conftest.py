@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,24 +23,16 @@ WORKERS = {
 @pytest.fixture
 def folder() -> Iterator[str]:
     """A folder for Ray's own files."""
-    made = tempfile.mkdtemp(prefix="ray-")
-    yield made
-    shutil.rmtree(made, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
 def two_cores() -> Iterator[None]:
     """Ray with two cores, whose workers know poisoned cases."""
     quiet_ray()
-    made = tempfile.mkdtemp(prefix="ray-")
-    ray.init(
-        num_cpus=2,
-        include_dashboard=False,
-        object_store_memory=100 * 2**20,
-        _temp_dir=made,
-        runtime_env=WORKERS,
-        **QUIET,
-    )
-    yield
-    ray.shutdown()
-    shutil.rmtree(made, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as made:
+        small = {"num_cpus": 2, "include_dashboard": False, "object_store_memory": 100 * 2**20}
+        ray.init(_temp_dir=made, runtime_env=WORKERS, **small, **QUIET)
+        yield
+        ray.shutdown()
