@@ -200,7 +200,7 @@ def test_what_is_typed_into_a_decision_stays_text(hostile: Hostile, open_tab: Ca
     page.keyboard.press("o")
     page.get_by_label("Corrected answer").fill(MARKUP)
     form = page.get_by_role("region", name="Decision")
-    form.get_by_role("radio", name="Other", exact=True).check(force=True)
+    form.locator("label.reason", has_text="Other").click(delay=40)
     form.get_by_label("Reason in your own words").fill(MARKUP)
     page.get_by_label("Note").fill(MARKUP + DIRECTIONS)
     page.get_by_label("Your name").last.fill(MARKUP[:80])
