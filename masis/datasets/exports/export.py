@@ -18,7 +18,9 @@ from masis.datasets.exports.splits import SPLITS, Shares, splits
 from masis.datasets.writers.files import STDIO, whole_file, whole_folder
 from masis.errors import InputError
 from masis.schema.review import CaseState
-from masis.store import CaseFilter, CaseOutcome, Store
+from masis.store import Store
+from masis.store.records import CaseFilter
+from masis.store.reviews.outcomes import CaseOutcome
 
 DECIDED: tuple[CaseState, ...] = ("approved", "overridden", "rejected", "escalated")
 """The states in which a person has decided: what is exported unless states are named."""
