@@ -288,9 +288,7 @@ def _where(wanted: DecisionFilter) -> tuple[str, list[Any]]:
         *any_of("log.verdict", wanted.verdicts),
     ]
     if wanted.kinds and "policy_accept" not in wanted.kinds:
-        parts.append(
-            ("log.kind <> 'policy_accept'", ())
-        )  # names the index of the few others
+        parts.append(("log.kind <> 'policy_accept'", ()))  # names the index of the few others
     if wanted.blind_to is not None:
         others = (
             "NOT (log.kind IN ('decision', 'undo', 'comment') AND written.reviewer IS NOT ? AND EXISTS "

@@ -17,7 +17,7 @@ import streamlit as st
 
 from masis.api.roles import offered_models
 from masis.errors import InputError, MasisError
-from masis.llm.available_models import endpoint_of
+from masis.llm.endpoints import endpoint_of
 from masis.llm.registry import resolve
 from masis.schema.screening import Abstract
 from masis.schema.wording import counted
