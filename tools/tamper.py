@@ -286,7 +286,7 @@ def edit_screening(connection: sqlite3.Connection) -> None:
 
 
 def _rewrite(connection: sqlite3.Connection, alter: Callable[[dict[str, Any], dict[str, Any]], None]) -> None:
-    """Alter entries and compute the whole chain anew, as anyone can who has read docs/store.md."""
+    """Alter entries and compute the whole chain anew, as anyone can who has read docs/running.md."""
     head = LogHead(0, "0" * 64)
     rows = connection.execute(
         "SELECT log.*, payload FROM decision_log AS log JOIN decision_payloads ON entry_seq = seq ORDER BY seq"
