@@ -20,7 +20,7 @@ from pydantic import InstanceOf
 from masis.api.roles import offered_models
 from masis.datasets.readers.abstracts import read_abstracts
 from masis.errors import InputError, MasisError
-from masis.llm.available_models import endpoint_of
+from masis.llm.endpoints import endpoint_of
 from masis.llm.registry import resolve
 from masis.schema.screening import Abstract
 from masis.schema.wording import counted
