@@ -27,7 +27,7 @@ from masis.store.jobs import (
     unpack,
     update_job,
 )
-from masis.store.records import Assessed, RunProgress, RunState, RunSummary
+from masis.store.records import RISK_OF_FITTED, TIER_RANK, Assessed, RunProgress, RunState, RunSummary
 from masis.store.reviews.states import refresh
 from masis.views.headline import headline
 
@@ -66,11 +66,6 @@ class RunFigures(NamedTuple):
     likely: float
     coverable: bool
     headline: str
-
-
-RISK_OF_FITTED = 3.0
-"""What a fitted probability is multiplied with in ``risk``: cases with and without one are then on one scale."""
-TIER_RANK: dict[ReviewTier | None, float] = {"must_look": 2.0, "not_certified": 1.0, None: 0.0}
 
 
 def tier_of(reasons: Collection[str]) -> ReviewTier | None:

@@ -382,7 +382,13 @@ def _breakdown(workbench: Workbench, found: Mapping[str, Comparison], by: str, t
 
 
 def _show_people(key: _Key) -> None:
-    names = st.toggle("Show the names of others", key="trust-names", **needs("oversee", help="For leads."))
+    names = served_workbench().trust.shows_names()
+    if not names:
+        st.caption(
+            "Reviewer A, B and so on stand for others: while the queue's policy hides what audits found, their names "
+            "are hidden too, unless a lead shows them."
+        )
+        names = st.toggle("Show the names of others", key="trust-names", **needs("oversee", help="For leads."))
     found = _people(*key, names)
     overall = found.agreement
     if not overall.units:
