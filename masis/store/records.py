@@ -152,9 +152,9 @@ class Found(NamedTuple):
 
 
 class RunSummary(Record):
-    """A run in a list; ``why`` says why it was interrupted. Figures are None until it is finished, and the original
-    answer's; ``revised_quality`` is that of the best revision.
+    """A run in a list; ``why`` says why it was interrupted, ``asked_by`` who asked for it ("" where nobody is known).
 
+    Figures are None until it is finished, and the original answer's; ``revised_quality`` is that of the best revision.
     Of a run that retention has removed (``removed_at``) the figures stand; its content and its settings are gone.
     """
 
@@ -179,6 +179,7 @@ class RunSummary(Record):
     flags: tuple[str, ...]
     reasons: tuple[str, ...]
     why: str
+    asked_by: str = ""
     removed_at: str | None = None
 
     @property

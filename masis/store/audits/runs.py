@@ -260,16 +260,17 @@ class Runs(StoredJobs[Event]):
         case_digest: str,
         models: dict[str, str],
         settings: dict[str, Any],
+        asked_by: str = "",
         started_at: str | None = None,
         owner: Owner | None = None,
     ) -> None:
-        """Note that a run begins, in this process unless an owner is named.
+        """Note that a run begins, in this process unless an owner is named; ``asked_by`` names who asked for it.
 
         Raises UnknownRecord (no such case), Removed and StoreError (the id is taken, the case has other content).
         """
         with self._database.transaction(durable=False) as connection:
             columns = _columns(connection, run_id, case_id, case_digest, models, settings)
-            self.begin(connection, run_id, columns, started_at, owner)
+            self.begin(connection, run_id, columns | {"asked_by": asked_by}, started_at, owner)
 
     def resume(self, run_id: str, *, owner: Owner | None = None) -> RunProgress:
         """Resume an interrupted run, and return how far it had come. Raises as ``take_over``."""

@@ -386,13 +386,13 @@ def _figure(summary: CaseSummary, order: QueueOrder) -> Cell:
 def _stands(summary: CaseSummary) -> Cell:
     """Return where a case stands, with what of it the standing leaves open: its verdict, by whom, what is awaited."""
     more = "" if summary.standing in ("wrong", "not_confirmed", "to_review") else STATE[summary.state].text
-    if summary.state in ("needs_review", "new", "needs_adjudication"):
+    if summary.state in ("needs_review", "new") or (summary.standing == "waits" and summary.state in WAITS_FOR):
         more = ""
-    who = summary.reviewer or ""
+    who = f"by {summary.reviewer}" if summary.reviewer else ""
     word = STANDING[summary.standing]
     if summary.standing == "waits":
         word = WAITS_FOR.get(summary.state, word)
-    return {"pills": [label(word)], "below": [" by ".join(filter(None, (more, who)))]}
+    return {"pills": [label(word)], "below": [f"{more} {who}".strip()]}
 
 
 def _found(summary: CaseSummary) -> Cell | None:

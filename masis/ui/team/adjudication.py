@@ -116,10 +116,13 @@ def show_adjudication(workbench: Workbench, case_id: str) -> None:
         show_answer(view, run, 0, None)
     open_ = view.state == "needs_adjudication" and reviewer() is not None and actor().name not in work.decided_by
     for number, (column, decision) in enumerate(zip(st.columns(len(decisions)), decisions, strict=True), start=1):
-        with column.container(border=True, height="stretch"):
-            _decision(workbench, decision, number)
-            if open_ and decision.verdict and _take_button(decision, number):
+        with column.container(border=True, height="stretch", gap="xsmall"):
+            verdict = coloured(DECIDED[decision.verdict]) if decision.verdict else ""
+            about = f", {_answer(decision)}" if _answer(decision) else ""
+            st.markdown(f"**{escaped(decision.reviewer)}**: {verdict}{about}")
+            if open_ and _take_button(decision, number):
                 _record(workbench, view, taken(decision, view, entries))
+            _decision(workbench, decision, number)
     if found := differences(decisions):
         st.markdown("**What they differ in**")
         rows = [[escaped(each.what), *(escaped(said) or "–" for said in each.said)] for each in found]
@@ -146,7 +149,7 @@ def _there(workbench: Workbench, case_id: str) -> bool:
 
 
 def _take_button(decision: Decision, number: int) -> bool:
-    words = f"Take {escaped(decision.reviewer)}'s decision as it is ({number})"
+    words = f"Take {escaped(decision.reviewer)}'s decision as it is"
     return st.button(words, key=f"take-{number}", shortcut=str(number), width="stretch", **needs("oversee"))
 
 
@@ -166,10 +169,7 @@ def taken(decision: Decision, view: CaseView, entries: Sequence[LogEntry]) -> De
 
 
 def _decision(workbench: Workbench, decision: Decision, number: int) -> None:
-    """Draw one reviewer's decision: verdict, answer, reason, note, what its correction changes, labels."""
-    verdict = coloured(DECIDED[decision.verdict]) if decision.verdict else ""
-    about = f", {_answer(decision)}" if _answer(decision) else ""
-    st.markdown(f"**{escaped(decision.reviewer)}**: {verdict}{about}")
+    """Draw what a reviewer's decision says beside its verdict: reason, note, what its correction changes, labels."""
     for title, text in (("Reason", decision.reason), ("Note", decision.note)):
         if text:
             st.caption(title)

@@ -77,7 +77,9 @@ def _progress(workbench: Workbench) -> None:
     standing_counts(facets.standings, facets.states)
     st.markdown(f"{counted(workbench.team.count_open(me, CaseFilter()), 'case')} can be decided by you now.")
     if workbench.access.allows(me, "read") and (found := workbench.trust.people(me)).agreement.units:
-        st.markdown("  \n".join([*map(pair_agrees, found.pairs[:PAIRS_SAID]), beyond_chance(found.agreement)]))
+        what = "settled case" if workbench.cases.hides_machine_from(me) else "case"
+        agree = [pair_agrees(pair, what) for pair in found.pairs[:PAIRS_SAID]]
+        st.markdown("  \n".join([*agree, beyond_chance(found.agreement)]))
         st.page_link("pages/trust.py", label="Agreement in detail", query_params={"view": "people"})
     decided, assigned = workbench.trust.decisions_by(me), workbench.store.team.counted("assigned")
     held = {lease.reviewer: lease for lease in workbench.team.leases(me)}
@@ -104,11 +106,11 @@ def _progress(workbench: Workbench) -> None:
     )
 
 
-def pair_agrees(pair: Pair) -> str:
-    """Say in plain words how far two reviewers agree."""
+def pair_agrees(pair: Pair, case: str) -> str:
+    """Say in plain words how far two reviewers agree, and on what kind of case."""
     same, of = round((pair.raw.value or 0) * pair.raw.n), pair.raw.n
     who = f"{escaped(pair.first)} and {escaped(pair.second)}"
-    return f"{who} gave the same verdict in {same:,} of {counted(of, 'case')} ({same / max(1, of):.0%})."
+    return f"{who} gave the same verdict in {same:,} of {counted(of, case)} ({same / max(1, of):.0%})."
 
 
 def beyond_chance(found: Agreement) -> str:

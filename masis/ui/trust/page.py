@@ -395,7 +395,8 @@ def _show_people(key: _Key) -> None:
         st.markdown("**No case was decided by two reviewers yet.** Set on the page Team how many decide a case.")
         return
     shares = ", ".join(f"{name} {value:.0%}" for name, value in overall.prevalence.items())
-    st.caption(f"{counted(overall.units, 'case')} with two or more decisions: {shares}.")
+    cases = counted(overall.units, "settled case" if key.hidden else "case")
+    st.caption(f"{cases} with two or more decisions: {shares}.")
     with st.container(horizontal=True, gap="small"):
         _metric("Raw agreement", overall.raw, "Share of pairs of verdicts that are the same")
         _metric("Krippendorff's alpha", overall.alpha, "1: full agreement; 0: as by chance", share=False)
