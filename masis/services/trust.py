@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
+from itertools import compress
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -154,7 +155,7 @@ class TrustService:
     def __init__(self, store: Store, settings: Settings, access: Access = OPEN) -> None:
         self._store, self._access, self._team = store, access, store.team
         self.guarantees = Guarantees(store, settings)
-        self._read: tuple[int, dict[str, dict[str, list[Any]]]] = (-1, {})
+        self._read: tuple[int, dict[str, list[Any]]] = (-1, {})
 
     # reading
 
@@ -361,20 +362,21 @@ class TrustService:
         found = self._all_decided()
         if not self._hides_open(actor):
             return found
-        shown = [state in machine.SETTLED for state in found["state"]]
-        return {
-            name: [value for value, keep in zip(column, shown, strict=True) if keep] for name, column in found.items()
-        }
+        return _kept(found, [state in machine.SETTLED for state in found["state"]])
 
     def _all_decided(self, viewer: str = "") -> dict[str, list[Any]]:
-        """Return every decision that counts, read again only when the log has grown."""
+        """Return every decision that counts, and the ``viewer``'s own on shared cases that lack others'.
+
+        They are read again only when the log has grown.
+        """
         length = self._store.decisions.head().length
         if self._read[0] != length:
-            self._read = (length, {})
-        read = self._read[1]
-        if viewer not in read:
-            read[viewer] = self._store.trust.decided(viewer)
-        return read[viewer]
+            self._read = (length, self._store.trust.decided(pending=True))
+        found = self._read[1]
+        if not any(found["pending"]):
+            return found
+        shown = (not lacks or who == viewer for lacks, who in zip(found["pending"], found["reviewer"], strict=True))
+        return _kept(found, list(shown))
 
     def _hides_open(self, actor: Actor) -> bool:
         return CaseService(self._store, self._access).hides_machine_from(actor)
@@ -641,6 +643,10 @@ def _narrowed(frame: pd.DataFrame, filters: TrustFilter) -> pd.DataFrame:
     if filters.since:
         frame = frame[frame["at"] >= filters.since]
     return frame[frame["at"] < filters.until] if filters.until else frame
+
+
+def _kept(columns: dict[str, list[Any]], rows: list[bool]) -> dict[str, list[Any]]:
+    return {name: list(compress(column, rows)) for name, column in columns.items()}
 
 
 def _letters(number: int) -> str:
