@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-fast test-core test-dspy test-local test-servers test-tools test-deploy soak coverage lint format typecheck benchmark screenshots browser clean
+.PHONY: help demo serve test test-fast test-core test-dspy test-local test-servers test-tools test-deploy soak coverage docs lint format typecheck benchmark screenshots browser clean
 
 help: ## List the commands
 	@grep -E '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -59,6 +59,10 @@ soak: $(VENV)/.installed-test $(VENV)/.browser ## Run the long trials at their f
 
 coverage: $(VENV)/.installed-dev $(VENV)/.browser ## Measure which lines the tests run: a table here, pages in htmlcov/
 	@$(PY) -m pytest $(PARALLEL) --cov --cov-report=term:skip-covered --cov-report=html $(PYTEST_FLAGS)
+
+docs: $(VENV)/.installed-dev ## Build the docs as a site in build/docs; a warning is an error
+	@$(PY) -m sphinx -W --keep-going -q docs build/docs
+	@echo "build/docs/index.html"
 
 lint: $(VENV)/.installed-dev ## Check style, Python's and JavaScript's
 	@$(PY) -m ruff check .

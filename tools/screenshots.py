@@ -1,14 +1,17 @@
-"""Every page as a picture, light and dark, 1440 and 900 wide, into ``screenshots/``.
+"""Every page as a picture, light and dark, 1440 and 900 wide, into ``screenshots/``; the pictures of the docs.
 
     python tools/screenshots.py [--out FOLDER] [--only NAME]
+    python tools/screenshots.py --docs
 
 The demo is served with most cases audited, some decided, one audited twice. A page longer than the window is also taken
-whole (``-whole``), as far as 4,000 pixels.
+whole (``-whole``), as far as 4,000 pixels. With ``--docs`` the tutorial is walked in ``masis demo``, and its pictures
+go to ``docs/images``.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -17,7 +20,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from masis.datasets.exports import Selection
 from masis.schema.case import Case
@@ -33,6 +36,9 @@ SCHEMES = ("light", "dark")
 HEIGHT = 960
 LONGEST = 4_000
 SHOWN = "strategy-01-fabricated"
+DOCS = Path(__file__).resolve().parent.parent / "docs" / "images"
+DOCS_SIZE: ViewportSize = {"width": 1280, "height": 860}
+WIDE: ViewportSize = {"width": 1440, "height": 960}
 NOT_AUDITED = ("home-01-unsafe", "law-01-clean", "history-01-clean")
 
 
@@ -80,7 +86,7 @@ def pages(first: str, second: str) -> list[Shot]:
         Shot("review-nothing-open", "/review"),
         Shot("new", "/new"),
         Shot("import", "/import"),
-        Shot("screening", "/screening?memory=open"),
+        Shot("screening", "/screening?memory=yes"),
         Shot("screening-rounds", "/screening?screening=hf"),
         Shot("screening-abstract", "/screening?screening=hf&abstract=hf-13"),
         Shot("screening-insufficient", "/screening?screening=ery&abstract=ery-02"),
@@ -139,16 +145,80 @@ def take(page: Page, folder: Path, name: str) -> None:
     page.set_viewport_size(size)
 
 
+def walk(page: Page, base: str) -> Iterator[str]:
+    """Follow the first part of the tutorial (docs/first-case.md); yields a name wherever it has a picture."""
+
+    def opened(address: str) -> None:
+        page.goto(base + address)
+        settle(page)
+
+    opened("/")
+    yield "overview"
+    opened(f"/review?case={SHOWN}")
+    page.set_viewport_size(WIDE)
+    settle(page)
+    yield "case"
+    page.set_viewport_size(DOCS_SIZE)
+    page.get_by_role("button", name=re.compile("^Show changes")).click(delay=40)
+    settle(page)
+    yield "changes"
+    opened(f"/review?case={SHOWN}")
+    panel = page.get_by_role("region", name="Decision")
+    panel.get_by_text("Override", exact=True).click(delay=40)
+    panel.get_by_role("radiogroup", name="Reason").get_by_text("The evidence contradicts it").click(delay=40)
+    panel.get_by_label("Corrected answer").evaluate("editor => editor.scrollIntoView({block: 'center'})")
+    settle(page)
+    yield "override"
+    opened("/decisions")
+    page.get_by_role("button", name="Export").click(delay=40)
+    settle(page)
+    yield "export"
+    opened("/new")
+    page.get_by_label("Question").fill("How long is the Sonder bridge, and when was it opened?")
+    page.get_by_label("Evidence", exact=True).fill(
+        "[1] The Sonder bridge is 120 metres long.\n\n[2] It was opened in 1931.\n\n[3] It carries two lanes."
+    )
+    page.get_by_label("Answer").fill(
+        "The Sonder bridge is 210 metres long [1]. It was opened in 1931 [9]. It carries two lanes [3]."
+    )
+    page.get_by_label("Answer").blur()
+    settle(page)
+    page.get_by_role("button", name="Start the audit").click(delay=40)
+    page.get_by_role("button", name="Review it").wait_for()
+    settle(page)
+    yield "audit"
+    opened("/trust")
+    yield "trust"
+
+
+def pictures_of_docs(browser: Browser, folder: Path) -> None:
+    """Walk the tutorial in a demo of its own and keep its pictures in ``docs/images``."""
+    with serving("demo", folder=folder) as served:
+        context = browser.new_context(viewport=DOCS_SIZE, color_scheme="light", reduced_motion="reduce")
+        page = context.new_page()
+        for name in walk(page, served.base):
+            page.wait_for_timeout(500)
+            page.screenshot(path=DOCS / f"{name}.png")
+        context.close()
+
+
 def main() -> int:
     """Take them all."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("screenshots"))
     parser.add_argument("--only", default="", help="pages whose name begins so")
+    parser.add_argument("--docs", action="store_true", help="only the pictures of the docs")
     given = parser.parse_args()
     found = installed_browser()
     if found is None:
         print("No Chromium or Chrome is installed (then: make browser).")
         return 1
+    if given.docs:
+        with tempfile.TemporaryDirectory() as temporary, sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
+            pictures_of_docs(browser, Path(temporary))
+            browser.close()
+        return 0
     given.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)

@@ -29,7 +29,7 @@ from masis.schema.wording import counted
 from masis.settings import OFFLINE, Settings
 
 RULE_VERSION = "7"
-"""Raised with every change of what is checked; stored with each run. docs/acceptance.md lists what changed."""
+"""Raised with every change of what is checked; stored with each run. docs/acceptance.md says what is checked."""
 
 ACCUSATIONS: tuple[tuple[ClaimVerdict, ReviewCode, str], ...] = (
     ("contradicted", "contradicted_claim", "The evidence contradicts {}."),

@@ -1,7 +1,7 @@
 """What the loop reaches beside its targets of quality and latency (REQ-CRITIC-NFR-001 to 008).
 
-Shares and 95th percentiles come with intervals from resampling cases. docs/bench.md explains what they mean and what
-they don't.
+Shares and 95th percentiles come with intervals from resampling cases. docs/verifiers.md explains what they mean and
+what they don't.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

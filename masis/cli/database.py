@@ -47,7 +47,7 @@ def health(
     """Check that everything the workbench needs is in order: database, decision log, auditor, models, disk.
 
     What is checked: the database (intact, current, writable), both logs, every module, a small audit, the models,
-    room on the disk. docs/health.md says what each line means and what to do.
+    room on the disk. docs/running.md says what each line means and what to do.
 
       masis health
       masis health --json --db review.db
@@ -324,7 +324,7 @@ def _amount(of: PurgePlan | Purge) -> str:
 
 
 def _plan_json(plan: PurgePlan) -> dict[str, Any]:
-    """Return a plan for programs: what ``--json`` prints and ``docs/retention.md`` describes."""
+    """Return a plan for programs: what ``--json`` prints and ``docs/running.md`` describes."""
     names = ("rule", "runs", "screenings", "parts", "bytes", "waiting", "kept")
     goes = [each.model_dump(include={"kind", "id", "ended_at", "bytes"}) for each in plan.goes]
     return {name: plain(getattr(plan, name)) for name in names} | {"goes": goes}

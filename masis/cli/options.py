@@ -129,7 +129,7 @@ def chosen_reading(
     ),
     maps: Names = option(
         "Which key or column holds a field, such as answer=response or query=inputs.question (repeat it); "
-        "'answer=' says that answers are to be drafted. Or a TOML file that names the paths (docs/importing.md).",
+        "'answer=' says that answers are to be drafted. Or a TOML file that names the paths (docs/files.md).",
         "--map",
         metavar="FIELD=KEY|FILE",
     ),

@@ -84,9 +84,9 @@ def serve(
       masis serve --db review.db --port 9000
       masis serve --address 0.0.0.0 --allow-host audits.example.org --sign-in people.toml
 
-    With the setting retention_auto, what is past its time is removed at the start and once a day (docs/retention.md).
-    With backup_folder, backups are made at the start and every backup_hours (docs/store.md).
-    GET /healthz and /health.json say how the server is (docs/health.md). Who can reach it: docs/access.md.
+    With the setting retention_auto, what is past its time is removed at the start and once a day (docs/running.md).
+    With backup_folder, backups are made at the start and every backup_hours (docs/running.md).
+    GET /healthz and /health.json say how the server is (docs/running.md). Who can reach it: docs/security.md.
     """
     from masis.services import backups as of_backups
     from masis.services import retention as of_retention
@@ -138,7 +138,9 @@ def _open(database: Path, port: int | None, reach: Reach | None = None, *, brows
 @command()
 def person(
     name: str = argument(),
-    role: str = option("What the person may do; docs/access.md has the list.", type=click.Choice(ROLES), required=True),
+    role: str = option(
+        "What the person may do; docs/security.md has the list.", type=click.Choice(ROLES), required=True
+    ),
     no_secret: bool = option("The person signs in with a provider; the file gives the role only."),
 ) -> None:
     """Print the entry of a person for the sign-in file, and a new secret for them.

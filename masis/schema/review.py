@@ -99,7 +99,7 @@ class TargetLabel(Record):
 
 
 class SubjectDigests(Record):
-    """SHA-256 digests of what an entry is about, as stored when it was made (docs/store.md says over which texts).
+    """SHA-256 digests of what an entry is about, as stored when it was made (docs/running.md says over which texts).
 
     ``run`` and ``answer`` are None where the entry names no finished run.
     """

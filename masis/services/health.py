@@ -195,7 +195,7 @@ class HealthReport(NamedTuple):
         return all(item.ok for item in self.items)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as ``masis health --json`` gives it (``docs/health.md``)."""
+        """Return the report as ``masis health --json`` gives it (``docs/running.md``)."""
         return {"ok": self.ok, "version": version.APP, "items": [item._asdict() for item in self.items]}
 
 

@@ -1,7 +1,7 @@
 """By whichever way a record comes in, it is read the same or refused with the same words.
 
 ``RECORDS`` are records as people bring them. Every way in reads each of them by ``masis.schema.reading``, whose table
-docs/importing.md repeats.
+docs/files.md repeats.
 """
 
 from __future__ import annotations
@@ -395,11 +395,11 @@ DOCUMENTED = {
     "`metadata`": "the answer as response",
     "another unknown key": "an unknown short key",
 }
-"""Which record of the table above shows a row of the table in docs/importing.md."""
+"""Which record of the table above shows a row of the table in docs/files.md."""
 
 
 def test_the_page_of_imports_says_what_is_read_as_what() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "importing.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "files.md").read_text(encoding="utf-8")
     table = page.split("| in the record | read as |", 1)[1].split("\n\n", 1)[0]
     rows = [line.split(" | ")[0].removeprefix("| ") for line in table.splitlines() if line.startswith("| ")]
     assert rows == list(DOCUMENTED)

@@ -202,7 +202,7 @@ def test_what_is_wrong_is_a_sentence_with_place_and_a_cure_that_works(
 
 def test_the_page_says_how_many_kinds_are_tried() -> None:
     assert len(WRONG) >= 41
-    page = (Path(__file__).parents[2] / "docs" / "importing.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "files.md").read_text(encoding="utf-8")
     assert f"{len(WRONG)} kinds are tried" in " ".join(page.split())
 
 

@@ -1,4 +1,4 @@
-"""The guides of docs as written: their code runs, their commands have the options they name, their JSON is read."""
+"""The guides of docs as written: their code runs, their JSON is read (commands: tests/project/test_docs.py)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 from click.testing import CliRunner
 from starlette.testclient import TestClient
@@ -28,7 +27,6 @@ from tests.reviewing import submitted
 from tools import telemetry_reference
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-GUIDES = ("mcp", "dspy", "langgraph", "baml", "telemetry", "ingestion", "scale", "verifiers", "deployment")
 BLOCK = re.compile(r"```(\w*)\n([\s\S]*?)```|((?:^    .*\n|^\n)+)", re.MULTILINE)
 
 
@@ -42,31 +40,9 @@ def blocks(guide: str, language: str = "") -> Iterator[str]:
 
 
 def code(guide: str, beginning: str) -> str:
-    """The block of Python that begins so."""
-    return next(each for each in (*blocks(guide), *blocks(guide, "python")) if each.lstrip().startswith(beginning))
-
-
-def commands() -> Iterator[tuple[str, list[str]]]:
-    """Every line of a guide that gives a command of ours."""
-    for guide in GUIDES:
-        for block in (*blocks(guide), *blocks(guide, "sh")):
-            for line in block.splitlines():
-                words = re.sub(r"^(?:[A-Z_]+=\S+ )+", "", line.strip()).split("  ")[0]
-                if re.match(r"masis [a-z]", words) and "..." not in words:
-                    yield guide, re.split(r" (?:\||>>|#) ?", words)[0].split()[1:]
-
-
-@pytest.mark.parametrize(("guide", "words"), list(commands()), ids=lambda each: str(each)[:60])
-def test_a_command_of_a_guide_is_one_and_has_the_options_it_names(guide: str, words: list[str]) -> None:
-    command: click.Command = main
-    path = [word for word in words if not word.startswith("-")]
-    while isinstance(command, click.Group):
-        found = command.get_command(click.Context(command), path.pop(0))
-        assert found is not None, words
-        command = found
-    known = {name for param in command.params for name in (*param.opts, *param.secondary_opts)} | {"--help"}
-    named = {word.partition("=")[0] for word in words if re.match(r"--[a-z]", word)}
-    assert named <= known, f"docs/{guide}.md: masis {' '.join(words)}"
+    """The block that begins so."""
+    written = (*blocks(guide), *blocks(guide, "python"), *blocks(guide, "sh"))
+    return next(each for each in written if each.lstrip().startswith(beginning))
 
 
 def test_what_clients_of_the_mcp_server_are_told_is_json_with_a_command_that_is_there() -> None:

@@ -291,7 +291,7 @@ def test_no_default_is_a_model_that_its_vendor_is_about_to_shut_down() -> None:
 def test_every_field_of_a_table_is_explained() -> None:
     for table in (ProviderSettings, Price):
         for field in table.model_fields:
-            assert f"    {field} = " in PAGE
+            assert f"\n{field} = " in PAGE
 
 
 def test_every_outcome_of_a_call_stands_there() -> None:

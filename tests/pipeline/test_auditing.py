@@ -379,7 +379,7 @@ def test_a_question_is_asked_and_a_wrong_answer_is_rejected() -> None:
     assert "valid: False" in done.stdout
     assert "draft: Uploads on the free tier are limited to 10 MB [manual]." in done.stdout
     assert "The answer was rejected: A hallucination was detected" in done.stdout
-    assert done.stdout in (ROOT / "docs" / "query-pipeline.md").read_text(encoding="utf-8")
+    assert done.stdout in (ROOT / "docs" / "programs.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

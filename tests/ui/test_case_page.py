@@ -204,6 +204,16 @@ def test_where_replies_are_cached_audit_again_offers_to_ask_the_models_anew(
     assert [settings.cache for settings in asked] == [True, True]
 
 
+def test_another_audit_says_first_whose_place_it_takes(
+    audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "An audit by **offline**, as the audit shown is." in texts(open_page("review", case=CASE))
+    monkeypatch.setenv("MASIS_CRITIC", "openai:gpt-5")
+    st.cache_resource.clear()
+    said = texts(open_page("review", case=CASE))
+    assert " in place of the one by **offline**. The one shown stays under More, Audit shown." in said
+
+
 @pytest.fixture
 def two(audited_workbench: Workbench) -> tuple[Run, Run]:
     """The run by default, and one that was told to be strict and literal."""

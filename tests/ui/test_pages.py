@@ -111,7 +111,7 @@ READS = {
 PAGES: tuple[tuple[str, dict[str, str], set[str]], ...] = (
     ("overview", {}, {"Audit all 2 cases"}),
     ("queue", {}, set()),
-    ("review", {"case": AUDITED[0]}, {"Audit again", "Redact this case"}),
+    ("review", {"case": AUDITED[0]}, {"Start the audit", "Redact this case"}),
     ("review", {"case": NOT_AUDITED[0]}, {"Audit now"}),
     ("new", {}, {"Start the audit", "Test these models"}),
     ("new", {"case": NOT_AUDITED[0]}, {"Start the audit"}),

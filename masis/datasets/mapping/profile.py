@@ -141,7 +141,7 @@ def parse_profile(content: bytes, name: str = "own") -> Profile:
     try:
         data = tomllib.loads(content.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"is no TOML that can be read ({error})", cure="See docs/importing.md.") from error
+        raise InputError(f"is no TOML that can be read ({error})", cure="See docs/files.md.") from error
     plain = "".join(char if char.isascii() and char.isalnum() else "-" for char in name.lower()).strip("-")
     try:
         return Profile.model_validate({"name": plain or "own", "title": name, **data})

@@ -20,7 +20,7 @@ from masis.schema.wording import shortened
 PRUNED_LEAST = 12
 """Characters of a text that is left out of ``metadata.source_row`` since the case holds it elsewhere."""
 
-SHOWN = "See what fits: masis import FILE --suggest. Or name its path in a TOML file for --map (docs/importing.md)."
+SHOWN = "See what fits: masis import FILE --suggest. Or name its path in a TOML file for --map (docs/files.md)."
 
 _IN_A_CELL = ("evidence", "reasoning_steps", "metadata", "labels", "citations", "messages")
 """Fields that a cell of a table holds as JSON, or as pandas writes a list."""

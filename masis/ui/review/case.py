@@ -13,6 +13,7 @@ from masis.schema.wording import counted
 from masis.services import CaseView, Workbench
 from masis.services.records import CaseFilter, RunSummary
 from masis.services.reports import case_report
+from masis.settings import Settings
 from masis.ui.components import HERE, nothing, registered
 from masis.ui.components.case_head import CaseHead, case_head
 from masis.ui.components.charts import draw_chart
@@ -254,11 +255,14 @@ def _bar(page: _Page) -> None:
             _iteration_choice(page.run, page.at, page.against)
         st.space("stretch")
         allowed = needs("audit", disabled=page.busy or view.machine_hidden)
-        if view.runs and page.workbench.settings.cache:
+        if page.run:  # one click must not replace what a model found by what the offline checks find
             with st.popover("Audit again", icon=":material/fact_check:", key="audit-again"):
-                st.caption("The cache is on: what was asked about this case before is answered from it, unpaid.")
-                st.button("With the cached replies", on_click=_audit, args=(case_id,), **allowed)
-                st.button("Ask the models anew", on_click=_audit, args=(case_id,), kwargs={"anew": True}, **allowed)
+                st.caption(_replaces(page.run, page.workbench.settings))
+                if page.workbench.settings.cache:
+                    st.button("With the cached replies", on_click=_audit, args=(case_id,), **allowed)
+                    st.button("Ask the models anew", on_click=_audit, args=(case_id,), kwargs={"anew": True}, **allowed)
+                else:
+                    st.button("Start the audit", on_click=_audit, args=(case_id,), **allowed)
         else:
             st.button(
                 "Audit again" if view.runs else "Audit now",
@@ -270,6 +274,14 @@ def _bar(page: _Page) -> None:
             )
         with st.popover("More", icon=":material/more_horiz:", key="case-more"):
             _more(page)
+
+
+def _replaces(run: Run, settings: Settings) -> str:
+    """Say whose audit would take the place of whose; the earlier one can still be shown."""
+    before, after = (", ".join(dict.fromkeys(models.values())) for models in (run.models, settings.models()))
+    by = f"by **{escaped(after)}**, as the audit shown is" if before == after else f"by **{escaped(after)}**"
+    instead = "" if before == after else f" in place of the one by **{escaped(before)}**"
+    return f"An audit {by}{instead}. The one shown stays under More, Audit shown."
 
 
 def _more(page: _Page) -> None:

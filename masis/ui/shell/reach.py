@@ -51,7 +51,7 @@ class Reach(NamedTuple):
         if self.exposed and not self.insecure:
             raise SettingsError(
                 f"{self._opened_by()}: others could read every case and decide under any name, since there is no "
-                "sign-in. Name a sign-in file (--sign-in FILE, docs/access.md), or say --insecure if that is "
+                "sign-in. Name a sign-in file (--sign-in FILE, docs/security.md), or say --insecure if that is "
                 "meant; every page then says so."
             )
         if self.insecure and self.sign_in is not None:

@@ -21,7 +21,7 @@ from masis.schema.actor import Actor
 from masis.schema.base import utc_now
 from masis.settings.sign_in import SignIn
 from masis.ui.shell.host_guard import Asgi, Receive, Scope, Send, header, refuse
-from masis.ui.shell.streamlit_internals import HEALTH_PATH, login_address, session_cookie, signed_in_claims
+from masis.ui.shell.streamlit_internals import HEALTH_PATH, UPLOADS, login_address, session_cookie, signed_in_claims
 
 log = logging.getLogger(__name__)
 
@@ -33,9 +33,6 @@ OPEN_PATHS = frozenset({PAGE, "/healthz", "/health.json", HEALTH_PATH})
 OIDC_PATHS = frozenset({"/auth/login", SIGN_OUT, "/oauth2callback"})
 ACTOR = "masis.actor"
 """Where the scope of a request says who has signed in."""
-
-UPLOADS = "/_stcore/upload_file/"
-"""Where Streamlit takes files into memory, whatever page is open; it drops those of a session that is over."""
 
 MOST_UPLOADED = 256 * 2**20
 """Bytes that the files of one session may hold together."""

@@ -45,6 +45,9 @@ PAGE_STATE = {
 HEALTH_PATH = "/_stcore/health"
 """Where Streamlit's own server says that it is alive; it tells nothing else."""
 
+UPLOADS = "/_stcore/upload_file/"
+"""Where Streamlit takes files into memory, whatever page is open; it drops those of a session that is over."""
+
 
 def selector(name: str) -> str:
     """Return the CSS selector of an element of ``ELEMENTS``."""

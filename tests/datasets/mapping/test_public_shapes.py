@@ -112,5 +112,5 @@ def test_shapes_of_other_tools_come_in_whole_most_with_no_option_the_rest_by_the
     assert set(SHAPES) - {*whole, *by_map} == set()
     assert len(SHAPES) >= 40
     assert len(whole) >= 0.8 * len(SHAPES), by_map
-    page = (Path(__file__).parents[3] / "docs" / "importing.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "files.md").read_text(encoding="utf-8")
     assert f"{len(whole)} of {len(SHAPES)} come in whole with no option, the other {len(by_map)} with the one" in page

@@ -1,0 +1,283 @@
+"""The pages of the docs: links and anchors lead somewhere, commands and code run as written, the site builds."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+import pandas
+import pytest
+from click.testing import CliRunner
+
+import masis
+from masis.cli import main
+from masis.errors import MissingExtra
+from masis.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+GENERATED = {"cli", "configuration", "CONFORMANCE"}
+"""Pages that a tool writes whole."""
+PAGES = sorted(DOCS.glob("*.md"))
+OTHERS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
+FENCE = re.compile(r"^```(\S*)( run)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LANGUAGES = {"sh", "python", "toml", "json", "text", "{toctree}"}
+"""``sh`` and ``python`` are tried, ``text`` is what something prints or looks like."""
+LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
+SERVERS = {"demo", "serve", "ingest", "mcp"}
+LARGEST_PICTURE = 400_000
+MOST_WORDS = 40_000
+"""Beside what tools write and what stands in blocks."""
+
+
+class Block(NamedTuple):
+    """A fenced block of a page."""
+
+    page: str
+    language: str
+    runs: bool
+    text: str
+
+
+def blocks(*pages: Path) -> list[Block]:
+    """The fenced blocks of pages."""
+    return [
+        Block(page.stem, language, bool(runs), text)
+        for page in pages
+        for language, runs, text in FENCE.findall(page.read_text(encoding="utf-8"))
+    ]
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub and Sphinx name them."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    titles = [re.sub(r"\[([^\]]*)\]\([^)]*\)|[`*]", r"\1", title) for title in re.findall(r"^#+ (.+)$", text, re.M)]
+    return {re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-") for title in titles}
+
+
+def test_every_link_and_anchor_leads_somewhere() -> None:
+    broken = []
+    for page in [*PAGES, *OTHERS]:
+        for target in LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
+            path, _, anchor = target.partition("#")
+            if target.startswith(("http://", "https://", "mailto:")):
+                if not re.fullmatch(r"(?:https?://[\w.-]+(?::\d+)?(?:/\S*)?|mailto:\S+@\S+)", target):
+                    broken.append(f"{page.name}: {target}")
+                continue
+            there = (page.parent / path) if path else page
+            if not there.exists() or (anchor and there.suffix == ".md" and anchor not in anchors(there)):
+                broken.append(f"{page.name}: {target}")
+    assert not broken, "\n".join(broken)
+
+
+def test_every_picture_is_shown_and_light_enough() -> None:
+    shown = {
+        (page.parent / target).resolve()
+        for page in [*PAGES, *OTHERS]
+        for target in LINK.findall(page.read_text(encoding="utf-8"))
+        if target.endswith((".png", ".svg")) and "://" not in target
+    }
+    assert shown == set((DOCS / "images").iterdir())
+    assert not [picture for picture in shown if picture.stat().st_size > LARGEST_PICTURE]
+
+
+def test_every_page_stands_in_the_contents() -> None:
+    contents = [block.text for block in blocks(DOCS / "index.md") if block.language == "{toctree}"]
+    listed = [page for text in contents for page in re.findall(r"<(\S+)>$", text, re.MULTILINE)]
+    assert sorted([*listed, "index"]) == [page.stem for page in PAGES]
+
+
+def test_every_public_name_has_an_entry() -> None:
+    written = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert not [name for name in masis.__all__ if not re.search(rf"\b{name}\b", written)]
+
+
+def test_the_docs_are_short_enough_to_be_read() -> None:
+    words = 0
+    for page in PAGES:
+        if page.stem not in GENERATED:
+            text = re.sub(r"<!-- \w+.*?-->.*?<!-- end of.*?-->", "", page.read_text("utf-8"), flags=re.DOTALL)
+            words += sum(bool(re.search(r"\w", word)) for word in FENCE.sub("", text).split())
+    assert words <= MOST_WORDS
+
+
+def test_every_block_says_what_it_is() -> None:
+    for block in blocks(*(page for page in PAGES if page.stem not in GENERATED), ROOT / "README.md"):
+        assert block.language in LANGUAGES, f"{block.page}: {block.language} {block.text[:60]}"
+
+
+def commands(text: str) -> Iterator[tuple[list[str], str]]:
+    """The commands of ours in a block of shell, and where each one's output goes."""
+    for line in text.replace("\\\n", " ").splitlines():
+        for part in re.split(r" (?:\||&&) ", re.sub(r"(^|\s)#(\s.*)?$", "", line)):
+            written, _, output = re.sub(r"^(?:[A-Z_]+=\S+ )+", "", part.strip()).partition(" >")
+            if re.match(r"(?:\.venv/bin/)?masis [a-z-]", written):
+                yield shlex.split(written)[1:], output.strip("> ")
+
+
+def test_every_command_is_one_and_has_the_options_it_names() -> None:
+    wrong = []
+    for block in blocks(*PAGES, ROOT / "README.md"):
+        for words, _ in commands(block.text) if block.language == "sh" else ():
+            command: click.Command = main
+            rest = list(words)
+            try:
+                context = click.Context(main, **main.context_settings)
+                while isinstance(command, click.Group):
+                    _, found, rest = command.resolve_command(context, rest)
+                    assert found is not None
+                    command = found
+                    context = click.Context(command, context)
+                command.make_parser(context).parse_args(rest)
+            except click.ClickException as problem:
+                wrong.append(f"{block.page}: masis {' '.join(words)}: {problem.format_message()}")
+    assert not wrong, "\n".join(wrong)
+
+
+TUTORIALS = ("first-case", "with-a-model", "as-a-team")
+PRESSED = re.compile(
+    r"(?:[Pp]ress|[Oo]pen|[Uu]nder|Back as Ada:|that|Search) \*\*([^*]+)\*\*|^- \*\*([^*]+)\*\*:", re.MULTILINE
+)
+"""How the tutorials name a page, a button or a field."""
+
+
+RAGAS = [
+    {"user_input": "How long is it?", "response": "120 metres [1].", "retrieved_contexts": ["It is 120 metres long."]},
+    {"user_input": "When was it opened?", "response": "In 1931 [2].", "retrieved_contexts": ["It was opened in 1913."]},
+]
+TRACE = {
+    "id": "trace-1",
+    "input": {"question": "How long is the bridge?"},
+    "output": "It is 210 metres long [1].",
+    "observations": [{"type": "RETRIEVER", "output": ["The bridge is 120 metres long."]}],
+}
+ANNOTATED = {
+    "data": {"case_id": "trace-1", "text": TRACE["output"]},
+    "annotations": [
+        {
+            "completed_by": {"email": "bo@example.org"},
+            "result": [
+                {"from_name": "verdict", "type": "choices", "value": {"choices": ["reject"]}},
+                {"from_name": "reason", "type": "textarea", "value": {"text": ["contradicted"]}},
+            ],
+        }
+    ],
+}
+FILES = {"ragas.jsonl": RAGAS, "traces.jsonl": [TRACE], "annotated.json": [[ANNOTATED]]}
+"""What the recipes find beside them: the objects of each file, one a line."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted({block.page for block in blocks(*PAGES) if block.runs}))
+def test_the_commands_of_a_page_run_as_written(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "data").symlink_to(ROOT / "data")
+    for file, rows in FILES.items():
+        (tmp_path / file).write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    ran = 0
+    for block in blocks(DOCS / f"{name}.md"):
+        for words, output in commands(block.text) if block.runs else ():
+            if words[0] in SERVERS:
+                continue
+            done = CliRunner().invoke(main, words)
+            assert done.exit_code == 0, f"masis {' '.join(words)}\n{done.output}"
+            if output:
+                with (tmp_path / output).open("a", encoding="utf-8") as stream:
+                    stream.write(done.stdout)
+            ran += 1
+    assert ran > 2
+
+
+def test_what_tutorials_say_to_press_is_on_the_pages() -> None:
+    sources = "\n".join(
+        file.read_text(encoding="utf-8")
+        for folder in ("masis/ui", "masis/views", "masis/services", "pages")
+        for file in (ROOT / folder).rglob("*")
+        if file.suffix in {".py", ".js"}
+    )
+    text = "\n".join(FENCE.sub("", (DOCS / f"{name}.md").read_text(encoding="utf-8")) for name in TUTORIALS)
+    named = {first or second for first, second in PRESSED.findall(text)}
+    assert len(named) > 10
+    assert not [each for each in named if each not in sources]
+
+
+TRIAL = "We randomly assigned 400 adults with migraine to aspirin or placebo. Aspirin relieved pain in 60% against 30%."
+
+
+def _names(page: str) -> dict[str, Any]:
+    """What the code of a page takes for granted."""
+    columns = {"question": ["How long?"], "response": ["Ten metres [1]."], "contexts": [["It is ten metres long."]]}
+    documents = [{"id": "manual", "text": "Uploads are limited to 10 MB."}]
+    return {
+        "README": {"frame": pandas.DataFrame(columns)},
+        "python": {"frame": pandas.DataFrame(columns)},
+        "screening": {"abstracts": [{"id": "1", "title": "Aspirin for migraine: a randomised trial", "text": TRIAL}]},
+        "programs": {
+            "bot": lambda question: "Uploads are limited to 10 MB [manual].",
+            "documents": documents,
+            "retriever": lambda question: documents,
+            "settings": Settings(),
+        },
+    }[page]
+
+
+RUN_HERE = ("README", "programs", "python", "screening")
+RUN_ELSEWHERE = (ROOT / "tests" / "integrations" / "test_guides.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", RUN_HERE)
+def test_the_code_of_a_page_runs_as_written(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    case = {"id": "1", "query": "When?", "answer": "It opened in 1931 [1].", "evidence": ["It opened in 1913."]}
+    (tmp_path / "cases.jsonl").write_text(json.dumps(case), encoding="utf-8")
+    (tmp_path / "answers.csv").write_text(
+        "frage,antwort,quelle\nWhen?,In 1931 [1].,It opened in 1913.\n", encoding="utf-8"
+    )
+    assert CliRunner().invoke(main, ["audit", "cases.jsonl", "--db", "review.db"]).exit_code == 0
+    names = _names(page)
+    for block in blocks(next(each for each in [*OTHERS, *PAGES] if each.stem == page)):
+        if block.language == "python":
+            text = block.text.replace('critic="openai:gpt-4o"', 'critic="offline"')  # no call in tests
+            exec(compile(text, f"{page}.md", "exec"), names | {"masis": masis}, names)
+    for name, tested in list(names.items()):
+        if name.startswith("test_"):
+            tested(masis.assert_grounded)
+
+
+def test_code_that_runs_in_no_test_compiles_and_imports_what_is_there() -> None:
+    for block in blocks(*PAGES):
+        first = block.text.lstrip().splitlines()[0]
+        if block.language != "python" or block.page in RUN_HERE or f'"{first[:26]}' in RUN_ELSEWHERE:
+            continue
+        for node in ast.walk(ast.parse(block.text)):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("masis"):
+                try:
+                    module = importlib.import_module(str(node.module))
+                    assert all(hasattr(module, name.name) for name in node.names), f"{block.page}: {first}"
+                except MissingExtra:
+                    continue
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
+    pytest.importorskip("furo", reason="the extra docs is not installed")
+    command = [sys.executable, "-m", "sphinx", "-W", "-q", "--keep-going", "-d", str(tmp_path / "trees")]
+    done = subprocess.run([*command, str(DOCS), str(tmp_path / "site")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    pages = list((tmp_path / "site").glob("*.html"))
+    assert len(pages) > len(PAGES)
+    loads = re.compile(
+        r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"(?:https?:)?//|<link\b[^>]*\bhref=\"(?:https?:)?//"
+    )
+    assert not [page.name for page in pages if loads.search(page.read_text(encoding="utf-8"))]
+    sheets = (tmp_path / "site" / "_static").rglob("*.css")
+    assert not [sheet.name for sheet in sheets if re.search(r"url\(['\"]?https?:|@import", sheet.read_text("utf-8"))]
