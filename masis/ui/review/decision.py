@@ -268,7 +268,7 @@ def _say_errors(context: _PanelContext, form: _Form, posted: dict[str, Any], do:
 def _audited_again(context: _PanelContext, posted: object) -> str:
     """Say who asked for an audit newer than the one whose answer was shown, and when; "" where there is none."""
     shown = posted.get("place") if isinstance(posted, dict) else None
-    runs = () if context.view.machine_hidden else context.workbench.store.runs.for_case(context.case_id)
+    runs = () if context.view.machine_hidden else context.workbench.runs.for_case(context.case_id)
     newest = next((run for run in runs if run.readable), None)
     if newest is None or newest.ended_at is None or not isinstance(shown, str) or f"/{newest.id}/" in shown:
         return ""
