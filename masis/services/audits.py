@@ -133,7 +133,12 @@ class AuditService:
             return self._run(case, settings, roles, progress.run_id, progress, on_event, cancelled)
         run_id = run_id or loop.new_run_id()
         self._store.runs.start(
-            run_id, case_id=case.id, case_digest=case.digest(), models=roles.models, settings=settings.of_audit()
+            run_id,
+            case_id=case.id,
+            case_digest=case.digest(),
+            models=roles.models,
+            settings=settings.of_audit(),
+            asked_by=actor.name,
         )
         return self._run(case, settings, roles, run_id, None, on_event, cancelled)
 

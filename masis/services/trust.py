@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
+from itertools import compress
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from masis.errors import InputError
 from masis.schema.actor import Actor
 from masis.schema.base import Record
 from masis.schema.review import Decision
+from masis.schema.team import QueuePolicy
 from masis.schema.trust import FaultScore, Guarantee, SamplePlan
 from masis.services.access import OPEN, Access
 from masis.services.cases import CaseService, machine_hidden
@@ -22,7 +24,7 @@ from masis.services.guarantees import Guarantees, Watch
 from masis.services.reviews import name_of, signed
 from masis.settings import Settings
 from masis.store import Store
-from masis.store.audits.runs import RISK_OF_FITTED, TIER_RANK
+from masis.store.records import RISK_OF_FITTED, TIER_RANK
 from masis.trust import guarantee as tests_of
 from masis.trust import machine
 from masis.trust.agreement import Agreement, Estimate, Pair, agreement, pairs, share, span_f1
@@ -217,10 +219,12 @@ class TrustService:
     def people(self, actor: Actor, *, names: bool = False) -> PeopleReport:
         """Measure the agreement between reviewers on cases that several of them decided.
 
-        Others' names are hidden (reviewer A, B, ...) unless a lead asks for them. Raises NotAllowed.
+        Where a policy blinds reviewers, others' names are hidden (reviewer A, B, ...) unless a lead asks for them.
+        Raises NotAllowed.
         """
         if names:
             self._access.require(actor, "oversee")
+        names = names or self.shows_names()
         frame = machine.frame_of(self._decided(actor))
         frame = frame[frame["kind"] == "decision"]
         shared = frame[frame.duplicated("case_id", keep=False)]
@@ -317,33 +321,62 @@ class TrustService:
         """Return the actor's own figures, and with ``others`` everybody's, for a lead. Raises NotAllowed."""
         if others:
             self._access.require(actor, "oversee")
-        frame = machine.frame_of(self._decided(actor))
+        frame = self._work_of_people(actor)
         own = frame[frame["kind"] == "decision"]
         names = sorted(own["reviewer"].unique()) if others else [actor.name]
         return [_work(name, own[own["reviewer"] == name], frame) for name in names]
 
     def together(self, actor: Actor) -> Own:
-        """Return the figures of all reviewers together, of settled cases only, whoever asks."""
-        frame = machine.frame_of(self._decided(actor))
-        frame = frame[frame["state"].isin(machine.SETTLED)]
+        """Return the figures of all reviewers together, of the decisions that this person may count."""
+        frame = self._work_of_people(actor)
         return _work("", frame[frame["kind"] == "decision"], frame)
+
+    def decisions_by(self, actor: Actor) -> dict[str, int]:
+        """Count the decisions of each reviewer that this person may count: as many as ``together`` has in all."""
+        frame = self._work_of_people(actor)
+        return dict(Counter(frame["reviewer"][frame["kind"] == "decision"]))
+
+    def counts_in_words(self, actor: Actor) -> str:
+        """Say of which cases decisions are counted for this person; "" where of all."""
+        if self._hides_open(actor):
+            return "Of settled cases, and all of your own decisions."
+        several = self._team.in_force(QueuePolicy).reviewers > 1
+        return "Others' decisions on a shared case count once all are made." if several else ""
+
+    def shows_names(self) -> bool:
+        """Return whether reviewers are named beside their verdicts without a lead's asking: no policy blinds them."""
+        return self._team.in_force(QueuePolicy).machine == "first"
+
+    def _work_of_people(self, actor: Actor) -> pd.DataFrame:
+        """Return the decisions that count in figures about people: one's own always, of others those that are shown.
+
+        A blind reviewer sees others' on settled cases only; of a shared case they show to nobody until all are made.
+        """
+        frame = machine.frame_of(self._all_decided(actor.name))
+        if not self._hides_open(actor):
+            return frame
+        return frame[frame["state"].isin(machine.SETTLED) | (frame["reviewer"] == actor.name)]
 
     def _decided(self, actor: Actor) -> dict[str, list[Any]]:
         """Return the decisions that this person may see: a blind reviewer those on settled cases only."""
         found = self._all_decided()
         if not self._hides_open(actor):
             return found
-        shown = [state in machine.SETTLED for state in found["state"]]
-        return {
-            name: [value for value, keep in zip(column, shown, strict=True) if keep] for name, column in found.items()
-        }
+        return _kept(found, [state in machine.SETTLED for state in found["state"]])
 
-    def _all_decided(self) -> dict[str, list[Any]]:
-        """Return every decision that counts, read again only when the log has grown."""
+    def _all_decided(self, viewer: str = "") -> dict[str, list[Any]]:
+        """Return every decision that counts, and the ``viewer``'s own on shared cases that lack others'.
+
+        They are read again only when the log has grown.
+        """
         length = self._store.decisions.head().length
         if self._read[0] != length:
-            self._read = (length, self._store.trust.decided())
-        return self._read[1]
+            self._read = (length, self._store.trust.decided(pending=True))
+        found = self._read[1]
+        if not any(found["pending"]):
+            return found
+        shown = (not lacks or who == viewer for lacks, who in zip(found["pending"], found["reviewer"], strict=True))
+        return _kept(found, list(shown))
 
     def _hides_open(self, actor: Actor) -> bool:
         return CaseService(self._store, self._access).hides_machine_from(actor)
@@ -610,6 +643,10 @@ def _narrowed(frame: pd.DataFrame, filters: TrustFilter) -> pd.DataFrame:
     if filters.since:
         frame = frame[frame["at"] >= filters.since]
     return frame[frame["at"] < filters.until] if filters.until else frame
+
+
+def _kept(columns: dict[str, list[Any]], rows: list[bool]) -> dict[str, list[Any]]:
+    return {name: list(compress(column, rows)) for name, column in columns.items()}
 
 
 def _letters(number: int) -> str:

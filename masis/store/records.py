@@ -23,6 +23,9 @@ lowest confidence in the answer, unscored ones first; ``oldest``, ``newest``: by
 Cases not yet audited come last in the first three."""
 
 PageSize = Annotated[int, Field(ge=1, le=1000)]
+RISK_OF_FITTED = 3.0
+"""What a fitted probability is multiplied with in ``risk``: cases with and without one are then on one scale."""
+TIER_RANK: dict[ReviewTier | None, float] = {"must_look": 2.0, "not_certified": 1.0, None: 0.0}
 
 
 class CaseFilter(Record):
@@ -67,6 +70,7 @@ class CaseSummary(Record):
     """A case in a list. Scores, ``invalid`` and ``uncited`` are about the original answer, by the newest finished run;
     ``revised_quality`` is that of its best revision, None where there is none. ``headline``: in a line what is worst
     about the answer, in words from outside; where there are more issues, a second line counts them by kind.
+    ``fault_probability`` is the estimate that the order ``risk`` goes by.
 
     ``version`` changes whenever state, run or decision changes; hand it in with a decision, which is refused if it has.
     """
@@ -94,6 +98,7 @@ class CaseSummary(Record):
     imported_at: str
     updated_at: str
     version: int
+    fault_probability: float | None = None
 
 
 class CasePage(Record):
@@ -147,9 +152,9 @@ class Found(NamedTuple):
 
 
 class RunSummary(Record):
-    """A run in a list; ``why`` says why it was interrupted. Figures are None until it is finished, and the original
-    answer's; ``revised_quality`` is that of the best revision.
+    """A run in a list; ``why`` says why it was interrupted, ``asked_by`` who asked for it ("" where nobody is known).
 
+    Figures are None until it is finished, and the original answer's; ``revised_quality`` is that of the best revision.
     Of a run that retention has removed (``removed_at``) the figures stand; its content and its settings are gone.
     """
 
@@ -174,6 +179,7 @@ class RunSummary(Record):
     flags: tuple[str, ...]
     reasons: tuple[str, ...]
     why: str
+    asked_by: str = ""
     removed_at: str | None = None
 
     @property

@@ -112,6 +112,7 @@ CREATE TABLE jobs (
     cancel_requested INTEGER NOT NULL DEFAULT 0,
     version INTEGER NOT NULL DEFAULT 1,
     removed_by INTEGER REFERENCES purges (seq),
+    asked_by TEXT NOT NULL DEFAULT '',  -- the person who asked for it, where one did
     settings TEXT NOT NULL,
     -- of a run: its case, and its figures, which lists show and sort by
     case_seq INTEGER REFERENCES cases (seq),
@@ -157,7 +158,7 @@ CREATE INDEX runs_of_case ON jobs (case_seq, settings_digest, state, kind) WHERE
 CREATE INDEX screenings_newest ON jobs (kind) WHERE kind = 'screening';
 
 CREATE VIEW runs AS SELECT
-    seq, id, state, owner, starts, started_at, seen_at, ended_at, why, cancel_requested, removed_by, settings,
+    seq, id, state, owner, starts, started_at, seen_at, ended_at, why, cancel_requested, removed_by, asked_by, settings,
     case_seq, case_digest, models, settings_digest, quality, revised_quality, confidence, overall, invalid, uncited,
     iterations, improvement, termination, needs_review, spot_check, flags, reasons, disagreement, doubt, tier, risk, rule,
     auditor, likely, coverable, headline, draft, payload

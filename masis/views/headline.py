@@ -103,20 +103,38 @@ def headline(run: Run) -> Headline:
 
 
 def found_in(audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[Issue]) -> dict[str, tuple[str, int]]:
-    """Return each kind of issue found in an answer, the gravest first, with its sentence and how often it occurs.
+    """Return each kind of issue found in an answer, the gravest first, with its line and how often it occurs.
 
-    A step that has not come to its end yet gives nothing: an audit under way shows what it has found so far.
+    A sentence of the answer counts once, under the gravest of what is wrong with it: to a reader two of its claims that
+    fail are one fault. A step that has not come to its end yet gives nothing: an audit under way shows what it has
+    found so far.
     """
     by_kind: dict[str, list[str]] = {}
-    for kind, text in _sentences(audit, claims, issues):
-        by_kind.setdefault(kind, []).append(text)
+    accused: set[int] = set()
+    lines: list[tuple[str, str, int | None]] = [(kind, text, None) for kind, text in _sentences(audit, (), issues)]
+    unquoted = audit.model_copy(update={"quotes": ()})
+    lines += [
+        (kind, text, check.claim.sentence)
+        for check in sorted(claims, key=lambda check: not _exact(check))
+        for kind, text in _sentences(unquoted, (check,), ())
+    ]
+    gravity = [*KINDS]
+    for kind, text, sentence in sorted(lines, key=lambda each: gravity.index(each[0])):
+        if sentence is None or sentence not in accused:
+            by_kind.setdefault(kind, []).append(text)
+        if sentence is not None and KINDS[kind].tone != "calm":
+            accused.add(sentence)
     found = {kind: (texts[0], len(texts)) for kind, texts in by_kind.items()}
     if fabricated := list(dict.fromkeys(audit.invalid_citations)):
         found["fabricated"] = _fabricated(fabricated), len(audit.invalid_citations)
-    if uncited := audit.uncited_claims:
+    if uncited := [
+        each.text for place, each in enumerate(audit.sentences) if each.status == "uncited" and place not in accused
+    ]:
         sentences = "1 sentence" if len(uncited) == 1 else f"{len(uncited):,} sentences"
         found["uncited"] = _quoting(f"{sentences} without a citation: ", uncited[0]), len(uncited)
-    if undecided := [check for check in claims if check.verdict == "unverifiable"]:
+    if undecided := [
+        check for check in claims if check.verdict == "unverifiable" and check.claim.sentence not in accused
+    ]:
         found["unconfirmed"] = _unconfirmed(undecided, len(claims)), len(undecided)
     return {kind: found[kind] for kind in KINDS if kind in found}
 

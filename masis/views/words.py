@@ -58,7 +58,7 @@ DECIDE: dict[Verdict, Word] = {
 
 DECIDED: dict[Verdict, Word] = {
     "approve": Word("Approved", "good", "A person found the answer fit for use"),
-    "override": Word("Overridden", "good", "A person corrected the answer"),
+    "override": Word("Overridden", "busy", "A person corrected the answer"),
     "reject": Word("Rejected", "bad", "A person found the answer unfit for use"),
     "escalate": Word("Escalated", "warn", "A person wants more evidence or another reviewer"),
 }
@@ -87,10 +87,17 @@ STANDING: dict[Standing, Word] = {
     "nothing_found": Word("Nothing found", "good", "The audit found nothing wrong and nothing unconfirmed"),
     "failed": Word("Audit failed", "warn", "Its audit ended with an error or was interrupted: audit it again"),
     "not_audited": Word("Not audited", "calm", "Imported, and not audited yet"),
-    "waits": Word("Waits for another reviewer", "busy", "For a second decision, an adjudication or more evidence"),
+    "waits": Word("Waiting for others", "busy", "For a second decision, an adjudication or more evidence"),
     "decided": Word("Decided", "calm", "A person has decided it, or it was replaced or redacted"),
 }
 """Where a case stands, in the order of the filter; a case is in exactly one."""
+
+WAITS_FOR: dict[CaseState, Word] = {
+    "needs_review": Word("Waiting for another reviewer", "busy", "You have decided it; others have not yet"),
+    "needs_adjudication": Word("Waiting for an adjudication", "busy", "Its reviewers differ"),
+    "escalated": Word("Escalated", "warn", "It waits for more evidence or another reviewer"),
+}
+"""What a case that waits for others waits for, by its state."""
 
 RUN_STATE: dict[str, Word] = {
     "running": Word("Under way", "busy"),

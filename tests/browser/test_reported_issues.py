@@ -246,6 +246,7 @@ def test_issues_are_reported_by_keyboard_alone(server: ReviewServer, open_tab: O
     expect(mine.get_by_role("listitem")).to_have_count(2)
     expect(found).to_have_attribute("data-ready", "true")
     press("e")
+    press("1")
     press("Control+Enter")
     expect(found.get_by_role("status").first).to_contain_text("Escalated")
     one, other = labels_of(server, "case-0")

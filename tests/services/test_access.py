@@ -157,6 +157,8 @@ READS = {
         "trust.compare",
         "trust.parts",
         "trust.together",
+        "trust.decisions_by",
+        "trust.counts_in_words",
         "trust.people",
         "trust.missed",
         "trust.yields",

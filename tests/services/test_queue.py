@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from masis.audit.acceptance import disagreement
+from masis.audit.acceptance import disagreement, fault_probability
 from masis.schema.actor import Actor
 from masis.schema.review import Verdict
 from masis.schema.run import ReviewCode, ReviewReason
@@ -124,6 +124,8 @@ def test_what_must_be_looked_at_comes_first_then_what_was_not_certified_then_the
 
 def test_a_row_says_what_a_list_shows(filled: Workbench) -> None:
     (row,) = filled.cases.find(CaseFilter(text="decided")).rows
+    run = filled.cases.open("decided").run
+    assert run is not None
     assert row.model_dump(exclude={"imported_at", "updated_at"}) == {
         "id": "decided",
         "query": "About decided?",
@@ -146,6 +148,7 @@ def test_a_row_says_what_a_list_shows(filled: Workbench) -> None:
         "tier": "must_look",
         "reviewer": "Grace",
         "version": 4,
+        "fault_probability": fault_probability(run.iterations[0]),
     }
 
 

@@ -258,12 +258,12 @@ def test_two_reviewers_decide_a_shared_case_and_neither_sees_the_other_before_bo
         elsewhere = CaseFilter(standings=("wrong",) if stands == "waits" else ("waits",))
         assert "case-1" not in [row.id for row in workbench.cases.find_for(actor, elsewhere).rows]
         assert workbench.cases.facets_for(actor).standings == {"wrong": 4, stands: 1 + 4 * (stands == "wrong")}
-        assert workbench.store.team.counted("decided", actor.name) == decided
+        assert workbench.trust.decisions_by(actor) == decided
         assert workbench.team.work(actor, "case-1").pending == (actor == ADA)
         assert workbench.store.decisions.reviewers(actor.name) == decided
         assert workbench.team.hides_counts_from(actor)
     decide(workbench, BEN, verdict="reject")
-    assert workbench.store.team.counted("decided", CLEO.name) == {"Ada": 1, "Ben": 1}
+    assert workbench.trust.decisions_by(CLEO) == {"Ada": 1, "Ben": 1}
     assert not workbench.team.hides_counts_from(CLEO)
     assert state(workbench) == "rejected"
     assert len(workbench.cases.open_for(BEN, "case-1").history) == 2

@@ -157,6 +157,37 @@ def test_a_blind_reviewer_sees_settled_cases_only(bench: Workbench, audited: Aud
     for reviewer in ("Bo", "Cy"):
         decided(bench, 1, "approve", reviewer=reviewer)
     assert bench.trust.people(ADA).cases == ("case-1",)
+    assert bench.trust.decisions_by(ADA) == {"Bo": 1, "Cy": 1}
+    assert bench.trust.counts_in_words(ADA) == "Of settled cases, and all of your own decisions."
+
+
+def test_every_decision_that_counts_is_counted_and_ones_own_always(bench: Workbench, audited: Audited) -> None:
+    audited(0, 3)
+    policy = QueuePolicy(reviewers=2, rule="adjudicated")
+    bench.store.team.put("Ada", policy)
+    for reviewer, verdict in (("Bo", "approve"), ("Cy", "override")):
+        decided(bench, 0, verdict, reviewer=reviewer, corrected_answer="Better.")  # differ: all count, once all are in
+    decided(bench, 1, "override", reviewer="Cy", corrected_answer="Better.")  # another decision is missing
+    for actor, counts in ((ADA, {"Bo": 1, "Cy": 1}), (Actor(name="Cy"), {"Bo": 1, "Cy": 2})):
+        assert bench.trust.decisions_by(actor) == counts
+        assert bench.trust.together(actor).decisions == sum(counts.values())
+        assert bench.trust.counts_in_words(actor) == "Others' decisions on a shared case count once all are made."
+    (own,) = bench.trust.reviewers(Actor(name="Cy"))
+    assert (own.decisions, own.overrides.value) == (2, 1.0)
+    bench.store.team.put("Ada", policy.model_copy(update={"machine": "never"}))
+    assert bench.trust.decisions_by(ADA) == {}
+    assert bench.trust.decisions_by(Actor(name="Cy")) == {"Cy": 2}
+    bench.store.team.put("Ada", QueuePolicy())
+    assert bench.trust.counts_in_words(ADA) == ""
+
+
+def test_reviewers_are_named_where_no_policy_blinds_them(bench: Workbench, audited: Audited) -> None:
+    audited(0, 1)
+    bench.store.team.put("Ada", QueuePolicy(reviewers=2))
+    for reviewer in ("Bo", "Cy"):
+        decided(bench, 0, "approve", reviewer=reviewer)
+    (pair,) = bench.trust.people(ADA).pairs
+    assert (pair.first, pair.second) == ("Bo", "Cy")
 
 
 def test_the_miss_rate_weighs_strata_and_says_how_many_draws_are_missing(bench: Workbench, audited: Audited) -> None:

@@ -11,6 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from masis.errors import AnotherAnswer, StoreError, UnknownRecord
+from masis.schema.actor import Actor
 from masis.schema.review import Decision, answer_digest, decided_about
 from masis.schema.run import Run
 from masis.services import Workbench, app_root
@@ -90,6 +91,46 @@ def post(posted: Posted, *, kind: str = "submit", times: int = 1, **address: str
     assert not waiting, "the form was not drawn"
     assert not app.exception
     return app
+
+
+def said(app: AppTest) -> str:
+    form = app.session_state["decision-form"]
+    return form.message.text if form.message else ""
+
+
+def test_an_escalation_without_a_word_is_asked_about_once(workbench: Workbench) -> None:
+    app = post(right(workbench, verdict="escalate"))
+    assert "choose a reason or write a note" in said(app)
+    assert workbench.reviews.current(CASE) is None
+    waiting = [right(workbench, verdict="escalate")]
+    idle: Posted = {"draft": None, "act": None}
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(
+            decision,
+            "_COMPONENT",
+            lambda **_: SimpleNamespace(**idle, submit=waiting.pop() if waiting else None),
+        )
+        app.run()
+    assert said(app).startswith("Escalated")
+    entry = workbench.reviews.current(CASE)
+    assert entry is not None
+    workbench.reviews.undo(ADA, entry.id)
+    note = {**right(workbench, verdict="escalate"), "fields": {"verdict": "escalate", "note": "Which year?"}}
+    assert said(post({**note, "token": "another"})).startswith("Escalated")
+    entry = workbench.reviews.current(CASE)
+    assert entry is not None
+    workbench.reviews.undo(ADA, entry.id)
+
+
+def test_an_audit_made_meanwhile_is_named_with_who_asked_for_it_and_when(workbench: Workbench) -> None:
+    stale = right(workbench)
+    workbench.audits.audit(Actor(name="Ben"), workbench.store.cases.get(CASE), settings=Settings(max_iterations=2))
+    again, *_ = workbench.cases.open(CASE).runs
+    assert f"It was audited again by Ben at {(again.ended_at or '')[11:16]} UTC." in said(post(stale))
+    assert "audited again" not in said(post({**right(workbench), "token": "stale", "seen": 1}))
+    first, *_, last = forms.with_audits([], workbench.cases.open(CASE).runs)
+    assert (first["who"], first["what"], first["at"]) == ("Ben", "Audited again", again.ended_at)
+    assert last["what"] == "Audited"
 
 
 def shown(workbench: Workbench, run: Run | None, index: int, case_id: str = CASE) -> Posted:

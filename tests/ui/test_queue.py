@@ -14,9 +14,10 @@ from masis.schema.run import ReviewCode
 from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.cases import shown_flags
-from masis.services.records import NOT_DECIDED, CaseFilter
-from masis.ui.queue.case_list import ORDER_SAYS, case_row
+from masis.services.records import NOT_DECIDED, CaseFilter, QueueOrder
+from masis.ui.queue.case_list import ORDER_SAYS, case_columns, case_row
 from masis.ui.shell import address
+from masis.views.numbers import percent
 from masis.views.words import REASON, STANDING
 from tests.reviewing import ADA, decide
 from tests.ui.conftest import open_page, press, texts
@@ -33,7 +34,7 @@ def test_every_filter_has_a_place_in_the_address(query: dict[str, str]) -> None:
     query |= {
         "q": "offshore wind",
         "standing": "decided,wrong,nowhere",
-        "state": "rejected,needs_review",
+        "state": "rejected,needs_adjudication,new",
         "flag": "invalid_reference",
         "reason": "revised,unconfirmed_claim,nothing",
         "field": "Medicine,Law%2C public",
@@ -49,7 +50,7 @@ def test_every_filter_has_a_place_in_the_address(query: dict[str, str]) -> None:
     assert address.case_filter() == CaseFilter(
         text="offshore wind",
         standings=("decided", "wrong"),
-        states=("rejected",),
+        states=("needs_adjudication", "rejected"),
         flags=("invalid_reference",),
         reasons=("unconfirmed_claim", "revised"),
         fields=("Medicine", "Law, public"),
@@ -122,8 +123,21 @@ def test_a_row_shows_the_quality_of_the_original_and_that_of_the_best_revision_u
         assert summary.quality == (run.iterations[0].quality_score if run else None)
         assert summary.revised_quality == (run.revised_quality if run else None)
         shown: Any = case_row(summary, {})
-        note = "" if summary.revised_quality is None else f"revised {summary.revised_quality:.2f}"
-        assert shown["cells"][-1]["below"] == [note]
+        revised = [] if summary.revised_quality is None else [f"revised {summary.revised_quality:.2f}"]
+        assert shown["cells"][-1] == {"score": summary.quality, "below": revised}
+
+
+def test_a_list_shows_the_figure_that_it_is_ordered_by_under_its_name(audited_workbench: Workbench) -> None:
+    rows = audited_workbench.cases.find(CaseFilter(standings=("wrong",), size=100)).rows
+    likely = [row.fault_probability or 0 for row in rows]
+    assert likely == sorted(likely, reverse=True)
+    assert len(set(likely)) > 1
+    shown: Any = [case_row(row, {}, order="risk")["cells"][-1] for row in rows]
+    assert [each["text"] for each in shown] == [percent(each) for each in likely]
+    assert shown[0]["below"][0] == f"quality {rows[0].quality:.2f}"
+    assert [case_columns(order)[-1]["title"] for order in get_args(QueueOrder)] == [
+        *("Fault likely", "Quality", "Confidence", "Quality", "Quality", "Quality")
+    ]
 
 
 def test_a_quote_that_is_not_in_its_evidence_has_a_chip_and_a_filter(tmp_path: Path) -> None:

@@ -73,13 +73,23 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
     decide(audited_workbench, CASE, "approve", ADA.name)
     decide(audited_workbench, CASE, "reject", BEN.name)
-    assert "1 case has reviewers who differ" in texts(opened("team", "Cleo"))
+    team = opened("team", "Cleo")
+    assert "1 case has reviewers who differ. 1 differs in the verdict." in texts(team)
+    assert "Ada Lind and Ben gave the same verdict in 0 of 1 case (0%)." in texts(team)
+    assert "Ada Lind: Approved, Ben: Rejected" in shown_rows(team)
+    waiting = {link.proto.label: link.proto.query_string for link in team.get("page_link")}
+    assert waiting["**1** :blue[Waiting for an adjudication]"] == "standing=waits&state=needs_adjudication"
+    audited_workbench.team.set(BEN, QueuePolicy(reviewers=2, machine="never"))
+    blind = opened("team", "Cleo")
+    assert "Ada Lind: Approved" not in shown_rows(blind)
+    audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
     app = opened("team", "Cleo", case=CASE)
     shown = texts(app)
     case = audited_workbench.store.cases.get(CASE)
+    data = shown_rows(app)
+    for part in ("fabricated", (case.answer or "").splitlines()[0], case.evidence[-1].text[:23]):
+        assert part in data
     for part in (
-        case.answer or "",
-        case.evidence[-1].text,
         "**Ada Lind**: :green[Approved], original",
         "**Ben**: :red",
     ):
@@ -93,6 +103,27 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     assert len(audited_workbench.reviews.individual(CASE)) == 2
     press(app, "undo-adjudication")
     assert audited_workbench.cases.summary(CASE).state == "needs_adjudication"
+
+
+def test_one_press_takes_one_side_as_it_is_and_a_correction_is_shown_against_the_original(
+    audited_workbench: Workbench,
+) -> None:
+    audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
+    answer = audited_workbench.store.cases.get(CASE).answer or ""
+    label = TargetLabel(target="answer", label="other", severity="low")
+    given = {"corrected_answer": f"{answer} Indeed.", "note": "One word.", "labels": (label,), "iteration": 1}
+    decide(audited_workbench, CASE, "override", ADA.name, **given)
+    decide(audited_workbench, CASE, "override", BEN.name, corrected_answer="Nothing.", iteration=1)
+    assert "1 case has reviewers who differ. 1 differs in the correction." in texts(opened("team", "Cleo"))
+    app = opened("team", "Cleo", case=CASE)
+    assert '{"kind": "in", "text": " Indeed."}' in shown_rows(app).replace('\\"', '"')
+    press(app, "take-1")
+    entry = audited_workbench.cases.open(CASE).decision
+    assert entry is not None
+    assert entry.decision is not None
+    final = entry.decision
+    assert (final.kind, final.reviewer, final.verdict) == ("adjudication", "Cleo", "override")
+    assert (final.corrected_answer, final.note, final.labels) == (given["corrected_answer"], "One word.", (label,))
 
 
 def test_a_hidden_machine_shows_on_no_page_what_it_found(audited_workbench: Workbench) -> None:

@@ -274,3 +274,22 @@ def test_text_from_outside_stays_one_short_line_without_signs_that_turn_it(clean
 
 def test_every_kind_has_words_to_count_it_by() -> None:
     assert all(kind.one and kind.many for name, kind in KINDS.items() if name != "nothing")
+
+
+def test_a_sentence_counts_once_under_the_gravest_of_its_issues() -> None:
+    run = audited("It grew by 14.2%, says the report [c2]. It fell.")
+    first = {"sentence": 0, "cited": ()}
+
+    def of(verdict: Any, **claim: Any) -> ClaimCheck:
+        each = check(verdict)
+        return each.model_copy(update={"claim": each.claim.model_copy(update=claim)})
+
+    claims = (of("contradicted", **first), of("contradicted", **first), of("unsupported", **first), of("partial"))
+    found = headline(with_original(run, claims=(*claims, of("unverifiable", **first)), issues=())).counts
+    assert {kind: count for kind, count in found if kind != "uncertified"} == {
+        "contradicted": 1,
+        "partial": 1,
+        "uncited": 1,
+    }
+    uncited = headline(with_original(run, claims=(of("unsupported", sentence=1),), issues=())).counts
+    assert "uncited" not in dict(uncited)

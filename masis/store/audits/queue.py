@@ -13,12 +13,13 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Sequence
+from math import isclose
 from typing import Any, NamedTuple, get_args
 
 from masis.schema.review import Standing
 from masis.store.core.conditions import Condition, any_of, compared, joined
 from masis.store.core.connections import Database
-from masis.store.records import CaseFilter, CasePage, CaseSummary, Facets
+from masis.store.records import RISK_OF_FITTED, TIER_RANK, CaseFilter, CasePage, CaseSummary, Facets
 
 QUERY_SHOWN = 200
 """Characters of the question that a list shows."""
@@ -273,7 +274,7 @@ def summaries(
 def _rows(connection: sqlite3.Connection, where: str, values: Sequence[Any], viewer: str | None) -> list[sqlite3.Row]:
     return connection.execute(
         f"""
-        SELECT cases.*, runs.id AS run_id, pending > 0 AND {_OWN_PENDING} AS waits FROM cases
+        SELECT cases.*, runs.id AS run_id, runs.likely, pending > 0 AND {_OWN_PENDING} AS waits FROM cases
         LEFT JOIN runs ON runs.seq = run_seq
         WHERE cases.{where}
         """,  # noqa: S608
@@ -285,14 +286,17 @@ _LISTS = ("models", "flags", "reasons")
 _WORDS = {f"{word}s": word for word in ("standing", "state", "field", "dataset", "reviewer")}
 """How ``Facets`` names the columns of single words that are counted."""
 
-_PLAIN = [name for name in CaseSummary.model_fields if name not in ("query", "standing", *_LISTS)]
+_PLAIN = [name for name in CaseSummary.model_fields if name not in ("query", "standing", "fault_probability", *_LISTS)]
 
 
 def _summary(row: sqlite3.Row) -> CaseSummary:
-    query = row["query_start"]
+    query, likely = row["query_start"], row["likely"]
+    if likely is not None and not isclose(row["risk"], TIER_RANK[row["tier"]] + likely):  # a fitted score orders it
+        likely = row["risk"] / RISK_OF_FITTED
     return CaseSummary(
         query=query if len(query) <= QUERY_SHOWN else query[: QUERY_SHOWN - 1] + "…",
         standing="waits" if row["waits"] else row["standing"],
+        fault_probability=likely,
         **{name: tuple(json.loads(row[name])) for name in _LISTS},
         **{name: row[name] for name in _PLAIN},
     )

@@ -27,7 +27,7 @@ from masis.store.jobs import (
     unpack,
     update_job,
 )
-from masis.store.records import Assessed, RunProgress, RunState, RunSummary
+from masis.store.records import RISK_OF_FITTED, TIER_RANK, Assessed, RunProgress, RunState, RunSummary
 from masis.store.reviews.states import refresh
 from masis.views.headline import headline
 
@@ -66,11 +66,6 @@ class RunFigures(NamedTuple):
     likely: float
     coverable: bool
     headline: str
-
-
-RISK_OF_FITTED = 3.0
-"""What a fitted probability is multiplied with in ``risk``: cases with and without one are then on one scale."""
-TIER_RANK: dict[ReviewTier | None, float] = {"must_look": 2.0, "not_certified": 1.0, None: 0.0}
 
 
 def tier_of(reasons: Collection[str]) -> ReviewTier | None:
@@ -265,16 +260,17 @@ class Runs(StoredJobs[Event, RunProgress]):
         case_digest: str,
         models: dict[str, str],
         settings: dict[str, Any],
+        asked_by: str = "",
         started_at: str | None = None,
         owner: Owner | None = None,
     ) -> None:
-        """Note that a run begins, in this process unless an owner is named.
+        """Note that a run begins, in this process unless an owner is named; ``asked_by`` names who asked for it.
 
         Raises UnknownRecord (no such case), Removed and StoreError (the id is taken, the case has other content).
         """
         with self._database.transaction(durable=False) as connection:
             columns = _columns(connection, run_id, case_id, case_digest, models, settings)
-            self.begin(connection, run_id, columns, started_at, owner)
+            self.begin(connection, run_id, columns | {"asked_by": asked_by}, started_at, owner)
 
     def save_draft(self, run_id: str, draft: Draft) -> None:
         """Store the answer that was drafted for a case without one."""

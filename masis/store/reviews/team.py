@@ -109,18 +109,14 @@ class Team:
                 skipped_by=tuple(who.get("skipped", ())),
             )
 
-    def counted(self, kind: str, viewer: str = "") -> dict[str, int]:
+    def counted(self, kind: str) -> dict[str, int]:
         """How many cases each name has: kind is ``decided``, ``assigned``, ``skipped`` or ``tagged``.
 
-        Who has decided a shared case shows once all its decisions are made; before that to the ``viewer`` alone, of
-        whom it is.
+        Who has decided a shared case shows once all its decisions are made.
         """
         sql = """SELECT who, count(*) FROM case_work JOIN cases ON cases.seq = case_seq
-            WHERE kind = ?1 AND (kind <> 'decided' OR pending = 0 OR who = ?2) GROUP BY who"""
-        values = [kind, viewer]
-        return dict(
-            self._database.cached((sql, kind, viewer), lambda connection: connection.execute(sql, values).fetchall())
-        )
+            WHERE kind = ? AND (kind <> 'decided' OR pending = 0) GROUP BY who"""
+        return dict(self._database.cached((sql, kind), lambda connection: connection.execute(sql, [kind]).fetchall()))
 
     def hides_machine_from(self, reviewer: str, shown: MachineShown) -> bool:
         """Whether there is an audited case whose verdict a policy that shows it ``shown`` hides from a reviewer."""

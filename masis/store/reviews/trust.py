@@ -34,23 +34,24 @@ COUNTED = (
 """Columns of a decision that counts. ``blind``: nothing of the machine's verdict was shown. ``reason`` is that of an
 override; ``marks``: words were labelled; ``seconds`` is how long the case was open, where that was recorded."""
 
-CASE = ("case_id", "question", "field", "dataset", "state", "settles")
+CASE = ("case_id", "question", "field", "dataset", "state", "pending", "settles")
 """``question`` is its beginning, by which decisions cluster; ``settles``: this decision gives the case its state."""
 
 COLUMNS = (*CASE, *COUNTED, *_RUN)
 
 _DECIDED = f"""
-    SELECT cases.id, cases.query_start, cases.field, cases.dataset, cases.state, log.seq IS cases.decision_seq,
-        log.seq, log.at, written.reviewer, log.verdict, log.kind,
+    SELECT cases.id, cases.query_start, cases.field, cases.dataset, cases.state, cases.pending,
+        log.seq IS cases.decision_seq, log.seq, log.at, written.reviewer, log.verdict, log.kind,
         written.blind, written.simulated, written.marks, written.reason, written.seconds,
         {", ".join(f"runs.{name}" for name in _RUN)}
     FROM decision_log AS log
     JOIN decision_payloads AS written ON written.entry_seq = log.seq
     JOIN cases ON cases.seq = log.case_seq
     LEFT JOIN jobs AS runs ON runs.seq = log.run_seq AND log.seq = cases.decision_seq
-    WHERE cases.pending = 0 AND (log.seq = cases.decision_seq AND log.kind = 'adjudication' OR log.seq IN (
-        SELECT entry_seq FROM case_work WHERE kind = 'decided'
-    ))
+    WHERE (cases.pending = 0 OR ?) AND (
+        log.seq = cases.decision_seq AND log.kind = 'adjudication'
+        OR log.seq IN (SELECT entry_seq FROM case_work WHERE kind = 'decided')
+    )
 """  # noqa: S608 (names of our own columns)
 
 _POOL = f"""
@@ -78,14 +79,15 @@ class TrustReads:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def decided(self, *, after: int = 0, spot_checks: bool = False) -> dict[str, list[Any]]:
+    def decided(self, *, after: int = 0, spot_checks: bool = False, pending: bool = False) -> dict[str, list[Any]]:
         """Return every decision that counts, by column (``COLUMNS``), in the order of the log.
 
-        Of a case of several reviewers all are returned once all are in, and the adjudication too. Only entries behind
-        number ``after``, and with ``spot_checks`` only those about answers that were drawn to be checked.
+        Of a case of several reviewers all are returned once all are in, and the adjudication too; with ``pending``
+        those as well that others may not see yet. Only entries behind number ``after``, and with ``spot_checks`` only
+        those about answers that were drawn to be checked.
         """
         where = " AND runs.spot_check = 1" if spot_checks else ""
-        return self._columns(f"{_DECIDED} AND log.seq > ?{where} ORDER BY log.seq", [after], COLUMNS)
+        return self._columns(f"{_DECIDED} AND log.seq > ?{where} ORDER BY log.seq", [pending, after], COLUMNS)
 
     def pool(self, auditor: str) -> dict[str, list[Any]]:
         """Return the undecided cases of an auditor that a guarantee may cover, by their ids.

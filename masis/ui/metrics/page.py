@@ -11,9 +11,10 @@ from urllib.parse import parse_qsl, urlencode
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.records import Bin, Measure, MeasuredRun, MeasureFilter, MetricsReport, Period, Pick, Rates
-from masis.services.trust import TrustFilter
+from masis.services.trust import Own, TrustFilter
 from masis.services.trust_summary import figure
 from masis.settings import ROLES, Role
 from masis.trust.agreement import Estimate
@@ -331,20 +332,28 @@ def _totals(total: Rates) -> None:
 
 
 def _people(workbench: Workbench) -> None:
-    """Draw what people did with what the audits found: of settled cases, all reviewers together, over all time."""
+    """Draw what people did with what the audits found: all reviewers together, and one's own, over all time."""
     st.header("People", anchor=False)
-    work = workbench.trust.together(actor())
+    me = actor()
+    work = workbench.trust.together(me)
     if not work.decisions:
         st.caption("Nobody has decided a case yet. How many are decided a day, and in what time, will be shown here.")
         return
-    flagged = workbench.trust.compare(actor(), TrustFilter(blind_only=False)).answers.precision
+    flagged = workbench.trust.compare(me, TrustFilter(blind_only=False)).answers.precision
     with st.container(horizontal=True, gap="small", key="metrics-people"):
-        _total("Decisions", f"{work.decisions:,}", "On settled cases, over all time")
+        _total("Decisions", f"{work.decisions:,}", "Of all reviewers, over all time")
         _total("Decided a day", number(work.a_day), "On days on which somebody decided")
-        took = duration(None if work.seconds is None else 1000 * work.seconds)
-        _total("Time a case", took, "Median, from opening the case to the decision")
+        _total("Time a case", _took(work), "Median, from opening the case to the decision")
         _share("Overrides", work.overrides, "Decisions that corrected the answer")
         _share("Alarms that were right", flagged, "Of the answers the audit accused, the share people found faulty")
+    (own,) = workbench.trust.reviewers(me)
+    overrides = round((own.overrides.value or 0) * own.overrides.n)
+    mine = f"You: {counted(own.decisions, 'decision')}, {overrides:,} of them overrides, {_took(own)} a case."
+    st.caption(" ".join(filter(None, (mine if own.decisions else "", workbench.trust.counts_in_words(me)))))
+
+
+def _took(work: Own) -> str:
+    return duration(None if work.seconds is None else 1000 * work.seconds)
 
 
 def _share(title: str, found: Estimate, meaning: str) -> None:

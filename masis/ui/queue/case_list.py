@@ -23,7 +23,8 @@ from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.shell.served_database import command, command_markdown
 from masis.views.markdown import escaped
-from masis.views.words import MACHINE_HIDDEN, STANDING, STATE, LabelData, label, model_words
+from masis.views.numbers import percent
+from masis.views.words import MACHINE_HIDDEN, STANDING, STATE, WAITS_FOR, LabelData, label, model_words
 
 PRODUCT = (
     "MASIS checks the citations and claims of AI answers against their evidence, and a person decides: a fluent answer "
@@ -33,8 +34,8 @@ PRODUCT = (
 BY_MACHINE: tuple[QueueOrder, ...] = ("risk", "disagreement", "least_confident")
 """The orders that go by what audits found."""
 ORDER_SAYS: dict[QueueOrder, str] = {
-    "risk": "What is wrong comes first, then what could not be confirmed; within each the answers most likely to be "
-    "faulty.",
+    "risk": "What is wrong comes first, then what could not be confirmed; within each by the probability that the "
+    "answer is faulty.",
     "disagreement": "Where citation engine, critic and evaluator differ most about an answer comes first.",
     "least_confident": "Unscored answers come first, then those the critic trusts least.",
     "newest": "The case imported last comes first.",
@@ -71,8 +72,8 @@ def show_cases(workbench: Workbench) -> None:
         return
     way = address.list_parameters()  # once: reading the address for each row took a quarter of the page's time
     mine = workbench.store.team.assigned_among(actor().name, (summary.id for summary in page.rows))
-    rows = [case_row(summary, way, mine=summary.id in mine) for summary in page.rows]
-    if opened := linked_table(CASES, rows, description="Cases", key="case-list"):
+    rows = [case_row(summary, way, order=shown.order, mine=summary.id in mine) for summary in page.rows]
+    if opened := linked_table(case_columns(shown.order), rows, description="Cases", key="case-list"):
         address.open_case(opened)
     _paging(wanted, page.total)
 
@@ -327,10 +328,15 @@ def zipped(workbench: Workbench, who: Actor, form: str, wanted: CaseFilter, enco
 
 _QUESTION = column("Question", "main")
 _FOUND = column("What the audit found", "main")
-_QUALITY = column("Quality", "figure", hide="hide-medium")
-CASES: list[Column] = [_QUESTION, column("Stands", "pills"), _FOUND, _QUALITY]
-CASES_IN_BRIEF: list[Column] = [_QUESTION, _FOUND, _QUALITY]
-"""For cases that all stand alike, which is said above the list."""
+_FIGURES: dict[QueueOrder, str] = {"risk": "Fault likely", "least_confident": "Confidence"}
+"""The figure that an order goes by; the other orders show the quality alone."""
+
+
+def case_columns(order: QueueOrder, *, brief: bool = False) -> list[Column]:
+    """Return the columns of ``case_row``; the last one shows what the list is ordered by."""
+    figure = column(_FIGURES.get(order, "Quality"), "figure", hide="hide-medium")
+    return [_QUESTION, *([] if brief else [column("State", "pills")]), _FOUND, figure]
+
 
 MINE: LabelData = {"text": "assigned to you", "tone": "busy", "meaning": "Somebody gave this case to you to decide"}
 
@@ -339,17 +345,19 @@ def case_row(
     summary: CaseSummary,
     parameters: dict[str, str],
     *,
+    order: QueueOrder = "newest",
     page: str = "review",
     brief: bool = False,
     mine: bool = False,
 ) -> Row:
-    """Return a case as a row of ``CASES`` or ``CASES_IN_BRIEF``.
+    """Return a case as a row of ``case_columns``.
 
     Args:
         summary: the case.
         parameters: describe the list the case is in (``address.list_parameters``).
+        order: that of the list: its figure is shown.
         page: where the row leads.
-        brief: whether the row is one of ``CASES_IN_BRIEF``.
+        brief: whether where the case stands is left out, for a list of cases that all stand alike.
         mine: whether the case is assigned to whoever looks at the list.
 
     """
@@ -358,21 +366,33 @@ def case_row(
     question: Cell = {"text": summary.query, "href": href, "open": summary.id, "below": [below]}
     if mine:
         question["pills"] = [MINE]
-    revised = "" if summary.revised_quality is None else f"revised {summary.revised_quality:.2f}"
-    quality: Cell = {"score": summary.quality, "below": [revised]}
-    cells = [question, _found(summary), quality]
+    cells = [question, _found(summary), _figure(summary, order)]
     if not brief:
         cells.insert(1, _stands(summary))
     return row(*cells, open=summary.id)
 
 
+def _figure(summary: CaseSummary, order: QueueOrder) -> Cell:
+    """Return what the list is ordered by, with the quality below under its name where that is another figure."""
+    revised = [] if summary.revised_quality is None else [f"revised {summary.revised_quality:.2f}"]
+    quality = [] if summary.quality is None else [f"quality {summary.quality:.2f}"]
+    if order == "risk":
+        return {"text": percent(summary.fault_probability), "below": [*quality, *revised]}
+    if order == "least_confident":
+        return {"score": summary.confidence, "below": [*quality, *revised]}
+    return {"score": summary.quality, "below": revised}
+
+
 def _stands(summary: CaseSummary) -> Cell:
     """Return where a case stands, with what of it the standing leaves open: its verdict, by whom, what is awaited."""
     more = "" if summary.standing in ("wrong", "not_confirmed", "to_review") else STATE[summary.state].text
-    if summary.state in ("needs_review", "new"):
+    if summary.state in ("needs_review", "new") or (summary.standing == "waits" and summary.state in WAITS_FOR):
         more = ""
-    who = summary.reviewer or ""
-    return {"pills": [label(STANDING[summary.standing])], "below": [" by ".join(filter(None, (more, who)))]}
+    who = f"by {summary.reviewer}" if summary.reviewer else ""
+    word = STANDING[summary.standing]
+    if summary.standing == "waits":
+        word = WAITS_FOR.get(summary.state, word)
+    return {"pills": [label(word)], "below": [f"{more} {who}".strip()]}
 
 
 def _found(summary: CaseSummary) -> Cell | None:
@@ -380,7 +400,7 @@ def _found(summary: CaseSummary) -> Cell | None:
     if not summary.headline:
         return None
     worst, _, others = summary.headline.partition("\n")
-    return {"text": worst, "below": [others]}
+    return {"text": worst, "quote": others}
 
 
 def show_nothing_yet(workbench: Workbench) -> None:

@@ -15,12 +15,12 @@ from masis.schema.team import QueuePolicy
 from masis.schema.wording import counted
 from masis.services import Workbench, demo_cases
 from masis.services.jobs import UNAUDITED, Batch
-from masis.services.records import CaseFilter, CaseSummary, DecisionFilter, Facets
+from masis.services.records import CaseFilter, CaseSummary, DecisionFilter, Facets, QueueOrder
 from masis.settings import OFFLINE
 from masis.ui.components.linked_table import linked_table
 from masis.ui.live import served_jobs, show_live
 from masis.ui.new_audit.form import where_it_runs
-from masis.ui.queue.case_list import CASES_IN_BRIEF, ORDER_SAYS, PRODUCT, case_row, show_nothing_yet
+from masis.ui.queue.case_list import ORDER_SAYS, PRODUCT, case_columns, case_row, show_nothing_yet
 from masis.ui.review.decisions import entry_context
 from masis.ui.review.log_view import decision_log, entry_row
 from masis.ui.shell import address
@@ -28,7 +28,7 @@ from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import acting, actor
 from masis.views.markdown import coloured
 from masis.views.numbers import dollars
-from masis.views.words import MACHINE_HIDDEN, STANDING
+from masis.views.words import MACHINE_HIDDEN, STANDING, WAITS_FOR, Word
 
 WAITING_SHOWN = 6
 DECISIONS_SHOWN = 5
@@ -43,7 +43,7 @@ def show_overview(workbench: Workbench) -> None:
         show_nothing_yet(workbench)
         return
     st.title(headline(facets), anchor=False)
-    standing_counts(facets.standings)
+    standing_counts(facets.standings, facets.states)
     left, right = st.columns([65, 35], gap="large")
     with left:
         _waiting(workbench, facets)
@@ -67,15 +67,28 @@ def headline(facets: Facets) -> str:
     return "No case needs review"
 
 
-def standing_counts(standings: Mapping[Any, int], order: str = "") -> None:
-    """Draw how many cases stand where, each count a link to them; they add up to all cases."""
+def standing_counts(standings: Mapping[Any, int], states: Mapping[str, int] | None = None, order: str = "") -> None:
+    """Draw how many cases stand where, each count a link to them; they add up to all cases.
+
+    With ``states``, how many cases are in each, those that wait for others are counted by what they wait for.
+    """
+    counts: list[tuple[str, str, int, Word]] = []
+    for name, word in STANDING.items():
+        if name == "waits" and states is not None:
+            waiting = {state: states.get(state, 0) for state in WAITS_FOR}
+            waiting["needs_review"] = 0
+            waiting["needs_review"] = standings.get(name, 0) - sum(waiting.values())
+            counts += [("waits", state, count, WAITS_FOR[state]) for state, count in waiting.items()]
+        else:
+            counts.append((name, "", standings.get(name, 0), word))
     with st.container(horizontal=True, gap="small"):
-        for name, word in STANDING.items():
-            if count := standings.get(name):
+        for standing, state, count, word in counts:
+            if count > 0:
+                way = {"standing": standing, "state": state, "order": order}
                 st.page_link(
                     "pages/queue.py",
                     label=f"**{count:,}** {coloured(word)}",
-                    query_params={"standing": name} | ({"order": order} if order else {}),
+                    query_params={parameter: value for parameter, value in way.items() if value},
                     help=word.meaning,
                 )
 
@@ -97,8 +110,10 @@ def _waiting(workbench: Workbench, facets: Facets) -> None:
     page = workbench.cases.find_for(actor(), CaseFilter(states=("needs_review",), size=WAITING_SHOWN))
     _assigned(workbench)
     mine = workbench.store.team.assigned_among(actor().name, (summary.id for summary in page.rows))
-    rows = [case_row(summary, {}, brief=True, mine=summary.id in mine) for summary in page.rows]
-    if opened := linked_table(CASES_IN_BRIEF, rows, description="Cases that need review", key="waiting"):
+    order: QueueOrder = "random" if blind else "risk"
+    rows = [case_row(summary, {}, order=order, brief=True, mine=summary.id in mine) for summary in page.rows]
+    columns = case_columns(order, brief=True)
+    if opened := linked_table(columns, rows, description="Cases that need review", key="waiting"):
         st.switch_page("pages/review.py", query_params={"case": opened})
     st.page_link("pages/queue.py", label="All in the queue", icon=":material/arrow_forward:", icon_position="right")
 

@@ -123,7 +123,7 @@ def _review(page: _Page) -> None:
         with reading:
             if not page.audited and not page.busy and not view.machine_hidden:
                 _not_audited(page.run, view.runs)
-            _answer_view(view, page.run if page.audited else None, page.at, page.against)
+            show_answer(view, page.run if page.audited else None, page.at, page.against)
         with deciding:
             shown: tuple[str, ...] = () if view.machine_hidden else MACHINE_SHOWN
             if page.against is not None:
@@ -452,7 +452,8 @@ def _not_audited(run: Run | None, runs: tuple[RunSummary, ...]) -> None:
         st.text(warning.message)
 
 
-def _answer_view(view: CaseView, run: Run | None, index: int, against: int | None) -> None:
+def show_answer(view: CaseView, run: Run | None, index: int, against: int | None) -> None:
+    """Draw an answer with its marks and issues beside its evidence; an unaudited one without them."""
     place = f"evidence/{view.case.id}"
     shown: int = st.session_state.get(place, EVIDENCE_SHOWN)
     data: AnswerViewData = (

@@ -12,7 +12,7 @@ from masis.services.records import CaseSummary, RunSummary
 from masis.ui.components import registered
 from masis.ui.components.case_head import case_head
 from masis.ui.components.linked_table import linked_table
-from masis.ui.queue.case_list import CASES, case_row
+from masis.ui.queue.case_list import case_columns, case_row
 from masis.ui.review.run_list import RUN_COLUMNS, run_name, run_row
 from masis.ui.shell import address
 from masis.ui.shell.frame import tab_title
@@ -168,7 +168,7 @@ def _show_comparison(left: Run, right: Run, of: Of) -> None:
     if same:
         st.markdown("Both chose the same answer.")
     changes = word_changes(left.final_answer, right.final_answer)
-    _CHANGES(
+    CHANGES(
         data={
             "pieces": [change._asdict() for change in changes],
             "key": None if same else {"out": "only left", "in": "only right"},
@@ -178,7 +178,7 @@ def _show_comparison(left: Run, right: Run, of: Of) -> None:
     )
 
 
-_CHANGES = registered("changes")
+CHANGES = registered("changes")
 ISSUES_SHOWN = 40
 """Issues listed for each side."""
 
@@ -216,7 +216,9 @@ def _show_ways_in(workbench: Workbench) -> None:
         st.header("Cases with several audits")
         summaries = [workbench.cases.summary(case_id) for case_id in several]
         rows = [case_row(each, {}, page="compare") for each in summaries]
-        if opened := linked_table(CASES, rows, description="Cases with several audits", key="several-runs"):
+        if opened := linked_table(
+            case_columns("newest"), rows, description="Cases with several audits", key="several-runs"
+        ):
             address.put("case", opened)
             st.rerun()
 

@@ -60,7 +60,8 @@ class _Message:
 class _Form:
     """What a session knows about the form it has open.
 
-    ``token`` goes with every submit of it: the same token twice is one decision. ``ack`` names the last post that was
+    ``token`` goes with every submit of it: the same token twice is one decision; ``asked_why`` is that of the form that
+    was asked once why it escalates. ``ack`` names the last post that was
     kept, ``handled`` the last submit that was answered, ``done`` the tokens of decisions made, and of drafts discarded,
     here.
     """
@@ -69,6 +70,7 @@ class _Form:
     reviewer: str
     restored: str | None
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
+    asked_why: str = ""
     message: _Message | None = None
     ack: dict[str, Any] | None = None
     handled: dict[str, Any] | None = None
@@ -183,10 +185,10 @@ def _draw(context: _PanelContext) -> None:
     # a page that outlived its server posts again what this session has not seen yet
     kept_late = _keep(context, form, posted.draft)
     if isinstance(posted.submit, dict):
-        _say_errors(form, lambda: _submit(context, form, posted.submit))
+        _say_errors(context, form, posted.submit, lambda: _submit(context, form, posted.submit))
         st.rerun()
     if isinstance(posted.act, dict):
-        _say_errors(form, lambda: _act(context, form, posted.act))
+        _say_errors(context, form, posted.act, lambda: _act(context, form, posted.act))
         st.rerun()
     if kept_late:
         st.rerun()
@@ -249,19 +251,31 @@ def store_form(workbench: Workbench, case_id: str, fields: FormFields) -> None:
         workbench.drafts.save(actor(), case_subject(case_id), fields.model_dump(mode="json"))
 
 
-def _say_errors(form: _Form, do: Callable[[], None]) -> None:
+def _say_errors(context: _PanelContext, form: _Form, posted: dict[str, Any], do: Callable[[], None]) -> None:
     try:
         do()
     except AnotherAnswer as error:
         form.message = _Message(str(error), "warn")
     except StaleVersion:
+        again = _audited_again(context, posted.get("shown"))
         form.message = _Message(
-            "This case has changed since you opened it; its current state is shown. What you entered is still here: "
-            "check it, then submit again.",
+            f"This case has changed since you opened it; its current state is shown.{again} What you entered is still "
+            "here: check it, then submit again.",
             "warn",
         )
     except MasisError as error:
         form.message = _Message(str(error), "bad")
+
+
+def _audited_again(context: _PanelContext, posted: object) -> str:
+    """Say who asked for an audit newer than the one whose answer was shown, and when; "" where there is none."""
+    shown = posted.get("place") if isinstance(posted, dict) else None
+    runs = () if context.view.machine_hidden else context.workbench.runs.for_case(context.case_id)
+    newest = next((run for run in runs if run.readable), None)
+    if newest is None or newest.ended_at is None or not isinstance(shown, str) or f"/{newest.id}/" in shown:
+        return ""
+    by = f" by {newest.asked_by}" if newest.asked_by else ""
+    return f" It was audited again{by} at {newest.ended_at[11:16]} UTC."
 
 
 def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
@@ -279,6 +293,11 @@ def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None
     form.ack = {"mount": posted.get("mount"), "seq": posted.get("seq")}
     if missing := forms.problem(fields, context.answer, reviewer() or ""):
         form.message = _Message(missing.message, "warn", missing.field)
+        return
+    if forms.unexplained(fields) and form.asked_why != form.token:
+        form.asked_why = form.token
+        says = "Say what it waits for: choose a reason or write a note. Submit again to escalate without."
+        form.message = _Message(says, "warn", "reason")
         return
     _assert_shown(context, posted.get("shown"))
     if fields.verdict == "override" and form.doubted != fields.corrected and (found := _doubts(context, fields)):
@@ -330,8 +349,8 @@ def _assert_shown(context: _PanelContext, posted: object) -> None:
     shown = context.shown_answer
     if not isinstance(posted, dict) or (posted.get("place"), posted.get("digest")) != (shown["place"], shown["digest"]):
         raise AnotherAnswer(
-            f"Nothing was recorded: the answer on the page has changed. It is {context.answer_name} now: read it, "
-            "then decide."
+            f"Nothing was recorded: the answer on the page has changed.{_audited_again(context, posted)} "
+            f"It is {context.answer_name} now: read it, then decide."
         )
 
 
@@ -542,7 +561,7 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
         },
         "reporting": _reporting(context),
         "standing": _standing(context, history),
-        "history": history,
+        "history": forms.with_audits(history, view.runs),
         "go": {
             "waiting": context.place.waiting > 0,
             "says": f"{context.place.waiting:,} to review in this queue"

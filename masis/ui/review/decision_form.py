@@ -23,6 +23,7 @@ from masis.schema.run import Iteration, Run
 from masis.schema.team import LabelTypes
 from masis.schema.wording import counted, shortened
 from masis.services.drafts import clean, read_form, read_if_valid
+from masis.services.records import RunSummary
 from masis.services.reviews import OTHER, reason_text, reasons_for, suggested
 from masis.settings import Settings
 from masis.views.diff import word_changes
@@ -181,6 +182,11 @@ def problem(fields: FormFields, answer: str, reviewer: str) -> Problem | None:
     if not reviewer.strip():
         return Problem("reviewer", "Type your name: it is recorded with every decision.")
     return None
+
+
+def unexplained(fields: FormFields) -> bool:
+    """Return whether a case is escalated without a word that says what for: the form asks for one once."""
+    return fields.verdict == "escalate" and not _reason(fields) and not fields.note.strip()
 
 
 def _reason(fields: FormFields) -> str:
@@ -462,11 +468,26 @@ def history(entries: Sequence[LogEntry]) -> list[Data]:
     return [_history_row(entry, words[entry.id], entry.id in undone) for entry in entries]
 
 
-def _history_row(entry: LogEntry, what: Word, undone: bool) -> Data:
-    decision = entry.decision
+def with_audits(rows: list[Data], runs: Sequence[RunSummary]) -> list[Data]:
+    """Return the history of a case with its finished audits among the entries of the log, the newest first."""
+    finished = [run for run in runs if run.ended_at and run.state == "finished"]
+    audits = [
+        {
+            **_history_row(None, Word("Audited" if run is finished[-1] else "Audited again", "calm"), False),
+            "id": run.id,
+            "at": run.ended_at,
+            "who": run.asked_by,
+        }
+        for run in finished
+    ]
+    return sorted([*rows, *audits], key=lambda each: str(each["at"]), reverse=True)
+
+
+def _history_row(entry: LogEntry | None, what: Word, undone: bool) -> Data:
+    decision = entry.decision if entry else None
     return {
-        "id": entry.id,
-        "at": entry.at,
+        "id": entry.id if entry else "",
+        "at": entry.at if entry else "",
         "who": decision.reviewer if decision else "",
         "what": what.text,
         "tone": what.tone,

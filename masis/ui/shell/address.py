@@ -62,10 +62,11 @@ def _texts(words: Mapping[Any, Word]) -> dict[str, str]:
 
 
 STANDINGS = Filter("standing", "Stands", "known", "standings", _texts(STANDING))
+FILTERED_STATES = ("needs_review", "needs_adjudication", *STATE_OF_VERDICT.values())
 DRAWER: tuple[Filter, ...] = (
     Filter("flag", "Issue", "known", "flags", _texts(FLAG), machine=True),
     Filter("reason", "Reason for review", "known", "reasons", _texts(REASON), machine=True),
-    Filter("state", "Verdict", "known", "states", _texts({n: STATE[n] for n in STATE_OF_VERDICT.values()})),
+    Filter("state", "State", "known", "states", _texts({name: STATE[name] for name in FILTERED_STATES})),
     Filter("field", "Field", "words", "fields"),
     Filter("dataset", "Data set", "words", "datasets"),
     Filter("model", "Model", "words", "models", machine=True),

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
 import streamlit as st
 from pydantic import ValidationError
 
-from masis.errors import MasisError, UnknownRecord
+from masis.errors import MasisError, Removed, UnknownRecord
 from masis.schema.review import Decision, LogEntry, Verdict
 from masis.services import ANONYMOUS, CaseView, Workbench
 from masis.services.records import CaseFilter
+from masis.ui.review.case import show_answer
+from masis.ui.review.compare import CHANGES
 from masis.ui.shell import address
 from masis.ui.shell.keys import APPROVE, ESCALATE, NEXT, OVERRIDE, REJECT, SUBMIT, Key
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.team.taking import ask_name
+from masis.views.diff import word_changes
 from masis.views.markdown import coloured, escaped
 from masis.views.words import DECIDE, DECIDED
 
@@ -32,11 +36,13 @@ class Difference(NamedTuple):
 
 
 def differences(decisions: tuple[Decision, ...]) -> tuple[Difference, ...]:
-    """Return what decisions on one case differ in: verdict, answer, corrected text, scores and labels; nothing else."""
+    """Return what decisions on one case differ in: verdict, answer, scores and labels; nothing else.
+
+    Corrected answers are left out: each is drawn against the original where its decision is.
+    """
     found = [
         Difference("Verdict", tuple(DECIDED[each.verdict].text if each.verdict else "" for each in decisions)),
         Difference("Answer", tuple(_answer(each) for each in decisions)),
-        Difference("Corrected answer", tuple(each.corrected_answer or "" for each in decisions)),
     ]
     found += [
         Difference(name, tuple(str(each.rubric_scores.get(name, "")) for each in decisions))
@@ -67,6 +73,21 @@ def _answer(decision: Decision) -> str:
     return "original" if decision.iteration is None or decision.iteration == 1 else f"revision {decision.iteration - 1}"
 
 
+VERDICT_DIFFERS = "the verdict"
+
+
+def what_differs(decisions: Sequence[Decision]) -> str:
+    """Say what keeps decisions from settling a case: the verdict, the correction, or the answer they are about."""
+    if len({each.verdict for each in decisions}) > 1:
+        return VERDICT_DIFFERS
+    return "the correction" if decisions and decisions[0].verdict == "override" else "the answer"
+
+
+def decisions_on(workbench: Workbench, case_id: str) -> tuple[Decision, ...]:
+    """Return the decisions of a case's reviewers that count, without those whose text was redacted."""
+    return tuple(entry.decision for entry in workbench.reviews.individual(case_id) if entry.decision is not None)
+
+
 def show_adjudication(workbench: Workbench, case_id: str) -> None:
     """Draw one case whose reviewers differ: answer, evidence, decisions side by side, and the final verdict."""
     _recorded(workbench)
@@ -89,20 +110,19 @@ def show_adjudication(workbench: Workbench, case_id: str) -> None:
         )
         return
     entries = workbench.reviews.individual(case_id)
-    decisions = tuple(entry.decision for entry in entries if entry.decision is not None)
-    answer, evidence = st.columns(2, gap="medium")
-    with answer.container(border=True, height=TEXT_HEIGHT, key="adjudicated-answer"):
-        st.markdown("**Original answer**")
-        original = view.run.iterations[0].answer if view.run and view.run.iterations else view.case.answer
-        st.text(original or "")
-    with evidence.container(border=True, height=TEXT_HEIGHT, key="adjudicated-evidence"):
-        st.markdown("**Evidence**")
-        for chunk in view.case.evidence:
-            st.caption(escaped(chunk.id))
-            st.text(chunk.text)
-    for column, decision in zip(st.columns(len(decisions)), decisions, strict=True):
-        with column.container(border=True, height="stretch"):
-            _decision(decision)
+    decisions = decisions_on(workbench, case_id)
+    run = view.run if view.run and view.run.iterations else None
+    with st.container(border=True, height=TEXT_HEIGHT, key="adjudicated-answer"):
+        show_answer(view, run, 0, None)
+    open_ = view.state == "needs_adjudication" and reviewer() is not None and actor().name not in work.decided_by
+    for number, (column, decision) in enumerate(zip(st.columns(len(decisions)), decisions, strict=True), start=1):
+        with column.container(border=True, height="stretch", gap="xsmall"):
+            verdict = coloured(DECIDED[decision.verdict]) if decision.verdict else ""
+            about = f", {_answer(decision)}" if _answer(decision) else ""
+            st.markdown(f"**{escaped(decision.reviewer)}**: {verdict}{about}")
+            if open_ and _take_button(decision, number):
+                _record(workbench, view, taken(decision, view, entries))
+            _decision(workbench, decision, number)
     if found := differences(decisions):
         st.markdown("**What they differ in**")
         rows = [[escaped(each.what), *(escaped(said) or "–" for said in each.said)] for each in found]
@@ -128,18 +148,42 @@ def _there(workbench: Workbench, case_id: str) -> bool:
     return True
 
 
-def _decision(decision: Decision) -> None:
-    """Draw one reviewer's decision: verdict, answer, reason, note, corrected answer and labels."""
-    verdict = coloured(DECIDED[decision.verdict]) if decision.verdict else ""
-    about = f", {_answer(decision)}" if _answer(decision) else ""
-    st.markdown(f"**{escaped(decision.reviewer)}**: {verdict}{about}")
+def _take_button(decision: Decision, number: int) -> bool:
+    words = f"Take {escaped(decision.reviewer)}'s decision as it is"
+    return st.button(words, key=f"take-{number}", shortcut=str(number), width="stretch", **needs("oversee"))
+
+
+def taken(decision: Decision, view: CaseView, entries: Sequence[LogEntry]) -> Decision:
+    """Return the adjudication that takes one reviewer's decision as it is, reason, correction and labels with it."""
+    return decision.model_copy(
+        update={
+            "kind": "adjudication",
+            "reviewer": actor().name,
+            "token": None,
+            "policy": None,
+            "about": None,
+            "machine_shown": () if view.machine_hidden else ("scores", "verdicts"),
+            "extra": {"individual": [entry.id for entry in entries], "taken_from": decision.reviewer},
+        }
+    )
+
+
+def _decision(workbench: Workbench, decision: Decision, number: int) -> None:
+    """Draw what a reviewer's decision says beside its verdict: reason, note, what its correction changes, labels."""
     for title, text in (("Reason", decision.reason), ("Note", decision.note)):
         if text:
             st.caption(title)
             st.text(text)
     if decision.corrected_answer:
-        with st.expander("Corrected answer"):
+        try:
+            changes = word_changes(workbench.reviews.answer_of(decision), decision.corrected_answer)
+        except Removed:
+            st.caption("Corrected answer; the one it corrects was removed")
             st.text(decision.corrected_answer)
+        else:
+            pieces = [change._asdict() for change in changes]
+            description = f"What {decision.reviewer} changes in the answer"
+            CHANGES(data={"pieces": pieces, "key": None, "description": description}, key=f"correction-{number}")
     for label in decision.labels:
         severity = f" ({label.severity})" if label.severity else ""
         st.text(f"{label.label}{severity}: {label.text[:200] or 'the whole answer'}\n{label.note}".strip())
@@ -212,13 +256,21 @@ def _final(workbench: Workbench, view: CaseView, entries: tuple[LogEntry, ...], 
             machine_shown=() if view.machine_hidden else ("scores", "verdicts"),
             extra={"individual": [entry.id for entry in entries]},
         )
-        entry = workbench.reviews.adjudicate(actor(), decision, seen_version=view.summary.version)
     except ValidationError as error:
         st.warning(error.errors(include_url=False)[0]["msg"].removeprefix("Value error, "))
+    else:
+        _record(workbench, view, decision)
+
+
+def _record(workbench: Workbench, view: CaseView, decision: Decision) -> None:
+    """Record an adjudication and open the next case; say what is wrong where it is refused."""
+    try:
+        entry = workbench.reviews.adjudicate(actor(), decision, seen_version=view.summary.version)
     except MasisError as error:
         st.warning(escaped(str(error)))
     else:
-        st.session_state[_RECORDED] = (entry.id, f"{DECIDED[verdict].text} for good: {view.case.id}")
+        done = DECIDED[decision.verdict].text if decision.verdict else ""
+        st.session_state[_RECORDED] = (entry.id, f"{done} for good: {view.case.id}")
         address.put("case", _next(workbench, view.case.id) or view.case.id)
         st.rerun()
 

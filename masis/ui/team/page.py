@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import streamlit as st
@@ -23,16 +24,20 @@ from masis.services import Workbench
 from masis.services.cases import waiting_in
 from masis.services.records import CaseFilter
 from masis.services.trust_summary import figure
+from masis.trust.agreement import Agreement, Pair
 from masis.ui.components.linked_table import Cell, column, linked_table, row
 from masis.ui.queue.overview import standing_counts
 from masis.ui.shell import address
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, reviewer
-from masis.ui.team.adjudication import show_adjudication
+from masis.ui.team.adjudication import VERDICT_DIFFERS, decisions_on, show_adjudication, what_differs
 from masis.ui.team.taking import ask_name
 from masis.views.markdown import escaped
+from masis.views.words import DECIDED
 
 MOST_LISTED = 100
+PAIRS_SAID = 3
+"""Pairs of reviewers, those with most cases in common, whose agreement the page says in words."""
 
 RULES: dict[PolicyRule, str] = {
     "adjudicated": "The verdict all give; else an adjudication",
@@ -65,18 +70,18 @@ def show_team(workbench: Workbench) -> None:
 
 
 def _progress(workbench: Workbench) -> None:
-    """Draw where all cases stand, how far reviewers agree, and who has decided how many, of settled cases."""
+    """Draw where all cases stand, how far reviewers agree, and who has decided how many."""
     st.header("Progress")
     me = actor()
-    standing_counts(workbench.cases.facets_for(me).standings)
+    facets = workbench.cases.facets_for(me)
+    standing_counts(facets.standings, facets.states)
     st.markdown(f"{counted(workbench.team.count_open(me, CaseFilter()), 'case')} can be decided by you now.")
-    if workbench.access.allows(me, "read") and (found := workbench.trust.people(me).agreement).units:
-        st.markdown(
-            f"Reviewers of {counted(found.units, 'shared case')} give the same verdict in "
-            f"{figure(found.raw)} of pairs; Krippendorff's alpha {figure(found.alpha, share=False)}."
-        )
+    if workbench.access.allows(me, "read") and (found := workbench.trust.people(me)).agreement.units:
+        what = "settled case" if workbench.cases.hides_machine_from(me) else "case"
+        agree = [pair_agrees(pair, what) for pair in found.pairs[:PAIRS_SAID]]
+        st.markdown("  \n".join([*agree, beyond_chance(found.agreement)]))
         st.page_link("pages/trust.py", label="Agreement in detail", query_params={"view": "people"})
-    decided, assigned = workbench.store.team.counted("decided", me.name), workbench.store.team.counted("assigned")
+    decided, assigned = workbench.trust.decisions_by(me), workbench.store.team.counted("assigned")
     held = {lease.reviewer: lease for lease in workbench.team.leases(me)}
     rows = []
     for name in sorted({*decided, *assigned, *held}, key=str.casefold):
@@ -92,12 +97,26 @@ def _progress(workbench: Workbench) -> None:
         return
     columns = [
         *(column("Reviewer", "main"), column("Decisions", "figure")),
-        *(column("Assigned", "figure"), column("At work on")),
+        *(column("Cases assigned", "figure"), column("At work on")),
     ]
     linked_table(columns, rows, description="Reviewers", key="team-progress")
     st.caption(
-        "An escalation is a decision, and its case waits. Others' decisions on a shared case count once all are made."
+        f"An escalation is a decision, and its case waits. {workbench.trust.counts_in_words(me)} "
+        "Cases assigned: all of them, decided or not."
     )
+
+
+def pair_agrees(pair: Pair, case: str) -> str:
+    """Say in plain words how far two reviewers agree, and on what kind of case."""
+    same, of = round((pair.raw.value or 0) * pair.raw.n), pair.raw.n
+    who = f"{escaped(pair.first)} and {escaped(pair.second)}"
+    return f"{who} gave the same verdict in {same:,} of {counted(of, case)} ({same / max(1, of):.0%})."
+
+
+def beyond_chance(found: Agreement) -> str:
+    """Say what agreement is left when chance is taken off, and what the figure means."""
+    alpha = figure(found.alpha, share=False)
+    return f"Beyond chance: Krippendorff's alpha {alpha}; 1 is full agreement, 0 is as by chance."
 
 
 def _differing(workbench: Workbench) -> None:
@@ -108,19 +127,32 @@ def _differing(workbench: Workbench) -> None:
     if not page.total:
         st.caption("No case has reviewers who differ. Such cases are listed here once all their decisions are in.")
         return
+    individual = {summary.id: decisions_on(workbench, summary.id) for summary in page.rows}
+    kinds = Counter(what_differs(decisions) for decisions in individual.values())
+    which = ", ".join(f"{kinds[kind]:,} {'differ' if kinds[kind] > 1 else 'differs'} in {kind}" for kind in kinds)
+    listed = "" if page.total == len(page.rows) else f"Of the first {len(page.rows):,}, "
     st.markdown(
-        f"{counted(page.total, 'case has', 'cases have')} reviewers who differ. Open one to decide between them."
+        f"{counted(page.total, 'case has', 'cases have')} reviewers who differ. {listed}{which}. "
+        "Open one to decide between them."
     )
+    named = workbench.trust.shows_names()
     rows = []
     for summary in page.rows:
-        verdicts = [entry.decision.verdict for entry in workbench.reviews.individual(summary.id) if entry.decision]
+        decisions = individual[summary.id]
+        verdicts = [
+            f"{each.reviewer}: {DECIDED[each.verdict].text}" if named else DECIDED[each.verdict].text
+            for each in decisions
+            if each.verdict
+        ]
+        differ = what_differs(decisions)
         question: Cell = {
             "text": summary.query,
             "href": address.link("team", case=summary.id),
             "open": summary.id,
             "below": [summary.id],
         }
-        rows.append(row(question, {"text": ", ".join(str(verdict) for verdict in verdicts)}, open=summary.id))
+        below = [] if differ == VERDICT_DIFFERS else [f"{differ.removeprefix('the ').capitalize()} differs"]
+        rows.append(row(question, {"text": ", ".join(verdicts), "below": below}, open=summary.id))
     columns = [column("Question", "main"), column("Verdicts")]
     if opened := linked_table(columns, rows, description="Cases that need adjudication", key="differing"):
         address.put("case", opened)

@@ -382,14 +382,21 @@ def _breakdown(workbench: Workbench, found: Mapping[str, Comparison], by: str, t
 
 
 def _show_people(key: _Key) -> None:
-    names = st.toggle("Show the names of others", key="trust-names", **needs("oversee", help="For leads."))
+    names = served_workbench().trust.shows_names()
+    if not names:
+        st.caption(
+            "Reviewer A, B and so on stand for others: while the queue's policy hides what audits found, their names "
+            "are hidden too, unless a lead shows them."
+        )
+        names = st.toggle("Show the names of others", key="trust-names", **needs("oversee", help="For leads."))
     found = _people(*key, names)
     overall = found.agreement
     if not overall.units:
         st.markdown("**No case was decided by two reviewers yet.** Set on the page Team how many decide a case.")
         return
     shares = ", ".join(f"{name} {value:.0%}" for name, value in overall.prevalence.items())
-    st.caption(f"{counted(overall.units, 'case')} with two or more decisions: {shares}.")
+    cases = counted(overall.units, "settled case" if key.hidden else "case")
+    st.caption(f"{cases} with two or more decisions: {shares}.")
     with st.container(horizontal=True, gap="small"):
         _metric("Raw agreement", overall.raw, "Share of pairs of verdicts that are the same")
         _metric("Krippendorff's alpha", overall.alpha, "1: full agreement; 0: as by chance", share=False)
