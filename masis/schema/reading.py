@@ -121,7 +121,7 @@ def _shaped(field: str, value: Any) -> Any:
         return str(value)
     if field != "evidence":
         return value
-    value = chunks_in(value)
+    value = [] if is_empty(value) else chunks_in(value)
     return [value] if isinstance(value, str | Mapping) else value
 
 
