@@ -22,7 +22,8 @@ from masis.datasets.exports import FORMATS, Selection, write_file
 from masis.schema.case import Case
 from masis.schema.review import Decision, TargetLabel
 from masis.services import ANONYMOUS, Workbench, demo_cases
-from masis.store import CaseFilter, Store
+from masis.store import Store
+from masis.store.records import CaseFilter
 
 TARGET_S = 15
 ENCODINGS = {True: ("jsonl", "csv", "parquet"), False: ("jsonl",)}

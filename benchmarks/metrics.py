@@ -22,7 +22,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from masis.store import MeasureFilter, Pick, Store
+from masis.store import Store
+from masis.store.audits.metrics import MeasureFilter, Pick
 
 MODELS = ("offline", "openai:gpt-4o", "anthropic:claude-sonnet-4", "ollama:llama3.3")
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.batch import hundred
-from masis.audit.loop import reporting
+from masis.audit.loop import audit_run
 from masis.llm import registry
 from masis.llm.providers.base import (
     Call,
@@ -98,7 +98,7 @@ def main() -> None:
     logging.disable(logging.INFO)
     instant = Instant(LATENCY_S if given.threads else 0.0)
     if not given.threads:
-        reporting.begun = in_this_thread  # type: ignore[attr-defined]
+        audit_run.begun = in_this_thread  # type: ignore[attr-defined]
         verifier.together = one_by_one  # type: ignore[attr-defined]
     registry._made = lambda reached: instant
     table = {"kind": "openai", "address": "http://127.0.0.1:1/v1"}

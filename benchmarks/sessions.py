@@ -27,7 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from masis.schema.case import Case
 from masis.services import ANONYMOUS, Workbench, demo_cases
-from masis.store import CaseFilter, Store
+from masis.store import Store
+from masis.store.records import CaseFilter
 from tools.serving import Served, serving
 from tools.session import Answer, Session
 

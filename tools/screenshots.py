@@ -86,7 +86,7 @@ def pages(first: str, second: str) -> list[Shot]:
         Shot("review-nothing-open", "/review"),
         Shot("new", "/new"),
         Shot("import", "/import"),
-        Shot("screening", "/screening?memory=open"),
+        Shot("screening", "/screening?memory=yes"),
         Shot("screening-rounds", "/screening?screening=hf"),
         Shot("screening-abstract", "/screening?screening=hf&abstract=hf-13"),
         Shot("screening-insufficient", "/screening?screening=ery&abstract=ery-02"),

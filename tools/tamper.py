@@ -25,11 +25,12 @@ from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.services import Workbench
 from masis.settings import Settings
-from masis.store import LogHead, Store
+from masis.store import Store
 from masis.store.core import guards
 from masis.store.core.chained_log import canonical_json, place_after, sha256
 from masis.store.core.signatures import sign
 from masis.store.jobs import pack, unpack
+from masis.store.records import LogHead
 
 KEY = b"0123456789abcdef0123456789abcdef"
 ADA = Actor(name="Ada Lind")

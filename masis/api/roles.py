@@ -14,7 +14,7 @@ from masis.audit.language import innermost, within_languages
 from masis.audit.run_control import RunControl
 from masis.audit.sampling import SampledCritic, SampledEvaluator
 from masis.errors import MissingExtra, SettingsError
-from masis.llm import available_models, estimates, registry, role_plugins
+from masis.llm import endpoints, estimates, registry, role_plugins
 from masis.llm.client.model import Model
 from masis.llm.recordings import Replies
 from masis.llm.roles.critic import ModelCritic
@@ -183,9 +183,7 @@ def offered_models(settings: Settings, role: str = "") -> tuple[str, ...]:
     For a role also the critics (or revisers) that were compiled for it.
     """
     return (
-        (*available_models.offered(settings), *role_plugins.offered(role, settings))
-        if role
-        else available_models.offered(settings)
+        (*endpoints.offered(settings), *role_plugins.offered(role, settings)) if role else endpoints.offered(settings)
     )
 
 
@@ -220,7 +218,7 @@ def addresses(settings: Settings) -> tuple[str, ...]:
     check_models(settings)
     asked = [registry.asked_model(string, role, settings) for role, string in settings.models().items()]
     asked = [model for model in asked if model != OFFLINE]
-    return tuple(dict.fromkeys(available_models.endpoint_of(model, settings) for model in asked))
+    return tuple(dict.fromkeys(endpoints.endpoint_of(model, settings) for model in asked))
 
 
 def uses_models(settings: Settings) -> bool:

@@ -9,7 +9,7 @@ A rate is a histogram of 0 and 1: its mean, the sum divided by the count, is the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from masis.audit.run_metrics import CritiqueMeasures, IterationMeasures, RunMeasures
 
@@ -47,35 +47,28 @@ Measured = dict[Metric, str]
 """Metrics, each with the field of the measures that it is taken of."""
 
 
-def _histograms(*rows: tuple[str, str, str, str, tuple[float, ...], str]) -> Measured:
+def _histograms(spec: str, *rows: tuple[Any, ...]) -> Measured:
+    """Return the histograms of a rule: name, unit, words, bounds, and the field unless the name ends in it."""
     return {
-        Metric(name, "histogram", unit, words, spec, bounds): field for name, unit, words, spec, bounds, field in rows
+        Metric(name, "histogram", unit, words, spec, bounds): field[0] if field else name.rpartition(".")[2]
+        for name, unit, words, bounds, *field in rows
     }
 
 
 OF_RUN = _histograms(
-    ("masis.loop.duration", "s", "Total refinement loop duration, by the clock on the wall", LOOP, SECONDS, "loop_ms"),
-    (
-        "masis.loop.iterations",
-        "{iteration}",
-        "Number of iterations per query",
-        LOOP,
-        (1, 2, 3, 4, 5),
-        "iteration_count",
-    ),
+    LOOP,
+    ("masis.loop.duration", "s", "Total refinement loop duration, by the clock on the wall", SECONDS, "loop_ms"),
+    ("masis.loop.iterations", "{iteration}", "Number of iterations per query", (1, 2, 3, 4, 5), "iteration_count"),
     (
         "masis.loop.improvement_percentage",
         "%",
         "Improvement percentage, from the first score to the best one",
-        LOOP,
         PERCENTAGES,
-        "improvement_percentage",
     ),
     (
         "masis.loop.converged_rate",
         "1",
         "The share of runs that converged: the loop ended well, by no_issues or convergence",
-        LOOP,
         NO_OR_YES,
         "ended_well",
     ),
@@ -83,58 +76,48 @@ OF_RUN = _histograms(
         "masis.loop.convergence_rate",
         "1",
         "Convergence endings: the share of runs whose loop ended by convergence alone",
-        LOOP,
         NO_OR_YES,
         "converged",
     ),
-    (
-        "masis.loop.needs_review_rate",
-        "1",
-        "The share of runs that a person should look at",
-        "a run that needs review",
-        NO_OR_YES,
-        "needs_review",
-    ),
+) | _histograms(
+    "a run that needs review",
+    ("masis.loop.needs_review_rate", "1", "The share of runs that a person should look at", NO_OR_YES, "needs_review"),
 )
 """Taken of each run of the loop."""
 
-OF_ITERATION = _histograms(
-    ("masis.critic.duration", "s", "CriticAgent execution time", LOOP, SECONDS, "critic_ms"),
-    ("masis.reviser.duration", "s", "RevisionAgent execution time", LOOP, SECONDS, "reviser_ms"),
-    (
-        "masis.loop.improvement_delta",
-        "1",
-        "Quality score improvement delta, between two iterations",
+OF_ITERATION = (
+    _histograms(
         LOOP,
-        DELTAS,
-        "improvement_delta",
-    ),
-    ("masis.loop.issues", "{issue}", "Issue identification rate: issues per answer", LOOP, COUNTS, "issues"),
-    ("masis.critic.confidence", "1", "Confidence in the answer, after the penalties", CRITIC, SHARES, "confidence"),
-    ("masis.critic.conflicts", "{conflict}", "Conflicts between sources", CRITIC, COUNTS, "conflicts"),
-    ("masis.critic.invalid_citations", "{citation}", "References to no evidence", CRITIC, COUNTS, "invalid_citations"),
-    (
-        "masis.critic.uncited_claims",
-        "{claim}",
-        "Sentences that should cite and don't",
+        ("masis.critic.duration", "s", "CriticAgent execution time", SECONDS, "critic_ms"),
+        ("masis.reviser.duration", "s", "RevisionAgent execution time", SECONDS, "reviser_ms"),
+        ("masis.loop.improvement_delta", "1", "Quality score improvement delta, between two iterations", DELTAS),
+        ("masis.loop.issues", "{issue}", "Issue identification rate: issues per answer", COUNTS),
+    )
+    | _histograms(
         CRITIC,
-        COUNTS,
-        "uncited_claims",
-    ),
-    ("masis.evaluator.duration", "s", "The evaluator's execution time", EVALUATOR, SECONDS, "evaluator_ms"),
-    ("masis.evaluator.overall_score", "1", "The evaluator's overall score", EVALUATOR, SHARES, "overall"),
-    ("masis.evaluator.faithfulness", "1", "Faithfulness, after the clamps", EVALUATOR, SHARES, "faithfulness"),
-    ("masis.evaluator.relevance", "1", "Relevance", EVALUATOR, SHARES, "relevance"),
-    ("masis.evaluator.completeness", "1", "Completeness", EVALUATOR, SHARES, "completeness"),
+        ("masis.critic.confidence", "1", "Confidence in the answer, after the penalties", SHARES),
+        ("masis.critic.conflicts", "{conflict}", "Conflicts between sources", COUNTS),
+        ("masis.critic.invalid_citations", "{citation}", "References to no evidence", COUNTS),
+        ("masis.critic.uncited_claims", "{claim}", "Sentences that should cite and don't", COUNTS),
+    )
+    | _histograms(
+        EVALUATOR,
+        ("masis.evaluator.duration", "s", "The evaluator's execution time", SECONDS, "evaluator_ms"),
+        ("masis.evaluator.overall_score", "1", "The evaluator's overall score", SHARES, "overall"),
+        ("masis.evaluator.faithfulness", "1", "Faithfulness, after the clamps", SHARES),
+        ("masis.evaluator.relevance", "1", "Relevance", SHARES),
+        ("masis.evaluator.completeness", "1", "Completeness", SHARES),
+    )
 )
 """Taken of each iteration of a run, which is one audited answer."""
 
 OF_CRITIQUE = _histograms(
-    ("critique_hallucination_rate", "1", "Share of drafts with hallucinations", DRAFT, NO_OR_YES, "hallucination"),
-    ("critique_revision_rate", "1", "Share of answers that needed revision", DRAFT, NO_OR_YES, "revision"),
-    ("critique_latency_ms", "ms", "Time for full critique cycle", DRAFT, MILLISECONDS, "latency_ms"),
-    ("critique_confidence_avg", "1", "Average confidence score, of the claims", DRAFT, SHARES, "confidence"),
-    ("claims_per_draft", "{claim}", "Average claims extracted", DRAFT, COUNTS, "claims"),
+    DRAFT,
+    ("critique_hallucination_rate", "1", "Share of drafts with hallucinations", NO_OR_YES, "hallucination"),
+    ("critique_revision_rate", "1", "Share of answers that needed revision", NO_OR_YES, "revision"),
+    ("critique_latency_ms", "ms", "Time for full critique cycle", MILLISECONDS, "latency_ms"),
+    ("critique_confidence_avg", "1", "Average confidence score, of the claims", SHARES, "confidence"),
+    ("claims_per_draft", "{claim}", "Average claims extracted", COUNTS, "claims"),
 )
 """Taken of each original answer or draft."""
 

@@ -11,7 +11,7 @@ from masis.api.roles import unpriced_models
 from masis.cli.commands import JobFailed, interrupted
 from masis.cli.options import Reading
 from masis.cli.output import ErrorReport, Interruption, Progress, measured, say
-from masis.datasets.lake_repeats import Repeats, repeated_ids
+from masis.datasets.lake import Repeats, repeated_ids
 from masis.errors import InputError
 from masis.integrations.ray import RayAudit, Report, Totals, audit_on_ray
 from masis.schema.wording import counted

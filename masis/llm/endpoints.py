@@ -201,3 +201,29 @@ def _fit_for_a_header(key: SecretStr | None, name: str) -> SecretStr | None:
     if key is not None and not (key.get_secret_value().isascii() and key.get_secret_value().isprintable()):
         raise SettingsError(f"{name}: is no key: it holds characters that keys don't have.")
     return key
+
+
+# Which models a person may choose from without typing: those that could be asked now.
+
+
+def offered(settings: Settings) -> tuple[str, ...]:
+    """Offline, the defaults of each vendor whose key is here, and every model that the settings name."""
+    names = [OFFLINE]
+    for vendor, known in KNOWN.items():
+        if known.strong and _has_key(vendor, settings):
+            names += [f"{vendor}:{known.strong}", f"{vendor}:{known.plain}"]
+    names += [name for name in settings.prices if name.partition(":")[0] in {*KNOWN, *settings.providers}]
+    names += [string for string in settings.models().values() if ":" in string]
+    return tuple(dict.fromkeys(names))
+
+
+def _has_key(vendor: str, settings: Settings) -> bool:
+    try:
+        return endpoint(vendor, settings).key is not None
+    except SettingsError:  # no key: said where somebody asks for the model
+        return False
+
+
+def endpoint_of(string: str, settings: Settings) -> str:
+    """Where a model's questions go: the address of its provider. Raises SettingsError."""
+    return endpoint(string.partition(":")[0], settings).address

@@ -559,6 +559,11 @@ class ScreeningDecision(Record):
         about = self.override or self.agreement
         return None if about is None else about.abstract_id
 
+    @property
+    def field(self) -> OverrideField | None:
+        """The field that an override sets; None for other entries."""
+        return self.override.field if self.override else None
+
 
 class ScreeningEntry(Record):
     """One entry of the screening log. ``decision`` is None where it was redacted; digests as in the decision log."""

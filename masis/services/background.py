@@ -35,6 +35,16 @@ class BackgroundTask:
         raise NotImplementedError
 
     @property
+    def share(self) -> float:
+        """How much is done, 0 to 1."""
+        raise NotImplementedError
+
+    @property
+    def says(self) -> str:
+        """How much is done, in words."""
+        raise NotImplementedError
+
+    @property
     def over(self) -> bool:
         """Whether it has ended."""
         return not self._thread.is_alive()

@@ -230,8 +230,7 @@ class Jobs:
     def screen_again(self, actor: Actor, screening_id: str, concepts: Mapping[Part, str]) -> str:
         """Screen a question again with other concepts; returns the id of the new screening. Raises MasisError."""
         self.workbench.access.require(actor, "audit")
-        plan = self.workbench.screenings.plan_again(screening_id, concepts)
-        return self.screen(actor, plan.question, plan.sources, plan.settings)
+        return self.screen(actor, *self.workbench.screenings.plan_again(screening_id, concepts))
 
     def _run_id(self, case_id: str, settings: Settings) -> str:
         return self.workbench.audits.resumable(case_id, settings) or loop.new_run_id()

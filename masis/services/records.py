@@ -1,11 +1,10 @@
 """The values that use cases take and return: filters, pages, summaries. Pages import them from here, not the store."""
 
 from masis.audit.metrics import Bin, Distribution, Measure, Period, Rates
-from masis.store import Unguarded
 from masis.store.audits.inbox import Acknowledged, Form, Received
 from masis.store.audits.metrics import MeasuredRun, MeasureFilter, MetricsReport, Pick
 from masis.store.audits.queue import NOT_DECIDED
-from masis.store.core.connections import explained_errors
+from masis.store.core.connections import Unguarded, explained_errors
 from masis.store.records import (
     Added,
     CaseFilter,
@@ -27,42 +26,3 @@ from masis.store.reviews.drafts import Draft
 from masis.store.reviews.states import STATE_OF_VERDICT
 from masis.store.screening.corpora import CorpusImport, CorpusSummary
 from masis.store.screening.screenings import ScreeningProgress, ScreeningSummary
-
-__all__ = [
-    "NOT_DECIDED",
-    "STATE_OF_VERDICT",
-    "Acknowledged",
-    "Added",
-    "Bin",
-    "CaseFilter",
-    "CasePage",
-    "CaseRedaction",
-    "CaseSummary",
-    "CorpusImport",
-    "CorpusSummary",
-    "DatasetVersion",
-    "DecisionFilter",
-    "DecisionPage",
-    "Distribution",
-    "Draft",
-    "Facets",
-    "Form",
-    "LogHead",
-    "Measure",
-    "MeasureFilter",
-    "MeasuredRun",
-    "MetricsReport",
-    "Period",
-    "Pick",
-    "QueueOrder",
-    "Rates",
-    "Received",
-    "RunProgress",
-    "RunState",
-    "RunSummary",
-    "ScreeningLogFilter",
-    "ScreeningProgress",
-    "ScreeningSummary",
-    "Unguarded",
-    "explained_errors",
-]

@@ -7,10 +7,12 @@ works is in ``masis.screening``.
 from __future__ import annotations
 
 import hashlib
-import threading
+import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import BinaryIO, NamedTuple
+from datetime import timedelta
+from functools import cache
+from typing import Any, Literal, NamedTuple
 
 from masis.audit.run_control import CancelToken, RunBudget, RunControl
 from masis.datasets.readers.abstracts.decisions import Decided, decision_of
@@ -50,12 +52,15 @@ from masis.screening.sources.retrievers import GIVEN, Retriever
 from masis.screening.synthesis.findings import Synthesis, synthesise
 from masis.screening.synthesis.prisma_svg import prisma_svg
 from masis.services.access import OPEN, Access
-from masis.services.records import CorpusImport, CorpusSummary, ScreeningLogFilter, ScreeningSummary
+from masis.services.background import Repeated
+from masis.services.records import CorpusImport, CorpusSummary, ScreeningSummary
 from masis.services.reviews import name_of
 from masis.settings import OFFLINE, Settings
 from masis.store import Store
 from masis.version import APP
+from masis.views.screening import RECOMMENDATIONS
 
+ScreeningFile = Literal["csv", "kept", "labels", "flow"]
 CORPUS = "corpus:"
 PUBMED = "pubmed"
 CONTINUES = "continues"
@@ -81,14 +86,6 @@ class OpenedScreening(NamedTuple):
     agreements: tuple[Agreement, ...] = ()
 
 
-class ScreeningPlan(NamedTuple):
-    """What a screening is made with."""
-
-    question: str
-    sources: tuple[str, ...]
-    settings: Settings
-
-
 class MemoryView(NamedTuple):
     """The acceptance memory: what it holds, and by how much it would move the required averages."""
 
@@ -104,14 +101,6 @@ class LabelsTaken(NamedTuple):
     alike: int
     undecided: int
     unknown: int
-
-
-class Judgement(NamedTuple):
-    """What one person said about one grade: whether they changed it (1) or agreed with it (0), and who had graded."""
-
-    reviewer: str
-    grader: str
-    disagrees: float
 
 
 class DriftSeries(NamedTuple):
@@ -274,13 +263,7 @@ class ScreeningService:
             resumed = self._store.screenings.resume(screening_id)
             progress, thresholds = resumed.progress, resumed.thresholds or thresholds
         else:
-            self._store.screenings.start(
-                screening_id,
-                question=question,
-                sources=tuple(sources),
-                settings=settings.of_screening(),
-                thresholds=thresholds,
-            )
+            self._begin(screening_id, question, sources, settings, thresholds)
 
         def stop() -> bool:
             if (cancelled is not None and cancelled()) or self._store.screenings.cancel_requested(screening_id):
@@ -304,6 +287,17 @@ class ScreeningService:
             done = self._stored(work, screening_id, on_event)
         self._carry(actor, screening_id)
         return done
+
+    def _begin(
+        self,
+        screening_id: str,
+        question: str,
+        sources: Sequence[str],
+        settings: Settings,
+        thresholds: Thresholds | None,
+    ) -> None:
+        stored: dict[str, Any] = {"settings": settings.of_screening(), "thresholds": thresholds}
+        self._store.screenings.start(screening_id, question=question, sources=tuple(sources), **stored)
 
     def begin_further(
         self, actor: Actor, screening_id: str, rounds: int = 2, *, sources: Sequence[str] | None = None
@@ -329,13 +323,7 @@ class ScreeningService:
         self.sources(sources, settings)
         further = round_loop.new_screening_id()
         with self._store.transaction():
-            self._store.screenings.start(
-                further,
-                question=begun.question,
-                sources=sources,
-                settings=settings.of_screening(),
-                thresholds=begun.thresholds,
-            )
+            self._begin(further, begun.question, sources, settings, begun.thresholds)
             started = ScreeningEvent(
                 screening_id=further, seq=1, at=utc_now(), kind="screening_started", data={CONTINUES: screening_id}
             )
@@ -362,8 +350,8 @@ class ScreeningService:
         if all(each.id in graded for name in corpora for each in self._store.corpora.iterate(name)):
             raise nothing
 
-    def plan_again(self, screening_id: str, concepts: Mapping[Part, str]) -> ScreeningPlan:
-        """Return what a new screening takes to ask an earlier one's question with other concepts.
+    def plan_again(self, screening_id: str, concepts: Mapping[Part, str]) -> tuple[str, tuple[str, ...], Settings]:
+        """Return question, sources and settings that ask an earlier screening's question with other concepts.
 
         Question, sources, criteria and settings are those of the earlier one. ``concepts`` holds the parts as a person
         wants them; one that is as read of the question keeps following it. Raises UnknownRecord, Removed, and
@@ -379,7 +367,7 @@ class ScreeningService:
             begun.sources, cure="Import them into a corpus and screen that, or give masis screen the concepts."
         )
         self.sources(begun.sources, settings)
-        return ScreeningPlan(begun.question, begun.sources, settings)
+        return begun.question, begun.sources, settings
 
     def search_further(
         self,
@@ -489,18 +477,16 @@ class ScreeningService:
         self._access.require(actor, "decide")
         if value is not None and not reason.strip():
             raise InputError("the reason is missing", cure="Say why the grade should be another.", field="reason")
-        reviewer = name_of(actor)
         override = validate_override(
-            Override(abstract_id=abstract_id, field=field, value=value, reason=reason, reviewer=reviewer, at="")
+            Override(abstract_id=abstract_id, field=field, value=value, reason=reason, reviewer=name_of(actor), at="")
         )
-        decision = ScreeningDecision(
+        decision = _decision(
+            actor,
+            screening_id,
             kind="override",
-            reviewer=reviewer,
-            screening_id=screening_id,
             override=override,
             reason=reason,
             machine_shown=tuple(machine_shown),
-            versions={"app": APP},
             extra={} if carried_from is None else {CARRIED_FROM: carried_from},
         )
         with self._store.transaction():
@@ -554,7 +540,7 @@ class ScreeningService:
         has changed the grade), NotAllowed, StaleVersion, UnknownRecord.
         """
         self._access.require(actor, "decide")
-        reviewer = name_of(actor)
+        name_of(actor)  # before anything else is refused
         with self._store.transaction():
             overridden = effective_overrides(self._store.screening_log.overrides(screening_id)).get(abstract_id, {})
             if agrees and overridden.keys() - {"direction"}:  # which no grader sets
@@ -563,14 +549,9 @@ class ScreeningService:
                     cure="Undo the change first: an agreement is with the grade as the machine gave it.",
                     field="abstract",
                 )
-            decision = ScreeningDecision(
-                kind="agreement",
-                reviewer=reviewer,
-                screening_id=screening_id,
-                agreement=Agreement(abstract_id=abstract_id, reviewer=reviewer, at="", agrees=agrees),
-                machine_shown=tuple(machine_shown),
-                versions={"app": APP},
-            )
+            agreement = Agreement(abstract_id=abstract_id, reviewer=name_of(actor), at="", agrees=agrees)
+            shown = tuple(machine_shown)
+            decision = _decision(actor, screening_id, kind="agreement", agreement=agreement, machine_shown=shown)
             self._store.screening_log.append(decision, seen_version=seen_version)
             return self.open(screening_id)
 
@@ -582,12 +563,11 @@ class ScreeningService:
         self._access.require(actor, "audit")
         opened = self.open(screening_id)
         case = case_from_screening(opened.screening, opened.abstracts)
-        decision = ScreeningDecision(
+        decision = _decision(
+            actor,
+            screening_id,
             kind="handed_over",
-            reviewer=name_of(actor),
-            screening_id=screening_id,
             reason="The kept abstracts became the evidence of a case.",
-            versions={"app": APP},
             extra={"case": case.id, "kept": list(opened.screening.kept)},
         )
         with self._store.transaction():
@@ -622,9 +602,9 @@ class ScreeningService:
         judgement of that person. The quality of what a grader accepts is no series: it changes with the topic.
         """
         judgements: dict[tuple[bool, str], list[float]] = {}
-        for each in self._judgements():
-            for by_person, who in ((False, each.grader), (True, each.reviewer)):
-                judgements.setdefault((by_person, who), []).append(each.disagrees)
+        for reviewer, grader, disagrees in self._judgements():
+            judgements.setdefault((False, grader), []).append(disagrees)
+            judgements.setdefault((True, reviewer), []).append(disagrees)
         return tuple(
             DriftSeries(
                 who if by_person else f"Grader {who}",
@@ -635,92 +615,85 @@ class ScreeningService:
             for (by_person, who), found in sorted(judgements.items())
         )
 
-    def _judgements(self) -> Iterator[Judgement]:
+    def _judgements(self) -> Iterator[tuple[str, str, float]]:
         """Yield what each person says about each grade, in the order in which they last spoke of it.
 
-        A value that is the machine's own changes nothing, and is an agreement; a corrected item of the appraisal is a
-        change. What was undone is no judgement, and what was carried over from another screening was judged there.
+        It is the reviewer, who had graded, and whether the reviewer changed it (1) or agreed with it (0). A value that
+        is the machine's own changes nothing, and is an agreement; a corrected item of the appraisal is a change. What
+        was undone is no judgement, and what was carried over from another screening was judged there.
         """
         agreed: set[_Judged] = set()
         changed: dict[_Judged, dict[OverrideField, float | bool | str]] = {}
-        order: dict[_Judged, int] = {}
-        for number, entry in enumerate(self._store.screening_log.iterate()):
+        order: dict[_Judged, None] = {}  # the last to be spoken of at its end
+        for entry in self._store.screening_log.iterate():
             decision = entry.decision
             if decision is None or decision.screening_id is None or decision.abstract_id is None:
                 continue
             judged = _Judged(decision.reviewer, decision.screening_id, decision.abstract_id)
-            if decision.agreement is not None:
-                (agreed.add if decision.agreement.agrees else agreed.discard)(judged)
-                order[judged] = number
-            elif decision.override is not None and CARRIED_FROM not in decision.extra:
-                override = decision.override
-                if override.field == "direction":
-                    continue  # no grader sets one
-                if override.value is not None:
-                    changed.setdefault(judged, {})[override.field] = override.value
-                    order[judged] = number
-                    continue
+            agreement, override = decision.agreement, decision.override
+            if agreement is not None:
+                (agreed.add if agreement.agrees else agreed.discard)(judged)
+            elif override is None or CARRIED_FROM in decision.extra or override.field == "direction":
+                continue  # no grader sets a direction
+            elif override.value is not None:
+                changed.setdefault(judged, {})[override.field] = override.value
+            else:
                 for other, fields in changed.items():  # an undo takes back a value, whoever had set it
                     if other[1:] == judged[1:]:
                         fields.pop(override.field, None)
-        machines: dict[str, Screening | None] = {}
-        for judged in sorted(order, key=order.__getitem__):
-            fields = changed.get(judged, {})
-            if not fields and judged not in agreed:
                 continue
-            if judged.screening_id not in machines:
-                try:
-                    machines[judged.screening_id] = self._store.screenings.get(judged.screening_id)
-                except Removed:  # by retention
-                    machines[judged.screening_id] = None
-            machine = machines[judged.screening_id]
-            grade = None if machine is None else machine.grade(judged.abstract_id)
+            order.pop(judged, None)
+            order[judged] = None
+        machine = cache(self._machine)
+        for judged in order:
+            fields, found = changed.get(judged, {}), machine(judged.screening_id)
+            grade = found.grade(judged.abstract_id) if found and (fields or judged in agreed) else None
             if grade is not None:
                 differs = any(getattr(grade, name, None) != value for name, value in fields.items())
-                yield Judgement(judged.reviewer, grade.judged_by.model, float(differs))
+                yield judged.reviewer, grade.judged_by.model, float(differs)
+
+    def _machine(self, screening_id: str) -> Screening | None:
+        """Return the machine's result; None where retention has removed it."""
+        try:
+            return self._store.screenings.get(screening_id)
+        except Removed:
+            return None
 
     # exports
 
-    def write_csv(self, actor: Actor, screening_id: str, out: BinaryIO) -> int:
-        """Write the graded abstracts as CSV, with people's overrides; returns how many abstracts."""
+    def export(self, actor: Actor, screening_id: str, form: ScreeningFile) -> bytes:
+        """Return a finished screening as a file, with people's overrides.
+
+        ``csv`` are the graded abstracts; ``kept`` and ``labels`` are RIS, of those kept or of all with their labels;
+        ``flow`` is the PRISMA 2020 flow diagram as SVG. Raises NotAllowed, UnknownRecord, and StoreError where it is
+        not finished.
+        """
         self._access.require(actor, "export")
         opened = self.open(screening_id)
-        return write_screening_csv(opened.screening, opened.abstracts, out)
+        if form == "flow":
+            return prisma_svg(opened.screening).encode()
+        out = io.BytesIO()
+        if form == "csv":
+            write_screening_csv(opened.screening, opened.abstracts, out)
+        else:
+            which = ("keep",) if form == "kept" else RECOMMENDATIONS
+            write_screening_ris(opened.screening, opened.abstracts, out, which)
+        return out.getvalue()
 
-    def write_ris(
-        self, actor: Actor, screening_id: str, out: BinaryIO, which: Sequence[Recommendation] = ("keep",)
-    ) -> int:
-        """Write the abstracts with these recommendations as RIS; returns how many."""
-        self._access.require(actor, "export")
-        opened = self.open(screening_id)
-        return write_screening_ris(opened.screening, opened.abstracts, out, which)
 
-    def prisma(self, actor: Actor, screening_id: str) -> str:
-        """Return the PRISMA 2020 flow diagram as an SVG document, with people's overrides."""
-        self._access.require(actor, "export")
-        return prisma_svg(self.open(screening_id).screening)
-
-    def log(self, screening_id: str) -> tuple[ScreeningEntry, ...]:
-        """Return the entries of the screening log about a screening, newest first."""
-        return self._store.screening_log.entries(ScreeningLogFilter(screening_id=screening_id, size=200)).rows
+def _decision(actor: Actor, screening_id: str, **what: Any) -> ScreeningDecision:
+    """Return an entry for the log by whoever is at work. Raises InputError where they have no name."""
+    return ScreeningDecision(reviewer=name_of(actor), screening_id=screening_id, versions={"app": APP}, **what)
 
 
 @contextmanager
 def _watching(stop: Callable[[], bool]) -> Iterator[None]:
     """Ask ``stop`` again and again while entered, so that calls and waits end soon after a person stops them."""
-    over = threading.Event()
-
-    def watch() -> None:
-        while not over.wait(WATCH_S) and not stop():
-            pass
-
-    thread = threading.Thread(target=watch, daemon=True, name="screening watch")
-    thread.start()
+    watch = Repeated(lambda _: stop(), timedelta(seconds=WATCH_S), "screening watch").start()
     try:
         yield
     finally:
-        over.set()
-        thread.join()
+        watch.end()
 
 
 class _Judged(NamedTuple):

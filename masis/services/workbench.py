@@ -10,9 +10,8 @@ from masis.services.access import OPEN, Access
 from masis.services.audits import AuditService
 from masis.services.backups import BackupService
 from masis.services.cases import CaseService
-from masis.services.datasets import DatasetService
+from masis.services.datasets import DatasetService, ExportService
 from masis.services.drafts import DraftService
-from masis.services.exports import ExportService
 from masis.services.health import HealthItem, HealthReport
 from masis.services.imports import ImportService
 from masis.services.ingestion import IngestionService

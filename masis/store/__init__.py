@@ -24,43 +24,27 @@ from masis.schema.review import SignatureCheck
 from masis.store.audits.cases import Cases, EvidenceOfCases
 from masis.store.audits.executions import Executions
 from masis.store.audits.inbox import Inbox
-from masis.store.audits.metrics import MeasureFilter, Measures, Pick
+from masis.store.audits.metrics import Measures
 from masis.store.audits.replies import CachedReplies
 from masis.store.audits.runs import Runs
 from masis.store.core import signatures
 from masis.store.core.connections import Database, Unguarded, explained_errors, open_database
 from masis.store.core.health import Tried, check, try_writing
-from masis.store.core.process_owner import Owner, this_process
 from masis.store.core.signatures import Signed
-from masis.store.records import (
-    Added,
-    CaseFilter,
-    CasePage,
-    CaseSummary,
-    DatasetVersion,
-    DecisionFilter,
-    DecisionPage,
-    Facets,
-    LogHead,
-    LostFromDataset,
-    RunProgress,
-    RunSummary,
-    ScreeningLogFilter,
-    StoreCheck,
-)
+from masis.store.records import StoreCheck
 from masis.store.retention import shrinking
 from masis.store.retention.redaction import Redactions
 from masis.store.retention.removal import Purges, Retention
-from masis.store.reviews.dataset_versions import Datasets, Difference, Member
+from masis.store.reviews.dataset_versions import Datasets
 from masis.store.reviews.decisions import Decisions
 from masis.store.reviews.drafts import Drafts
-from masis.store.reviews.outcomes import CaseOutcome, Judgement, Outcomes
+from masis.store.reviews.outcomes import Outcomes
 from masis.store.reviews.team import Team
 from masis.store.reviews.trust import TrustReads
 from masis.store.screening.acceptance_memory import Acceptances, RememberedGrades
-from masis.store.screening.corpora import Corpora, CorpusImport, CorpusRetriever, CorpusSummary
+from masis.store.screening.corpora import Corpora
 from masis.store.screening.log import ScreeningLog
-from masis.store.screening.screenings import Screenings, ScreeningSummary
+from masis.store.screening.screenings import Screenings
 
 
 class Store:
@@ -161,37 +145,3 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-__all__ = [
-    "Added",
-    "CaseFilter",
-    "CaseOutcome",
-    "CasePage",
-    "CaseSummary",
-    "CorpusImport",
-    "CorpusRetriever",
-    "CorpusSummary",
-    "DatasetVersion",
-    "DecisionFilter",
-    "DecisionPage",
-    "Difference",
-    "Facets",
-    "Judgement",
-    "LogHead",
-    "LostFromDataset",
-    "MeasureFilter",
-    "Member",
-    "Owner",
-    "Pick",
-    "RunProgress",
-    "RunSummary",
-    "ScreeningLogFilter",
-    "ScreeningSummary",
-    "Signed",
-    "Store",
-    "StoreCheck",
-    "Unguarded",
-    "this_process",
-    "utc_now",
-]

@@ -29,6 +29,7 @@ JobKind = Literal["run", "screening"]
 PartKind = Literal["event", "iteration", "step", "round"]
 
 E = TypeVar("E", Event, ScreeningEvent)
+P = TypeVar("P")
 M = TypeVar("M", bound=BaseModel)
 
 _AGAIN = {"run": "Audit the case again", "screening": "Screen the question again"}
@@ -55,25 +56,6 @@ def assert_not_removed(connection: sqlite3.Connection, job: sqlite3.Row) -> None
         f"{gone} by retention. {_AGAIN[job['kind']]} to replace it; `masis purge --history` says what was removed, and "
         "by whom."
     )
-
-
-def insert_job(
-    connection: sqlite3.Connection, kind: JobKind, job_id: str, at: str, owner: Owner | None, columns: Mapping[str, Any]
-) -> int:
-    """Write a new job, under way, in this process unless an owner is named; returns its number."""
-    owned = (owner or process_owner.this_process()).to_text()
-    values = {
-        "kind": kind,
-        "id": job_id,
-        "state": "running",
-        "owner": owned,
-        "started_at": at,
-        "seen_at": at,
-        **columns,
-    }
-    marks = ", ".join("?" * len(values))
-    cursor = connection.execute(f"INSERT INTO jobs ({', '.join(values)}) VALUES ({marks})", [*values.values()])  # noqa: S608
-    return int(cursor.lastrowid or 0)
 
 
 def update_job(connection: sqlite3.Connection, seq: int, **columns: Any) -> None:
@@ -161,7 +143,7 @@ _UNFINISHED = "SELECT * FROM jobs WHERE kind = ? AND state != 'finished' AND sta
 """Says ``!= 'finished'`` besides, since only what an index says of its rows, word for word, has SQLite use it."""
 
 
-class StoredJobs(Generic[E]):
+class StoredJobs(Generic[E, P]):
     """The jobs of one kind in a store: what runs and screenings have in common."""
 
     kind: ClassVar[JobKind]
@@ -202,16 +184,35 @@ class StoredJobs(Generic[E]):
         columns: Mapping[str, Any],
         at: str | None = None,
         owner: Owner | None = None,
-    ) -> int:
-        """Write a new job and return its number. Raises StoreError where the id is taken."""
+    ) -> None:
+        """Write a new job, under way in this process unless an owner is named.
+
+        Raises StoreError where the id is taken.
+        """
         if connection.execute("SELECT 1 FROM jobs WHERE id = ? AND kind = ?", [job_id, self.kind]).fetchone():
             raise StoreError(f"{self.kind} {job_id!r} has been started before. Resume it, or take a new id.")
-        seq = insert_job(connection, self.kind, job_id, at or self._database.now(), owner, columns)
+        at = at or self._database.now()
+        values: dict[str, Any] = {
+            "kind": self.kind,
+            "id": job_id,
+            "state": "running",
+            "owner": (owner or process_owner.this_process()).to_text(),
+            "started_at": at,
+            "seen_at": at,
+            **columns,
+        }
+        connection.execute(
+            f"INSERT INTO jobs ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})",  # noqa: S608
+            [*values.values()],
+        )
         self.on_change(connection, self.row(connection, job_id))
-        return seq
 
-    def take_over(self, job_id: str, owner: Owner | None = None) -> None:
-        """Resume an interrupted job, in this process unless an owner is named.
+    def progress(self, job_id: str) -> P:
+        """Return how far a job has come. Raises UnknownRecord and Removed."""
+        raise NotImplementedError
+
+    def resume(self, job_id: str) -> P:
+        """Resume an interrupted job in this process, and return how far it had come.
 
         Raises UnknownRecord, Removed, and StoreError where it is under way in a living process, or finished.
         """
@@ -231,13 +232,14 @@ class StoredJobs(Generic[E]):
                 job["seq"],
                 state="running",
                 starts=job["starts"] + 1,
-                owner=(owner or process_owner.this_process()).to_text(),
+                owner=process_owner.this_process().to_text(),
                 seen_at=self._database.now(),
                 ended_at=None,
                 why="",
                 cancel_requested=0,
             )
             self.on_change(connection, job)
+        return self.progress(job_id)
 
     def append_event(self, event: E) -> E:
         """Store an event; returned with the number it got, which follows the last one where its own was taken."""

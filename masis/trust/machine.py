@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from masis.schema.trust import FaultScore
-from masis.store import CaseOutcome
+from masis.store.reviews.outcomes import CaseOutcome
 from masis.trust.agreement import Counted, Estimate, codes, cohen_kappa, exact_bounds, share
 from masis.trust.score import Reliability, calibration_error, error_floor, probabilities, reliability
 

@@ -8,10 +8,15 @@ from typing import Any
 
 import streamlit as st
 
+from masis.schema.actor import Permission
+from masis.schema.wording import counted
+from masis.services.background import BackgroundTask
 from masis.services.jobs import Jobs, WorkerProcess
 from masis.ui.shell import worker
-from masis.ui.shell.permissions import needs
+from masis.ui.shell.permissions import action, needs
+from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_database, served_workbench
+from masis.views.markdown import escaped
 
 LOOK_EVERY_S = 0.5
 
@@ -37,6 +42,13 @@ def show_live(draw: Callable[..., bool], *args: Any) -> None:
         st.rerun()
 
 
+def waits_for(what: str, job_id: str, running: bool) -> str:
+    """Say what a job under way waits for: others ahead of it, or a worker; "" where it runs."""
+    if ahead := served_jobs().ahead(job_id):
+        return f"{counted(ahead, f'{what} is', f'{what}s are')} ahead of this one in the queue."
+    return "" if running else "Waiting for a worker to start it."
+
+
 def show_stop(what: str, parts: str, *, stopping: bool, on_click: Callable[[], None], label: str = "Stop") -> None:
     """Draw the button that stops a job which this address leads back to, and what that means.
 
@@ -56,3 +68,33 @@ def show_stop(what: str, parts: str, *, stopping: bool, on_click: Callable[[], N
         if stopping
         else f"You can leave this page or close it: the {what} goes on, and this address leads back to it."
     )
+
+
+def draw_task(
+    find: Callable[[], BackgroundTask | None], what: str, key: str, *, says: str, takes: Permission = "audit"
+) -> bool:
+    """Draw how far work on a thread has come, for ``show_live``; returns whether it is under way.
+
+    Args:
+        find: Returns the task; None where there is none.
+        what: What the button under ``key`` stops: ``import``.
+        key: Key of the button.
+        says: What a person may do meanwhile.
+        takes: The permission that stopping it takes.
+
+    """
+    task = find()
+    if task is None or task.over:
+        return False
+
+    def stop() -> None:
+        served_workbench().access.require(actor(), takes)
+        task.stop()
+
+    st.progress(task.share, text=escaped(task.says))
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(says, width="stretch")
+        label = "Stopping" if task.stopping else f"Stop the {what}"
+        why = "What has arrived so far is stored."
+        action(label, key, "stop_circle", stop, takes=takes, disabled=task.stopping, why=why, type="tertiary")
+    return True

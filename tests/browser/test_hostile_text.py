@@ -148,7 +148,7 @@ PAGES = {
 @pytest.mark.parametrize("which", list(IDS))
 def test_hostile_text_in_a_case_stays_text(hostile: Hostile, open_tab: Callable[..., Tab], which: str) -> None:
     tab = open_tab(hostile.base)
-    tab.open("/queue")
+    tab.open("/queue?standing=wrong,not_confirmed,nothing_found,waits,decided")
     expect(tab.page.locator("table.list tbody tr")).to_have_count(4)
     tab.page.locator("table.list tbody tr", has_text=IDS[which][:30]).last.locator("a").click(delay=40)
     expect(tab.page.locator(".evidence article.card").first).to_be_visible(timeout=20_000)

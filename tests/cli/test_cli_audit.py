@@ -13,7 +13,7 @@ import pytest
 
 from masis.cli.audit_ray import repeats
 from masis.cli.output import say
-from masis.datasets.lake_repeats import Repeat, Repeats
+from masis.datasets.lake import Repeat, Repeats
 from masis.schema.actor import Actor
 from masis.schema.run import Run
 from masis.services import Workbench

@@ -11,7 +11,8 @@ import pytest
 
 from masis.schema.run import Run
 from masis.services import Workbench
-from masis.store import LogHead, Store
+from masis.store import Store
+from masis.store.records import LogHead
 from tests.cli.running import Masis, case, desk, lines
 from tests.reviewing import decide, undone
 from tests.serving_models import ModelServer

@@ -20,9 +20,9 @@ from masis.datasets.lake import (
     lake_schema,
     open_lake,
     outcome_of,
+    repeated_ids,
     write_file,
 )
-from masis.datasets.lake_repeats import repeated_ids
 from masis.errors import InputError
 from masis.schema.case import Case
 from masis.schema.run import ReviewReason, Run

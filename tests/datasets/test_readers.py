@@ -20,8 +20,7 @@ from hypothesis import strategies as st
 
 from masis.datasets import rows
 from masis.datasets.mapping import MappedRow, read_any
-from masis.datasets.readers import seen
-from masis.datasets.readers.seen import First, SeenIds
+from masis.datasets.mapping.reader import First, SeenIds
 from masis.datasets.writers.files import whole_file
 from masis.errors import InputError
 from masis.schema.case import Case
@@ -215,7 +214,7 @@ def digest_of(text: str) -> str:
 
 
 def test_an_id_is_found_again_whether_it_is_held_or_packed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seen, "HELD", 7)
+    monkeypatch.setattr("masis.datasets.mapping.reader.HELD", 7)
     ids = SeenIds()
     names = [f"case-{number}" for number in range(40)] + ["", "\ud800", "é"]
     for number, name in enumerate(names, 1):

@@ -18,8 +18,7 @@ from masis.llm.roles.prompting import Prompt
 from masis.llm.roles.quotes import Chunks
 from masis.llm.roles.replies import Stance
 from masis.llm.roles.verdicts import Judged, with_references
-from masis.llm.roles.verifier import Extracted, Extractions, ModelVerifier, located_claims
-from masis.llm.roles.windows import LEAST, narrowed
+from masis.llm.roles.verifier import LEAST, Extracted, Extractions, ModelVerifier, located_claims, narrowed
 from masis.schema.audit import Claim, ClaimCheck, ReferenceCheck
 from masis.schema.case import Case, ClaimVerdict, Evidence
 from masis.schema.run import Run

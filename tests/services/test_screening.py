@@ -15,13 +15,15 @@ from masis.datasets.readers.abstracts.decisions import decision_of
 from masis.datasets.writers.screenings import write_screening_csv, write_screening_ris
 from masis.errors import InputError, Removed, SettingsError, StaleVersion, StoreError, UnknownRecord
 from masis.schema.actor import Actor
-from masis.schema.screening import Abstract, Grade, Query, Screening, ScreeningEvent
+from masis.schema.screening import Abstract, Grade, Query, Screening, ScreeningEntry, ScreeningEvent
 from masis.screening.critic import screen_abstracts
 from masis.screening.grading.grader import Grader
+from masis.screening.grading.question import Part
 from masis.screening.sources import pubmed
 from masis.screening.sources.pubmed import pubmed_of
 from masis.screening.sources.retrievers import search_source
 from masis.services import Workbench
+from masis.services.records import ScreeningLogFilter
 from masis.services.retention import rule_of
 from masis.services.screening import ScreeningService
 from masis.settings import Settings
@@ -61,6 +63,10 @@ class Desk(ScreeningService):
 
     def _made(self, settings: Settings, control: RunControl) -> Grader:
         return self.grader
+
+    def log(self, screening_id: str) -> tuple[ScreeningEntry, ...]:
+        """The entries about a screening, newest first."""
+        return self.store.screening_log.entries(ScreeningLogFilter(screening_id=screening_id)).rows
 
 
 def screened(path: Path, says: dict[str, Said] | None = None, default: Said = STRONG) -> tuple[Desk, Screening]:
@@ -332,15 +338,12 @@ def test_the_log_is_exported_as_csv_that_no_spreadsheet_runs(tmp_path: Path) -> 
     hostile = Abstract(id="=x", title='=HYPERLINK("http://example.org")', text="Aspirin relieved headache.\nTY  - JOUR")
     desk.store.corpora.add_many("hostile", [hostile], source="the test")
     found = desk.screen(ADA, QUESTION, ["corpus:hostile"])
-    out = io.BytesIO()
-    assert desk.write_csv(ADA, found.id, out) == 1
-    (row,) = csv.DictReader(io.StringIO(out.getvalue().decode()))
+    (row,) = csv.DictReader(io.StringIO(desk.export(ADA, found.id, "csv").decode()))
     assert row["title"] == '\'=HYPERLINK("http://example.org")'
     assert (row["abstract_id"], row["recommendation"], row["relevance_score"]) == ("'=x", "keep", "0.9000")
-    ris = io.BytesIO()
-    assert desk.write_ris(ADA, found.id, ris) == 1
-    assert ris.getvalue().decode().count("\r\nTY  - ") == 0
-    assert ris.getvalue().decode().startswith("TY  - JOUR\r\nID  - =x\r\n")
+    ris = desk.export(ADA, found.id, "kept").decode()
+    assert ris.count("\r\nTY  - ") == 0
+    assert ris.startswith("TY  - JOUR\r\nID  - =x\r\n")
 
 
 @pytest.mark.parametrize(
@@ -411,9 +414,8 @@ def test_corrections_are_entries_of_the_log_that_go_into_csv_and_can_be_undone(t
     kinds = [each.decision.override.field for each in desk.log(found.id) if each.decision and each.decision.override]
     assert kinds == ["direction", "blinding"]
     assert desk.store.screening_log.check_subjects().broken == ()
-    out = io.BytesIO()
-    desk.write_csv(ADA, found.id, out)
-    row = next(row for row in csv.DictReader(io.StringIO(out.getvalue().decode())) if row["abstract_id"] == first)
+    written = io.StringIO(desk.export(ADA, found.id, "csv").decode())
+    row = next(row for row in csv.DictReader(written) if row["abstract_id"] == first)
     assert row["overridden"] == "blinding direction"
     assert row["direction"] == "opposite effect"
     said = "blinded: stated (Ada: =Methods, line 3); direction: opposite effect (Ada: Read in full.)"
@@ -428,11 +430,12 @@ def test_a_question_is_planned_again_with_other_concepts_and_the_rest_as_it_was(
     desk = Desk(tmp_path)
     criteria = SETTINGS.model_copy(update={"screening_criteria": "exclude: animals", "screening_retrieve": 3})
     found = desk.screen(ADA, QUESTION, ["corpus:headache"], settings=criteria)
-    plan = desk.plan_again(found.id, {"population": "adults", "intervention": "aspirin", "outcome": "headache"})
-    assert (plan.question, plan.sources) == (QUESTION, ("corpus:headache",))
-    assert plan.settings.screening_concepts == "population: adults"
-    assert plan.settings.screening_criteria == "exclude: animals"
-    assert plan.settings.screening_retrieve == 3
+    concepts: dict[Part, str] = {"population": "adults", "intervention": "aspirin", "outcome": "headache"}
+    question, sources, settings = desk.plan_again(found.id, concepts)
+    assert (question, sources) == (QUESTION, ("corpus:headache",))
+    assert settings.screening_concepts == "population: adults"
+    assert settings.screening_criteria == "exclude: animals"
+    assert settings.screening_retrieve == 3
     with pytest.raises(UnknownRecord):
         desk.plan_again("nowhere", {})
     made_from_a_file = found.model_copy(update={"id": "file", "retrievers": ("found.ris",)})

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from masis.errors import CaseConflict, InputError, StoreError, UnknownRecord
 from masis.schema.audit import Draft
 from masis.schema.case import Case
-from masis.store import CaseFilter, Owner, Store, this_process
-from masis.store.core.process_owner import SILENCE_S
+from masis.store import Store
+from masis.store.core.process_owner import SILENCE_S, Owner, this_process
+from masis.store.records import CaseFilter
 from masis.store.reviews.drafts import NOBODY_YET
 from tests.store.factories import JUDGE, SETTINGS, a_case, a_run, an_audited_case, an_event, an_iteration
 

@@ -14,8 +14,9 @@ from masis.schema.case import Case
 from masis.schema.retention import RetentionRule
 from masis.schema.review import LogEntry, TargetLabel
 from masis.schema.team import QueuePolicy
-from masis.store import DecisionFilter, Store
+from masis.store import Store
 from masis.store.core.guards import GUARDS
+from masis.store.records import DecisionFilter
 from masis.store.reviews import subjects
 from tests.store.factories import a_case, a_decision, a_run, accepted, an_audited_case, an_undo
 from tests.store.test_screenings import abstracts, says, screened

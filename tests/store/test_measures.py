@@ -13,7 +13,8 @@ from masis.schema.audit import Critique
 from masis.schema.base import Unscored
 from masis.schema.calls import Usage
 from masis.schema.run import Iteration, Run
-from masis.store import MeasureFilter, Pick, Store
+from masis.store import Store
+from masis.store.audits.metrics import MeasureFilter, Pick
 from tests.store.factories import JUDGE, a_case, a_run, an_iteration
 
 

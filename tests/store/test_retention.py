@@ -18,9 +18,11 @@ from masis.schema.case import Case
 from masis.schema.retention import RetentionRule
 from masis.schema.run import Run
 from masis.schema.screening import Override, ScreeningDecision
-from masis.store import CaseFilter, DecisionFilter, Owner, Store
+from masis.store import Store
 from masis.store.core import connections
 from masis.store.core.connections import connect
+from masis.store.core.process_owner import Owner
+from masis.store.records import CaseFilter, DecisionFilter
 from masis.store.retention import removal
 from masis.store.retention.redaction import REDACTED
 from tests.screening.scripted import STRONG, grade_of

@@ -22,8 +22,10 @@ from masis.screening.rounds import round_loop
 from masis.screening.rounds.round_loop import FinishedRound
 from masis.screening.sources.search_terms import search_terms
 from masis.settings import Settings
-from masis.store import ScreeningLogFilter, Store, this_process
+from masis.store import Store
 from masis.store.core.connections import connect
+from masis.store.core.process_owner import this_process
+from masis.store.records import ScreeningLogFilter
 from tests.screening.scripted import WEAK, ScriptedGrader
 from tests.store.conftest import ticking
 from tests.waiting import run_at_once

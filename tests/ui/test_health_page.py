@@ -69,17 +69,16 @@ def test_what_an_earlier_acceptance_rule_judged_is_reassessed_after_a_look_at_wh
 
 def test_what_is_not_in_order_comes_first_in_its_group_with_what_to_do() -> None:
     found = [HealthItem("database", True, "m.db"), *BROKEN.items, HealthItem("a new thing", True, "")]
-    (_, first), (last, _) = health_page.groups(found)
-    assert [item.name for item in first] == ["decision log", "database"]
-    assert last == "Other"
-    drawn = health_page.health_frame(health_page.groups(found))
+    drawn = health_page.health_frame(found)
+    assert list(drawn["Check"]) == ["Decision log", "Database", "A new thing"]
+    assert list(drawn["Area"]) == ["Storage", "", "Other"]
     assert list(drawn["Result"]) == [":red[✗ failed]", ":green[✓ passed]", ":green[✓ passed]"]
     assert escaped("See `masis verify-log`.") in drawn["Details"][0]
 
 
 def test_what_is_not_installed_is_neither_in_order_nor_wrong() -> None:
     found = [HealthItem("MCP", True, "not installed", absent=True), HealthItem("DSPy", True, "installed")]
-    drawn = health_page.health_frame(health_page.groups(found))
+    drawn = health_page.health_frame(found)
     assert list(drawn["Result"]) == [":gray[– not installed]", ":green[✓ passed]"]
     assert list(drawn["Check"]) == ["MCP", "DSPy"]
 

@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from masis.services import Workbench
 from masis.services.imports import ImportService, ImportStep
 from masis.ui.imports.form import COLUMNS
-from masis.ui.imports.page import FileImport, imports
+from masis.ui.imports.page import IMPORTS, FileImport
 from tests.reviewing import ADA
 from tests.ui.conftest import Serve, open_page, texts
 
@@ -41,7 +41,7 @@ def upload(app: AppTest, name: str, content: bytes) -> AppTest:
 
 def under_way(app: AppTest) -> FileImport:
     value = app.query_params["import"]
-    found = imports().get(value if isinstance(value, str) else value[0])
+    found = IMPORTS.get(value if isinstance(value, str) else value[0])
     assert found is not None
     return found
 

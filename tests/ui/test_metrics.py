@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from masis.services import Workbench
-from masis.store import MeasureFilter, Pick
+from masis.store.audits.metrics import MeasureFilter, Pick
 from masis.ui.components.linked_table import Row
 from masis.ui.metrics.page import model_rows, period_rows, picked_words, run_columns, run_rows
 from masis.ui.shell.address import link

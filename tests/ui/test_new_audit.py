@@ -13,8 +13,7 @@ from streamlit.testing.v1 import AppTest
 from masis.errors import UnknownRecord
 from masis.services import Workbench, demo_cases
 from masis.store.reviews.drafts import NOBODY_YET
-from masis.ui.new_audit import draft as draft_module
-from masis.ui.new_audit.draft import SUBJECT
+from masis.ui.new_audit.page import ANSWER, QUESTION, AuditForm
 from tests.reviewing import ADA
 from tests.ui.conftest import Serve, labels, open_page, press, texts
 
@@ -32,7 +31,7 @@ page = functools.partial(open_page, "new")
 
 
 def draft(workbench: Workbench) -> dict[str, Any]:
-    return dict(workbench.store.drafts.load(NOBODY_YET, SUBJECT))
+    return dict(workbench.store.drafts.load(NOBODY_YET, AuditForm.SUBJECT))
 
 
 def finished(app: AppTest, workbench: Workbench) -> str:
@@ -66,23 +65,27 @@ def _is_finished(workbench: Workbench, run_id: str) -> bool:
 def test_the_example_fills_the_form_and_is_kept_as_a_draft(workbench: Workbench) -> None:
     app = page()
     press(app, "Fill in an example")
-    assert draft(workbench)["question"] == draft_module.QUESTION
-    assert draft(workbench)["answer"] == draft_module.ANSWER
+    assert draft(workbench)["question"] == QUESTION
+    assert draft(workbench)["answer"] == ANSWER
 
 
 def test_a_draft_is_there_again_in_a_new_session_and_can_be_discarded(workbench: Workbench) -> None:
-    workbench.store.drafts.save_all(NOBODY_YET, SUBJECT, {"question": "Half a", "settings": {"strictness": "strict"}})
+    workbench.store.drafts.save_all(
+        NOBODY_YET, AuditForm.SUBJECT, {"question": "Half a", "settings": {"strictness": "strict"}}
+    )
     app = page()
     assert "Your draft of" in texts(app)
     assert "1 setting changed" in texts(app)
     press(app, "Discard it")
-    assert "question" not in draft(workbench)
+    assert not draft(workbench)["question"]
     assert "Your draft of" not in texts(app)
 
 
 def test_starting_stores_the_case_and_leads_to_the_audit(workbench: Workbench) -> None:
     workbench.store.drafts.save_all(
-        NOBODY_YET, SUBJECT, {"question": "How long?", "evidence": EVIDENCE, "answer": "It is 210 metres long [1][9]."}
+        NOBODY_YET,
+        AuditForm.SUBJECT,
+        {"question": "How long?", "evidence": EVIDENCE, "answer": "It is 210 metres long [1][9]."},
     )
     app = page()
     press(app, "Start the audit")
@@ -91,11 +94,11 @@ def test_starting_stores_the_case_and_leads_to_the_audit(workbench: Workbench) -
     run = workbench.store.runs.get(run_id)
     assert workbench.store.cases.get(run.case_id).query == "How long?"
     assert run.case_id in app.query_params["case"]
-    assert "question" not in draft(workbench)
+    assert not draft(workbench)["question"]
 
 
 def test_starting_without_a_question_says_so_and_keeps_what_was_typed(workbench: Workbench) -> None:
-    workbench.store.drafts.save_all(NOBODY_YET, SUBJECT, {"evidence": EVIDENCE})
+    workbench.store.drafts.save_all(NOBODY_YET, AuditForm.SUBJECT, {"evidence": EVIDENCE})
     app = page()
     press(app, "Start the audit")
     assert "job" not in app.query_params
@@ -103,7 +106,7 @@ def test_starting_without_a_question_says_so_and_keeps_what_was_typed(workbench:
 
 
 def test_settings_are_chosen_kept_and_used(workbench: Workbench) -> None:
-    workbench.store.drafts.save_all(NOBODY_YET, SUBJECT, {"question": "How long?", "evidence": EVIDENCE})
+    workbench.store.drafts.save_all(NOBODY_YET, AuditForm.SUBJECT, {"question": "How long?", "evidence": EVIDENCE})
     app = page()
     next(each for each in app.selectbox if each.label == "Most iterations").select(1)
     app.run()
@@ -191,4 +194,4 @@ def test_a_file_too_long_for_the_field_is_kept_beside_it(workbench: Workbench) -
     assert draft(workbench)["large"]["name"] == "stations.txt"
     assert "From the file stations.txt" in texts(page())
     press(app, "Remove the file")
-    assert "large" not in draft(workbench)
+    assert not draft(workbench)["large"]

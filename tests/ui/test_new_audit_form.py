@@ -10,8 +10,9 @@ from masis import run_audit
 from masis.datasets.readers.pasted import read_pasted
 from masis.errors import InputError, SettingsError
 from masis.settings import Settings
-from masis.ui.new_audit import draft
-from masis.ui.new_audit.form import CHOICES, case_of, changed, settings_of, understood, where_it_runs
+from masis.ui.new_audit.form import CHOICES, case_of, settings_of, understood, where_it_runs
+from masis.ui.new_audit.page import ANSWER, QUESTION, AuditForm
+from masis.ui.new_audit.page import EVIDENCE as EXAMPLE
 
 EVIDENCE = read_pasted("[1] The bridge is 120 metres long.\n[2] It was opened in 1931.")
 
@@ -54,8 +55,8 @@ def test_settings_that_make_no_sense_are_left_out() -> None:
     base = Settings()
     wanted = {"max_iterations": 2, "strictness": "cruel", "critic": ["gpt"], "no_such": 1, "evaluate": ["every"]}
     assert settings_of(base, wanted) == base.model_copy(update={"max_iterations": 2})
-    assert changed(base, wanted) == 1
-    assert changed(base, {"max_iterations": base.max_iterations}) == 0
+    assert AuditForm(settings=wanted).changed(base) == 1
+    assert AuditForm(settings={"max_iterations": base.max_iterations}).changed(base) == 0
 
 
 def test_a_model_is_taken_as_it_is_typed_and_said_where_it_is_reached(tmp_path: Path) -> None:
@@ -113,7 +114,7 @@ def test_many_chunks_are_counted_and_some_shown() -> None:
 
 
 def test_the_example_shows_what_an_audit_is_for() -> None:
-    run = run_audit(case_of(draft.QUESTION, read_pasted(draft.EVIDENCE), draft.ANSWER))
+    run = run_audit(case_of(QUESTION, read_pasted(EXAMPLE), ANSWER))
     rules = {issue.rule for issue in run.iterations[0].issues}
     assert {"fabricated_reference", "contradicted_claim", "uncited_sentence"} <= rules
     assert any(check.verified for check in run.iterations[0].claims)

@@ -16,7 +16,7 @@ from masis.services import Workbench
 from masis.services.retention import rule_of
 from masis.store.retention.removal import Retention
 from masis.ui.admin import retention_page
-from masis.ui.admin.retention_page import plan_parts, plan_row, plan_words
+from masis.ui.admin.retention_page import parts_words, plan_row
 from masis.ui.review.run_list import run_row
 from tests.reviewing import decide
 from tests.ui.conftest import AUDITED, labels, open_page, texts
@@ -78,8 +78,7 @@ def test_the_plan_is_drawn_with_why_the_rest_stays(old: Workbench, monkeypatch: 
     assert ("Stay", "1", "because people decided on them") in drawn
     assert ("Would be removed", f"{len(AUDITED) - 1} audits") in {each[:2] for each in drawn}
     assert f"and {len(AUDITED) - 3} more" in texts(app)
-    assert plan_words(plan) == f"{len(AUDITED) - 1} audits"
-    assert any("event" in part for part in plan_parts(plan))
+    assert "event" in parts_words(plan)
     case: Any = plan_row(plan.goes[0])["cells"][0]
     assert case["href"].startswith("review?case=")
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import functools
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from masis.schema.screening import ScreeningEntry
 from masis.screening.demo import CORPUS, demo_abstracts, demo_questions
 from masis.services import Workbench
 from masis.services.jobs import Jobs
+from masis.services.records import ScreeningLogFilter
 from masis.store.reviews.drafts import NOBODY_YET
 from masis.ui.live import served_jobs
-from masis.ui.screening.form import SUBJECT
+from masis.ui.screening import result
+from masis.ui.screening.form import ScreeningForm
 from tests.reviewing import ADA
 from tests.ui.conftest import Serve, open_page, press, texts
 from tests.waiting import until
@@ -56,6 +60,10 @@ def shown(app: AppTest, name: str) -> str:
 
 def stands(workbench: Workbench, screening_id: str) -> str:
     return workbench.screenings.open(screening_id).screening.outcome
+
+
+def entries(workbench: Workbench, screening_id: str) -> tuple[ScreeningEntry, ...]:
+    return workbench.store.screening_log.entries(ScreeningLogFilter(screening_id=screening_id)).rows
 
 
 def test_without_any_abstracts_the_page_says_how_to_get_some(empty_bench: Workbench) -> None:
@@ -127,6 +135,17 @@ def test_an_address_of_nothing_says_so(workbench: Workbench) -> None:
     assert not app.exception
 
 
+def test_the_table_of_abstracts_is_paged_and_an_address_behind_its_end_leads_to_the_last_page(
+    workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(result, "PAGE_SIZE", 4)
+    ids = [each.abstract_id for each in result.listed(workbench.screenings.open("b12").screening, (), "quality")]
+    for number, expected in (("2", ids[4:8]), ("99", ids[(len(ids) - 1) // 4 * 4 :])):
+        app = page(screening="b12", page=number)
+        (table,) = [each for each in app.get("bidi_component") if "screening-table" in each.proto.id]
+        assert [row["open"] for row in json.loads(table.proto.json)["rows"]] == expected
+
+
 def test_a_person_agrees_with_a_grade_by_one_button_and_can_take_it_back(workbench: Workbench) -> None:
     kept = workbench.screenings.open("b12").screening.kept
     app = page(screening="b12", abstract=kept[0])
@@ -151,13 +170,13 @@ def test_an_override_without_a_name_or_a_reason_is_refused(workbench: Workbench)
     app.text_input(key="override-name").set_value("Ada Lind")
     press(app, "override-record")
     assert "Give a reason first" in "\n".join(warning.value for warning in app.warning)
-    assert not workbench.screenings.log("b12")
+    assert not entries(workbench, "b12")
 
 
 @pytest.mark.spec("AESOP-MEMORY")
 def test_memory_is_off_by_default_is_shown_with_what_it_would_change_and_can_be_reset(workbench: Workbench) -> None:
     app = page()
-    app = page(memory="open")
+    app = page(memory="yes")
     assert "this is **off**" in texts(app)
     assert workbench.store.acceptances.accepted()
     app.text_input(key="memory-name").set_value("Ada Lind")
@@ -209,15 +228,19 @@ def test_a_result_shows_its_concepts_and_screens_again_with_others(workbench: Wo
 
 def test_the_form_keeps_concepts_until_they_are_put_back_or_another_question_is_taken(workbench: Workbench) -> None:
     settings = {"screening_concepts": "population: adults"}
-    workbench.store.drafts.save_all(NOBODY_YET, SUBJECT, {"question": ASKED["b12"].question, "settings": settings})
+    workbench.store.drafts.save_all(
+        NOBODY_YET, ScreeningForm.SUBJECT, {"question": ASKED["b12"].question, "settings": settings}
+    )
     app = page()
     press(app, "screening-concepts-reset")
-    assert workbench.store.drafts.load(NOBODY_YET, SUBJECT)["settings"]["screening_concepts"] == ""
+    assert workbench.store.drafts.load(NOBODY_YET, ScreeningForm.SUBJECT)["settings"]["screening_concepts"] == ""
     assert not [button for button in app.button if button.key == "screening-concepts-reset"]
-    workbench.store.drafts.save_all(NOBODY_YET, SUBJECT, {"question": ASKED["b12"].question, "settings": settings})
+    workbench.store.drafts.save_all(
+        NOBODY_YET, ScreeningForm.SUBJECT, {"question": ASKED["b12"].question, "settings": settings}
+    )
     app = page()
     app.selectbox(key="screening-demo-question").set_value(ASKED["htn"].question).run()
-    assert workbench.store.drafts.load(NOBODY_YET, SUBJECT)["settings"]["screening_concepts"] == ""
+    assert workbench.store.drafts.load(NOBODY_YET, ScreeningForm.SUBJECT)["settings"]["screening_concepts"] == ""
 
 
 @pytest.mark.spec("AESOP-OVERRIDE")
@@ -229,7 +252,7 @@ def test_an_item_of_the_appraisal_shows_its_sentence_is_corrected_and_undone(wor
     press(app, "correct-model")
     app.text_input(key="correction-name").set_value("Ada Lind")
     press(app, "correction-cancel")
-    assert not workbench.screenings.log("b12")
+    assert not entries(workbench, "b12")
     press(app, "correct-registration")
     app.text_input(key="correction-name").set_value("Ada Lind")
     app.button_group(key=f"correction-{first.abstract_id}-registration").set_value("stated")
@@ -243,7 +266,7 @@ def test_an_item_of_the_appraisal_shows_its_sentence_is_corrected_and_undone(wor
     assert "Read as not stated" in texts(app)
     press(app, "undo-registration")
     assert workbench.screenings.open("b12").screening == machine
-    assert len(workbench.screenings.log("b12")) == 2
+    assert len(entries(workbench, "b12")) == 2
 
 
 def test_a_correction_without_a_name_a_value_or_a_reason_is_refused(workbench: Workbench) -> None:
@@ -256,7 +279,7 @@ def test_a_correction_without_a_name_a_value_or_a_reason_is_refused(workbench: W
         app.text_input(key="correction-name").set_value("Ada Lind") if "name" in says else app.button_group(
             key=f"correction-{kept[0]}-model"
         ).set_value("denied")
-    assert not workbench.screenings.log("b12")
+    assert not entries(workbench, "b12")
 
 
 def test_a_discarded_abstract_has_an_appraisal_and_no_finding_to_correct(workbench: Workbench) -> None:

@@ -17,8 +17,8 @@ from masis.errors import InputError
 from masis.schema.actor import Actor
 from masis.schema.screening import Abstract
 from masis.services import Workbench
-from masis.ui.screening import import_files
-from masis.ui.screening.import_files import CorpusUpload, NamedFile
+from masis.ui.screening import form
+from masis.ui.screening.form import UNDER_WAY, CorpusUpload, NamedFile
 from tests.reviewing import ADA
 from tests.ui.conftest import Serve, open_page, texts
 
@@ -41,7 +41,7 @@ class Stalled:
 @pytest.fixture
 def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stalled]:
     stalled = Stalled()
-    monkeypatch.setattr(import_files, "read_abstracts", stalled)
+    monkeypatch.setattr(form, "read_abstracts", stalled)
     yield stalled
     stalled.let_go.set()
 
@@ -68,12 +68,12 @@ def test_an_import_says_how_far_it_has_come_while_it_goes_on(workbench: Workbenc
     upload = _begun(workbench, ADA, " mine ", files)
     assert reader.stopped.wait(30)
     assert not upload.over
-    assert re.fullmatch(r"Importing b\.jsonl \(file 2 of 2\): [1-3],\d{3} records so far\.", upload.says())
-    assert 0 < upload.share() <= 1
+    assert re.fullmatch(r"Importing b\.jsonl \(file 2 of 2\): [1-3],\d{3} records so far\.", upload.says)
+    assert 0 < upload.share <= 1
     reader.let_go.set()
     upload.wait(30)
     assert upload.over
-    assert upload.share() == 1
+    assert upload.share == 1
     assert [(each.source, each.identified) for each in upload.done] == [("a.jsonl", 3), ("b.jsonl", 4_000)]
     assert workbench.store.corpora.summary("mine").abstracts == 4_000
 
@@ -106,7 +106,7 @@ def test_a_file_that_is_refused_as_a_whole_counts_as_a_file_and_not_as_a_record(
         ],
     )
     upload.wait(30)
-    app = open_page("screening", {import_files._UNDER_WAY: upload})
+    app = open_page("screening", {UNDER_WAY: upload})
     app.run()
     assert [each.value for each in app.warning] == ["2 files could not be imported.", "1 record could not be imported."]
     assert "b.jsonl: 2 records, 1 added, 0 duplicates, 1 unreadable" in texts(app)
@@ -115,13 +115,13 @@ def test_a_file_that_is_refused_as_a_whole_counts_as_a_file_and_not_as_a_record(
 
 def test_the_page_shows_an_import_under_way_and_takes_what_it_brought(workbench: Workbench, reader: Stalled) -> None:
     upload = _begun(workbench, ADA, "mine", [NamedFile("b.jsonl", io.BytesIO(lines(4_000)))])
-    app = open_page("screening", {import_files._UNDER_WAY: upload})
-    assert any("Importing b.jsonl: " in each.value for each in app.info)
+    app = open_page("screening", {UNDER_WAY: upload})
+    assert any("Importing b" in each.proto.text for each in app.get("progress"))
     assert app.button(key="screening-import").disabled
     reader.let_go.set()
     upload.wait(30)
     app.run()
-    assert not app.info
+    assert not app.get("progress")
     assert "b.jsonl: 4,000 records, 4,000 added" in texts(app)
     assert not app.button(key="screening-import").disabled
 
@@ -130,7 +130,7 @@ def test_an_import_is_stopped_by_a_button_and_what_was_read_is_stored(workbench:
     files = [NamedFile("b.jsonl", io.BytesIO(lines(4_000))), NamedFile("c.jsonl", io.BytesIO(lines(3)))]
     upload = _begun(workbench, ADA, "mine", files)
     assert reader.stopped.wait(30)
-    app = open_page("screening", {import_files._UNDER_WAY: upload})
+    app = open_page("screening", {UNDER_WAY: upload})
     app.button(key="screening-import-stop").click().run()
     assert upload.stopping
     assert app.button(key="screening-import-stop").disabled

@@ -10,7 +10,7 @@ from masis.schema.case import Case
 from masis.schema.run import Event
 from masis.services import demo_cases
 from masis.settings import Settings
-from masis.ui.new_audit.timeline import STEP, Timeline, timeline, waiting
+from masis.ui.new_audit.timeline import STEP, Shown, timeline, waiting
 from tests.scripted import ScriptedCritic, roles
 
 CASE = next(case for case in demo_cases() if case.id == "strategy-01-fabricated")
@@ -23,11 +23,11 @@ def events_of(case: Case = CASE, settings: Settings | None = None) -> list[Event
     return events
 
 
-def drawn(events: list[Event], state: str = "finished", why: str = "") -> Timeline:
+def drawn(events: list[Event], state: str = "finished", why: str = "") -> Shown:
     return timeline(events, state, events[-1].at if events else NOW, why)  # type: ignore[arg-type]
 
 
-def said(found: Timeline) -> str:
+def said(found: Shown) -> str:
     return "\n".join(f"{step['name']}: {step['words']}" for group in found["groups"] for step in group["steps"])
 
 

@@ -15,8 +15,8 @@ from masis.schema.case import Evidence
 from masis.services import Workbench
 from masis.services.background import BackgroundTasks
 from masis.settings import Settings
-from masis.ui.admin import verifier_panel
-from masis.ui.admin.verifier_panel import ModelDownload, look_at, permanent, verifier_of
+from masis.ui.admin import settings_page
+from masis.ui.admin.settings_page import OTHER, ModelDownload, look_at, permanent, verifier_of
 from masis.ui.queue.overview import left_open
 from tests.integrations.tiny_hub import files_of, hub
 from tests.integrations.tiny_models import save_model
@@ -94,7 +94,7 @@ def test_a_model_is_chosen_and_used_from_then_on(audited_workbench: Workbench, t
     folder = save_model(tmp_path / "nli", card=CARD)
     app = open_page("settings")
     assert "one setting away" in " ".join(each.value for each in app.caption)
-    app.selectbox(key="verifier-choice").select(verifier_panel.OTHER).run()
+    app.selectbox(key="verifier-choice").select(OTHER).run()
     app.text_input(key="verifier-name").input(f"local:{folder}").run()
     assert str(folder / "model.onnx") in texts(app)
     app.button(key="verifier-use").click().run()
@@ -110,9 +110,9 @@ def test_the_page_downloads_a_model(
 ) -> None:
     with hub(files_of(save_model(tmp_path / "nli", card=CARD))) as endpoint:
         monkeypatch.setattr(ModelDownload, "endpoint", endpoint)
-        monkeypatch.setattr(verifier_panel, "DOWNLOADS", downloads := BackgroundTasks[ModelDownload]())
+        monkeypatch.setattr(settings_page, "DOWNLOADS", downloads := BackgroundTasks[ModelDownload]())
         app = open_page("settings")
-        app.selectbox(key="verifier-choice").select(verifier_panel.OTHER).run()
+        app.selectbox(key="verifier-choice").select(OTHER).run()
         app.text_input(key="verifier-name").input("local:org/name").run()
         app.button(key="verifier-download").click().run()
         until(lambda: (begun := downloads.get("org/name")) is not None and begun.over, "the download")

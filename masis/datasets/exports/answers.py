@@ -21,7 +21,7 @@ from masis.schema.audit import Citation, ClaimCheck, Sentence
 from masis.schema.case import Case, GivenCitation
 from masis.schema.reading import ANSWERING_ROLES, ASKING_ROLES
 from masis.schema.review import Decision, decided_about
-from masis.store import CaseOutcome, Judgement
+from masis.store.reviews.outcomes import CaseOutcome, Judgement
 
 Row = dict[str, Any]
 

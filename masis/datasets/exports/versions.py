@@ -20,7 +20,10 @@ from masis import version
 from masis.datasets.exports.export import Exported, Selection, Sided, Watcher, write_export, write_file
 from masis.datasets.exports.formats import FORMATS
 from masis.errors import InputError, StoreError
-from masis.store import CaseOutcome, DatasetVersion, Difference, LogHead, Member, Store
+from masis.store import Store
+from masis.store.records import DatasetVersion, LogHead
+from masis.store.reviews.dataset_versions import Difference, Member
+from masis.store.reviews.outcomes import CaseOutcome
 
 _NAME = re.compile(r"\w[\w.-]{0,99}")
 LONGEST_DESCRIPTION = 2_000

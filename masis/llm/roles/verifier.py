@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import re
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from itertools import groupby
+from typing import Any, NamedTuple, TypeVar
 
 from masis.audit.assertions import asserts, citations_by_sentence, claim_within, sentence_claim
 from masis.audit.claims import Checked
@@ -49,11 +51,97 @@ from masis.llm.roles.replies import (
     VerdictsReply,
 )
 from masis.llm.roles.verdicts import Judged, failed, judged, number_of, of_passages, unverifiable, with_references
-from masis.llm.roles.windows import Fitted, ask_within_context
 from masis.schema.audit import CitationAudit, Claim, ClaimCheck, JudgedBy, MissingPoint, Sentence
 from masis.schema.base import Unscored
 from masis.schema.case import Evidence
 from masis.settings import Settings
+
+# Evidence that doesn't fit a model's context: claims are judged by the passages that share most words with them.
+#
+# A context is learned by what a server refuses: the evidence is halved until a call fits, and the run remembers what
+# did. What wasn't read can't be spoken of: a claim that its passages don't support is unverifiable, not unsupported.
+
+T = TypeVar("T")
+
+WINDOW = 600
+"""Characters of one passage, about; it ends with a sentence where there is one."""
+LEAST = 2 * WINDOW
+"""Characters of evidence below which no more is left out: what doesn't fit then is not too long because of it."""
+LEFT_OUT = "\n[...]\n"
+"""Stands between two passages of a chunk where something was left out."""
+_PASSAGE = re.compile(rf"(?s).{{1,{WINDOW}}}(?:(?<=[.!?\n])(?=\s)|\Z)|.{{1,{WINDOW}}}(?=\s)|.{{1,{WINDOW}}}")
+_WORD = re.compile(r"\w+")
+
+
+class Fitted(NamedTuple):
+    """The evidence that a call sent; ``whole`` is whether nothing was left out, ``share`` how much was sent."""
+
+    evidence: Sequence[Evidence]
+    share: float = 1.0
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing was left out."""
+        return self.share >= 1.0
+
+
+def ask_within_context(
+    asker: Asker, evidence: Sequence[Evidence], about: Sequence[str], ask: Callable[[Fitted], T]
+) -> tuple[T, Fitted]:
+    """Ask with as much of the evidence as fits the model's context: all, or what shares most words with ``about``.
+
+    Raises what ``ask`` raises; ContextFull only where hardly any evidence fits.
+    """
+    room = asker.control.evidence_room
+    while True:
+        fitted = narrowed(evidence, about, room.get(asker.name, math.inf))
+        try:
+            return ask(fitted), fitted
+        except ContextFull:
+            sent = sum(len(chunk.text) for chunk in fitted.evidence)
+            if sent // 2 < LEAST:
+                raise
+            room[asker.name] = min(room.get(asker.name, sent), sent // 2)
+
+
+def narrowed(evidence: Sequence[Evidence], about: Sequence[str], room: float) -> Fitted:
+    """The evidence cut to so many characters: each text of ``about`` in turn takes the passage most like it.
+
+    Chunks keep their ids and order, and passages the order in which they stand; a chunk of which nothing is sent is
+    left out.
+    """
+    total = sum(len(chunk.text) for chunk in evidence)
+    if total <= room:
+        return Fitted(evidence)
+    passages = [(at, text) for at, chunk in enumerate(evidence) for text in _PASSAGE.findall(chunk.text)]
+    words = [_words(text) for _, text in passages]
+    spread = Counter(word for each in words for word in each)
+    wanted = [_ranked(_words(text), words, spread) for text in about]
+    chosen: set[int] = set()
+    left = room
+    for place in range(len(passages)):
+        for ranked in wanted:
+            number = ranked[place]
+            if number not in chosen and len(passages[number][1]) <= left:
+                chosen.add(number)
+                left -= len(passages[number][1])
+    kept = [passages[number] for number in sorted(chosen)]
+    chunks = tuple(
+        evidence[at].model_copy(update={"text": LEFT_OUT.join(text for _, text in group)})
+        for at, group in ((at, list(group)) for at, group in groupby(kept, key=lambda each: each[0]))
+    )
+    return Fitted(chunks, (room - left) / total)
+
+
+def _ranked(claim: frozenset[str], passages: Sequence[frozenset[str]], spread: Counter[str]) -> list[int]:
+    """The numbers of the passages, that which shares the most telling words with the claim first."""
+    worth = {word: math.log(1 + len(passages) / spread[word]) for word in claim if word in spread}
+    return sorted(range(len(passages)), key=lambda n: -sum(worth.get(word, 0.0) for word in passages[n] & claim))
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word for word in _WORD.findall(text.casefold()) if len(word) > 2 or word.isdigit())
+
 
 # What an answer asserts, as a model lists it, tied to the words of the answer.
 #

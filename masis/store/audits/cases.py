@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from pydantic_core import PydanticSerializationError
 
@@ -22,6 +22,22 @@ BATCH = 500
 
 
 _CONFLICTS_NAMED = 1000
+
+T = TypeVar("T")
+
+
+def in_batches(items: Iterable[T], size: int, store: Callable[[list[T]], None]) -> None:
+    """Store items in batches as they come; what came before the iterable raised (or was interrupted) is stored too."""
+    waiting: list[T] = []
+    try:
+        for item in items:
+            waiting.append(item)
+            if len(waiting) >= size:
+                full, waiting = waiting, []
+                store(full)
+    finally:
+        if waiting:
+            store(waiting)
 
 
 class _Prepared(NamedTuple):
@@ -79,16 +95,7 @@ class Cases:
             if on_batch is not None:
                 on_batch(len(prepared))
 
-        waiting: list[_Prepared] = []
-        try:
-            for case in cases:
-                waiting.append(_prepared(case))
-                if len(waiting) >= batch:
-                    full, waiting = waiting, []
-                    keep(full)
-        finally:
-            if waiting:
-                keep(waiting)
+        in_batches(map(_prepared, cases), batch, keep)
         return Added(added, unchanged, tuple(conflicts))
 
     def get(self, case_id: str) -> Case:

@@ -19,6 +19,7 @@ from masis.audit.metrics import SUMMED, AddedUp, Distribution, Measure, Period, 
 from masis.schema.base import Record
 from masis.schema.run import Run
 from masis.settings import ROLES, Role
+from masis.store.core.conditions import Condition, any_of, compared, joined
 from masis.store.core.connections import Database
 
 COLUMNS: dict[Measure, tuple[Literal["run", "iteration"], str]] = {
@@ -184,7 +185,7 @@ class Measures:
             for column in SUMMED
         )
         sql = f"""SELECT substr(finished_at, 1, 10), {wanted.role}, count(*) AS runs, {summed}
-                  FROM run_measures {where} GROUP BY 1, 2"""  # noqa: S608 (names of ours)
+                  FROM run_measures WHERE {where} GROUP BY 1, 2"""  # noqa: S608 (names of ours)
         rows = self._database.cached((sql, *values), lambda connection: connection.execute(sql, values).fetchall())
         names = [*rows[0].keys()][2:] if rows else ()  # the first two are the day and the model
         return add_up({(row[0], row[1]): Sums(dict(zip(names, row[2:], strict=True))) for row in rows}, period)
@@ -211,9 +212,11 @@ class Measures:
         where, bound = _where(wanted)
         source = "run_measures"
         if newest is not None:
-            source = f"(SELECT * FROM run_measures {where} ORDER BY seq DESC LIMIT {int(newest)}) AS run_measures"  # noqa: S608
-            where = ""
-        if table == "iteration" and (where or newest is not None):  # in this order: the runs that match are the fewer
+            source = f"(SELECT * FROM run_measures WHERE {where} ORDER BY seq DESC LIMIT {int(newest)}) AS run_measures"  # noqa: S608
+            where = "1"
+        if table == "iteration" and (
+            where != "1" or newest is not None
+        ):  # in this order: the runs that match are the fewer
             source = f"{source} CROSS JOIN iteration_measures AS it ON it.measures_seq = run_measures.seq"
         elif table == "iteration":
             source = "iteration_measures AS it"
@@ -223,7 +226,7 @@ class Measures:
         with self._database.reading() as connection:
             cursor = connection.cursor()
             cursor.row_factory = None  # tuples are read faster
-            cursor.execute(f"SELECT {columns} FROM {source} {where}", bound)  # noqa: S608
+            cursor.execute(f"SELECT {columns} FROM {source} WHERE {where}", bound)  # noqa: S608
             while rows := cursor.fetchmany(_ROWS_AT_ONCE):
                 parts.append(np.array(rows, dtype=np.float64))  # None becomes NaN
         read = np.concatenate(parts) if parts else np.empty((0, len(asked)))
@@ -235,16 +238,13 @@ class Measures:
 
     def runs(self, wanted: MeasureFilter, pick: Pick, *, page: int = 1, size: int = 20) -> MeasuredRuns:
         """The runs behind a figure, newest first; one whose case is gone has no case and no question."""
-        where, values = _where(wanted)
-        conditions, more, value = _picked(pick)
-        if conditions:
-            where = f"{where} {'AND' if where else 'WHERE'} {conditions}"
-        values = [*values, *more]
+        conditions, value = _picked(pick)
+        where, values = joined([_where(wanted), *conditions])
         with self._database.reading() as connection:
-            total = connection.execute(f"SELECT count(*) FROM run_measures {where}", values).fetchone()[0]  # noqa: S608
+            total = connection.execute(f"SELECT count(*) FROM run_measures WHERE {where}", values).fetchone()[0]  # noqa: S608
             rows = connection.execute(
                 f"""SELECT found.*, cases.id AS case_id, cases.query_start AS query FROM (
-                        SELECT *, {value} AS value FROM run_measures {where}
+                        SELECT *, {value} AS value FROM run_measures WHERE {where}
                         ORDER BY finished_at DESC, seq DESC LIMIT ? OFFSET ?
                     ) AS found LEFT JOIN runs ON runs.id = found.run_id LEFT JOIN cases ON cases.seq = runs.case_seq
                     ORDER BY found.finished_at DESC, found.seq DESC""",  # noqa: S608
@@ -280,42 +280,32 @@ def _insert(table: str, columns: Iterable[str]) -> str:
 
 
 def _where(wanted: MeasureFilter) -> tuple[str, list[Any]]:
-    conditions: list[str] = []
-    values: list[Any] = []
-    for sign, bound in ((">=", wanted.since), ("<", wanted.until)):
-        if bound:
-            conditions.append(f"finished_at {sign} ?")
-            values.append(bound)
-    for column, names in ((wanted.role, wanted.models), ("dataset", wanted.datasets)):
-        if names:
-            conditions.append(f"{column} IN ({', '.join('?' * len(names))})")
-            values += names
-    return (f"WHERE {' AND '.join(conditions)}" if conditions else ""), values
+    return joined(
+        [
+            *compared("finished_at", ">=", wanted.since or None),
+            *compared("finished_at", "<", wanted.until or None),
+            *any_of(wanted.role, wanted.models),
+            *any_of("dataset", wanted.datasets),
+        ]
+    )
 
 
-def _picked(pick: Pick) -> tuple[str, list[Any], str]:
-    """What of the runs is meant: a condition, its values, and the figure to show beside each."""
-    conditions: list[str] = []
-    values: list[float | str] = []
-    shown = "NULL"
+def _picked(pick: Pick) -> tuple[list[Condition], str]:
+    """What of the runs is meant, and the figure to show beside each."""
+    conditions, shown = compared("termination", "=", pick.termination), "NULL"
     if pick.rate is not None:
-        conditions.append(f"{_OF_RATE[pick.rate]} = ?")
-        values.append(int(pick.yes))
-    if pick.termination is not None:
-        conditions.append("termination = ?")
-        values.append(pick.termination)
+        conditions += compared(_OF_RATE[pick.rate], "=", int(pick.yes))
     if pick.measure is not None:
         table, column = COLUMNS[pick.measure]
-        bounds = [(sign, bound) for sign, bound in ((">", pick.above), ("<=", pick.most)) if bound is not None]
-        asked = " AND ".join([f"{column} IS NOT NULL", *(f"{column} {sign} ?" for sign, _ in bounds)])
+        known: Condition = (f"{column} IS NOT NULL", ())
+        asked, bounds = joined([known, *compared(column, ">", pick.above), *compared(column, "<=", pick.most)])
         if table == "iteration":
             asked = f"seq IN (SELECT measures_seq FROM iteration_measures WHERE {asked})"  # noqa: S608
             shown = f"(SELECT max({column}) FROM iteration_measures WHERE measures_seq = run_measures.seq)"  # noqa: S608
         else:
             shown = column
-        conditions.append(asked)
-        values += [bound for _, bound in bounds]
-    return " AND ".join(conditions), values, shown
+        conditions.append((asked, bounds))
+    return conditions, shown
 
 
 def _measured(row: sqlite3.Row) -> MeasuredRun:

@@ -16,6 +16,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, get_args
 
 from masis.schema.review import Standing
+from masis.store.core.conditions import Condition, any_of, compared, joined
 from masis.store.core.connections import Database
 from masis.store.records import CaseFilter, CasePage, CaseSummary, Facets
 
@@ -169,16 +170,18 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
     """Read a filter as SQL. Where no case has all words of its text, the last one is taken as a beginning."""
     standings = case_filter.standings
     parts = [
-        *_any_of("state", case_filter.states),
-        *_any_of("+tier", case_filter.tiers),
-        *_any_of("+field", case_filter.fields),
-        *_any_of("+dataset", case_filter.datasets),
-        *_any_of("+reviewer", case_filter.reviewers),
+        *any_of("state", case_filter.states),
+        *any_of("+tier", case_filter.tiers),
+        *any_of("+field", case_filter.fields),
+        *any_of("+dataset", case_filter.datasets),
+        *any_of("+reviewer", case_filter.reviewers),
         *_any_in("flags", case_filter.flags),
         *_any_in("reasons", case_filter.reasons),
         *_any_in("models", case_filter.models),
-        *_bounded("+quality", case_filter.quality_from, case_filter.quality_to),
-        *_bounded("+confidence", case_filter.confidence_from, case_filter.confidence_to),
+        *compared("+quality", ">=", case_filter.quality_from),
+        *compared("+quality", "<=", case_filter.quality_to),
+        *compared("+confidence", ">=", case_filter.confidence_from),
+        *compared("+confidence", "<=", case_filter.confidence_to),
         *_worked_on("assigned", case_filter.assignees),
         *_worked_on("tagged", case_filter.tags),
     ]
@@ -186,8 +189,8 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
     ordered = bool(case_filter.states) if parts else len(standings) < 2 or standings == NOT_DECIDED
     narrowed = len(parts) + bool(standings) > 1 or not ordered
     parts += [*_standing("+standing" if narrowed else "standing", case_filter), *_open_to(case_filter)]
-    where = " AND ".join(sql for sql, _ in parts) or "1"
-    values = tuple(value for _, bound in parts for value in bound)
+    where, bound = joined(parts)
+    values = tuple(bound)
     if not case_filter.text.strip():
         return Matching("cases", where, values, narrowed)
     source, where = "case_words CROSS JOIN cases ON cases.seq = case_words.rowid", f"case_words MATCH ? AND {where}"
@@ -197,48 +200,36 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
     return whole._replace(values=(match(case_filter.text, beginning=True), *values))
 
 
-_Condition = tuple[str, Sequence[Any]]
-
-
 _OWN_PENDING = """cases.seq IN (SELECT case_seq FROM case_work JOIN cases AS shared ON shared.seq = case_seq
     WHERE kind = 'decided' AND who = ? AND shared.pending > 0)"""
 """Cases that a reviewer has decided and that wait for others: only they know of it (``CaseFilter.viewer``)."""
 
 
-def _standing(column: str, case_filter: CaseFilter) -> list[_Condition]:
+def _standing(column: str, case_filter: CaseFilter) -> list[Condition]:
     standings = case_filter.standings
     if not standings or standings == NOT_DECIDED:  # in the words of the index cases_open
         return [(f"{column} <> 'decided'", ())] if standings else []
-    [(condition, values)] = _any_of(column, standings)
+    [(condition, values)] = any_of(column, standings)
     if case_filter.viewer is None:
         return [(condition, values)]
     own = f"OR {_OWN_PENDING}" if "waits" in standings else f"AND NOT {_OWN_PENDING}"
     return [(f"({condition} {own})", (*values, case_filter.viewer))]
 
 
-def _any_of(column: str, values: Sequence[str]) -> list[_Condition]:
-    return [(f"{column} IN ({', '.join('?' * len(values))})", values)] if values else []
-
-
-def _any_in(column: str, values: Sequence[str]) -> list[_Condition]:
+def _any_in(column: str, values: Sequence[str]) -> list[Condition]:
     """Any of the values stands in the JSON list of the column; a quote within a value is escaped there."""
     looked_for = [json.dumps(value, ensure_ascii=False) for value in values]
     return [(f"({' OR '.join([f'instr({column}, ?)'] * len(values))})", looked_for)] if values else []
 
 
-def _bounded(column: str, low: float | None, high: float | None) -> list[_Condition]:
-    bounds = ((">=", low), ("<=", high))
-    return [(f"{column} {operator} ?", (bound,)) for operator, bound in bounds if bound is not None]
-
-
-def _worked_on(kind: str, names: Sequence[str]) -> list[_Condition]:
+def _worked_on(kind: str, names: Sequence[str]) -> list[Condition]:
     """Cases that are assigned to one of these people, or have one of these tags."""
     marks = ", ".join("?" * len(names))
     found = f"cases.seq IN (SELECT case_seq FROM case_work WHERE kind = ? AND who IN ({marks}))"  # noqa: S608
     return [(found, (kind, *names))] if names else []
 
 
-def _open_to(case_filter: CaseFilter) -> list[_Condition]:
+def _open_to(case_filter: CaseFilter) -> list[Condition]:
     """Cases that a reviewer may take now. Only one that somebody worked on or holds is looked at closely."""
     if case_filter.open_to is None:
         return []

@@ -239,7 +239,7 @@ _STEPS_EACH = 1000
 """The steps of iteration 2 are parts 2000, 2001 and so on: an iteration has a handful."""
 
 
-class Runs(StoredJobs[Event]):
+class Runs(StoredJobs[Event, RunProgress]):
     """The runs of a store."""
 
     kind = "run"
@@ -275,11 +275,6 @@ class Runs(StoredJobs[Event]):
         with self._database.transaction(durable=False) as connection:
             columns = _columns(connection, run_id, case_id, case_digest, models, settings)
             self.begin(connection, run_id, columns, started_at, owner)
-
-    def resume(self, run_id: str, *, owner: Owner | None = None) -> RunProgress:
-        """Resume an interrupted run, and return how far it had come. Raises as ``take_over``."""
-        self.take_over(run_id, owner)
-        return self.progress(run_id)
 
     def save_draft(self, run_id: str, draft: Draft) -> None:
         """Store the answer that was drafted for a case without one."""

@@ -97,13 +97,19 @@ class ChainedLog(Generic[D, E]):
     about: tuple[str, ...]
     """Fields of a decision that name what it is about: a redaction is about the same."""
 
-    facts: Callable[[sqlite3.Row | D], dict[str, Any]]
-    """Returns what the log's own columns say of an entry, or what they must say of a decision, by the same names."""
+    repeated: Mapping[str, str]
+    """Fields of a decision that columns repeat, each with the column of ``select`` that does."""
 
     @property
     def name(self) -> str:
         """The log in words."""
         return self.table.replace("_", " ")
+
+    def facts(self, entry: sqlite3.Row | D) -> dict[str, Any]:
+        """Return what the columns say of an entry, or what they must say of a decision, by the same names."""
+        if isinstance(entry, sqlite3.Row):
+            return {name: entry[column] for name, column in self.repeated.items()}
+        return {name: getattr(entry, name) for name in self.repeated}
 
     def head(self, connection: sqlite3.Connection) -> LogHead:
         """Return length and last digest."""

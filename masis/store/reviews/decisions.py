@@ -10,6 +10,7 @@ from masis.schema.review import Decision, LogEntry, SubjectCheck
 from masis.schema.team import QueuePolicy
 from masis.store.audits.cases import case_seq
 from masis.store.core.chained_log import ChainedLog, StoredLog
+from masis.store.core.conditions import any_of, compared, joined
 from masis.store.jobs import assert_not_removed
 from masis.store.records import DecisionFilter, DecisionPage
 from masis.store.reviews import subjects
@@ -26,13 +27,6 @@ _SELECT = """
 """
 
 
-def _facts(entry: sqlite3.Row | Decision) -> dict[str, Any]:
-    names = ("case_id", "run_id", "kind", "source", "verdict", "token", "undoes")
-    if isinstance(entry, Decision):
-        return {name: getattr(entry, name) for name in names}
-    return {name: entry["undoes_id" if name == "undoes" else name] for name in names}
-
-
 LOG = ChainedLog(
     table="decision_log",
     payloads="decision_payloads",
@@ -43,7 +37,7 @@ LOG = ChainedLog(
     columns=("kind", "source", "verdict", "token"),
     links=("case_seq", "run_seq"),
     about=("case_id", "run_id"),
-    facts=_facts,
+    repeated={"undoes": "undoes_id"} | {n: n for n in ("case_id", "run_id", "kind", "source", "verdict", "token")},
 )
 
 
@@ -283,39 +277,29 @@ def _any_pending(connection: sqlite3.Connection) -> bool:
 
 
 def _where(wanted: DecisionFilter) -> tuple[str, list[Any]]:
-    parts, values = ["1"], list[Any]()
-    for sql, bound in (
-        ("cases.id = ?", wanted.case_id),
-        ("runs.id = ?", wanted.run_id),
-        ("log.at >= ?", wanted.since),
-        ("log.at < ?", wanted.until),
-    ):
-        if bound is not None:
-            parts.append(sql)
-            values.append(bound)
-    for column, allowed in (
-        ("written.reviewer", wanted.reviewers),
-        ("log.kind", wanted.kinds),
-        ("log.source", wanted.sources),
-        ("log.verdict", wanted.verdicts),
-    ):
-        if allowed:
-            parts.append(f"{column} IN ({', '.join('?' * len(allowed))})")
-            values += allowed
+    parts = [
+        *compared("cases.id", "=", wanted.case_id),
+        *compared("runs.id", "=", wanted.run_id),
+        *compared("log.at", ">=", wanted.since),
+        *compared("log.at", "<", wanted.until),
+        *any_of("written.reviewer", wanted.reviewers),
+        *any_of("log.kind", wanted.kinds),
+        *any_of("log.source", wanted.sources),
+        *any_of("log.verdict", wanted.verdicts),
+    ]
     if wanted.kinds and "policy_accept" not in wanted.kinds:
-        parts.append("log.kind <> 'policy_accept'")  # names the index of the few entries that are not the policy's
+        parts.append(("log.kind <> 'policy_accept'", ()))  # names the index of the few others
     if wanted.blind_to is not None:
-        parts.append(
+        others = (
             "NOT (log.kind IN ('decision', 'undo', 'comment') AND written.reviewer IS NOT ? AND EXISTS "
             "(SELECT 1 FROM cases AS open WHERE open.seq = log.case_seq AND open.pending > 0))"
         )
-        values.append(wanted.blind_to)
+        parts.append((others, (wanted.blind_to,)))
         if wanted.machine_shown != "first":
             sql, bound_to = hidden_cases(wanted.blind_to, wanted.machine_shown)
             hidden = f"SELECT seq FROM cases WHERE {sql}"  # noqa: S608
-            parts.append(f"NOT (log.kind = 'policy_accept' AND log.case_seq IN ({hidden}))")
-            values += bound_to
-    return " AND ".join(parts), values
+            parts.append((f"NOT (log.kind = 'policy_accept' AND log.case_seq IN ({hidden}))", bound_to))
+    return joined(parts)
 
 
 def _joins(wanted: DecisionFilter) -> str:

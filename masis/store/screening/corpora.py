@@ -20,7 +20,7 @@ from masis.schema.screening import Abstract, PublicationStatus
 from masis.screening.sources.publication import Notice, joined, marked, notice_of
 from masis.screening.sources.records import RecordKeys, matched_by, record_keys
 from masis.screening.sources.search_terms import search_terms
-from masis.store.audits.cases import BATCH
+from masis.store.audits.cases import BATCH, in_batches
 from masis.store.core.connections import Database
 from masis.store.screening import corpus_search
 
@@ -189,7 +189,6 @@ class Corpora:
         what the reader could not read, and an id that another record has. Raises InputError for the corpus's name.
         """
         seq = self._begin(_checked_name(corpus), source)
-        waiting: list[Abstract | InputError] = []
 
         def keep(batch_of: list[Abstract | InputError]) -> None:
             for fault in self._keep(seq, batch_of):
@@ -198,15 +197,7 @@ class Corpora:
             if on_batch is not None:
                 on_batch(len(batch_of))
 
-        try:
-            for each in found:
-                waiting.append(each)
-                if len(waiting) >= batch:
-                    full, waiting = waiting, []
-                    keep(full)
-        finally:
-            if waiting:
-                keep(waiting)
+        in_batches(found, batch, keep)
         return self._import(seq)
 
     def list_all(self) -> tuple[CorpusSummary, ...]:

@@ -13,6 +13,7 @@ from masis.schema.base import Record
 from masis.schema.review import SubjectCheck
 from masis.schema.screening import Agreement, Override, ScreeningDecision, ScreeningEntry
 from masis.store.core.chained_log import ChainedLog, StoredLog
+from masis.store.core.conditions import any_of, compared, joined
 from masis.store.jobs import job_row
 from masis.store.records import ScreeningLogFilter
 from masis.store.screening import subjects
@@ -34,18 +35,6 @@ _SELECT = f"""
 """  # noqa: S608 (names of ours)
 
 
-def _facts(entry: sqlite3.Row | ScreeningDecision) -> dict[str, Any]:
-    if isinstance(entry, sqlite3.Row):
-        return {name: entry[name] for name in ("screening_id", "kind", "abstract_id", "field", "token")}
-    return {
-        "screening_id": entry.screening_id,
-        "kind": entry.kind,
-        "abstract_id": entry.abstract_id,
-        "field": entry.override.field if entry.override else None,
-        "token": entry.token,
-    }
-
-
 LOG = ChainedLog(
     table="screening_log",
     payloads="screening_log_payloads",
@@ -56,7 +45,7 @@ LOG = ChainedLog(
     columns=("kind", "abstract_id", "field", "token"),
     links=("screening_seq",),
     about=("screening_id",),
-    facts=_facts,
+    repeated={name: name for name in ("screening_id", "kind", "abstract_id", "field", "token")},
 )
 
 
@@ -172,13 +161,11 @@ def _open(connection: sqlite3.Connection, decision: ScreeningDecision, seen_vers
 
 
 def _where(wanted: ScreeningLogFilter) -> tuple[str, list[Any]]:
-    parts, values = ["1"], list[Any]()
-    for sql, bound in (("screenings.id = ?", wanted.screening_id), ("log.abstract_id = ?", wanted.abstract_id)):
-        if bound is not None:
-            parts.append(sql)
-            values.append(bound)
-    for column, allowed in (("log.kind", wanted.kinds), ("written.reviewer", wanted.reviewers)):
-        if allowed:
-            parts.append(f"{column} IN ({', '.join('?' * len(allowed))})")
-            values += allowed
-    return " AND ".join(parts), values
+    return joined(
+        [
+            *compared("screenings.id", "=", wanted.screening_id),
+            *compared("log.abstract_id", "=", wanted.abstract_id),
+            *any_of("log.kind", wanted.kinds),
+            *any_of("written.reviewer", wanted.reviewers),
+        ]
+    )

@@ -165,7 +165,7 @@ def read_result(connection: sqlite3.Connection, row: sqlite3.Row) -> Screening:
     )
 
 
-class Screenings(StoredJobs[ScreeningEvent]):
+class Screenings(StoredJobs[ScreeningEvent, ScreeningProgress]):
     """The screenings of a store."""
 
     kind = "screening"
@@ -189,11 +189,6 @@ class Screenings(StoredJobs[ScreeningEvent]):
         with self._database.transaction(durable=False) as connection:
             columns = _columns(question, sources, settings, thresholds)
             self.begin(connection, screening_id, columns, started_at, owner)
-
-    def resume(self, screening_id: str, *, owner: Owner | None = None) -> ScreeningProgress:
-        """Resume an interrupted screening, and return how far it had come. Raises as ``take_over``."""
-        self.take_over(screening_id, owner)
-        return self.progress(screening_id)
 
     def keep(self, screening_id: str, finished: FinishedRound) -> None:
         """Store a finished round with the abstracts and grades that came with it; the same number again replaces it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -15,7 +16,7 @@ from masis.services.health import of_disk
 from masis.services.reassessment import Reassessment, in_words
 from masis.settings import ROLES
 from masis.ui.admin.health_reports import REPORTS, Checked
-from masis.ui.shell.permissions import needs
+from masis.ui.shell.permissions import action
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
 from masis.views.markdown import escaped
@@ -43,15 +44,13 @@ def show_health(workbench: Workbench) -> None:
         found = (*(item for item in found if item.name != "models"), *tested)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button("Check again", icon=":material/refresh:", on_click=_look)
-        st.button(
-            "Test the models", icon=":material/bolt:", on_click=_ask, args=(workbench,), **needs("audit", help=_ASKING)
-        )
-        st.caption(f"Checked at {_time(checked)}; {_asked(tested)}.")
+        action("Test the models", "test-models", "bolt", _ask, workbench, why=_ASKING)
+        st.caption(f"Checked at {datetime.fromisoformat(checked.at):%H:%M:%S} UTC; {_asked(tested)}.")
     if all(item.ok for item in found):
         st.markdown(":green[**All checks passed.**]")
     else:
         st.markdown(f":red[**{counted(sum(not item.ok for item in found), 'check')} failed.**]")
-    st.table(health_frame(groups(found)), border="horizontal", alt="Checks")
+    st.table(health_frame(found), border="horizontal", alt="Checks")
     show_reassessment(workbench)
     st.caption(
         f"On the command line: {command_markdown('masis health')}. For monitoring: `/healthz` "
@@ -88,30 +87,31 @@ def _checked(workbench: Workbench) -> Checked | None:
 _ASKING = "Sends each language model that fills a role a one-word request, which may cost a fraction of a cent."
 
 
-def groups(found: Iterable[HealthItem]) -> list[tuple[str, list[HealthItem]]]:
-    """Group what was checked, failed checks first in each group; what belongs to none comes last."""
-    left = list(found)
-    made = []
-    for title, names in GROUPS.items():
-        items = [item for item in left if item.name in names]
-        left = [item for item in left if item.name not in names]
-        made.append((title, sorted(items, key=lambda item: (item.ok, names.index(item.name)))))
-    return [(title, items) for title, items in [*made, ("Other", left)] if items]
+def health_frame(found: Iterable[HealthItem]) -> pd.DataFrame:
+    """Return checks as Markdown cells: the result, what was found, and what to do where a check failed.
 
+    They stand by area, failed checks first in each; what belongs to none comes last.
+    """
+    names = [name for group in GROUPS.values() for name in group]
+    area = {name: title for title, group in GROUPS.items() for name in group}
+    titles = [*GROUPS, "Other"]
 
-def health_frame(grouped: Iterable[tuple[str, list[HealthItem]]]) -> pd.DataFrame:
-    """Return checks as Markdown cells: the result, what was found, and what to do where a check failed."""
+    def place(item: HealthItem) -> tuple[int, bool, int]:
+        known = item.name in area
+        return titles.index(area.get(item.name, "Other")), known and item.ok, names.index(item.name) if known else 0
+
     rows = [
         [
-            title if place == 0 else "",
+            area.get(item.name, "Other"),
             "Small audit" if item.name == "auditor" else item.name[:1].upper() + item.name[1:],
             _result(item),
             escaped(item.message) + (f" **{escaped(item.cure)}**" if item.cure else ""),
         ]
-        for title, items in grouped
-        for place, item in enumerate(items)
+        for item in sorted(found, key=place)
     ]
-    return pd.DataFrame(rows, columns=["Area", "Check", "Result", "Details"])
+    frame = pd.DataFrame(rows, columns=["Area", "Check", "Result", "Details"])
+    frame["Area"] = frame["Area"].mask(frame["Area"].duplicated(), "")
+    return frame
 
 
 def _result(item: HealthItem) -> str:
@@ -124,10 +124,6 @@ def _asked(tested: tuple[HealthItem, ...]) -> str:
     if not tested:
         return "no model was called"
     return "every model answered" if all(item.ok for item in tested) else "not every model can be used"
-
-
-def _time(checked: Checked) -> str:
-    return datetime.fromisoformat(checked.at).strftime("%H:%M:%S UTC")
 
 
 def _look() -> None:
@@ -185,28 +181,15 @@ def show_reassessment(workbench: Workbench) -> None:
         _changes(found)
     if not waiting:
         return
+    named = bool(actor().name.strip())
+    shown: dict[str, Any] = {"takes": "oversee"}
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.button(
-            "Show what would change",
-            key="reassess-look",
-            on_click=_reassess,
-            args=(workbench, False),
-            **needs("oversee"),
-        )
+        action("Show what would change", "reassess-look", "", _reassess, workbench, False, **shown)
         if found is not None and not found.applied:
-            st.button(
-                f"Reassess {counted(waiting, 'audit')}",
-                key="reassess-do",
-                type="primary",
-                on_click=_reassess,
-                args=(workbench, True),
-                **needs(
-                    "oversee",
-                    disabled=not actor().name.strip(),
-                    help="Each change is an entry of the decision log, with your name.",
-                ),
-            )
-            if not actor().name.strip():
+            shown |= {"disabled": not named, "why": "Each change is an entry of the decision log, with your name."}
+            label = f"Reassess {counted(waiting, 'audit')}"
+            action(label, "reassess-do", "", _reassess, workbench, True, type="primary", **shown)
+            if not named:
                 st.caption("Type your name first: each change is an entry of the decision log.")
 
 

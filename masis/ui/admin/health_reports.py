@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from masis.schema.base import utc_now
 from masis.services import HealthItem, HealthReport, Workbench
 from masis.services.background import Repeated
 from masis.services.health import before_the_first_case, unopened
-from masis.settings import Settings, load
+from masis.settings import load
 from masis.ui.shell.served_database import served_database, was_moved
 
 KEPT_AT_LEAST_S = 5.0
@@ -86,25 +87,16 @@ def look_at(database: Path) -> HealthReport:
         settings = load().settings
     except SettingsError as error:
         return HealthReport((HealthItem("settings", False, str(error), "Fix the setting and start again."),))
-    return _look_at(database, settings)
-
-
-def _look_at(database: Path, settings: Settings) -> HealthReport:
     if was_moved(database):
-        error = DatabaseMissing(f"{database}: was moved or removed while it was served. Put it back, and start again.")
-        return unopened(error, database, settings, ask_models=False)
+        moved = DatabaseMissing(f"{database}: was moved or removed while it was served. Put it back, and start again.")
+        return unopened(moved, database, settings, ask_models=False)
     if not database.exists():
         return before_the_first_case(database, settings, ask_models=False)
     try:
-        workbench = Workbench.open(database, settings, unguarded="open")
+        with closing(Workbench.open(database, settings, unguarded="open")) as workbench:
+            return workbench.health()
     except StoreError as error:
         return unopened(error, database, settings, ask_models=False)
-    try:
-        return workbench.health()
-    except StoreError as error:
-        return unopened(error, database, settings, ask_models=False)
-    finally:
-        workbench.close()
 
 
 REPORTS = HealthReports(look_at, served_database)

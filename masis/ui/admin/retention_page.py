@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -39,6 +38,7 @@ LISTED = 50
 """Runs of a plan that are named on the page; `masis purge --dry-run --list` names all."""
 
 EXECUTIONS = 25
+KEPT = {"decided": "because people decided on them", "waiting": "because they need review"}
 CONFIRMED_BY = "remove"
 
 
@@ -95,66 +95,40 @@ def _asked(days: int) -> RetentionRule:
     """Draw the controls and return the rule they describe; ages and boxes are stored in the address."""
     default = days or 30
     show_value("retention-days", min(address.number("days", default), 36_500))
+
+    def box(name: str, plain: bool, title: str, about: str) -> bool:
+        shown = {"yes": True, "no": False}.get(address.value(name), plain)
+        return st.checkbox(title, help=about, **address.kept(name, plain, shows=shown, key=f"retention-{name}"))
+
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        st.number_input(
-            "Ended more than this many days ago",
-            min_value=1,
-            max_value=36_500,
-            width=280,
-            **address.kept("days", default, key="retention-days"),
-        )
-        boxes = {
-            "decided": (
-                False,
-                "Include audits that people decided on",
-                "The decisions stay; their audits are removed.",
-            ),
-            "waiting": (True, "Include audits that need review", "Those cases have to be audited again."),
-        }
-        for name, (plain, title, about) in boxes.items():
-            shown = {"yes": True, "no": False}.get(address.value(name), plain)
-            st.checkbox(title, help=about, **address.kept(name, plain, shows=shown, key=f"retention-{name}"))
-    chosen = {name: bool(st.session_state[f"retention-{name}"]) for name in boxes}
-    return rule_of(st.session_state["retention-days"], decided=chosen["decided"], waiting=chosen["waiting"])
+        kept = address.kept("days", default, key="retention-days")
+        older = st.number_input("Ended more than this many days ago", 1, 36_500, width=280, **kept)
+        title, about = "Include audits that people decided on", "The decisions stay; their audits are removed."
+        decided = box("decided", False, title, about)
+        waiting = box("waiting", True, "Include audits that need review", "Those cases have to be audited again.")
+    return rule_of(older, decided=decided, waiting=waiting)
 
 
 def _show_plan(plan: PurgePlan) -> None:
     """Draw what the rule would remove, how much stays and why, and the first of the records by name."""
+    goes, in_all = _both(plan.runs, plan.screenings), _both(plan.runs_in_all, plan.screenings_in_all)
+    metrics = [("Would be removed", goes, file_size(plan.bytes))]
+    if not plan.goes:
+        metrics = [("Would be removed", "nothing", f"of {in_all}")]
+    metrics += [("Stay", f"{plan.kept[why]:,}", because) for why, because in KEPT.items() if why in plan.kept]
     with st.container(horizontal=True, gap="large"):
-        if plan.goes:
-            st.metric("Would be removed", plan_words(plan), file_size(plan.bytes), **_PLAIN_DELTA)
-        else:
-            st.metric(
-                "Would be removed", "nothing", f"of {_both(plan.runs_in_all, plan.screenings_in_all)}", **_PLAIN_DELTA
-            )
-        for why, count in sorted(plan.kept.items()):
-            if why in KEPT:
-                st.metric("Stay", f"{count:,}", KEPT[why], **_PLAIN_DELTA)
+        for label, value, delta in metrics:
+            st.metric(label, value, delta, delta_color="off", delta_arrow="off", width="content")
     if not plan.goes:
         return
-    st.caption(
-        f"Of {_both(plan.runs_in_all, plan.screenings_in_all)}. Removed with them: {', '.join(plan_parts(plan))}."
-    )
+    waiting = f"{counted(plan.waiting, 'audit')} that needs review, " if plan.waiting else ""
+    st.caption(f"Of {in_all}. Removed with them: {waiting}{parts_words(plan)}.")
     with st.expander(f"What would be removed ({len(plan.goes):,})"):
         rows = [plan_row(each) for each in plan.goes[:LISTED]]
         if case := linked_table(PLAN_COLUMNS, rows, description="What would be removed", key="purge-plan"):
             st.switch_page("pages/review.py", query_params={"case": case})
         if (more := len(plan.goes) - LISTED) > 0:
             st.caption(f"and {more:,} more: `masis purge --dry-run --list` names all of them.")
-
-
-_PLAIN_DELTA: dict[str, Any] = {"delta_color": "off", "delta_arrow": "off", "width": "content"}
-
-
-def plan_words(plan: PurgePlan) -> str:
-    """Say how many records would be removed."""
-    return _both(plan.runs, plan.screenings)
-
-
-def plan_parts(plan: PurgePlan) -> list[str]:
-    """Say what would be removed with the records, part by part."""
-    parts = [counted(count, name[:-1]) for name, count in plan.parts.model_dump().items() if count]
-    return [f"{counted(plan.waiting, 'audit')} that needs review", *parts] if plan.waiting else parts
 
 
 PLAN_COLUMNS = [
@@ -178,11 +152,13 @@ def plan_row(each: Candidate) -> Row:
     )
 
 
-KEPT = {"decided": "because people decided on them", "waiting": "because they need review"}
-
-
 def _both(runs: int, screenings: int) -> str:
     return f"{counted(runs, 'audit')} and {counted(screenings, 'screening')}" if screenings else counted(runs, "audit")
+
+
+def parts_words(removed: PurgePlan | Purge) -> str:
+    """Say what is removed with the records, part by part."""
+    return ", ".join(counted(count, name[:-1]) for name, count in removed.parts.model_dump().items() if count)
 
 
 def _removal(workbench: Workbench, plan: PurgePlan) -> None:
@@ -196,7 +172,7 @@ def _removal(workbench: Workbench, plan: PurgePlan) -> None:
         by = who.text_input("Your name, for the record", value=reviewer() or "", max_chars=200)
         typed = word.text_input(f"Type “{CONFIRMED_BY}”", max_chars=40)
         pressed = go.form_submit_button(
-            f"Remove {plan_words(plan)}",
+            f"Remove {_both(plan.runs, plan.screenings)}",
             icon=":material/auto_delete:",
             type="primary",
             width="stretch",
@@ -275,17 +251,13 @@ def removals_frame(purges: Iterable[Purge]) -> pd.DataFrame:
             "Removal": str(each.seq),
             "When (UTC)": moment(each.at),
             "Who": f"{escaped(each.by)}, {HOW[each.how]}",
-            "What": f"{_both(each.runs, each.screenings)} ({_parts(each)})",
+            "What": f"{_both(each.runs, each.screenings)} ({parts_words(each)})",
             "Rule": escaped(f"ended before {day(each.rule.cutoff)}{each.rule.departures}"),
             "Size": file_size(each.bytes),
         }
         for each in purges
     ]
     return pd.DataFrame(rows)
-
-
-def _parts(each: Purge) -> str:
-    return ", ".join(counted(count, name[:-1]) for name, count in each.parts.model_dump().items() if count)
 
 
 def _executions(workbench: Workbench) -> None:

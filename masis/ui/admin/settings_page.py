@@ -1,33 +1,33 @@
-"""The settings in force and who set them, the database, and the links to health and retention."""
+"""The settings in force and who set them, the choice of the verifier, the database, links to health and retention."""
 
 from __future__ import annotations
 
+import re
+from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pandas as pd
 import streamlit as st
 
+from masis.api.roles import addresses, offered_models, resolve_model
+from masis.errors import MasisError, MissingModel
+from masis.integrations.local import PREFIX, local_names, model_files, scoring
 from masis.schema.wording import counted
 from masis.services import Workbench
-from masis.settings import GROUPS, Loaded, Origin, load
+from masis.services.background import BackgroundTask, BackgroundTasks
+from masis.settings import GROUPS, OFFLINE, Loaded, Origin, Settings, load
 from masis.settings.ranges import spelled
 from masis.settings.reference import Row, rows
 from masis.ui.admin.health_reports import REPORTS
-from masis.ui.admin.verifier_panel import show_verifier
+from masis.ui.live import draw_task, show_live
 from masis.ui.queue.overview import standing_counts
+from masis.ui.shell.permissions import action
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
 from masis.version import APP, RUBRIC
 from masis.views.markdown import escaped
 from masis.views.numbers import file_size
-from masis.views.words import Word
-
-ORIGIN: dict[str, Word] = {
-    "default": Word("default", "calm", "Not set anywhere else"),
-    "file": Word("file", "busy", "From the configuration file"),
-    "environment": Word("environment", "busy", "From an environment variable"),
-    "flag": Word("flag", "busy", "From the command line"),
-}
 
 
 def show_settings(workbench: Workbench) -> None:
@@ -86,8 +86,7 @@ def _value(row: Row) -> str:
 
 
 def _origin(origin: Origin) -> str:
-    word = ORIGIN[origin.kind].text
-    return word if origin.kind == "default" else f":blue-badge[{word}] {escaped(origin.place)}"
+    return origin.kind if origin.kind == "default" else f":blue-badge[{origin.kind}] {escaped(origin.place)}"
 
 
 def _health() -> None:
@@ -118,3 +117,168 @@ def _size(database: Path) -> str:
     """Return the size of the database file with the one SQLite writes beside it while it is in use."""
     files = (database.with_name(database.name + suffix) for suffix in ("", "-wal"))
     return file_size(sum(file.stat().st_size for file in files if file.exists()))
+
+
+# --- the verifier: what decides now, what a model is and where its file lies, its download, and its use ------------
+
+LONGEST_NAME = 300
+OTHER = "Another model"
+
+
+class ModelDownload(BackgroundTask):
+    """The download of a verifier model, named by what stands behind ``local:``; what has arrived stays on a stop."""
+
+    endpoint: str | None = None
+    """The address of another hub than the usual one."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name, self.step = name, model_files.Step("", 0, 0)
+
+    @property
+    def share(self) -> float:
+        """How much has arrived, 0 to 1."""
+        return min(1.0, self.step.done / self.step.total) if self.step.total else 0.0
+
+    @property
+    def says(self) -> str:
+        """How much has arrived, and of which file."""
+        done, total = self.step.done / 1e6, self.step.total / 1e6
+        return f"{done:,.0f} of {total:,.0f} MB: {self.step.file}" if total else "Asking the hub"
+
+    def work(self) -> None:
+        """Download what is not here yet."""
+
+        def show(step: model_files.Step) -> None:
+            self.step = step
+
+        model_files.download(self.name, show, endpoint=self.endpoint, cancelled=lambda: self.stopping)
+
+
+DOWNLOADS: BackgroundTasks[ModelDownload] = BackgroundTasks()
+"""The downloads of this process, by name."""
+
+
+class Look(NamedTuple):
+    """What is known of a verifier: facts, line by line; ``absent`` a model to download; ``error`` what is wrong."""
+
+    facts: tuple[str, ...] = ()
+    absent: str = ""
+    error: str = ""
+
+
+def look_at(verifier: str, settings: Settings) -> Look:
+    """Look at a verifier without using it: what it is, where it lies or where it sends texts. Loads no weights."""
+    try:
+        facts = [line for name in local_names(verifier) for line in _local_facts(name)]
+        resolve_model(verifier, "verifier", settings)
+        alone = settings.model_copy(update=dict.fromkeys(settings.models(), OFFLINE) | {"verifier": verifier})
+        sent = addresses(alone)
+    except MissingModel as error:
+        return Look(absent=local_names(verifier)[-1], error=str(error))
+    except MasisError as error:
+        return Look(error=str(error))
+    where = f"Question, evidence and answer are sent to {', '.join(sent)}." if sent else "Nothing leaves this machine."
+    return Look((*facts, where))
+
+
+def _local_facts(name: str) -> list[str]:
+    labels = scoring.check(name)
+    lines = model_files.described(model_files.recorded(model_files.find(name)), labels.words)
+    return [re.sub(r" {2,}", ": ", line, count=1) for line in lines]  # columns need a font of one width
+
+
+def verifier_of(model: str, *, offline_first: bool) -> str:
+    """Return the model string of the choice: the model alone, or behind the offline checks."""
+    model = model.strip()
+    return f"{OFFLINE},{model}" if offline_first and model and model != OFFLINE and "," not in model else model
+
+
+def permanent(verifier: str) -> str:
+    """Return the line of the configuration file that makes a choice last."""
+    return f'verifier = "{verifier}"'.replace("\\", "\\\\")
+
+
+def show_verifier(workbench: Workbench) -> None:
+    """Draw the choice of the verifier."""
+    st.header("Verifier", anchor="verifier")
+    current = workbench.settings.verifier
+    st.caption(_in_words(current))
+    st.text(f"In use: {current}")
+    options = dict.fromkeys((*offered_models(workbench.settings, "verifier"), current))
+    plain = [name for name in options if "," not in name]
+    chosen = st.selectbox("Verifier model", [*plain, OTHER], key="verifier-choice")
+    if chosen == OTHER:
+        chosen = st.text_input(
+            "Name of the model",
+            key="verifier-name",
+            max_chars=LONGEST_NAME,
+            placeholder=f"{PREFIX}:ORG/NAME, {PREFIX}:/folder or PROVIDER:MODEL",
+            help="docs/verifiers.md names some to begin with, with their licences.",
+        ).strip()
+    first = chosen != OFFLINE and st.checkbox(
+        "Offline checks first",
+        value=True,
+        key="verifier-first",
+        help="The model decides only what the offline checks leave open: fewer calls, less time.",
+    )
+    with st.container(key="verifier-look"):
+        if chosen:
+            _look(workbench, chosen, verifier_of(chosen, offline_first=first))
+
+
+def _in_words(verifier: str) -> str:
+    if verifier == OFFLINE:
+        return (
+            "The offline checks read English. They confirm only what is safe and leave the rest, and other languages, "
+            "“not confirmed”. A better verifier is one setting away: a model on this machine, or a language model."
+        )
+    if "," in verifier:
+        return "The offline checks judge first; the model decides what they leave open."
+    return "This model judges every claim."
+
+
+def _look(workbench: Workbench, chosen: str, verifier: str) -> None:
+    look = look_at(chosen, workbench.settings)
+    if look.absent:
+        _download(workbench, look.absent)
+        return
+    if look.error:
+        st.warning("This model can't be used.", icon=":material/error:")
+        st.text(look.error)
+        return
+    st.text("\n".join(look.facts))
+    if verifier == workbench.settings.verifier:
+        st.caption("It is in use for new audits.")
+        if load().settings.verifier != verifier:
+            st.caption("To keep it when the server is started again, write into masis.toml:")
+            st.code(permanent(verifier), language="toml")
+        return
+    shown: dict[str, Any] = {"takes": "configure", "type": "primary"}
+    action("Use it for new audits", "verifier-use", "check", _use, workbench, verifier, **shown)
+
+
+def _use(workbench: Workbench, verifier: str) -> None:
+    workbench.use_settings(actor(), workbench.settings.model_copy(update={"verifier": verifier}))
+
+
+def _start(workbench: Workbench, name: str) -> None:
+    workbench.access.require(actor(), "configure")
+    DOWNLOADS.start(name, lambda: ModelDownload(name))
+
+
+def _download(workbench: Workbench, name: str) -> None:
+    """Draw what to do about a model that is not here: download it, how far that has come, why it failed."""
+    download = DOWNLOADS.get(name)
+    if download is not None and not download.over:
+        find, says = partial(DOWNLOADS.get, name), "You can leave this page: the download goes on."
+        show_live(partial(draw_task, find, "download", "verifier-stop", says=says, takes="configure"))
+        return
+    if download is not None and download.failed:
+        st.warning("The download did not succeed.", icon=":material/cloud_off:")
+        st.text(download.failed)
+    st.caption(
+        "This model is not on this machine yet. It is downloaded once into the cache of the Hugging Face hub; its "
+        "licence is shown then. No code of its repository is run."
+    )
+    action("Download", "verifier-download", "download", _start, workbench, name, takes="configure")

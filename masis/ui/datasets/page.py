@@ -21,8 +21,6 @@ from masis.views.markdown import escaped
 from masis.views.numbers import moment
 from masis.views.words import MACHINE_HIDDEN, STATE
 
-NO_OTHER = ""
-"""No version is compared: none has this name."""
 COMPARED = 50
 """Cases of a comparison that are named on the page; `masis dataset compare` names all."""
 
@@ -164,17 +162,16 @@ def _remove(workbench: Workbench, name: str) -> None:
 def _comparison(workbench: Workbench, name: str, others: list[str]) -> None:
     if not others:
         return
-    chosen = address.value("against")
-    show_value("dataset-against", chosen if chosen in others else NO_OTHER)
+    chosen = address.one_of("against", others, "")
+    show_value("dataset-against", chosen)
     # Not an empty box: its button for emptying it again is too small to be hit safely.
     st.selectbox(
         "Compare with",
-        (NO_OTHER, *others),
-        key="dataset-against",
+        ("", *others),
         format_func=lambda other: other or "Choose an earlier or later version",
-        on_change=_choose_other,
+        **address.kept("against", "", key="dataset-against", drops=()),
     )
-    if chosen not in others:
+    if not chosen:
         return
     found = workbench.datasets.compare(chosen, name, COMPARED)
     st.markdown(compared(found, chosen, name))
@@ -185,10 +182,6 @@ def _comparison(workbench: Workbench, name: str, others: list[str]) -> None:
         st.switch_page("pages/review.py", query_params={"case": case})
     if (more := found.total - len(found.cases)) > 0:
         st.caption(f"and {more:,} more: {command_markdown(f'masis dataset compare {chosen} {name}')}")
-
-
-def _choose_other() -> None:
-    address.put("against", st.session_state["dataset-against"])
 
 
 def compared(found: Comparison, first: str, second: str) -> str:
@@ -237,31 +230,27 @@ def _freezing(workbench: Workbench) -> None:
         st.caption("There is nothing to freeze yet.")
         return
     left, right = st.columns(2)
-    form = left.selectbox("Format", list(FORMATS), key="dataset-format", format_func=_format_words)
+    form = left.selectbox(
+        "Format", list(FORMATS), key="dataset-format", format_func=lambda name: f"{name}: {FORMATS[name].summary}"
+    )
     encodings = ENCODINGS if FORMATS[form].flat else ENCODINGS[:1]
     encoding = right.selectbox("File", encodings, key=f"dataset-encoding-{len(encodings)}")
     with st.form("dataset-freeze", border=True):
         name = st.text_input("Name", max_chars=100, help="Letters, digits, '.', '-' and '_'.")
         description = st.text_area("Description (optional)", max_chars=2_000, help="What it is for.")
         pressed = st.form_submit_button(f"Freeze {counted(total, 'case')}", type="primary", icon=":material/ac_unit:")
-    if pressed:
-        _freeze(workbench, name.strip(), form, encoding, wanted, description.strip())
-
-
-def _format_words(form: str) -> str:
-    return f"{form}: {FORMATS[form].summary}"
-
-
-def _freeze(workbench: Workbench, name: str, form: str, encoding: str, wanted: CaseFilter, description: str) -> None:
+    if not pressed:
+        return
     try:
         with st.spinner("Freezing"):
+            chosen = Selection(wanted)
             workbench.datasets.freeze(
-                actor(), name, form, Selection(wanted), description=description, encoding=encoding
+                actor(), name.strip(), form, chosen, description=description.strip(), encoding=encoding
             )
     except MasisError as error:
         st.error("Nothing was frozen.", icon=":material/error:")
         st.text(str(error))
         return
-    st.session_state[_FROZEN] = name
-    address.put("version", name)
+    st.session_state[_FROZEN] = name.strip()
+    address.put("version", name.strip())
     st.rerun()

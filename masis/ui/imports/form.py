@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-import threading
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -26,60 +24,58 @@ from masis.schema.columns import Column, columns_of
 from masis.services import Actor, Workbench
 from masis.services.imports import Look
 from masis.ui.shell.inputs import take_typed
-from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_database, served_workbench
+from masis.ui.shell.stored_form import StoredForm
 
 MOST_HELD = 50
 """Files held at a time; the oldest gives way."""
+COLUMNS = "columns"
+"""The format in which a person says which column holds what."""
+
+LONGEST_PASTED = 200_000
+LONGEST_NAME = 120
+PASTED = "Pasted rows"
 
 
 class HeldFiles:
-    """The files of one server, by tokens that nobody can guess."""
+    """Files that were uploaded or pasted, by tokens that nobody can guess, until they are imported or removed.
+
+    They lie in a temporary folder that only the server's user can read, and are gone when the server ends.
+    """
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="masis-imports-")
-        self._lock = threading.Lock()
         self._held: dict[str, Path] = {}
 
-    def put(self, content: bytes) -> str:
+    def put(self, content: bytes, token: str = "") -> str:
         """Hold an uploaded file; returns its token."""
-        token = uuid4().hex
-        self._write(token, content)
+        token = token or uuid4().hex
+        path = Path(self._folder.name) / token
+        path.write_bytes(content)
+        self._held[token] = path
+        for oldest in list(self._held)[:-MOST_HELD]:
+            self.drop(oldest)
         return token
 
     def put_text(self, text: str) -> str:
         """Hold what was pasted; the same text has the same token."""
         content = text.encode("utf-8", "replace")
         token = f"pasted-{hashlib.sha256(content).hexdigest()}"
-        if self.path(token) is None:
-            self._write(token, content)
-        return token
+        return token if self.path(token) else self.put(content, token)
 
     def path(self, token: str) -> Path | None:
         """Return where a file lies; None where it is no longer held."""
-        with self._lock:
-            path = self._held.get(token)
+        path = self._held.get(token)
         return path if path is not None and path.exists() else None
 
     def drop(self, token: str) -> None:
         """Remove a file."""
-        with self._lock:
-            path = self._held.pop(token, None)
-        if path is not None:
+        if (path := self._held.pop(token, None)) is not None:
             path.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Remove all of them."""
         self._folder.cleanup()
-
-    def _write(self, token: str, content: bytes) -> None:
-        path = Path(self._folder.name) / token
-        path.write_bytes(content)
-        with self._lock:
-            self._held[token] = path
-            oldest = list(self._held)[:-MOST_HELD]
-        for each in oldest:
-            self.drop(each)
 
 
 @st.cache_resource(show_spinner=False, on_release=lambda files: files.close())
@@ -92,38 +88,13 @@ def held_files() -> HeldFiles:
     return _held_for(str(served_database()))
 
 
-SUBJECT = "import"
-COLUMNS = "columns"
-"""The format in which a person says which column holds what."""
+class ImportForm(StoredForm):
+    """The form of one session: what was pasted, or the token and the name of the uploaded file."""
 
-LONGEST_PASTED = 200_000
-LONGEST_NAME = 120
-PASTED = "Pasted rows"
-_STATE = "import-form"
-
-
-@dataclass
-class ImportForm:
-    """The form of one session.
-
-    Attributes:
-        owner: The name its draft is stored under.
-        text: What was pasted.
-        token: The uploaded file; "" where there is none.
-        name: Its name.
-        version: Changes when the field is to show other text than was typed.
-        uploads: Rises when the uploader is to be empty again.
-        refused: Why the last start was refused.
-
-    """
-
-    owner: Actor
+    SUBJECT = "import"
     text: str = ""
     token: str = ""
     name: str = ""
-    version: str = ""
-    uploads: int = 0
-    refused: str = ""
 
 
 class Chosen(NamedTuple):
@@ -159,73 +130,45 @@ class Reading(NamedTuple):
         return builtin().get(self.format)
 
 
-def current_form(workbench: Workbench) -> ImportForm:
-    """Return the session's form; after a reload, and when a person's name becomes known, as it was stored."""
-    owner = actor()
-    held: ImportForm | None = st.session_state.get(_STATE)
-    if held is not None and held.owner == owner:
-        return held
-    values = workbench.drafts.get(owner, SUBJECT).values
-    texts = {name: value for name in ("text", "token", "name", "version") if isinstance(value := values.get(name), str)}
-    form = ImportForm(owner, uploads=held.uploads + 1 if held else 0, **texts)
-    st.session_state[_STATE] = form
-    return form
-
-
-def save(form: ImportForm, **values: Any) -> None:
-    """Store values, then take them into the form."""
-    served_workbench().drafts.save(form.owner, SUBJECT, values)
-    form.refused = ""
-    for name, value in values.items():
-        setattr(form, name, value)
-
-
 def take_text(text: str) -> None:
     """Store what was pasted."""
-    form = current_form(served_workbench())
+    form = ImportForm.current()
     if text != form.text:
-        save(form, text=text)
+        form.save(text=text)
 
 
 def take_upload(key: str) -> None:
     """Hold an uploaded file; what was pasted stays, and is shown again when the file is removed."""
     take_typed()
-    form = current_form(served_workbench())
-    file = st.session_state.get(key)
+    form, file = ImportForm.current(), st.session_state.get(key)
     if file is None:
         return
     form.uploads += 1
     before, token = form.token, held_files().put(file.getvalue())
-    save(form, token=token, name=file.name[:LONGEST_NAME])
+    form.save(token=token, name=file.name[:LONGEST_NAME])
     held_files().drop(before)
 
 
-def drop_file() -> None:
-    """Remove the uploaded file."""
-    form = current_form(served_workbench())
+def drop_file(**also: Any) -> None:
+    """Remove the uploaded file; ``also`` are further fields of the form to store."""
+    form = ImportForm.current()
     held_files().drop(form.token)
-    save(form, token="", name="")
+    form.save(token="", name="", **also)
 
 
 def empty_form() -> None:
     """Remove the file and the text; the field is shown empty."""
-    form = current_form(served_workbench())
-    held_files().drop(form.token)
-    save(form, text="", token="", name="", version=uuid4().hex)
+    drop_file(text="", version=uuid4().hex)
 
 
 def chosen_file(form: ImportForm) -> Chosen | None:
     """Return the file of the form, uploaded or pasted; None where there is none, or it is no longer held."""
-    if form.token:
-        path = held_files().path(form.token)
-        return Chosen(path, form.token, form.name) if path is not None else None
-    text = form.text.strip()
-    if not text:
-        return None
-    token = held_files().put_text(form.text)
+    token, name, text = form.token, form.name, form.text.strip()
+    if not token and text:
+        token = held_files().put_text(form.text)
+        # The name tells the format: a text that is no JSON is a table, as copied from a spreadsheet
+        name = f"{PASTED}.{'json' if text.startswith('[') else 'jsonl' if text.startswith('{') else 'csv'}"
     path = held_files().path(token)
-    # The name tells the format: a text that is no JSON is a table, as copied from a spreadsheet
-    name = f"{PASTED}.json" if text.startswith("[") else f"{PASTED}.jsonl" if text.startswith("{") else f"{PASTED}.csv"
     return Chosen(path, token, name) if path is not None else None
 
 
@@ -250,10 +193,9 @@ def reading_of(workbench: Workbench, form: ImportForm, chosen: Chosen) -> Readin
 
 def remember(key: str, **values: Any) -> None:
     """Remember how files with this set of columns are read."""
-    workbench = served_workbench()
-    form = current_form(workbench)
-    workbench.drafts.save(form.owner, _subject(key), values)
-    form.refused = ""
+    form = ImportForm.current()
+    served_workbench().drafts.save(form.owner, _subject(key), values)
+    form.refused = None
 
 
 def _subject(key: str) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 from uuid import uuid4
 
 import streamlit as st
@@ -21,10 +21,10 @@ from masis.ui.components.linked_table import Row, column, linked_table, row
 from masis.ui.imports.form import (
     COLUMNS,
     LONGEST_PASTED,
+    Chosen,
     ImportForm,
     Reading,
     chosen_file,
-    current_form,
     drop_file,
     empty_form,
     look_at,
@@ -33,13 +33,14 @@ from masis.ui.imports.form import (
     take_text,
     take_upload,
 )
-from masis.ui.live import show_live
+from masis.ui.live import draw_task, show_live
 from masis.ui.new_audit.form import understood_case
 from masis.ui.queue.overview import show_unaudited
 from masis.ui.shell import address
 from masis.ui.shell.inputs import take_typed, typing_area
+from masis.ui.shell.permissions import action
 from masis.ui.shell.reviewer import actor
-from masis.ui.shell.served_database import served_database, served_workbench
+from masis.ui.shell.served_database import served_workbench
 
 CASES_SHOWN = 3
 PROBLEMS_SHOWN = 50
@@ -58,41 +59,39 @@ _TITLES = {OWN_FORMAT: "Cases of the workbench: id, query, answer, evidence", CO
 
 
 MOST_PROBLEMS = 200
-"""Problems that are shown; the others are counted."""
-
-
-class Source(NamedTuple):
-    """The file of an import: where it lies, its token and its name, and by which profile it is read."""
-
-    token: str
-    path: Path
-    name: str
-    profile: Profile | None
+"""Problems that an import holds; the others are counted."""
 
 
 class FileImport(BackgroundTask):
     """One import: what has come of it so far, readable while it goes on. Raises NotAllowed."""
 
-    def __init__(self, workbench: Workbench, actor: Actor, source: Source) -> None:
+    stopped = False
+    """Whether it ended before the file did, since it was asked to."""
+
+    def __init__(self, workbench: Workbench, actor: Actor, source: Chosen, profile: Profile | None) -> None:
         super().__init__()
         self.source, self.size = source, max(1, source.path.stat().st_size)
         self.step = ImportStep(0, 0, 0, 0, 0)
         self.problems: list[MasisError] = []
         self.problem_count = 0
-        self._steps = workbench.imports.add_file(actor, source.path, source.profile, name=source.name)
+        self._steps = workbench.imports.add_file(actor, source.path, profile, name=source.name)
 
     @property
     def complete(self) -> bool:
         """Whether every row of the file has become a case."""
         return self.over and not (self.stopped or self.failed or self.problem_count)
 
-    stopped = False
-    """Whether it ended before the file did, since it was asked to."""
-
     @property
     def share(self) -> float:
         """How much of the file has been read, 0 to 1."""
         return min(1.0, self.step.end / self.size)
+
+    @property
+    def says(self) -> str:
+        """How many rows were read, and what came of them."""
+        step = self.step
+        refused = f", {counted(step.refused, 'row')} refused" if step.refused else ""
+        return f"{counted(step.rows, 'row')} read, {counted(step.added, 'case')} imported{refused}"
 
     def work(self) -> None:
         """Import batch by batch."""
@@ -105,14 +104,8 @@ class FileImport(BackgroundTask):
                 return
 
 
-@st.cache_resource(show_spinner=False)
-def _imports_into(_database: str) -> BackgroundTasks[FileImport]:
-    return BackgroundTasks()
-
-
-def imports() -> BackgroundTasks[FileImport]:
-    """Return the imports of this server into the served database."""
-    return _imports_into(str(served_database()))
+IMPORTS: BackgroundTasks[FileImport] = BackgroundTasks()
+"""The imports of this process, by the token in the address."""
 
 
 def show_imports(workbench: Workbench) -> None:
@@ -124,7 +117,7 @@ def show_imports(workbench: Workbench) -> None:
     if token := address.value("import"):
         _show_import(workbench, token)
         return
-    form = current_form(workbench)
+    form = ImportForm.current()
     left, right = st.columns([55, 45], gap="large")
     with left:
         with st.container():  # always there, as are the next: what comes and goes in one moves nothing below it
@@ -217,12 +210,7 @@ def _take_format(columns_key: str, key: str) -> None:
     remember(columns_key, format=st.session_state[key])
 
 
-_FIELDS = {
-    "query": "Question",
-    "answer": "Answer (optional)",
-    "id": "Id of the case (optional)",
-    "reference": "Reference answer (optional)",
-}
+_OPTIONAL = {"answer": "Answer", "id": "Id of the case", "reference": "Reference answer"}
 
 
 def _columns(form: ImportForm, reading: Reading) -> None:
@@ -231,12 +219,12 @@ def _columns(form: ImportForm, reading: Reading) -> None:
     prefix = f"import-column-{reading.key}-{form.owner}"
     st.html(_STYLE)
     st.caption("Your choice is remembered for files with the same columns.")
-    evidence = reading.choice.evidence
     _choose("query", "Question", samples, reading, prefix)
+    chosen = reading.choice.evidence
     st.multiselect(
         "Evidence",
         list(samples),
-        list(evidence),
+        list(chosen),
         key=f"{prefix}-evidence",
         format_func=lambda name: _column_name(name, samples),
         placeholder="Choose one column or more",
@@ -244,25 +232,18 @@ def _columns(form: ImportForm, reading: Reading) -> None:
         args=("evidence", f"{prefix}-evidence"),
     )
     with st.container():  # always there: the boxes below stay where they are
-        items = _item_names(reading.columns, evidence)
-        if items:
-            for box, (name, label) in zip(
-                st.columns(2), (("chunk_text", "Text of a chunk"), ("chunk_id", "Id of a chunk")), strict=True
-            ):
-                with box:
-                    _choose(name, label, dict.fromkeys(items, ""), reading, prefix)
-    for name, label in _FIELDS.items():
-        if name != "query":
-            _choose(name, label, samples, reading, prefix)
-
-
-def _item_names(columns: Sequence[Column], evidence: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(name for each in columns if each.shown in evidence for name in each.items))
+        if items := {name: "" for each in reading.columns if each.shown in chosen for name in each.items}:
+            text, name = st.columns(2)
+            with text:
+                _choose("chunk_text", "Text of a chunk", items, reading, prefix)
+            with name:
+                _choose("chunk_id", "Id of a chunk", items, reading, prefix)
+    for field, label in _OPTIONAL.items():
+        _choose(field, f"{label} (optional)", samples, reading, prefix)
 
 
 def _choose(name: str, label: str, samples: dict[str, str], reading: Reading, prefix: str) -> None:
-    options = ["", *samples]
-    key = f"{prefix}-{name}"
+    options, key = ["", *samples], f"{prefix}-{name}"
     st.selectbox(
         label,
         options,
@@ -281,12 +262,11 @@ def _column_name(name: str, samples: dict[str, str]) -> str:
 
 
 def _take_column(name: str, key: str) -> None:
-    workbench = served_workbench()
-    form = current_form(workbench)
+    form = ImportForm.current()
     chosen = chosen_file(form)
     if chosen is None:
         return
-    reading = reading_of(workbench, form, chosen)
+    reading = reading_of(served_workbench(), form, chosen)
     value: Any = st.session_state[key]
     choice = reading.choice.model_copy(update={name: tuple(value) if name == "evidence" else value})
     remember(reading.key, format=COLUMNS, columns=choice.model_dump(mode="json"))
@@ -296,19 +276,12 @@ def _take_column(name: str, key: str) -> None:
 
 
 def _start_button(form: ImportForm, look: Look | None) -> None:
-    st.button(
-        "Import the cases",
-        type="primary",
-        icon=":material/upload_file:",
-        width="stretch",
-        shortcut="Ctrl+Enter",
-        on_click=_start,
-        key="start-import",
-        disabled=look is None or not look.cases,
-    )
+    shown: dict[str, Any] = {"type": "primary", "width": "stretch", "shortcut": "Ctrl+Enter"}
+    nothing_to_import = look is None or not look.cases
+    action("Import the cases", "start-import", "upload_file", _start, disabled=nothing_to_import, **shown)
     with st.container():
         if form.refused:
-            _refused(form.refused)
+            _refused(str(form.refused))
 
 
 def _refused(why: str) -> None:
@@ -326,9 +299,7 @@ def _first_rows(look: Look | None, reading: Reading) -> None:
     of = counted(look.rows, "row") if look.whole else f"the first {counted(look.rows, 'row')}"
     st.text(f"Of {of}, {counted(len(look.cases), 'case')} can be imported, {counted(look.refused, 'row')} can't.")
     for number, case in enumerate(look.cases[:CASES_SHOWN], 1):
-        _UNDERSTOOD(
-            data={**understood_case(case, []), "title": f"Case {number}: {case.id[:80]}"}, key=f"import-case-{number}"
-        )
+        _UNDERSTOOD(data=understood_case(case, title=f"Case {number}: {case.id[:80]}"), key=f"import-case-{number}")
     _problem_table(look.problems, len(look.problems), "import-look-problems")
     if look.notes:
         st.markdown("**To look at**")
@@ -356,71 +327,44 @@ def _problem_row(problem: MasisError) -> Row:
 
 def _start() -> None:
     take_typed()
-    workbench = served_workbench()
-    form = current_form(workbench)
+    workbench, form, token = served_workbench(), ImportForm.current(), uuid4().hex
     chosen = chosen_file(form)
-    if chosen is None:
-        form.refused = "There is no file to import. Choose one first."
-        return
     try:
+        if chosen is None:
+            raise InputError("There is no file to import", cure="Choose one first.")
         reading = reading_of(workbench, form, chosen)
         if not reading.ready:
-            form.refused = "It is not settled how the file is read. Choose the format or the columns."
-            return
+            raise InputError("It is not settled how the file is read", cure="Choose the format or the columns.")
         if reading.format == COLUMNS:
             remember(reading.key, format=COLUMNS, columns=reading.choice.model_dump(mode="json"))
-        source = Source(chosen.token, chosen.path, chosen.name, reading.profile)
-        token = uuid4().hex
-        begun = imports().start(token, lambda: FileImport(workbench, actor(), source))
+        begun = IMPORTS.start(token, lambda: FileImport(workbench, actor(), chosen, reading.profile))
+    except InputError as error:
+        form.refused = error
+        return
     except MasisError as error:
-        form.refused = str(error)
+        form.refused = InputError(str(error), cure="Nothing was imported.")
         return
     begun.wait(SOON_S)
     address.put("import", token)
 
 
 def _show_import(workbench: Workbench, token: str) -> None:
-    found = imports().get(token)
+    found = IMPORTS.get(token)
     if found is None:
         st.markdown(
             "**This import is not known any more.** The server was restarted since. What it had stored is in the "
             "queue; importing the same file again leaves alone what is there."
         )
         st.page_link("pages/queue.py", label="Queue", icon=":material/checklist:")
-        st.button("Import a file", on_click=_back, icon=":material/upload_file:")
+        st.button("Import a file", on_click=address.put, args=("import", ""), icon=":material/upload_file:")
         return
     st.text(found.source.name)
     with st.container():
         if found.over:
             _ended(workbench, found)
         else:
-            show_live(_draw_progress, token)
-
-
-def _draw_progress(token: str) -> bool:
-    """Draw how far the import has come; returns whether it is under way."""
-    found = imports().get(token)
-    if found is None or found.over:
-        return False
-    st.progress(found.share, text=_so_far(found))
-    st.caption("You can leave this page: the import goes on.")
-    st.button(
-        "Stop the import",
-        key="stop-import",
-        icon=":material/stop:",
-        disabled=found.stopping,
-        on_click=_stop,
-        args=(token,),
-    )
-    return True
-
-
-def _so_far(found: FileImport) -> str:
-    step = found.step
-    parts = [f"{counted(step.rows, 'row')} read", f"{counted(step.added, 'case')} imported"]
-    if step.refused:
-        parts.append(f"{counted(step.refused, 'row')} refused")
-    return ", ".join(parts)
+            says = "You can leave this page: the import goes on."
+            show_live(partial(draw_task, partial(IMPORTS.get, token), "import", "stop-import", says=says))
 
 
 def _ended(workbench: Workbench, found: FileImport) -> None:
@@ -438,12 +382,18 @@ def _ended(workbench: Workbench, found: FileImport) -> None:
     if found.failed:
         _refused(found.failed)
     _problem_table(found.problems, found.problem_count, "import-problems")
-    form = current_form(workbench)
+    form = ImportForm.current()
     if found.complete and chosen_is(form, found):
         empty_form()
     with st.container(horizontal=True):
         if not found.complete and chosen_is(form, found):
-            st.button("Back to the file", on_click=_back, icon=":material/arrow_back:", key="back-to-file")
+            st.button(
+                "Back to the file",
+                on_click=address.put,
+                args=("import", ""),
+                icon=":material/arrow_back:",
+                key="back-to-file",
+            )
         st.button("Import another file", on_click=_another, icon=":material/upload_file:", key="import-another")
         st.page_link(
             "pages/queue.py",
@@ -460,16 +410,6 @@ def chosen_is(form: ImportForm, found: FileImport) -> bool:
     """Return whether the file of an import is still the one in the form."""
     chosen = chosen_file(form)
     return chosen is not None and chosen.token == found.source.token
-
-
-def _stop(token: str) -> None:
-    served_workbench().access.require(actor(), "audit")
-    if (found := imports().get(token)) is not None:
-        found.stop()
-
-
-def _back() -> None:
-    address.put("import", "")
 
 
 def _another() -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypedDict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import ValidationError
@@ -20,7 +20,7 @@ from masis.api.roles import addresses, check_models, estimate, uses_models
 from masis.datasets.readers.pasted import Form, Pasted
 from masis.errors import InputError, MasisError
 from masis.schema import limits
-from masis.schema.case import Case, Evidence
+from masis.schema.case import Case
 from masis.schema.explain import explain
 from masis.schema.wording import counted
 from masis.settings import ROLES, UNCHECKED, Settings
@@ -44,102 +44,28 @@ DATASET = "pasted"
 
 
 class Choice(NamedTuple):
-    """A setting that is chosen from a few values: its words, and one line on what it does."""
+    """A setting that is chosen from a few values, with their words."""
 
     name: str
     text: str
-    meaning: str
     values: Mapping[Any, str]
 
 
 CHOICES = (
+    Choice("depth", "Depth", {"quick": "Quick", "standard": "Standard", "thorough": "Thorough"}),
+    Choice("strictness", "Strictness", {"lenient": "Lenient", "moderate": "Moderate", "strict": "Strict"}),
+    Choice("max_iterations", "Most iterations", {number: str(number) for number in range(1, 6)}),
     Choice(
-        "depth",
-        "Depth",
-        "Quick checks citations and claims only, thorough asks judges three times and for second opinions.",
-        {"quick": "Quick", "standard": "Standard", "thorough": "Thorough"},
+        "improvement_threshold", "Least improvement", {each: f"{each:g}" for each in (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)}
     ),
-    Choice(
-        "strictness",
-        "Strictness",
-        "Lenient reports serious issues only, moderate leaves out minor ones, strict reports all.",
-        {"lenient": "Lenient", "moderate": "Moderate", "strict": "Strict"},
-    ),
-    Choice(
-        "max_iterations",
-        "Most iterations",
-        "How many versions of the answer are audited at most, including the original.",
-        {number: str(number) for number in range(1, 6)},
-    ),
-    Choice(
-        "improvement_threshold",
-        "Least improvement",
-        "The loop ends when a revision raises quality by less than this.",
-        {0.0: "0", 0.01: "0.01", 0.02: "0.02", 0.05: "0.05", 0.1: "0.10", 0.2: "0.20"},
-    ),
-    Choice(
-        "citation_mode",
-        "Citations",
-        "Standard resolves ranges, names and links; literal accepts only ids exactly as written.",
-        {"standard": "Standard", "literal": "Literal"},
-    ),
-    Choice(
-        "evaluate",
-        "Evaluation",
-        "Scores every iteration, or only the last one.",
-        {"every": "Every iteration", "final": "Only the last"},
-    ),
-    Choice(
-        "judge_samples",
-        "Judge samples",
-        "How often critic and evaluator, where they are models, judge each answer; the spread is shown.",
-        {1: "1", 3: "3", 5: "5"},
-    ),
+    Choice("citation_mode", "Citations", {"standard": "Standard", "literal": "Literal"}),
+    Choice("evaluate", "Evaluation", {"every": "Every iteration", "final": "Only the last"}),
+    Choice("judge_samples", "Judge samples", {1: "1", 3: "3", 5: "5"}),
 )
-ROLE: dict[str, str] = {
-    "drafter": "Drafter",
-    "verifier": "Verifier",
-    "critic": "Critic",
-    "reviser": "Reviser",
-    "evaluator": "Evaluator",
-}
+ROLE: dict[str, str] = {role: role.capitalize() for role in ROLES}
 
-
-class Line(TypedDict):
-    """One line of what was understood: what counts, then the rest."""
-
-    head: str
-    rest: str
-
-
-class Chunk(TypedDict):
-    """A chunk as the preview shows it."""
-
-    id: str
-    text: str
-
-
-class Wrong(TypedDict):
-    """An error with its place and its cure."""
-
-    place: str
-    problem: str
-    cure: str
-
-
-class Understood(TypedDict):
-    """What the panel beside the form shows."""
-
-    title: str
-    question: str
-    lines: list[Line]
-    notes: list[str]
-    errors: list[Wrong]
-    chunks_label: str
-    chunks: list[Chunk]
-    more: str
-    editable: bool
-
+Line = tuple[str, str]
+"""One line of what was understood: what counts, then the rest."""
 
 _FORMS: dict[Form, str] = {
     "blocks": "read as blocks between blank lines",
@@ -182,7 +108,7 @@ def case_id(case: Case) -> str:
 
 def settings_of(base: Settings, changes: Mapping[str, Any]) -> Settings:
     """Return the settings with the changes; a change that makes no sense is left out."""
-    allowed: dict[str, Any] = {name: list(values) for name, _, _, values in CHOICES}
+    allowed: dict[str, Any] = {name: list(values) for name, _, values in CHOICES}
     valid = {name: value for name, value in changes.items() if value in allowed.get(name, ())}
     valid |= {role: model for role in ROLES if isinstance(model := changes.get(role), str) and model.strip()}
     return base.model_copy(update=valid)
@@ -218,93 +144,92 @@ def unusable_model(settings: Settings) -> str:
     return ""
 
 
-def changed(base: Settings, changes: Mapping[str, Any]) -> int:
-    """Return how many settings differ from the workbench's own."""
-    chosen = settings_of(base, changes)
-    return sum(getattr(chosen, name) != getattr(base, name) for name in changes if name in Settings.model_fields)
+def panel(
+    title: str,
+    question: str,
+    lines: Iterable[Line],
+    chunks: Sequence[tuple[str, str]],
+    *,
+    notes: Iterable[str] = (),
+    errors: Iterable[InputError] = (),
+    chunks_label: str = "Chunks of evidence",
+    editable: bool = False,
+) -> dict[str, Any]:
+    """Return what the panel beside a form shows, as its component ``understood`` reads it.
+
+    ``chunks`` are ids with texts; the first of them are shown, by their beginnings. ``editable`` offers to join them
+    and to change their ids.
+    """
+    more = len(chunks) - CHUNKS_SHOWN
+    return {
+        "title": title,
+        "question": question.strip()[:600],
+        "lines": [{"head": head, "rest": rest} for head, rest in lines],
+        "notes": list(notes),
+        "errors": [_wrong(error) for error in errors],
+        "chunks_label": chunks_label,
+        "chunks": [{"id": name, "text": text[:EXCERPT]} for name, text in chunks[:CHUNKS_SHOWN]],
+        "more": f"and {counted(more, 'more chunk', 'more chunks')}" if more > 0 else "",
+        "editable": editable,
+    }
 
 
 def understood(
     question: str, pasted: Pasted, answer: str, refused: InputError | None = None, *, editable: bool = False
-) -> Understood:
-    """Return what was understood of the form, with every error; ``refused`` is why the last start was refused.
-
-    ``editable`` offers to join chunks and to change their ids.
-    """
-    lines = [_evidence_line(pasted), _answer_line(answer, pasted)]
-    errors = [_wrong(error) for error in pasted.errors[:ERRORS_SHOWN]]
+) -> dict[str, Any]:
+    """Return the panel of the form, with every error; ``refused`` is why the last start was refused."""
+    errors = list(pasted.errors[:ERRORS_SHOWN])
     if len(pasted.errors) > ERRORS_SHOWN:
-        errors.append({"place": "", "problem": f"{len(pasted.errors) - ERRORS_SHOWN} more", "cure": "Fix these first."})
-    if refused is not None and not pasted.errors:
-        errors.insert(0, _wrong(refused))
-    return {
-        "title": "What was understood",
-        "question": question.strip()[:600],
-        "lines": lines,
-        "notes": [*pasted.notes, *_misplaced(answer, pasted)],
-        "errors": errors,
-        "chunks_label": "Chunks of evidence",
-        "chunks": _preview(pasted.chunks),
-        "more": _more(pasted.chunks),
-        "editable": editable and not pasted.errors,
-    }
+        errors.append(InputError(f"{len(pasted.errors) - ERRORS_SHOWN} more", cure="Fix these first."))
+    if refused is not None and not errors:
+        errors = [refused]
+    return panel(
+        "What was understood",
+        question,
+        [_evidence_line(pasted), _answer_line(answer, pasted)],
+        [(chunk.id, chunk.text) for chunk in pasted.chunks],
+        notes=[*pasted.notes, *_misplaced(answer, pasted)],
+        errors=errors,
+        editable=editable and not pasted.errors,
+    )
 
 
-def understood_case(case: Case, notes: Sequence[str]) -> Understood:
+def understood_case(case: Case, notes: Sequence[str] = (), title: str = "The case") -> dict[str, Any]:
     """Return the same for a stored case."""
-    return {
-        "title": "The case",
-        "question": case.query[:600],
-        "lines": [
-            {"head": counted(len(case.evidence), "chunk", "chunks"), "rest": "of evidence"},
-            _answer_line(case.answer or "", Pasted(case.evidence, "blocks"), len(case.given_citations)),
-        ],
-        "notes": list(notes),
-        "errors": [],
-        "chunks_label": "Chunks of evidence",
-        "chunks": _preview(case.evidence),
-        "more": _more(case.evidence),
-        "editable": False,
-    }
-
-
-def _preview(chunks: Sequence[Evidence]) -> list[Chunk]:
-    return [{"id": chunk.id, "text": chunk.text[:EXCERPT]} for chunk in chunks[:CHUNKS_SHOWN]]
-
-
-def _more(chunks: Sequence[Evidence]) -> str:
-    more = len(chunks) - CHUNKS_SHOWN
-    return f"and {counted(more, 'more chunk', 'more chunks')}" if more > 0 else ""
+    evidence = counted(len(case.evidence), "chunk"), "of evidence"
+    answer = _answer_line(case.answer or "", Pasted(case.evidence, "blocks"), len(case.given_citations))
+    chunks = [(chunk.id, chunk.text) for chunk in case.evidence]
+    return panel(title, case.query, [evidence, answer], chunks, notes=notes)
 
 
 def _evidence_line(pasted: Pasted) -> Line:
     if not pasted.chunks:
-        return {"head": "No evidence yet.", "rest": "" if pasted.errors else "Each chunk is shown here as it was read."}
+        return "No evidence yet.", "" if pasted.errors else "Each chunk is shown here as it was read."
     ids = [chunk.id if len(chunk.id) <= 24 else chunk.id[:23] + "…" for chunk in pasted.chunks[:IDS_NAMED]]
     named = ", ".join(ids) + (", …" if len(pasted.chunks) > IDS_NAMED else "")
     form = _FORMS[pasted.form] if pasted.form else ""
-    return {"head": f"{counted(len(pasted.chunks), 'chunk')}:", "rest": f"{named} ({form})"}
+    return f"{counted(len(pasted.chunks), 'chunk')}:", f"{named} ({form})"
 
 
 def _answer_line(answer: str, pasted: Pasted, beside: int = 0) -> Line:
     if not answer.strip():
-        return {"head": "No answer:", "rest": "one is drafted from the evidence first."}
+        return "No answer:", "one is drafted from the evidence first."
     if not pasted.chunks or len(answer) > LONGEST_CHECKED:
-        return {"head": f"An answer of {counted(len(answer.strip()), 'character')}.", "rest": ""}
+        return f"An answer of {counted(len(answer.strip()), 'character')}.", ""
     found = audit_citations(answer, pasted.chunks).citations
     if beside:
         more = f"and {counted(len(found), 'citation')} in its text" if found else "and none in its text"
-        return {"head": f"An answer with {counted(beside, 'citation')} beside it", "rest": f"{more}."}
+        return f"An answer with {counted(beside, 'citation')} beside it", f"{more}."
     if not found:
-        return {"head": "An answer without citations.", "rest": "Its sentences will count as uncited."}
+        return "An answer without citations.", "Its sentences will count as uncited."
     lost = list(dict.fromkeys(each.reference[:24] for each in found if each.status == "invalid"))
     if not lost:
-        return {"head": f"An answer with {counted(len(found), 'citation')};", "rest": "each names a chunk."}
+        return f"An answer with {counted(len(found), 'citation')};", "each names a chunk."
     if len(lost) == len({each.reference for each in found}):
         rest = "none names a chunk. Are the ids the same in answer and evidence?"
     else:
         rest = f"no chunk is named {', '.join(lost[:IDS_NAMED])}{', …' if len(lost) > IDS_NAMED else ''}."
-    return {"head": f"An answer with {counted(len(found), 'citation')};", "rest": rest}
+    return f"An answer with {counted(len(found), 'citation')};", rest
 
 
 SHARED_LITTLE, SHARED_MORE = 0.34, 0.6
@@ -343,9 +268,8 @@ def _content_words(text: str) -> set[str]:
     return set(re.findall(r"[^\W\d_]{4,}|\d[\d.,]*\d", text.lower()))
 
 
-def _wrong(error: InputError) -> Wrong:
+def _wrong(error: InputError) -> dict[str, str]:
     line = f"line {error.line}" if error.line else ""
     place = ", ".join(part for part in (error.file or "", line, error.field or "") if part)
     place = place[:1].upper() + place[1:] if not error.file else place
-    problem = error.problem.rstrip(".")
-    return {"place": place, "problem": problem, "cure": error.cure}
+    return {"place": place, "problem": error.problem.rstrip("."), "cure": error.cure}

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import streamlit as st
 
 from masis.api.audits import audit_citations, citations_kept
-from masis.errors import UnknownRecord
 from masis.schema.base import utc_now
 from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.jobs import Jobs
 from masis.services.records import RunSummary
-from masis.ui.live import served_jobs, show_live, show_stop
+from masis.ui.live import served_jobs, show_live, show_stop, waits_for
 from masis.ui.new_audit.timeline import show_timeline, timeline, waiting
 from masis.ui.shell import address
 from masis.ui.shell.frame import tab_title
-from masis.ui.shell.permissions import needs
+from masis.ui.shell.permissions import action
 from masis.ui.shell.reviewer import acting, actor
 from masis.ui.shell.served_database import served_workbench
 from masis.views.headline import KINDS, found_in
@@ -27,7 +28,7 @@ from masis.views.words import MACHINE_HIDDEN, Word
 def show_run(workbench: Workbench, run_id: str, case_id: str) -> None:
     """Show the audit named in the address; ``case_id`` is the case it names, for a run that never began."""
     jobs = served_jobs()
-    job, run = jobs.get(run_id), _summary(workbench, run_id)
+    job, run = jobs.get(run_id), address.known(workbench.runs.summary, run_id)
     if job is None and run is None:
         _never_began(workbench, jobs, run_id, case_id)
         return
@@ -44,13 +45,6 @@ def show_run(workbench: Workbench, run_id: str, case_id: str) -> None:
         _over(workbench, jobs, run)
 
 
-def _summary(workbench: Workbench, run_id: str) -> RunSummary | None:
-    try:
-        return workbench.runs.summary(run_id)
-    except UnknownRecord:
-        return None
-
-
 def _title(run: RunSummary | None) -> str:
     if run is not None and run.removed_at is not None:
         return "Audit removed"
@@ -62,15 +56,12 @@ def _title(run: RunSummary | None) -> str:
 def _draw_live(run_id: str, case_id: str) -> bool:
     """Draw what has happened so far; returns whether the run is under way."""
     workbench, jobs = served_workbench(), served_jobs()
-    run = _summary(workbench, run_id)
+    run = address.known(workbench.runs.summary, run_id)
     here = jobs.get(run_id) is not None
     if not here and (run is None or run.state != "running" or run_id in workbench.runs.mark_lost()):
         return False
-    ahead = jobs.ahead(run_id)
-    if ahead:
-        shown = waiting(f"{ahead} {'audit is' if ahead == 1 else 'audits are'} ahead of this one.")
-    elif run is None or run.state != "running":
-        shown = waiting("Waiting for a worker.")
+    if waits := waits_for("audit", run_id, run is not None and run.state == "running"):
+        shown = waiting(waits)
     elif workbench.team.machine_hidden(actor(), case_id):
         shown = waiting(MACHINE_HIDDEN)
     else:
@@ -104,29 +95,15 @@ def show_found_so_far(workbench: Workbench, run_id: str) -> None:
 
 
 def _over(workbench: Workbench, jobs: Jobs, run: RunSummary) -> None:
-    hidden = workbench.team.machine_hidden(actor(), run.case_id)
-    actions = st.container(horizontal=True)
-    with actions:
+    with st.container(horizontal=True):
         if run.state == "interrupted" and run.removed_at is None:
-            st.button(
-                "Resume",
-                type="primary",
-                icon=":material/play_arrow:",
-                on_click=_resume,
-                args=(run.id, run.case_id),
-                **needs("audit", help="Goes on after the last finished iteration."),
-            )
-        elif (
-            run.iterations
-            and run.removed_at is None
-            and st.button("Review it", type="primary", icon=":material/rate_review:")
-        ):
-            st.switch_page("pages/review.py", query_params={"case": run.case_id, "run": run.id})
-        if st.button("Audit again with other settings", icon=":material/tune:"):
-            st.switch_page("pages/new.py", query_params={"case": run.case_id})
-        if st.button("New audit", icon=":material/add:", type="tertiary"):
-            st.switch_page("pages/new.py", query_params={})
-    if hidden:
+            why = "Goes on after the last finished iteration."
+            action("Resume", "resume-audit", "play_arrow", _resume, run.id, run.case_id, why=why, type="primary")
+        elif run.iterations and run.removed_at is None:
+            _leads("Review it", "rate_review", "review", "primary", case=run.case_id, run=run.id)
+        _leads("Audit again with other settings", "tune", "new", case=run.case_id)
+        _leads("New audit", "add", "new", "tertiary")
+    if workbench.team.machine_hidden(actor(), run.case_id):
         st.markdown(f":material/visibility_off: {MACHINE_HIDDEN} Decide the case first.")
         return
     if run.removed_at is not None:
@@ -143,34 +120,29 @@ def _over(workbench: Workbench, jobs: Jobs, run: RunSummary) -> None:
 
 def _never_began(workbench: Workbench, jobs: Jobs, run_id: str, case_id: str) -> None:
     """Explain an address whose run is not stored: it was removed from the queue, or its server ended too soon."""
-    try:
-        known = workbench.cases.summary(case_id).id if case_id else None
-    except UnknownRecord:
-        known = None
-    if known is None:
+    if address.known(workbench.cases.summary, case_id) is None:
         st.title("There is no such audit")
         st.text(run_id[:200])
         st.markdown("It may be in another database, or the address may be cut off.")
-        if st.button("New audit", type="primary", icon=":material/add:"):
-            st.switch_page("pages/new.py", query_params={})
+        _leads("New audit", "add", "new", "primary")
         return
     st.title("This audit never started")
-    if why := jobs.failure("audit", known):
+    if why := jobs.failure("audit", case_id):
         st.error("It could not be run.", icon=":material/error:")
         st.text(why)
     else:
         st.markdown("It was removed from the queue, or the server ended before its turn. The case is still stored.")
     with st.container(horizontal=True):
-        st.button(
-            "Start it again",
-            type="primary",
-            on_click=_start,
-            args=(known,),
-            icon=":material/play_arrow:",
-            **needs("audit"),
-        )
-        if st.button("Open the case", icon=":material/rate_review:"):
-            st.switch_page("pages/review.py", query_params={"case": known})
+        action("Start it again", "start-again", "play_arrow", _start, case_id, type="primary")
+        _leads("Open the case", "rate_review", "review", case=case_id)
+
+
+def _leads(
+    label: str, icon: str, page: str, kind: Literal["primary", "secondary", "tertiary"] = "secondary", **to: str
+) -> None:
+    """Draw a button that leads to a page."""
+    if st.button(label, type=kind, icon=f":material/{icon}:"):
+        st.switch_page(f"pages/{page}.py", query_params=to)
 
 
 def _resume(run_id: str, case_id: str) -> None:

@@ -6,34 +6,23 @@ from contextlib import suppress
 from typing import Any
 
 import streamlit as st
+from pydantic import BaseModel
 
 from masis.api.roles import asked_model, check_models, offered_models
-from masis.errors import InputError, MasisError, UnknownRecord
+from masis.datasets.readers.pasted import Pasted, merged, read_pasted, renamed, text_of, written
+from masis.errors import InputError, MasisError
 from masis.schema.case import Case
 from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.records import CaseFilter, CasePage
 from masis.settings import ROLES, Settings
-from masis.ui.components import registered
+from masis.ui.components import nothing, registered
 from masis.ui.live import served_jobs
-from masis.ui.new_audit.draft import (
-    AuditForm,
-    current_form,
-    drop_file,
-    edit_chunks,
-    empty_form,
-    evidence_of,
-    fill_example,
-    save,
-    take_text,
-    take_upload,
-)
 from masis.ui.new_audit.form import (
     CHOICES,
     LONGEST,
     ROLE,
     case_of,
-    changed,
     settings_of,
     understood,
     understood_case,
@@ -43,10 +32,12 @@ from masis.ui.new_audit.form import (
 from masis.ui.new_audit.live_run import show_run
 from masis.ui.shell import address
 from masis.ui.shell.inputs import take_typed, typing_area
-from masis.ui.shell.permissions import needs
+from masis.ui.shell.permissions import action, needs
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
+from masis.ui.shell.stored_form import SettingsForm
 from masis.ui.shell.streamlit_internals import with_selectors
+from masis.views.numbers import moment
 from masis.views.words import STATE, label
 
 HITS = 8
@@ -58,20 +49,77 @@ _UNDERSTOOD = registered("understood")
 _PICKER = registered("picker")
 
 
+# The example that fills the form of a new audit: short, and wrong in the ways an audit is for.
+
+QUESTION = "What did the longer opening hours of the Ostergaard reading rooms change, and what did they cost?"
+
+EVIDENCE = """\
+[1] The city extended the opening hours of its four Ostergaard reading rooms from 40 to 63 hours a week in March 2021.
+The two rooms by the harbour kept their old hours and served as a comparison.
+
+[2] Visits to the four rooms rose from 212,000 in 2020 to 318,000 in 2022, an increase of 50%. The harbour rooms saw
+hardly any change.
+
+[3] Staff costs went up by 1.9 million kroner a year. Two thirds of this went to evening supplements; no new posts
+were created.
+
+[4] In the survey of autumn 2022, 71% of visitors under 25 said that they came mostly after 6 pm. Among visitors
+over 60 it was 9%.
+"""
+
+ANSWER = (
+    "In March 2021 the four Ostergaard reading rooms went from 40 to 63 hours a week [1]. Visits to the four "
+    "rooms rose by 86% from 2020 to 2022 [2]. Younger visitors gained most: 71% of those under 25 came mostly after "
+    "6 pm [4]. Staff costs went up by 1.9 million kroner a year [3]. A later review found that the number of "
+    "loans doubled [7]. The city created twelve new posts for the evenings."
+)
+
+
+class LargeFile(BaseModel):
+    """An uploaded file of evidence that is too long for a field."""
+
+    name: str
+    text: str
+
+
+class AuditForm(SettingsForm):
+    """The form of one session; ``large`` is what was uploaded in place of typed evidence."""
+
+    SUBJECT = "new-audit"
+    question: str = ""
+    evidence: str = ""
+    answer: str = ""
+    large: LargeFile | None = None
+
+    def applied_to(self, base: Settings) -> Settings:
+        """Return the settings with what was changed in the form."""
+        return settings_of(base, self.settings)
+
+    @property
+    def pasted(self) -> Pasted:
+        """The chunks of evidence, typed or in the uploaded file."""
+        return _read(self.large.text if self.large else self.evidence)
+
+
+@st.cache_resource(show_spinner=False, max_entries=8)
+def _read(text: str) -> Pasted:
+    return read_pasted(text)
+
+
 def show_new_audit(workbench: Workbench) -> None:
     """The page: the form, or the audit that the address names."""
     if run_id := address.value("job"):
         show_run(workbench, run_id, address.value("case"))
         return
     served_jobs().warm_up()
-    form = current_form(workbench)
+    form = AuditForm.current()
     stored = address.value("case")
     title, fill = st.columns([7, 2], vertical_alignment="bottom")
     title.title("New audit")
     with st.container():
         way = _way(bool(stored))
     if way == PASTE:
-        fill.button("Fill in an example", icon=":material/auto_awesome:", on_click=fill_example, width="stretch")
+        fill.button("Fill in an example", icon=":material/auto_awesome:", on_click=_fill_example, width="stretch")
         _typed(workbench, form)
     else:
         _picked(workbench, form, stored)
@@ -135,34 +183,46 @@ def _typed(workbench: Workbench, form: AuditForm) -> None:
             optional=True,
         )
         _settings(workbench, form)
-    pasted = evidence_of(workbench, form)
     st.html(with_selectors(_STYLE))
     with right, st.container(key="new-audit-rail"):
-        st.button(
-            "Start the audit",
-            type="primary",
-            icon=":material/play_arrow:",
-            width="stretch",
-            shortcut="Ctrl+Enter",
-            on_click=_start_typed,
-            key="start-audit",
-            **needs("audit"),
-        )
+        _start_button("Start the audit")
         typed = None
         with suppress(InputError):  # what is wrong with it is shown below
-            typed = case_of(form.question, pasted, form.answer)
-        _where(settings_of(workbench.settings, form.settings), typed)
+            typed = case_of(form.question, form.pasted, form.answer)
+        _where(form.effective, typed)
         _UNDERSTOOD(
-            data=understood(form.question, pasted, form.answer, form.refused, editable=not form.large),
+            data=understood(form.question, form.pasted, form.answer, form.refused, editable=not form.large),
             key="understood",
             on_edit_change=_edit_chunks,
         )
 
 
+def _start_button(label: str, case_id: str = "") -> None:
+    shown: dict[str, Any] = {"type": "primary", "width": "stretch", "shortcut": "Ctrl+Enter"}
+    action(label, "start-audit", "play_arrow", _start, case_id, **shown)
+
+
 def _edit_chunks() -> None:
-    """Join or rename chunks as the preview asked: in a callback, since a page that is being drawn can be cut short."""
+    """Join a chunk to the one before it, or change its id, as the preview asked; the text of the field follows.
+
+    It is done in a callback, since a page that is being drawn can be cut short.
+    """
     take_typed()
-    edit_chunks(st.session_state["understood"].get("edit"))
+    form, asked = AuditForm.current(), st.session_state["understood"].get("edit")
+    if form.large or not isinstance(asked, dict):
+        return
+    chunks, index = form.pasted.chunks, asked.get("index")
+    if not isinstance(index, int) or not 0 <= index < len(chunks) or asked.get("id") != chunks[index].id:
+        return  # the preview of a text that was changed meanwhile
+    try:
+        if asked.get("kind") == "merge" and index:
+            chunks = merged(chunks, index)
+        elif asked.get("kind") == "rename":
+            chunks = renamed(chunks, index, str(asked.get("name") or ""))
+    except InputError as error:
+        form.refused = error
+        return
+    form.save(replaced=True, evidence=written(chunks))
 
 
 def _field(
@@ -172,61 +232,107 @@ def _field(
         if name == "evidence" and form.large:
             st.markdown("**Evidence**")
             with st.container(horizontal=True, vertical_alignment="center"):
-                st.text(f"From the file {form.large}")
-                st.button("Remove the file", icon=":material/close:", type="tertiary", on_click=drop_file)
-        else:
-            _field_itself(form, name, label, rows, placeholder, hint, optional)
-
-
-def _field_itself(
-    form: AuditForm, name: str, label: str, rows: int, placeholder: str, hint: str, optional: bool
-) -> None:
-    typing_area(
-        label,
-        key=f"new-audit-{name}",
-        text=getattr(form, name),
-        version=form.version,
-        most=LONGEST[name],
-        rows=rows,
-        hint=hint,
-        placeholder=placeholder,
-        optional=optional,
-        on_text=lambda text: take_text(name, text),
-    )
-    with st.popover("From a file", icon=":material/upload_file:", type="tertiary"):
-        key = f"new-audit-upload-{name}-{form.uploads}"
-        st.file_uploader(
-            f"A file with the {label.lower()}",
-            type=UPLOADS if name == "evidence" else UPLOADS[:2],
-            key=key,
-            on_change=take_upload,
-            args=(name, key),
+                st.text(f"From the file {form.large.name}")
+                st.button("Remove the file", icon=":material/close:", type="tertiary", on_click=_drop_file)
+            return
+        typing_area(
+            label,
+            key=f"new-audit-{name}",
+            text=getattr(form, name),
+            version=form.version,
+            most=LONGEST[name],
+            rows=rows,
+            hint=hint,
+            placeholder=placeholder,
+            optional=optional,
+            on_text=lambda text: _take_text(name, text),
         )
+        with st.popover("From a file", icon=":material/upload_file:", type="tertiary"):
+            what, kinds = f"A file with the {label.lower()}", UPLOADS if name == "evidence" else UPLOADS[:2]
+            key = f"new-audit-upload-{name}-{form.uploads}"
+            st.file_uploader(what, kinds, key=key, on_change=_take_upload, args=(name, key))
 
 
 def _restored(form: AuditForm) -> None:
     """Say that a draft was restored, in a container that is always there: without it the fields would move up."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        if form.restored:
-            st.caption(f"Your draft of {form.restored} UTC is back.")
-            st.button("Discard it", type="tertiary", icon=":material/delete:", on_click=empty_form)
+        if form.saved_at and (form.question or form.evidence or form.answer or form.large):
+            st.caption(f"Your draft of {moment(form.saved_at)} UTC is back.")
+            st.button("Discard it", type="tertiary", icon=":material/delete:", on_click=_empty_form)
 
 
-def _start_typed() -> None:
-    workbench = served_workbench()
+def _take_text(name: str, text: str) -> None:
+    form = AuditForm.current()
+    if text != getattr(form, name):
+        typed: dict[str, Any] = {name: text}
+        form.save(**typed)
+
+
+def _take_upload(name: str, key: str) -> None:
+    """Store an uploaded file: its text goes into the field, or beside it where it is too long for a field."""
     take_typed()
-    form = current_form(workbench)
+    form, file = AuditForm.current(), st.session_state.get(key)
+    if file is None:
+        return
+    form.uploads += 1
+    shown = file.name[:120]
     try:
-        settings = _complete_settings(workbench, form)
-        case = case_of(form.question, evidence_of(workbench, form), form.answer)
-        workbench.cases.add(actor(), [case])
-        _go(case, settings)
+        text = text_of(file.getvalue(), shown)
+    except InputError as error:
+        form.refused = error
+        return
+    values: dict[str, Any] = {name: text}
+    if len(text) <= LONGEST[name]:
+        form.save(replaced=True, **values)
+    elif name == "evidence":
+        form.save(large=LargeFile(name=shown, text=text))
+    else:
+        form.refused = InputError(
+            f"The file {shown} holds {counted(len(text), 'character')}", cure=f"This field takes {LONGEST[name]:,}."
+        )
+
+
+def _drop_file() -> None:
+    """Remove the uploaded file; what was typed before it is shown again."""
+    AuditForm.current().save(large=None)
+
+
+def _fill_example() -> None:
+    take_typed()
+    AuditForm.current().save(replaced=True, large=None, question=QUESTION, evidence=EVIDENCE, answer=ANSWER)
+
+
+def _empty_form() -> None:
+    """Empty the form; its settings stay."""
+    take_typed()
+    form = AuditForm.current()
+    form.uploads += 1
+    form.save(replaced=True, large=None, question="", evidence="", answer="")
+
+
+def _start(case_id: str) -> None:
+    """Start the audit of a stored case, or of what was typed, which is stored first; the address then leads to it."""
+    take_typed()
+    workbench, form = served_workbench(), AuditForm.current()
+    form.refused = None
+    try:
+        settings = _complete_settings(form)
+        if case_id:
+            case = workbench.store.cases.get(case_id)
+        else:
+            case = case_of(form.question, form.pasted, form.answer)
+            workbench.cases.add(actor(), [case])
+        check_models(settings)
+        run_id = served_jobs().audit(actor(), case.id, settings)
     except InputError as error:
         form.refused = error
     except MasisError as error:
-        form.refused = InputError(str(error), cure="What you typed is stored.")
+        form.refused = InputError(str(error), cure="Nothing was started." if case_id else "What you typed is stored.")
     else:
-        empty_form()
+        address.put("job", run_id)
+        address.put("case", case.id)
+        if not case_id:
+            _empty_form()
 
 
 # a stored case
@@ -261,7 +367,7 @@ def _found(page: CasePage, text: str, case_id: str) -> None:
         )
         return
     rows = [{"id": row.id, "question": row.query, "state": label(STATE[row.state])} for row in page.rows]
-    picked = _PICKER(data={"rows": rows, "chosen": case_id}, key="picker", on_pick_change=_nothing).pick
+    picked = _PICKER(data={"rows": rows, "chosen": case_id}, key="picker", on_pick_change=nothing).pick
     if isinstance(picked, str) and picked != case_id:
         address.put("case", picked)
         st.rerun()
@@ -270,77 +376,45 @@ def _found(page: CasePage, text: str, case_id: str) -> None:
 
 
 def _chosen(workbench: Workbench, form: AuditForm, case_id: str) -> None:
-    try:
-        case = workbench.store.cases.get(case_id) if case_id else None
-    except UnknownRecord:
-        case = None
+    case = address.known(workbench.store.cases.get, case_id)
     if case is None:
         st.markdown("**That case is not here.** Pick one from the list." if case_id else "Pick a case from the list.")
         return
-    settings = settings_of(workbench.settings, form.settings)
-    notes = []
-    done = not workbench.audits.needed(case, settings)
-    if done:
-        notes.append("It has been audited with exactly these settings.")
-    st.button(
-        "Audit it again" if done else "Start the audit",
-        type="primary",
-        icon=":material/play_arrow:",
-        width="stretch",
-        shortcut="Ctrl+Enter",
-        on_click=_start_stored,
-        args=(case_id,),
-        key="start-audit",
-        **needs("audit"),
-    )
-    _where(settings, case)
+    done = not workbench.audits.needed(case, form.effective)
+    _start_button("Audit it again" if done else "Start the audit", case_id)
+    _where(form.effective, case)
     if form.refused:
         st.error("The audit could not be started.", icon=":material/error:")
         st.text(str(form.refused))
+    notes = ["It has been audited with exactly these settings."] if done else []
     _UNDERSTOOD(data=understood_case(case, notes), key="understood")
-
-
-def _start_stored(case_id: str) -> None:
-    take_typed()
-    workbench = served_workbench()
-    form = current_form(workbench)
-    form.refused = None
-    try:
-        _go(workbench.store.cases.get(case_id), _complete_settings(workbench, form))
-    except MasisError as error:
-        form.refused = InputError(str(error), cure="Nothing was started.")
-
-
-def _go(case: Case, settings: Settings) -> None:
-    check_models(settings)
-    run_id = served_jobs().audit(actor(), case.id, settings)
-    address.put("job", run_id)
-    address.put("case", case.id)
 
 
 # settings
 
 
-def _complete_settings(workbench: Workbench, form: AuditForm) -> Settings:
+def _complete_settings(form: AuditForm) -> Settings:
     """Return the settings of the form. Raises InputError where another model was to be named and is not."""
-    for role in ROLES:
-        if form.settings.get(role) == "":
-            raise InputError(
-                f"The {ROLE[role].lower()} has no model", cure="Name it under Settings, or choose one from the list."
-            )
-    return settings_of(workbench.settings, form.settings)
+    if unnamed := next((role for role in ROLES if form.settings.get(role) == ""), None):
+        raise InputError(
+            f"The {ROLE[unnamed].lower()} has no model", cure="Name it under Settings, or choose one from the list."
+        )
+    return form.effective
 
 
 def _settings(workbench: Workbench, form: AuditForm) -> None:
-    differ = changed(workbench.settings, form.settings)
-    settings = settings_of(workbench.settings, form.settings)
-    st.caption(f"{counted(differ, 'setting')} changed" if differ else "The workbench's own settings apply.")
-    with st.expander("Settings", icon=":material/tune:"):  # another label would be another expander, closed again
+    settings = form.effective
+    with form.settings_panel():
         for start in range(0, len(CHOICES), 2):
-            for column, choice in zip(st.columns(2, gap="medium"), CHOICES[start : start + 2], strict=False):
-                with column, st.container(gap="xxsmall"):
-                    _select(form, choice.name, choice.text, dict(choice.values), getattr(settings, choice.name))
-                    st.caption(choice.meaning)
+            columns = st.columns(2, gap="medium")
+            for column, (name, text, values) in zip(columns, CHOICES[start : start + 2], strict=False):
+                chosen = getattr(settings, name)
+                if chosen not in values:  # set by hand in the file or the environment
+                    values = {chosen: f"{chosen} (as set)", **values}
+                options = list(values)
+                with column:
+                    index, words = options.index(chosen), values.__getitem__
+                    form.draw_setting(name, st.selectbox, text, options, index, format_func=words)
         _models(workbench, form, settings)
 
 
@@ -358,7 +432,7 @@ def _models(workbench: Workbench, form: AuditForm, settings: Settings) -> None:
     for start in range(0, len(ROLES), 2):
         for column, role in zip(st.columns(2, gap="medium"), ROLES[start : start + 2], strict=False):
             with column:
-                _choose_model(workbench, form, role)
+                _choose_model(form, role)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button("Critic's model for all", key="one-model", type="tertiary", on_click=_one_model)
         wanted = st.button("Test these models", icon=":material/bolt:", key="test-these", **needs("audit"))
@@ -371,18 +445,16 @@ def _models(workbench: Workbench, form: AuditForm, settings: Settings) -> None:
             st.text(f"{'✓' if item.ok else '✗'} {item.message}")
 
 
-def _choose_model(workbench: Workbench, form: AuditForm, role: str) -> None:
+def _choose_model(form: AuditForm, role: str) -> None:
     """Choose the model of a role from those known, or name another one in a field of its own.
 
     A select box that accepts new options is not used: it drops text that was typed and not confirmed with Enter, and
     ignores Enter while its list is closed.
     """
-    key = form.widget_key(f"model-{role}")
-    model = form.settings.get(role, getattr(workbench.settings, role))
-    other = _is_other(workbench, form, role)
-    options = [*_known_models(workbench, role), OTHER_MODEL]
+    model, other = _model_of(form, role), _is_other(form, role)
+    options = [*_known_models(role), OTHER_MODEL]
     index = options.index(OTHER_MODEL if other else model)
-    st.selectbox(ROLE[role], options, index, key=key, on_change=_take_model, args=(role,))
+    st.selectbox(ROLE[role], options, index, key=form.widget_key(f"model-{role}"), on_change=_take_model, args=(role,))
     with st.container():
         if other:
             typing_area(
@@ -397,56 +469,51 @@ def _choose_model(workbench: Workbench, form: AuditForm, role: str) -> None:
             )
 
 
-def _known_models(workbench: Workbench, role: str) -> tuple[str, ...]:
+def _model_of(form: AuditForm, role: str) -> str:
+    model: str = form.settings.get(role, getattr(served_workbench().settings, role))
+    return model
+
+
+def _known_models(role: str) -> tuple[str, ...]:
     """Return the models offered for a role, the one that the settings name among them."""
-    return tuple(dict.fromkeys((*offered_models(workbench.settings, role), getattr(workbench.settings, role))))
+    settings = served_workbench().settings
+    return tuple(dict.fromkeys((*offered_models(settings, role), getattr(settings, role))))
 
 
-def _is_other(workbench: Workbench, form: AuditForm, role: str) -> bool:
+def _is_other(form: AuditForm, role: str) -> bool:
     """Whether the model of a role is named in a field; it stays one while the name typed there equals a known one."""
-    if form.settings.get(f"{role}_named"):
-        return True
-    return form.settings.get(role) not in (None, *_known_models(workbench, role))
+    return bool(form.settings.get(f"{role}_named")) or form.settings.get(role) not in (None, *_known_models(role))
 
 
 def _take_model(role: str) -> None:
     """Store the model chosen from the list; another one has an empty name until it is named."""
-    workbench = served_workbench()
-    form = current_form(workbench)
+    form = AuditForm.current()
     chosen = st.session_state[form.widget_key(f"model-{role}")]
-    settings = {name: value for name, value in form.settings.items() if name not in (role, f"{role}_named")}
-    if chosen == form.settings.get(role, getattr(workbench.settings, role)) and not _is_other(workbench, form, role):
+    if chosen == (OTHER_MODEL if _is_other(form, role) else _model_of(form, role)):
         return  # a page that comes back posts its defaults as if they were chosen
-    if chosen != OTHER_MODEL:
-        settings |= {role: chosen}
-    elif _is_other(workbench, form, role):
-        return
-    else:
-        settings |= {role: "", f"{role}_named": True}
-    if settings != form.settings:
-        save(form, settings=settings)
+    others = {name: value for name, value in form.settings.items() if name not in (role, f"{role}_named")}
+    named = {role: "", f"{role}_named": True} if chosen == OTHER_MODEL else {role: chosen}
+    form.save(settings=others | named)
 
 
 def _take_model_name(role: str, text: str) -> None:
     """Store the name of another model, unless one has been chosen from the list since."""
-    workbench = served_workbench()
-    form = current_form(workbench)
-    if _is_other(workbench, form, role) and text.strip() != form.settings.get(role):
-        save(form, settings={**form.settings, role: text.strip(), f"{role}_named": True})
+    form = AuditForm.current()
+    if _is_other(form, role) and text.strip() != form.settings.get(role):
+        form.save(settings={**form.settings, role: text.strip(), f"{role}_named": True})
 
 
 def _one_model() -> None:
     """Use the critic's model for all roles; of a compiled critic, which fills no other role, the model that it asks."""
     take_typed()
-    workbench = served_workbench()
-    form = current_form(workbench)
+    form = AuditForm.current()
     if form.widget_key("model-critic") in st.session_state:  # chosen a moment before: its own callback may come later
         _take_model("critic")
-    model = settings_of(workbench.settings, form.settings).critic
+    model = form.effective.critic
     with suppress(MasisError):  # what is wrong with the model is shown beside the settings
-        model = asked_model(model, "critic", workbench.settings)
+        model = asked_model(model, "critic", served_workbench().settings)
     settings = {name: value for name, value in form.settings.items() if not name.endswith("_named")}
-    save(form, replaced=True, settings={**settings, **dict.fromkeys(ROLES, model)})
+    form.save(replaced=True, settings={**settings, **dict.fromkeys(ROLES, model)})
 
 
 def _where(settings: Settings, case: Case | None) -> None:
@@ -457,31 +524,3 @@ def _where(settings: Settings, case: Case | None) -> None:
     except MasisError as error:
         st.warning("A model that was chosen can't be asked.", icon=":material/key_off:")
         st.text(str(error))
-
-
-def _select(form: AuditForm, name: str, label: str, values: dict[Any, str], chosen: Any) -> None:
-    key = form.widget_key(f"setting-{name}")
-    if chosen not in values:  # set by hand in the file or the environment
-        values = {chosen: f"{chosen} (as set)", **values}
-    st.selectbox(
-        label,
-        list(values),
-        list(values).index(chosen),
-        key=key,
-        format_func=values.__getitem__,
-        on_change=_set,
-        args=(name, key),
-    )
-
-
-def _set(name: str, key: str) -> None:
-    """Store a setting, unless it is what applies: a page that comes back posts its defaults as if they were chosen."""
-    workbench = served_workbench()
-    form = current_form(workbench)
-    chosen = st.session_state[key]
-    if chosen != getattr(settings_of(workbench.settings, form.settings), name):
-        save(form, settings={**form.settings, name: chosen})
-
-
-def _nothing() -> None:
-    """A trigger is delivered only where a callback is named for it."""

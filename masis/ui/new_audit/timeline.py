@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, TypedDict
+from typing import Any
 
 from masis.schema.run import Event
 from masis.schema.wording import counted
 from masis.services.records import RunState
 from masis.ui.components import registered
 from masis.views.spending import spent_so_far
-from masis.views.words import SCORE, STOPPED, VERDICT, Tone, Word
+from masis.views.words import SCORE, STOPPED, VERDICT, Word
 
 _TIMELINE = registered("timeline")
 
@@ -27,92 +27,51 @@ STEP: dict[str, Word] = {
 RETRIES_SHOWN = 4
 """The latest retried calls and repaired replies that an iteration shows; the run has all of them."""
 
-StepState = Literal["done", "unscored", "now", "cut", "failed"]
+Shown = dict[str, Any]
+"""The timeline as its component draws it, or a part of it.
+
+It has groups (an iteration, or the drafting before it), each with steps, scores and what they gained, retried calls and
+repaired replies, warnings; ``live``, the last thing that happened, for those who listen; and how it ended.
+"""
 
 
-class Step(TypedDict):
-    """One step: its name, its state, its result in words, and the milliseconds it took."""
-
-    name: str
-    meaning: str
-    state: StepState
-    words: str
-    ms: float | None
-
-
-class ScoreChange(TypedDict):
-    """A score of an iteration and what it gained or lost against the one before."""
-
-    name: str
-    meaning: str
-    value: float | None
-    delta: float | None
-
-
-class Group(TypedDict):
-    """An iteration (or the drafting before it): steps, retried calls, repaired replies, warnings, and its scores."""
-
-    title: str
-    note: str
-    chosen: bool
-    steps: list[Step]
-    retries: list[str]
-    warnings: list[str]
-    scores: list[ScoreChange]
-    issues: str
-
-
-class End(TypedDict):
-    """How it ended."""
-
-    text: str
-    tone: Tone
-    details: list[str]
-
-
-class Timeline(TypedDict):
-    """Everything the timeline draws. ``live`` is the last thing that happened, for those who listen."""
-
-    groups: list[Group]
-    elapsed_ms: float
-    spent: str
-    waiting: str
-    live: str
-    end: End | None
-
-
-def show_timeline(data: Timeline, *, key: str) -> None:
+def show_timeline(data: Shown, *, key: str) -> None:
     """Draw a timeline; drawn again under the same key it is updated in place."""
     _TIMELINE(data=data, key=key)
 
 
-def waiting(words: str) -> Timeline:
+def waiting(words: str) -> Shown:
     """Return the timeline of an audit that has not begun."""
     return {"groups": [], "elapsed_ms": 0, "spent": "", "waiting": words, "live": words, "end": None}
 
 
-def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") -> Timeline:
+def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") -> Shown:
     """Return the timeline of a run. ``now`` is the time (ISO 8601) that a run under way is measured to."""
-    groups: dict[int | None, Group] = {}
-    began: dict[tuple[int | None, str | None], str] = {}
+    groups: dict[int | None, Shown] = {}
+    begun: dict[tuple[int | None, str | None], tuple[str, Shown]] = {}
     taken_up = False
     for event in events:
+        step = event.iteration, event.step
         if event.kind == "run_started":
-            taken_up = bool(began)
+            taken_up = bool(begun)
             _cut_short(groups)
         elif event.kind == "step_started":
-            group = _group(groups, event, taken_up)
+            word = STEP[event.step or ""]
+            begun[step] = (
+                event.at,
+                {"name": word.text, "meaning": word.meaning, "state": "now", "words": "", "ms": None},
+            )
+            _group(groups, event, taken_up)["steps"].append(begun[step][1])
             taken_up = False
-            began[event.iteration, event.step] = event.at
-            group["steps"].append(_step(event, "now", "", None))
-        elif event.kind == "step_finished":
-            start = began.get((event.iteration, event.step))
-            spent = _between(start, event.at) if start else None
-            _replace_step(_group(groups, event, False), _step(event, _finished(event), _words(event), spent))
-        elif event.kind in ("call_retried", "call_repaired"):
-            _show_retry(groups, event)
-        elif event.kind == "warning":
-            _warn(groups, event)
+        elif event.kind == "step_finished" and step in begun:
+            start, drawn = begun[step]
+            drawn |= {"state": _finished(event), "words": _words(event), "ms": _between(start, event.at)}
+        elif event.kind in ("call_retried", "call_repaired") and event.iteration in groups:
+            retries = groups[event.iteration]["retries"]
+            retries[:] = [*retries, event.message][-RETRIES_SHOWN:]
+        elif event.kind == "warning" and groups:
+            at = event.iteration if event.iteration in groups else next(reversed(groups))
+            groups[at]["warnings"].append(event.message)
         elif event.kind == "iteration_finished":
             _conclude(groups, event)
     if state != "running":
@@ -131,7 +90,7 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
     }
 
 
-def _group(groups: dict[int | None, Group], event: Event, again: bool) -> Group:
+def _group(groups: dict[int | None, Shown], event: Event, again: bool) -> Shown:
     number = event.iteration
     if number not in groups or (again and event.step in ("citations", "drafting")):
         origin = "the original answer" if number == 1 and None not in groups else "the answer drafted by MASIS"
@@ -140,21 +99,13 @@ def _group(groups: dict[int | None, Group], event: Event, again: bool) -> Group:
             "title": "Draft" if number is None else f"Iteration {number}",
             "note": f"{note}, taken up again" if again else note,
             "chosen": False,
-            "steps": [],
-            "retries": [],
-            "warnings": [],
-            "scores": [],
             "issues": "",
+            **{each: [] for each in ("steps", "retries", "warnings", "scores")},
         }
     return groups[number]
 
 
-def _step(event: Event, state: StepState, words: str, ms: float | None) -> Step:
-    word = STEP[event.step or ""]
-    return {"name": word.text, "meaning": word.meaning, "state": state, "words": words, "ms": ms}
-
-
-def _finished(event: Event) -> StepState:
+def _finished(event: Event) -> str:
     """Whether a step that came to its end also came to a result."""
     if event.step == "critique":
         return "done" if event.data.get("confidence") is not None else "unscored"
@@ -163,43 +114,23 @@ def _finished(event: Event) -> StepState:
     return "unscored" if event.step == "claims" and event.data.get("verdicts", {}).get("unscored") else "done"
 
 
-def _replace_step(group: Group, step: Step) -> None:
-    for index in range(len(group["steps"]) - 1, -1, -1):
-        if group["steps"][index]["name"] == step["name"]:
-            group["steps"][index] = step
-            return
-    group["steps"].append(step)
-
-
-def _cut_short(groups: dict[int | None, Group]) -> None:
+def _cut_short(groups: dict[int | None, Shown]) -> None:
     for group in groups.values():
         for step in group["steps"]:
             if step["state"] == "now":
                 step["state"] = "failed" if group["warnings"] else "cut"
 
 
-def _show_retry(groups: dict[int | None, Group], event: Event) -> None:
-    if event.iteration in groups:
-        retries = groups[event.iteration]["retries"]
-        retries.append(event.message)
-        del retries[:-RETRIES_SHOWN]
-
-
-def _warn(groups: dict[int | None, Group], event: Event) -> None:
-    at = event.iteration if event.iteration in groups else next(reversed(groups), None)
-    if at in groups:
-        groups[at]["warnings"].append(event.message)
-
-
-def _conclude(groups: dict[int | None, Group], event: Event) -> None:
+def _conclude(groups: dict[int | None, Shown], event: Event) -> None:
     group = groups.get(event.iteration)
     if group is None:
         return
     before = groups.get((event.iteration or 0) - 1)
+    evaluated = any(step["name"] == STEP["evaluation"].text for step in group["steps"])
     gained = {figure["name"]: figure["value"] for figure in before["scores"]} if before else {}
     for name in ("quality_score", "confidence", "overall_score"):
         word, value = SCORE[name], event.data.get(name)
-        if name == "overall_score" and value is None and not _evaluated(group):
+        if name == "overall_score" and value is None and not evaluated:
             continue
         earlier = gained.get(word.text)
         delta = None if value is None or earlier is None else round(value - earlier, 4)
@@ -212,75 +143,56 @@ def _conclude(groups: dict[int | None, Group], event: Event) -> None:
     )
 
 
-def _evaluated(group: Group) -> bool:
-    return any(step["name"] == STEP["evaluation"].text for step in group["steps"])
-
-
 def _words(event: Event) -> str:
-    say = _SAY.get(event.step or "")
-    return say(event.data) if say else ""
-
-
-def _citations(data: Mapping[str, Any]) -> str:
-    references, invalid, uncited = (data.get(k, 0) for k in ("references", "invalid_citations", "uncited_claims"))
-    words = [counted(references, "citation") if references else "No citations"]
-    if invalid:
-        words.append(f"{invalid} fabricated")
-    words.append(f"{counted(uncited, 'sentence')} uncited" if uncited else "no sentence left uncited")
-    if (factor := data.get("penalty_factor", 1.0)) < 1.0:
-        words.append(f"confidence × {factor:g}")
-    return ", ".join(words)
-
-
-def _claims(data: Mapping[str, Any]) -> str:
-    verdicts: Mapping[str, int] = data.get("verdicts", {})
-    counts = [f"{verdicts[name]} {word.text}" for name, word in VERDICT.items() if verdicts.get(name)]
-    words = counted(data.get("claims", 0), "claim") + (f": {', '.join(counts)}" if counts else "")
-    missing = data.get("missing", 0)
-    return f"{words}; {counted(missing, 'point')} of the evidence missing" if missing else words
-
-
-def _critique(data: Mapping[str, Any]) -> str:
-    words = [counted(data.get("issues", 0), "issue")]
-    if data.get("hallucination"):
-        words.append("hallucination")
-    if conflicts := data.get("conflicts"):
-        words.append(counted(conflicts, "conflict") + " between sources")
-    confidence = data.get("confidence")
-    words.append("unscored" if confidence is None else f"confidence {confidence:.2f}")
-    return ", ".join(words)
-
-
-def _evaluation(data: Mapping[str, Any]) -> str:
-    names = ("overall_score", "faithfulness", "relevance", "completeness", "reasoning_quality")
-    scores = [f"{SCORE[name].text.lower()} {data[name]:.2f}" for name in names if data.get(name) is not None]
-    return ", ".join(scores) or "unscored"
-
-
-def _revision(data: Mapping[str, Any]) -> str:
-    changes, issues = data.get("changes", 0), data.get("issues_addressed", 0)
-    return f"{counted(changes, 'change')} for {counted(issues, 'issue')}" if changes else "nothing could be fixed"
-
-
-def _drafting(data: Mapping[str, Any]) -> str:
-    return f"an answer of {counted(data.get('characters', 0), 'character')}"
-
-
-_SAY: dict[str, Callable[[Mapping[str, Any]], str]] = {
-    "drafting": _drafting,
-    "citations": _citations,
-    "claims": _claims,
-    "critique": _critique,
-    "evaluation": _evaluation,
-    "revision": _revision,
-}
+    """Say what came of a step."""
+    data: Mapping[str, Any] = event.data
+    match event.step:
+        case "drafting":
+            return f"an answer of {counted(data.get('characters', 0), 'character')}"
+        case "citations":
+            references, invalid, uncited = (
+                data.get(k, 0) for k in ("references", "invalid_citations", "uncited_claims")
+            )
+            factor = data.get("penalty_factor", 1.0)
+            words = [
+                counted(references, "citation") if references else "No citations",
+                f"{invalid} fabricated" if invalid else "",
+                f"{counted(uncited, 'sentence')} uncited" if uncited else "no sentence left uncited",
+                f"confidence × {factor:g}" if factor < 1.0 else "",
+            ]
+        case "claims":
+            verdicts: Mapping[str, int] = data.get("verdicts", {})
+            counts = [f"{verdicts[name]} {word.text}" for name, word in VERDICT.items() if verdicts.get(name)]
+            claims = counted(data.get("claims", 0), "claim") + (f": {', '.join(counts)}" if counts else "")
+            missing = data.get("missing", 0)
+            return f"{claims}; {counted(missing, 'point')} of the evidence missing" if missing else claims
+        case "critique":
+            conflicts, confidence = data.get("conflicts"), data.get("confidence")
+            words = [
+                counted(data.get("issues", 0), "issue"),
+                "hallucination" if data.get("hallucination") else "",
+                f"{counted(conflicts, 'conflict')} between sources" if conflicts else "",
+                "unscored" if confidence is None else f"confidence {confidence:.2f}",
+            ]
+        case "evaluation":
+            names = ("overall_score", "faithfulness", "relevance", "completeness", "reasoning_quality")
+            words = [f"{SCORE[name].text.lower()} {data[name]:.2f}" for name in names if data.get(name) is not None]
+            words = words or ["unscored"]
+        case "revision":
+            changes, issues = data.get("changes", 0), data.get("issues_addressed", 0)
+            return (
+                f"{counted(changes, 'change')} for {counted(issues, 'issue')}" if changes else "nothing could be fixed"
+            )
+        case _:
+            return ""
+    return ", ".join(filter(None, words))
 
 
 def _outcome(events: Sequence[Event]) -> Mapping[str, Any]:
     return events[-1].data if events and events[-1].kind == "run_finished" else {}
 
 
-def _end(events: Sequence[Event], state: RunState, why: str) -> End | None:
+def _end(events: Sequence[Event], state: RunState, why: str) -> Shown | None:
     if state == "interrupted":
         return {"text": "Interrupted", "tone": "warn", "details": [why] if why else []}
     if state == "running":
@@ -307,13 +219,11 @@ def _quality(events: Sequence[Event], iteration: int) -> float | None:
     return next((data.get("quality_score") for data in ends), None)
 
 
-def _live(groups: Mapping[int | None, Group]) -> str:
+def _live(groups: Mapping[int | None, Shown]) -> str:
     if not groups:
         return "Beginning"
-    group = list(groups.values())[-1]
-    step = group["steps"][-1] if group["steps"] else None
-    if step is None:
-        return group["title"]
+    group = list(groups.values())[-1]  # which begins with a step
+    step = group["steps"][-1]
     return f"{group['title']}, {step['name'].lower()}" + (f": {step['words']}" if step["words"] else "")
 
 

@@ -8,7 +8,7 @@ entry. Items move the methodology, the direction of the finding moves what the k
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import streamlit as st
 
@@ -30,9 +30,10 @@ from masis.screening.synthesis.criteria import criteria_of
 from masis.screening.synthesis.findings import finding
 from masis.services.screening import OpenedScreening
 from masis.ui.components import registered
-from masis.ui.screening.actions import action, attempt, name_field, named, show_problem
+from masis.ui.screening.actions import attempt, name_field, named, show_problem
 from masis.ui.shell import address
 from masis.ui.shell.keys import AGREE
+from masis.ui.shell.permissions import action
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.shell.served_database import served_workbench
 from masis.views.abstract import abstract_data
@@ -58,7 +59,6 @@ _OPEN = "correcting"
 _NAMES = ("correction-name", "override-name")
 _STATE_TONE: dict[ItemState, Tone] = {"stated": "good", "denied": "bad", "planned": "warn", "not_stated": "calm"}
 STATES: dict[str, Word] = {state: Word(ITEM_STATE_NAMES[state], _STATE_TONE[state]) for state in ITEM_STATES}
-DIRECTIONS: dict[str, Word] = {str(name): word for name, word in DIRECTION.items()}
 
 Value = float | bool | str | None
 
@@ -179,8 +179,8 @@ def _undo(opened: OpenedScreening, abstract_id: str, field: OverrideField, slot:
 def _recorded(
     opened: OpenedScreening, abstract_id: str, field: OverrideField, value: Value, reason: str, slot: str
 ) -> bool:
-    def record() -> bool:
-        served_workbench().screenings.override(
+    changed = attempt(
+        lambda: served_workbench().screenings.override(
             actor(),
             opened.screening.id,
             abstract_id,
@@ -189,10 +189,10 @@ def _recorded(
             reason=reason,
             machine_shown=("grades", "reasons", "words", "appraisal"),
             seen_version=opened.summary.version,
-        )
-        return True
-
-    return bool(attempt(record, slot))
+        ),
+        slot,
+    )
+    return changed is not None
 
 
 def _override_panel(opened: OpenedScreening, grade: Grade, overrides: Mapping[OverrideField, Override]) -> None:
@@ -273,57 +273,6 @@ def _in_force(opened: OpenedScreening, override: Override) -> None:
 # The appraisal: what was read of the method, and of the finding where the study is kept.
 
 
-class AppraisalRow(NamedTuple):
-    """An item as the page shows it: what it is now, what was read, and in which sentence.
-
-    ``sentence`` is Markdown with the words marked, safe to show; empty where nothing was read.
-    """
-
-    field: OverrideField
-    name: str
-    note: str
-    now: str
-    read: str
-    sentence: str
-    override: Override | None
-
-
-def appraisal_rows(grade: Grade, abstract: Abstract, overrides: Mapping[OverrideField, Override]) -> list[AppraisalRow]:
-    """Return the items of the design's checklist, those with the most points first; none without a text or design."""
-    if grade.design is None:
-        return []
-    items = appraise(abstract, grade.design, grade.sample_sizes)
-    return [
-        AppraisalRow(
-            field=each.item,
-            name=LABELS[each.item][:1].upper() + LABELS[each.item][1:],
-            note=f"{each.points:g} {'point' if each.points == 1 else 'points'}",
-            now=grade.corrections.get(each.item, each.state),
-            read=each.state,
-            sentence=marked(*sentence_of(each.words[0], abstract), each.words[0].text) if each.words else "",
-            override=overrides.get(each.item),
-        )
-        for each in sorted(items, key=lambda item: -item.points)
-    ]
-
-
-def direction_row(
-    question: str, grade: Grade, abstract: Abstract, overrides: Mapping[OverrideField, Override]
-) -> AppraisalRow:
-    """Return the finding of a study with its direction."""
-    found = finding(question, abstract)
-    sentence = shortened(" ".join(found.words.text.split()), LONGEST_SENTENCE) if found.words else ""
-    return AppraisalRow(
-        field="direction",
-        name="Direction of the finding",
-        note="as an answer to the question",
-        now=grade.direction or found.direction,
-        read=found.direction,
-        sentence=escaped(sentence),
-        override=overrides.get("direction"),
-    )
-
-
 def marked(sentence: str, start: int, words: str) -> str:
     """Return a sentence as Markdown, the words that begin at ``start`` marked; a long one is cut around them."""
     before, after = sentence[:start], sentence[start + len(words) :]
@@ -348,49 +297,80 @@ def _appraisal(
             "rules."
         )
         show_problem(_CORRECTION)
-        for row in appraisal_rows(grade, abstract, overrides):
-            _row(opened, grade, row, STATES)
+        items = appraise(abstract, grade.design, grade.sample_sizes) if grade.design else ()
+        for each in sorted(items, key=lambda item: -item.points):
+            _row(
+                opened,
+                grade,
+                Item(each.item, LABELS[each.item][:1].upper() + LABELS[each.item][1:], STATES, each.state),
+                note=f"{each.points:g} {'point' if each.points == 1 else 'points'}",
+                now=grade.corrections.get(each.item, each.state),
+                sentence=marked(*sentence_of(each.words[0], abstract), each.words[0].text) if each.words else "",
+                by=overrides.get(each.item),
+            )
     if grade.recommendation == "keep":
         with st.container(border=True, key="finding", gap="small"):
             st.markdown("**Finding**")
             st.caption("Its direction counts in the summary of findings, and in whether the kept studies conflict.")
-            _row(opened, grade, direction_row(opened.screening.question, grade, abstract, overrides), DIRECTIONS)
+            found = finding(opened.screening.question, abstract)
+            words = " ".join(found.words.text.split()) if found.words else ""
+            _row(
+                opened,
+                grade,
+                Item("direction", "Direction of the finding", DIRECTION, found.direction),
+                note="as an answer to the question",
+                now=grade.direction or found.direction,
+                sentence=escaped(shortened(words, LONGEST_SENTENCE)),
+                by=overrides.get("direction"),
+            )
 
 
-def _row(opened: OpenedScreening, grade: Grade, row: AppraisalRow, states: Mapping[str, Word]) -> None:
-    by, place = row.override, (grade.abstract_id, row.field)
-    with st.container(key=f"item-{row.field}", gap="xxsmall"):
-        name, state, sentence, button = st.columns([2.4, 1.7, 5.2, 1.5], vertical_alignment="top")
+class Item(NamedTuple):
+    """What can be corrected: its field, its name, the states it can have, and the one that was read."""
+
+    field: OverrideField
+    name: str
+    states: Mapping[Any, Word]
+    read: str
+
+
+def _row(
+    opened: OpenedScreening, grade: Grade, item: Item, *, note: str, now: str, sentence: str, by: Override | None
+) -> None:
+    """Draw an item as it is now, with the sentence it was read from: Markdown, safe to show."""
+    place = grade.abstract_id, item.field
+    with st.container(key=f"item-{item.field}", gap="xxsmall"):
+        name, state, read, button = st.columns([2.4, 1.7, 5.2, 1.5], vertical_alignment="top")
         with name, st.container(gap=None):
-            st.markdown(f"**{row.name}**")
-            st.caption(row.note)
-        state.markdown(badge(states[row.now]))
-        with sentence, st.container(gap="xxsmall"):
-            st.markdown(row.sentence or ":gray[No sentence speaks of it.]")
+            st.markdown(f"**{item.name}**")
+            st.caption(note)
+        state.markdown(badge(item.states[now]))
+        with read, st.container(gap="xxsmall"):
+            st.markdown(sentence or ":gray[No sentence speaks of it.]")
             if by is not None:
-                read = states[row.read].text
-                st.caption(escaped(f"Set by {by.reviewer}, {moment(by.at)} UTC: {by.reason} Read as {read}."))
+                said = f"Set by {by.reviewer}, {moment(by.at)} UTC: {by.reason}"
+                st.caption(escaped(f"{said} Read as {item.states[item.read].text}."))
         label, icon, do, why = (
             ("Correct", "edit", _toggle, "set it to what the study says")
             if by is None
             else ("Undo", "undo", _undo, "undo the correction")
         )
         arguments = place if by is None else (opened, *place, _CORRECTION)
-        key, why = f"{label.lower()}-{row.field}", f"{row.name}: {why}"
+        key, why = f"{label.lower()}-{item.field}", f"{item.name}: {why}"
         with button:
             action(label, key, icon, do, *arguments, takes="decide", why=why, type="tertiary")
         if st.session_state.get(_OPEN) == place:
-            _correction(opened, grade, row, states)
+            _correction(opened, grade, item, now)
 
 
-def _correction(opened: OpenedScreening, grade: Grade, row: AppraisalRow, states: Mapping[str, Word]) -> None:
-    key = f"correction-{grade.abstract_id}-{row.field}"
+def _correction(opened: OpenedScreening, grade: Grade, item: Item, now: str) -> None:
+    key = f"correction-{grade.abstract_id}-{item.field}"
     with st.container(border=True, key="correction", gap="small"):
         st.segmented_control(
-            f"{row.name}: correct it to",
-            [state for state in states if state != row.now],
+            f"{item.name}: correct it to",
+            [state for state in item.states if state != now],
             key=key,
-            format_func=lambda state: states[state].text,
+            format_func=lambda state: item.states[state].text,
         )
         who, why, go, leave = st.columns([2.2, 5, 1.9, 1.5], vertical_alignment="bottom")
         with who:
@@ -405,7 +385,7 @@ def _correction(opened: OpenedScreening, grade: Grade, row: AppraisalRow, states
                 "correction-record",
                 "check",
                 _change,
-                *(opened, grade.abstract_id, row.field, key, _CORRECTION, "correction-reason"),
+                *(opened, grade.abstract_id, item.field, key, _CORRECTION, "correction-reason"),
                 takes="decide",
                 type="primary",
                 width="stretch",

@@ -1,17 +1,15 @@
-"""What the parts of these pages share: buttons with the right they take, the reviewer's name, and problems in place."""
+"""What the parts of these pages share: the reviewer's name, and problems in place."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import streamlit as st
 
 from masis.errors import MasisError
-from masis.schema.actor import Permission
 from masis.ui.review.decision_form import LONGEST_NAME
 from masis.ui.shell import address
-from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import name_reviewer, reviewer
 from masis.ui.shell.served_database import served_workbench
 
@@ -20,22 +18,6 @@ OF_ONE = ("abstract", "show", "order", "page")
 """What the address says of one screening only."""
 PROBLEM = "screening-problem"
 """Where what went wrong with a screening as a whole waits to be shown."""
-
-
-def action(
-    label: str,
-    key: str,
-    icon: str,
-    on_click: Callable[..., None],
-    *args: Any,
-    takes: Permission = "audit",
-    disabled: bool = False,
-    why: str | None = None,
-    **shown: Any,
-) -> None:
-    """Draw a button that does what takes a permission; ``why`` is its tooltip where a person has that."""
-    state = needs(takes, disabled=disabled, help=why)
-    st.button(label, key=key, icon=f":material/{icon}:", on_click=on_click, args=args, **shown, **state)
 
 
 def name_field(key: str, **shown: Any) -> None:
@@ -68,9 +50,8 @@ def show_problem(slot: str, show: Callable[..., object] = st.warning) -> None:
             show(problem, icon=":material/error:")
 
 
-def open_screening(screening_id: str | None, leave: Iterable[str] = OF_ONE) -> None:
+def open_screening(screening_id: str | None) -> None:
     """Let the address name another screening, or none where the id is empty; None, which could not be made, is none."""
     if screening_id is not None:
-        for name in leave:
-            address.put(name, "")
+        address.clear(OF_ONE)
         address.put("screening", screening_id)

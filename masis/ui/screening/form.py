@@ -1,23 +1,26 @@
 """A new screening: the question and its concepts, where to look, what to hold to.
 
-The form is stored as it is filled in, so that it survives the page, the browser and the server. Beside it stands what
-the first search would bring.
+Beside it stands what the first search would bring. Files of abstracts are imported on a thread of their own, so that no
+click cuts an import short.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+import itertools
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from io import BytesIO
 from typing import Any, NamedTuple
-from uuid import uuid4
 
 import streamlit as st
+from pydantic import InstanceOf
 
 from masis.api.roles import offered_models
+from masis.datasets.readers.abstracts import read_abstracts
 from masis.errors import InputError, MasisError
-from masis.llm.available_models import endpoint_of
+from masis.llm.endpoints import endpoint_of
 from masis.llm.registry import resolve
 from masis.schema.screening import Abstract
 from masis.schema.wording import counted
@@ -34,45 +37,42 @@ from masis.screening.grading.question import (
 )
 from masis.screening.rounds.queries import searched_text
 from masis.services import Actor, Workbench
+from masis.services.background import BackgroundTask
 from masis.services.records import CorpusImport, CorpusSummary
 from masis.services.screening import CORPUS as CORPUS_PREFIX
 from masis.services.screening import PUBMED
 from masis.settings import OFFLINE, Settings
 from masis.ui.components import registered
-from masis.ui.live import served_jobs, show_live
-from masis.ui.new_audit.form import Understood
-from masis.ui.screening.actions import action
-from masis.ui.screening.import_files import (
-    CorpusUpload,
-    NamedFile,
-    begin_import,
-    draw_import,
-    finished_import,
-    importing,
-)
+from masis.ui.live import draw_task, served_jobs, show_live
+from masis.ui.new_audit.form import panel
 from masis.ui.shell import address
 from masis.ui.shell.inputs import take_typed, typing_area
+from masis.ui.shell.permissions import action
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown, served_workbench
+from masis.ui.shell.stored_form import SettingsForm
 from masis.ui.shell.streamlit_internals import with_selectors
 
-SUBJECT = "new-screening"
+log = logging.getLogger(__name__)
 LONGEST_QUESTION = 2_000
 LONGEST_GRADERS = 500
 LONGEST_CRITERIA = 10_000
 MOST_ERRORS = 8
 FIRST_SHOWN = 10
-EXCERPT = 200
+LONGEST_NAME = 120
+SOON_S = 0.4
+"""So long the click waits for an import: most are done by then, and nothing has to be drawn in between."""
+
 FORMATS = ["jsonl", "json", "ris", "bib", "xml", "nbib", "txt"]
 MEMORY, GRADERS, CRITERIA = "screening_memory", "screening_graders", "screening_criteria"
 CONCEPTS = "screening_concepts"
 CONCEPT_NAMES: dict[Part, str] = {part: part.capitalize() for part in PARTS}
 CONCEPT_HINT = "Commas separate concepts; = gives another name for one: death = mortality."
-_STATE = "screening-form"
+UNDER_WAY = "screening-import-under-way"
 _UNDERSTOOD = registered("understood")
 _STYLE = """<style>
 @st-column:has(> div .st-key-screening-rail) { position: sticky; top: 4rem; align-self: flex-start; }
-:is([class*=st-key-screening-sources], [class*=st-key-screening-graders]) {
+:is([class*=new-screening-sources], [class*=new-screening-graders]) {
   span[title] { color: light-dark(#fff, #101417); }
   button[aria-label="Clear all"] { min-width: 24px; min-height: 24px; } }
 </style>"""
@@ -80,93 +80,105 @@ _STYLE = """<style>
 
 
 class Tunable(NamedTuple):
-    """A number that the form offers: the setting, its words, one line on what it does, its bounds."""
+    """A number that the form offers: the setting, its words, its bounds."""
 
     name: str
     text: str
-    meaning: str
     least: int
     most: int
 
 
 TUNABLE = (
-    Tunable("screening_retrieve", "Abstracts a round", "How many abstracts the searches of a round bring.", 1, 200),
-    Tunable("screening_max_rounds", "Most rounds", "How often it searches again before it gives up.", 1, 8),
+    Tunable("screening_retrieve", "Abstracts a round", 1, 200),
+    Tunable("screening_max_rounds", "Most rounds", 1, 8),
 )
 
 
-@dataclass
-class ScreeningForm:
-    """The form of one session.
+class NamedFile(NamedTuple):
+    """A file by the name it was uploaded with."""
 
-    Attributes:
-        owner: The name its draft is stored under.
-        version: Changes when the fields are to show other text than was typed; stored with the draft, so that a server
-            that was restarted does not mistake its own text for newer than what is typed in the browser.
-        uploads: Rises when an uploader is to be empty again.
-        refused: Why the last start was refused.
-        imported: The last import that is over.
+    name: str
+    stream: BytesIO
 
+
+class CorpusUpload(BackgroundTask):
+    """One import: what it has come to so far, readable while it goes on.
+
+    ``errors`` are of single records, ``refused`` of files that could not be imported, or not to their end.
     """
 
-    owner: Actor
-    question: str = ""
-    sources: tuple[str, ...] = ()
-    settings: dict[str, Any] = field(default_factory=dict)
-    version: str = ""
-    uploads: int = 0
-    refused: InputError | None = None
-    imported: CorpusUpload | None = None
-
-    def widget_key(self, name: str) -> str:
-        """Return the key of a widget, another one for each version of the form, so that it starts with its default."""
-        return f"screening-{name}-{self.version}-{self.owner}"
+    def __init__(self, workbench: Workbench, actor: Actor, corpus: str, files: Sequence[NamedFile]) -> None:
+        super().__init__()
+        self._actor = actor
+        self._workbench, self.corpus, self._files = workbench, corpus.strip(), tuple(files)
+        self.done: list[CorpusImport] = []
+        self.errors: list[InputError] = []
+        self.refused: list[InputError] = []
+        self._records, self._at = 0, 0
+        self._sizes = [file.stream.getbuffer().nbytes for file in self._files]
 
     @property
-    def effective(self) -> Settings:
-        """The workbench's settings with what was changed in the form."""
-        return settings_of(served_workbench().settings, self.settings)
+    def says(self) -> str:
+        """How far the import has come: ``Importing b.ris (file 2 of 3): 1,500 records so far.``"""
+        of_files = f" (file {self._at + 1} of {len(self._files)})" if len(self._files) > 1 else ""
+        name = self._files[self._at].name[:LONGEST_NAME]
+        return f"Importing {name}{of_files}: {counted(self._records, 'record')} so far."
+
+    @property
+    def share(self) -> float:
+        """How much of all files has been read, 0 to 1, by their bytes."""
+        if self.over:
+            return 1.0
+        whole = sum(self._sizes)
+        before = sum(self._sizes[: self._at])
+        stream = self._files[self._at].stream
+        here = 0 if stream.closed else stream.tell()
+        return min(1.0, (before + here) / whole) if whole else 0.0
+
+    def work(self) -> None:
+        """Import file by file; a stop ends it after the record that is being read."""
+        for at, file in enumerate(self._files):
+            if self.stopping:
+                return
+            self._at = at
+            self._take(file.name[:LONGEST_NAME], file.stream)
+
+    def _take(self, name: str, stream: BytesIO) -> None:
+        try:
+            found = itertools.takewhile(lambda _: not self.stopping, read_abstracts(stream, name=name))
+            kept = self._workbench.corpora.add(
+                self._actor, self.corpus, found, source=name, on_batch=self._dealt_with, on_error=self.errors.append
+            )
+            self.done.append(kept)
+        except InputError as error:
+            self.refused.append(error)
+        except MasisError as error:
+            self.refused.append(InputError(str(error), cure="The files before it are stored."))
+        except Exception as error:
+            log.exception("A file of abstracts could not be imported")
+            why = f"{name} could not be imported ({type(error).__name__})"
+            self.refused.append(InputError(why, cure="The server's log has the details."))
+
+    def _dealt_with(self, records: int) -> None:
+        self._records += records
+
+
+class ScreeningForm(SettingsForm):
+    """The form of one session; ``imported`` is the last import that is over."""
+
+    SUBJECT = "new-screening"
+    question: str = ""
+    sources: tuple[str, ...] = ()
+    imported: InstanceOf[CorpusUpload] | None = None
+
+    def applied_to(self, base: Settings) -> Settings:
+        """Return the settings with what was changed in the form."""
+        return settings_of(base, self.settings)
 
     @property
     def asked(self) -> str:
         """The question with the concepts that a person wrote."""
         return with_concepts(self.question.strip(), self.effective.screening_concepts)
-
-    def change(self, name: str, value: Any) -> None:
-        """Store a setting, unless it is what applies: a page that comes back posts its defaults as if chosen."""
-        if value != getattr(self.effective, name):
-            save(self, settings={**self.settings, name: value})
-
-
-def current_form() -> ScreeningForm:
-    """Return the session's form; after a reload, and when a person's name becomes known, as it was stored."""
-    owner = actor()
-    held: ScreeningForm | None = st.session_state.get(_STATE)
-    if held is not None and held.owner == owner:
-        return held
-    values = served_workbench().drafts.get(owner, SUBJECT).values
-    question, sources, settings = values.get("question"), values.get("sources"), values.get("settings")
-    form = ScreeningForm(
-        owner,
-        question=question if isinstance(question, str) else "",
-        sources=tuple(str(each) for each in sources) if isinstance(sources, list) else (),
-        settings=dict(settings) if isinstance(settings, dict) else {},
-        version=str(values.get("version") or ""),
-        uploads=held.uploads + 1 if held else 0,
-    )
-    st.session_state[_STATE] = form
-    return form
-
-
-def save(form: ScreeningForm, *, replaced: bool = False, **values: Any) -> None:
-    """Store values, then take them into the form; ``replaced`` lets the fields show them instead of what was typed."""
-    if replaced:
-        values["version"] = uuid4().hex
-    stored = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-    served_workbench().drafts.save(form.owner, SUBJECT, stored)
-    form.refused = None
-    for name, value in values.items():
-        setattr(form, name, value)
 
 
 def settings_of(base: Settings, changes: Mapping[str, Any]) -> Settings:
@@ -184,7 +196,7 @@ def settings_of(base: Settings, changes: Mapping[str, Any]) -> Settings:
 
 def show_form(workbench: Workbench) -> None:
     """Draw the form with the start button and what the first search would bring beside it."""
-    form = current_form()
+    form = ScreeningForm.current()
     _take_finished_import(form)
     corpora = workbench.store.corpora.list_all()
     left, right = st.columns([62, 38], gap="large")
@@ -216,7 +228,7 @@ def show_form(workbench: Workbench) -> None:
             optional=True,
         )
         _sources(form, corpora, sources)
-        _settings(workbench, form)
+        _settings(form)
     st.html(with_selectors(_STYLE))
     with right, st.container(key="screening-rail"):
         if corpora or PUBMED in sources:
@@ -233,27 +245,22 @@ Take = Callable[[ScreeningForm, str], None]
 
 def _text(label: str, key: str, text: str, most: int, take: Take, *, version: str = "", **shown: Any) -> None:
     """Draw a field whose text ``take`` stores; another ``version`` shows ``text`` in place of what was typed."""
-    version = "-".join(filter(None, (current_form().version, version)))
+    version = "-".join(filter(None, (ScreeningForm.current().version, version)))
 
     def on_text(typed: str) -> None:
-        take(current_form(), typed)
+        take(ScreeningForm.current(), typed)
 
     typing_area(label, key=key, text=text, version=version, most=most, on_text=on_text, **shown)
 
 
 def _take_question(form: ScreeningForm, typed: str) -> None:
     if typed != form.question:
-        save(form, question=typed)
+        form.save(question=typed)
 
 
 def _take_concept(part: Part, form: ScreeningForm, typed: str) -> None:
     written = concept_lines(form.effective.screening_concepts)
     form.change(CONCEPTS, changed_lines(form.question.strip(), written | {part: typed}))
-
-
-def _take_other_graders(form: ScreeningForm, typed: str) -> None:
-    known = [name for name in _names(form.effective.screening_graders) if name in _offered()]
-    _take_graders(form, (*known, *_names(typed)))
 
 
 def _demo_questions() -> None:
@@ -276,9 +283,9 @@ def _take_demo_question() -> None:
     st.session_state["screening-demo-question"] = None
     found = next((each for each in demo_questions() if each.question == chosen), None)
     if found is not None:
-        form = current_form()
+        form = ScreeningForm.current()
         settings = {**form.settings, "screening_retrieve": found.retrieve, CONCEPTS: ""}
-        save(form, replaced=True, question=found.question, sources=(_source(CORPUS),), settings=settings)
+        form.save(replaced=True, question=found.question, sources=(_source(CORPUS),), settings=settings)
 
 
 def _concepts(form: ScreeningForm) -> None:
@@ -316,8 +323,8 @@ def _concepts(form: ScreeningForm) -> None:
 
 def _reset_concepts() -> None:
     take_typed()
-    form = current_form()
-    save(form, replaced=True, settings={**form.settings, CONCEPTS: ""})
+    form = ScreeningForm.current()
+    form.save(replaced=True, settings={**form.settings, CONCEPTS: ""})
 
 
 # Where to look.
@@ -356,12 +363,13 @@ def _sources(form: ScreeningForm, corpora: tuple[CorpusSummary, ...], sources: t
         st.text_input("Into the corpus", key="screening-corpus-name", value="my abstracts", max_chars=100)
         key = f"screening-upload-{form.uploads}"
         st.file_uploader("Files", type=FORMATS, accept_multiple_files=True, key=key)
-        action("Import", "screening-import", "upload_file", _import_chosen, key, disabled=importing())
+        action("Import", "screening-import", "upload_file", _import_chosen, key, disabled=_upload() is not None)
         if _source(CORPUS) not in known:
             action("Load the demo abstracts", "load-demo-too", "library_add", _load_demo, type="tertiary")
     with st.container():  # always there: the settings below stay where they are when an import begins or ends
-        if importing():
-            show_live(draw_import)
+        if _upload() is not None:
+            says = "You can go on with the form or leave the page: the import goes on."
+            show_live(partial(draw_task, _upload, "import", "screening-import-stop", says=says))
         if form.imported is not None:
             _show_imported(form.imported)
 
@@ -369,7 +377,8 @@ def _sources(form: ScreeningForm, corpora: tuple[CorpusSummary, ...], sources: t
 def _show_imported(upload: CorpusUpload) -> None:
     """Say what the last files brought, and what of them could not be imported."""
     for each in upload.done:
-        st.text(_brought(each))
+        counts = f"{counted(each.identified, 'record')}, {each.added:,} added, {counted(each.duplicates, 'duplicate')}"
+        st.text(f"{each.source}: {counts}, {each.faulty:,} unreadable")
     if upload.stopping:
         st.text("The import was stopped. What was read is stored; the same files again add the rest.")
     for errors, what in ((upload.refused, "file"), (upload.errors, "record")):
@@ -378,69 +387,66 @@ def _show_imported(upload: CorpusUpload) -> None:
             st.text("\n".join(str(error) for error in errors[:MOST_ERRORS]))
 
 
-def _brought(each: CorpusImport) -> str:
-    return (
-        f"{each.source}: {counted(each.identified, 'record')}, {each.added:,} added, "
-        f"{counted(each.duplicates, 'duplicate')}, {each.faulty:,} unreadable"
-    )
-
-
 def _take_sources() -> None:
-    form = current_form()
+    form = ScreeningForm.current()
     chosen = tuple(st.session_state[form.widget_key("sources")])
     # Where nothing is left chosen the first corpus is searched, and the field is to show that.
-    save(form, replaced=not chosen, sources=chosen)
+    form.save(replaced=not chosen, sources=chosen)
 
 
 def _load_demo() -> None:
     served_workbench().corpora.add_demo(actor())
-    save(current_form(), replaced=True, sources=(_source(CORPUS),))
+    ScreeningForm.current().save(replaced=True, sources=(_source(CORPUS),))
 
 
 def _import_chosen(key: str) -> None:
-    form = current_form()
+    form = ScreeningForm.current()
     files = [NamedFile(file.name, file) for file in st.session_state.get(key) or []]
     if not files:
         form.refused = InputError("There is no file to import", cure="Choose one first.")
         return
-    begin_import(served_workbench(), st.session_state["screening-corpus-name"], files)
+    upload = CorpusUpload(served_workbench(), actor(), st.session_state["screening-corpus-name"], files)
+    upload.start()
+    st.session_state[UNDER_WAY] = upload
+    upload.wait(SOON_S)
     _take_finished_import(form)
     form.uploads += 1
 
 
+def _upload() -> CorpusUpload | None:
+    """Return the import of this session that is under way, or has ended since the page was drawn."""
+    found: CorpusUpload | None = st.session_state.get(UNDER_WAY)
+    return found
+
+
 def _take_finished_import(form: ScreeningForm) -> None:
     """Show what an import that is over has brought; the corpus becomes one of the form's sources."""
-    if (upload := finished_import()) is not None:
+    if (upload := _upload()) is not None and upload.over:
+        del st.session_state[UNDER_WAY]
         form.imported = upload
         if any(each.added or each.duplicates for each in upload.done):
-            save(form, replaced=True, sources=tuple(dict.fromkeys((*form.sources, _source(upload.corpus)))))
+            form.save(replaced=True, sources=tuple(dict.fromkeys((*form.sources, _source(upload.corpus)))))
 
 
 # What to hold to, and who grades.
 
 
-def _settings(workbench: Workbench, form: ScreeningForm) -> None:
+def _settings(form: ScreeningForm) -> None:
     settings = form.effective
-    changed = sum(getattr(settings, name) != getattr(workbench.settings, name) for name in form.settings)
-    st.caption(f"{counted(changed, 'setting')} changed" if changed else "The workbench's own settings apply.")
-    with st.expander("Settings", icon=":material/tune:"):  # another label would be another expander, closed again
+    with form.settings_panel():
         for column, each in zip(st.columns(len(TUNABLE), gap="medium"), TUNABLE, strict=True):
-            with column, st.container(gap="xxsmall"):
-                key = form.widget_key(each.name)
-                value = min(max(getattr(settings, each.name), each.least), each.most)
-                st.number_input(
-                    each.text, each.least, each.most, value, step=1, key=key, on_change=_set, args=(each.name, key)
-                )
-                st.caption(each.meaning)
-        chosen, key = _names(settings.screening_graders), form.widget_key("graders")
-        grading = [name for name in chosen if name in _offered()]
-        st.multiselect("Who grades", _offered(), grading, key=key, on_change=_take_known_graders)
+            value = min(max(getattr(settings, each.name), each.least), each.most)
+            with column:
+                form.draw_setting(each.name, st.number_input, each.text, each.least, each.most, value, step=1)
+        known, others = _graders(form)
+        key = form.widget_key("graders")
+        st.multiselect("Who grades", _offered(), known, key=key, on_change=_take_known_graders)
         _text(
             "Other graders",
             "screening-other-graders",
-            ", ".join(name for name in chosen if name not in grading),
+            ", ".join(others),
             LONGEST_GRADERS,
-            _take_other_graders,
+            lambda form, typed: _take_graders(form, (*_graders(form)[0], *_names(typed))),
             rows=1,
             placeholder="PROVIDER:MODEL, PROVIDER:MODEL",
             optional=True,
@@ -449,16 +455,17 @@ def _settings(workbench: Workbench, form: ScreeningForm) -> None:
             "Offline means rules and measurements on this machine. Several graders judge independently, and a written "
             "rule combines their grades."
         )
-        key, on = form.widget_key(MEMORY), settings.screening_memory
-        st.toggle("Let the acceptance memory adapt what is required", on, key=key, on_change=_set, args=(MEMORY, key))
+        label = "Let the acceptance memory adapt what is required"
+        form.draw_setting(MEMORY, st.toggle, label, settings.screening_memory)
         st.caption(
-            f"Off unless switched on, and bounded: at most {settings.screening_memory_bound:.2f} either way. Every "
-            "screening records the thresholds it used."
+            f"At most {settings.screening_memory_bound:.2f} either way. Every screening records the thresholds it used."
         )
 
 
-def _set(name: str, key: str) -> None:
-    current_form().change(name, st.session_state[key])
+def _graders(form: ScreeningForm) -> tuple[list[str], list[str]]:
+    """Return who grades: those on offer, and the others."""
+    chosen, offered = _names(form.effective.screening_graders), _offered()
+    return [name for name in chosen if name in offered], [name for name in chosen if name not in offered]
 
 
 def _names(listed: str) -> list[str]:
@@ -470,9 +477,8 @@ def _offered() -> list[str]:
 
 
 def _take_known_graders() -> None:
-    form = current_form()
-    others = [name for name in _names(form.effective.screening_graders) if name not in _offered()]
-    _take_graders(form, (*st.session_state[form.widget_key("graders")], *others))
+    form = ScreeningForm.current()
+    _take_graders(form, (*st.session_state[form.widget_key("graders")], *_graders(form)[1]))
 
 
 def _take_graders(form: ScreeningForm, graders: Iterable[str]) -> None:
@@ -522,32 +528,29 @@ def _first(workbench: Workbench, form: ScreeningForm, sources: tuple[str, ...]) 
     return workbench.store.corpora.search(names[0], searched_text(form.asked), FIRST_SHOWN) if names else None
 
 
-def _understood(form: ScreeningForm, first: tuple[Abstract, ...] | None) -> Understood:
+def _understood(form: ScreeningForm, first: tuple[Abstract, ...] | None) -> dict[str, Any]:
     """Return what the panel beside the form shows; ``first`` is what the question's own search brings."""
     if not form.question.strip():
-        head, rest = "No question yet.", "Ask what a review would answer."
+        line = "No question yet.", "Ask what a review would answer."
     elif first is None:
-        head, rest = "PubMed is asked", "when the screening starts."
+        line = "PubMed is asked", "when the screening starts."
     elif not first:
-        head, rest = "Nothing matches yet.", "Use words that abstracts would use, or other sources."
+        line = "Nothing matches yet.", "Use words that abstracts would use, or other sources."
     else:
-        head, rest = "The first search brings", f"{counted(len(first), 'abstract')}:"
-    refused = form.refused
-    return {  # type: ignore[typeddict-item]
-        "title": "What will be screened",
-        "question": form.question.strip()[:600],
-        "lines": [{"head": head, "rest": rest}],
-        "notes": [],
-        "errors": [{"place": "", "problem": refused.problem.rstrip("."), "cure": refused.cure}] if refused else [],
-        "chunks_label": "Abstracts of the first search",
-        "chunks": [{"id": each.id, "text": (each.title or each.text)[:EXCERPT]} for each in first or ()],
-        "more": "",
-    }
+        line = "The first search brings", f"{counted(len(first), 'abstract')}:"
+    return panel(
+        "What will be screened",
+        form.question,
+        [line],
+        [(each.id, each.title or each.text) for each in first or ()],
+        errors=[form.refused] if form.refused else [],
+        chunks_label="Abstracts of the first search",
+    )
 
 
 def _start() -> None:
     take_typed()
-    form = current_form()
+    form = ScreeningForm.current()
     sources = _chosen_sources(form, served_workbench().store.corpora.list_all())
     if not form.question.strip():
         form.refused = InputError("The question is missing", cure="Write what the evidence is to answer.")

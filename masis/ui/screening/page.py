@@ -7,17 +7,14 @@ it more often than before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from statistics import fmean
-from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from masis.errors import UnknownRecord
-from masis.schema.screening import Acceptance, ScreeningEvent
+from masis.schema.screening import ScreeningEvent
 from masis.schema.wording import counted
-from masis.screening.rounds.drift import Drift
 from masis.screening.rounds.memory import adapted, by_design
 from masis.screening.rounds.ruling import thresholds_of
 from masis.services import Workbench
@@ -25,12 +22,13 @@ from masis.services.records import ScreeningProgress, ScreeningSummary
 from masis.services.screening import DriftSeries
 from masis.ui.components.charts import draw_chart
 from masis.ui.components.linked_table import Row, column, linked_table, row
-from masis.ui.live import served_jobs, show_live, show_stop
-from masis.ui.screening.actions import action, attempt, name_field, named, open_screening, show_problem
+from masis.ui.live import served_jobs, show_live, show_stop, waits_for
+from masis.ui.screening.actions import attempt, name_field, named, open_screening, show_problem
 from masis.ui.screening.form import show_form
 from masis.ui.screening.result import show_head, show_over, show_rounds
 from masis.ui.shell import address
 from masis.ui.shell.address import link
+from masis.ui.shell.permissions import action
 from masis.ui.shell.reviewer import acting, actor
 from masis.ui.shell.served_database import served_workbench
 from masis.views.charts import RATE_OVER, drift_chart
@@ -39,7 +37,7 @@ from masis.views.screening import DESIGN, OUTCOME
 from masis.views.words import RUN_STATE, label
 
 LISTED = 20
-_MEMORY_OPEN, _MEMORY_PROBLEM = "screening-memory-open", "memory-problem"
+_MEMORY_PROBLEM = "memory-problem"
 
 
 def show_screening(workbench: Workbench) -> None:
@@ -55,11 +53,8 @@ def show_screening(workbench: Workbench) -> None:
     show_form(workbench)
     with st.container():
         _earlier(workbench)
-    if _MEMORY_OPEN not in st.session_state:
-        st.session_state[_MEMORY_OPEN] = address.value("memory") == "open"
-    panel = st.expander(
-        "Acceptance memory and drift", icon=":material/monitoring:", key=_MEMORY_OPEN, on_change=_note_memory
-    )
+    kept = address.kept("memory", False, shows=address.value("memory") == "yes", key="screening-memory-open")
+    panel = st.expander("Acceptance memory and drift", icon=":material/monitoring:", **kept)
     if panel.open:  # memory and drift are read from the store only where they are looked at
         memory, watch = panel.columns(2, gap="large")
         with memory:
@@ -68,14 +63,10 @@ def show_screening(workbench: Workbench) -> None:
             _drift(workbench.screenings.drifts())
 
 
-def _note_memory() -> None:
-    address.put("memory", "open" if st.session_state[_MEMORY_OPEN] else "")
-
-
 def _one(workbench: Workbench, screening_id: str) -> None:
     icon = ":material/arrow_back:"
     st.button("Screenings", icon=icon, type="tertiary", key="leave-screening", on_click=open_screening, args=("",))
-    jobs, summary = served_jobs(), _summary_of(workbench, screening_id)
+    jobs, summary = served_jobs(), address.known(workbench.store.screenings.summary, screening_id)
     job = jobs.get(screening_id)
     if job is not None or (summary is not None and summary.state == "running"):
         show_head(job.subject if job else summary.question if summary else "", label(RUN_STATE["running"]))
@@ -87,26 +78,12 @@ def _one(workbench: Workbench, screening_id: str) -> None:
         show_head(summary.question, label(RUN_STATE["removed"]), reasons=[reason])
         st.page_link("pages/screening.py", label="Screen it again", icon=":material/biotech:")
     elif summary.state == "interrupted":
-        show_head(
-            summary.question, label(RUN_STATE["interrupted"]), reasons=[summary.why] if summary.why else []
-        )  # fmt: skip
-        st.button(
-            "Resume the screening",
-            type="primary",
-            icon=":material/play_arrow:",
-            help="Goes on after the last finished round.",
-            on_click=acting(served_jobs().resume_screening, screening_id),
-        )
+        show_head(summary.question, label(RUN_STATE["interrupted"]), reasons=list(filter(None, [summary.why])))
+        resume, why = acting(jobs.resume_screening, screening_id), "Goes on after the last finished round."
+        action("Resume the screening", "resume-screening", "play_arrow", resume, why=why, type="primary")
         _rounds(workbench.store.screenings.progress(screening_id), "")
     else:
         show_over(workbench, screening_id)
-
-
-def _summary_of(workbench: Workbench, screening_id: str) -> ScreeningSummary | None:
-    try:
-        return workbench.store.screenings.summary(screening_id)
-    except UnknownRecord:
-        return None
 
 
 def _never_began(screening_id: str, why: str | None) -> None:
@@ -170,16 +147,14 @@ def _summary_row(summary: ScreeningSummary) -> Row:
 def draw_live(screening_id: str) -> bool:
     """Draw what has happened so far; returns whether the screening is under way."""
     workbench, jobs = served_workbench(), served_jobs()
-    here, summary = jobs.get(screening_id) is not None, _summary_of(workbench, screening_id)
+    here, summary = jobs.get(screening_id) is not None, address.known(workbench.store.screenings.summary, screening_id)
     running = summary is not None and summary.state == "running"
     if not here and (not running or screening_id in workbench.screenings.mark_lost()):
         return False
     stopping, stop = jobs.cancelling("screening", screening_id), acting(jobs.cancel, "screening", screening_id)
     show_stop("screening", "rounds", stopping=stopping, on_click=stop, label="Stop the screening")
-    if ahead := jobs.ahead(screening_id):
-        st.text(f"{counted(ahead, 'screening is', 'screenings are')} ahead of this one in the queue.")
-    elif summary is None:
-        st.text("Waiting for a worker to start it.")
+    if waits := waits_for("screening", screening_id, summary is not None):
+        st.text(waits)
     else:
         now = now_words(workbench.store.screenings.events(screening_id))
         _rounds(workbench.store.screenings.progress(screening_id), now)
@@ -210,22 +185,6 @@ def now_words(events: Sequence[ScreeningEvent]) -> str:
 # What the critic has learned.
 
 
-def memory_rows(entries: Iterable[Acceptance]) -> list[dict[str, Any]]:
-    """Return the memory by design, the most accepted first, with the rounds each was accepted in."""
-    rows = []
-    for design, mine in by_design(entries).items():
-        rounds = sorted({entry.round for entry in mine})
-        rows.append(
-            {
-                "Design": DESIGN[design],
-                "Accepted": len(mine),
-                "Mean quality": f"{fmean(entry.quality for entry in mine):.2f}",
-                "In rounds": f"{rounds[0]}" if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}",
-            }
-        )
-    return sorted(rows, key=lambda row: (-row["Accepted"], row["Design"]))
-
-
 def _memory(workbench: Workbench) -> None:
     settings, memory = workbench.settings, workbench.screenings.memory()
     st.header("Acceptance memory")
@@ -237,7 +196,18 @@ def _memory(workbench: Workbench) -> None:
     if not memory.entries:
         st.caption("Empty so far: a screening with a sufficient result adds its kept abstracts.")
         return
-    held = pd.DataFrame(memory_rows(memory.entries)).set_index("Design")
+    accepted = by_design(memory.entries)
+    rounds = {design: sorted({entry.round for entry in mine}) for design, mine in accepted.items()}
+    held = pd.DataFrame(
+        {
+            "Design": DESIGN[design],
+            "Accepted": len(mine),
+            "Mean quality": f"{fmean(entry.quality for entry in mine):.2f}",
+            "In rounds": " to ".join(str(number) for number in dict.fromkeys((rounds[design][0], rounds[design][-1]))),
+        }
+        for design, mine in accepted.items()
+    )
+    held = held.sort_values(["Accepted", "Design"], ascending=[False, True]).set_index("Design")
     st.table(held, border="horizontal", alt="Accepted abstracts by design")
     moved = adapted(settings.model_copy(update={"screening_memory": True}), memory.entries)
     own, then = (
@@ -284,19 +254,9 @@ def _drift(series: Sequence[DriftSeries]) -> None:
         st.caption("One judgement so far: there is no course to draw yet.")
         return
     usual = [] if found.usual is None else [{"value": found.usual}]
-    draw_chart(
-        drift_chart, rows=drift_rows(found), usual=usual, description="Disagreement in the order of the judgements"
-    )
-
-
-def drift_rows(found: Drift) -> list[dict[str, Any]]:
-    """Return, for each judgement, the rate of disagreement over the newest ones up to it, as rows of the chart."""
-    values = [point.value for point in found.points]
-    return [
-        {
-            "number": point.number + 1,
-            "value": fmean(values[max(0, at - RATE_OVER + 1) : at + 1]),
-            "alarm": "drift noticed" if point.alarm else "judgement",
-        }
-        for at, point in enumerate(found.points)
+    newest = pd.Series([point.value for point in found.points]).rolling(RATE_OVER, min_periods=1).mean()
+    rows = [
+        {"number": point.number + 1, "value": value, "alarm": "drift noticed" if point.alarm else "judgement"}
+        for point, value in zip(found.points, newest, strict=True)
     ]
+    draw_chart(drift_chart, rows=rows, usual=usual, description="Disagreement in the order of the judgements")

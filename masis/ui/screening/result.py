@@ -6,9 +6,10 @@ exported. The abstract that the address names is drawn by ``abstract.py``.
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, BinaryIO, Literal, NamedTuple
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any, Literal
 
 import streamlit as st
 
@@ -18,20 +19,21 @@ from masis.schema.wording import counted
 from masis.screening.grading.ensemble import agreement_of
 from masis.screening.grading.question import LONGEST_CONCEPTS, PARTS, Part, concepts_as_text, question_of, read_question
 from masis.screening.synthesis.criteria import criteria_of
-from masis.screening.synthesis.findings import Finding, Synthesis
+from masis.screening.synthesis.findings import Finding
 from masis.screening.synthesis.prisma_svg import DARK, PAGE, prisma_svg
 from masis.services import Workbench
-from masis.services.screening import OpenedScreening
+from masis.services.screening import OpenedScreening, ScreeningFile
 from masis.ui.components.case_head import case_head
 from masis.ui.components.charts import draw_chart
 from masis.ui.components.linked_table import Column, Row, column, linked_table, row
 from masis.ui.live import served_jobs
 from masis.ui.screening.abstract import beside_buttons, show_abstract
-from masis.ui.screening.actions import PROBLEM, action, attempt, name_field, named, open_screening, show_problem
+from masis.ui.screening.actions import PROBLEM, attempt, name_field, named, open_screening, show_problem
 from masis.ui.screening.form import CONCEPT_HINT, CONCEPT_NAMES
 from masis.ui.shell import address
 from masis.ui.shell.address import link
 from masis.ui.shell.frame import tab_title
+from masis.ui.shell.permissions import action
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
 from masis.views.abstract import facts
@@ -114,8 +116,7 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
         with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
             st.header("Abstract", width="content")
             with st.container(horizontal=True, horizontal_alignment="right", width="content"):
-                listing = listed(screening, *_shown(), size=len(screening.grades))
-                beside_buttons([each.abstract_id for each in listing.rows], chosen)
+                beside_buttons([each.abstract_id for each in listed(screening, *_shown())], chosen)
         show_abstract(opened, grade)
 
 
@@ -129,14 +130,7 @@ def show_head(question: str, state: LabelData, *, reasons: Sequence[str] = (), f
     """Draw the question, what became of its screening, and why."""
     st.set_page_config(page_title=tab_title(state["text"], question))
     case_head(
-        {
-            "question": question,
-            "state": state,
-            "flags": [],
-            "facts": [fact for fact in found if fact],
-            "reasons": list(reasons),
-        },
-        key="screening-head",
+        {"question": question, "state": state, "facts": list(found), "reasons": list(reasons)}, key="screening-head"
     )
 
 
@@ -172,9 +166,8 @@ def _change_concepts(screening: Screening) -> None:
 
 
 def _again(screening_id: str) -> None:
-    concepts: dict[Part, str] = {
-        part: str(st.session_state.get(f"again-{screening_id}-{part}") or "") for part in PARTS
-    }  # fmt: skip
+    typed = {part: st.session_state.get(f"again-{screening_id}-{part}") for part in PARTS}
+    concepts: dict[Part, str] = {part: str(text or "") for part, text in typed.items()}
     open_screening(attempt(lambda: served_jobs().screen_again(actor(), screening_id, concepts)))
 
 
@@ -231,55 +224,49 @@ def _go_further(screening_id: str) -> None:
 
 
 def _exports(workbench: Workbench, opened: OpenedScreening) -> None:
-    who, screening, write = actor(), opened.screening, workbench.screenings
+    who, screening = actor(), opened.screening
     if not workbench.access.allows(who, "export"):
         st.caption("Exports take the role lead.")
         return
     ris = "application/x-research-info-systems"
-    files: tuple[tuple[str, Callable[[], io.BytesIO | bytes | str], str, str, str, str], ...] = (
+    files: tuple[tuple[ScreeningFile, str, str, str, str, str], ...] = (
         (
+            "csv",
             f"The screening log, CSV ({counted(len(screening.grades), 'abstract')})",
-            lambda: _written(lambda out: write.write_csv(who, screening.id, out)),
             *(".csv", "text/csv", "table"),
             "Every abstract screened with its grade, its reasons and the round it came in.",
         ),
         (
+            "kept",
             f"The kept abstracts, RIS ({len(screening.kept)})",
-            lambda: _written(lambda out: write.write_ris(who, screening.id, out)),
             *(".ris", ris, "library_books"),
             "For a reference manager, each with its grade as notes.",
         ),
         (
+            "labels",
             "All abstracts with labels, RIS",
-            lambda: _written(lambda out: write.write_ris(who, screening.id, out, RECOMMENDATIONS)),
             *("-labels.ris", ris, "label"),
             "For ASReview, Rayyan or Covidence. `masis screening labels` takes their decisions back as overrides.",
         ),
         (
+            "flow",
             "The PRISMA flow diagram, SVG",
-            lambda: write.prisma(who, screening.id),
             *("-flow.svg", "image/svg+xml", "account_tree"),
             "For a manuscript: dark on white, in any size.",
         ),
     )
-    for name, make, ending, mime, icon, what in files:
+    for form, name, ending, mime, icon, what in files:
         st.download_button(
             name,
-            make,
+            partial(workbench.screenings.export, who, screening.id, form),
             file_name=f"screening-{screening.id[:8]}{ending}",
             mime=mime,
             icon=f":material/{icon}:",
-            disabled=ending == ".ris" and not screening.kept,
+            disabled=form == "kept" and not screening.kept,
             on_click="ignore",
             width="stretch",
             help=what,
         )
-
-
-def _written(write: Callable[[BinaryIO], int]) -> io.BytesIO:
-    out = io.BytesIO()
-    write(out)
-    return out
 
 
 # What the kept studies say together.
@@ -353,13 +340,13 @@ def _design(grade: Grade | None) -> str:
     return DESIGN[grade.design] if grade and grade.design else "not recognised"
 
 
-def direction_rows(opened: OpenedScreening, found: Synthesis) -> list[dict[str, Any]]:
-    """Return how many studies of each design point where, as rows of the plot; every direction has one."""
-    rows: dict[tuple[str, str], int] = {}
-    for each in found.findings:
-        key = DIRECTION[each.direction].text, _design(opened.screening.grade(each.abstract_id))
-        rows[key] = rows.get(key, 0) + 1
-    return [{"direction": direction, "design": design, "studies": count} for (direction, design), count in rows.items()]
+def direction_rows(opened: OpenedScreening) -> list[dict[str, Any]]:
+    """Return how many studies of each design point where, as rows of the plot."""
+    grades = {grade.abstract_id: grade for grade in opened.screening.grades}
+    found = Counter(
+        (DIRECTION[each.direction].text, _design(grades.get(each.abstract_id))) for each in opened.synthesis.findings
+    )
+    return [{"direction": where, "design": design, "studies": count} for (where, design), count in found.items()]
 
 
 def _criteria(screening: Screening) -> None:
@@ -390,8 +377,7 @@ def _flow(opened: OpenedScreening) -> None:
     with plot:
         st.header("Direction of effect")
         if opened.synthesis.findings:
-            rows = direction_rows(opened, opened.synthesis)
-            draw_chart(direction_chart, rows=rows, description="Direction of effect by design")
+            draw_chart(direction_chart, rows=direction_rows(opened), description="Direction of effect by design")
         else:
             st.caption("Nothing is kept, so there is no direction to count.")
 
@@ -465,33 +451,21 @@ ABSTRACT_COLUMNS = [
 ]
 
 
-class Listed(NamedTuple):
-    """The grades of a page of the table, and how many match in all."""
-
-    rows: tuple[Grade, ...]
-    total: int
-
-
-def listed(
-    screening: Screening, shown: Sequence[Recommendation], order: Order, *, page: int = 1, size: int = PAGE_SIZE
-) -> Listed:
-    """Return one page of the grades with these recommendations (all where none is named), in this order."""
+def listed(screening: Screening, shown: Sequence[Recommendation], order: Order) -> list[Grade]:
+    """Return the grades with these recommendations (all where none is named), in this order, unscored ones last."""
     found = [grade for grade in screening.grades if not shown or grade.recommendation in shown]
-    if order != "found":
-        found.sort(key=lambda grade: _rank(grade, order))
-    start = (page - 1) * size
-    return Listed(tuple(found[start : start + size]), len(found))
+
+    def rank(grade: Grade) -> tuple[bool, float, str]:
+        size = float(grade.study_size.value) if grade.study_size else None
+        value = {"size": size, "quality": grade.quality}.get(order, grade.relevance_score)
+        return (value is None, -(value or 0.0), grade.abstract_id)
+
+    return found if order == "found" else sorted(found, key=rank)
 
 
-def _rank(grade: Grade, order: Order) -> tuple[bool, float, str]:
-    size = float(grade.study_size.value) if grade.study_size else None
-    value = {"size": size, "quality": grade.quality}.get(order, grade.relevance_score)
-    return (value is None, -(value or 0.0), grade.abstract_id)
-
-
-def counts(screening: Screening) -> dict[Recommendation, int]:
+def counts(screening: Screening) -> Counter[Recommendation]:
     """Return how many abstracts have each recommendation."""
-    return {each: sum(grade.recommendation == each for grade in screening.grades) for each in RECOMMENDATIONS}
+    return Counter(grade.recommendation for grade in screening.grades)
 
 
 def abstract_row(screening: Screening, grade: Grade, abstract: Abstract | None, *, opened: str = "") -> Row:
@@ -525,8 +499,7 @@ def abstract_row(screening: Screening, grade: Grade, abstract: Abstract | None, 
 
 def _shown() -> tuple[list[Recommendation], Order]:
     """Return which abstracts the address shows, and in which order."""
-    order: Order = next((known for known in ORDERS if known == address.value("order")), "quality")
-    return address.several("show", RECOMMENDATIONS), order
+    return address.several("show", RECOMMENDATIONS), address.one_of("order", ORDERS, "quality")
 
 
 def _abstracts(opened: OpenedScreening) -> None:
@@ -538,47 +511,28 @@ def _abstracts(opened: OpenedScreening) -> None:
         return
     shown, order = _shown()
     _controls(screening, shown, order)
-    number = address.number("page")
-    found = listed(screening, shown, order, page=number)
-    pages = max(1, -(-found.total // PAGE_SIZE))
-    if number > pages:
-        address.put("page", str(pages) if pages > 1 else "")
-        st.rerun()
+    found = listed(screening, shown, order)
+    start = (address.number("page") - 1) * PAGE_SIZE
     chosen = address.value("abstract")
-    rows = [abstract_row(screening, each, opened.abstracts.get(each.abstract_id), opened=chosen) for each in found.rows]
+    rows = [
+        abstract_row(screening, each, opened.abstracts.get(each.abstract_id), opened=chosen)
+        for each in found[start : start + PAGE_SIZE]
+    ]
     _linked(ABSTRACT_COLUMNS, rows, "Graded abstracts", "screening-table")
     if not rows:
         st.markdown("**No abstract has this recommendation.** Choose another one.")
-    if pages > 1:
-        st.session_state["screening-page"] = number
-        st.pagination(pages, key="screening-page", on_change=_turn_page)
+    address.show_pages(len(found), PAGE_SIZE, key="screening-page")
 
 
 def _controls(screening: Screening, shown: list[Recommendation], order: Order) -> None:
     numbers = counts(screening)
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"):
-        st.session_state["screening-show"] = shown
         st.pills(
             "Recommendation",
             [each for each in RECOMMENDATIONS if numbers[each]],
-            key="screening-show",
             selection_mode="multi",
             format_func=lambda each: f"{RECOMMENDATION[each].text} {numbers[each]}",
-            on_change=_choose,
+            **address.kept("show", shows=shown, key="screening-show"),
         )
-        st.session_state["screening-order"] = order
-        st.selectbox(
-            "Order", list(ORDERS), key="screening-order", format_func=ORDERS.__getitem__, width=240, on_change=_choose
-        )
-
-
-def _choose() -> None:
-    order = st.session_state["screening-order"]
-    address.put_words("show", st.session_state["screening-show"])
-    address.put("order", "" if order == "quality" else order)
-    address.put("page", "")
-
-
-def _turn_page() -> None:
-    chosen = st.session_state["screening-page"]
-    address.put("page", str(chosen) if chosen > 1 else "")
+        kept = address.kept("order", "quality", shows=order, key="screening-order")
+        st.selectbox("Order", list(ORDERS), format_func=ORDERS.__getitem__, width=240, **kept)

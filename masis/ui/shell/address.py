@@ -7,13 +7,14 @@ callback (``kept``), so that Back, reload and a copied link show the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import date
 from typing import Any, Literal, NamedTuple, NoReturn, TypeVar, get_args
 from urllib.parse import quote, unquote, urlencode
 
 import streamlit as st
 
+from masis.errors import UnknownRecord
 from masis.schema.review import Standing
 from masis.services.cases import FOUND
 from masis.services.records import NOT_DECIDED, STATE_OF_VERDICT, CaseFilter, QueueOrder
@@ -27,6 +28,7 @@ MOST_WORDS = 50
 LARGEST_SEED = 9_999_999
 _AS_IT_IS = object()
 Known = TypeVar("Known", bound=str)
+Record = TypeVar("Record")
 ORDER: QueueOrder = "risk"
 """The order of a list whose address names none."""
 ORDERS: dict[QueueOrder, str] = {
@@ -253,6 +255,14 @@ def show_pages(total: int, size: int, *, key: str) -> None:
         st.rerun()
     if pages > 1:
         st.pagination(pages, **kept("page", 1, shows=number("page"), key=key, drops=()))
+
+
+def known(read: Callable[[str], Record], record_id: str) -> Record | None:
+    """Return what ``read`` finds under an id from the address; None where there is none, or nothing under it."""
+    try:
+        return read(record_id) if record_id else None
+    except UnknownRecord:
+        return None
 
 
 def open_case(case_id: str) -> NoReturn:

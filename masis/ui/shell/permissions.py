@@ -1,11 +1,14 @@
-"""What a person's role doesn't allow is shown disabled, with the role that it takes, instead of refused when pressed.
+"""Buttons: what a role doesn't allow is shown disabled, with the role that it takes, instead of refused when pressed.
 
 The services ask for the role all the same: a page is no protection.
 """
 
 from __future__ import annotations
 
-from typing import TypedDict
+from collections.abc import Callable
+from typing import Any, TypedDict
+
+import streamlit as st
 
 from masis.schema.actor import PERMISSIONS, Permission
 from masis.ui.shell.reviewer import actor
@@ -34,3 +37,20 @@ def needs(permission: Permission, *, disabled: bool = False, help: str | None = 
     return ButtonState(
         disabled=True, help=f"Takes the role {PERMISSIONS[permission]}; you have {', '.join(who.roles) or 'none'}."
     )
+
+
+def action(
+    label: str,
+    key: str,
+    icon: str,
+    on_click: Callable[..., None],
+    *args: Any,
+    takes: Permission = "audit",
+    disabled: bool = False,
+    why: str | None = None,
+    **shown: Any,
+) -> None:
+    """Draw a button that does what takes a permission; ``why`` is its tooltip where a person has that."""
+    state = needs(takes, disabled=disabled, help=why)
+    sign = f":material/{icon}:" if icon else None
+    st.button(label, key=key, icon=sign, on_click=on_click, args=args, **shown, **state)

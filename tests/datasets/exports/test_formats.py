@@ -19,8 +19,9 @@ from masis.schema.case import Case
 from masis.schema.review import TargetLabel
 from masis.schema.team import DEFAULT_LABEL_TYPES, LabelType, LabelTypes
 from masis.services import Workbench
-from masis.store import CaseFilter, Store
+from masis.store import Store
 from masis.store.audits.queue import QUERY_SHOWN
+from masis.store.records import CaseFilter
 from tests.reviewing import ADA, decide
 from tests.store.factories import a_case
 

@@ -23,7 +23,7 @@ from masis.schema.review import Decision, TargetLabel
 from masis.schema.run import Run
 from masis.schema.team import LabelTypes
 from masis.services import Workbench
-from masis.store import CaseFilter
+from masis.store.records import CaseFilter
 from tests.reviewing import ADA, submitted, undone
 
 ANSWERS = (

@@ -13,7 +13,7 @@ from masis.datasets.exports import FORMATS, Selection, Shares
 from masis.errors import InputError, StoreError, UnknownRecord
 from masis.services import Workbench
 from masis.services.retention import rule_of
-from masis.store import CaseFilter
+from masis.store.records import CaseFilter
 from tests.cases import case_of
 from tests.datasets.exports.test_formats import ANSWER, labelled
 from tests.reviewing import ADA, decide, undone
