@@ -174,8 +174,8 @@ def _explain_one(detail: ErrorDetails, data: Mapping[str, Any]) -> InputError:
 
 def _plain_form(key: str) -> str:
     """Return a name in lower case with underscores and without accents: ``Réponse`` is ``reponse``."""
-    bare = key if key.isascii() else "".join(c for c in unicodedata.normalize("NFKD", key) if c.isprintable())
-    return bare.encode("ascii", "ignore").decode().lower().replace("-", "_").replace(" ", "_") or key
+    bare = key if key.isascii() else unicodedata.normalize("NFKD", key).encode("ascii", "ignore").decode()
+    return (bare or key).lower().replace("-", "_").replace(" ", "_")
 
 
 def _missing(field: str, around: Any) -> InputError:
