@@ -11,7 +11,6 @@ import streamlit as st
 
 from masis.datasets.mapping import OWN_FORMAT, Profile, builtin
 from masis.errors import InputError, MasisError
-from masis.schema.columns import Column
 from masis.schema.wording import counted
 from masis.services import Actor, Workbench
 from masis.services.background import BackgroundTask, BackgroundTasks
