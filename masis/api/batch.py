@@ -76,9 +76,32 @@ def audit_many(
             ``concurrency`` is below 1; ``max_cost`` is not above 0, or the price of a model is not known.
 
     """
+
+    def audit(job: Job, chosen: Settings, cancelled: Callable[[], bool]) -> Run:
+        start = observation.AuditStart(job.case)
+        return observation.run_to_completion(begun(job.case, chosen, cancelled), None, start)
+
+    return audit_all(cases, settings, audit, concurrency=concurrency, progress=progress, max_cost=max_cost, names=map)
+
+
+def audit_all(
+    cases: Any,
+    settings: Settings | None,
+    audit_one: Callable[[Job, Settings, Callable[[], bool]], Run],
+    *,
+    concurrency: int | None = None,
+    progress: bool = True,
+    max_cost: float | None = None,
+    names: FieldMap | None = None,
+    take: Callable[[Case], object] = lambda case: None,
+) -> list[Run]:
+    """Audit cases as ``audit_many`` does, each by ``audit_one(job, settings, cancelled)``.
+
+    ``take`` is called with each case when it was read: of a list or a frame with all before the first is audited.
+    """
     if isinstance(cases, Case | Mapping | str):
         raise InputError("is one case, not several", cure="Put it into a list.", field="cases")
-    given: Iterable[Any] = rows_of(cases, map)
+    given: Iterable[Any] = rows_of(cases, names)
     if concurrency is not None and concurrency < 1:
         raise InputError(f"is {concurrency}", cure="Give a number from 1 on.", field="concurrency")
     chosen = chosen_settings(settings)
@@ -87,11 +110,10 @@ def audit_many(
     budget, runs = Budget(chosen, max_cost), dict[int, Run]()
 
     def audit(job: Job, cancelled: Callable[[], bool]) -> Run:
-        start = observation.AuditStart(job.case)
-        runs[job.number] = observation.run_to_completion(begun(job.case, chosen, cancelled), None, start)
+        runs[job.number] = audit_one(job, chosen, cancelled)
         return runs[job.number]
 
-    jobs: Iterable[Job] = _jobs(given, map)
+    jobs: Iterable[Job] = _jobs(given, names, take)
     if isinstance(cases, list | tuple) or is_frame(cases):  # all are read before the first is audited and paid for
         jobs = list(jobs)
     at_once = concurrency or calls_at_once(chosen)
@@ -109,7 +131,7 @@ def audit_many(
     return [runs[number] for number in sorted(runs)]
 
 
-def _jobs(cases: Iterable[Any], names: FieldMap | None) -> Iterator[Job]:
+def _jobs(cases: Iterable[Any], names: FieldMap | None, take: Callable[[Case], object]) -> Iterator[Job]:
     """Yield the cases. Raises InputError where one can't be read, or has the id of another one with other content."""
     places: dict[str, tuple[int, str]] = {}
     for number, given in enumerate(cases):
@@ -128,6 +150,7 @@ def _jobs(cases: Iterable[Any], names: FieldMap | None) -> Iterator[Job]:
                 cure="Give each case an id of its own, or remove one of the two.",
                 field=f"cases[{number}].id",
             )
+        take(case)
         yield Job(number, case)
 
 

@@ -29,22 +29,35 @@ from masis.cli.commands import JobFailed, argument, command, interrupted, option
 from masis.cli.config import check_named
 from masis.cli.models import download_missing
 from masis.cli.options import Judges, Reading
-from masis.cli.output import Emit, ErrorReport, Interruption, Progress, measure_worker, measured, say, table
+from masis.cli.output import (
+    QUESTION_SHOWN,
+    Emit,
+    ErrorReport,
+    Interruption,
+    Progress,
+    measure_worker,
+    measured,
+    say,
+    table,
+)
 from masis.datasets.mapping import MappedRow, read_any
 from masis.datasets.writers import write_run
 from masis.errors import InputError, MasisError
 from masis.llm.estimates import Estimate
 from masis.schema.calls import REPLAY
 from masis.schema.case import Case
+from masis.schema.review import Standing
 from masis.schema.run import Run
 from masis.schema.wording import counted, shortened
 from masis.services import Workbench
 from masis.services.cases import shown_flags
 from masis.services.health import models_asked
+from masis.services.records import CaseSummary
 from masis.settings import UNCHECKED, Depth, Settings, database_path
 from masis.views.batches import BatchSummary
+from masis.views.headline import headline, standing
 from masis.views.numbers import dollars, score_text
-from masis.views.words import FLAG, ISSUES
+from masis.views.words import FLAG, ISSUES, STANDING
 
 
 @command()
@@ -167,7 +180,9 @@ def audit(
         interrupted("Interrupted. What is finished is stored; the same command goes on from here (without --again).")
     if job.summary.audited and job.summary.useless == job.summary.audited:
         raise JobFailed("Every audit failed: none has a score. What failed, and what to do, is named above.")
-    job.errors.end()
+    job.errors.end(
+        "Everything else is stored." if job.summary.audited or job.summary.skipped else "Nothing was audited."
+    )
 
 
 _OF_ENGINE = {"local": ("db", "again", "retry_errors", "record", "limit", "as_json"), "ray": ("address",)}
@@ -319,7 +334,7 @@ class _AuditJob:
             if run is not None and write is not None:
                 write_run(run, write)
             if run is not None and self.worst is not None:
-                self.worst.add(job.case, run)
+                self.worst.add(job.case, run, self.workbench.cases.summary(job.case.id))
         self.progress.move(job.end, self.summary.note())
 
     def _stored(self, run: Run) -> Run | Failed:
@@ -346,10 +361,17 @@ class _Answer(NamedTuple):
     rank: tuple[int, float, int]
     case: str
     state: str
+    standing: Standing
+    headline: str
     issue: str
-    quality: str
+    quality: float | None
     question: str
     issues: tuple[str, ...]
+
+
+def _stands(answer: _Answer) -> str:
+    drafted = "drafted by MASIS, " if answer.state.startswith("answer drafted") else ""
+    return drafted + STANDING[answer.standing].text
 
 
 class WorstAnswers:
@@ -359,8 +381,8 @@ class WorstAnswers:
         self._worst: list[_Answer] = []
         self._count, self._emit = 0, emit
 
-    def add(self, case: Case, run: Run) -> None:
-        """Take one audited answer into account."""
+    def add(self, case: Case, run: Run, summary: CaseSummary | None = None) -> None:
+        """Take one audited answer into account; ``summary`` says where its case stands by now."""
         self._count += 1
         original = run.iterations[0] if run.iterations else None
         flags = shown_flags(run, 0) if original else ("error",)
@@ -371,8 +393,10 @@ class WorstAnswers:
             case.id,
             ("answer drafted by MASIS, " if case.answer is None else "")
             + ("needs review" if run.needs_review else "auto-accepted"),
+            standing(run) if summary is None else summary.standing,
+            headline(run).text,
             FLAG[ISSUES[place]].text if place < len(ISSUES) else "",
-            score_text(quality),
+            quality,
             case.query,
             tuple(issue.description for issue in (original.issues if original else ()) if issue.major),
         )
@@ -383,11 +407,20 @@ class WorstAnswers:
 
     def show(self) -> None:
         """Write the table to stdout, and under it the gravest issues in full; nothing where they came as JSON."""
-        rows = [each[1:6] for each in self._worst]
+        rows = [
+            (
+                each.case,
+                _stands(each),
+                each.headline,
+                score_text(each.quality),
+                shortened(each.question, QUESTION_SHOWN),
+            )
+            for each in self._worst
+        ]
         issues = [f"  {each.case}: {' '.join(each.issues[0].split())}" for each in self._worst if each.issues]
         shown = [shortened(issue, 300) for issue in issues[:ISSUES_SHOWN]]
         worst = ("", "Worst issues", *shown) if shown else ()
-        self._emit.lines((*table(("case", "state", "worst issue", "quality", "question"), rows), *worst))
+        self._emit.lines((*table(("case", "stands", "worst issue", "quality", "question"), rows), *worst))
         if not self._emit.as_json and self._count > len(rows):
             say(f"{self._count - len(rows):,} more: 'masis queue' lists what waits for a person.")
 

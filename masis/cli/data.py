@@ -120,13 +120,12 @@ def import_files(
         return
     database, errors = database_path(db), ErrorReport()
     workbench = shared.open_workbench(database)
-    for lake in lakes:
-        _import_lake(workbench, lake, needs_review, sample or 0.0, seed, errors, emit)
+    stored = sum(_import_lake(workbench, lake, needs_review, sample or 0.0, seed, errors, emit) for lake in lakes)
     for file in paths:
         with shared.spooled(file) as path:
-            _import_cases(path, _named(file), reading, workbench, errors, emit)
+            stored += _import_cases(path, _named(file), reading, workbench, errors, emit)
     say(f"Database: {database}")
-    errors.end()
+    errors.end("Everything else is stored." if stored else "Nothing was stored.")
 
 
 def _named(file: Path) -> str:
@@ -135,7 +134,8 @@ def _named(file: Path) -> str:
 
 def _import_lake(
     workbench: Workbench, lake: str, needs_review: bool, share: float, seed: int, errors: ErrorReport, emit: Emit
-) -> None:
+) -> int:
+    """Import a folder of audited cases; return how many of them are stored."""
     with Progress("Importing", sum(LakeService.counts(lake).values())) as progress:
         done = workbench.lake.bring_in(
             shared.operator(),
@@ -155,6 +155,7 @@ def _import_lake(
             f"{done.sample.drawn:,} of {done.sample.accepted:,} auto-accepted were drawn for a spot check "
             f"(share {done.sample.share:.2%}, seed {done.sample.seed})."
         )
+    return sum(done.brought.values()) + done.unchanged
 
 
 def _try(file: Path, reading: Reading, emit: Emit) -> int:
@@ -232,7 +233,8 @@ def _as_read(case: Case) -> Iterator[str]:
 
 def _import_cases(
     path: Path, name: str, reading: Reading, workbench: Workbench, errors: ErrorReport, emit: Emit
-) -> None:
+) -> int:
+    """Import a file of cases; return how many of them are stored."""
     added = unchanged = refused = 0
     noted = False
     try:
@@ -250,6 +252,7 @@ def _import_cases(
         emit(record)
         there = f", {counted(unchanged, 'case')} there already" if unchanged else ""
         say(f"{name}: {counted(added, 'case')} imported{there}.")
+    return added + unchanged
 
 
 def _shares(value: str | Shares) -> Shares:

@@ -11,7 +11,7 @@ import click
 from masis.cli import options as shared
 from masis.cli.commands import JobFailed, argument, command, option, options
 from masis.cli.options import Names
-from masis.cli.output import Emit, Progress, say, table
+from masis.cli.output import QUESTION_SHOWN, Emit, Progress, say, table
 from masis.datasets.readers.decisions import read_decisions
 from masis.datasets.writers.files import whole_file
 from masis.errors import InputError
@@ -22,9 +22,11 @@ from masis.services import Workbench
 from masis.services.cases import CaseView
 from masis.services.desk import SHOWN, Desk
 from masis.services.records import CaseFilter, CaseSummary, QueueOrder
+from masis.views.headline import headline
 from masis.views.log_entries import entry_word
 from masis.views.numbers import score_text
-from masis.views.words import FLAG, ISSUES, STATE, VERDICT
+from masis.views.story import asks_for_a_person
+from masis.views.words import STANDING, STATE, VERDICT
 
 NOTE = option("Anything else worth recording.", default="", metavar="TEXT")
 
@@ -60,17 +62,13 @@ def queue(
     rows = desk.queue(limit=limit, text=text, fields=fields, datasets=datasets, order=order)
     if not rows:
         say("No case waits for you. 'masis audit FILE' brings some in; 'masis log' shows what was decided.")
-    shown = ((each.id, STATE[each.state].text, _worst(each), _quality(each), each.query) for each in rows)
-    emit(list(rows), table(("case", "state", "worst", "quality", "question"), shown))
+    emit(list(rows), table(("case", "stands", "worst issue", "quality", "question"), map(_row, rows)))
 
 
-def _worst(row: CaseSummary) -> str:
-    """Return the worst issue of a case's original answer in words; "" where there is none, or it is hidden."""
-    return next((FLAG[flag].text for flag in ISSUES if flag in row.flags), "")
-
-
-def _quality(row: CaseSummary) -> str:
-    return "" if row.quality is None else score_text(row.quality)
+def _row(row: CaseSummary) -> tuple[str, ...]:
+    """Return a case as a line of the queue; what its audit found is empty where it is hidden."""
+    worst, quality = (row.headline or "").partition("\n")[0], "" if row.quality is None else score_text(row.quality)
+    return row.id, STANDING[row.standing].text, worst, quality, shortened(row.query, QUESTION_SHOWN)
 
 
 @command()
@@ -89,11 +87,21 @@ def show(case: str = argument(), desk: Desk = DESK, emit: Emit = shared.EMIT) ->
 
 def _as_lines(view: CaseView) -> Iterator[str]:
     iteration = view.run.iterations[0] if view.run and view.run.iterations else None
-    yield f"{view.case.id} · {STATE[view.state].text} · version {view.summary.version}"
+    words = dict.fromkeys((STANDING[view.summary.standing].text, STATE[view.state].text))
+    yield " · ".join((view.case.id, *words, f"version {view.summary.version}"))
+    if view.run is not None and not view.machine_hidden:
+        worst = headline(view.run)
+        yield from ("", worst.text, *([worst.others] if worst.others else ()))
+        if reasons := asks_for_a_person(view.run):
+            yield from ("", "Why a person should look", *(f"  {reason}" for reason in reasons))
     yield from ("", "Question", f"  {view.case.query}", "")
     answer = iteration.answer if iteration else view.case.answer or "There is none: an audit drafts one."
     yield "Answer" if view.case.answer is not None else "Answer (drafted by MASIS)"
     yield from (f"  {line}" for line in answer.splitlines())
+    decided = view.decision.decision if view.decision else None
+    if decided is not None and decided.corrected_answer is not None:
+        yield from ("", f"Corrected answer, by {decided.reviewer}")
+        yield from (f"  {line}" for line in decided.corrected_answer.splitlines())
     yield from ("", "Evidence")
     for chunk in view.case.evidence:
         yield f"  [{chunk.id}] {shortened(' '.join(chunk.text.split()), 300) or chunk.source or 'no text'}"
@@ -122,7 +130,11 @@ def _found(iteration: Iteration) -> Iterator[str]:
 def decide(
     case: str | None = argument(required=False),
     verdict: Verdict | None = argument(required=False),
-    reason: str = option("Why: a code such as unsupported, or your words.", default="", metavar="CODE|TEXT"),
+    reason: str = option(
+        "Why: a code such as unsupported, a sentence, or 'other: WORD'.",
+        default="",
+        metavar="CODE|TEXT",
+    ),
     note: str = NOTE,
     corrected_answer: str | None = option("With override: the answer as it should be.", metavar="TEXT"),
     corrected_file: Path | None = option("With override: a file of it.", type=shared.existing_file, metavar="PATH"),

@@ -85,8 +85,11 @@ def plain(found: Any) -> Any:
     return found if isinstance(found, str | int | float | bool | None) else str(found)
 
 
-_WIDEST = 60
-"""Characters of a cell of a table."""
+_WIDEST = 110
+"""Characters of a cell of a table: a headline."""
+
+QUESTION_SHOWN = 60
+"""Characters of a question in a table."""
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, figures: bool = False) -> Iterator[str]:

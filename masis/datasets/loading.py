@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from masis.datasets.mapping import Profile, builtin, builtin_names, formats_of, load_profile, read_any
-from masis.datasets.mapping.columns import columns_of, field_map, likely_choice, profile_of
-from masis.datasets.mapping.reader import formats_of_row
+from masis.datasets.mapping.columns import likely_choice, profile_of
 from masis.errors import InputError
 from masis.schema.case import Case
+from masis.schema.columns import columns_of, likely_columns, likely_map
 from masis.schema.frames import rows_of
 from masis.schema.reading import FieldMap
 
@@ -76,20 +75,13 @@ class Suggestion(NamedTuple):
 
 
 def suggest(source: Any) -> Suggestion:
-    """Propose how to read a file, a data frame or rows: from the names, types and values of the first row.
+    """Propose how to read a file, a data frame or rows: from names, types and values of the first row with all parts.
 
         masis.read_cases(source, map=masis.suggest(source).names)
 
     Raises InputError where there is no row that can be read.
     """
-    if isinstance(source, str | os.PathLike):
-        formats, row = formats_of(Path(source))
-    else:
-        first = next(iter(rows_of(source)), None)
-        if not isinstance(first, Mapping):
-            raise InputError("holds no row that can be read", cure="Give rows that are mappings.", field="cases")
-        row = dict(first)
-        formats = tuple(each.name for each in formats_of_row(row))
+    formats, row = formats_of(Path(source) if isinstance(source, str | os.PathLike) else rows_of(source))
     if formats:
         return Suggestion(formats[0], {}, None, row)
     columns = columns_of(row)
@@ -100,7 +92,8 @@ def suggest(source: Any) -> Suggestion:
         profile = profile.model_copy(update={**of_turns, "messages": ("messages",), "drafted": False})
     elif not choice.complete:
         return Suggestion("", {}, None, row)
-    return Suggestion("", field_map(choice), profile, row)
+    names = likely_map({field: each for field, each in likely_columns(columns).items() if field != "reference"})
+    return Suggestion("", names, profile, row)
 
 
 def chosen_profile(named: str | os.PathLike[str] | None) -> Profile | None:

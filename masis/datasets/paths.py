@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import json
 import re
 from functools import lru_cache
 from typing import Any
@@ -13,10 +11,8 @@ from jmespath import functions
 from jmespath.exceptions import JMESPathError
 
 from masis.errors import InputError
+from masis.schema.columns import parsed
 from masis.schema.explain import kind_of
-
-MOST_NESTED_TEXT = 16 * 1024 * 1024
-"""Characters of JSON inside of a text that are read; longer ones stay text."""
 
 _NOT_SAID = frozenset({"document", "search_result", "tool_result", "tool_use", "image", "image_url", "input_file"})
 """Types of parts of a message that are no words of who sent it."""
@@ -44,24 +40,6 @@ def text_of(value: Any) -> str | None:
         parts = [part for item in said if (part := text_of(item)) is not None]
         return "".join(parts) if parts else None
     return None
-
-
-def parsed(value: Any) -> Any:
-    """Return what a text of JSON, or of a Python list as pandas writes it, holds; any other value as it is."""
-    if not isinstance(value, str) or len(value) > MOST_NESTED_TEXT:
-        return value
-    opening = value.lstrip()[:1]
-    if opening not in ("[", "{"):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        read = ast.literal_eval(value.strip())
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return value
-    return read if isinstance(read, list | dict) else value
 
 
 class _Functions(functions.Functions):  # type: ignore[misc]  # the library has no types

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any
@@ -17,22 +18,29 @@ _NAMES_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     field: tuple(names.split())
     for field, names in {
         "id": "case_id _id uid uuid qid question_id example_id",
+        "evidence.id": "id chunk_id passage_id doc_id docid document_id source_id node_id uid uuid ref key nr",
         "query": """
             question prompt input user_input instruction q user_query original_query query_text question_text
-            user_question
+            user_question frage fragestellung benutzerfrage eingabe pregunta consulta domanda quesito demande
         """,
         "answer": """
             response output completion actual_output generated_answer prediction generation generated_text
             model_answer model_response model_output llm_answer llm_output llm_response final_answer predicted_answer
-            bot_answer answer_text reply result actual_response draft draft_answer
+            bot_answer answer_text reply result actual_response draft draft_answer antwort ki_antwort ausgabe reponse
+            respuesta contestacion risposta
         """,
         "evidence": """
             contexts context retrieved_contexts retrieval_context documents docs passages chunks references sources
             source_documents source_nodes retrieved_documents retrieved_docs retrieved_chunks search_results ctxs
-            knowledge source_chunks
+            knowledge source_chunks quellen quelle belege beleg kontext kontexte dokumente fundstellen textstellen
+            nachweise preuves preuve contexte contextes extraits passage fuentes fuente contexto contextos evidencia
+            evidencias documentos pasajes fonti fonte contesto contesti documenti prove brani
         """,
         "reference": "reference_answer ground_truth ground_truths gold gold_answer ideal expected_output",
-        "text": "content page_content passage body snippet chunk contents document quote",
+        "text": """
+            content page_content passage body snippet chunk contents document quote inhalt texte texto testo contenu
+            contenido contenuto
+        """,
     }.items()
 }
 """What other tools call our fields; a near miss in spelling is found by likeness."""
@@ -103,7 +111,7 @@ def path_of(location: Iterable[int | str]) -> str:
 def name_elsewhere(field: str, keys: Iterable[str]) -> str | None:
     """Return the key among ``keys`` that probably means ``field``, by another tool's name or a slip of spelling."""
     short = (key for key in islice(keys, 100) if len(key) <= 40)  # likeness is slow on what can't be a name anyway
-    by_form = {key.lower().replace("-", "_").replace(" ", "_"): key for key in short}
+    by_form = {_plain_form(key): key for key in short}
     for name in (field, *_NAMES_ELSEWHERE.get(field, ())):
         if name in by_form:
             return by_form[name]
@@ -162,6 +170,12 @@ def _explain_one(detail: ErrorDetails, data: Mapping[str, Any]) -> InputError:
         case _:
             message = detail["msg"].removeprefix("Value error, ").removeprefix("Input ")
             return InputError(f"is {_shown(detail['input'])}: {message}", cure="Correct it.", field=field or None)
+
+
+def _plain_form(key: str) -> str:
+    """Return a name in lower case with underscores and without accents: ``Réponse`` is ``reponse``."""
+    bare = key if key.isascii() else unicodedata.normalize("NFKD", key).encode("ascii", "ignore").decode()
+    return (bare or key).lower().replace("-", "_").replace(" ", "_")
 
 
 def _missing(field: str, around: Any) -> InputError:

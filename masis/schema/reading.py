@@ -11,10 +11,11 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from masis.errors import InputError
+from masis.schema.columns import LONG_TEXT, chunks_in, columns_of, likely_columns, likely_map
 from masis.schema.documents import TEXT_KEYS
 from masis.schema.explain import kind_of, name_elsewhere
 from masis.schema.wording import shortened
@@ -31,9 +32,6 @@ FIELDS = (
     *("citations", "messages", "screening", "supersedes"),
 )
 CHUNK_FIELDS = ("evidence.id", "evidence.text", "evidence.source")
-LONG_TEXT = 60
-"""Characters from which a text that nothing reads is taken for a part of the case: a note or a label is shorter."""
-
 ANSWERING_ROLES = frozenset({"assistant", "ai", "model", "bot"})
 ASKING_ROLES = frozenset({"user", "human"})
 
@@ -123,11 +121,7 @@ def _shaped(field: str, value: Any) -> Any:
         return str(value)
     if field != "evidence":
         return value
-    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            return [value]
+    value = [] if is_empty(value) else chunks_in(value)
     return [value] if isinstance(value, str | Mapping) else value
 
 
@@ -193,17 +187,8 @@ def _plain(value: Any) -> Any:
 def refuse_unread(data: Mapping[str, Any], unread: Iterable[str], names: FieldMap) -> None:
     """Raise InputError where question, answer or evidence is absent or empty and an unread key may hold it."""
     missing = [field for field in _WATCHED if is_empty(data.get(field)) and names.get(field, "") is not None]
-    found: dict[str, str] = {}
-    keys = list(islice(unread, _MOST_LOOKED_AT)) if missing else []
-    for field in missing:
-        if (key := _named(field, {key: data[key] for key in keys if key not in found.values()})) is not None:
-            found[field] = key
-    left = [field for field in ("evidence", "answer", "query") if field in missing and field not in found]
-    for field in left:
-        texts = (path for key in keys if key not in found.values() for path in _long_texts(data[key], key, 3))
-        if (path := next(texts, None)) is not None:
-            found[field] = path.partition("[")[0] if field == "evidence" else path
-    if found:
+    held = {key: data[key] for key in islice(unread, _MOST_LOOKED_AT)} if missing else {}
+    if held and (found := _holding(missing, held, id_too="id" not in data and "id" not in names)):
         first = next(field for field in _WATCHED if field in found)
         raise _unread(first, found, data, names)
     for number, chunk in enumerate(data["evidence"] if isinstance(data.get("evidence"), list | tuple) else ()):
@@ -228,17 +213,39 @@ def _unread(field: str, found: Mapping[str, str], data: Mapping[str, Any], names
     )
 
 
-def _named(field: str, unread: Mapping[str, Any]) -> str | None:
-    """Return the key, or the path to it, that is a known other name of a field and holds what the field could."""
-    fits = [key for key, value in unread.items() if _can_be(field, value)]
-    if (key := name_elsewhere(field, fits)) is not None:
-        return key
-    for key, value in unread.items():
-        if isinstance(value, Mapping):
-            inner = [str(name) for name, held in islice(value.items(), _MOST_LOOKED_AT) if _can_be(field, held)]
-            if (name := name_elsewhere(field, inner)) is not None:
-                return f"{key}.{name}"
-    return None
+def _holding(missing: list[str], unread: Mapping[str, Any], *, id_too: bool) -> dict[str, str]:
+    """Return a field map to what may hold the missing fields; nothing where neither names nor content say so."""
+    asked = [*missing, "id"] if id_too else missing
+    long = (path for key, value in unread.items() for path in _long_texts(value, key, 3))
+    first = next(long, None)
+    hinted = first is not None or any(_named(field, unread) for field in missing)
+    if not hinted and not {"query", "evidence"} <= set(missing):
+        return {}
+    chosen = likely_columns(columns_of(unread), (*asked, "reference"))
+    if not hinted and not {"query", "evidence"} <= set(chosen):
+        return {}
+    chosen.pop("reference", None)  # known, so that it is taken for no answer; nothing misses it
+    found, taken = likely_map(chosen), {column.shown for column in chosen.values()}
+    for field in ("evidence", "answer", "query"):  # a text inside of a list, or deeper than columns are looked for
+        if field in missing and field not in chosen:
+            paths = (path for path in chain(() if first is None else (first,), long) if not _inside(path, taken))
+            if (path := next(paths, None)) is not None:
+                found[field] = path.partition("[")[0] if field == "evidence" else path
+                taken.add(found[field])
+    return found
+
+
+def _inside(path: str, taken: Iterable[str]) -> bool:
+    return any(path == each or path.startswith((f"{each}.", f"{each}[")) for each in taken)
+
+
+def _named(field: str, unread: Mapping[str, Any]) -> bool:
+    """Return whether a key, or one inside of an object, is a known other name of a field and holds what it could."""
+    levels = [unread, *(value for value in unread.values() if isinstance(value, Mapping))]
+    fits = (
+        [str(name) for name, held in islice(each.items(), _MOST_LOOKED_AT) if _can_be(field, held)] for each in levels
+    )
+    return any(name_elsewhere(field, keys) for keys in fits)
 
 
 def _can_be(field: str, value: Any) -> bool:

@@ -2,6 +2,7 @@
 
 import masis
 desk = masis.Desk("review.db", reviewer="Ada")
+desk.audit(cases)
 for row in desk.queue():
     case = desk.show(row.id)
     desk.decide(row.id, "reject", reason="unsupported")
@@ -9,19 +10,23 @@ for row in desk.queue():
 
 from __future__ import annotations
 
+import difflib
 import getpass
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from pydantic import ValidationError
 
-from masis.errors import InputError, MasisError, StoreError
+from masis.api.batch import Job, audit_all
+from masis.errors import InputError, MasisError, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.explain import explain, kind_of
+from masis.schema.reading import FieldMap
 from masis.schema.review import (
     SHOWN_UNKNOWN,
     Decision,
@@ -33,6 +38,7 @@ from masis.schema.review import (
 )
 from masis.schema.run import Run
 from masis.schema.team import QueuePolicy
+from masis.schema.wording import counted
 from masis.services.cases import CaseView
 from masis.services.records import CaseFilter, CaseSummary, DecisionFilter
 from masis.services.reviews import OTHER, reason_text, reasons_for
@@ -66,12 +72,12 @@ class Desk:
     """A person's desk on one database; who has the file may do everything, under the name they give.
 
     Args:
-        db: The database. Default: as the commands find it.
+        db: The database; it is made where there is none. Default: as the commands find it.
         reviewer: The name that decisions are recorded under. Default: the one the person is logged in with.
         settings: Those of the workbench.
 
     Raises:
-        StoreError: There is no such database, or it can't be read.
+        StoreError: The database can't be read.
 
     """
 
@@ -79,8 +85,6 @@ class Desk:
         self, db: str | PathLike[str] | None = None, *, reviewer: str | None = None, settings: Settings | None = None
     ) -> None:
         path = database_path(Path(db) if db is not None else None)
-        if not path.exists():
-            raise StoreError(f"{path}: there is no database here. 'masis import FILE' or 'masis audit FILE' makes one.")
         self._of(Workbench.open(path, settings), reviewer or getpass.getuser())
 
     @classmethod
@@ -103,6 +107,51 @@ class Desk:
     def close(self) -> None:
         """Close the database."""
         self.workbench.close()
+
+    def audit(
+        self,
+        cases: Any,
+        *,
+        map: FieldMap | None = None,  # noqa: A002 (the name that audit_many has)
+        again: bool = False,
+        concurrency: int | None = None,
+        progress: bool = True,
+        max_cost: float | None = None,
+    ) -> list[Run]:
+        """Store cases, audit them with the desk's settings, store the runs and return them, in the order of the cases.
+
+        A case that has a finished run of the same text and settings is not audited again: that run is returned.
+
+        Args:
+            cases: As for ``audit_many``: cases, mappings, a data frame, an Arrow table or a Hugging Face data set.
+            map: Which column or key holds a field where the names differ: ``{"answer": "response"}``.
+            again: Audit every case again.
+            concurrency: How many audits at once.
+            progress: Whether to show a bar on stderr.
+            max_cost: US dollars that all audits together may cost. Runs that it left out are not stored.
+
+        Raises:
+            InputError: As ``audit_many`` does.
+            CaseConflict: A case is stored already with other content; of a list or frame nothing was audited then.
+
+        """
+        audits = self.workbench.audits
+
+        def audit_one(job: Job, settings: Settings, cancelled: Callable[[], bool]) -> Run:
+            if not again and (run := audits.finished(job.case, settings)) is not None:
+                return run
+            return audits.audit(self.actor, job.case, settings=settings, cancelled=cancelled)
+
+        return audit_all(
+            cases,
+            self.workbench.settings,
+            audit_one,
+            concurrency=concurrency,
+            progress=progress,
+            max_cost=max_cost,
+            names=map,
+            take=lambda case: self.workbench.cases.add_one(self.actor, case),
+        )
 
     def queue(self, *, limit: int = 50, **filters: Any) -> tuple[CaseSummary, ...]:
         """Return the cases that wait for this reviewer, the most pressing first.
@@ -128,9 +177,20 @@ class Desk:
 
         A later ``decide`` records that it was shown, and is refused where the case has changed meanwhile.
         """
-        view = self.workbench.cases.open_for(self.actor, case_id)
+        view = self._open(case_id)
         self._seen[case_id] = view.summary.version
         return view
+
+    def _open(self, case_id: str) -> CaseView:
+        """Return a case; raises UnknownRecord, which names the id that a wrong one may have meant."""
+        try:
+            return self.workbench.cases.open_for(self.actor, case_id)
+        except UnknownRecord as error:
+            ids = {each.casefold(): each for each in reversed(self.workbench.store.evidence.newest_case_ids())}
+            near = difflib.get_close_matches(case_id[:200].casefold(), ids, n=1, cutoff=0.8)
+            if not near:
+                raise
+            raise UnknownRecord(f"there is no case {case_id!r}. Did you mean {ids[near[0]]!r}?") from error
 
     def decide(
         self,
@@ -152,7 +212,8 @@ class Desk:
         Args:
             case_id: The case.
             verdict: ``approve``, ``override``, ``reject`` or ``escalate``.
-            reason: Why: the code of a reason (``unsupported``) or words. ``override`` and ``reject`` need one.
+            reason: Why: the code of a reason (``unsupported``) or a sentence; a single word as ``other: WORD``.
+                ``override`` and ``reject`` need one.
             note: Anything else worth recording.
             corrected_answer: What an ``override`` puts in the answer's place.
             iteration: Which answer of the audit is decided about: 1 is the original one, 2 its first revision.
@@ -171,7 +232,7 @@ class Desk:
             StoreError: Every decision that the case needs is made.
 
         """
-        view = self.workbench.cases.open_for(self.actor, case_id)
+        view = self._open(case_id)
         run = view.run if view.run is not None and view.run.iterations else None
         answer = _answer(view, run, iteration)
         extra = _checked(view, run, iteration, verdict, answer, corrected_answer, acknowledge=acknowledge)
@@ -337,7 +398,7 @@ def _checked(
         if not acknowledge:
             shown = "; ".join(issue.description for issue in serious[:3])
             raise InputError(
-                f"would approve an answer with {len(serious)} serious issues open: {shown}",
+                f"would approve an answer with {counted(len(serious), 'serious issue')} open: {shown}",
                 cure="Read them, then say acknowledge=True (--acknowledge).",
                 field="verdict",
             )
@@ -351,6 +412,16 @@ def _reason(verdict: Verdict, given: str) -> tuple[str, str]:
     for reason in reasons_for(verdict) if verdict in get_args(Verdict) else ():
         if reason.code != OTHER and given in (reason.code, reason.text):
             return reason_text(reason.code), reason.code
+    word, _, own = given.strip().partition(":")
+    if word.lower() == OTHER and own.strip():
+        return own.strip(), OTHER
+    if re.fullmatch(r"[A-Za-z_-]+", given.strip()):  # one word is meant as a code
+        fits = ", ".join(reason.code for reason in reasons_for(verdict) if reason.code != OTHER)
+        raise InputError(
+            f"is {given[:40]!r}, which is no reason to {verdict}",
+            cure=f"Use one of {fits}; or your words, as 'other: ...'.",
+            field="reason",
+        )
     if not given.strip() and verdict in ("override", "reject"):
         codes = ", ".join(reason.code for reason in reasons_for(verdict) if reason.code != OTHER)
         raise InputError(f"is missing: to {verdict} needs one", cure=f"Use one of {codes}, or words.", field="reason")

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from masis.schema.audit import CitationAudit, ClaimCheck, Contradiction, Issue
 from masis.schema.calls import Replayed
+from masis.schema.review import Standing
 from masis.schema.run import MUST_LOOK, ReviewCode, Run
 from masis.schema.wording import shortened
 from masis.settings import OFFLINE
@@ -85,6 +86,18 @@ class Headline(NamedTuple):
             if kind not in _NO_ISSUE and (kind != self.kind or (count > 1 and kind not in _SAYS_HOW_MANY))
         ]
         return " · ".join(f"{count:,} {kind.one if count == 1 else kind.many}" for kind, count in left)
+
+
+def standing(run: Run) -> Standing:
+    """Return where a case stands that a run has audited, before anybody decides it; the database derives the same."""
+    codes = {reason.code for reason in run.review_reasons}
+    if not run.iterations and run.termination_reason == "cancelled":
+        return "not_audited"
+    if codes & MUST_LOOK:
+        return "wrong"
+    if "error" in codes or not run.iterations:
+        return "failed"
+    return "not_confirmed" if codes else "nothing_found"
 
 
 def headline(run: Run) -> Headline:

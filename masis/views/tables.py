@@ -12,6 +12,7 @@ from masis.errors import InputError
 from masis.schema.case import Severity
 from masis.schema.explain import kind_of
 from masis.schema.run import Iteration, Run
+from masis.views.headline import headline, standing
 
 TableOf = Literal["runs", "iterations", "claims", "citations", "issues"]
 Row = dict[str, Any]
@@ -73,7 +74,7 @@ def _at(path: Sequence[str], record: Any) -> Any:
 
 
 _RUN = {
-    **_columns("case_id", run_id="id"),
+    **_columns("case_id", standing=standing, headline=lambda run: headline(run).text, run_id="id"),
     **_columns("quality", "revised_quality", confidence="original.critique.confidence"),
     **_columns(worst_severity=lambda run: _worst_severity(run.original)),
     **_columns(overall="original.evaluation.overall_score", faithfulness="original.evaluation.faithfulness"),

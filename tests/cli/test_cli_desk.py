@@ -21,21 +21,28 @@ def database(masis: Masis, tmp_path: Path) -> Path:
     result = masis("audit", file, "--db", database)
     assert result.exit_code == 0, result.stderr
     table = result.stdout.splitlines()
-    assert table[0].split() == ["case", "state", "worst", "issue", "quality", "question"]
-    assert table[1].startswith("a     needs review   fabricated citation")
-    assert table[2].startswith("b     auto-accepted")
+    assert table[0].split() == ["case", "stands", "worst", "issue", "quality", "question"]
+    assert table[1].startswith("a     Something is wrong  Cites [9], which doesn't exist  ")
+    assert table[2].startswith("b     Nothing found")
     assert "  a: The reference '9' names no evidence of this case." in table
     return database
 
 
 def test_an_answer_is_found_read_decided_labelled_and_undone(masis: Masis, database: Path) -> None:
     at = ("--db", database)
-    assert masis("queue", *at).stdout.splitlines()[1].startswith("a     Needs review  fabricated citation")
+    assert (
+        masis("queue", *at)
+        .stdout.splitlines()[1]
+        .startswith("a     Something is wrong  Cites [9], which doesn't exist")
+    )
     (row,) = map(json.loads, masis("queue", "--json", *at).stdout.splitlines())
     assert (row["id"], row["state"]) == ("a", "needs_review")
     shown = masis("show", "a", *at).stdout
     assert "The bridge is 120 metres long [1]. It was opened in 1931 [9]." in shown
     assert "critical  The reference '9' names no evidence of this case." in shown
+    assert shown.startswith("a · Something is wrong · Needs review")
+    assert row["headline"].partition("\n")[0] in shown
+    assert "Why a person should look" in shown
     refused = masis("decide", "a", "approve", *at)
     assert refused.exit_code == 1
     assert "Read them, then say acknowledge=True (--acknowledge)." in refused.stderr
@@ -51,6 +58,9 @@ def test_an_answer_is_found_read_decided_labelled_and_undone(masis: Masis, datab
     assert log.count("Rejected the original answer of a by Ada") == 2
     newest = json.loads(masis("log", "a", "--limit", "1", "--json", *at).stdout)
     assert masis("undo", newest["id"], "--by", "Ada", *at).exit_code == 0
+    corrected = ("--corrected-answer", "It is 120 metres long [1].", "--reason", "other: shorter")
+    assert masis("decide", "a", "override", *corrected, "--by", "Ada", *at).exit_code == 0
+    assert "Corrected answer, by Ada\n  It is 120 metres long [1]." in masis("show", "a", *at).stdout
     assert masis("undo", "nothing", *at).exit_code == 1
     assert masis("verify-log", *at).exit_code == 0
 
@@ -78,6 +88,10 @@ def test_import_and_audit_say_what_became_of_a_file_as_json(masis: Masis, tmp_pa
     assert (imported["imported"], imported["refused"]) == (1, 1)
     (found,) = map(json.loads, masis("audit", file, "--json", "--db", database).stdout.splitlines())
     assert (found["case"], found["state"], found["issue"]) == ("a", "needs review", "fabricated citation")
+    assert (found["standing"], type(found["quality"])) == ("wrong", float)
+    file.write_bytes(lines(case("c", query=...)))
+    for command in ("audit", "import"):
+        assert "1 error, named above. Nothing was" in masis(command, file, "--db", database).stderr
 
 
 @pytest.fixture(scope="module")

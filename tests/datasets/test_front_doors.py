@@ -277,6 +277,7 @@ def _held(case: Case) -> dict[str, Any]:
             read(),
             id="keys of a chunk, in JSON inside of a text",
         ),
+        pytest.param(record(evidence=..., ctx=""), {"evidence": "ctx"}, "evidence: holds nothing", id="an empty text"),
         pytest.param(
             record(response="Other."), {"answer": "response"}, "answer: is there, and the map names", id="twice"
         ),

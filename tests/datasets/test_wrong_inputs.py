@@ -114,7 +114,7 @@ WRONG: list[tuple[str, str, bytes, str, Cure]] = [
     ("nested too deep in a list", "f.json", b"[" + LINE + b"," + DEEP + b"]", "is nested more than 64 levels deep",
      _without(b"," + DEEP)),
     ("unknown columns", "f.csv", b"frage,antwort,beleg\nWarum?,Weil es so ist.," + b"Es ist so. " * 30 + b"\n",
-     'evidence: is missing, and "beleg" may hold it.', SUGGESTED),
+     'query: is missing, and "frage" may hold it.', SUGGESTED),
     ("another tool's columns", "f.csv", b"prompt,chunks\nWhy?,So.\n", '"prompt" may hold it.', MAPPED),
     ("an answer of another name", "f.jsonl", _line(b'"answer"', b'"response"'),
      'line 1, answer: is missing, and "response" may hold it.', MAPPED),

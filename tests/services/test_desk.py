@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import masis
 from masis.datasets.readers.decisions import read_decisions
-from masis.errors import CaseHeld, InputError, StaleVersion, StoreError, UnknownRecord
+from masis.errors import CaseConflict, CaseHeld, InputError, StaleVersion, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.review import SHOWN_UNKNOWN
 from masis.schema.team import QueuePolicy
@@ -97,7 +98,7 @@ def test_an_answer_with_serious_issues_is_approved_only_by_who_has_seen_them(sto
     store.cases.add(case)
     iteration = an_iteration().model_copy(update={"issues": (issue(severity="high"),)})
     store.runs.finish(a_run(case, "run-serious", iterations=(iteration,), needs_review=True))
-    with pytest.raises(InputError, match="1 serious issues open"):
+    with pytest.raises(InputError, match="1 serious issue open"):
         desk.decide("serious", "approve")
     entry = desk.decide("serious", "approve", acknowledge=True)
     assert len(entry.decision.extra["issues_seen"]) == 1
@@ -248,9 +249,58 @@ def test_decisions_come_back_from_annotation_tools_and_tables(
     )
 
 
+def test_a_desk_makes_its_database_audits_a_frame_into_it_and_finds_its_runs_again(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {
+            "frage": ["How long?", "How old?"],
+            "antwort": ["It is 9 m long [1].", "It is old [3]."],
+            "beleg": ["[1] 9 m.\n[2] Old."] * 2,
+        }
+    )
+    names = {"query": "frage", "answer": "antwort", "evidence": "beleg"}
+    with masis.Desk(tmp_path / "new.db", reviewer="Ada") as desk:
+        runs = desk.audit(frame, map=names, progress=False)
+        assert [run.id for run in desk.audit(frame, map=names, progress=False)] == [run.id for run in runs]
+        table = masis.runs_to_pandas(runs)
+        for case_id, standing, headline in zip(table["case_id"], table["standing"], table["headline"], strict=True):
+            summary = desk.show(case_id).summary
+            assert (summary.standing, (summary.headline or "").partition("\n")[0]) == (standing, headline)
+        assert "wrong" in set(table["standing"])
+        changed = {"id": runs[0].case_id, "query": "Why?", "answer": "So.", "evidence": ["So."]}
+        fresh = {"id": "fresh", "query": "Why?", "answer": "So.", "evidence": ["So."]}
+        with pytest.raises(CaseConflict, match="another id; 'masis db redact case'"):
+            desk.audit([fresh, changed], progress=False)
+        assert desk.show("fresh").run is None  # read and stored; nothing was audited
+
+
+@pytest.mark.parametrize(
+    ("reason", "recorded"),
+    [
+        ("unsuported", None),
+        ("needs_evidence", None),
+        ("other: unsuported", "unsuported"),
+        ("It names no source.", "It names no source."),
+        ("unsupported", "Says more than the evidence"),
+    ],
+)
+def test_a_reason_of_one_word_is_a_code_or_refused_with_those_there_are(
+    desk: Desk, reason: str, recorded: str | None
+) -> None:
+    if recorded is not None:
+        entry = desk.decide("case-0", "reject", reason=reason)
+        assert entry.decision is not None
+        assert entry.decision.reason == recorded
+        return
+    with pytest.raises(InputError, match=r"no reason to reject\. Use one of fabricated_citation, .*'other: \.\.\.'"):
+        desk.decide("case-0", "reject", reason=reason)
+
+
+def test_a_case_in_another_spelling_is_named(desk: Desk) -> None:
+    with pytest.raises(UnknownRecord, match="Did you mean 'case-0'"):
+        desk.decide("Case-0", "approve")
+
+
 def test_a_desk_is_opened_on_a_database_that_is_there(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"none\.db: there is no database here"):
-        masis.Desk(tmp_path / "none.db")
     Store.open(tmp_path / "some.db").close()
     with masis.Desk(tmp_path / "some.db", reviewer="Ada") as desk:
         assert desk.queue() == ()

@@ -40,10 +40,14 @@ Converter = Literal["anthropic", "openai-responses", "openai-chat", "gemini", "c
 """Whose reply ``reply`` points at: answer, evidence and citations are read from it together."""
 
 
+_ID_KEYS = ("chunk_id", "passage_id", "doc_id", "document_id", "source_id", "_id")
+"""What tools call the id of a chunk, which answers cite: the narrowest first."""
+
+
 class EvidencePaths(Record):
     """Paths inside one item of the evidence; an item that is text is the text."""
 
-    id: Paths = ("id",)
+    id: Paths = ("id", *_ID_KEYS)
     text: Paths = ("text(@)",)
     source: Paths = ()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -18,6 +18,7 @@ from masis.datasets.paths import text_of, value_at
 from masis.datasets.rows import MOST_DOCUMENT_BYTES, Row, read_rows, row_of
 from masis.errors import InputError
 from masis.schema.case import Case
+from masis.schema.columns import columns_of, likely_columns
 from masis.schema.explain import name_elsewhere
 from masis.schema.reading import FieldMap, checked_names, is_empty, mapped, value_of
 from masis.schema.wording import shortened
@@ -211,15 +212,28 @@ def _fits(profile: Profile, row: Any) -> bool:
         return False
 
 
-def formats_of(path: Path, *, name: str | None = None) -> Fitting:
-    """Return which formats a file fits; none, where a person has to say which column holds what.
+def formats_of(source: Source, *, name: str | None = None) -> Fitting:
+    """Return which formats a file or rows fit; none, where a person has to say which column holds what.
+
+    The first of the first rows that has all parts says so: another one may lack its evidence.
 
     Raises InputError where it can't be read, or holds no row that can be.
     """
-    for row in read_rows(path, name=name or path.name):
-        if not isinstance(row.value, InputError):
-            return Fitting(tuple(each.name for each in formats_of_row(row.value)), row.value)
-    raise InputError("holds no row that can be read", cure="Check the file.")
+    rows = _source_rows(source, (), name or (source.name if isinstance(source, Path) else "rows"))
+    first: dict[str, Any] | None = None
+    whole: dict[str, Any] | None = None
+    for row in islice(rows, _TRIED):
+        if isinstance(row.value, InputError):
+            continue
+        if formats := formats_of_row(row.value):
+            return Fitting(tuple(each.name for each in formats), row.value)
+        first = first or row.value
+        likely = {} if whole else likely_columns(columns_of(row.value))
+        if {"query", "evidence"} <= set(likely) and likely["evidence"].length:
+            whole = row.value
+    if first is None:
+        raise InputError("holds no row that can be read", cure="Check the file, or give rows that are mappings.")
+    return Fitting((), whole or first)
 
 
 def _opened(source: Source, profile: Profile | None, names: FieldMap, name: str) -> tuple[Iterator[Row], Profile]:
@@ -228,10 +242,9 @@ def _opened(source: Source, profile: Profile | None, names: FieldMap, name: str)
         return _prepared(_source_rows(source, profile.rows, name), source, profile), profile
     rows, before = _source_rows(source, (), name), list[Row]()
     chosen = builtin()[OWN_FORMAT]
-    for row in rows:  # a first row that can't be read says nothing about the format
+    for row in rows:  # a row that can't be read, or lacks a part, says nothing about the format
         before.append(row)
-        if isinstance(row.value, dict):
-            fits = formats_of_row(mapped(row.value, names) if names else row.value) or (chosen,)
+        if isinstance(row.value, dict) and (fits := formats_of_row(mapped(row.value, names) if names else row.value)):
             if len(fits) > 1:
                 every = " and ".join(each.name for each in fits)
                 raise InputError(f"fits {every}", cure=f"Say which: --as {fits[0].name}, for example.")

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from masis.datasets.mapping.profile import Converter
-from masis.datasets.paths import parsed, text_of
+from masis.datasets.paths import text_of
+from masis.schema.columns import parsed
 
 
 class Reply(NamedTuple):

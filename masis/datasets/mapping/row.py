@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 
 from masis.datasets.mapping.profile import Profile
 from masis.datasets.mapping.replies import read_reply
-from masis.datasets.paths import parsed, text_of, value_at
+from masis.datasets.paths import text_of, value_at
 from masis.datasets.rows import Row
 from masis.errors import InputError
 from masis.schema.case import Case, case_of
-from masis.schema.explain import kind_of
+from masis.schema.columns import chunks_in, parsed
+from masis.schema.explain import kind_of, name_elsewhere
 from masis.schema.reading import FIELDS, FieldMap, content_id, mapped, refuse_unread
 from masis.schema.wording import shortened
 
@@ -89,7 +90,7 @@ def _whole(row: Row, value: dict[str, Any], names: FieldMap) -> MappedRow:
 def _cells(row: dict[str, Any], names: FieldMap) -> dict[str, Any]:
     """Return the cells of a table as values: empty ones are absent, and one text of evidence is a list."""
     nested = {*_IN_A_CELL, *(held for key, held in names.items() if key in _IN_A_CELL)}
-    read = {key: parsed(cell) if key in nested else cell for key, cell in row.items() if cell not in ("", None)}
+    read = {key: chunks_in(cell) if key in nested else cell for key, cell in row.items() if cell not in ("", None)}
     if isinstance(read.get("evidence"), str | dict):
         read["evidence"] = [read["evidence"]]
     return read
@@ -193,7 +194,12 @@ class _Reading:
 
     def _evidence(self, given: Any) -> list[dict[str, Any]]:
         if given is None:
-            self._wrong(f"is missing or empty (the row holds {_keys(self._row)})", SHOWN, "evidence")
+            if (key := name_elsewhere("evidence", self._row)) is not None:
+                self._wrong(
+                    f"is empty: {key!r} holds nothing", "Add what the retrieval found, or remove the row.", "evidence"
+                )
+            else:
+                self._wrong(f"is missing or empty (the row holds {_keys(self._row)})", SHOWN, "evidence")
             return []
         chunks: dict[str, dict[str, Any]] = {}
         items = _items(given)
@@ -294,7 +300,7 @@ def _with_texts(sources: list[dict[str, Any]], beside: list[Any]) -> list[Any]:
 
 def _items(evidence: Any) -> list[Any]:
     """Return the items of an evidence: a list, a list written as text, one text, or an object of id and text."""
-    read = parsed(evidence)
+    read = chunks_in(evidence)
     if isinstance(read, list):
         return [item for part in read for item in (part if isinstance(part, list) else [part])]
     if isinstance(read, dict) and read and all(isinstance(text, str) for text in read.values()):

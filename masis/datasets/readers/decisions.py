@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
-from masis.datasets.paths import parsed
 from masis.datasets.rows import read_rows
 from masis.errors import InputError
+from masis.schema.columns import parsed
 from masis.schema.review import Verdict
 
 _VERDICTS: Mapping[str, Verdict] = {

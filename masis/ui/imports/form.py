@@ -13,15 +13,14 @@ from pydantic import ValidationError
 
 from masis.datasets.mapping import OWN_FORMAT, Fitting, Profile, builtin
 from masis.datasets.mapping.columns import (
-    Column,
     ColumnChoice,
     columns_key,
-    columns_of,
     likely_choice,
     profile_of,
     still_there,
 )
 from masis.errors import InputError
+from masis.schema.columns import Column, columns_of
 from masis.services import Actor, Workbench
 from masis.services.imports import Look
 from masis.ui.shell.inputs import take_typed

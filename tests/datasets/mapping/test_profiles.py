@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +20,6 @@ from masis.datasets.mapping import MappedRow, Profile, builtin, formats_of, load
 from masis.datasets.mapping.columns import (
     ColumnChoice,
     columns_key,
-    columns_of,
     likely_choice,
     profile_of,
     profile_text,
@@ -28,6 +28,7 @@ from masis.datasets.mapping.columns import (
 from masis.datasets.mapping.profile import parse_profile
 from masis.errors import InputError
 from masis.schema.case import Case
+from masis.schema.columns import columns_of
 
 FILES = Path(__file__).parent / "files"
 QUESTION = "How long is the Marle bridge?"
@@ -234,6 +235,44 @@ def test_text_and_id_of_a_chunk_are_read_from_the_names_chosen(tmp_path: Path) -
     assert [(chunk.id, chunk.text) for chunk in read(tmp_path, row, choice).evidence] == [("7", "So."), ("8", "Or so.")]
 
 
+def test_a_first_row_without_evidence_decides_nothing_and_is_named() -> None:
+    rows = [{"question": "Why?", "answer": "So.", "contexts": held} for held in ([], ["So."])]
+    with pytest.raises(InputError, match=r"line 1, evidence: is empty: 'contexts' holds nothing"):
+        read_cases(rows)
+    assert suggest(rows).format == "hf-rag"
+    rows = [{"frage": "Why is it so?", "antwort": "So.", "quellen": each["contexts"]} for each in rows]
+    names = {"query": "frage", "answer": "antwort", "evidence": "quellen"}
+    with pytest.raises(InputError, match=re.escape(json.dumps(names))):
+        Case(**rows[0])
+    assert suggest(rows).names == names
+
+
+@pytest.mark.parametrize("key", ["chunk_id", "doc_id", "id", "document_id", "source_id"])
+def test_the_ids_that_chunks_have_of_their_own_are_kept(key: str) -> None:
+    chunks = [{key: "kb-12", "text": "So it is."}, {key: "kb-13", "text": "Or not."}]
+    for row in ({"question": "Why?", "contexts": chunks, "answer": "So."}, {"frage": "Why?", "beleg": chunks}):
+        (case,) = read_cases([row], map=suggest([row]).names)
+        assert [chunk.id for chunk in case.evidence] == ["kb-12", "kb-13"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "ids"),
+    [
+        ("[1] So it is.\n[2] Or not,\nperhaps.", ["1", "2"]),
+        ("['So it is.', 'Or not.']", ["chunk_1", "chunk_2"]),
+        ("[1] So it is.", ["chunk_1"]),
+        ("[2] So it is.\n[1] Or not.", ["chunk_1"]),
+        ("So it is.\n[1] Or not.\n[2] Or so.", ["chunk_1"]),
+    ],
+)
+def test_a_cell_of_several_chunks_is_split_in_a_frame_as_in_a_file(cell: str, ids: list[str], tmp_path: Path) -> None:
+    frame = pd.DataFrame({"frage": ["Why?"], "beleg": [cell]})
+    frame.to_csv(tmp_path / "f.csv", index=False)
+    for source in (frame, tmp_path / "f.csv"):
+        (case,) = read_cases(source, map={"query": "frage", "evidence": "beleg"})
+        assert [chunk.id for chunk in case.evidence] == ids
+
+
 def test_columns_with_names_of_other_tools_are_guessed() -> None:
     row = {"qid": "1", "user_input": "Why?", "completion": "So.", "passages": [{"passage": "So.", "id": "p"}]}
     choice = likely_choice(columns_of(row))
@@ -298,11 +337,31 @@ def test_a_file_without_a_row_is_refused(tmp_path: Path) -> None:
             {"prompt": "Name the length", "response": "120 m", "context": "It is 120 m.", "gold": "120"},
             ["prompt", "context", "response"],
         ),
+        *(
+            (dict(zip(names, ("Wie hoch ist er heute?", "Er ist 120 m hoch [1].", evidence), strict=True)), names)
+            for names in (
+                ["frage", "antwort", "quellen"],
+                ["question", "réponse", "sources"],
+                ["Pregunta", "Respuesta", "Fuentes"],
+                ["domanda", "risposta", "fonti"],
+                ["a", "b", "c"],
+            )
+            for evidence in (
+                "Der Turm der alten Kirche misst 120 m und wurde 1931 am Fluss in der Stadt gebaut.",
+                "[1] Der Turm misst 120 m.\n[2] Er steht am Fluss.",
+                "['Der Turm misst 120 m.', 'Er steht am Fluss.']",
+            )
+        ),
     ],
 )
 def test_a_map_is_proposed_from_names_types_and_values(row: dict[str, Any], names: list[str]) -> None:
     found = suggest([row])
-    assert [found.names.get(field) for field in ("query", "evidence", "answer")] == names
+    assert [found.names.get(field) for field in ("query", "evidence", "answer")] in (names, [*names[::2], names[1]])
+    with pytest.raises(InputError, match="may hold it") as error:
+        Case(**row)
+    whole = re.search(r"map=(\{.*?\})", error.value.cure)
+    assert whole is not None
+    assert json.loads(whole[1]) == found.names
     (case,) = read_cases([row], map=found.names)
     assert case.answer
     assert found.profile is not None

@@ -1,0 +1,210 @@
+"""What the keys of a record may hold: by the names that other tools use, else by their content.
+
+A question ends in a question mark or is the shortest text, an answer cites, evidence is a list, numbered or the longest
+text. What an error names, what ``--suggest`` proposes and what a page of imports offers are this one proposal.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice, pairwise
+from typing import Any, Literal, NamedTuple
+
+from masis.schema.explain import name_elsewhere
+from masis.schema.wording import shortened
+
+MOST_NESTED_TEXT = 16 * 1024 * 1024
+"""Characters of JSON inside of a text that are read; longer ones stay text."""
+
+LONG_TEXT = 60
+"""Characters from which a text that nothing reads is taken for a part of the case: a note or a label is shorter."""
+
+MOST_COLUMNS = 200
+"""Columns that are offered of one row."""
+
+MOST_LEVELS = 3
+"""Objects inside of objects whose columns are offered."""
+
+EXCERPT = 60
+
+
+class Column(NamedTuple):
+    """One column: its names from the outermost object inwards, and the beginning of what it holds in the first row."""
+
+    names: tuple[str, ...]
+    sample: str
+    items: tuple[str, ...] = ()
+    """Where it holds a list of objects: the names inside one of them."""
+    kind: Literal["text", "texts", "objects", "other"] = "other"
+    length: int = 0
+    """Characters of its text, or of the texts in its list."""
+    longest_item: str = ""
+    """Where it holds a list of objects: the name of their longest text."""
+    form: Literal["", "question", "cited", "numbered", "sentence"] = ""
+    """What a text looks like; "" for a word or a name."""
+    item_id: str = ""
+    """Where it holds a list of objects: the name of their ids, which differ."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether it holds an empty text or list."""
+        return self.sample.strip() in ("", "[]")
+
+    @property
+    def shown(self) -> str:
+        """The column's name as people read it."""
+        return ".".join(self.names)
+
+    @property
+    def path(self) -> str:
+        """The path that leads to it: names in quotes, as JMESPath takes any text."""
+        return ".".join(json.dumps(name) for name in self.names)
+
+
+def columns_of(row: Mapping[str, Any]) -> tuple[Column, ...]:
+    """Return the columns that a row offers, those inside of objects too."""
+    return tuple(islice(_columns(row, ()), MOST_COLUMNS))
+
+
+def _columns(row: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[Column]:
+    for key, value in row.items():
+        names = (*above, str(key))
+        if isinstance(value, dict) and value and len(names) < MOST_LEVELS:
+            yield from _columns(value, names)
+        elif value is not None:
+            yield _column(names, value)
+
+
+def _column(names: tuple[str, ...], value: Any) -> Column:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    sample = shortened(" ".join(text[: 4 * EXCERPT].split()), EXCERPT)
+    read = parsed(value)
+    if isinstance(read, str):
+        return Column(names, sample, kind="text", length=len(read.strip()), form=_form(read.strip()))
+    if not isinstance(read, list) or not read:
+        return Column(names, sample)
+    if all(isinstance(item, str) for item in read):
+        return Column(names, sample, kind="texts", length=sum(map(len, read)))
+    objects = [item for item in read if isinstance(item, dict)]
+    items = tuple(dict.fromkeys(str(key) for item in objects[:20] for key in item))[:MOST_COLUMNS]
+    texts = [(len(text), str(name)) for item in objects for name, text in item.items() if isinstance(text, str)]
+    if not texts:
+        return Column(names, sample, items)
+    length, longest, named = sum(length for length, _ in texts), max(texts)[1], name_elsewhere("evidence.id", items)
+    ids = [str(item.get(named)) for item in objects]  # chunks of one document may all have its id
+    item_id = named if named and len(set(ids)) == len(ids) else ""
+    return Column(names, sample, items, "objects", length, longest, item_id=item_id)
+
+
+_CITED = re.compile(r"\[[^\[\]\s]{1,40}\](?!\()")
+_NUMBERED = re.compile(r"^[ \t]{0,8}\[(\d{1,6})\][ \t:]*", re.MULTILINE)
+
+
+def _form(text: str) -> Literal["", "question", "cited", "numbered", "sentence"]:
+    if text.endswith(("?", "\uff1f")):
+        return "question"
+    if isinstance(chunks_in(text), list):
+        return "numbered"
+    if _CITED.search(text):
+        return "cited"
+    return "sentence" if len(text) >= LONG_TEXT or (" " in text and text.endswith((".", "!", "\u2026"))) else ""
+
+
+def parsed(value: Any) -> Any:
+    """Return what a text of JSON, or of a Python list as pandas writes it, holds; any other value as it is."""
+    if not isinstance(value, str) or len(value) > MOST_NESTED_TEXT:
+        return value
+    opening = value.lstrip()[:1]
+    if opening not in ("[", "{"):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        read = ast.literal_eval(value.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return value
+    return read if isinstance(read, list | dict) else value
+
+
+def chunks_in(value: Any) -> Any:
+    """Return the items of an evidence written as one text: a list as text, or lines that begin with ``[1]``, ``[2]``...
+
+    Numbers begin the text, count up and are ids. Any other value is returned as ``parsed`` reads it.
+    """
+    read = parsed(value)
+    if not isinstance(read, str) or not read.lstrip().startswith("["):
+        return read
+    marks = list(_NUMBERED.finditer(read))
+    numbers = [int(mark[1]) for mark in marks]
+    if len(marks) < 2 or read[: marks[0].start()].strip() or any(a >= b for a, b in pairwise(numbers)):
+        return read
+    ends = [*(mark.start() for mark in marks[1:]), len(read)]
+    texts = [read[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)]
+    if not all(texts):
+        return read
+    return [{"id": mark[1], "text": text} for mark, text in zip(marks, texts, strict=True)]
+
+
+def likely_columns(
+    columns: Iterable[Column], fields: Iterable[str] = ("query", "answer", "evidence", "reference", "id")
+) -> dict[str, Column]:
+    """Return which column probably holds which of the ``fields``: by names, then by content, none for two fields."""
+    asked = list(fields)
+    left = sorted(columns, key=lambda column: len(column.names))
+    chosen: dict[str, Column] = {}
+
+    def take(field: str, found: Column | None) -> None:
+        if found is not None and field in asked and field not in chosen:
+            chosen[field] = found
+            left.remove(found)
+
+    by_name = {column.names[-1]: column for column in reversed(left)}
+    for field in asked:
+        fits = [name for name, column in by_name.items() if column in left and _could_be(field, column)]
+        name = name_elsewhere(field, fits)
+        take(field, by_name[name] if name is not None else None)
+    take("query", min(_of_form(left, "question"), key=_length, default=None))
+    take("answer", max(_of_form(left, "cited"), key=_length, default=None))
+    lists = [column for column in left if column.kind in ("texts", "objects") and " " in column.sample.strip()]
+    take("evidence", max(lists or _of_form(left, "numbered"), key=_length, default=None))
+    take("evidence", max(_of_form(left, "cited", "sentence"), key=_length, default=None))
+    texts = [column for column in left if column.kind == "text" and " " in column.sample.strip()]
+    take("query", min(texts, key=_length, default=None))
+    take("answer", max(_of_form(left, "sentence"), key=_length, default=None))
+    for field in asked:  # a known name that holds nothing in this row says where other rows have it
+        empty = [name for name, column in by_name.items() if column in left and not column.length]
+        name = name_elsewhere(field, empty) if chosen and field in ("query", "answer", "evidence") else None
+        take(field, by_name[name] if name is not None and by_name[name].empty else None)
+    return chosen
+
+
+def _length(column: Column) -> int:
+    return column.length
+
+
+def _of_form(columns: Iterable[Column], *forms: str) -> list[Column]:
+    return [column for column in columns if column.form in forms]
+
+
+def _could_be(field: str, column: Column) -> bool:
+    if field in ("query", "answer"):
+        return column.kind == "text" and column.length > 0
+    return field != "evidence" or (column.kind != "other" and column.length > 0)
+
+
+def likely_map(chosen: Mapping[str, Column]) -> dict[str, str]:
+    """Return chosen columns as a field map, with the names of text and id inside of the evidence."""
+    names = {field: column.shown for field, column in chosen.items()}
+    if (evidence := chosen.get("evidence")) is not None:
+        names |= {"evidence.text": text_key(evidence), "evidence.id": evidence.item_id}
+    return {field: key for field, key in names.items() if key and key != field.rpartition(".")[2]}
+
+
+def text_key(evidence: Column) -> str:
+    """Return the name of the text inside of the items of an evidence; "" where they are no objects."""
+    return name_elsewhere("text", evidence.items) or evidence.longest_item
