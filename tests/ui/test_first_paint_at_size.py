@@ -91,6 +91,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(connections, "Connection", Counting)
     monkeypatch.setattr(retention_page, "LOOKED_AT_ONCE", 100)
     monkeypatch.setattr(metrics_page, "SPREAD_OVER", 100)
+    monkeypatch.setattr(metrics_page, "READ_AT_ONCE", 200)
     yield
     st.cache_resource.clear()
     st.cache_data.clear()

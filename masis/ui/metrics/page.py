@@ -36,6 +36,8 @@ PICKED = ("show", "above", "most", "at", "of", "page")
 RUNS_A_PAGE = 20
 SPREAD_OVER = 5_000
 """Audits of which the distributions are drawn: sorting the figures of all of them would take ever longer."""
+READ_AT_ONCE = 10_000
+"""Entries of the decision log up to which the page reads what people did without being asked to."""
 SPANS = {"7": "7 days", "30": "30 days", "90": "90 days", "": "All"}
 LISTS: dict[str, str] = {"all": "All", **{rate: words.title for rate, words in RATES.items()}}
 
@@ -334,7 +336,11 @@ def _totals(total: Rates) -> None:
 def _people(workbench: Workbench) -> None:
     """Draw what people did with what the audits found: all reviewers together, and one's own, over all time."""
     st.header("People", anchor=False)
-    me = actor()
+    me, length = actor(), workbench.store.decisions.head().length
+    if length > READ_AT_ONCE and not st.toggle(
+        f"Read all {length:,} entries of the decision log", key="metrics-people-read", help="It takes a second or two."
+    ):
+        return
     work = workbench.trust.together(me)
     if not work.decisions:
         st.caption("Nobody has decided a case yet. How many are decided a day, and in what time, will be shown here.")
