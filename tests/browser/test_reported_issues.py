@@ -17,6 +17,7 @@ from tests.browser.test_accessibility import AXE, grave
 from tests.browser.test_decision import ReviewServer, open_case, panel, until
 from tests.cases import case_of
 from tests.reviewing import ADA
+from tools.browser import settle
 
 OpenTab = Callable[..., Tab]
 ANSWER = "# The 🌉 bridge\n\nIt is **120 metres** long [chunk_1]. It is painted *grey* [chunk_1].\n\n- It cost nothing."
@@ -227,6 +228,7 @@ def test_issues_are_reported_by_keyboard_alone(server: ReviewServer, open_tab: O
     press("Enter")
     expect(mine).to_contain_text("the whole answer")
     # words selected by keyboard
+    settle(page)  # a redraw would drop the selection
     page.evaluate(
         """() => {
             const found = [...document.querySelectorAll("*")].flatMap(each => each.shadowRoot ?? [])

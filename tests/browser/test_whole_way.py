@@ -104,7 +104,7 @@ def it_is_overridden_undone_and_decided_again(tab: Tab) -> None:
     overridden(panel, "Measured again.")
     expect(panel.get_by_role("status").first).to_contain_text("Overrode revision 2.")
     panel.get_by_text("History of this case").click(delay=40)
-    expect(panel.locator(".entries li")).to_have_count(3)
+    expect(panel.locator(".entries li")).to_have_count(4)  # the audit, two decisions, an undo
 
 
 def overridden(panel: Locator, note: str) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -111,6 +112,17 @@ def test_spans_and_metrics_reach_a_collector_over_http(collector: Collector, mon
     assert collector.metrics["critique_latency_ms"].unit == "ms"
     resource = collector.resources[0]
     assert (resource["service.name"], resource["deployment.environment.name"]) == ("masis-workbench", "test")
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A sender that goes on trying draws random numbers, which Hypothesis reports in whatever test comes next."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "2")
+    before = set(threading.enumerate())
+    yield
+    for each in set(threading.enumerate()) - before:
+        if "Otel" in each.name or "telemetry" in each.name or each.name.startswith("Thread-"):
+            each.join(timeout=30)
 
 
 def test_a_collector_that_is_down_fails_no_audit_and_is_reported_once(
