@@ -117,6 +117,10 @@ def test_one_press_takes_one_side_as_it_is_and_a_correction_is_shown_against_the
     assert "1 case has reviewers who differ. 1 differs in the correction." in texts(opened("team", "Cleo"))
     app = opened("team", "Cleo", case=CASE)
     assert '{"kind": "in", "text": " Indeed."}' in shown_rows(app).replace('\\"', '"')
+    press(app, "final-reject")  # a reason may begin with a 1: its key takes no side while one is written
+    assert [each.proto.shortcut for each in app.button if each.key == "take-1"] == [""]
+    app = opened("team", "Cleo", case=CASE)
+    assert [each.proto.shortcut for each in app.button if each.key == "take-1"] == ["1"]
     press(app, "take-1")
     entry = audited_workbench.cases.open(CASE).decision
     assert entry is not None

@@ -16,7 +16,7 @@ from masis.services.records import CaseFilter
 from masis.ui.review.case import show_answer
 from masis.ui.review.compare import CHANGES
 from masis.ui.shell import address
-from masis.ui.shell.keys import APPROVE, ESCALATE, NEXT, OVERRIDE, REJECT, SUBMIT, Key
+from masis.ui.shell.keys import APPROVE, ESCALATE, NEXT, OVERRIDE, REJECT, SUBMIT, UNDO, Key
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.team.taking import ask_name
@@ -120,7 +120,7 @@ def show_adjudication(workbench: Workbench, case_id: str) -> None:
             verdict = coloured(DECIDED[decision.verdict]) if decision.verdict else ""
             about = f", {_answer(decision)}" if _answer(decision) else ""
             st.markdown(f"**{escaped(decision.reviewer)}**: {verdict}{about}")
-            if open_ and _take_button(decision, number):
+            if open_ and _take_button(decision, number, by_key=_chosen(view.case.id) is None):
                 _record(workbench, view, taken(decision, view, entries))
             _decision(workbench, decision, number)
     if found := differences(decisions):
@@ -148,9 +148,21 @@ def _there(workbench: Workbench, case_id: str) -> bool:
     return True
 
 
-def _take_button(decision: Decision, number: int) -> bool:
+def _take_button(decision: Decision, number: int, *, by_key: bool) -> bool:
+    """Offer to take one side; its key is off while another verdict is being given, whose reason may begin so."""
     words = f"Take {escaped(decision.reviewer)}'s decision as it is"
-    return st.button(words, key=f"take-{number}", shortcut=str(number), width="stretch", **needs("oversee"))
+    shortcut = str(number) if by_key else None
+    return st.button(words, key=f"take-{number}", shortcut=shortcut, width="stretch", **needs("oversee"))
+
+
+def _chosen(case_id: str) -> Verdict | None:
+    """Return the verdict of their own that the adjudicator has chosen for a case and not recorded yet."""
+    chosen: Verdict | None = st.session_state.get(_verdict_key(case_id))
+    return chosen
+
+
+def _verdict_key(case_id: str) -> str:
+    return f"final-verdict-{case_id}"
 
 
 def taken(decision: Decision, view: CaseView, entries: Sequence[LogEntry]) -> Decision:
@@ -214,8 +226,7 @@ def _final(workbench: Workbench, view: CaseView, entries: tuple[LogEntry, ...], 
     if reviewer() is None or actor().name in reviewers:
         return
     decisions = [entry.decision for entry in entries if entry.decision is not None]
-    chosen = f"final-verdict-{view.case.id}"
-    verdict: Verdict | None = st.session_state.get(chosen)
+    verdict = _chosen(view.case.id)
     with st.container(horizontal=True, gap="small", key="final-verdicts"):
         for name, key in _KEYS.items():
             st.button(
@@ -224,7 +235,7 @@ def _final(workbench: Workbench, view: CaseView, entries: tuple[LogEntry, ...], 
                 shortcut=key.shortcut,
                 type="primary" if name == verdict else "secondary",
                 on_click=st.session_state.__setitem__,
-                args=(chosen, name),
+                args=(_verdict_key(view.case.id), name),
             )
     if verdict is None:
         return
@@ -238,7 +249,9 @@ def _final(workbench: Workbench, view: CaseView, entries: tuple[LogEntry, ...], 
         reason = st.text_area("Reason", key="final-reason", max_chars=2000, height=80)
         corrected = None
         if verdict == "override":
-            corrected = st.text_area("Corrected answer", about.corrected_answer or view.case.answer or "", height=200)
+            begins = f"Corrected answer, beginning with {escaped(about.reviewer)}'s"
+            label = begins if about.corrected_answer else "Corrected answer"
+            corrected = st.text_area(label, about.corrected_answer or view.case.answer or "", height=200)
         words = final_words(verdict, about)
         sent = st.form_submit_button(words, type="primary", shortcut=SUBMIT.shortcut, **needs("oversee"))
     if not sent:
@@ -284,7 +297,13 @@ def _recorded(workbench: Workbench) -> None:
         if recorded := st.session_state.get(_RECORDED):
             entry_id, words = recorded
             st.markdown(f":green[:material/check_circle:] {escaped(words)}")
-            st.button("Undo", key="undo-adjudication", on_click=_undo, args=(workbench, entry_id))
+            st.button(
+                "Undo",
+                key="undo-adjudication",
+                shortcut=UNDO.shortcut,
+                on_click=_undo,
+                args=(workbench, entry_id),
+            )
 
 
 def _undo(workbench: Workbench, entry_id: str) -> None:
