@@ -228,6 +228,8 @@ def test_a_label_on_a_decided_case_leaves_one_undo_that_of_the_newest_act(draw: 
     page.keyboard.press("1")
     page.keyboard.press("Control+Enter")
     expect(page.get_by_role("button", name="Undo")).to_have_count(1)
+    says(page).to_contain_text("the whole answer.")
+    expect(page.get_by_role("dialog")).to_have_count(0)
     page.keyboard.press("u")
     says(page).to_contain_text("Undone.")
     page = draw(standing={**standing, "undoable": False}, notice=settled)

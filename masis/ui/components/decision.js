@@ -3,6 +3,7 @@
 const RESTED_MS = 600
 const UNANSWERED_MS = 4000
 const UNREAD_MS = 400 // nobody has read what was drawn a moment ago: a key meant for the case before decides nothing
+const AGAIN_MS = 2000 // a press on Submit so soon after one is the same press
 const ADVANCE = "masis-advance"
 const GLYPH = { approve: "✓", override: "✎", reject: "✕", escalate: "↗" }
 const LETTER = { approve: "A", override: "O", reject: "X", escalate: "E" }
@@ -27,6 +28,7 @@ class Panel {
     this.mount = Math.random().toString(36).slice(2)
     this.seq = 0
     this.sends = 0
+    this.submittedAt = -Infinity
     this.dirty = false
     this.fields = blank()
     this.build()
@@ -320,7 +322,11 @@ class Panel {
 
   submit() {
     if (this.refused()) return
-    if (!this.open()) { this.say("A decision stands. Choose a verdict to decide again.", "warn"); return }
+    if (!this.open()) {
+      // the second press of a double one: what it would say must not take the place of what the first one did
+      if (performance.now() - this.submittedAt > AGAIN_MS) this.say("A decision stands. Choose a verdict to decide again.", "warn")
+      return
+    }
     if (!this.data.reviewer && !this.nameConfirmed && this.fields.verdict) {
       this.say(this.name() ? `You decide as ${this.name()}: Enter confirms that, or type another name.` : "Type your name: it is recorded with every decision.", "warn")
       this.el.name.focus()
@@ -340,6 +346,7 @@ class Panel {
     clearTimeout(this.timer)
     this.timer = null
     this.busy = true
+    this.submittedAt = performance.now()
     this.sends += 1
     this.sent = this.data.form
     this.reopened = false
