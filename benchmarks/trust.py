@@ -26,6 +26,7 @@ from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.services import Actor, Workbench, app_root
 from masis.ui.shell import served_database
+from masis.ui.shell.serve import import_heavy
 
 ADA = Actor(name="Ada")
 STATES = {"approve": "approved", "reject": "rejected", "override": "overridden", "escalate": "escalated"}
@@ -90,7 +91,7 @@ def main() -> None:
         served_database._served[:] = [path]
         app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=300)
         app.run()
-        time.sleep(served_database.SECONDS_UNTIL_IMPORTS + 3)
+        import_heavy()
         app.switch_page("pages/trust.py")
         for name in ("first", "again", "again"):
             clock, own = time.perf_counter(), time.process_time()

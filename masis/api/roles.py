@@ -53,13 +53,13 @@ def build_roles(settings: Settings, replies: Replies | None = None, *, in_steps:
     models = {role: registry.resolve(string, role, settings) for role, string in settings.models().items()}
 
     def asked(role: str) -> Model | None:
-        if models[role] == OFFLINE or role_plugins.brought(models[role], role, settings):
+        if models[role] == OFFLINE or role_plugins.plugged_in(models[role], role, settings):
             return None
         return ask(models[role], role)
 
     def own(role: str) -> Any:
         """Who fills the role where somebody else brings it, else None."""
-        found = role_plugins.brought(models[role], role, settings)
+        found = role_plugins.plugged_in(models[role], role, settings)
         if found is None:
             return None
         return found.filled(ask(found.asks, role) if found.asks else None, settings)
@@ -118,7 +118,7 @@ def _verifier(
         return EscalatingVerifier(first, second, staged, partial(estimates.spared, settings=settings))
     if string == OFFLINE:
         return within_languages(OfflineVerifier(control.cancellation))
-    found = role_plugins.brought(string, "verifier", settings)
+    found = role_plugins.plugged_in(string, "verifier", settings)
     if found is None:
         model = ask(string, "verifier")
         # What this process extracted before would be in no record, and not what a file says.
@@ -132,7 +132,7 @@ def _with_second_opinion(
 ) -> EscalatingVerifier:
     """The verifier, and the critic's model for what it leaves open; itself once more where rules criticise."""
     critic = models["critic"]
-    asks_a_model = critic != OFFLINE and not role_plugins.brought(critic, "critic", settings)
+    asks_a_model = critic != OFFLINE and not role_plugins.plugged_in(critic, "critic", settings)
     second = critic if asks_a_model else models["verifier"]
     opinion = ModelVerifier(ask(second, "verifier"), settings, Extractions(), in_steps=True)
 
@@ -160,13 +160,13 @@ def probe_model(string: str, settings: Settings) -> registry.Probed:
     try:
         if staged := registry.stages(string, "verifier"):
             return probe_model(staged[1], settings)
-        found = role_plugins.brought(string, "verifier", settings)
+        found = role_plugins.plugged_in(string, "verifier", settings)
         return _judge_sample(found, settings) if found and not found.asks else registry.probe(string, settings)
     except (SettingsError, MissingExtra) as error:
         return registry.Probed(False, str(error))
 
 
-def _judge_sample(found: role_plugins.Brought, settings: Settings) -> registry.Probed:
+def _judge_sample(found: role_plugins.PluggedIn, settings: Settings) -> registry.Probed:
     """Let a verifier that asks nobody judge a claim."""
     text = "The bridge is 120 metres long."
     verifier = found.filled(None, settings)
@@ -189,12 +189,12 @@ def offered_models(settings: Settings, role: str = "") -> tuple[str, ...]:
 
 def asked_model(string: str, role: str, settings: Settings) -> str:
     """The model string behind a compiled critic; any other string is its own. Raises as ``resolve_model``."""
-    found = role_plugins.brought(string, role, settings)
+    found = role_plugins.plugged_in(string, role, settings)
     return found.asks if found else string
 
 
 def pin_versions(settings: Settings) -> Settings:
-    """The settings with critics and revisers that are brought named to their version: ``dspy:careful@2``.
+    """The settings with critics and revisers that are plugged in named to their version: ``dspy:careful@2``.
 
     So that an audit by a later version is not taken for the same. Raises as ``resolve_model`` does.
     """
@@ -202,7 +202,7 @@ def pin_versions(settings: Settings) -> Settings:
     for role in role_plugins.GROUPS:
         staged = registry.stages(getattr(settings, role), role)
         lead, string = (f"{staged[0]}{registry.STAGES}", staged[1]) if staged else ("", getattr(settings, role))
-        if (found := role_plugins.brought(string, role, settings)) is not None:
+        if (found := role_plugins.plugged_in(string, role, settings)) is not None:
             named[role] = f"{lead}{found.string}"
     for role, string in settings.models().items():
         if _replayed(string):

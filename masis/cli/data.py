@@ -146,16 +146,16 @@ def _import_lake(
             on_rows=lambda read: progress.move(read, f"{read:,} read"),
             on_problem=errors.add,
         )
-    emit({"file": lake, "imported": done.brought, "there_already": done.unchanged})
+    emit({"file": lake, "imported": done.imported, "there_already": done.unchanged})
     there = f", {counted(done.unchanged, 'case')} there already" if done.unchanged else ""
-    words = ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in done.brought.items() if number)
-    say(f"{lake}: {counted(sum(done.brought.values()), 'case')} imported{f' ({words})' if words else ''}{there}.")
+    words = ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in done.imported.items() if number)
+    say(f"{lake}: {counted(sum(done.imported.values()), 'case')} imported{f' ({words})' if words else ''}{there}.")
     if done.sample is not None:
         say(
             f"{done.sample.drawn:,} of {done.sample.accepted:,} auto-accepted were drawn for a spot check "
             f"(share {done.sample.share:.2%}, seed {done.sample.seed})."
         )
-    return sum(done.brought.values()) + done.unchanged
+    return sum(done.imported.values()) + done.unchanged
 
 
 def _try(file: Path, reading: Reading, emit: Emit) -> int:

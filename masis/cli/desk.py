@@ -303,7 +303,7 @@ def report(
     cases: Names = argument(metavar="[CASE]..."),
     run_id: str | None = option("A run of the case.  [default: the newest finished one]", "--run", metavar="ID"),
     out: Path = shared.out("The file to write ('-' for stdout), or a folder.", folders=True),
-    wanted: CaseFilter = shared.filter_options("every state, where another filter is given", shared.STATES),
+    case_filter: CaseFilter = shared.filter_options("every state, where another filter is given", shared.STATES),
     emit: Emit = shared.EMIT,
     workbench: Workbench = shared.WORKBENCH,
 ) -> None:
@@ -317,7 +317,7 @@ def report(
       masis report strategy-01 home-03 --out reports/
       masis report --state needs_review --field Medicine --out reports/
     """
-    if (wanted != _ALL) == bool(cases):
+    if (case_filter != _ALL) == bool(cases):
         raise click.UsageError("Name cases, or filter for them (--state any for all): one of both.")
     several = not cases or len(cases) > 1 or (out != shared.STDIO and out.is_dir())
     if several and run_id:
@@ -338,12 +338,12 @@ def report(
             say(f"The report is in {out}.")
             emit({"reports": 1, "file": out})
         return
-    total = len(cases) or workbench.cases.count(wanted)
+    total = len(cases) or workbench.cases.count(case_filter)
     if not total:
         raise JobFailed("No case matches the filter: nothing was written.")
     with Progress("Writing", total) as progress:
         written = write_reports(
-            workbench, out, cases or wanted, lambda done: progress.move(done, f"{done:,} of {total:,} reports")
+            workbench, out, cases or case_filter, lambda done: progress.move(done, f"{done:,} of {total:,} reports")
         )
     emit({"reports": written, "file": out / INDEX})
     say(f"{counted(written, 'report')} written: open {out / INDEX}.")

@@ -18,7 +18,7 @@ from masis.audit.escalation import Spared
 from masis.llm import prices, registry
 from masis.llm.client import schemas
 from masis.llm.providers.base import Tokens
-from masis.llm.role_plugins import brought
+from masis.llm.role_plugins import plugged_in
 from masis.llm.roles import replies
 from masis.llm.roles.prompting import FRAME, load
 from masis.schema.case import Case, Evidence
@@ -143,7 +143,7 @@ def _priced(asked: _Asked, settings: Settings) -> Estimate:
         return Estimate()
     if staged := registry.stages(string, asked.role):
         string = staged[1]
-    model, found = registry.asked_model(string, asked.role, settings), brought(string, asked.role, settings)
+    model, found = registry.asked_model(string, asked.role, settings), plugged_in(string, asked.role, settings)
     if model == OFFLINE:
         return Estimate()
     instructions = found.characters if found else _instructions(asked.prompt)

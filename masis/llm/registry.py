@@ -24,7 +24,7 @@ from masis.llm.client.server_capabilities import MODES_IN_WORDS, ServerCapabilit
 from masis.llm.endpoints import Endpoint, endpoint, model_name
 from masis.llm.providers.base import Call, Provider, TryFailed
 from masis.llm.recordings import Replies, check_record, record, replay_file
-from masis.llm.role_plugins import brought, fillable
+from masis.llm.role_plugins import fillable, plugged_in
 from masis.llm.roles.prompting import Prompt
 from masis.schema.calls import Replayed, ReplyMode
 from masis.settings import OFFLINE, Settings
@@ -86,7 +86,7 @@ def resolve(string: str, role: str, settings: Settings | None = None) -> str:
         return f"{staged[0]}{STAGES}{resolve(staged[1], role, settings)}"
     if recorded := Replayed.of(string):
         return str(replay_file(recorded.file, role).named(role))
-    if found := brought(string, role, settings):
+    if found := plugged_in(string, role, settings):
         found.check()
         if not found.asks:
             return found.string
@@ -108,7 +108,7 @@ def asked_model(string: str, role: str, settings: Settings) -> str:
         return asked_model(staged[1], role, settings)
     if Replayed.of(string):
         return OFFLINE
-    if found := brought(string, role, settings):
+    if found := plugged_in(string, role, settings):
         found.check()
         if not found.asks:
             return OFFLINE
@@ -121,7 +121,7 @@ def asks_a_model(string: str, role: str, settings: Settings) -> bool:
         return asks_a_model(staged[1], role, settings)
     if string == OFFLINE or Replayed.of(string):
         return False
-    found = brought(string, role, settings)
+    found = plugged_in(string, role, settings)
     return found is None or bool(found.asks)
 
 
@@ -165,7 +165,7 @@ def asker(string: str, role: str, control: RunControl, settings: Settings, repli
             capabilities=capabilities,
             replies=file,
         )
-    found = brought(string, role, settings)
+    found = plugged_in(string, role, settings)
     named = model_name(found.asks if found else string, role, settings)
     reached = endpoint(named.provider, settings)
     provider = _provider(reached)

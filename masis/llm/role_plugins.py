@@ -18,13 +18,13 @@ from masis.llm.endpoints import KNOWN
 from masis.settings import Settings
 
 GROUPS = {"critic": "masis.critics", "reviser": "masis.revisers", "verifier": "masis.verifiers"}
-"""The roles that can be brought, and the group of entry points for each."""
+"""The roles that a plug-in can fill, and the group of entry points for each."""
 
 OWN = (EntryPoint("local", "masis.integrations.local.plugin:verifiers", "masis.verifiers"),)
 """Those that come with the project, found whatever the installation's metadata says."""
 
 
-class Brought(Protocol):
+class PluggedIn(Protocol):
     """A critic, reviser or verifier, found by its name."""
 
     @property
@@ -59,7 +59,7 @@ class Brought(Protocol):
 class PluginRegistry(Protocol):
     """What an entry point gives."""
 
-    def named(self, name: str, settings: Settings) -> Brought:
+    def named(self, name: str, settings: Settings) -> PluggedIn:
         """The one of this name. Raises SettingsError, with the nearest there is."""
         ...
 
@@ -68,7 +68,7 @@ class PluginRegistry(Protocol):
         ...
 
 
-def brought(string: str, role: str, settings: Settings) -> Brought | None:
+def plugged_in(string: str, role: str, settings: Settings) -> PluggedIn | None:
     """Who fills the role by this name; None for a model string. Raises what the shelf raises."""
     prefix, colon, name = (part.strip() for part in string.partition(":"))
     if not colon or prefix in KNOWN or prefix in settings.providers or prefix not in _entry_points(role):

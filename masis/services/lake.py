@@ -32,9 +32,9 @@ _FOUND_WRONG = ("overridden", "rejected")
 
 
 class LakeImport(NamedTuple):
-    """What an import brought: cases by outcome, those there already, rows refused; and what it recorded, if it drew."""
+    """What was imported: cases by outcome, those there already, rows refused; and what it recorded, if it drew."""
 
-    brought: dict[Outcome, int]
+    imported: dict[Outcome, int]
     unchanged: int
     refused: int
     sample: LakeSample | None
@@ -110,7 +110,7 @@ class LakeService:
                     read += len(batch)
                     if on_rows is not None:
                         on_rows(read)
-        return LakeImport(reader.brought, reader.unchanged, reader.refused, sample)
+        return LakeImport(reader.imported, reader.unchanged, reader.refused, sample)
 
     def miss_rates(self) -> tuple[MissRate, ...]:
         """Return what the decisions so far say of each sample; an escalated case is not decided."""
@@ -164,7 +164,7 @@ class _Bringing:
         self, store: Store, place: str, sample: LakeSample | None, on_problem: Callable[[MasisError], None] | None
     ) -> None:
         self._store, self._place, self._sample, self._on_problem = store, place, sample, on_problem
-        self.brought: dict[Outcome, int] = dict.fromkeys(OUTCOMES, 0)
+        self.imported: dict[Outcome, int] = dict.fromkeys(OUTCOMES, 0)
         self.unchanged = self.refused = 0
 
     def store(self, outcome: Outcome, rows: list[dict[str, Any]]) -> None:
@@ -188,7 +188,7 @@ class _Bringing:
             added = self._store.cases.add(case) == "added"
             if run is not None:
                 self._store.runs.finish(run)
-        self.brought[outcome] += added
+        self.imported[outcome] += added
         self.unchanged += not added
 
     def _read(self, row: dict[str, Any], outcome: Outcome) -> tuple[Case, Run | None]:
@@ -200,7 +200,7 @@ class _Bringing:
             where = f"{row['source'] or self._place}, row {row['source_row']}" if row["source_row"] else self._place
             why = f": {row['error']}" if row["error"] else ""
             raise InputError(
-                f"holds no case that can be brought in{why}", cure="Mend the row and audit it again.", file=where
+                f"holds no case that can be imported{why}", cure="Mend the row and audit it again.", file=where
             ) from error
         if run is None and outcome != "failed":
             raise InputError(f"case {case.id!r} has no run", cure="Audit it again.", file=self._place)

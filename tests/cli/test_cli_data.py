@@ -320,7 +320,7 @@ def test_what_a_person_must_see_comes_with_its_audit_and_a_sample_that_can_be_dr
     database = tmp_path / "desk.db"
     done = masis("import", lake, "--needs-review", "--sample", "25%", "--seed", "7", "--db", database)
     assert done.exit_code == 1, done.output  # the row that is no case
-    assert "answers.jsonl, row 47: holds no case that can be brought in: query: is missing" in done.stderr
+    assert "answers.jsonl, row 47: holds no case that can be imported: query: is missing" in done.stderr
     drawn = [f"case-{number}" for number in range(ACCEPTED) if LakeSample.draws(_sample(7, 0.25), f"case-{number}")]
     assert 0 < len(drawn) < ACCEPTED
     workbench = Workbench.open(database)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import importlib
 import socket
 import sys
 import threading
@@ -57,6 +58,11 @@ def health_routes(reports: HealthReports = REPORTS) -> list[Route]:
 
     return [Route("/healthz", alive), Route("/health.json", report)]
 
+
+HEAVY = ("altair", "scipy.special")
+"""What the pages of figures need and others don't: some 0.8 s of imports."""
+SECONDS_UNTIL_IMPORTS = 2.0
+"""The first page is drawn by then."""
 
 FIRST_PORT = 8501
 PORTS_TRIED = 100
@@ -148,12 +154,21 @@ def launch(db: Path, port: int | None = None, reach: Reach = ONLY_HERE, open_bro
         root / "app.py", middleware=guards, routes=routes, secrets=kept or None, on_script_error=say_refusal
     )
     REPORTS.watch()
+    later = threading.Timer(SECONDS_UNTIL_IMPORTS, import_heavy)
+    later.daemon = True
+    later.start()
     try:
         show_log()
         app.run(config={**streamlit_settings(root), "server.address": reach.address, "server.port": port})
     except KeyboardInterrupt:
         return 0
     return 0
+
+
+def import_heavy() -> None:
+    """Import what the pages of figures need, before somebody opens one of them."""
+    for name in HEAVY:
+        importlib.import_module(name)
 
 
 def chosen_port(address: str, port: int | None) -> int:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import shlex
-import threading
 from pathlib import Path
 
 import streamlit as st
@@ -13,12 +11,6 @@ import streamlit as st
 from masis.services import Workbench
 from masis.settings import database_path, load
 from masis.ui.shell.reach import served_reach
-
-HEAVY = ("altair", "scipy.special")
-"""What the pages of figures need and others don't: some 0.8 s of imports, done before somebody opens one of them."""
-
-SECONDS_UNTIL_IMPORTS = 2.0
-"""The first page is drawn by then."""
 
 _served: list[Path] = []
 _found: set[Path] = set()
@@ -58,9 +50,6 @@ def command_markdown(words: str) -> str:
 
 @st.cache_resource(show_spinner=False)
 def _opened(path: str) -> Workbench:
-    later = threading.Timer(SECONDS_UNTIL_IMPORTS, lambda: [importlib.import_module(name) for name in HEAVY])
-    later.daemon = True
-    later.start()
     return Workbench.open(Path(path), load().settings, access=served_reach().access)
 
 
