@@ -64,7 +64,7 @@ def in_words(found: Estimate) -> str:
         return found.why or "undefined"
     text = f"{_strength(found.value)} agreement beyond chance"
     if found.low is None or found.high is None:
-        return f"{text} in these {counted(found.n, 'case')}, too few to tell for others"
+        return f"{text} in {'this case' if found.n == 1 else f'these {found.n:,} cases'}, too few to tell for others"
     low, high = _strength(found.low), _strength(found.high)
     return text if low == high else f"{text}; it may be {low} to {high}"
 

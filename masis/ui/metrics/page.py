@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 from urllib.parse import parse_qsl, urlencode
 
 import streamlit as st
@@ -28,6 +28,7 @@ from masis.services.trust import Own, TrustFilter
 from masis.services.trust_summary import figure, how_sure
 from masis.settings import ROLES, Role
 from masis.ui.components.charts import draw_chart
+from masis.ui.components.figures import Figure, figure_table
 from masis.ui.components.linked_table import Cell, Column, Row, column, linked_table, row
 from masis.ui.queue.overview import standing_counts
 from masis.ui.shell import address
@@ -324,34 +325,12 @@ def _choose_span() -> None:
     address.clear(("until", *PICKED))
 
 
-class _Figure(NamedTuple):
-    """A figure in words with its base, how to read it, and the page and parameters of the cases behind it."""
-
-    title: str
-    value: str
-    reads: str
-    page: str = ""
-    parameters: Mapping[str, str] = {}
-
-
-def _figures(figures: Sequence[_Figure], *, key: str, description: str) -> None:
-    """Draw figures one below the other; a click on one leads to its cases."""
-    columns = [column(description, "main"), column("Figure", "figure"), column("How to read it", "text")]
+def _figures(figures: Sequence[Figure], *, key: str, description: str) -> None:
+    """Draw figures; one of audits lists them."""
     filters = {name: address.value(name) for name in FILTERS if address.value(name)}
-    rows = []
-    for each in figures:
-        here = filters if each.page == "metrics" else {}
-        href = address.link(each.page, **here, **each.parameters)
-        value: Cell = {"text": each.value}
-        if each.page:
-            value |= {"href": href, "open": each.title}
-        rows.append(row({"text": each.title}, value, {"quote": each.reads}, open=each.title if each.page else None))
-    opened = linked_table(columns, rows, description=description, key=key)
-    if chosen := next((each for each in figures if each.page and each.title == opened), None):
-        if chosen.page == "metrics":
-            _go(**chosen.parameters)
-            st.rerun()
-        st.switch_page(f"pages/{chosen.page}.py", query_params=dict(chosen.parameters))
+    if chosen := figure_table(figures, key=key, description=description, here="metrics", keeps=filters):
+        _go(**chosen.parameters)
+        st.rerun()
 
 
 def _answers(workbench: Workbench, total: Rates) -> None:
@@ -363,13 +342,13 @@ def _answers(workbench: Workbench, total: Rates) -> None:
         share = share_of(total, rate)
         if not words.machine:
             page = "metrics" if share.held else ""
-            figures.append(_Figure(words.title, share.words, words.meaning, page, {"show": rate}))
+            figures.append(Figure(words.title, share.words, words.meaning, page, {"show": rate}))
     _figures(figures, key="metrics-found", description="Of the original answers")
     issues = sorted(((facets.flags.get(flag, 0), flag) for flag in ISSUES), reverse=True)
     if issues[0][0]:
         audited = sum(facets.standings.values()) - facets.standings.get("not_audited", 0)
         figures = [
-            _Figure(
+            Figure(
                 FLAG[flag].text.capitalize(),
                 f"{count / audited:.0%} ({count:,} of {audited:,})",
                 f"{FLAG[flag].meaning}." if FLAG[flag].meaning else "",
@@ -404,12 +383,12 @@ def _people(workbench: Workbench) -> None:
     states = workbench.cases.facets_for(me).states
     settled = {state: states.get(state, 0) for state in STATE_OF_VERDICT.values()}
     figures = [
-        _Figure("Decisions", f"{work.decisions:,}", " ".join(filter(None, (counts, mine))), "decisions"),
-        _Figure("Decisions a day", number(work.a_day), f"Mean of {days} on which somebody decided."),
-        _Figure("Time a case", _took(work), "Median from opening the case to the decision: half took less."),
-        _Figure("Overrides", figure(work.overrides), "Decisions that corrected the answer."),
+        Figure("Decisions", f"{work.decisions:,}", " ".join(filter(None, (counts, mine))), "decisions"),
+        Figure("Decisions a day", number(work.a_day), f"Mean of {days} on which somebody decided."),
+        Figure("Time a case", _took(work), "Median from opening the case to the decision: half took less."),
+        Figure("Overrides", figure(work.overrides), "Decisions that corrected the answer."),
         *(
-            _Figure(
+            Figure(
                 f"Cases {STATE[state].text.lower()}",
                 f"{count:,} of {sum(settled.values()):,}",
                 f"{STATE[state].meaning}.",
@@ -428,7 +407,7 @@ def _people(workbench: Workbench) -> None:
         return
     _figures(
         [
-            _Figure(
+            Figure(
                 "Flags that were right",
                 figure(compared.precision),
                 f"Of the answers with “{STANDING['wrong'].text}”, the share that people found faulty; the rest were "
@@ -436,7 +415,7 @@ def _people(workbench: Workbench) -> None:
                 "trust",
                 {"seen": "too", "list": "must_look"},
             ),
-            _Figure(
+            Figure(
                 "Faulty answers flagged",
                 figure(compared.recall),
                 "Of the answers that people found faulty, the share that the audit had flagged. "
@@ -464,9 +443,9 @@ def _cost(total: Rates) -> None:
     each = "" if total.cost_usd is None else f"{dollars(total.cost_usd / total.runs)} an audit in the mean."
     _figures(
         [
-            _Figure("Cost", dollars(total.cost_usd), f"The sum over the calls whose price is known. {each}"),
-            _Figure("Model calls", f"{total.calls:,}", f"{number(total.calls / total.runs)} an audit in the mean."),
-            _Figure("Tokens", f"{tokens:,}", f"{total.input_tokens:,} sent, {total.output_tokens:,} received."),
+            Figure("Cost", dollars(total.cost_usd), f"The sum over the calls whose price is known. {each}"),
+            Figure("Model calls", f"{total.calls:,}", f"{number(total.calls / total.runs)} an audit in the mean."),
+            Figure("Tokens", f"{tokens:,}", f"{total.input_tokens:,} sent, {total.output_tokens:,} received."),
         ],
         key="metrics-cost",
         description="Of these audits",
@@ -506,13 +485,11 @@ def _machine(found: MetricsReport) -> None:
         share = share_of(total, rate)
         if words.machine:
             page = "metrics" if share.held else ""
-            figures.append(_Figure(words.title, share.words, words.meaning, page, {"show": rate}))
+            figures.append(Figure(words.title, share.words, words.meaning, page, {"show": rate}))
     figures += [
-        _Figure("Time an audit", duration(total.critique_latency_ms), "Mean over these audits."),
-        _Figure("Claims an answer", number(total.claims_per_draft), "Mean number of claims found in an answer."),
-        _Figure(
-            "Confidence in claims", number(total.critique_confidence_avg), "Mean confidence of verdicts on claims."
-        ),
+        Figure("Time an audit", duration(total.critique_latency_ms), "Mean over these audits."),
+        Figure("Claims an answer", number(total.claims_per_draft), "Mean number of claims found in an answer."),
+        Figure("Confidence in claims", number(total.critique_confidence_avg), "Mean confidence of verdicts on claims."),
     ]
     _figures(figures, key="metrics-machine", description="Of the audits")
     _over_time(found, machine=True)
