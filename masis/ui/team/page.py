@@ -74,7 +74,7 @@ def _progress(workbench: Workbench) -> None:
     st.header("Progress")
     me = actor()
     facets = workbench.cases.facets_for(me)
-    standing_counts(facets.standings, facets.states)
+    standing_counts(facets.standings, facets.states, adjudications=workbench.team.adjudications(me))
     st.markdown(f"{counted(workbench.team.count_open(me, CaseFilter()), 'case')} can be decided by you now.")
     if workbench.access.allows(me, "read") and (found := workbench.trust.people(me)).agreement.units:
         what = "settled case" if workbench.cases.hides_machine_from(me) else "case"

@@ -57,7 +57,7 @@ MOST_LISTED = 100
 def show_trust(workbench: Workbench) -> None:
     """Draw the page: the short answers first, then the view that the address names."""
     st.title("Trust")
-    st.markdown("How far the automatic audit may be relied on, by what people decided. Each figure leads to its cases.")
+    st.markdown("How far the automatic audit may be relied on, by what people decided. Rows lead to their cases.")
     filters, key = trust_filter(), _key(workbench)
     report, missed = _machine(*key, filters.model_dump_json()), _missed(*key)
     watch = workbench.trust.watch()
