@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import NotRequired, TypedDict, get_args
 
 from masis.schema.audit import Issue
-from masis.schema.case import Case, Severity
+from masis.schema.case import Case, Evidence, Severity
 from masis.schema.review import answer_digest
 from masis.schema.run import Iteration, Run
 from masis.schema.wording import shortened
@@ -90,7 +90,7 @@ class Difference(TypedDict):
 
 
 class EvidenceCard(TypedDict):
-    """One chunk of evidence, cut where claims bear on it."""
+    """One chunk of evidence, cut where claims bear on it; ``source_against`` are those that its source contradicts."""
 
     id: str
     source: str
@@ -98,6 +98,7 @@ class EvidenceCard(TypedDict):
     blocks: list[Block]
     cited: int
     bearing: list[int]
+    source_against: list[int]
 
 
 class ChangeData(TypedDict):
@@ -158,7 +159,7 @@ class AnswerViewData(TypedDict):
 def unaudited_answer_view(case: Case, version: str, *, shown: int = EVIDENCE_SHOWN) -> AnswerViewData:
     """Return the answer view of a case without an audit: plain answer and evidence, ``shown`` chunks of it."""
     plain: list[Piece] = [{"text": case.answer}] if case.answer else []
-    cards = [_card(chunk.id, chunk.source, chunk.text, [], [], 0) for chunk in case.evidence[:shown]]
+    cards = [_card(chunk, [], [], 0) for chunk in case.evidence[:shown]]
     return _view(case, f"{version}/{shown}", shown_answer(case, None, 0), plain, cards, audited=False)
 
 
@@ -304,12 +305,15 @@ def _word(issue: Issue) -> Word:
 
 def _evidence(case: Case, iteration: Iteration, shown: int) -> list[EvidenceCard]:
     marked: dict[str, list[Bearing]] = defaultdict(list)
+    sources: dict[str, list[int]] = defaultdict(list)
     for index, check in enumerate(iteration.claims):
         for quote in check.quotes:
             marked[quote.evidence_id].append(Bearing(Span(quote.start, quote.end), index, False))
         for contradiction in check.contradictions:
             span = Span(contradiction.evidence_start, contradiction.evidence_end)
             marked[contradiction.evidence_id].append(Bearing(span, index, True))
+            if contradiction.kind == "source":
+                sources[contradiction.evidence_id].append(index)
     cited: dict[str, set[int | None]] = defaultdict(set)
     for citation in iteration.citation_audit.citations:
         if citation.evidence_id is not None:
@@ -322,25 +326,25 @@ def _evidence(case: Case, iteration: Iteration, shown: int) -> list[EvidenceCard
     if len(chunks) > shown:
         chunks.sort(key=lambda chunk: not (chunk.id in cited or chunk.id in marked or chunk.id in orders))
     return [
-        _card(chunk.id, chunk.source, chunk.text, marked[chunk.id], orders[chunk.id], len(cited[chunk.id]))
+        _card(chunk, marked[chunk.id], orders[chunk.id], len(cited[chunk.id])) | {"source_against": sources[chunk.id]}
         for chunk in chunks[:shown]
     ]
 
 
-def _card(
-    name: str, source: str | None, text: str, marked: list[Bearing], orders: list[Span], cited: int
-) -> EvidenceCard:
+def _card(chunk: Evidence, marked: list[Bearing], orders: list[Span], cited: int) -> EvidenceCard:
+    text = chunk.text
     spans = [mark for mark in marked if 0 <= mark.span.start < mark.span.end <= len(text)]
     orders = [span for span in orders if 0 <= span.start < span.end <= len(text)]
     pieces = list(evidence_pieces(text, spans, orders))
     markup = find_markup(text)
     return {
-        "id": name,
-        "source": source or "",
+        "id": chunk.id,
+        "source": chunk.source or "",
         "pieces": with_markup(pieces, markup) if markup else pieces,
         "blocks": list(markup.blocks) if markup else [],
         "cited": cited,
         "bearing": sorted({mark.claim for mark in spans}),
+        "source_against": [],
     }
 
 

@@ -60,7 +60,7 @@ def run(case: Case) -> Run:
 def test_the_issue_of_the_headline_comes_first_then_the_others_by_gravity_and_place(case: Case, run: Run) -> None:
     issues = sorted(answer_view(case, run, 0)["issues"], key=lambda issue: issue["order"])
     names = [issue["label"]["text"] for issue in issues]
-    assert headline(run).text == "Cites [c9], which doesn't exist"
+    assert headline(run).text == "Cites [c9], which doesn't exist: “It was opened in 1931”"
     assert names == ["fabricated", "contradicted", "uncited"]
     assert [issue["number"] for issue in issues] != sorted(issue["number"] for issue in issues)
 

@@ -593,10 +593,16 @@ function drawView(root, { data, setTriggerValue }) {
     head.append(name)
     if (data.audited) head.append(make("span", "dim", card.cited ? `cited by ${plural(card.cited, "sentence")}` : "not cited"))
     element.append(head)
-    if (card.source) { const source = make("div", "source dim", card.source); source.dir = "auto"; element.append(source) }
+    const pieces = []
+    if (card.source) {
+      const source = make("div", "source dim")
+      source.dir = "auto"
+      source.append(make("span", card.source_against?.length ? "refuting" : "", card.source))
+      if (card.source_against?.length) pieces.push([source.firstChild, { against: card.source_against }])
+      element.append(source)
+    }
     const text = make("div", "card-text")
     text.dir = "auto"
-    const pieces = []
     const blocks = blockDrawer(text, card.blocks)
     let length = 0
     for (const piece of card.pieces) {
