@@ -156,7 +156,9 @@ REFERENCE: dict[str, Word] = {
     "redundant": Word("redundant", "calm", "The other citations support the sentence without it"),
     "unsupported": Word("does not support this", "bad", "The evidence it names does not support this"),
     "contradicts": Word("contradicts this", "bad", "The evidence it names contradicts this"),
-    "valid": Word("valid", "calm", "Names evidence of this case"),
+    "valid": Word(
+        "resolves", "calm", "Names evidence of this case; whether that supports the sentence is another matter"
+    ),
 }
 
 SENTENCE: dict[str, Word] = {

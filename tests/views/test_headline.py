@@ -149,9 +149,9 @@ def test_a_claim_is_worded_by_its_verdict_without_its_markers(clean: Run, found:
         (
             "It opened in 1950 [c2].",
             "in 1950",
-            f"{LONG}opened in 1931, in its third year.",
+            f"{LONG}opened in 1931.",
             "It opened in 1950",
-            "…of the river and by the strike of the masons, the bridge is said to have opened in 1931, in its third year",
+            f"…{LONG[12:]}opened in 1931",
         ),
     ],
 )
