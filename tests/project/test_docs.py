@@ -25,12 +25,12 @@ from masis.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-GENERATED = {"cli", "configuration", "CONFORMANCE"}
+GENERATED = {"cli", "configuration", "python", "CONFORMANCE"}
 """Pages that a tool writes whole."""
 PAGES = sorted(DOCS.glob("*.md"))
 OTHERS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
 FENCE = re.compile(r"^```(\S*)( run)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-LANGUAGES = {"sh", "python", "toml", "json", "text", "{toctree}"}
+LANGUAGES = {"sh", "python", "toml", "json", "text", "{toctree}", "{eval-rst}"}
 """``sh`` and ``python`` are tried, ``text`` is what something prints or looks like."""
 LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
 SERVERS = {"demo", "serve", "ingest", "mcp"}
@@ -219,18 +219,18 @@ def _names(page: str) -> dict[str, Any]:
     documents = [{"id": "manual", "text": "Uploads are limited to 10 MB."}]
     return {
         "README": {"frame": pandas.DataFrame(columns)},
-        "python": {"frame": pandas.DataFrame(columns)},
         "screening": {"abstracts": [{"id": "1", "title": "Aspirin for migraine: a randomised trial", "text": TRIAL}]},
         "programs": {
             "bot": lambda question: "Uploads are limited to 10 MB [manual].",
             "documents": documents,
             "retriever": lambda question: documents,
             "settings": Settings(),
+            "frame": pandas.DataFrame(columns),
         },
     }[page]
 
 
-RUN_HERE = ("README", "programs", "python", "screening")
+RUN_HERE = ("README", "programs", "screening")
 RUN_ELSEWHERE = (ROOT / "tests" / "integrations" / "test_guides.py").read_text(encoding="utf-8")
 
 
