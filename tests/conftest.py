@@ -103,7 +103,7 @@ def _same_main() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def public_data(request: pytest.FixtureRequest) -> Path:
-    """The folder given with ``--data``: public data sets (docs/development.md). Tests that take it run only then."""
+    """The folder given with ``--data``: public data sets (docs/architecture.md). Tests that take it run only then."""
     folder = Path(request.config.getoption("--data"))
     assert folder.is_dir(), f"--data {folder} is not a folder"
     return folder
