@@ -19,7 +19,6 @@ from masis.schema.team import QueuePolicy
 from masis.schema.trust import FaultScore, Guarantee, SamplePlan
 from masis.services.access import OPEN, Access
 from masis.services.cases import CaseService, machine_hidden
-from masis.services.demo import simulate_reviews
 from masis.services.guarantees import Guarantees, Watch
 from masis.services.reviews import name_of, signed
 from masis.settings import Settings
@@ -159,11 +158,6 @@ class TrustService:
         self._read: tuple[int, dict[str, list[Any]]] = (-1, {})
 
     # reading
-
-    def add_demo(self, actor: Actor) -> int:
-        """Add the demo's simulated decisions where they are missing; returns how many. Raises NotAllowed."""
-        self._access.require(actor, "oversee")
-        return simulate_reviews(self._store)
 
     def position(self) -> str:
         """Name the state of the log and the scores that all figures follow from: what a cache is keyed by."""

@@ -139,6 +139,10 @@ class Decisions(StoredLog[Decision, LogEntry]):
             self._database.cached((sql, viewer), lambda connection: connection.execute(sql, [viewer]).fetchall())
         )
 
+    def simulated(self) -> int:
+        """How many entries the demo simulated: none in a database of people."""
+        return int(self._database.value("SELECT count(*) FROM decision_payloads WHERE simulated"))
+
     def any_pending(self) -> bool:
         """Whether a case has decisions that others may not see yet."""
         with self._database.reading() as connection:

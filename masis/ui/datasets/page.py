@@ -216,7 +216,7 @@ def _freezing(workbench: Workbench) -> None:
             "the queue to decided cases."
         )
         return
-    total = workbench.cases.count(wanted)
+    total = workbench.exports.count(wanted)
     what = "that match the queue's filter" if filtered else "that people have decided"
     st.markdown(f"{counted(total, 'case')} {what}.")
     if filtered:

@@ -296,7 +296,7 @@ def _export(workbench: Workbench, wanted: CaseFilter, page: CasePage) -> None:
             encoding = st.selectbox("File", ENCODINGS, key="export-encoding", persist_state="session")
         st.caption(f"{chosen.summary[0].upper()}{chosen.summary[1:]}. The zip file holds the data and a manifest.")
         prepared_download(
-            f"{counted(page.total, 'case')}: {form}",
+            f"{counted(workbench.exports.count(wanted), 'case')}: {form}",
             lambda: zipped(workbench, who, form, wanted, encoding),
             file_name=f"masis-{form}.zip",
             key="export-prepare",
