@@ -19,7 +19,7 @@ from masis.cli.output import LogLines, Progress, measured, say
 from masis.errors import SettingsError
 from masis.schema.actor import ROLES
 from masis.schema.wording import counted
-from masis.services import Workbench, demo_cases, recorded_settings
+from masis.services import Workbench, demo_cases, recorded_settings, webhook
 from masis.services.ingestion import audit_settings, read_sources
 from masis.services.ingestion import new_token as token_and_digest
 from masis.services.jobs import Jobs, WorkerProcess
@@ -175,8 +175,9 @@ def ingest(
     """Take cases from programs over HTTP: POST /v1/cases, polled at the address that the 202 names, and audit them.
 
     The sources are in a TOML file (--sources, else MASIS_SOURCES, else masis.sources.toml): for each the digest of its
-    token, its limits, and the rules that say which of its cases enter the queue. The settings ingest_model, ingest_depth and ingest_cost_a_day say
-    who audits them, and for how much a day. docs/ingestion.md explains both.
+    token, its limits, and the rules that say which of its cases enter the queue. The settings of ingest and webhook
+    say who audits them, for how much a day, and whom to call when one needs review or was decided. docs/ingestion.md
+    explains it all.
 
       masis ingest --new-token chatbot >> masis.sources.toml
       masis ingest --db review.db
@@ -206,6 +207,7 @@ def ingest(
     jobs = Jobs(workbench, lambda database: WorkerProcess(database, "masis.ui.shell.worker"))
     if auditing is not None:
         jobs.audit_arrived(auditing)  # what came before and was not audited; an unknown price is reported here
+    calls = webhook.start(workbench)
     say(f"Database: {workbench.database}. {counted(len(found), 'source')}: {', '.join(found)}.")
     say(f"Taking cases at http://{address}:{port}/v1/cases. Stop it with Ctrl-C.")
     judging = ", ".join(sorted(set(auditing.models().values()))) if auditing else "nobody (ingest_model = off)"
@@ -220,6 +222,8 @@ def ingest(
         return
     finally:
         jobs.close()
+        if calls is not None:
+            calls.end()
 
 
 TOKEN = "MASIS_MCP_TOKEN"  # noqa: S105 (the name of the variable)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
 from masis.schema.base import Record
@@ -161,10 +162,14 @@ class Inbox:
         with self._database.transaction(durable=False) as connection:
             connection.execute("DELETE FROM notices WHERE seq = ?", [notice.seq])
 
-    def postpone(self, notice: Notice, until: str) -> None:
-        """Count a try that failed; the next is made no earlier than ``until``."""
+    def postpone(self, notice: Notice, wait: timedelta) -> None:
+        """Count a try that failed; the next is made after ``wait``."""
+        until = (datetime.fromisoformat(self._database.now()) + wait).isoformat(timespec="milliseconds")
         with self._database.transaction(durable=False) as connection:
-            connection.execute("UPDATE notices SET tries = tries + 1, due_at = ? WHERE seq = ?", [until, notice.seq])
+            connection.execute(
+                "UPDATE notices SET tries = tries + 1, due_at = ? WHERE seq = ?",
+                [until.replace("+00:00", "Z"), notice.seq],
+            )
 
     def batch(self, batch_id: str, source: str) -> Batch | None:
         """Return a request of a source; None where it has sent none of that id."""
