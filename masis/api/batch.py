@@ -175,13 +175,14 @@ class Budget:
     Args:
         settings: Those of the audits.
         limit: US dollars that all audits together may cost; None for no limit.
+        spent: US dollars that were spent before.
 
     Raises:
         InputError: The limit is not above 0, or the price of a model is not known.
 
     """
 
-    def __init__(self, settings: Settings, limit: float | None) -> None:
+    def __init__(self, settings: Settings, limit: float | None, spent: float = 0.0) -> None:
         if limit is not None and not limit > 0:
             raise InputError(f"is {limit}", cure="Give US dollars, above 0.", field="max_cost")
         if limit is not None and (unpriced := unpriced_models(settings)):
@@ -193,7 +194,7 @@ class Budget:
             )
         self.limit, self.exhausted = limit, False
         self._settings = settings
-        self._spent, self._ended, self._under_way = 0.0, 0, 0
+        self._spent, self._ended, self._under_way = spent, 0, 0
 
     def begin(self, case: Case) -> bool:
         """Return whether one more audit may begin now.
@@ -213,6 +214,10 @@ class Budget:
         self._under_way -= 1
         self._ended += 1
         self._spent += (usage.cost_usd if usage else None) or 0.0
+
+    def renew(self) -> None:
+        """Begin anew, as on another day, to which the cost of what is under way belongs."""
+        self._spent, self._ended, self.exhausted = 0.0, 0, False
 
     def why(self) -> str:
         """Say why no further audit begins."""
