@@ -217,7 +217,7 @@ class TrustService:
         Where a policy blinds reviewers, others' names are hidden (reviewer A, B, ...) unless a lead asks for them.
         Raises NotAllowed.
         """
-        if names:
+        if names and not self.shows_names():
             self._access.require(actor, "oversee")
         names = names or self.shows_names()
         frame = machine.frame_of(self._decided(actor))
