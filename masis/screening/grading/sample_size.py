@@ -400,6 +400,9 @@ _NO_NAME = frozenset("and or the a of with in to versus vs".split())
 _JOINING = frozenset("and versus vs with to or , plus another".split())
 """Words between the numbers of two groups."""
 
+_LEAST_SUM, _PARTS_WITHIN = 20, 40
+"""Smaller numbers are the sum of others by chance; the parts stand within so many words."""
+
 
 class MentionClassifier:
     """Decides about the mentions of one abstract, in order: a later one is read in the light of the earlier."""
@@ -526,6 +529,8 @@ class MentionClassifier:
         paired = self._is_paired(mention, found, index)
         if mention.share and not near & _LIST["whole"]:
             return None
+        if self._is_sum(mention):
+            return "total"
         if whole == 0:
             return "arm" if paired else "total"
         if mention.value >= whole:
@@ -537,6 +542,12 @@ class MentionClassifier:
         if "in" in ahead and self._words(max(first, mention.first - 7), mention.first) & _LIST["seen"]:
             return None
         return "arm" if paired or self._words(first, end) & _LIST["grouped"] else None
+
+    def _is_sum(self, mention: Mention) -> bool:
+        """Return whether numbers soon behind this one make it up: "88 patients, 45 in one arm, 43 in the other"."""
+        later = [each.value for each in self.tokens.numerals(mention.after, mention.after + _PARTS_WITHIN)]
+        parts = [later[start : start + count] for start in range(len(later)) for count in range(2, 6)]
+        return mention.value >= _LEAST_SUM and any(sum(each) == mention.value and min(each) > 1 for each in parts)
 
     def _is_paired(self, mention: Mention, found: Sequence[Mention], index: int) -> bool:
         """Return whether another number of the same sentence counts another group of the same kind."""

@@ -18,9 +18,8 @@ from masis.schema.screening import Abstract, Direction, Grade, Recommendation, R
 from masis.schema.wording import counted
 from masis.screening.grading.ensemble import agreement_of
 from masis.screening.grading.question import LONGEST_CONCEPTS, PARTS, Part, concepts_as_text, question_of, read_question
-from masis.screening.synthesis.criteria import criteria_of
 from masis.screening.synthesis.findings import Finding
-from masis.screening.synthesis.prisma_svg import DARK, PAGE, prisma_svg
+from masis.screening.synthesis.prisma import DARK, PAGE, criteria_of, prisma_svg
 from masis.services import Workbench
 from masis.services.screening import OpenedScreening, ScreeningFile
 from masis.ui.components.case_head import case_head
