@@ -306,7 +306,11 @@ def _unverified(check: ClaimCheck, grade: Severity) -> Issue:
 def _cure(check: ClaimCheck) -> str:
     if check.contradictions:
         first = check.contradictions[0]
-        return f"The evidence says {first.evidence_text!r}, not {first.claim_text!r}: correct it."
+        mine, theirs = f"“{first.claim_text}”", f"“{first.evidence_text.rstrip(' .,;:')}”"
+        if not first.evidence_text:
+            return f"No evidence has {mine}: remove or verify it."
+        where = f"The source of {first.evidence_id} reads" if first.kind == "source" else f"{first.evidence_id} says"
+        return f"{where} {theirs}, not {mine}: correct it."
     if check.verdict == "unverifiable":
         return "Have a verifier model or a person decide this claim."
     if check.verdict == "partial":

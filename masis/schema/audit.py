@@ -113,6 +113,8 @@ class Contradiction(Record):
     """A fact of the claim that differs from the same fact in the evidence.
 
     ``claim_start`` and ``claim_end`` are offsets in the claim's text; ``evidence_text`` is the value the evidence has.
+    ``kind`` is what differs (a number, a date, ...), ``stated`` where a model says so, ``source`` where what differs
+    stands in the line that names the chunk's source: then ``evidence_text`` is that line, without a place in the text.
     """
 
     kind: str

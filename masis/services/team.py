@@ -137,6 +137,10 @@ class TeamService:
         """Count the cases of a queue that this reviewer may decide now."""
         return self._store.cases.count_matching(self.open_to(actor, wanted))
 
+    def to_adjudicate(self, actor: Actor) -> CaseFilter:
+        """Return the filter of the cases whose reviewers differ and that this person is not one of, oldest first."""
+        return CaseFilter(states=("needs_adjudication",), undecided_by=actor.name, order="oldest")
+
     def why_empty(self, actor: Actor, wanted: CaseFilter) -> EmptyQueue:
         """Return why a queue has no case for this reviewer."""
         waiting = waiting_in(wanted)
