@@ -112,21 +112,22 @@ def _of(found: Estimate) -> str:
 
 def _how_far(report: MachineReport) -> str:
     found = report.answers
+    who = "simulated reviewers" if report.simulated else "people"
     if not found.n:
         return "Nobody knows yet: no answer was decided by a person who had not seen the audit's verdict."
     if found.precision.value is None:
-        return f"It accused none of the {found.n:,} answers that people judged; {_of(found.faulty)} are faulty."
+        return f"It accused none of the {found.n:,} answers that {who} judged; {_of(found.faulty)} are faulty."
     worse = ""
     if found.constant is not None and found.accuracy.value is not None and found.accuracy.value < found.constant:
         always = "faulty" if (found.faulty.value or 0) >= 0.5 else "right"
         worse = (
-            f" It agrees with people on {round(found.accuracy.value * found.n):,} of {found.n:,}; calling every answer "
+            f" It agrees with {who} on {round(found.accuracy.value * found.n):,} of {found.n:,}; calling every answer "
             f"{always} would on {round(found.constant * found.n):,}."
         )
     faulty = {name: count for name, (count, _) in found.confusion.items()}
     accused, unconfirmed, passed = (faulty.get(name, 0) for name in FOUND)
     return (
-        f"Of the answers of which it said that something is wrong, people found {_of(found.precision)} faulty. Of "
+        f"Of the answers of which it said that something is wrong, {who} found {_of(found.precision)} faulty. Of "
         f"{counted(accused + unconfirmed + passed, 'faulty answer')} it accused {accused:,}, left {unconfirmed:,} "
         f"unconfirmed for a person, and found nothing in {passed:,}.{worse}"
     )
@@ -140,7 +141,8 @@ def _since(report: MachineReport, watch: Watch | None) -> str:
         days = sorted(report.rows["at"].astype(str).str.slice(0, 10))
         when = f"on {days[0]}" if days[0] == days[-1] else f"from {days[0]} to {days[-1]}"
         people = report.rows["reviewer"].nunique() if "reviewer" in report.rows else 0
-        by = counted(people, "person", "people") if people else "labels"
+        one, several = ("simulated reviewer", "simulated reviewers") if report.simulated else ("person", "people")
+        by = counted(people, one, several) if people else "labels"
         parts.append(f"These figures rest on {counted(report.answers.n, 'answer')} settled by {by} {when}.")
     return " ".join(parts) or "There is no decision to date it by."
 

@@ -299,7 +299,7 @@ def _summary(row: sqlite3.Row) -> CaseSummary:
     return CaseSummary(
         query=query if len(query) <= QUERY_SHOWN else query[: QUERY_SHOWN - 1] + "…",
         standing="waits" if row["waits"] else row["standing"],
-        fault_probability=likely,
+        fault_probability=likely if row["iterations"] else None,  # an audit that failed is no estimate, only in order
         **{name: tuple(json.loads(row[name])) for name in _LISTS},
         **{name: row[name] for name in _PLAIN},
     )

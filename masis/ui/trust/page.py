@@ -565,11 +565,12 @@ def _new_sample(workbench: Workbench) -> None:
             return
         draws = three.number_input("Draws", 1, 100_000, offer.least, key=f"sample-draws-{offer.least}")
         one_fault = draws_needed(tolerance, 1 - certainty - offer.spent, 1)
-        st.text(
-            f"{offer.pool:,} undecided answers of this auditor may be covered, {offer.waiting:,} of them need review. "
-            f"{offer.least} blind draws without a fault show it, {one_fault} with one."
-        )
-        if offer.pool < offer.least:
+        hidden = workbench.team.hides_counts_from(actor())  # what is no longer undecided was decided by somebody
+        pool = f"{offer.pool:,} undecided answers of this auditor may be covered, {offer.waiting:,} need review. "
+        needed = f"{offer.least} blind draws without a fault show it, {one_fault} with one."
+        st.text(needed if hidden else pool + needed)
+        too_few = not hidden and offer.pool < offer.least
+        if too_few:
             st.text("Too few answers: audit more cases, or tolerate more.")
         loosest = st.slider("Accept up to this probability of fault", 0.0, 1.0, 1.0, 0.01, key="sample-loosest")
         if offer.expected:
@@ -581,7 +582,7 @@ def _new_sample(workbench: Workbench) -> None:
             key="sample-draw",
             on_click=_draw,
             args=(workbench, auditor, int(draws), loosest, round(tolerance, 6), round(certainty, 6)),
-            **needs("oversee", disabled=offer.pool < offer.least),
+            **needs("oversee", disabled=too_few),
         )
 
 
