@@ -392,7 +392,7 @@ def case_row(
     return row(*cells, open=summary.id)
 
 
-def _figure(summary: CaseSummary, order: QueueOrder) -> Cell:
+def _figure(summary: CaseSummary, order: QueueOrder) -> Cell | None:
     """Return what the list is ordered by, with the quality below under its name where that is another figure."""
     revised = [] if summary.revised_quality is None else [f"revised {summary.revised_quality:.2f}"]
     quality = [] if summary.quality is None else [f"quality {summary.quality:.2f}"]
