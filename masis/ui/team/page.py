@@ -75,7 +75,8 @@ def _progress(workbench: Workbench) -> None:
     me = actor()
     facets = workbench.cases.facets_for(me)
     standing_counts(facets.standings, facets.states, adjudications=workbench.team.adjudications(me))
-    st.markdown(f"{counted(workbench.team.count_open(me, CaseFilter()), 'case')} can be decided by you now.")
+    count = workbench.team.count_open(me, CaseFilter())
+    st.page_link("pages/queue.py", label=f"{counted(count, 'case')} can be decided by you now", disabled=not count)
     if workbench.access.allows(me, "read") and (found := workbench.trust.people(me)).agreement.units:
         what = "settled case" if workbench.cases.hides_machine_from(me) else "case"
         agree = [pair_agrees(pair, what) for pair in found.pairs[:PAIRS_SAID]]
