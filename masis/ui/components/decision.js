@@ -33,7 +33,8 @@ class Panel {
     this.fields = blank()
     this.build()
     listening = this
-    const pane = root.getRootNode().host?.closest(STREAMLIT.elements.column)?.querySelector(`:scope > ${STREAMLIT.elements.container}`)
+    this.column = root.getRootNode().host?.closest(STREAMLIT.elements.column)
+    const pane = this.column?.querySelector(`:scope > ${STREAMLIT.elements.container}`)
     this.unfit = pane ? fitToWindow(pane) : () => {}
     this.drawnAt = performance.now()
     this.pressed = event => this.key(event)
@@ -46,6 +47,8 @@ class Panel {
     this.targetAsked = event => { if (listening === this) this.labelTarget(event.detail) }
     window.addEventListener("masis-label-target", this.targetAsked)
     this.hidden = () => this.flush()
+    this.resized = new ResizeObserver(() => this.dock())
+    if (this.column?.previousElementSibling) this.resized.observe(this.column.previousElementSibling)
     document.addEventListener("keydown", this.pressed)
     window.addEventListener("pagehide", this.hidden)
     document.addEventListener("visibilitychange", this.hidden)
@@ -53,6 +56,9 @@ class Panel {
 
   leave() {
     this.unfit()
+    this.resized.disconnect()
+    this.el.editor.hidden = true
+    this.dock()
     clearTimeout(this.unanswered)
     clearTimeout(this.readySoon)
     window.removeEventListener("masis-shown", this.answerShown)
@@ -395,7 +401,8 @@ class Panel {
   focusField(field) {
     const target = { corrected: this.el.corrected, other: this.el.other, reviewer: this.el.name,
       reported: this.el.report.querySelector("button"),
-      verdict: this.el.verdicts.querySelector("input"), reason: this.el.reasons.querySelector("input") }[field]
+      verdict: this.el.verdicts.querySelector("input"), 
+      reason: this.el.reasons.querySelector(".suggested input") ?? this.el.reasons.querySelector("input") }[field]
     target?.focus()
   }
 
@@ -432,6 +439,7 @@ class Panel {
         this.labelTarget(asked.target)
       },
       m: () => (event.shiftKey ? this.reportWhole() : this.labelWords()),
+      g: () => window.dispatchEvent(new Event("masis-turn")),
       h: () => this.help(), "?": () => this.help(),
     }[press]
     if (does) { event.preventDefault(); does(); return }
@@ -456,11 +464,25 @@ class Panel {
     else this.el.help.showModal()
   }
 
-  enlarge() {
-    this.el.large.append(this.el.editor, this.el.check)
-    this.el.large.showModal()
-    this.draw()
-    this.el.corrected.focus()
+  // The correction is written below answer and evidence, which stay in view with their marks; where the form stands
+  // below the answer, within the form.
+  dock() {
+    const { editor } = this.el
+    const place = this.column?.previousElementSibling?.getBoundingClientRect()
+    const docked = Boolean(place && !editor.hidden && this.column.getBoundingClientRect().left >= place.right)
+    editor.classList.toggle("docked", docked)
+    if (docked !== (editor.popover === "manual")) editor.popover = docked ? "manual" : null
+    if (docked) {
+      editor.style.left = `${place.left}px`
+      editor.style.width = `${place.width}px`
+      if (!editor.matches(":popover-open")) editor.showPopover() // above whatever the page draws
+    }
+    const covered = docked ? editor.offsetHeight : 0
+    if ((window.masisDock ?? 0) === covered) return
+    window.masisDock = covered
+    document.documentElement.style.setProperty("--masis-dock", `${covered}px`)
+    this.column.closest(".st-key-review").style.paddingBottom = `${covered}px` // what it covers can be scrolled to
+    window.dispatchEvent(new Event("resize"))
   }
 
   build() {
@@ -487,19 +509,16 @@ class Panel {
     const editorHead = make("div", "row")
     const editorLabel = named("label", "label", "Corrected answer ", { for: "corrected" })
     editorLabel.append(named("kbd", "", "W", { "aria-hidden": "true" }))
-    el.enlarge = button("quiet", "Enlarge", "", () => this.enlarge())
     el.again = button("quiet", "Restore the answer shown", "", () => {
       this.fields.corrected = null
       this.el.corrected.value = this.data.answer
       this.touched(true)
     })
-    editorHead.append(editorLabel, el.again, el.enlarge)
-    el.corrected = named("textarea", "text serif", "", { id: "corrected", rows: "7", dir: "auto", spellcheck: "true" })
+    editorHead.append(editorLabel, el.again)
+    el.corrected = named("textarea", "text serif", "", { id: "corrected", rows: "14", dir: "auto", spellcheck: "true" })
     el.check = named("div", "row check", "", { "aria-live": "polite", "aria-label": "Citations after the correction", role: "group" })
     el.offenders = make("div", "check")
     el.editor.append(editorHead, el.corrected, el.offenders)
-    el.editorHome = make("div", "editor-home")
-    el.editorHome.append(el.editor)
     const noteBlock = make("div", "block")
     el.note = named("textarea", "text", "", { id: "note", rows: "2", dir: "auto", maxlength: "4000", placeholder: "What the next person should know" })
     const noteLabel = named("label", "label", "Note ", { for: "note" })
@@ -527,7 +546,7 @@ class Panel {
     el.deciding.append(el.submit, el.discard, el.saved)
     el.foot = make("div", "foot")
     el.foot.append(el.check, el.deciding, el.message)
-    el.form.append(el.restored, el.editorHome, el.reasonBlock, noteBlock, el.labels, el.report, el.nameBlock, el.ask)
+    el.form.append(el.restored, el.editor, el.reasonBlock, noteBlock, el.labels, el.report, el.nameBlock, el.ask)
     el.advance = named("input", "", undefined, { type: "checkbox" })
     el.advance.checked = this.advances()
     el.advance.onchange = () => { try { localStorage.setItem(ADVANCE, el.advance.checked ? "on" : "off") } catch { /* a browser that keeps nothing */ } }
@@ -542,14 +561,9 @@ class Panel {
     el.keys = button("quiet", "Keys", "H", () => this.help())
     el.go.append(el.next, el.skip, el.back, el.waiting, el.keys, advance)
     el.help = named("dialog", "sheet", "", { "aria-label": "Keys" })
-    el.large = named("dialog", "sheet large", "", { "aria-label": "Correct the answer" })
-    const largeHead = make("div", "row")
-    largeHead.append(make("h2", "", "Correct the answer"), button("quiet close", "Close", "Esc", () => el.large.close()))
-    el.large.append(largeHead)
-    el.large.onclose = () => { el.editorHome.append(el.editor); el.foot.prepend(el.check); this.draw() }
     this.issue = new IssueForm(this)
     // what is said comes below Submit: fields and buttons keep their place when it comes and goes
-    panel.append(el.title, el.about, el.verdicts, el.take, el.notice, el.standing, el.form, el.foot, el.go, el.history, el.help, el.large)
+    panel.append(el.title, el.about, el.verdicts, el.take, el.notice, el.standing, el.form, el.foot, el.go, el.history, el.help)
     this.root.replaceChildren(panel, this.issue.el.dialog)
     el.other.oninput = () => { this.fields.other = wellFormed(el.other.value); this.touched() }
     el.note.oninput = () => { this.fields.note = wellFormed(el.note.value); this.touched() }
@@ -597,9 +611,9 @@ class Panel {
     if (data.restored) el.restored.textContent = `Draft of ${time(data.restored)} restored.`
     this.drawVerdicts()
     this.drawReasons()
-    el.editor.hidden = verdict !== "override"
+    el.editor.hidden = verdict !== "override" || !open
+    this.dock()
     el.again.hidden = fields.corrected === null
-    el.enlarge.hidden = el.large.open
     this.drawCheck()
     this.drawLabels()
     this.drawReported()
