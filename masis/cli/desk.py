@@ -23,7 +23,7 @@ from masis.services.cases import CaseView
 from masis.services.desk import SHOWN, Desk
 from masis.services.records import CaseFilter, CaseSummary, QueueOrder
 from masis.views.headline import headline
-from masis.views.log_entries import entry_word
+from masis.views.log_entries import entry_number, entry_word
 from masis.views.numbers import score_text
 from masis.views.story import asks_for_a_person
 from masis.views.words import STANDING, VERDICT, stands
@@ -202,7 +202,7 @@ def _label(written: str) -> dict[str, Any]:
 
 
 def _entry_line(entry: LogEntry) -> str:
-    head, decision = f"{entry.seq}  {entry.at[:16]}  {entry_word(entry).text}", entry.decision
+    head, decision = f"{entry_number(entry)}  {entry.at[:16]}  {entry_word(entry).text}", entry.decision
     if decision is None:
         return f"{head} by   ({entry.id})"
     about = f" {found}" if (found := decided_about(decision)) else ""

@@ -11,6 +11,8 @@ from typing import Literal
 from masis.schema.base import Record, Share, Unscored
 from masis.schema.calls import ModelCall
 from masis.schema.case import ClaimVerdict, Evidence, Severity
+from masis.schema.display import OneLine
+from masis.schema.wording import counted
 
 ResolvedBy = Literal["exact", "normalised", "suffix", "position", "source", "given"]
 """How a reference found its evidence: the id to the letter; ignoring case and blanks; a bare number to the one id
@@ -71,7 +73,7 @@ class QuoteCheck(Record):
     evidence_end: int | None = None
 
 
-class CitationAudit(Record):
+class CitationAudit(OneLine, Record):
     """What the markers of an answer point at, and which sentences carry none (MASIS-CRITIC-P3, MASIS-CRITIC-P4).
 
     ``invalid_citations`` holds references that name no evidence, as written, in order of appearance;
@@ -89,6 +91,12 @@ class CitationAudit(Record):
     penalty_factor: Share
     quotes: tuple[QuoteCheck, ...] = ()
     carried_references: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """Return the counts on one line; of a long answer the records would fill pages."""
+        invalid, uncited = ", ".join(self.invalid_citations[:10]), len(self.uncited_claims)
+        counts = f"{counted(len(self.citations), 'reference')}, invalid: {invalid or 'none'}"
+        return f"<CitationAudit: {counts}, {counted(uncited, 'sentence')} without a citation>"
 
 
 class Quote(Record):

@@ -51,10 +51,11 @@ class Reported(NamedTuple):
     history: Sequence[LogEntry] = ()
 
 
-def case_report(shown: Reported, head: tuple[int, str], index: str = "") -> str:
+def case_report(shown: Reported, head: tuple[int, str] | None, index: str = "") -> str:
     """Return the report of a case as HTML.
 
-    ``head`` is the log's length and last digest, so that the report can be held against the log later. ``index`` is the
+    ``head`` is the log's length and last digest, so that the report can be held against the log later; None for who
+    may not know it. ``index`` is the
     address of a page that lists this report beside others.
     """
     run, case = shown.run, shown.case

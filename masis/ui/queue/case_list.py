@@ -292,11 +292,11 @@ def _export(workbench: Workbench, wanted: CaseFilter, page: CasePage) -> None:
             return
         form = st.selectbox("Format", list(FORMATS), key="export-format", persist_state="session")
         chosen, encoding = FORMATS[form], "jsonl"
-        if chosen.flat:
+        if chosen.tabular:
             encoding = st.selectbox("File", ENCODINGS, key="export-encoding", persist_state="session")
         st.caption(f"{chosen.summary[0].upper()}{chosen.summary[1:]}. The zip file holds the data and a manifest.")
         prepared_download(
-            f"{counted(page.total, 'case')}: {form}",
+            f"{counted(workbench.exports.count(wanted), 'case')}: {form}",
             lambda: zipped(workbench, who, form, wanted, encoding),
             file_name=f"masis-{form}.zip",
             key="export-prepare",

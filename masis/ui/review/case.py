@@ -217,10 +217,11 @@ def _other_run(view: CaseView, wanted: str) -> None:
 
 def _report_button(view: CaseView, run: Run | None) -> None:
     """Draw a download of the report of a case; of its newest finished run unless another one is given."""
-    head = served_workbench().store.decisions.head
+    workbench, who = served_workbench(), actor()
 
     def report() -> bytes:
-        return case_report(view, head(), run).encode()
+        hidden = workbench.team.hides_counts_from(who)
+        return case_report(view, None if hidden else workbench.store.decisions.head(), run).encode()
 
     st.download_button(
         "Report",
