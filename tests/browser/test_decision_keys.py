@@ -44,6 +44,7 @@ def draw(mount: Callable[..., Mounted], run: Run) -> Draw:
             "done": [],
             "seen": 1,
             "draft": forms.FormFields().model_dump(mode="json"),
+            "blank": forms.FormFields().model_dump(mode="json"),
             "answer": CASE.answer,
             "shown": shown_answer(CASE, run, 0),
             "about": {"name": "the original answer", "note": ""},
