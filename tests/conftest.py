@@ -123,6 +123,21 @@ def made_once(temporary: pytest.TempPathFactory, name: str, make: Callable[[Path
     return path
 
 
+@pytest.fixture(scope="session")
+def demo_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What ``masis demo`` makes of a new database, to be copied."""
+    return made_once(tmp_path_factory, "demo.db", _filled)
+
+
+def _filled(path: Path) -> None:
+    from masis.services import Actor, Workbench  # most tests need neither
+    from masis.services.demo_database import fill_demo
+
+    workbench = Workbench.open(path)
+    fill_demo(workbench, Actor(name="Ada"))
+    workbench.close()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", action="store_true", help="run the tests marked soak at their full length")
     parser.addoption("--data", metavar="FOLDER", help="run the tests on the public data sets in this folder too")
