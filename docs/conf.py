@@ -48,8 +48,14 @@ def _without_fields(app: object, kind: str, name: str, documented: Any, *_: obje
     return ("(**fields)", "") if kind == "class" and hasattr(documented, "model_fields") else None
 
 
+def _skip(app: object, kind: str, name: str, *_: object) -> bool | None:
+    """Leave out what pydantic adds to each record."""
+    return True if name == "model_config" else None
+
+
 def setup(app: Any) -> None:
     """Register what is done to each page before it is read, and to each docstring."""
     app.connect("source-read", _name_files_of_the_repository)
+    app.connect("autodoc-skip-member", _skip)
     app.connect("autodoc-process-docstring", _list_fields)
     app.connect("autodoc-process-signature", _without_fields)

@@ -263,8 +263,8 @@ def test_the_commands_of_a_page_run_as_written(name: str, tmp_path: Path, monkey
                     stream.write(done.stdout)
         if name in TUTORIALS and block.text.startswith("case  "):  # what a command of the page printed
             for line in block.text.splitlines():
-                row = re.escape(line.rstrip()).replace(r"\ ", r"\s").replace("\\s\\s", "\\s+")
-                assert re.search(rf"^{row}", shown, re.MULTILINE), line
+                cells = [cell.rstrip("…") for cell in re.split(r"\s{2,}", line.strip())]
+                assert any(all(cell in printed for cell in cells) for printed in shown.splitlines()), line
 
 
 def test_what_tutorials_say_to_press_is_on_the_pages() -> None:
@@ -381,9 +381,10 @@ def test_the_built_site_is_whole_and_loads_nothing_from_elsewhere(tmp_path: Path
         assert pages[f"{source.stem}.html"].blocks == len(written), (
             f"a block of {source.name} is drawn as something else"
         )
-    assert not [
-        name for name in masis.__all__ if name != "__version__" and f"masis.{name}" not in pages["python.html"].ids
-    ]
+    entries = {name: f"masis.{name}" for name in masis.__all__ if name != "__version__"} | {
+        "audit": "masis.api.batch.audit"
+    }
+    assert not set(entries.values()) - pages["python.html"].ids
     loads = re.compile(
         r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"(?:https?:)?//|<link\b[^>]*\bhref=\"(?:https?:)?//"
     )
