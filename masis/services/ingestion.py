@@ -10,14 +10,23 @@ from typing import Any
 
 from pydantic import Field, JsonValue, ValidationError, field_validator
 
+from masis.api.roles import check_models
 from masis.datasets.mapping import OWN_FORMAT, builtin, read_any
 from masis.datasets.readers.strict_json import parse_object
 from masis.errors import InputError, SettingsError
+from masis.schema.actor import Actor
 from masis.schema.base import Record, Share
 from masis.schema.case import Case
 from masis.schema.limits import check_case
+from masis.schema.review import Standing
+from masis.schema.run import ReviewTier
+from masis.services.records import STATE_OF_VERDICT, CaseSummary
+from masis.settings import ROLES, Settings
 from masis.store import Store
 from masis.store.audits.inbox import Acknowledged, Batch, Form, Received
+
+ACTOR = Actor(name="ingestion")
+"""Who asks for the audits of what programs send in."""
 
 READ_AT_ONCE = 50
 """Requests that are read in one go; a page waits for none of them."""
@@ -77,10 +86,65 @@ class Source(Record):
         return not self.rules or any(rule.takes(case) for rule in self.rules)
 
 
+class CaseStatus(Record):
+    """Where a case stands, for the program that sent it.
+
+    ``standing`` is that of the queue (docs/glossary.md), ``headline`` what is worst about the answer. Of a case that
+    several people decide nothing is said of their decisions until it is settled: while they differ it stands where its
+    audit left it.
+    """
+
+    id: str
+    standing: Standing
+    headline: str | None
+    audited: bool
+    needs_review: bool
+    decided: bool
+    verdict: str | None
+
+    @classmethod
+    def of(cls, case: CaseSummary) -> CaseStatus:
+        """Return the status of a case as lists show it to nobody in particular."""
+        standing = case.standing
+        if case.state == "needs_adjudication":
+            failed = "error" in case.reasons and case.tier != "must_look"
+            standing = "failed" if failed else _STANDING_OF_TIER[case.tier]
+        return cls(
+            id=case.id,
+            standing=standing,
+            headline=case.headline,
+            audited=case.run_id is not None,
+            needs_review=case.state in ("needs_review", "needs_adjudication", "escalated"),
+            decided=case.standing == "decided",
+            verdict=next((each for each, state in STATE_OF_VERDICT.items() if state == case.state), None),
+        )
+
+
+_STANDING_OF_TIER: dict[ReviewTier | None, Standing] = {
+    "must_look": "wrong",
+    "not_certified": "not_confirmed",
+    None: "nothing_found",
+}
+
+
 def drawn(case_id: str, share: float) -> bool:
     """Return whether a case is drawn into a sample of this share, by its id alone."""
     number = int.from_bytes(hashlib.sha256(f"ingest\n{case_id}".encode()).digest()[:8])
     return number < share * 2**64
+
+
+def audit_settings(settings: Settings) -> Settings | None:
+    """Return the settings by which cases are audited that programs send in; None where they are not.
+
+    Raises SettingsError and MissingExtra where a model can't be asked.
+    """
+    if settings.ingest_model == "off":
+        return None
+    models = () if settings.ingest_model == "settings" else ROLES
+    values: dict[str, str] = dict.fromkeys(models, settings.ingest_model)
+    chosen = settings.updated(values | {"depth": settings.ingest_depth})
+    check_models(chosen)
+    return chosen
 
 
 def new_token() -> tuple[str, str]:
@@ -126,6 +190,12 @@ class IngestionService:
         """Return a request of a source and what became of it; None where it has sent none of that id."""
         return self._store.inbox.batch(batch_id, source)
 
+    def status(self, case_id: str, source: str) -> CaseStatus | None:
+        """Return where a case of a source stands; None where it has sent none of that id, or none was read yet."""
+        if not self._store.inbox.sent_by(case_id, source):
+            return None
+        return CaseStatus.of(self._store.cases.summary(case_id))
+
     def read_waiting(self, sources: Mapping[str, Source]) -> int:
         """Read the oldest requests and store the cases that enter the queue; returns how many were read.
 
@@ -153,7 +223,9 @@ class IngestionService:
                 errors.append(str(error))
         taken = [case for case in found if source is None or source.takes(case)]
         try:
-            added = self._store.cases.add_many(taken)
+            with self._store.transaction():  # both or neither: what is audited before it is noted would not be reported
+                added = self._store.cases.add_many(taken)
+                self._store.inbox.arrived(taken, request.source)
         except (InputError, ValueError) as error:  # else what can't be stored would be tried again for ever
             return self._result(len(found) + len(errors), errors=[*errors, str(error)])
         errors += [str(conflict) for conflict in added.conflicts]

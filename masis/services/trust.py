@@ -109,7 +109,7 @@ class YieldReport(NamedTuple):
 
 class Own(NamedTuple):
     """The work of a reviewer, or of all ("" for a name): decisions in all and by active hour and day, median seconds a
-    case (None: not recorded), shares.
+    case (None: not recorded), shares; ``differ`` are the cases of several reviewers settled by another verdict.
     """
 
     reviewer: str
@@ -119,6 +119,7 @@ class Own(NamedTuple):
     seconds: float | None
     overrides: Estimate
     agreed: Estimate
+    differ: tuple[str, ...] = ()
 
 
 class PlanState(NamedTuple):
@@ -216,7 +217,7 @@ class TrustService:
         Where a policy blinds reviewers, others' names are hidden (reviewer A, B, ...) unless a lead asks for them.
         Raises NotAllowed.
         """
-        if names:
+        if names and not self.shows_names():
             self._access.require(actor, "oversee")
         names = names or self.shows_names()
         frame = machine.frame_of(self._decided(actor))
@@ -665,4 +666,5 @@ def _work(name: str, mine: pd.DataFrame, frame: pd.DataFrame) -> Own:
         float(seconds.median()) if len(seconds) else None,
         share(mine["verdict"] == "override", mine["question"].to_numpy(dtype=str)) if len(mine) else none,
         share(agreed),
+        tuple(case for case, same in zip(compared["case_id"], agreed, strict=True) if not same),
     )

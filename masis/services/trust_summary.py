@@ -34,6 +34,41 @@ def figure(found: Estimate, *, share: bool = True, brief: bool = False) -> str:
     return f"{value} ({rests}; {interval})"
 
 
+TOO_WIDE = 0.3
+"""Width of an interval from which on a figure says little: it can't tell mostly right from half right."""
+_STRENGTHS = (
+    (0.0, "no"),
+    (0.2, "slight"),
+    (0.4, "fair"),
+    (0.6, "moderate"),
+    (0.8, "substantial"),
+    (1.01, "almost full"),
+)
+"""Agreement beyond chance in words, each up to its bound: the scale of Landis and Koch (1977)."""
+
+
+def how_sure(found: Estimate) -> str:
+    """Say whether a share rests on enough to tell; "" where it does."""
+    if found.value is None or found.low is None or found.high is None or found.high - found.low <= TOO_WIDE:
+        return ""
+    return f"{found.n:,} are too few to tell: it may be anything from {found.low:.0%} to {found.high:.0%}."
+
+
+def _strength(value: float) -> str:
+    return next(word for bound, word in _STRENGTHS if value <= bound)
+
+
+def in_words(found: Estimate) -> str:
+    """Say how strong an agreement beyond chance is, and whether it rests on enough cases to tell."""
+    if found.value is None:
+        return found.why or "undefined"
+    text = f"{_strength(found.value)} agreement beyond chance"
+    if found.low is None or found.high is None:
+        return f"{text} in {'this case' if found.n == 1 else f'these {found.n:,} cases'}, too few to tell for others"
+    low, high = _strength(found.low), _strength(found.high)
+    return text if low == high else f"{text}; it may be {low} to {high}"
+
+
 def short_answers(report: MachineReport, missed: MissReport, watch: Watch | None) -> dict[str, str]:
     """Return the questions that a stakeholder asks, each with its answer in a sentence or two."""
     return {

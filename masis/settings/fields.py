@@ -122,6 +122,18 @@ BACKUP = Group(
     "Backups that masis serve makes by itself: verified copies, on another disk if you name one.",
     prefix="backup_",
 )
+INGEST = Group(
+    "ingest",
+    "Cases over HTTP",
+    "What masis ingest does with the cases that programs send (docs/ingestion.md).",
+    prefix="ingest_",
+)
+WEBHOOK = Group(
+    "webhook",
+    "Webhook",
+    "Whom masis ingest calls when a case that it took needs review or was decided (docs/ingestion.md).",
+    prefix="webhook_",
+)
 LOG = Group(
     "log",
     "Log and telemetry",
@@ -142,6 +154,8 @@ GROUPS = (
     REVIEW,
     RETENTION,
     BACKUP,
+    INGEST,
+    WEBHOOK,
     LOG,
 )
 
@@ -477,6 +491,30 @@ class Settings(Record):
         14, "two weeks of a backup a day", "How many backups stay in the folder; older ones are removed."
     )
 
+    ingest_model: str = INGEST(
+        OFFLINE,
+        "what a program sends in is paid for only where somebody asked for it",
+        "Who audits the cases that come over HTTP: off, offline, a model for all roles, or settings: the roles as set "
+        "above.",
+    )
+    ingest_depth: Depth = INGEST("standard", "the depth of any audit", "How deep those audits go (see depth).")
+    ingest_cost_a_day: Annotated[float, Field(ge=0, le=100_000)] = INGEST(
+        5.0,
+        "a program that sends without end must not spend without end",
+        "US dollars that those audits may cost a day (UTC); the rest waits for the next day. 0: no limit.",
+    )
+
+    webhook_address: str = WEBHOOK(
+        "",
+        "nothing is sent to anyone unless somebody asked for it",
+        "The https address that is called, signed with MASIS_WEBHOOK_SECRET; empty: none.",
+    )
+    webhook_private: bool = WEBHOOK(
+        False,
+        "an address that somebody else chose must not reach into this network",
+        "Whether it may be a private, loopback or link-local address, and http.",
+    )
+
     log_texts: bool = LOG(
         False, "REQ-CRITIC-SEC-003", "Whether the log at DEBUG may hold whole answers, critiques and revisions."
     )
@@ -559,4 +597,5 @@ NOT_OF_AUDIT = {
     ),
     *("log_texts", "log_format", "telemetry", "telemetry_texts"),
     *("retention_days", "retention_auto", "backup_folder", "backup_hours", "backup_keep"),
+    *("ingest_model", "ingest_depth", "ingest_cost_a_day", "webhook_address", "webhook_private"),
 }

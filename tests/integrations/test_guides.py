@@ -8,6 +8,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,15 @@ from starlette.testclient import TestClient
 from masis.audit.metric_catalogue import METRICS
 from masis.cli import main
 from masis.integrations.web import app as web
+from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.services import Workbench
 from masis.services.ingestion import Source, new_token
+from masis.services.webhook import Webhook
 from masis.settings import Settings
 from tests.cli.running import case, example
-from tests.reviewing import submitted
+from tests.loopback import receiver
+from tests.reviewing import ADA, submitted
 from tools import telemetry_reference
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -144,3 +148,24 @@ def test_the_client_of_the_guide_sends_a_case(tmp_path: Path, monkeypatch: pytes
         monkeypatch.setattr("urllib.request.urlopen", urlopen)
         exec(code("ingestion", "import json, os"), names)
     workbench.close()
+
+
+def test_a_receiver_knows_a_call_of_the_webhook_by_the_check_of_the_guide(tmp_path: Path) -> None:
+    names: dict[str, Any] = {}
+    exec(code("ingestion", "import hmac, time"), names)
+    with receiver() as (address, calls), closing(Workbench.open(tmp_path / "webhook.db")) as workbench:
+        settings = Settings(webhook_address=address, webhook_private=True)
+        webhook = Webhook(workbench.store, settings, "0123456789abcdef" * 2)
+        workbench.cases.add_one(ADA, Case.model_validate(case("a")))
+        workbench.store.inbox.arrived([workbench.store.cases.get("a")], "chatbot")
+        workbench.audits.audit(ADA, workbench.store.cases.get("a"))
+        webhook.deliver()
+    (call,) = calls
+    header, genuine = call.headers["MASIS-Signature"], names["is_genuine"]
+    assert genuine(header, call.body, "0123456789abcdef" * 2)
+    assert not genuine(header, call.body + b" ", "0123456789abcdef" * 2)
+    assert not genuine(header, call.body, "0123456789abcdef" * 3)
+    assert not genuine(header, call.body, "0123456789abcdef" * 2, within_s=-1)
+    shown = next(json.loads(block) for block in blocks("ingestion", "json") if "case.decided" in block)
+    sent = json.loads(call.body)
+    assert (shown.keys(), shown["case"].keys()) == (sent.keys(), sent["case"].keys())

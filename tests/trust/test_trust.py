@@ -21,12 +21,13 @@ from masis.schema.trust import FaultScore
 from masis.services import Workbench
 from masis.services.access import SIGN_IN_REQUIRED
 from masis.services.trust import TrustFilter, TrustService
-from masis.services.trust_summary import figure, short_answers
+from masis.services.trust_summary import figure, how_sure, in_words, short_answers
 from masis.settings import Settings
 from masis.store.records import CaseFilter
 from masis.trust import simulation
 from masis.trust.agreement import (
     Counted,
+    Estimate,
     Patterns,
     agreement,
     cohen_kappa,
@@ -290,6 +291,25 @@ def test_fitting_orders_the_queue_and_runs_record_the_score(bench: Workbench, au
         0
     ] == pytest.approx(3 * probabilities(score, before)[0])
     assert set(bench.trust.yields(ADA, TrustFilter()).curves) == {"built-in order", "fitted order", "random order"}
+
+
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        (Estimate(0.7, 0.62, 0.78, 90), "substantial agreement beyond chance"),
+        (Estimate(0.5, 0.3, 0.7, 90), "moderate agreement beyond chance; it may be fair to substantial"),
+        (Estimate(-0.1, n=9), "no agreement beyond chance in these 9 cases, too few to tell for others"),
+        (Estimate(None, n=9, why="undefined: nothing varies"), "undefined: nothing varies"),
+        (Estimate(1.0, n=1), "almost full agreement beyond chance in this case, too few to tell for others"),
+    ],
+)
+def test_agreement_beyond_chance_is_read_in_words_with_how_sure_it_is(found: Estimate, says: str) -> None:
+    assert in_words(found) == says
+
+
+def test_a_share_says_when_it_rests_on_too_few() -> None:
+    assert how_sure(Estimate(0.5, 0.4, 0.6, 90)) == how_sure(Estimate(None)) == ""
+    assert how_sure(Estimate(0.5, 0.01, 0.99, 2)) == "2 are too few to tell: it may be anything from 1% to 99%."
 
 
 def test_the_short_answers_say_what_is_not_known(bench: Workbench, reviewed: Workbench) -> None:

@@ -13,9 +13,11 @@ import hashlib
 import hmac
 import json
 import logging
+import math
 import threading
+import time
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,7 +31,7 @@ from masis import version
 from masis.errors import MasisError
 from masis.integrations.token_bucket import Bucket
 from masis.schema.case import Case
-from masis.services.ingestion import IngestionService, Source, token_digest
+from masis.services.ingestion import CaseStatus, IngestionService, Source, token_digest
 from masis.services.records import Acknowledged, Form, Received
 from masis.settings.hosts import AllowedHosts
 
@@ -41,6 +43,7 @@ WRITTEN_AT_ONCE = 200
 """Requests that share a transaction at most."""
 
 _IDLE_S = 0.25
+_SAID_AGAIN_S = 60.0
 _AFTER_ERROR_S = 5.0
 
 
@@ -60,8 +63,14 @@ class _Pending(NamedTuple):
 class Door:
     """What the application holds: the sources, what is to be written, and the thread that reads."""
 
-    def __init__(self, ingestion: IngestionService, sources: Mapping[str, Source], hosts: AllowedHosts) -> None:
-        self.ingestion, self.sources, self.hosts = ingestion, dict(sources), hosts
+    def __init__(
+        self,
+        ingestion: IngestionService,
+        sources: Mapping[str, Source],
+        hosts: AllowedHosts,
+        on_read: Callable[[], object] | None,
+    ) -> None:
+        self.ingestion, self.sources, self.hosts, self._on_read = ingestion, dict(sources), hosts, on_read
         self._buckets = {name: Bucket(each.requests_per_second, each.burst) for name, each in sources.items()}
         self._queue: asyncio.Queue[_Pending] = asyncio.Queue(WRITTEN_AT_ONCE * 5)
         self._over = threading.Event()
@@ -96,10 +105,15 @@ class Door:
     # reading
 
     def read(self) -> None:
-        """Read what was acknowledged, until the end."""
+        """Read what was acknowledged, until the end; whoever goes on with it hears of it, and now and then anyway."""
+        heard = -math.inf
         while not self._over.is_set():
             try:
-                if self.ingestion.read_waiting(self.sources):
+                read = self.ingestion.read_waiting(self.sources)
+                if self._on_read and (read or time.monotonic() - heard > _SAID_AGAIN_S):
+                    self._on_read()
+                    heard = time.monotonic()
+                if read:
                     continue
                 wait = _IDLE_S
             except MasisError as error:
@@ -180,6 +194,14 @@ class Door:
         state = "waiting" if found.done_at is None else "done"
         return JSONResponse({"state": state, **found.model_dump(exclude={"source"})})
 
+    async def case(self, request: Request) -> Response:
+        """Say where a case stands: GET /v1/cases/ID."""
+        source = self.source_of(request)
+        found = await asyncio.to_thread(self.ingestion.status, request.path_params["id"], source.name)
+        if found is None:
+            raise Refused(404, "there is no such case of yours", "Send it, and ask once its batch is done.")
+        return JSONResponse(found.model_dump(), headers={"cache-control": "no-store"})
+
 
 async def _body(request: Request, most: int) -> bytes:
     """Return the body. Raises Refused where it is too long, before more of it is read."""
@@ -221,7 +243,8 @@ def _document() -> dict[str, Any]:
     document: dict[str, Any] = json.loads(Path(__file__).with_name("openapi.json").read_text(encoding="utf-8"))
     case = Case.model_json_schema(ref_template="#/components/schemas/{model}")
     document["info"]["version"] = version.APP
-    document["components"]["schemas"] |= case.pop("$defs", {}) | {"Case": case}
+    status = CaseStatus.model_json_schema()
+    document["components"]["schemas"] |= case.pop("$defs", {}) | {"Case": case, "CaseStatus": status}
     return document
 
 
@@ -246,13 +269,17 @@ async def _gone(request: Request, error: Exception) -> Response:
 
 
 def application(
-    ingestion: IngestionService, sources: Mapping[str, Source], hosts: AllowedHosts | None = None
+    ingestion: IngestionService,
+    sources: Mapping[str, Source],
+    hosts: AllowedHosts | None = None,
+    on_read: Callable[[], object] | None = None,
 ) -> Starlette:
-    """Return the ASGI application for these sources."""
-    door = Door(ingestion, sources, hosts or AllowedHosts())
+    """Return the ASGI application for these sources; ``on_read`` is called when cases were read, and every minute."""
+    door = Door(ingestion, sources, hosts or AllowedHosts(), on_read)
     return Starlette(
         routes=[
             Route("/v1/cases", door.cases, methods=["POST"]),
+            Route("/v1/cases/{id:path}", door.case, methods=["GET"]),
             Route("/v1/batches/{id}", door.batch, methods=["GET"]),
             Route("/v1/openapi.json", _openapi, methods=["GET"]),
             Route("/healthz", _alive, methods=["GET"]),

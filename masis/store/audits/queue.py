@@ -186,6 +186,9 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
         *_worked_on("assigned", case_filter.assignees),
         *_worked_on("tagged", case_filter.tags),
     ]
+    if case_filter.undecided_by is not None:
+        [(decided, values)] = _worked_on("decided", [case_filter.undecided_by])
+        parts.append((f"NOT {decided}", values))
     # those of some states or one standing, and all that are not decided, stand in an index in their order
     ordered = bool(case_filter.states) if parts else len(standings) < 2 or standings == NOT_DECIDED
     narrowed = len(parts) + bool(standings) > 1 or not ordered
