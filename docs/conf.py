@@ -10,6 +10,8 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
+from tools import figures
+
 _PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 project = "MASIS Workbench"
@@ -27,7 +29,8 @@ autodoc_typehints_format = "short"
 
 
 def _name_files_of_the_repository(app: object, page: str, source: list[str]) -> None:
-    """Name what lies outside of the docs instead of linking to it: the site doesn't hold it."""
+    """Show measured figures as text, and name what lies outside of the docs: the site doesn't hold it."""
+    source[0] = figures.LINK.sub(lambda link: figures.figure(link[2], link[3]), source[0])
     source[0] = re.sub(r"\[[^\]]+\]\(\.\./([^)\s]+)\)", r"`\1`", source[0])
 
 

@@ -25,6 +25,7 @@ import masis
 from masis.cli import main
 from masis.errors import MissingExtra
 from masis.settings import Settings
+from tools import figures
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -113,6 +114,19 @@ def test_every_public_name_command_and_setting_has_an_entry() -> None:
     missing += [path for path in walk(main, "masis") if not re.search(rf"^#+ `?{path}`?$", pages["cli"], re.MULTILINE)]
     missing += [name for name in Settings.model_fields if f"`{name}`" not in pages["configuration"]]
     assert not missing
+
+
+def test_every_measured_figure_is_that_of_its_file() -> None:
+    stated = [
+        (page.name, *each) for page in [*PAGES, *OTHERS] for each in figures.LINK.findall(page.read_text("utf-8"))
+    ]
+    assert not [each for each in stated if each[1] != figures.figure(*each[2:])], "run: python tools/figures.py --docs"
+    assert len(stated) > 50
+    files = {file.stem: json.loads(file.read_text("utf-8")) for file in figures.RESULTS.glob("*.json")}
+    assert {each[2] for each in stated} == set(files)
+    for name, made in files.items():
+        assert all(made[key] for key in ("command", "date", "commit", "machine", "figures")), name
+        assert name not in figures.MEASURES or made["command"] == figures.MEASURES[name].command
 
 
 def test_the_docs_are_short_enough_to_be_read() -> None:
