@@ -158,7 +158,7 @@ def test_every_make_command_it_names_exists() -> None:
 
 
 def test_its_example_case_is_one_and_can_be_audited() -> None:
-    example = re.search(r"run_audit\((\{.*?\})\)", README, re.DOTALL)
+    example = re.search(r"run_audit\(\s*(\{.*?\})\s*\)", README, re.DOTALL)
     assert example
     run = run_audit(ast.literal_eval(example[1]))
     assert run.best_iteration is not None
