@@ -42,6 +42,7 @@ CRITIC-ERR-004 (the limit of iterations without convergence) is a warning on the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 MAX_ITERATIONS_WARNING = "CRITIC-ERR-004"
@@ -105,6 +106,14 @@ class InputError(MasisError):
         """The same error with the place in the file filled in."""
         place = {"file": file or self.file, "line": line or self.line, "field": self.field}
         return InputError(self.problem, cure=self.cure, limit=self.limit, **place)  # type: ignore[arg-type]
+
+    @classmethod
+    def of_all(cls, errors: Sequence[InputError], *, cure: str, file: str | None = None) -> InputError:
+        """Return one error for several: itself where it is one, else their number and the first five."""
+        if len(errors) == 1:
+            return errors[0]
+        shown = "; ".join(str(each).rstrip(".") for each in errors[:5])
+        return cls(f"{len(errors):,} problems: {shown}{'; and more' if len(errors) > 5 else ''}", cure=cure, file=file)
 
 
 class SettingsError(MasisError):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
 
-from masis.api.roles import check_models, pin_versions
+from masis.api.roles import check_models
 from masis.cli import options as shared
 from masis.cli.commands import JobFailed, argument, command, option
 from masis.cli.options import Judges, Names
@@ -19,7 +20,8 @@ from masis.cli.output import LogLines, Progress, measured, say
 from masis.errors import SettingsError
 from masis.schema.actor import ROLES
 from masis.schema.wording import counted
-from masis.services import Workbench, demo_cases, recorded_settings, webhook
+from masis.services import Workbench, webhook
+from masis.services.demo_database import Planned, fill_demo
 from masis.services.ingestion import audit_settings, read_sources
 from masis.services.ingestion import new_token as token_and_digest
 from masis.services.jobs import Jobs, WorkerProcess
@@ -112,21 +114,19 @@ def serve(
 
 
 def _prepare_demo(workbench: Workbench) -> None:
-    """Bring demo cases and abstracts in, and audit what isn't audited yet: seconds the first time, then nothing.
+    """Fill the demo's database with what it lacks, and say so: seconds the first time, then nothing."""
+    with measured(workbench.settings), Progress("Auditing the demo cases") as progress:
 
-    They are audited by the replies of a language model that were recorded for them; no model is called.
-    """
-    workbench.cases.add_demo(shared.operator())
-    workbench.corpora.add_demo(shared.operator())
-    settings = pin_versions(recorded_settings(workbench.settings))  # as runs are stored: else each start audits again
-    new = [case for case in demo_cases() if workbench.audits.needed(case, settings)]
-    with measured(workbench.settings), Progress("Auditing the demo cases", len(new)) as progress:
-        for done, case in enumerate(new, 1):
-            workbench.audits.audit(shared.operator(), case, settings=settings)
-            progress.move(done, case.id)
-    if simulated := workbench.trust.add_demo(shared.operator()):
-        say(f"{counted(simulated, 'decision')} of simulated reviewers added, marked as simulated.")
-    say(f"{counted(len(new), 'demo case')} audited now, {workbench.cases.overview().cases:,} in {workbench.database}.")
+        def watched(audits: list[Planned]) -> Iterator[Planned]:
+            progress.total = len(audits)
+            for done, each in enumerate(audits, 1):
+                yield each
+                progress.move(done, each[0].id)
+
+        filled = fill_demo(workbench, shared.operator(), watched)
+    if filled.decisions:
+        say(f"{counted(filled.decisions, 'decision')} of simulated reviewers added, marked as simulated.")
+    say(f"{counted(filled.audits, 'audit')} of demo cases made now. Database: {workbench.database}.")
 
 
 def _open(database: Path, port: int | None, reach: Reach | None = None, *, browser: bool) -> None:

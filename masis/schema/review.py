@@ -175,7 +175,8 @@ class LogEntry(Record):
     """One entry of the decision log.
 
     ``digest`` = SHA-256 over the sequence number, the time, the payload's digest and the digest before, so that a
-    payload can be redacted (``decision`` is then None) and the chain still verifies.
+    payload can be redacted (``decision`` is then None) and the chain still verifies. ``seq`` is 0, and ``previous`` and
+    ``digest`` are empty, for who may not know whether others wrote before.
     """
 
     seq: int

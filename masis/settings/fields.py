@@ -441,16 +441,16 @@ class Settings(Record):
     )
     review_quality: Share = REVIEW(
         0.7,
-        "docs/acceptance.md says what needs review",
+        "docs/trust.md says what needs review",
         "A run needs review where the quality of the answer is under this.",
     )
     review_disagreement: Share = REVIEW(
         0.5,
-        "chosen on development data: docs/acceptance.md",
+        "chosen on development data: docs/trust.md",
         "A run needs review where citation engine, critic and evaluator are further apart than this.",
     )
     review_uncited_answers: bool = REVIEW(
-        True, "docs/acceptance.md says what needs review", "Whether every answer that cites nothing needs review."
+        True, "docs/trust.md says what needs review", "Whether every answer that cites nothing needs review."
     )
     max_judge_spread: Share = REVIEW(
         0.2,

@@ -341,6 +341,7 @@ CREATE TABLE decision_payloads (
     ) STORED
 ) STRICT;
 CREATE INDEX decisions_by_reviewer ON decision_payloads (reviewer);
+CREATE INDEX simulated_decisions ON decision_payloads (entry_seq) WHERE simulated;  -- empty but in a demo
 
 -- of entries of the decision log and the screening log, made with a key that lies outside of the database
 CREATE TABLE log_signatures (

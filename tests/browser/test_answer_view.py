@@ -165,7 +165,7 @@ def test_in_a_narrow_window_evidence_is_a_tab_the_decision_stays_and_keys_go_fro
     page.keyboard.press("f")  # the gravest first, which the headline names
     gravest, reasons = tags.filter(has_text="fabricated"), page.locator(".why-panel")
     expect(gravest).to_be_focused()
-    expect(reasons).to_contain_text("Issue 3")
+    expect(reasons).to_contain_text("Issue 1")
     page.keyboard.press("f")
     expect(tags.and_(page.locator(":focus"))).to_have_count(1)
     expect(gravest).not_to_be_focused()

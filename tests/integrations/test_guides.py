@@ -65,8 +65,8 @@ def test_the_graph_of_the_guide_audits_and_waits_for_a_person(tmp_path: Path) ->
 
     state = case("bridge") | {"draft_answer": "The bridge is 990 metres long [9]."}
     names: dict[str, Any] = {"my_synthesizer": lambda given: {"draft_answer": state["draft_answer"]}, "Path": Path}
-    exec(code("langgraph", "from langgraph.graph"), names)
-    first, second = code("langgraph", "from masis.integrations.langgraph import keep_node").split("...\n")
+    exec(code("frameworks", "from langgraph.graph"), names)
+    first, second = code("frameworks", "from masis.integrations.langgraph import keep_node").split("...\n")
     exec(first.replace('"masis.db"', repr(str(tmp_path / "masis.db"))), names)
     graph = names["graph"]
     graph.add_edge("evaluator", "keep")
@@ -122,13 +122,13 @@ def test_the_example_of_baml_prints_what_the_page_shows() -> None:
         "cut off: None",
         "passed: The bridge is 120 metres long [1].",
     ]
-    assert done.stdout in (DOCS / "baml.md").read_text(encoding="utf-8")
+    assert done.stdout in (DOCS / "frameworks.md").read_text(encoding="utf-8")
 
 
 def test_a_team_s_own_validator_is_made_as_the_guide_makes_it(monkeypatch: pytest.MonkeyPatch) -> None:
     names: dict[str, Any] = {"__name__": "acme.answers"}
     monkeypatch.setitem(sys.modules, "acme.answers", sys.modules[__name__])
-    exec(code("baml", "# acme/answers.py"), names)
+    exec(code("frameworks", "# acme/answers.py"), names)
     assert names["validator"].name == "acme"
 
 

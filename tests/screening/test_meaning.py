@@ -55,6 +55,26 @@ def test_a_good_trial_of_something_else_is_off_topic(question: str, title: str) 
     assert graded(question, title, f"{title}.").rule == "off_topic"
 
 
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        (
+            "In pharmacists, does resilience training reduce burnout?",
+            "Resilience training reduced burnout in teachers.",
+        ),
+        (
+            "In pharmacists, does resilience training reduce burnout?",
+            "Resilience training reduced burnout in teachers. Pharmacists were excluded.",
+        ),
+        ("Does folic acid prevent preeclampsia?", "Folic acid and the risk of childhood leukaemia. Folic acid helped."),
+    ],
+)
+def test_what_names_neither_population_nor_outcome_of_the_question_is_not_kept(question: str, text: str) -> None:
+    grade = graded(question, text.split(".", maxsplit=1)[0], text)
+    assert grade.recommendation != "keep"
+    assert "says nothing of the" in grade.reasons["relevance_score"].text
+
+
 def test_two_drugs_for_one_disease_are_two_questions() -> None:
     title = "Ramipril and mortality in heart failure"
     grade = graded("Does metformin reduce mortality in patients with heart failure?", title, f"{title}. Ramipril.")

@@ -191,15 +191,15 @@ def test_a_title_alone_has_no_methodology() -> None:
     assert methodology(of("", "A randomised trial"), "randomised_trial").score is None
 
 
-def size(value: int, kind: str = "total", unit: str = "patients", arm: str | None = None) -> SampleSize:
-    return SampleSize(value=value, unit=unit, kind=kind, arm=arm, start=0, end=1)
+def size(value: int, kind: str = "total", unit: str = "patients") -> SampleSize:
+    return SampleSize(value=value, unit=unit, kind=kind, start=0, end=1)
 
 
 SIZES: tuple[tuple[Design | None, tuple[SampleSize, ...], int | None, bool | None], ...] = (
     ("randomised_trial", (size(52),), 0, True),
     ("randomised_trial", (size(51),), 0, False),
-    ("randomised_trial", (size(26, "arm", arm="per group"),), 0, True),
-    ("randomised_trial", (size(25, "arm", arm="per group"),), 0, False),
+    ("randomised_trial", (size(26, "arm"),), 0, True),
+    ("randomised_trial", (size(25, "arm"),), 0, False),
     ("randomised_trial", (), None, None),
     ("cohort_study", (size(51),), 0, False),
     ("cohort_study", (size(52),), 0, True),

@@ -135,7 +135,6 @@ CALLS: dict[str, tuple[Permission, Call]] = {
     "screenings.begin_further": ("audit", lambda desk, who: desk.screenings.begin_further(who, "s", 1)),
     "screenings.search_further": ("audit", lambda desk, who: desk.screenings.search_further(who, "s")),
     "reassessment.run": ("oversee", lambda desk, who: desk.reassessment.run(who, apply=True)),
-    "trust.add_demo": ("oversee", lambda desk, who: desk.trust.add_demo(who)),
     "trust.fit": ("oversee", lambda desk, who: desk.trust.fit(who)),
     "trust.draw": ("oversee", lambda desk, who: desk.trust.draw(who, "auditor", draws=149)),
     "trust.apply": ("oversee", lambda desk, who: desk.trust.apply(who)),

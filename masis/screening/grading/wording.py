@@ -33,7 +33,9 @@ _DENIED = re.compile(
 )
 _NOBODY = re.compile(r"\b(?:no|none of the|neither) (?:[\w-]+ ){0,2}$", re.I)
 _NOBODY_WAS = re.compile(
-    r"\b(?:(?:no|none of the|neither)(?: [\w-]+){1,2}|nobody|no one|none) (?:was|were|is|are) $", re.I
+    r"\b(?:(?:no|none of the|neither)(?: [\w-]+){1,2}|nobody|no one|none|neither [^.;,]{1,60} nor [^.;,]{1,60})"
+    r" (?:was|were|is|are) $",
+    re.I,
 )
 """The denial in the subject: "no patients were randomised". Counts only before a verb."""
 _DENIED_AFTER = re.compile(
@@ -58,7 +60,7 @@ _PLANNED_AFTER = re.compile(
     re.I,
 )
 _VERB = re.compile(r"(?:was|were|are|be|is)\b", re.I)
-_LOOK_BACK = 60
+_LOOK_BACK = 90
 LONGEST_READ = 20_000
 """Characters of a text or title that are read: a record with more is no abstract."""
 _TRIES = 8

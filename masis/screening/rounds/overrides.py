@@ -37,10 +37,9 @@ from masis.screening.grading.methodology import ITEM_STATE_NAMES, LABELS, apprai
 from masis.screening.grading.question import question_of
 from masis.screening.grading.recommendation import quality_of, recommend, with_prior_floor
 from masis.screening.rounds.memory import threshold_effects
-from masis.screening.rounds.prisma_flow import flow
 from masis.screening.rounds.ruling import ruling
-from masis.screening.synthesis.criteria import criteria_of
 from masis.screening.synthesis.findings import settled, synthesise
+from masis.screening.synthesis.prisma import criteria_of, flow
 from masis.settings import OFFLINE
 
 _SETTLE: frozenset[OverrideField] = frozenset({"relevance_score", "methodology_score", "recommendation"})

@@ -17,7 +17,7 @@ from masis.offline.text.tokens import tokens
 from masis.schema.screening import Abstract, Design, Grade, Query
 from masis.schema.wording import counted
 from masis.screening.grading import rubric
-from masis.screening.grading.question import Concept, Question, rarity, read_question
+from masis.screening.grading.question import RARE_ENOUGH, Concept, Question, rarity, read_question
 from masis.screening.grading.relevance import relevance
 
 MOST_QUERIES = 3
@@ -27,7 +27,6 @@ RECENT_YEARS = 5
 systematic reviews are out of date after 5.5 years (Shojania et al., Ann Intern Med 2007;147:224)."""
 NO_FURTHER_QUERY = "No further query would help: everything that is missing has been asked for."
 _FEEDBACK_TERMS = 4
-_RARE_ENOUGH = 0.35
 _GOES_ON = 0.25
 """A list is read on where a quarter of the last half of what it brought is relevant."""
 
@@ -232,7 +231,7 @@ def _shared_words(relevant: Sequence[GradedAbstract], seen: Sequence[GradedAbstr
     for each in seen:
         roots = {token.stem: token.text for token in tokens(each.abstract.title) if token.weight >= 1}
         for root, word in roots.items():
-            if rarity(root) < _RARE_ENOUGH or root[0].isdigit():
+            if rarity(root) < RARE_ENOUGH or root[0].isdigit():
                 continue
             spelt.setdefault(root, word.lower())
             (ours if each.abstract.id in ids else theirs)[root] += 1

@@ -37,12 +37,12 @@ from masis.screening.grading.grader import Grader, unscored_grade
 from masis.screening.grading.question import with_concepts
 from masis.screening.rounds import queries, ruling
 from masis.screening.rounds.memory import threshold_effects
-from masis.screening.rounds.prisma_flow import flow
 from masis.screening.rounds.ruling import relevant_words
 from masis.screening.sources.pool import Pool
 from masis.screening.sources.records import year_of
 from masis.screening.sources.retrievers import Retriever, search_source
 from masis.screening.synthesis.findings import settled, synthesise
+from masis.screening.synthesis.prisma import flow
 from masis.settings import Settings
 
 BATCH = 10

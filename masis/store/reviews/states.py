@@ -202,12 +202,14 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
     shown = ("state", "run_seq", "decision_seq", "reviewer")
     changed = tuple(case[name] for name in shown) != (*now, reviewer)
     times = [time for run in runs for time in (run["started_at"], run["ended_at"]) if time]
-    times += [case["imported_at"], *(entry["at"] for entry in entries)]
+    pending = _pending(facts, policy)
+    hidden = ("decision", "undo", "comment") if pending else ()  # others may not know when one was made
+    times += [case["imported_at"], *(entry["at"] for entry in entries if entry["kind"] not in hidden)]
     columns = (*shown, "version", "pending", "updated_at", "models", *_FIGURES)
     connection.execute(
         f"UPDATE cases SET {', '.join(f'{name} = ?' for name in columns)} WHERE seq = ?",  # noqa: S608 (names of ours)
         [
-            *(*now, reviewer, case["version"] + changed, _pending(facts, policy), max(times)),
+            *(*now, reviewer, case["version"] + changed, pending, max(times)),
             *(*_figures(connection, now.run_seq), case_seq),
         ],
     )
@@ -227,10 +229,10 @@ def _fact(entry: sqlite3.Row, policy: CasePolicy | None) -> EntryFact:
 
 
 def _pending(facts: Sequence[EntryFact], policy: CasePolicy | None) -> int:
-    """How many decisions are still wanted after the first; none where the case is adjudicated."""
+    """How many decisions are still wanted after the first, undone or not; none where the case is adjudicated."""
     made = len(decisions_that_count(facts))
     undone = {fact.undoes for fact in facts if fact.kind == "undo"}
-    if policy is None or not made or any(each.kind == "adjudication" and each.seq not in undone for each in facts):
+    if policy is None or any(each.kind == "adjudication" and each.seq not in undone for each in facts):
         return 0
     return max(0, policy.reviewers - made)
 

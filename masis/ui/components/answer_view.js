@@ -3,7 +3,7 @@ const NARROW = 700
 const ANSWER_FIRST = 20_000 // characters of an answer drawn at once; the rest on demand
 const ISSUES_FIRST = 40
 const LONG_CHUNK = 1_600
-const readAs = { fabricated: "fabricated", misattributed: "misattributed", redundant: "redundant", unsupported: "does not support this", contradicts: "contradicts this", valid: "valid" }
+const readAs = { fabricated: "fabricated", misattributed: "misattributed", redundant: "redundant", unsupported: "does not support this", contradicts: "contradicts this", valid: "resolves" }
 const plural = (count, one) => `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`
 const shortened = (text, length) => (text.length > length ? `${text.slice(0, length).trimEnd()} …` : text)
 const lettersIn = text => { let count = 0; for (const _ of text) count += 1; return count }
@@ -154,11 +154,13 @@ function drawView(root, { data, setTriggerValue }) {
     why.append(row)
   }
   const targetOf = (issue, piece) => (data.claims[issue.claim] ?? data.references[piece?.citation] ?? data.claims[piece?.claims?.[0]])?.target
-  const sayIssue = (issue, piece) => say(issue.label, `Issue ${issue.number}, ${issue.severity}`, [issue.reason || issue.description], targetOf(issue, piece))
+  // one fault, whoever raised it: what the others said of it stands below
+  const linesOf = issue => [issue.reason || issue.description, ...issue.also.map(each => `${each.label.text}: ${[each.description, each.reason].filter(Boolean).join(" ")}`)]
+  const sayIssue = (issue, piece) => say(issue.label, `Issue ${issue.number}, ${issue.severity}`, linesOf(issue), targetOf(issue, piece))
   const sayPiece = piece => {
     const own = (piece.issues ?? []).map(number => issuesByNumber.get(number)).filter(Boolean).sort((a, b) => a.number - b.number)
     for (const issue of own) sayIssue(issue, piece)
-    const shown = own.map(issue => issue.reason.toLowerCase()).join(" ")
+    const shown = own.flatMap(linesOf).join(" ").toLowerCase()
     const fresh = lines => lines.filter(line => !shown.includes(line.toLowerCase()))
     const reference = data.references[piece.citation]
     if (reference) say(reference.label, reference.text, fresh(reference.says), reference.target)
@@ -553,7 +555,14 @@ function drawView(root, { data, setTriggerValue }) {
     if (issue.quote) line("quote", `“${issue.quote}”`)
     if (issue.reason) line("why", issue.reason)
     if (issue.suggestion) line("cure", issue.suggestion)
+    for (const each of issue.also) {
+      const row = make("p", "also")
+      row.dir = "auto"
+      row.append(make("b", "", each.label.text), ` ${[each.description, each.reason].filter(Boolean).join(" ")}`)
+      card.append(row)
+    }
     for (const id of issue.evidence) card.append(make("span", "chip", id))
+    if (!issue.placed) head.append(make("span", "dim", "about the answer as a whole"))
     const act = () => selectIssue(issue.number, "issues")
     onActivate(head, act)
     card.onclick = () => { if (!window.getSelection()?.toString()) act() }
@@ -566,19 +575,15 @@ function drawView(root, { data, setTriggerValue }) {
     if (!data.issues.length) {
       issues.append(make("p", "dim", data.nothing_found))
     }
-    const placed = data.issues.filter(item => item.placed)
-    const whole = data.issues.filter(item => !item.placed)
     const list = make("div", "issue-list")
     issues.append(list)
-    const first = placed.length > ISSUES_FIRST + 10 ? ISSUES_FIRST : placed.length
-    for (const issue of placed.slice(0, first)) list.append(drawIssue(issue))
-    if (first < placed.length) {
-      const more = plainButton("more", `Show ${placed.length - first} more issues`)
-      more.onclick = () => { more.remove(); for (const issue of placed.slice(first)) list.append(drawIssue(issue)) }
+    const first = data.issues.length > ISSUES_FIRST + 10 ? ISSUES_FIRST : data.issues.length
+    list.append(...data.issues.slice(0, first).map(drawIssue))
+    if (first < data.issues.length) {
+      const more = plainButton("more", `Show ${data.issues.length - first} more issues`)
+      more.onclick = () => { more.remove(); list.append(...data.issues.slice(first).map(drawIssue)) }
       issues.append(more)
     }
-    if (whole.length) issues.append(make("h3", "", "About the answer as a whole"))
-    for (const issue of whole) issues.append(drawIssue(issue))
     const unsent = data.issues_total - data.issues.length
     if (unsent > 0) issues.append(make("p", "dim", `${plural(unsent, "less severe issue")} not listed here; the report has all of them.`))
     if (data.fixed.length) issues.append(...drawFixed(data))
@@ -593,10 +598,16 @@ function drawView(root, { data, setTriggerValue }) {
     head.append(name)
     if (data.audited) head.append(make("span", "dim", card.cited ? `cited by ${plural(card.cited, "sentence")}` : "not cited"))
     element.append(head)
-    if (card.source) { const source = make("div", "source dim", card.source); source.dir = "auto"; element.append(source) }
+    const pieces = []
+    if (card.source) {
+      const source = make("div", "source dim")
+      source.dir = "auto"
+      source.append(make("span", card.source_against?.length ? "refuting" : "", card.source))
+      if (card.source_against?.length) pieces.push([source.firstChild, { against: card.source_against }])
+      element.append(source)
+    }
     const text = make("div", "card-text")
     text.dir = "auto"
-    const pieces = []
     const blocks = blockDrawer(text, card.blocks)
     let length = 0
     for (const piece of card.pieces) {
@@ -653,9 +664,9 @@ function drawView(root, { data, setTriggerValue }) {
     root.decision.observe(panel)
   }
 
-  // The next or the previous issue, the gravest first, asked for by key (decision.js): its tag in the answer has the focus, else its card.
+  // The next or the previous issue by its number, 1 being the gravest, asked for by key (decision.js): its tag in the answer has the focus, else its card.
   const stepIssue = step => {
-    const numbers = [...data.issues].sort((a, b) => a.order - b.order).map(issue => issue.number)
+    const numbers = data.issues.map(issue => issue.number)
     if (!numbers.length) {
       clear()
       why.append(make("div", "lit-note", "There is no issue to go to in this answer."))

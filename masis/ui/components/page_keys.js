@@ -23,7 +23,10 @@ class PageKeys {
 
   key(event) {
     if (!this.root.isConnected) { this.leave(); return }
-    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || typesIn(event.composedPath()[0])) return
+    if (event.ctrlKey || event.metaKey || event.altKey || typesIn(event.composedPath()[0])) return
+    const field = this.data.fields[event.key.toLowerCase()]
+    if (field && !event.repeat) this.lead(`.st-key-${field} textarea`)
+    if (event.defaultPrevented) return
     if (document.querySelector(STREAMLIT.elements.dialog)) return
     const press = event.key.length === 1 ? event.key.toLowerCase() : event.key
     const toggles = press === "h" || press === "?"
@@ -38,6 +41,15 @@ class PageKeys {
     if (!does) return
     event.preventDefault()
     does()
+  }
+
+  // Focuses the field that a key leads to, once the key itself is past; one that the page has yet to draw is waited for.
+  lead(selector, until = Date.now() + 3000, wait = 0) {
+    setTimeout(() => {
+      const field = document.querySelector(selector)
+      if (field) field.focus()
+      else if (Date.now() < until) this.lead(selector, until, 30)
+    }, wait)
   }
 
   help() {

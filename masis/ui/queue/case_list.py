@@ -24,7 +24,7 @@ from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.shell.served_database import command, command_markdown
 from masis.views.markdown import escaped
 from masis.views.numbers import percent
-from masis.views.words import MACHINE_HIDDEN, STANDING, STATE, WAITS_FOR, LabelData, label, model_words
+from masis.views.words import MACHINE_HIDDEN, STANDING, LabelData, label, model_words, stands
 
 PRODUCT = (
     "MASIS checks the citations and claims of AI answers against their evidence, and a person decides: a fluent answer "
@@ -292,11 +292,11 @@ def _export(workbench: Workbench, wanted: CaseFilter, page: CasePage) -> None:
             return
         form = st.selectbox("Format", list(FORMATS), key="export-format", persist_state="session")
         chosen, encoding = FORMATS[form], "jsonl"
-        if chosen.flat:
+        if chosen.tabular:
             encoding = st.selectbox("File", ENCODINGS, key="export-encoding", persist_state="session")
         st.caption(f"{chosen.summary[0].upper()}{chosen.summary[1:]}. The zip file holds the data and a manifest.")
         prepared_download(
-            f"{counted(page.total, 'case')}: {form}",
+            f"{counted(workbench.exports.count(wanted), 'case')}: {form}",
             lambda: zipped(workbench, who, form, wanted, encoding),
             file_name=f"masis-{form}.zip",
             key="export-prepare",
@@ -385,13 +385,8 @@ def _figure(summary: CaseSummary, order: QueueOrder) -> Cell:
 
 def _stands(summary: CaseSummary) -> Cell:
     """Return where a case stands, with what of it the standing leaves open: its verdict, by whom, what is awaited."""
-    more = "" if summary.standing in ("wrong", "not_confirmed", "to_review") else STATE[summary.state].text
-    if summary.state in ("needs_review", "new") or (summary.standing == "waits" and summary.state in WAITS_FOR):
-        more = ""
+    word, more = stands(summary.standing, summary.state)
     who = f"by {summary.reviewer}" if summary.reviewer else ""
-    word = STANDING[summary.standing]
-    if summary.standing == "waits":
-        word = WAITS_FOR.get(summary.state, word)
     return {"pills": [label(word)], "below": [f"{more} {who}".strip()]}
 
 

@@ -14,6 +14,7 @@ from masis.llm.estimates import Estimate
 from masis.schema.team import QueuePolicy
 from masis.schema.wording import counted
 from masis.services import Workbench, demo_cases
+from masis.services.demo_database import SIMULATED
 from masis.services.jobs import UNAUDITED, Batch
 from masis.services.records import CaseFilter, CaseSummary, DecisionFilter, Facets, QueueOrder
 from masis.settings import OFFLINE
@@ -48,7 +49,7 @@ def show_overview(workbench: Workbench) -> None:
     with left:
         _waiting(workbench, facets)
     with right:
-        if not facets.reviewers and not workbench.cases.hides_machine_from(actor()):
+        if not {*facets.reviewers} - SIMULATED and not workbench.cases.hides_machine_from(actor()):
             _first_steps(workbench)
         show_unaudited(workbench, facets)
         _verifier_appeal(workbench)

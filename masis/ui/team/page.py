@@ -23,7 +23,7 @@ from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.cases import waiting_in
 from masis.services.records import CaseFilter
-from masis.services.trust_summary import figure
+from masis.services.trust_summary import figure, in_words
 from masis.trust.agreement import Agreement, Pair
 from masis.ui.components.linked_table import Cell, column, linked_table, row
 from masis.ui.queue.overview import standing_counts
@@ -115,8 +115,7 @@ def pair_agrees(pair: Pair, case: str) -> str:
 
 def beyond_chance(found: Agreement) -> str:
     """Say what agreement is left when chance is taken off, and what the figure means."""
-    alpha = figure(found.alpha, share=False)
-    return f"Beyond chance: Krippendorff's alpha {alpha}; 1 is full agreement, 0 is as by chance."
+    return f"{in_words(found.alpha).capitalize()} (Krippendorff's alpha {figure(found.alpha, share=False)})."
 
 
 def _differing(workbench: Workbench) -> None:
