@@ -35,7 +35,7 @@ from masis.screening.grading.grader import with_floor_note
 from masis.screening.grading.hierarchy import designs_asked_about, place_design
 from masis.screening.grading.methodology import ITEM_STATE_NAMES, LABELS, appraise, corrected, score_items
 from masis.screening.grading.question import question_of
-from masis.screening.grading.recommendation import quality_of, recommend, with_prior_floor
+from masis.screening.grading.recommendation import recommend, scored_fields, with_prior_floor
 from masis.screening.rounds.memory import threshold_effects
 from masis.screening.rounds.ruling import ruling
 from masis.screening.synthesis.findings import settled, synthesise
@@ -111,14 +111,8 @@ def apply_overrides(
     if "recommendation" in overrides:
         recommendation, rule = cast("Recommendation", overrides["recommendation"].value), "person"
     changed: dict[str, Any] = {
-        "relevance_score": relevance,
-        "methodology_score": method,
-        "methodology_raw": appraised.score,
-        "prior": None if design is None else rubric.HIERARCHY[design].prior,
-        "quality": quality_of(relevance, method),
-        "sample_size_adequate": enough,
+        **scored_fields(relevance, appraised.score, method, design, enough),
         "study_type": study_type,
-        "design": design,
         "publication": publication,
         "recommendation": recommendation,
         "rule": rule,
