@@ -1,7 +1,7 @@
 """The assembled evidence critic: the graders the settings name, and screening as one call.
 
-screening = masis.screen_abstracts("Does aspirin relieve headache?", abstracts) screening.decision, screening.grades,
-screening.reasons
+screening = masis.screen_abstracts("Does aspirin relieve headache?", abstracts)
+screening.decision, screening.grades, screening.reasons
 """
 
 from __future__ import annotations
