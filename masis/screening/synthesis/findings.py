@@ -177,10 +177,15 @@ def _stems(text: str) -> frozenset[str]:
     return frozenset(token.stem for token in tokens(text) if token.weight)
 
 
+def best_kept(grades: Iterable[Grade], abstracts: Mapping[str, Abstract]) -> list[Grade]:
+    """Return the grades of the abstracts that are kept and still held, the best first."""
+    kept = [grade for grade in grades if grade.recommendation == "keep" and grade.abstract_id in abstracts]
+    return sorted(kept, key=lambda grade: (-(grade.quality or 0.0), grade.abstract_id))
+
+
 def synthesise(question: str, grades: Iterable[Grade], abstracts: Mapping[str, Abstract]) -> Synthesis:
     """Return what the kept abstracts found, the best first, and whether they agree."""
-    kept = [grade for grade in grades if grade.recommendation == "keep" and grade.abstract_id in abstracts]
-    best = sorted(kept, key=lambda grade: (-(grade.quality or 0.0), grade.abstract_id))
+    best = best_kept(grades, abstracts)
     return synthesis_of([finding_of(question, grade, abstracts[grade.abstract_id]) for grade in best])
 
 
