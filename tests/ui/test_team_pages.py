@@ -363,3 +363,11 @@ def test_a_case_that_needs_no_more_decisions_says_so_in_place_of_a_form_that_ref
 def links_to_team(app: AppTest) -> set[str]:
     links = [link.proto for link in app.get("page_link")]
     return {link.query_string for link in links if link.label == "Adjudicate it"}
+
+
+def test_a_rubric_s_names_are_words_and_no_markdown(audited_workbench: Workbench) -> None:
+    name = "![i](http://evil.example/a.png)"
+    audited_workbench.team.set(BEN, Rubric(scores=(RubricScore(name=name, categories=(name, "plain")),)))
+    [score] = [each for each in opened("review", case=CASE).button_group if "evil" in each.label]
+    for label in (score.label, *score.options):
+        assert "![i](" not in label
