@@ -535,5 +535,11 @@ def _draw_progress(case_id: str) -> bool:
         with st.container(horizontal=True):
             if running and st.button("Watch the audit", icon=":material/timeline:"):
                 st.switch_page("pages/new.py", query_params={"job": running.id})
-            st.button("Stop after this step", on_click=acting(jobs.cancel, "audit", case_id), **needs("audit"))
+            stopping = bool(running and jobs.cancelling("audit", running.id))
+            st.button(
+                "Stopping" if stopping else "Stop",
+                icon=":material/stop_circle:",
+                on_click=acting(jobs.cancel, "audit", case_id),
+                **needs("audit", disabled=stopping, help="What is finished by then is stored and shown here."),
+            )
     return True
