@@ -476,7 +476,7 @@ class Panel {
     if ((window.masisDock ?? 0) === covered) return
     window.masisDock = covered
     document.documentElement.style.setProperty("--masis-dock", `${covered}px`)
-    this.column.closest(".st-key-review").style.paddingBottom = `${covered}px` // what it covers can be scrolled to
+    this.column.closest(".st-key-review")?.style.setProperty("padding-bottom", `${covered}px`) // what it covers can be scrolled to
     window.dispatchEvent(new Event("resize"))
   }
 

@@ -23,7 +23,7 @@ from masis.services import CaseView, Workbench
 from masis.services.drafts import case_subject, clean
 from masis.services.records import CaseFilter, explained_errors
 from masis.services.reviews import OTHER, reasons_for
-from masis.ui.components import registered
+from masis.ui.components import nothing, registered
 from masis.ui.review import decision_form as forms
 from masis.ui.review.claiming import ClaimNotice
 from masis.ui.review.decision_form import FormFields
@@ -178,9 +178,9 @@ def _draw(context: _PanelContext) -> None:
     posted = _COMPONENT(
         data=_data(context, form),
         key=key,
-        on_draft_change=_nothing,
-        on_submit_change=_nothing,
-        on_act_change=_nothing,
+        on_draft_change=nothing,
+        on_submit_change=nothing,
+        on_act_change=nothing,
     )
     # a page that outlived its server posts again what this session has not seen yet
     kept_late = _keep(context, form, posted.draft)
@@ -621,7 +621,3 @@ def _standing(context: _PanelContext, history: list[forms.Data]) -> forms.Data |
         return None
     # where all reviewers of a case have decided, an adjudication decides: the notice says so
     return {**row, "undoable": not (context.notice and context.notice.adjudicate)}
-
-
-def _nothing() -> None:
-    """Do nothing: a trigger is delivered only where a callback is named for it."""
