@@ -59,6 +59,9 @@ TURNS_SHOWN = 50
 TURN_SHOWN = 5_000
 """Turns of a conversation that a page shows, and characters of each."""
 
+LIVE_HEIGHT = 175
+"""Pixels of an audit under way: two kinds of issues; more are scrolled to."""
+
 ITERATIONS_BESIDE = 3
 """Iterations that are chosen from beside each other; of more, one is chosen from a list."""
 
@@ -529,7 +532,8 @@ def _draw_progress(case_id: str, hidden: bool) -> bool:
         return False
     seen = running is not None and not hidden
     shown = timeline(workbench.runs.events(running.id), "running", utc_now()) if running and seen else waiting("")
-    with st.container(border=True, gap="xsmall"):
+    # as high at first as with what it will find: the answer below must not move under the reader
+    with st.container(border=True, gap="xsmall", height=LIVE_HEIGHT if seen else "content"):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown("**Auditing**", width="content")
             so_far = " · ".join(filter(None, [shown["live"], shown["spent"]]))
