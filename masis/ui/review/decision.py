@@ -60,27 +60,32 @@ class _Message:
 class _Form:
     """What a session knows about the form it has open.
 
-    ``token`` goes with every submit of it: the same token twice is one decision; ``asked_why`` is that of the form that
-    was asked once why it escalates. ``ack`` names the last post that was
+    ``token`` goes with every submit of it: the same token twice is one decision. ``ack`` names the last post that was
     kept, ``handled`` the last submit that was answered, ``done`` the tokens of decisions made, and of drafts discarded,
-    here.
+    here. ``asked`` is what was asked about once: the same again is recorded.
     """
 
     case_id: str
     reviewer: str
     restored: str | None
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
-    asked_why: str = ""
     message: _Message | None = None
     ack: dict[str, Any] | None = None
     handled: dict[str, Any] | None = None
     done: list[str] = field(default_factory=list)
-    doubted: str | None = None
-    """The correction that was doubted once: the same one again is recorded."""
+    asked: set[str] = field(default_factory=set)
 
     def renew(self) -> None:
         """Start a fresh form, as after a submit."""
-        self.token, self.restored, self.doubted = uuid.uuid4().hex, None, None
+        self.token, self.restored, self.asked = uuid.uuid4().hex, None, set()
+
+    def asks(self, about: str, says: str, where: str) -> bool:
+        """Ask once about something, in place of recording it; returns whether it has not been asked before."""
+        if about in self.asked:
+            return False
+        self.asked.add(about)
+        self.message = _Message(says, "warn", where)
+        return True
 
 
 @dataclass
@@ -294,17 +299,14 @@ def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None
     if missing := forms.problem(fields, context.answer, reviewer() or ""):
         form.message = _Message(missing.message, "warn", missing.field)
         return
-    if forms.unexplained(fields) and form.asked_why != form.token:
-        form.asked_why = form.token
-        says = "Say what it waits for: choose a reason or write a note. Submit again to escalate without."
-        form.message = _Message(says, "warn", "reason")
+    why = "Say what it waits for: choose a reason or write a note. Submit again to escalate without."
+    if forms.unexplained(fields) and form.asks("why", why, "reason"):
         return
     _assert_shown(context, posted.get("shown"))
-    if fields.verdict == "override" and form.doubted != fields.corrected and (found := _doubts(context, fields)):
-        form.doubted = fields.corrected
+    if fields.verdict == "override" and (found := _doubts(context, fields)):
         says = f"Look at the correction again: {'; '.join(found)}. Nothing was recorded; Ctrl Enter again records it."
-        form.message = _Message(says, "warn", "corrected")
-        return
+        if form.asks(f"correction {fields.corrected}", says, "corrected"):
+            return
     if fields.verdict == "approve" and not forms.acknowledged(posted.get("acknowledged"), context.run, context.at):
         form.message = _Message(
             f"Nothing was recorded: {context.answer_name} has serious issues open that were not listed to you. "
