@@ -118,8 +118,6 @@ def _source_row(name: str, counts: Counter[str]) -> dict[str, str]:
     return {
         f"{name}.n": f"{counts.total():,}",
         f"{name}.true": f"{true:,}",
-        f"{name}.confirmations": f"{counts['true confirmed']} of {confirmed}",
-        f"{name}.accusations": f"{counts['faulty accused']} of {accused}",
         f"{name}.confirmed": f"{confirmed}, {counts['true confirmed']}",
         f"{name}.accused": f"{accused}, {counts['faulty accused']}",
         f"{name}.confirmed-share": f"{counts['true confirmed'] / confirmed:.0%}",
