@@ -158,7 +158,7 @@ ACTS: tuple[Act, ...] = (
         "reassess, fit the score, draw, apply and end a guarantee, reset what a screening remembers",
         "oversee",
         (
-            *("reassessment.run", "trust.add_demo", "trust.fit", "trust.draw", "trust.apply", "trust.end"),
+            *("reassessment.run", "trust.fit", "trust.draw", "trust.apply", "trust.end"),
             "screenings.reset_memory",
         ),
     ),
