@@ -95,6 +95,7 @@ ACTS: tuple[Act, ...] = (
             *("team.work", "team.next_open", "team.open_to", "team.count_open", "team.why_empty", "team.comments"),
             *("team.to_adjudicate", "team.adjudications"),
             *("team.machine_hidden", "team.leases", "team.hides_counts_from"),
+            *("team.to_adjudicate", "team.adjudications"),
             *("trust.compare", "trust.parts", "trust.together", "trust.decisions_by", "trust.counts_in_words"),
             *("trust.people", "trust.missed", "trust.yields", "trust.reviewers"),
         ),
