@@ -7,6 +7,7 @@ address, in what is typed, and in the name of a file.
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -176,6 +177,32 @@ def test_no_page_runs_or_loads_what_cases_models_and_people_say_nor_grows_wider_
         for cell in page.locator("tbody td:not(:empty)").all()[:30] if rows else ():
             box = cell.bounding_box()
             assert box is None or box["x"] + box["width"] <= 900, address
+
+
+def test_a_hundred_thousand_combining_marks_take_little_longer_than_letters(
+    browser: Browser, open_tab: Callable[..., Tab], tmp_path: Path
+) -> None:
+    workbench = Workbench.open(tmp_path / "marks.db")
+    for name, sign in (("letters", "a"), ("marks", "\u0301")):
+        long = f"It is a{sign * 100_000} long [1]."
+        content = {"id": name, "query": long, "answer": long, "evidence": [{"id": "1", "text": long}]}
+        case = Case.model_validate(content)
+        workbench.cases.add(ADA, [case])
+        workbench.audits.audit(ADA, case)
+    workbench.close()
+    taken: dict[str, float] = {}
+    with serving("serve", "--db", str(tmp_path / "marks.db"), folder=tmp_path) as base:
+        tab = open_tab(base)
+        for name in ("letters", "letters", "marks"):  # the first page of a tab takes longer
+            begun = time.perf_counter()
+            page = tab.open(f"/review?case={name}")
+            expect(page.locator(".evidence article.card").first).to_be_visible(timeout=60_000)
+            page.screenshot()
+            tab.open("/queue?standing=wrong,not_confirmed,nothing_found")
+            expect(tab.page.locator("table.list tbody tr")).to_have_count(2, timeout=60_000)
+            page.screenshot()
+            taken[name] = time.perf_counter() - begun
+    assert taken["marks"] < 3 * taken["letters"] + 2, taken
 
 
 def test_whatever_the_address_says_is_only_looked_for(hostile: Hostile, open_tab: Callable[..., Tab]) -> None:
