@@ -59,8 +59,9 @@ Takes = Permission | Literal["nothing", "token", "file"]
 class Act(NamedTuple):
     """Something that can be done, what it takes, and everywhere it is done.
 
-    ``where`` names use cases (``reviews.submit``), pages (``page queue``), addresses of the workbench (``GET
-    /healthz``, ``address upload`` of Streamlit) and of ingestion (``ingest POST /v1/cases``), tools of MCP (``tool get_case``) and commands.
+    ``where`` names use cases (``reviews.submit``), pages (``page queue``), addresses of the workbench (``GET /healthz``,
+    and ``address upload`` for those of Streamlit) and of ingestion (``ingest POST /v1/cases``), tools of MCP (``tool
+    get_case``) and commands (``masis purge``).
     """
 
     words: str
