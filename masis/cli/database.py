@@ -517,7 +517,7 @@ def reassess(
 
     Nothing is audited again, no model is asked, and no entry of the log is rewritten: an answer that is no longer
     accepted gets an entry that undoes its acceptance and says why, one that is accepted now gets an entry of its own.
-    What a person has decided or undone stays as it is. docs/acceptance.md states the rule.
+    What a person has decided or undone stays as it is. docs/trust.md states the rule.
 
       masis db reassess --dry-run                   what would change?
       masis db reassess                             shows it, asks, and does it

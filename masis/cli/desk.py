@@ -26,7 +26,7 @@ from masis.views.headline import headline
 from masis.views.log_entries import entry_number, entry_word
 from masis.views.numbers import score_text
 from masis.views.story import asks_for_a_person
-from masis.views.words import STANDING, STATE, VERDICT
+from masis.views.words import STANDING, VERDICT, stands
 
 NOTE = option("Anything else worth recording.", default="", metavar="TEXT")
 
@@ -87,8 +87,8 @@ def show(case: str = argument(), desk: Desk = DESK, emit: Emit = shared.EMIT) ->
 
 def _as_lines(view: CaseView) -> Iterator[str]:
     iteration = view.run.iterations[0] if view.run and view.run.iterations else None
-    words = dict.fromkeys((STANDING[view.summary.standing].text, STATE[view.state].text))
-    yield " · ".join((view.case.id, *words, f"version {view.summary.version}"))
+    word, more = stands(view.summary.standing, view.state)
+    yield " · ".join(filter(None, (view.case.id, word.text, more, f"version {view.summary.version}")))
     if view.run is not None and not view.machine_hidden:
         worst = headline(view.run)
         yield from ("", worst.text, *([worst.others] if worst.others else ()))

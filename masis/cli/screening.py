@@ -27,7 +27,7 @@ from masis.screening.critic import grader_for, study_type_weights
 from masis.screening.grading.question import PARTS, Part, concept_lines, concepts_as_text, question_of, written_lines
 from masis.screening.rounds import round_loop
 from masis.screening.sources.retrievers import FixedSetRetriever, InMemoryRetriever, Retriever
-from masis.screening.synthesis.prisma_svg import prisma_svg
+from masis.screening.synthesis.prisma import prisma_svg
 from masis.services import Workbench
 from masis.services.records import CorpusSummary
 from masis.services.screening import CORPUS, PUBMED, records_corpus

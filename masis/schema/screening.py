@@ -192,12 +192,11 @@ class SampleSize(Record):
     """A stated number of units: "48 per group", "1,204 patients", "42 of 50".
 
     ``kind`` is ``total`` for a whole study, ``arm`` for one of its groups, ``of`` for a part out of a whole
-    (``value`` is then the whole). ``arm`` names the group where the words do.
+    (``value`` is then the whole).
     """
 
     value: int = Field(ge=0)
     unit: str
-    arm: str | None = None
     kind: Literal["total", "arm", "of"]
     start: int = Field(ge=0)
     end: int = Field(ge=0)

@@ -59,9 +59,9 @@ Takes = Permission | Literal["nothing", "token", "file"]
 class Act(NamedTuple):
     """Something that can be done, what it takes, and everywhere it is done.
 
-    ``where`` names use cases (``reviews.submit``), pages (``page queue``), addresses of the workbench (``GET /healthz``,
-    and ``address upload`` for those of Streamlit) and of ingestion (``ingest POST /v1/cases``), tools of MCP (``tool
-    get_case``) and commands (``masis purge``).
+    ``where`` names use cases (``reviews.submit``), pages (``page queue``), addresses of the workbench (``GET
+    /healthz``, ``address upload`` where they are Streamlit's) and of ingestion (``ingest POST /v1/cases``), tools of
+    MCP (``tool get_case``) and commands (``masis purge``).
     """
 
     words: str
@@ -94,7 +94,8 @@ ACTS: tuple[Act, ...] = (
             *("drafts.get", "cases.open_for", "cases.find_for", "cases.facets_for", "cases.blinded"),
             *("cases.hides_machine_from", "cases.hides_figures_from"),
             *("team.work", "team.next_open", "team.open_to", "team.count_open", "team.why_empty", "team.comments"),
-            *("team.machine_hidden", "team.leases", "team.hides_counts_from"),
+            *("team.machine_hidden", "team.leases", "team.hides_counts_from", "team.adjudications"),
+            "team.to_adjudicate",
             *("trust.compare", "trust.parts", "trust.together", "trust.decisions_by", "trust.counts_in_words"),
             *("trust.people", "trust.missed", "trust.yields", "trust.reviewers"),
         ),
@@ -159,7 +160,7 @@ ACTS: tuple[Act, ...] = (
         "reassess, fit the score, draw, apply and end a guarantee, reset what a screening remembers",
         "oversee",
         (
-            *("reassessment.run", "trust.add_demo", "trust.fit", "trust.draw", "trust.apply", "trust.end"),
+            *("reassessment.run", "trust.fit", "trust.draw", "trust.apply", "trust.end"),
             "screenings.reset_memory",
         ),
     ),
@@ -180,7 +181,12 @@ ACTS: tuple[Act, ...] = (
     Act(
         "send cases and ask what became of one's own",
         "token",
-        ("ingest POST /v1/cases", "ingest GET /v1/cases/{id:path}", "ingest GET /v1/batches/{id}"),
+        (
+            "ingest POST /v1/cases",
+            "ingest POST /v1/traces",
+            "ingest GET /v1/cases/{id:path}",
+            "ingest GET /v1/batches/{id}",
+        ),
     ),
     Act(
         "read cases, audits and the queue as an agent; audit, but never decide",

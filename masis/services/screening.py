@@ -50,7 +50,7 @@ from masis.screening.sources.pool import Pool
 from masis.screening.sources.pubmed import pubmed_of
 from masis.screening.sources.retrievers import GIVEN, Retriever
 from masis.screening.synthesis.findings import Synthesis, synthesise
-from masis.screening.synthesis.prisma_svg import prisma_svg
+from masis.screening.synthesis.prisma import prisma_svg
 from masis.services.access import OPEN, Access
 from masis.services.background import Repeated
 from masis.services.records import CorpusImport, CorpusSummary, ScreeningSummary

@@ -19,10 +19,11 @@ from masis.schema.wording import counted
 from masis.views import scores
 from masis.views.answer import EVIDENCE_SHOWN, answer_view, unaudited_answer_view
 from masis.views.comparison import changed_settings
+from masis.views.headline import standing
 from masis.views.log_entries import entry_texts, entry_word
 from masis.views.markdown import drawable
 from masis.views.numbers import moment, score_text
-from masis.views.words import FLAG, STATE, STOPPED, model_words
+from masis.views.words import FLAG, STANDING, STATE, STOPPED, Word, model_words
 
 _TEMPLATES = Environment(
     loader=PackageLoader("masis.views", "."),
@@ -61,7 +62,7 @@ def case_report(shown: Reported, head: tuple[int, str] | None, index: str = "") 
     page = _TEMPLATES.get_template("report.html").render(
         case=case,
         digest=case.digest(),
-        state=STATE[shown.state],
+        state=_stands(shown),
         standing=shown.decision,
         run=run,
         stopped=STOPPED[run.termination_reason] if run else "",
@@ -81,10 +82,10 @@ def case_report(shown: Reported, head: tuple[int, str] | None, index: str = "") 
 
 def report_index(rows: Sequence[tuple[str, Reported]], described: Iterable[str], head: tuple[int, str]) -> str:
     """Return the page that lists reports by the names of their files; ``described`` says how they were chosen."""
-    states = Counter(each.state for _, each in rows)
+    states = Counter(_stands(each) for _, each in rows)
     page = _TEMPLATES.get_template("report_index.html").render(
         rows=[_index_row(name, each) for name, each in rows],
-        states=[(STATE[state], count) for state, count in states.most_common()],
+        states=states.most_common(),
         described=list(described),
         head=head,
     )
@@ -94,6 +95,11 @@ def report_index(rows: Sequence[tuple[str, Reported]], described: Iterable[str],
 def report_name(case_id: str) -> str:
     """Return a file name for a case's report: letters, digits and hyphens, whatever the id holds."""
     return f"audit-{re.sub(r'[^A-Za-z0-9]+', '-', case_id).strip('-')[:80] or 'case'}.html"
+
+
+def _stands(shown: Reported) -> Word:
+    """Return where a case stands, in the words of the queue."""
+    return STANDING[standing(shown.run)] if shown.state == "needs_review" and shown.run else STATE[shown.state]
 
 
 def _flag_words(shown: Reported) -> list[Any]:
@@ -106,7 +112,7 @@ def _index_row(name: str, shown: Reported) -> dict[str, Any]:
         "name": name,
         "id": shown.case.id,
         "query": shown.case.query,
-        "state": STATE[shown.state],
+        "state": _stands(shown),
         "quality": run.quality if run else None,
         "revised_quality": run.revised_quality if run else None,
         "run": run is not None,

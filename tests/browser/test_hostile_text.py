@@ -7,7 +7,6 @@ address, in what is typed, and in the name of a file.
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -194,15 +193,14 @@ def test_a_hundred_thousand_combining_marks_take_little_longer_than_letters(
     with serving("serve", "--db", str(tmp_path / "marks.db"), folder=tmp_path) as base:
         tab = open_tab(base)
         for name in ("letters", "letters", "marks"):  # the first page of a tab takes longer
-            begun = time.perf_counter()
             page = tab.open(f"/review?case={name}")
             expect(page.locator(".evidence article.card").first).to_be_visible(timeout=60_000)
             page.screenshot()
+            taken[name] = page.evaluate("() => performance.now()")  # milliseconds since the page was asked for
             tab.open("/queue?standing=wrong,not_confirmed,nothing_found")
             expect(tab.page.locator("table.list tbody tr")).to_have_count(2, timeout=60_000)
             page.screenshot()
-            taken[name] = time.perf_counter() - begun
-    assert taken["marks"] < 3 * taken["letters"] + 2, taken
+    assert taken["marks"] < 3 * taken["letters"] + 2_000, taken
 
 
 def test_whatever_the_address_says_is_only_looked_for(hostile: Hostile, open_tab: Callable[..., Tab]) -> None:

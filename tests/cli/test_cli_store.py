@@ -70,7 +70,14 @@ def test_a_case_under_a_taken_id_is_an_error_and_the_others_are_kept(masis: Masi
     result = masis("import", file, "--db", database)
     assert result.exit_code == 1
     assert f"{file}: case 'a' is already here with other content." in result.stderr
+    assert "read the file with --map id= " in result.stderr
     assert "1 case imported" in result.stderr
+    cured = masis("import", file, "--db", database, "--map", "id=")
+    assert cured.exit_code == 0, cured.stderr
+    stored = {each.id: each.query for each in Workbench.open(database).store.cases.iterate()}
+    assert len(stored) == 4  # a and b keep their decisions; both come again under ids made of their content
+    assert stored["a"] != "Another?"
+    assert list(stored.values()).count("Another?") == 1
 
 
 def test_runs_are_exported_as_their_model_dumps_them(masis: Masis, audited: Path) -> None:

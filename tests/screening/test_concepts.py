@@ -81,7 +81,7 @@ def test_an_empty_line_says_that_there_is_no_such_part() -> None:
 
 def test_an_equals_sign_gives_another_name_for_one_concept() -> None:
     text = "Does it help?\nintervention: bloxatide = BLX-7, early physiotherapy = mobilisation"
-    first, second = read_question(text).of_part("intervention")
+    first, second = (each for each in read_question(text).concepts if each.part == "intervention")
     assert [other.text for other in first.others] == ["BLX-7"]
     assert "mobilisation" in [other.text for other in second.others]
     met = relevance(read_question(text), Abstract(id="a", title="BLX-7 and mobilisation", text="BLX-7.")).met

@@ -7,7 +7,8 @@ import pytest
 from masis.errors import SettingsError
 from masis.schema.audit import JudgedBy
 from masis.schema.screening import Grade, Reason
-from masis.screening.grading.ensemble import Ensemble, agreement_of, join_grades, krippendorff_alpha, pair_agreement
+from masis.screening.grading.ensemble import Ensemble, join_grades, pair_agreement
+from masis.ui.screening.result import agreement_words
 from tests.screening.scripted import AWAY, SERIES, STRONG, UNREADABLE, Said, ScriptedGrader, abstracts, grade_of
 
 
@@ -95,27 +96,11 @@ def test_pairs_that_say_the_same_are_counted() -> None:
 
 
 @pytest.mark.spec("AESOP-ENSEMBLE")
-def test_krippendorffs_alpha_is_that_of_his_own_example() -> None:
-    # Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability", section C: four observers, twelve units, 0.743.
-    rows = ("123321412...", "1233224125.3", ".3332342251.", "12332441251.")
-    units = [[row[i] for row in rows if row[i] != "."] for i in range(12)]
-    assert krippendorff_alpha(units) == pytest.approx(0.743, abs=0.0005)
-
-
-@pytest.mark.spec("AESOP-ENSEMBLE")
 def test_the_agreement_of_a_screening_is_reported_over_what_two_or_more_scored() -> None:
     says = {"a": STRONG, "b": AWAY, "c": STRONG, "d": UNREADABLE}
-    one = ScriptedGrader(says, model="one")
-    two = ScriptedGrader({**says, "c": AWAY}, model="two")
-    found = agreement_of(Ensemble((one, two)).grade("aspirin for headache", abstracts("a", "b", "c", "d")))
-    assert (found.graders, found.compared) == (2, 3)
-    assert found.same == pytest.approx(2 / 3)
-    assert found.alpha == krippendorff_alpha([["keep", "keep"], ["discard", "discard"], ["keep", "discard"]])
-    alone = agreement_of(one.grade("aspirin for headache", abstracts("a")))
-    assert (alone.graders, alone.same, alone.alpha) == (0, None, None)
-
-
-def test_alpha_is_undefined_where_everybody_always_said_the_same() -> None:
-    assert krippendorff_alpha([["keep", "keep"], ["keep", "keep"]]) is None
-    assert krippendorff_alpha([["keep"], ["discard"]]) is None
-    assert krippendorff_alpha([["keep", "keep"], ["discard", "discard"]]) == 1.0
+    one, two = ScriptedGrader(says, model="one"), ScriptedGrader({**says, "c": AWAY}, model="two")
+    found = Ensemble((one, two)).grade("aspirin for headache", abstracts("a", "b", "c", "d"))
+    # two of three pairs alike; of 6 votes 3 keep and 3 discard, so 18 of 30 pairs differ by chance
+    assert agreement_words(found) == "2 graders agree on 67% of 3 abstracts, Krippendorff's alpha 0.44"
+    assert agreement_words(found[:1]) == "2 graders agree on 100% of 1 abstract"
+    assert agreement_words(one.grade("aspirin for headache", abstracts("a"))) == ""

@@ -18,7 +18,7 @@ import pytest
 from masis.schema.screening import Abstract, AppraisalItem, Grade
 from masis.screening.grading.methodology import appraise
 from masis.screening.grading.offline_grader import offline_grader
-from masis.screening.grading.sample_size import family_of
+from masis.screening.grading.sample_size import FAMILY
 from masis.screening.synthesis.findings import finding_of
 
 HERE = Path(__file__).parent
@@ -53,7 +53,11 @@ def studies() -> Iterator[tuple[str, Abstract, Grade, dict[str, Any]]]:
 
 def participants(grade: Grade) -> int | None:
     size = grade.study_size
-    if size is None or size.kind == "of" or family_of(size.unit or "patients") != "people":
+    if (
+        size is None
+        or size.kind == "of"
+        or "people" not in (FAMILY.get(f"{size.unit or 'patient'}s"), FAMILY.get(size.unit))
+    ):
         return None
     return size.value
 

@@ -131,7 +131,6 @@ CALLS: dict[str, Call] = {
     "screenings.begin_further": lambda desk, who: desk.screenings.begin_further(who, "s", 1),
     "screenings.search_further": lambda desk, who: desk.screenings.search_further(who, "s"),
     "reassessment.run": lambda desk, who: desk.reassessment.run(who, apply=True),
-    "trust.add_demo": lambda desk, who: desk.trust.add_demo(who),
     "trust.fit": lambda desk, who: desk.trust.fit(who),
     "trust.draw": lambda desk, who: desk.trust.draw(who, "auditor", draws=149),
     "trust.apply": lambda desk, who: desk.trust.apply(who),

@@ -9,8 +9,7 @@
 - A grader who couldn't score an abstract abstains. Where fewer than half scored, the abstract is unscored.
 
 Agreement on one abstract is the share of pairs of graders who recommend the same; over many it is Krippendorff's alpha
-for nominal data, which corrects for chance and allows for abstentions (Krippendorff 2011, "Computing Krippendorff's
-Alpha-Reliability").
+(``masis.trust.agreement``).
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from masis.errors import SettingsError
 from masis.schema.audit import JudgedBy
@@ -30,7 +29,7 @@ from masis.schema.screening import Abstract, Design, Grade, Opinion, OverrideFie
 from masis.screening.grading import rubric
 from masis.screening.grading.grader import Grader, unscored_grade
 from masis.screening.grading.hierarchy import designs_asked_about
-from masis.screening.grading.recommendation import NO_STUDY, quality_of, recommend
+from masis.screening.grading.recommendation import NO_STUDY, recommend, scored_fields
 
 MOST_SPREAD = 0.30
 """The widest spread of quality at which graders still count as agreed: twice the way from 0.70 to 0.55, the range of
@@ -65,14 +64,8 @@ class Ensemble:
         """What all of them have spent."""
         spent = [grader.usage for grader in self.graders]
         costs = [each.cost_usd for each in spent if each.cost_usd is not None]
-        return Usage(
-            calls=sum(each.calls for each in spent),
-            tries=sum(each.tries for each in spent),
-            prompt_tokens=sum(each.prompt_tokens for each in spent),
-            cached_tokens=sum(each.cached_tokens for each in spent),
-            completion_tokens=sum(each.completion_tokens for each in spent),
-            cost_usd=sum(costs) if costs else None,
-        )
+        counts = {name: sum(getattr(each, name) for each in spent) for name in Usage.model_fields if name != "cost_usd"}
+        return Usage(**counts, cost_usd=sum(costs) if costs else None)
 
     def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
         """Return one joined grade for each abstract, in the same order."""
@@ -98,7 +91,8 @@ def join_grades(
     if 2 * len(scored) < graders or not scored:
         why = Unscored(reason=f"only {len(scored)} of {graders} graders scored it")
         return unscored_grade(abstract, judged_by, why).model_copy(update={"opinions": opinions})
-    relevance, method = _median(scored, "relevance_score"), _median(scored, "methodology_score")
+    scores = ("relevance_score", "methodology_score", "methodology_raw")
+    relevance, method, raw = (median(getattr(grade, name) for grade in scored) for name in scores)
     qualities = [grade.quality or 0.0 for grade in scored]
     closest = min(scored, key=lambda grade: abs((grade.quality or 0.0) - median(qualities)))
     designs = _most_frequent(grade.design for grade in scored)
@@ -119,14 +113,8 @@ def join_grades(
     }
     return closest.model_copy(
         update={
-            "relevance_score": relevance,
-            "methodology_score": method,
-            "methodology_raw": _median(scored, "methodology_raw"),
-            "prior": None if design is None else rubric.HIERARCHY[design].prior,
-            "quality": quality_of(relevance, method),
-            "sample_size_adequate": enough,
+            **scored_fields(relevance, raw, method, design, enough),
             "study_type": next((g.study_type for g in scored if g.design == design), closest.study_type),
-            "design": design,
             "recommendation": "needs_more" if doubt else advice.recommendation,
             "rule": "disagreement" if doubt else advice.rule,
             "reasons": reasons,
@@ -135,11 +123,6 @@ def join_grades(
             "agreement": pair_agreement([grade.recommendation for grade in scored]),
         }
     )
-
-
-def _median(grades: Sequence[Grade], name: str) -> float | None:
-    values = [value for grade in grades if (value := getattr(grade, name)) is not None]
-    return median(values) if values else None
 
 
 def _most_frequent(values: Iterable[_T]) -> list[_T]:
@@ -151,50 +134,3 @@ def pair_agreement(opinions: Sequence[object]) -> float | None:
     """Return the share of pairs that say the same; None where there is no pair."""
     pairs = list(combinations(opinions, 2))
     return sum(one == other for one, other in pairs) / len(pairs) if pairs else None
-
-
-class Agreement(NamedTuple):
-    """How far the graders of a screening agree on what to recommend, over all abstracts that two or more scored.
-
-    ``same`` is the mean share of pairs that say the same, ``alpha`` Krippendorff's; both None where nobody can be
-    compared, ``alpha`` also where all always said the same one thing.
-    """
-
-    graders: int
-    compared: int
-    same: float | None
-    alpha: float | None
-
-
-def agreement_of(grades: Iterable[Grade]) -> Agreement:
-    """Return the agreement behind these grades; grades of a single grader have none."""
-    voices = [grade.opinions for grade in grades if grade.opinions]
-    units = [[opinion.recommendation for opinion in opinions if opinion.unscored is None] for opinions in voices]
-    shares = [share for unit in units if (share := pair_agreement(unit)) is not None]
-    return Agreement(
-        graders=max(map(len, voices), default=0),
-        compared=len(shares),
-        same=sum(shares) / len(shares) if shares else None,
-        alpha=krippendorff_alpha(units),
-    )
-
-
-def krippendorff_alpha(units: Iterable[Sequence[object]]) -> float | None:
-    """Return Krippendorff's alpha for nominal data: 1 is agreement, 0 what chance gives.
-
-    A unit holds what each grader said of one abstract, abstentions left out. None where no two graders judged the same
-    abstract, or where all ever said the same one thing: then chance explains everything and nothing.
-    """
-    judged = [Counter(unit) for unit in units if len(unit) > 1]
-    totals: Counter[object] = Counter()
-    for unit in judged:
-        totals.update(unit)
-    everything = sum(totals.values())
-    if len(totals) < 2:
-        return None
-    observed = sum(
-        (sum(unit.values()) ** 2 - sum(count**2 for count in unit.values())) / (sum(unit.values()) - 1)
-        for unit in judged
-    )
-    expected = (everything**2 - sum(count**2 for count in totals.values())) / (everything - 1)
-    return 1.0 - observed / expected

@@ -35,6 +35,8 @@ PARTS: tuple[Part, ...] = ("population", "intervention", "comparison", "outcome"
 _HERE = Path(__file__).parent
 RARE = 0.75
 """The rarity of a word that occurs in fewer than one of a hundred abstracts."""
+RARE_ENOUGH = 0.35
+"""From this rarity on a word tells abstracts apart: "stroke" does, "adults" doesn't."""
 LEAST_WEIGHT = 0.3
 """The least weight of a word that a question names, however common."""
 LONGEST_QUESTION = 2_000
@@ -78,10 +80,6 @@ class Question(NamedTuple):
     text: str
     concepts: tuple[Concept, ...]
     written: tuple[Part, ...] = ()
-
-    def of_part(self, part: Part) -> tuple[Concept, ...]:
-        """Return the concepts of one part."""
-        return tuple(concept for concept in self.concepts if concept.part == part)
 
 
 @cache
@@ -270,6 +268,8 @@ def _grouped(text: str, *, framing: bool) -> Iterator[tuple[tuple[Token, ...], P
             yield tuple(words[at : at + length]), part
         elif names:
             run.append(word)
+        elif "," in text[before : word.start] and word.text.lower() in _LISTED["asks"]:
+            part = "intervention"  # "In older adults, does ...": what follows is no population
         else:
             part = _part_after(word, part)
         at += length if listed else 1

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import takewhile
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -28,7 +27,8 @@ whole of a share ("42 of 50"), behind "a sample of", as "groups of 10", or as an
 _LISTS = read_word_lists(Path(__file__).parent / "sample_words.txt")
 _LIST = {name: frozenset(words) for name, words in _LISTS.items()}
 _FAMILIES: tuple[Family, ...] = ("people", "animals", "studies", "other")
-_FAMILY: dict[str, Family] = {word: family for family in reversed(_FAMILIES) for word in _LISTS[family]}
+FAMILY: dict[str, Family] = {word: family for family in reversed(_FAMILIES) for word in _LISTS[family]}
+"""The family of each unit, in the plural."""
 
 _TOKEN = re.compile(
     r"\d{1,3}(?:[,\u00a0\u2009\u202f ]\d{3})+(?![\d])(?!\.\d)"  # thousands, set apart by a comma or a space
@@ -37,8 +37,8 @@ _TOKEN = re.compile(
     r"|\S"
 )
 """Numbers, words, and every other sign by itself. A hyphen is a sign of its own."""
-LARGEST = 1_000_000_000
-"""A greater number is no number of units studied."""
+_MOST_DIGITS = 10
+"""A longer number is no number of units studied."""
 _BARE_SCALES = frozenset({"hundred", "thousand", "million"})
 """Scales that count by themselves: "a hundred patients"."""
 _MULTIPLES = {"dozen": 12, "thousand": 1_000, "million": 1_000_000}
@@ -56,7 +56,7 @@ class Numeral(NamedTuple):
 class Mention(NamedTuple):
     """A number of units: where it is written (tokens ``first`` up to ``after``), in which form, of what.
 
-    ``share`` where a percentage stands by it.
+    ``share`` where a percentage stands by it; ``kind`` where it is a sample size.
     """
 
     value: int
@@ -66,25 +66,12 @@ class Mention(NamedTuple):
     unit: str = ""
     family: Family | None = None
     share: bool = False
+    kind: Kind | None = None
 
     @property
     def whose(self) -> Family | None:
         """The family that shares a total with this one: people, animals and unnamed units share, others don't."""
         return None if self.family in ("people", "animals") else self.family
-
-
-class Counted(NamedTuple):
-    """A mention that is a sample size, of which kind, and what the abstract calls the group."""
-
-    mention: Mention
-    kind: Kind
-    arm: str | None = None
-
-
-def family_of(unit: str) -> Family | None:
-    """Return the family of a unit, in the singular or the plural; None where it is unknown."""
-    lower = unit.lower()
-    return "people" if lower in _LIST["one"] else _FAMILY.get(lower) or _FAMILY.get(f"{lower}s")
 
 
 def sample_sizes(text: str) -> tuple[SampleSize, ...]:
@@ -107,7 +94,7 @@ def _read(text: str) -> tuple[tuple[SampleSize, ...], SampleSize | None]:
     tokens = Tokens(text[:LONGEST_READ])
     reader = MentionClassifier(tokens)
     counted = reader.decide(mentions(tokens))
-    if not any(each.kind != "of" and each.mention.family in _STUDIED for each in counted):
+    if all(each.kind == "of" for each in counted):
         counted = [*tokens.single_case(), *counted]
     return tuple(map(tokens.size, counted)), reader.study_size(counted)
 
@@ -146,20 +133,19 @@ class Tokens:
                 found.append(numeral)
         return found
 
-    def size(self, item: Counted) -> SampleSize:
+    def size(self, mention: Mention) -> SampleSize:
         """Return a mention as a size with its place in the text."""
-        mention = item.mention
         start, end = self.spans[mention.first][0], self.spans[mention.after - 1][1]
-        return SampleSize(value=mention.value, unit=mention.unit, arm=item.arm, kind=item.kind, start=start, end=end)
+        kind = mention.kind or "total"
+        return SampleSize(value=mention.value, unit=mention.unit, kind=kind, start=start, end=end)
 
-    def single_case(self) -> list[Counted]:
+    def single_case(self) -> list[Mention]:
         """Return the first mention of the single case an abstract is about; empty where it isn't about one."""
-        for match in _SINGLE_CASE.finditer(self.text):
-            if not _SET_PHRASE.search(self.text[max(0, match.start() - 8) : match.end() + 8]):
-                first = next(at for at, span in enumerate(self.spans) if span[1] > match.start())
-                after = next((at for at, span in enumerate(self.spans) if span[0] >= match.end()), len(self.spans))
-                return [Counted(Mention(1, "single", first, after, "patient", "people"), "total")]
-        return []
+        if (match := _SINGLE_CASE.search(self.text)) is None:
+            return []
+        first = next(at for at, span in enumerate(self.spans) if span[1] > match.start())
+        after = next((at for at, span in enumerate(self.spans) if span[0] >= match.end()), len(self.spans))
+        return [Mention(1, "single", first, after, "patient", "people", kind="total")]
 
 
 def _number_at(words: Sequence[str], at: int) -> Numeral | None:
@@ -168,18 +154,18 @@ def _number_at(words: Sequence[str], at: int) -> Numeral | None:
     if word[0].isdecimal():
         digits = re.sub(r"[,\s]", "", word)
         decimal_comma = "," in word and len(word.rsplit(",", 1)[1]) != 3  # or a list without blanks
-        if digits.isascii() and digits.isdigit() and len(digits) <= len(str(LARGEST)) and not decimal_comma:
+        if digits.isdigit() and len(digits) <= _MOST_DIGITS and not decimal_comma:
             value = int(digits)
     elif word in NUMBER_WORDS or word in _BARE_SCALES or word == "dozen":
         number = read_cardinal(words, at, joined_after=SCALES, bare_scales=_BARE_SCALES)
         if number is not None:
             value, after = number.value, number.after
     if multiple := _MULTIPLES.get(words[after] if after < len(words) else ""):
-        if value is None and _DECIMAL.fullmatch(word):
+        if _DECIMAL.fullmatch(word):
             value = float(word.replace(",", ""))
         if value is not None:
             value, after = round(value * multiple), after + 1
-    return Numeral(int(value), at, after) if value is not None and value <= LARGEST else None
+    return None if value is None else Numeral(int(value), at, after)
 
 
 # Which numbers count units.
@@ -192,11 +178,6 @@ _AGE = re.compile(r"\d\S* (?:[-–‐‑—] )?(?:years?|yrs?|months?|weeks?|day
 """``14-year-old(s)``, ``6 month old``."""
 _BOUND = re.compile(r"(?:(?:minimum|maximum) of|at least|up to)$")
 """What stands before a bound, which is no count: "at least 10 patients"."""
-_JUDGES = re.compile(
-    r"(?:(?:independent|blinded|trained|masked|experienced|other|of|the) ){0,3}"
-    r"(?:reviewers|authors|investigators|researchers|raters|observers|readers|assessors|coders)\b"
-)
-"""Those who made the study: "two reviewers independently selected trials"."""
 _N = re.compile(r"\bns? [=:≈]$")
 _SHARE_AHEAD, _SHARE_BEHIND = re.compile(r"% [(,;]$"), re.compile(r"[,;\[(/=] \S+ %")
 _SAMPLE_NOUN = r"\b(?:samples?|total|series|cohort|population)"
@@ -237,30 +218,30 @@ def mentions(tokens: Tokens) -> list[Mention]:
     """Return all numbers of units, in order."""
     found = tokens.numerals()
     pairs = zip(found, [None, *found], strict=False)
-    return [each for numeral, before in pairs if numeral.value and (each := _mention(tokens, numeral, before))]
+    return [each for numeral, before in pairs if (each := _mention(tokens, numeral, before))]
 
 
 def _mention(tokens: Tokens, numeral: Numeral, before: Numeral | None) -> Mention | None:
     value, first, after = numeral
-    if _N.search(tokens.ahead(first, 2)) and tokens.word(after) != "%":
+    if _N.search(tokens.ahead(first, 2)):
         mention = _with_unit(tokens, numeral, "n")
         beside = _SHARE_AHEAD.search(tokens.ahead(first - 2, 2)) or _SHARE_BEHIND.match(tokens.behind(after, 4))
         if _is_of_each_group(tokens, numeral, mention):
             return mention._replace(form="groups")
         return mention._replace(first=first - 2, share=mention.share or bool(beside))
-    if _counts_no_units(tokens, numeral):
-        return _of_slash(tokens, numeral, before)
     mention = _with_unit(tokens, numeral, "noun")
-    if (whole := _of_words(tokens, numeral, before, mention)) is not None:
+    if whole := _whole(tokens, numeral, before, mention):
         return whole
+    if _counts_no_units(tokens, numeral):
+        return None
     if _is_of_each_group(tokens, numeral, mention):
         return mention._replace(form="groups")
-    if _OF_SAMPLE.search(tokens.ahead(first, 4)):
-        word = tokens.word(after)  # "a total of 166 infusions": a noun that is no unit
-        other = word[:1].isalpha() and word not in _LIST["stop"] and word.endswith("s")
-        if mention.unit or not other:
-            return mention._replace(form="sample")
-    if value == 1 or mention.unit:
+    word = tokens.word(after)  # "a total of 166 infusions": a noun that is no unit
+    if _OF_SAMPLE.search(tokens.ahead(first, 4)) and (
+        mention.unit or word in _LIST["stop"] or not word[:1].isalpha() or not word.endswith("s")
+    ):
+        return mention._replace(form="sample")
+    if mention.unit:
         return mention if value > 1 else None
     if value > 3:
         ahead, behind = tokens.ahead(first, 12), tokens.behind(after, 2)
@@ -280,8 +261,6 @@ def _counts_no_units(tokens: Tokens, numeral: Numeral) -> bool:
     glued = tokens.glued(numeral.first)
     if (glued and before[-1].isalpha()) or _BOUND.search(tokens.ahead(numeral.first, 2)):
         return True
-    if _JUDGES.match(tokens.behind(numeral.after, 4)):
-        return True
     if before in _SIGNS_BEFORE:
         return glued or before not in _DASHES | {"."}
     year = 1900 <= numeral.value <= 2035 and len(tokens.words[numeral.first]) == 4
@@ -291,13 +270,14 @@ def _counts_no_units(tokens: Tokens, numeral: Numeral) -> bool:
 def _with_unit(tokens: Tokens, numeral: Numeral, form: Form) -> Mention:
     """Return the number with the unit that the words behind it end in ("consecutive stroke patients"), if any."""
     plain = best = Mention(numeral.value, form, numeral.first, numeral.after)
-    share, here, limit, commas = False, numeral.after, numeral.after + _SPAN, 0
+    share, here, limit = False, numeral.after, numeral.after + _SPAN
     while here < min(len(tokens.words), limit):
         word = tokens.words[here]
         if word == "(":
-            close = _closing(tokens, here)
-            share = share or (close is not None and "%" in tokens.words[here:close])
-            if best.unit or close is None or (not share and here == numeral.after):
+            if (close := _closing(tokens, here)) is None:
+                break
+            share = share or "%" in tokens.words[here:close]
+            if not share and here == numeral.after:
                 break
             here, limit = close, limit + close - here
         elif age := _AGE.match(tokens.behind(here, 6)):
@@ -305,19 +285,14 @@ def _with_unit(tokens: Tokens, numeral: Numeral, form: Form) -> Mention:
             if tokens.words[old - 1] == "olds":
                 best = plain._replace(after=old, unit="year-olds", family="people", share=share)
             here, limit = old, limit + old - here
-        elif word in _LIST["stop"] or (word in _LIST["measure"] and here == numeral.after):
-            break
-        elif word in ",/'\"“”’" or word in _DASHES or word in ("and", "or"):
-            commas += word == ","
-            if here == numeral.after or best.unit or commas > 1:
+        elif word in _DASHES and tokens.glued(here):  # "knock-in"
+            here += 2
+        elif word not in _LIST["stop"] and (word[0].isalpha() or word in ",/'\"“”’"):
+            if best.unit and (not word[0].isalpha() or word in ("and", "or")):
                 break
-            limit = min(limit, here + 3) if word == "," else limit
-            compound = word in _DASHES and tokens.glued(here) and tokens.glued(here + 1)  # "knock-in"
-            here += 2 if compound and tokens.words[here + 1] not in _FAMILY else 1
-        elif word[0].isalpha() and (word in _FAMILY or not best.unit):
             here += 1
-            if word in _FAMILY:
-                best = plain._replace(after=here, unit=word, family=_FAMILY[word], share=share)
+            if word in FAMILY:
+                best = plain._replace(after=here, unit=word, family=FAMILY[word], share=share)
         else:
             break
     if best.unit and tokens.word(best.after) == "(" and (close := _closing(tokens, best.after)):
@@ -331,45 +306,27 @@ def _closing(tokens: Tokens, at: int) -> int | None:
     return at + close.index(")") + 1 if ")" in close else None
 
 
-def _of_words(tokens: Tokens, numeral: Numeral, before: Numeral | None, mention: Mention) -> Mention | None:
-    """Return the whole in "42 of 50", "11 of the 15 patients", "five (14%) of 36 subjects", "18 out of 70"."""
+def _whole(tokens: Tokens, numeral: Numeral, before: Numeral | None, mention: Mention) -> Mention | None:
+    """Return the whole in "42 of 50", "11 of the 15 patients", "five (14%) of 36 subjects", "(14/15, 93%)"."""
     at = numeral.first - 1
     at -= tokens.word(at) in ("the", "all", "these", "those", "our")
-    if tokens.word(at) != "of" or before is None or not 0 <= at - before.after <= 8 or before.value > numeral.value:
+    if tokens.word(at) not in ("of", "/") or before is None or before.value > numeral.value:
         return None
     between = tokens.words[before.after : at]
     plain = [word for word in between if word[0].isalpha()]
-    if {".", ";"} & set(between) or not all(word in _FAMILY or word in ("out", "cases", "ci") for word in plain):
+    if {".", ";"} & set(between) or not all(word in FAMILY or word in ("out", "cases", "ci") for word in plain):
         return None
-    unit = mention.unit or next((word for word in plain if word in _FAMILY), "")
-    vague = numeral.value < 5 or tokens.word(numeral.after)[:1].isalpha()
-    if (between[:1] and between[0] in _LIST["measure"]) or (not unit and "%" not in between and vague):
+    unit = mention.unit or next((word for word in plain if word in FAMILY), "")
+    enclosed = tokens.word(before.first - 1) in ("(", ";", ",", "[")
+    if not unit and "%" not in between and (not enclosed if tokens.word(at) == "/" else numeral.value < 5):
         return None
-    return mention._replace(form="of", first=before.first, unit=unit, family=mention.family or _FAMILY.get(unit))
-
-
-def _of_slash(tokens: Tokens, numeral: Numeral, before: Numeral | None) -> Mention | None:
-    """Return the whole in "(14/15, 93%)" or "48/57 cases"."""
-    if before is None or before.after != numeral.first - 1 or tokens.word(before.after) != "/":
-        return None
-    if before.value > numeral.value or numeral.value < 3:
-        return None
-    after, ahead = tokens.word(numeral.after), tokens.word(before.first - 1)
-    mention = _with_unit(tokens, numeral, "of")._replace(first=before.first)
-    enclosed = ahead in ("(", ";", ",", "[") and after in (")", ",", ";", "]", "=")
-    shared = after == "(" and "%" in tokens.words[numeral.after : numeral.after + 4]
-    return mention if after not in ("/", "-", "–") and (mention.unit or enclosed or shared) else None
+    return mention._replace(form="of", first=before.first, unit=unit, family=FAMILY.get(unit))
 
 
 def _is_of_each_group(tokens: Tokens, numeral: Numeral, mention: Mention) -> bool:
     """Return whether a number is of each group: "groups of 10", "10 per group", "10 rats in each group"."""
-    first, second = tokens.word(mention.after), tokens.word(mention.after + 1)
-    return (
-        _PER_GROUP.match(tokens.behind(mention.after, 3)) is not None
-        or (first in ("per", "each", "every", "either", "/") and second in _FAMILY)
-        or (first == "each" and bool(mention.unit) and not second[:1].isalpha())
-        or tokens.ahead(numeral.first, 2) in ("groups of", "arms of")
-    )
+    stated = tokens.ahead(numeral.first, 2) in ("groups of", "arms of")
+    return stated or _PER_GROUP.match(tokens.behind(mention.after, 3)) is not None
 
 
 # Which of them are sample sizes, and of which kind. The kinds are those of the codebook in docs/grading.md; those
@@ -383,8 +340,6 @@ _RESTS_ON: tuple[tuple[Kind, tuple[Family | None, ...]], ...] = (
     ("total", ("other",)),
     ("arm", _STUDIED),
     ("of", _STUDIED),
-    ("arm", ("studies", "other")),
-    ("of", ("studies", "other")),
 )
 """What a study rests on, the first that it states."""
 _ELSEWHERE = re.compile(
@@ -392,13 +347,13 @@ _ELSEWHERE = re.compile(
     r"(?:trials?|stud(?:y|ies)|reports?|series|cohorts?|reviews?|meta|research|work)\b"
 )
 """Words before a number of a study elsewhere: "in a previous trial of 1,500"."""
-_REPORTED = re.compile(r"\bliterature\b|\b(?:previously|been) (?:reported|described)\b")
 _ONLY_PLANNED = re.compile(r"(?:\S+ ){0,3}(?:planned|required|needed|calculated|necessary|intended)\b")
 """Words behind a sample size that was aimed at."""
-_EVENT = re.compile(r"\b(?:deaths?|rate|events?|complications|strokes|relapses)$")
-_NO_NAME = frozenset("and or the a of with in to versus vs".split())
 _JOINING = frozenset("and versus vs with to or , plus another".split())
 """Words between the numbers of two groups."""
+
+_LEAST_SUM, _PARTS_WITHIN = 20, 40
+"""Smaller numbers are the sum of others by chance; the parts stand within so many words."""
 
 
 class MentionClassifier:
@@ -421,10 +376,10 @@ class MentionClassifier:
         self.repeated: list[Mention] = []
         """Groups of the size of another one: a value is listed once, and counts in the sum."""
 
-    def decide(self, found: Sequence[Mention]) -> list[Counted]:
-        """Return what each mention is; those that are no sample size are left out."""
+    def decide(self, found: Sequence[Mention]) -> list[Mention]:
+        """Return the mentions that are sample sizes, each with its kind."""
         several_n = sum(mention.form == "n" and not mention.share for mention in found) > 1
-        counted: dict[tuple[int, Family | None], list[Counted]] = {}
+        counted: dict[tuple[int, Family | None], Mention] = {}
         for index, mention in enumerate(found):
             key = (mention.value, mention.whose)
             if key in counted:
@@ -434,51 +389,44 @@ class MentionClassifier:
             kind = None if self._is_of_others(mention) else self._kind(mention, found, index, several_n)
             if kind is None:
                 continue
-            counted[key] = [Counted(mention, kind, self._arm(mention) if kind == "arm" else None)]
+            counted[key] = mention._replace(kind=kind)
             if kind == "arm":
                 self.arms[mention.whose] = self.arms.get(mention.whose, 0) + mention.value
             if kind == "total":
                 self.whole[mention.whose] = max(self.whole.get(mention.whose, 0), mention.value)
-                counted[key].extend(self._parts(mention, {each.first for each in found}))
-        return sorted((each for listed in counted.values() for each in listed), key=lambda item: item.mention.first)
+        return list(counted.values())
 
-    def study_size(self, counted: Sequence[Counted]) -> SampleSize | None:
+    def study_size(self, counted: Sequence[Mention]) -> SampleSize | None:
         """Return the greatest of the first kind that is stated; where only groups are, their sum."""
         for kind, families in _RESTS_ON:
-            matching = [item for item in counted if item.kind == kind and item.mention.family in families]
+            matching = [each for each in counted if each.kind == kind and each.family in families]
             if matching:
-                rests = max(matching, key=lambda item: item.mention.value)
-                return self._of_arms(rests, counted) if kind == "arm" else self.tokens.size(rests)
+                rests = max(matching, key=lambda each: each.value)
+                return self.tokens.size(self._of_arms(rests, counted) if kind == "arm" else rests)
         return None
 
-    def _of_arms(self, rests: Counted, counted: Sequence[Counted]) -> SampleSize:
+    def _of_arms(self, rests: Mention, counted: Sequence[Mention]) -> Mention:
         """Return the size of a study that states its groups alone: their sum; "10 per group" by how many there are."""
-        mention, tokens = rests.mention, self.tokens
-        if mention.form == "groups":
+        if rests.form == "groups":
             groups = [
                 each.value
-                for each in tokens.numerals()
-                if 1 < each.value < 13 and {"groups", "arms"} & set(tokens.words[each.after : each.after + 3])
+                for each in self.tokens.numerals()
+                if 1 < each.value < 13 and {"groups", "arms"} & set(self.tokens.words[each.after : each.after + 3])
             ]
-            size = tokens.size(rests)
-            return size.model_copy(update={"value": size.value * max(groups, default=2), "kind": "total"})
-        arms = [*self.repeated, *(each.mention for each in counted if each.kind == "arm")]
-        arms = [each for each in arms if each.form != "groups" and each.whose == mention.whose]
+            return rests._replace(value=rests.value * max(groups, default=2), kind="total")
+        arms = [*self.repeated, *(each for each in counted if each.kind == "arm" and each.form != "groups")]
+        arms = [each for each in arms if each.whose == rests.whose]
         if len(arms) < 2:
-            return tokens.size(rests)
-        all_of_them = mention._replace(
-            value=sum(each.value for each in arms),
-            first=min(each.first for each in arms),
-            after=max(each.after for each in arms),
-        )
-        return tokens.size(Counted(all_of_them, "total", rests.arm))
+            return rests
+        first, after = min(each.first for each in arms), max(each.after for each in arms)
+        return rests._replace(value=sum(each.value for each in arms), first=first, after=after, kind="total")
 
     def _kind(self, mention: Mention, found: Sequence[Mention], index: int, several_n: bool) -> Kind | None:
         if (mention.family == "studies" and not self.is_review) or (mention.family == "other" and mention.value < 3):
             return None
         match mention.form:
             case "of":
-                return "of" if mention.value >= 3 else None
+                return "of"
             case "groups":
                 return "arm"
             case "sample":
@@ -496,14 +444,11 @@ class MentionClassifier:
         before = self.tokens.ahead(mention.first, mention.first - first).split(" ; ")[-1]
         after = self.tokens.behind(mention.after, 8, end).split(";")[0]
         planned = mention.form == "sample" and _ONLY_PLANNED.match(after)
-        return bool(_ELSEWHERE.search(before) or _REPORTED.search(after) or planned)
+        return bool(_ELSEWHERE.search(before) or planned)
 
     def _kind_of_n(self, mention: Mention, several: bool, later: Sequence[int]) -> Kind | None:
-        if mention.share or _EVENT.search(self.tokens.ahead(mention.first - 1, 1)):
+        if mention.share:
             return None
-        ahead = self._words(mention.first - 4, mention.first)
-        if ahead & {"sample", "total", "overall"} and not ahead & _LIST["grouped"]:
-            return "total"
         if any(sum(later[:count]) == mention.value for count in range(2, min(6, len(later) + 1))):
             return "total"
         return "arm" if several or max(self.whole.values(), default=0) > mention.value else "total"
@@ -513,30 +458,31 @@ class MentionClassifier:
         near = self._words(mention.after, min(end, mention.after + 10))
         ahead = self._words(max(first, mention.first - 4), mention.first)
         whole = max(counts.get(mention.whose, 0) for counts in (self.whole, self.arms))
-        verbs = _LIST["taken in"] | _LIST["outcome"] | _LIST["pool"]
         behind = self.tokens.words[mention.after : min(end, mention.after + 8)]
-        verb = next((word for word in behind if word in verbs), "")
-        opens = self.tokens.word(first) == "of" and mention.first <= first + 2
+        verb = next((word for word in behind if word in _LIST["outcome"] | _LIST["pool"]), "")
         drawn = any(each.form == "sample" for each in found[index + 1 :] if each.first < end)
-        of_studies = mention.family == "studies" and ahead & _LIST["pool of studies"]
-        if (opens and drawn) or verb in _LIST["pool"] or of_studies:
+        if (self.tokens.word(first) == "of" and drawn) or verb in _LIST["pool"]:
             return "of"
         if whole and self._words(mention.first, mention.after) & _LIST["control"]:
             return "arm"
         paired = self._is_paired(mention, found, index)
-        if mention.share and not near & _LIST["whole"]:
+        if mention.share:
             return None
+        if self._is_sum(mention):
+            return "total"
         if whole == 0:
             return "arm" if paired else "total"
-        if mention.value >= whole:
-            return "of" if mention.value == whole and "of" in ahead else "total"
-        if (near | ahead) & _LIST["whole"] and not paired:
+        if mention.value >= whole or ((near | ahead) & _LIST["whole"] and not paired):
             return "total"
-        if verb in _LIST["outcome"] and (verb not in ("was", "were") or not paired):
-            return None
-        if "in" in ahead and self._words(max(first, mention.first - 7), mention.first) & _LIST["seen"]:
+        if verb in _LIST["outcome"] and verb not in ("was", "were"):
             return None
         return "arm" if paired or self._words(first, end) & _LIST["grouped"] else None
+
+    def _is_sum(self, mention: Mention) -> bool:
+        """Return whether numbers soon behind this one make it up: "88 patients, 45 in one arm, 43 in the other"."""
+        later = [each.value for each in self.tokens.numerals(mention.after, mention.after + _PARTS_WITHIN)]
+        parts = [later[start : start + count] for start in range(len(later)) for count in range(2, 6)]
+        return mention.value >= _LEAST_SUM and any(sum(each) == mention.value and min(each) > 1 for each in parts)
 
     def _is_paired(self, mention: Mention, found: Sequence[Mention], index: int) -> bool:
         """Return whether another number of the same sentence counts another group of the same kind."""
@@ -549,34 +495,6 @@ class MentionClassifier:
             if other.whose == mention.whose and between & _JOINING and not between & _LIST["pool"] and not inside:
                 return True
         return False
-
-    def _parts(self, total: Mention, seen: set[int]) -> list[Counted]:
-        """Return the groups named in brackets behind a total: "259 patients (128 nimodipine, 131 placebo)"."""
-        words = self.tokens.words
-        opens = next((at for at in range(total.after, min(len(words), total.after + 12)) if words[at] == "("), None)
-        if opens is None or ")" not in words[opens : opens + 40]:
-            return []
-        closes = words.index(")", opens)
-        named = [each for each in self.tokens.numerals(opens, closes) if words[each.after][0].isalpha() and each.value]
-        if len(named) < 2 or sum(each.value for each in named) != total.value:
-            return []
-        return [
-            Counted(Mention(value, "noun", first, after + 1, family=total.family), "arm", words[after])
-            for value, first, after in named
-            if first not in seen
-        ]
-
-    def _arm(self, mention: Mention) -> str | None:
-        """Return what the abstract calls the group: the words between number and unit, or before "(n = 48)"."""
-        if mention.form == "groups":
-            return "per group"
-        if mention.form == "noun":
-            return self.tokens.behind(mention.first + 1, mention.after - mention.first - 1) or None
-        if self.tokens.word(mention.first - 1) not in ("(", "["):
-            return None
-        ahead = reversed(self.tokens.words[max(0, mention.first - 4) : mention.first - 1])
-        named = [*takewhile(lambda word: word[0].isalnum() and word not in _NO_NAME, ahead)]
-        return " ".join(reversed(named)) or None
 
     def _sentence(self, mention: Mention) -> tuple[int, int]:
         return next(sentence for sentence in self.sentences if mention.first < sentence[1])
@@ -592,14 +510,10 @@ _ONE = (
 _OLD = r"(?:\d{1,3}|[a-z]{3,9})[-‐–\s](?:year|yr|month|week|day)s?[-‐–\s]old"
 _MORE = r"(?: [\w'’-]{1,30})"
 _SINGLE_CASE = re.compile(
-    rf"\b(?:an?|the|this|one|single|our){_MORE}{{0,3}} {_OLD}\b(?:,?{_MORE}){{0,4}}? (?:{_ONE})\b"
-    rf"|\b(?:an?|the|this|one|our) {_OLD}\b"
+    rf"\b(?:an?|the|this|one|our) {_OLD}\b"
     r"|\b(?:report|describe|present|experienced|encountered|treated|observed|saw)\w{0,3}(?: here| on)? (?:an?|the|one)"
     rf"{_MORE}{{0,5}}? (?:{_ONE})\b"
-    rf"|\b(?:an?|the){_MORE}{{0,3}} case (?:report )?of\b"
-    rf"|\bcase (?:report|history) of an?\b{_MORE}{{0,4}}? (?:{_ONE})\b"
     rf"|\ban?{_MORE}{{0,4}}? (?:{_ONE}) (?:is|was|who (?:was )?) ?(?:reported|described|presented|admitted)\b",
     re.I,
 )
-"""The sample of one: "a 49-year-old woman", "we report a patient", "the case of a child"."""
-_SET_PHRASE = re.compile(r"\bcase[- ](?:control|series)|\bin the case of\b", re.I)
+"""The sample of one: "a 49-year-old woman", "we report a patient", "a child is described"."""

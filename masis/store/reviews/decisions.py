@@ -142,6 +142,10 @@ class Decisions(StoredLog[Decision, LogEntry]):
             self._database.cached((sql, viewer), lambda connection: connection.execute(sql, [viewer]).fetchall())
         )
 
+    def simulated(self) -> int:
+        """How many entries the demo simulated: none in a database of people."""
+        return int(self._database.value("SELECT count(*) FROM decision_payloads WHERE simulated"))
+
     def several_decide(self) -> bool:
         """Whether cases are decided by several reviewers who may not see each other's decisions yet."""
         with self._database.reading() as connection:

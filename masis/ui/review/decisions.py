@@ -258,13 +258,12 @@ def _exports(workbench: Workbench) -> None:
     if not workbench.access.allows(who, "export"):
         st.caption("Exports take the role lead.")
         return
-    counts = workbench.cases.overview().states
     blind = workbench.cases.hides_machine_from(who)
     if blind:
         st.caption(f"{MACHINE_HIDDEN} Auto-accepted cases are not exported meanwhile.")
     too = not blind and st.checkbox("Include auto-accepted cases", key="export-accepted", persist_state="session")
     states: tuple[CaseState, ...] = (*DECIDED, "accepted") if too else DECIDED
-    number = sum(counts.get(state, 0) for state in states)
+    number = workbench.exports.count(CaseFilter(states=states))
     prepared_download(
         f"{counted(number, 'decided case')}, JSON Lines",
         lambda: _written(

@@ -26,8 +26,8 @@ from masis.schema.screening import (
 from masis.schema.wording import counted, shortened, with_article
 from masis.screening.grading.methodology import ITEM_STATE_NAMES, LABELS, appraise, sentence_of
 from masis.screening.rounds.overrides import effective_overrides
-from masis.screening.synthesis.criteria import criteria_of
 from masis.screening.synthesis.findings import finding
+from masis.screening.synthesis.prisma import criteria_of
 from masis.services.screening import OpenedScreening
 from masis.ui.components import registered
 from masis.ui.screening.actions import attempt, name_field, named, show_problem

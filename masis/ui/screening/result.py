@@ -6,23 +6,24 @@ exported. The abstract that the address names is drawn by ``abstract.py``.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Literal
 
+import numpy as np
 import streamlit as st
 
 from masis.schema.case import Case
 from masis.schema.screening import Abstract, Direction, Grade, Recommendation, Round, Screening, Thresholds
 from masis.schema.wording import counted
-from masis.screening.grading.ensemble import agreement_of
 from masis.screening.grading.question import LONGEST_CONCEPTS, PARTS, Part, concepts_as_text, question_of, read_question
-from masis.screening.synthesis.criteria import criteria_of
 from masis.screening.synthesis.findings import Finding
-from masis.screening.synthesis.prisma_svg import DARK, PAGE, prisma_svg
+from masis.screening.synthesis.prisma import DARK, PAGE, criteria_of, prisma_svg
 from masis.services import Workbench
 from masis.services.screening import OpenedScreening, ScreeningFile
+from masis.trust.agreement import Patterns, krippendorff_alpha
 from masis.ui.components.case_head import case_head
 from masis.ui.components.charts import draw_chart
 from masis.ui.components.linked_table import Column, Row, column, linked_table, row
@@ -36,6 +37,7 @@ from masis.ui.shell.frame import tab_title
 from masis.ui.shell.permissions import action
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
+from masis.ui.shell.streamlit_internals import with_selectors
 from masis.views.abstract import facts
 from masis.views.charts import AVERAGE, KEEP, NEEDED, REQUIRED, convergence_chart, direction_chart
 from masis.views.markdown import badge, escaped
@@ -60,6 +62,11 @@ MOST_FURTHER = 8
 LONGEST_TITLE = 140
 SIGN: dict[Direction, str] = {"effect": "▲", "no_clear_effect": "◄►", "opposite": "▼", "unclear": "?"}
 """The signs of an effect direction plot (Boon and Thomson, Res Synth Methods 2021;12:29)."""
+_STYLE = """<style>
+@media (max-width: 1100px) {
+  :is(.st-key-screening-flow, .st-key-screening-course) @st-column { min-width: 100%; } }
+</style>"""
+"""On a narrow window charts stand below: in half of it the letters of the flow are 7 pixels high."""
 Order = Literal["quality", "relevance", "found", "size"]
 ORDERS: dict[Order, str] = {
     "quality": "Best quality first",
@@ -101,10 +108,11 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
             st.text(warning)
     with st.container():
         _findings(opened)
-    with st.container():
+    st.html(with_selectors(_STYLE))
+    with st.container(key="screening-flow"):
         _criteria(screening)
         _flow(opened)
-    with st.container():
+    with st.container(key="screening-course"):
         _course(screening)
     with st.container():
         _abstracts(opened)
@@ -135,12 +143,20 @@ def show_head(question: str, state: LabelData, *, reasons: Sequence[str] = (), f
 
 
 def agreement_words(grades: tuple[Grade, ...]) -> str:
-    """Say how far several graders agree; empty where there was one."""
-    found = agreement_of(grades)
-    if found.same is None:
+    """Say how far several graders agree on what to recommend; empty where no two scored an abstract."""
+    shares = [grade.agreement for grade in grades if grade.agreement is not None]
+    if not shares:
         return ""
-    alpha = f", Krippendorff's alpha {found.alpha:.2f}" if found.alpha is not None else ""
-    return f"{found.graders} graders agree on {found.same:.0%} of {counted(found.compared, 'abstract')}{alpha}"
+    graders = max(len(grade.opinions) for grade in grades)
+    rated = [
+        [RECOMMENDATIONS.index(each.recommendation) for each in grade.opinions if each.unscored is None]
+        for grade in grades
+    ]
+    patterns = Patterns.of(np.array([row + [-1] * (graders - len(row)) for row in rated]), len(RECOMMENDATIONS))
+    found = float(krippendorff_alpha(patterns, np.bincount(patterns.member).astype(float)))
+    alpha = "" if math.isnan(found) else f", Krippendorff's alpha {found:.2f}"
+    agree = f"agree on {sum(shares) / len(shares):.0%} of {counted(len(shares), 'abstract')}"
+    return f"{graders} graders {agree}{alpha}"
 
 
 # The concepts that were looked for, and screening again with others.

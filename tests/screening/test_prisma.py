@@ -10,8 +10,7 @@ from masis.observers.observation import run_to_completion
 from masis.schema.screening import Override, Screening
 from masis.screening.rounds.overrides import apply_review
 from masis.screening.rounds.round_loop import screen
-from masis.screening.synthesis.criteria import Criterion, read_criteria
-from masis.screening.synthesis.prisma_svg import DARK, prisma_svg
+from masis.screening.synthesis.prisma import DARK, Criterion, prisma_svg, read_criteria
 from masis.settings import Settings
 from tests.screening.scripted import AWAY, STRONG, ScriptedGrader, ScriptedSource, abstracts
 
