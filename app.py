@@ -9,7 +9,7 @@ import streamlit as st
 from masis.ui.admin.health_page import health_notice
 from masis.ui.components.page_keys import page_keys
 from masis.ui.shell.address import value
-from masis.ui.shell.frame import crash_page, database_errors, page_icon, styles, tab_title
+from masis.ui.shell.frame import crash_page, database_errors, demo_notice, page_icon, styles, tab_title
 from masis.ui.shell.reach import reach_notice
 from masis.ui.shell.reviewer import reviewer_badge, signed_in_or_stop
 from masis.ui.shell.streamlit_internals import let_callbacks_finish
@@ -50,6 +50,7 @@ with database_errors() as workbench:
     health_notice(workbench)
     if page.url_path != "review":
         leave(workbench)
+        demo_notice(workbench)
 with crash_page():
     page.run()
 if page.url_path != "review" or not value("case"):

@@ -83,7 +83,7 @@ def measure(database: Path, form: str, encoding: str, dataset_size: int) -> None
         size = sum(each["bytes"] for each in written.manifest["files"]) / 1e6
     status = Path("/proc/self/status").read_text()  # getrusage would tell the peak of the process that started this one
     peak = int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) / 1024
-    late = "" if clock <= TARGET_S or dataset_size != 50_000 or not FORMATS[form].flat else f"  over {TARGET_S} s"
+    late = "" if clock <= TARGET_S or dataset_size != 50_000 or not FORMATS[form].tabular else f"  over {TARGET_S} s"
     print(
         f"{form:16} {encoding:8} {dataset_size:>9,} cases {written.rows:>9,} rows {clock:7.1f} s ({own:5.1f} s own) "
         f"{size:8.1f} MB  peak {peak:6.0f} MB{late}",
@@ -106,7 +106,7 @@ def main() -> None:
             database = Path(folder) / f"{count}.db"
             fill(database, count)
             for form in given.formats.split(","):
-                for encoding in ENCODINGS[FORMATS[form].flat]:
+                for encoding in ENCODINGS[FORMATS[form].tabular]:
                     command = [sys.executable, __file__, "--one", str(database), form, encoding, str(count)]
                     subprocess.run(command, check=True)
 

@@ -5,7 +5,7 @@
 
 Replies to all prompts, damaged at random places: in their form alone, where whatever is read has to be equal to what
 was damaged; and anywhere, where texts may differ by the damage but no item may be lost or gained. What strict reading
-takes is not counted as mended. The figures of docs/baml.md.
+takes is not counted as mended. The figures of docs/frameworks.md.
 """
 
 from __future__ import annotations

@@ -20,14 +20,16 @@ from __future__ import annotations
 import importlib
 import logging
 from collections.abc import Callable
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from masis import audit as _package  # empty but for its parts
 from masis import version
 from masis.schema.display import Displayed
 
 if TYPE_CHECKING:
     from masis.api.audits import audit_citations, run_audit, run_audit_async, verify_claims
-    from masis.api.batch import audit_many
+    from masis.api.batch import audit, audit_many
     from masis.api.draft_critique import critique_draft
     from masis.datasets.loading import read_cases, suggest
     from masis.pipeline import assert_grounded, audited, query_with_critique, query_with_critique_async
@@ -53,6 +55,7 @@ _HOMES = {
     "query_with_critique_async": "masis.pipeline",
     "audited": "masis.pipeline",
     "assert_grounded": "masis.pipeline",
+    "audit": "masis.api.batch",
     "audit_many": "masis.api.batch",
     "html": "masis.views.notebook",
     "plot": "masis.views.notebook",
@@ -87,6 +90,7 @@ __all__ = [
     "Settings",
     "__version__",
     "assert_grounded",
+    "audit",
     "audit_citations",
     "audit_many",
     "audited",
@@ -115,6 +119,21 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+class _CallablePackage(ModuleType):
+    """The package ``masis.audit``, which is also the function ``masis.audit(cases)``: a package has its name once.
+
+    To import a part of a package binds its name, whatever stood there; a class of its own is what Python has for this
+    (https://docs.python.org/3/reference/datamodel.html#customizing-module-attribute-access).
+    """
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        """Audit cases: ``masis.api.batch.audit``."""
+        return __getattr__("audit")(*given, **named)
+
+
+_package.__class__ = _CallablePackage
 
 
 def _html_view(record: Run | Screening) -> str:

@@ -103,7 +103,7 @@ def _same_main() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def public_data(request: pytest.FixtureRequest) -> Path:
-    """The folder given with ``--data``: public data sets (docs/development.md). Tests that take it run only then."""
+    """The folder given with ``--data``: public data sets (docs/architecture.md). Tests that take it run only then."""
     folder = Path(request.config.getoption("--data"))
     assert folder.is_dir(), f"--data {folder} is not a folder"
     return folder
@@ -121,6 +121,21 @@ def made_once(temporary: pytest.TempPathFactory, name: str, make: Callable[[Path
             make(unfinished := folder / f"unfinished-{name}")
             unfinished.rename(path)
     return path
+
+
+@pytest.fixture(scope="session")
+def demo_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What ``masis demo`` makes of a new database, to be copied."""
+    return made_once(tmp_path_factory, "demo.db", _filled)
+
+
+def _filled(path: Path) -> None:
+    from masis.services import Actor, Workbench  # most tests need neither
+    from masis.services.demo_database import fill_demo
+
+    workbench = Workbench.open(path)
+    fill_demo(workbench, Actor(name="Ada"))
+    workbench.close()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import NamedTuple
 
 
 class Quiet(BaseHTTPRequestHandler):
@@ -28,3 +29,32 @@ def loopback(handler: type[Quiet]) -> Iterator[str]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+class Call(NamedTuple):
+    """A POST that a receiver got."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@contextmanager
+def receiver(answers: Callable[[int], int | str] = lambda number: 204) -> Iterator[tuple[str, list[Call]]]:
+    """A receiver of webhooks: its address, and the calls so far. ``answers`` gives the status of the call of a number,
+    or where it redirects to.
+    """
+    calls: list[Call] = []
+
+    class Handler(Quiet):
+        def do_POST(self) -> None:
+            calls.append(Call(self.path, dict(self.headers), self.rfile.read(int(self.headers["content-length"]))))
+            answer = answers(len(calls) - 1)
+            self.send_response(answer if isinstance(answer, int) else 307)
+            if isinstance(answer, str):
+                self.send_header("location", answer)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+    with loopback(Handler) as address:
+        yield address, calls

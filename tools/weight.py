@@ -1,7 +1,6 @@
 """Show how heavy the project is: lines by package, imports between packages, the slowest tests.
 
 python tools/weight.py [--slowest 20]
-python tools/weight.py --write         # puts the slowest tests into docs/development.md, with the day and the cores
 
 A line is code, part of an import, or part of a docstring (of a module, class, function or constant); the others are
 blank or comments. The times are those of the last `make test`, which leaves them in ``.run/durations.jsonl``.
@@ -13,20 +12,15 @@ import argparse
 import ast
 import io
 import json
-import os
-import re
 import sys
 import tokenize
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 DURATIONS = Path(".run") / "durations.jsonl"
-PAGE = ROOT / "docs" / "development.md"
-PLACE = re.compile(r"(?<=<!-- slowest tests -->\n).*(?=<!-- end of the slowest tests -->)", re.DOTALL)
 BESIDE = ("pages", "tests", "tools", "benchmarks", "examples")
 """Folders that are counted as one package each, beside those of masis/."""
 
@@ -132,25 +126,11 @@ def _slowest(durations: Path, number: int) -> Iterator[str]:
         yield f"{each['seconds']:>8.1f}  {each['test']}"
 
 
-def with_slowest(page: str, durations: Path, number: int) -> str:
-    """Return a page with the slowest tests between its two marks, and when and on how many cores they ran."""
-    day = datetime.fromtimestamp(durations.stat().st_mtime, UTC).date()
-    _, title, *tests = _slowest(durations, number)
-    found = [f"On {day}, {os.cpu_count()} cores, {title}:", "", *(f"    {line}" for line in tests), ""]
-    return PLACE.sub(lambda _: "\n".join(found), page)
-
-
 def main(arguments: list[str]) -> int:
     """Print the report."""
     parser = argparse.ArgumentParser(description="Show how heavy the project is.")
     parser.add_argument("--slowest", type=int, default=20, metavar="N", help="how many tests to name (20)")
-    parser.add_argument("--write", action="store_true", help="put the slowest tests into docs/development.md")
-    chosen = parser.parse_args(arguments)
-    if chosen.write:
-        page = with_slowest(PAGE.read_text(encoding="utf-8"), ROOT / DURATIONS, chosen.slowest)
-        PAGE.write_text(page, encoding="utf-8")
-    else:
-        print("\n".join(report(ROOT, chosen.slowest)))
+    print("\n".join(report(ROOT, parser.parse_args(arguments).slowest)))
     return 0
 
 

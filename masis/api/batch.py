@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tqdm import tqdm
 
@@ -34,6 +34,9 @@ from masis.schema.reading import FieldMap
 from masis.schema.run import Run, RunWarning
 from masis.settings import Settings
 from masis.views.numbers import dollars
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 AUDITS_A_CALL = 4
 """Audits under way for each call that may be: while one reads a reply, another has its call at the provider."""
@@ -52,6 +55,9 @@ def audit_many(
     map: FieldMap | None = None,  # noqa: A002 (the public name)
 ) -> list[Run]:
     """Audit many cases and return their runs, in the order of the cases.
+
+    Of a list or a frame every case is read first, and all that can't be read are named before anything is audited;
+    ``masis.audit`` goes on without them.
 
     Ctrl-C begins no further audit, breaks off those under way, and returns the finished runs alone; a second Ctrl-C
     leaves at once. A step that fails is recorded on its run, never raised.
@@ -76,32 +82,80 @@ def audit_many(
             ``concurrency`` is below 1; ``max_cost`` is not above 0, or the price of a model is not known.
 
     """
+    options = Options(concurrency, progress, max_cost, map)
+    return list(audit_all(cases, settings, _audit_job, options).values())
 
-    def audit(job: Job, chosen: Settings, cancelled: Callable[[], bool]) -> Run:
-        start = observation.AuditStart(job.case)
-        return observation.run_to_completion(begun(job.case, chosen, cancelled), None, start)
 
-    return audit_all(cases, settings, audit, concurrency=concurrency, progress=progress, max_cost=max_cost, names=map)
+def audit(
+    cases: Any,
+    settings: Settings | None = None,
+    *,
+    concurrency: int | None = None,
+    progress: bool = True,
+    max_cost: float | None = None,
+    map: FieldMap | None = None,  # noqa: A002 (the public name)
+) -> pd.DataFrame:
+    """Audit many cases and return a data frame: a row for each of them, under the labels of the frame that was given.
+
+        frame.join(masis.audit(frame, map={"answer": "response"}), rsuffix="_audit")
+
+    The columns are those of ``runs_to_pandas``, and ``error``: why a row could not be read as a case, or was not
+    audited. Such a row stops none of the others, and its figures are empty. ``audit_many`` gives the runs themselves.
+
+    Args:
+        cases: As for ``audit_many``; an iterator is read to its end first.
+        settings: As for ``run_audit``.
+        concurrency: How many audits at once.
+        progress: Whether to show a bar on stderr.
+        max_cost: US dollars that all audits together may cost.
+        map: Which column or key holds a field where the names differ: ``{"answer": "response"}``.
+
+    Raises:
+        InputError: Not one row can be read as a case; or an argument is wrong, as ``audit_many`` says.
+
+    """
+    from masis.views.tables import runs_to_pandas  # here: it loads pandas, which the commands do without
+
+    rows, errors = list(_rows(cases, map)), dict[int, InputError]()
+    options = Options(concurrency, progress, max_cost, map)
+    runs = audit_all(rows, settings, _audit_job, options, on_problem=errors.__setitem__)
+    if errors and not runs:
+        raise InputError.of_all(list(errors.values()), cure="Not one row can be read as a case.")
+    why = dict.fromkeys(range(len(rows)), "Not audited: interrupted.") | dict.fromkeys(runs, "")
+    why |= {at: run.warnings[0].message for at, run in runs.items() if not run.iterations and run.warnings}
+    why |= {at: str(error) for at, error in errors.items()}
+    found = runs_to_pandas(runs.values(), index=runs).reindex(range(len(rows)))
+    found["standing"] = found["standing"].fillna("not_audited")
+    found["needs_review"] = found["needs_review"].ne(False)  # what was not audited needs one
+    found["error"] = found.index.map(why)
+    return found.set_axis(cases.index, axis="index") if hasattr(cases, "itertuples") else found
+
+
+class Options(NamedTuple):
+    """How ``audit_many`` and its kin audit; the fields are their arguments, ``names`` what they call ``map``."""
+
+    concurrency: int | None = None
+    progress: bool = True
+    max_cost: float | None = None
+    names: FieldMap | None = None
 
 
 def audit_all(
     cases: Any,
     settings: Settings | None,
     audit_one: Callable[[Job, Settings, Callable[[], bool]], Run],
+    options: Options,
     *,
-    concurrency: int | None = None,
-    progress: bool = True,
-    max_cost: float | None = None,
-    names: FieldMap | None = None,
     take: Callable[[Case], object] = lambda case: None,
-) -> list[Run]:
-    """Audit cases as ``audit_many`` does, each by ``audit_one(job, settings, cancelled)``.
+    on_problem: Callable[[int, InputError], None] | None = None,
+) -> dict[int, Run]:
+    """Audit cases, each by ``audit_one(job, settings, cancelled)``, and return their runs in order, by their places.
 
-    ``take`` is called with each case when it was read: of a list or a frame with all before the first is audited.
+    ``take`` is called with each case before it is audited: of a list or a frame with all before the first is.
+    ``on_problem`` is called with what can't be read as a case, and the others are audited; without it that is raised.
     """
-    if isinstance(cases, Case | Mapping | str):
-        raise InputError("is one case, not several", cure="Put it into a list.", field="cases")
-    given: Iterable[Any] = rows_of(cases, names)
+    concurrency, progress, max_cost, names = options
+    rows, problems = _rows(cases, names), list[InputError]()
     if concurrency is not None and concurrency < 1:
         raise InputError(f"is {concurrency}", cure="Give a number from 1 on.", field="concurrency")
     chosen = chosen_settings(settings)
@@ -113,9 +167,24 @@ def audit_all(
         runs[job.number] = audit_one(job, chosen, cancelled)
         return runs[job.number]
 
-    jobs: Iterable[Job] = _jobs(given, names, take)
-    if isinstance(cases, list | tuple) or is_frame(cases):  # all are read before the first is audited and paid for
+    def refused(number: int, error: InputError) -> None:
+        problems.append(error)
+        if not at_first:
+            raise error
+
+    def taken(job: Job) -> Job:
+        take(job.case)
+        return job
+
+    at_first = isinstance(cases, list | tuple) or is_frame(cases)  # all are read before the first is paid for
+    jobs: Iterable[Job] = _jobs(rows, names, on_problem or refused)
+    if at_first:
         jobs = list(jobs)
+        if problems:
+            raise InputError.of_all(problems, cure="Correct them; masis.audit goes on without them.")
+        jobs = [taken(job) for job in jobs]
+    else:
+        jobs = map(taken, jobs)
     at_once = concurrency or calls_at_once(chosen)
     total, flagged = len(jobs) if isinstance(jobs, list) else None, 0
     with tqdm(total=total, disable=not progress, desc="Auditing", unit="case") as bar:
@@ -128,30 +197,49 @@ def audit_all(
                 bar.update()
         except KeyboardInterrupt:
             bar.write(f"Interrupted: {len(runs):,} audits are finished and returned.")
-    return [runs[number] for number in sorted(runs)]
+    return dict(sorted(runs.items()))
 
 
-def _jobs(cases: Iterable[Any], names: FieldMap | None, take: Callable[[Case], object]) -> Iterator[Job]:
-    """Yield the cases. Raises InputError where one can't be read, or has the id of another one with other content."""
+def _rows(cases: Any, names: FieldMap | None) -> Iterable[Any]:
+    """Return several cases, or rows that hold them. Raises InputError where they are none, or one."""
+    if isinstance(cases, Case | Mapping | str):
+        raise InputError("is one case, not several", cure="Put it into a list.", field="cases")
+    return rows_of(cases, names)
+
+
+def _audit_job(job: Job, settings: Settings, cancelled: Callable[[], bool]) -> Run:
+    start = observation.AuditStart(job.case)
+    return observation.run_to_completion(begun(job.case, settings, cancelled), None, start)
+
+
+def _jobs(cases: Iterable[Any], names: FieldMap | None, on_problem: Callable[[int, InputError], None]) -> Iterator[Job]:
+    """Yield the cases; what can't be read, or has the id of an earlier one with other content, is a problem."""
     places: dict[str, tuple[int, str]] = {}
+    hint = names is None  # once: what one mapping holds, the others do
     for number, given in enumerate(cases):
         try:
             case = case_of(given, f"cases[{number}]", names)
+            first, digest = places.setdefault(case.id, (number, case.digest()))
+            if digest != case.digest():
+                raise InputError(
+                    f"is {case.id[:80]!r}, as in cases[{first}], with other content",
+                    cure="Give each case an id of its own, or remove one of the two.",
+                    field=f"cases[{number}].id",
+                )
         except InputError as error:
-            if names is not None or not isinstance(given, Mapping):
-                raise
-            holds = ", ".join(repr(str(key)) for key in list(given)[:10])
-            hint = f"It holds {holds}: say which is which, map={{...}}; masis.suggest(cases).names proposes that."
-            raise InputError(error.problem, cure=f"{error.cure} {hint}", field=error.field) from None
-        first, digest = places.setdefault(case.id, (number, case.digest()))
-        if digest != case.digest():
-            raise InputError(
-                f"is {case.id[:80]!r}, as in cases[{first}], with other content",
-                cure="Give each case an id of its own, or remove one of the two.",
-                field=f"cases[{number}].id",
-            )
-        take(case)
-        yield Job(number, case)
+            on_problem(number, _with_hint(error, given) if hint else error)
+            hint = False
+        else:
+            yield Job(number, case)
+
+
+def _with_hint(error: InputError, given: Any) -> InputError:
+    """Return the error of a mapping with the keys that it holds, of which some may be meant."""
+    if not isinstance(given, Mapping):
+        return error
+    holds = ", ".join(repr(str(key)) for key in list(given)[:10])
+    hint = f"It holds {holds}: say which is which, map={{...}}; masis.suggest(cases).names proposes that."
+    return InputError(error.problem, cure=f"{error.cure} {hint}", field=error.field)
 
 
 def _not_audited(case: Case, settings: Settings, why: str) -> Run:
@@ -175,13 +263,14 @@ class Budget:
     Args:
         settings: Those of the audits.
         limit: US dollars that all audits together may cost; None for no limit.
+        spent: US dollars that were spent before.
 
     Raises:
         InputError: The limit is not above 0, or the price of a model is not known.
 
     """
 
-    def __init__(self, settings: Settings, limit: float | None) -> None:
+    def __init__(self, settings: Settings, limit: float | None, spent: float = 0.0) -> None:
         if limit is not None and not limit > 0:
             raise InputError(f"is {limit}", cure="Give US dollars, above 0.", field="max_cost")
         if limit is not None and (unpriced := unpriced_models(settings)):
@@ -193,7 +282,7 @@ class Budget:
             )
         self.limit, self.exhausted = limit, False
         self._settings = settings
-        self._spent, self._ended, self._under_way = 0.0, 0, 0
+        self._spent, self._ended, self._under_way = spent, 0, 0
 
     def begin(self, case: Case) -> bool:
         """Return whether one more audit may begin now.
@@ -213,6 +302,10 @@ class Budget:
         self._under_way -= 1
         self._ended += 1
         self._spent += (usage.cost_usd if usage else None) or 0.0
+
+    def renew(self) -> None:
+        """Begin anew, as on another day, to which the cost of what is under way belongs."""
+        self._spent, self._ended, self.exhausted = 0.0, 0, False
 
     def why(self) -> str:
         """Say why no further audit begins."""

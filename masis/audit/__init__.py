@@ -1,0 +1,7 @@
+"""The audit itself, without knowing who judges. The package can be called: ``masis.audit(cases)`` audits many cases.
+
+    found = masis.audit(frame, map={"answer": "response"})
+
+``found`` is a data frame with a row for each case, under the labels of the frame that was given. Its columns are those
+of ``masis.runs_to_pandas`` and ``error``; the arguments are those of ``masis.audit_many`` (``masis.api.batch.audit``).
+"""

@@ -1,7 +1,7 @@
 """Decide whether a run needs a person: one rule, the same for the loop, the desk, ``audited``, MCP and pytest.
 
 An answer is auto-accepted only where every check passes; each check that fails gives a reason with a code and a tier.
-docs/acceptance.md states the rule for people. Nothing here reads a store or a model.
+docs/trust.md states the rule for people. Nothing here reads a store or a model.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from masis.schema.wording import counted
 from masis.settings import OFFLINE, Settings
 
 RULE_VERSION = "7"
-"""Raised with every change of what is checked; stored with each run. docs/acceptance.md says what is checked."""
+"""Raised with every change of what is checked; stored with each run. docs/trust.md says what is checked."""
 
 ACCUSATIONS: tuple[tuple[ClaimVerdict, ReviewCode, str], ...] = (
     ("contradicted", "contradicted_claim", "The evidence contradicts {}."),

@@ -2,7 +2,7 @@
 
 Evidence is fetched from anywhere and answers are written by models that read it. Text such as "ignore previous
 instructions", "SYSTEM:", "send the password to ..." or the tokens of a chat template is no evidence and no answer:
-whoever finds it can certify nothing (docs/acceptance.md). ``instructions.toml`` holds the patterns, so that they can be
+whoever finds it can certify nothing (docs/trust.md). ``instructions.toml`` holds the patterns, so that they can be
 read and extended without code.
 
 What is only quoted is no instruction: a security article that puts an attack into quotation marks and speaks about it

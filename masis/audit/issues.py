@@ -66,7 +66,7 @@ def merged(
     """
     found = [
         *_from_instructions(answer, evidence),
-        *_from_citations(audit),
+        *_from_citations(audit, evidence),
         *_from_claims(checks, missing, settings),
         *_from_revision(dropped, settings),
     ]
@@ -139,7 +139,8 @@ def _from_instructions(answer: str, evidence: Sequence[Evidence]) -> Iterable[Is
             yield issue.model_copy(update={"evidence_start": found.start, "evidence_end": found.end})
 
 
-def _from_citations(audit: CitationAudit) -> Iterable[Issue]:
+def _from_citations(audit: CitationAudit, evidence: Sequence[Evidence]) -> Iterable[Issue]:
+    places = _PLACES if _may_count_places(audit, len(evidence)) else ""
     for citation in audit.citations:
         if citation.status == "invalid":
             yield _issue(
@@ -149,7 +150,7 @@ def _from_citations(audit: CitationAudit) -> Iterable[Issue]:
                 "critical",
                 f"The reference {citation.reference!r} names no evidence of this case.",
                 "No chunk has this id, neither to the letter nor by number or position.",
-                "Cite the chunk that says this, or drop the sentence.",
+                f"Cite the chunk that says this, or drop the sentence.{places}",
                 place=_marker_of(citation),
                 quote=citation.text,
             )
@@ -167,6 +168,19 @@ def _from_citations(audit: CitationAudit) -> Iterable[Issue]:
                 place=Located(sentence.start, sentence.end),
                 quote=sentence.text,
             )
+
+
+_PLACES = (
+    " All references here are numbers that fit the count of chunks, though the chunks have ids of their own: where [1] "
+    'means the first chunk, read the cases with --map evidence.id= (in Python map={"evidence.id": None}).'
+)
+
+
+def _may_count_places(audit: CitationAudit, chunks: int) -> bool:
+    """Return whether an answer that names no evidence by its id may number the chunks in their order."""
+    names = {citation.reference for citation in audit.citations}
+    counted = all(name.isdecimal() and len(name) < 4 and 1 <= int(name) <= chunks for name in names)
+    return counted and all(citation.status == "invalid" for citation in audit.citations)
 
 
 def _marker_of(citation: Citation) -> Located:
@@ -292,7 +306,11 @@ def _unverified(check: ClaimCheck, grade: Severity) -> Issue:
 def _cure(check: ClaimCheck) -> str:
     if check.contradictions:
         first = check.contradictions[0]
-        return f"The evidence says {first.evidence_text!r}, not {first.claim_text!r}: correct it."
+        mine, theirs = f"“{first.claim_text}”", f"“{first.evidence_text.rstrip(' .,;:')}”"
+        if not first.evidence_text:
+            return f"No evidence has {mine}: remove or verify it."
+        where = f"The source of {first.evidence_id} reads" if first.kind == "source" else f"{first.evidence_id} says"
+        return f"{where} {theirs}, not {mine}: correct it."
     if check.verdict == "unverifiable":
         return "Have a verifier model or a person decide this claim."
     if check.verdict == "partial":

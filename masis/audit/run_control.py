@@ -128,9 +128,13 @@ class RunBudget:
 
 @dataclass
 class CallLog:
-    """The calls of one run, filed by step, and notices about those under way. Safe to use from several threads."""
+    """The calls of one run, filed by step, and notices about those under way. Safe to use from several threads.
+
+    ``case_id`` is for lines of the log, "" where claims are checked without a case.
+    """
 
     place: Place = field(default_factory=Place)
+    case_id: str = ""
     notices: queue.SimpleQueue[Notice] = field(default_factory=queue.SimpleQueue)
     _calls: list[ModelCall] = field(default_factory=list)
     _warned: set[tuple[Place, str]] = field(default_factory=set)

@@ -162,6 +162,8 @@ def audit(
     file, to = shared.existing_file(cases), None if out is None else shared.writable_file(out)
     if to is not None and to != shared.STDIO and to.exists() and file != shared.STDIO and to.samefile(file):
         raise click.UsageError("--out names the file that is read. Name another.")
+    if to == shared.STDIO and emit.as_json:
+        raise click.UsageError("--json and '--out -' both write to stdout. Name a file with --out.")
     settings = _prepared(judges, concurrency, ask=ask)
     if uses_models(settings):
         concurrency = calls_at_once(settings)
@@ -237,7 +239,7 @@ class _AuditJob:
         self.summary = BatchSummary()
         self.with_models = uses_models(self.settings)
         self.in_processes = self.concurrency > 1 and not self.with_models
-        self.worst = None if self.out else WorstAnswers(self.emit)
+        self.worst = WorstAnswers(self.emit, beside_data=self.out == shared.STDIO)
         self.progress = Progress("Auditing", None if self.cases == shared.STDIO else self.cases.stat().st_size)
         self.errors = ErrorReport()
         self.workbench = Workbench.open(self.database, self.settings)
@@ -257,9 +259,8 @@ class _AuditJob:
         return not stop.asked
 
     def report(self) -> None:
-        """Show the worst answers where no file takes the runs; say what was done and where it is."""
-        if self.worst is not None:
-            self.worst.show()
+        """Show the worst answers; say what was done and where it is."""
+        self.worst.show()
         for line in self.summary.lines(self.settings):
             say(line)
         if self.budget.exhausted:
@@ -333,7 +334,7 @@ class _AuditJob:
             run = outcome or self.workbench.audits.finished(job.case, self.settings)
             if run is not None and write is not None:
                 write_run(run, write)
-            if run is not None and self.worst is not None:
+            if run is not None:
                 self.worst.add(job.case, run, self.workbench.cases.summary(job.case.id))
         self.progress.move(job.end, self.summary.note())
 
@@ -375,11 +376,14 @@ def _stands(answer: _Answer) -> str:
 
 
 class WorstAnswers:
-    """The answers of a file with the gravest issues, as a table that a person can read."""
+    """The answers of a file with the gravest issues, as a table that a person can read.
 
-    def __init__(self, emit: Emit) -> None:
+    ``beside_data``: stdout takes the runs, so that the table goes to stderr.
+    """
+
+    def __init__(self, emit: Emit, *, beside_data: bool = False) -> None:
         self._worst: list[_Answer] = []
-        self._count, self._emit = 0, emit
+        self._count, self._emit, self._beside_data = 0, emit, beside_data
 
     def add(self, case: Case, run: Run, summary: CaseSummary | None = None) -> None:
         """Take one audited answer into account; ``summary`` says where its case stands by now."""
@@ -406,7 +410,7 @@ class WorstAnswers:
         self._worst = sorted([*self._worst, found])[:WORST_SHOWN]
 
     def show(self) -> None:
-        """Write the table to stdout, and under it the gravest issues in full; nothing where they came as JSON."""
+        """Write the table, and under it the gravest issues in full; nothing where they came as JSON."""
         rows = [
             (
                 each.case,
@@ -420,7 +424,12 @@ class WorstAnswers:
         issues = [f"  {each.case}: {' '.join(each.issues[0].split())}" for each in self._worst if each.issues]
         shown = [shortened(issue, 300) for issue in issues[:ISSUES_SHOWN]]
         worst = ("", "Worst issues", *shown) if shown else ()
-        self._emit.lines((*table(("case", "stands", "worst issue", "quality", "question"), rows), *worst))
+        lines = (*table(("case", "stands", "worst issue", "quality", "question"), rows), *worst)
+        if self._beside_data:
+            for line in lines:
+                say(line)
+        else:
+            self._emit.lines(lines)
         if not self._emit.as_json and self._count > len(rows):
             say(f"{self._count - len(rows):,} more: 'masis queue' lists what waits for a person.")
 

@@ -283,8 +283,7 @@ def _selection(
 
 SELECTION = options(_selection)
 ENCODING = option(
-    f"How rows are written; csv and parquet for flat ones: {', '.join(n for n, f in FORMATS.items() if f.flat)}; "
-    "parquet for decided.",
+    f"How rows are written; csv and parquet: {', '.join(n for n, f in FORMATS.items() if f.tabular)}.",
     "--as",
     default="jsonl",
     type=click.Choice(ENCODINGS),

@@ -23,10 +23,10 @@ from masis.services.cases import CaseView
 from masis.services.desk import SHOWN, Desk
 from masis.services.records import CaseFilter, CaseSummary, QueueOrder
 from masis.views.headline import headline
-from masis.views.log_entries import entry_word
+from masis.views.log_entries import entry_number, entry_word
 from masis.views.numbers import score_text
 from masis.views.story import asks_for_a_person
-from masis.views.words import STANDING, STATE, VERDICT
+from masis.views.words import STANDING, VERDICT, stands
 
 NOTE = option("Anything else worth recording.", default="", metavar="TEXT")
 
@@ -87,8 +87,8 @@ def show(case: str = argument(), desk: Desk = DESK, emit: Emit = shared.EMIT) ->
 
 def _as_lines(view: CaseView) -> Iterator[str]:
     iteration = view.run.iterations[0] if view.run and view.run.iterations else None
-    words = dict.fromkeys((STANDING[view.summary.standing].text, STATE[view.state].text))
-    yield " · ".join((view.case.id, *words, f"version {view.summary.version}"))
+    word, more = stands(view.summary.standing, view.state)
+    yield " · ".join(filter(None, (view.case.id, word.text, more, f"version {view.summary.version}")))
     if view.run is not None and not view.machine_hidden:
         worst = headline(view.run)
         yield from ("", worst.text, *([worst.others] if worst.others else ()))
@@ -202,7 +202,7 @@ def _label(written: str) -> dict[str, Any]:
 
 
 def _entry_line(entry: LogEntry) -> str:
-    head, decision = f"{entry.seq}  {entry.at[:16]}  {entry_word(entry).text}", entry.decision
+    head, decision = f"{entry_number(entry)}  {entry.at[:16]}  {entry_word(entry).text}", entry.decision
     if decision is None:
         return f"{head} by   ({entry.id})"
     about = f" {found}" if (found := decided_about(decision)) else ""

@@ -129,7 +129,8 @@ def chosen_reading(
     ),
     maps: Names = option(
         "Which key or column holds a field, such as answer=response or query=inputs.question (repeat it); "
-        "'answer=' says that answers are to be drafted. Or a TOML file that names the paths (docs/files.md).",
+        "'answer=' says that answers are to be drafted, 'id=' that ids are made of the content, 'evidence.id=' that "
+        "[1] means the first chunk. Or a TOML file that names the paths (docs/files.md).",
         "--map",
         metavar="FIELD=KEY|FILE",
     ),

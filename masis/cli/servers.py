@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
 
-from masis.api.roles import check_models, pin_versions
+from masis.api.roles import check_models
 from masis.cli import options as shared
 from masis.cli.commands import JobFailed, argument, command, option
 from masis.cli.options import Judges, Names
@@ -18,9 +20,11 @@ from masis.cli.output import LogLines, Progress, measured, say
 from masis.errors import SettingsError
 from masis.schema.actor import ROLES
 from masis.schema.wording import counted
-from masis.services import Workbench, demo_cases, recorded_settings
+from masis.services import Workbench, webhook
+from masis.services.demo_database import Planned, fill_demo
+from masis.services.ingestion import audit_settings, read_sources
 from masis.services.ingestion import new_token as token_and_digest
-from masis.services.ingestion import read_sources
+from masis.services.jobs import Jobs, WorkerProcess
 from masis.settings import database_path, demo_database_path, secret, sources_file
 from masis.settings.hosts import AllowedHosts, is_loopback
 from masis.settings.sign_in import SignIn, name_problem, new_secret
@@ -110,21 +114,19 @@ def serve(
 
 
 def _prepare_demo(workbench: Workbench) -> None:
-    """Bring demo cases and abstracts in, and audit what isn't audited yet: seconds the first time, then nothing.
+    """Fill the demo's database with what it lacks, and say so: seconds the first time, then nothing."""
+    with measured(workbench.settings), Progress("Auditing the demo cases") as progress:
 
-    They are audited by the replies of a language model that were recorded for them; no model is called.
-    """
-    workbench.cases.add_demo(shared.operator())
-    workbench.corpora.add_demo(shared.operator())
-    settings = pin_versions(recorded_settings(workbench.settings))  # as runs are stored: else each start audits again
-    new = [case for case in demo_cases() if workbench.audits.needed(case, settings)]
-    with measured(workbench.settings), Progress("Auditing the demo cases", len(new)) as progress:
-        for done, case in enumerate(new, 1):
-            workbench.audits.audit(shared.operator(), case, settings=settings)
-            progress.move(done, case.id)
-    if simulated := workbench.trust.add_demo(shared.operator()):
-        say(f"{counted(simulated, 'decision')} of simulated reviewers added, marked as simulated.")
-    say(f"{counted(len(new), 'demo case')} audited now, {workbench.cases.overview().cases:,} in {workbench.database}.")
+        def watched(audits: list[Planned]) -> Iterator[Planned]:
+            progress.total = len(audits)
+            for done, each in enumerate(audits, 1):
+                yield each
+                progress.move(done, each[0].id)
+
+        filled = fill_demo(workbench, shared.operator(), watched)
+    if filled.decisions:
+        say(f"{counted(filled.decisions, 'decision')} of simulated reviewers added, marked as simulated.")
+    say(f"{counted(filled.audits, 'audit')} of demo cases made now. Database: {workbench.database}.")
 
 
 def _open(database: Path, port: int | None, reach: Reach | None = None, *, browser: bool) -> None:
@@ -170,10 +172,12 @@ def ingest(
     new_token: str | None = option("Print a token for a source and its entry in the file, and end.", metavar="SOURCE"),
     db: Path | None = shared.DATABASE,
 ) -> None:
-    """Take cases from programs over HTTP: POST /v1/cases, polled at the address that the 202 names.
+    """Take cases from programs over HTTP: POST /v1/cases, polled at the address that the 202 names, and audit them.
 
     The sources are in a TOML file (--sources, else MASIS_SOURCES, else masis.sources.toml): for each the digest of its
-    token, its limits, and the rules that say which of its cases enter the queue. docs/ingestion.md explains them.
+    token, its limits, and the rules that say which of its cases enter the queue. The settings of ingest and webhook
+    say who audits them, for how much a day, and whom to call when one needs review or was decided. docs/ingestion.md
+    explains it all.
 
       masis ingest --new-token chatbot >> masis.sources.toml
       masis ingest --db review.db
@@ -199,15 +203,27 @@ def ingest(
         )
     found = read_sources(sources_file(sources))
     workbench = shared.open_workbench(database_path(db))
+    auditing = audit_settings(workbench.settings)
+    jobs = Jobs(workbench, lambda database: WorkerProcess(database, "masis.ui.shell.worker"))
+    if auditing is not None:
+        jobs.audit_arrived(auditing)  # what came before and was not audited; an unknown price is reported here
+    calls = webhook.start(workbench)
     say(f"Database: {workbench.database}. {counted(len(found), 'source')}: {', '.join(found)}.")
     say(f"Taking cases at http://{address}:{port}/v1/cases. Stop it with Ctrl-C.")
-    served = application(workbench.ingestion, found, AllowedHosts(allowed))
+    judging = ", ".join(sorted(set(auditing.models().values()))) if auditing else "nobody (ingest_model = off)"
+    say(f"Audited by {judging}.")
+    audit_more = partial(jobs.audit_arrived, auditing) if auditing else None
+    served = application(workbench.ingestion, found, AllowedHosts(allowed), audit_more)
     try:
         uvicorn.run(served, host=address, port=port, log_config=None, access_log=False)
     except SystemExit as error:
         raise JobFailed(f"{address}:{port}: can't listen there. Is the port taken?") from error
     except KeyboardInterrupt:
         return
+    finally:
+        jobs.close()
+        if calls is not None:
+            calls.end()
 
 
 TOKEN = "MASIS_MCP_TOKEN"  # noqa: S105 (the name of the variable)

@@ -46,7 +46,7 @@ COLUMNS = (
     Column("run_id", "string", "id of the run"),
     Column("finished_at", "timestamp", "when the audit ended, UTC"),
     Column("tier", "string", "why a person must see it: `must_look`, `not_certified` or `spot_check`"),
-    Column("reasons", "list<string>", "codes of the review reasons (docs/acceptance.md)"),
+    Column("reasons", "list<string>", "codes of the review reasons (docs/trust.md)"),
     Column("fault_probability", "double", "estimate that orders the queue, 0 to 1"),
     Column("spot_check", "bool", "drawn for a spot check: it passed, and a person sees it all the same"),
     Column("incomplete", "bool", "a failure left the run without something it should have"),

@@ -15,8 +15,6 @@ from masis.schema.columns import columns_of, likely_columns, likely_map
 from masis.schema.frames import rows_of
 from masis.schema.reading import FieldMap
 
-_SHOWN = 5
-
 
 def read_cases(
     source: Any,
@@ -50,15 +48,8 @@ def read_cases(
         errors.extend(row.problems)
         if row.case is not None:
             cases.append(row.case)
-    if len(errors) == 1:
-        raise errors[0]
     if errors:
-        shown = "; ".join(str(each).rstrip(".") for each in errors[:_SHOWN])
-        raise InputError(
-            f"{len(errors):,} problems: {shown}{'; and more' if len(errors) > _SHOWN else ''}",
-            cure="Correct these lines or remove them.",
-            file=called,
-        )
+        raise InputError.of_all(errors, cure="Correct these lines or remove them.", file=called)
     return cases
 
 

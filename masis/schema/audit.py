@@ -11,6 +11,8 @@ from typing import Literal
 from masis.schema.base import Record, Share, Unscored
 from masis.schema.calls import ModelCall
 from masis.schema.case import ClaimVerdict, Evidence, Severity
+from masis.schema.display import OneLine
+from masis.schema.wording import counted
 
 ResolvedBy = Literal["exact", "normalised", "suffix", "position", "source", "given"]
 """How a reference found its evidence: the id to the letter; ignoring case and blanks; a bare number to the one id
@@ -71,7 +73,7 @@ class QuoteCheck(Record):
     evidence_end: int | None = None
 
 
-class CitationAudit(Record):
+class CitationAudit(OneLine, Record):
     """What the markers of an answer point at, and which sentences carry none (MASIS-CRITIC-P3, MASIS-CRITIC-P4).
 
     ``invalid_citations`` holds references that name no evidence, as written, in order of appearance;
@@ -90,6 +92,12 @@ class CitationAudit(Record):
     quotes: tuple[QuoteCheck, ...] = ()
     carried_references: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        """Return the counts on one line; of a long answer the records would fill pages."""
+        invalid, uncited = ", ".join(self.invalid_citations[:10]), len(self.uncited_claims)
+        counts = f"{counted(len(self.citations), 'reference')}, invalid: {invalid or 'none'}"
+        return f"<CitationAudit: {counts}, {counted(uncited, 'sentence')} without a citation>"
+
 
 class Quote(Record):
     """A passage of evidence that supports (or contradicts) a claim: ``evidence.text[start:end] == text``."""
@@ -105,6 +113,8 @@ class Contradiction(Record):
     """A fact of the claim that differs from the same fact in the evidence.
 
     ``claim_start`` and ``claim_end`` are offsets in the claim's text; ``evidence_text`` is the value the evidence has.
+    ``kind`` is what differs (a number, a date, ...), ``stated`` where a model says so, ``source`` where what differs
+    stands in the line that names the chunk's source: then ``evidence_text`` is that line, without a place in the text.
     """
 
     kind: str

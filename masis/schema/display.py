@@ -6,7 +6,14 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 
-class Displayed:
+class OneLine:
+    """A record of many parts, which Python prints as the one line that its ``__repr__`` gives."""
+
+    def __str__(self) -> str:
+        return repr(self)
+
+
+class Displayed(OneLine):
     """A record that a notebook shows as HTML; as its plain text where no view is registered."""
 
     html_view: ClassVar[Callable[[Any], str] | None] = None

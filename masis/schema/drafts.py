@@ -16,7 +16,9 @@ from pydantic_core import ErrorDetails
 
 from masis.errors import InputError
 from masis.schema.base import Share
+from masis.schema.display import OneLine
 from masis.schema.run import ReviewReason
+from masis.schema.wording import counted
 
 DraftIssueType = Literal["hallucination", "unsupported", "incomplete", "contradiction", "outdated"]
 DraftSeverity = Literal["low", "medium", "high"]
@@ -79,7 +81,7 @@ class CritiqueMetadata(CamelRecord):
     critique_time_ms: float
 
 
-class CritiqueResult(CamelRecord):
+class CritiqueResult(OneLine, CamelRecord):
     """What was found about a draft.
 
     All but ``revised_draft``, ``revised_is_valid`` and ``remaining_issues`` is about the original draft. A revision
@@ -99,6 +101,12 @@ class CritiqueResult(CamelRecord):
     needs_review: bool = True
     review_reasons: tuple[ReviewReason, ...] = ()
     metadata: CritiqueMetadata
+
+    def __repr__(self) -> str:
+        """Return what matters on one line; the records and texts would fill pages."""
+        state = "valid" if self.is_valid else "not valid"
+        revised = "" if self.revised_draft is None else ", with a revision"
+        return f"<CritiqueResult: {state}, {counted(len(self.issues), 'issue')}{revised}>"
 
 
 class DraftMetrics(CamelRecord):

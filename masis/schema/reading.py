@@ -23,7 +23,8 @@ from masis.schema.wording import shortened
 FieldMap = Mapping[str, str | None]
 """Which key of a record holds a field: ``{"answer": "response", "query": "inputs.question"}``.
 
-``None`` (or nothing, on the command line) says that the field is absent on purpose: the answer is to be drafted.
+``None`` (or nothing, on the command line) says that the field is absent on purpose: the answer is to be drafted, the
+id to be made of the content. ``evidence.id`` absent on purpose names each chunk by its place, as ``[1]`` may mean it.
 ``evidence.id``, ``evidence.text`` and ``evidence.source`` name keys inside an item of the evidence.
 """
 
@@ -77,6 +78,8 @@ def mapped(record: Mapping[str, Any], names: FieldMap) -> dict[str, Any]:
     """Return the record with its values under the fields that ``names`` says; the keys that were moved are gone."""
     data = dict(record)
     for field, key in checked_names(names).items():
+        if field == "id" and key is None:
+            data.pop("id", None)
         value = None if key is None or "." in field else value_of(record, key)
         if value is None or key is None or key == field:
             continue
@@ -87,7 +90,7 @@ def mapped(record: Mapping[str, Any], names: FieldMap) -> dict[str, Any]:
     kept = {key for key in names if "." not in key}
     for key in {key for key in names.values() if key is not None} - kept:
         data.pop(key, None)
-    inside = {field.partition(".")[2]: key for field, key in names.items() if key and field in CHUNK_FIELDS}
+    inside = {field.partition(".")[2]: key for field, key in names.items() if field in CHUNK_FIELDS}
     if inside and isinstance(data.get("evidence"), list | tuple):
         data["evidence"] = [_chunk_mapped(chunk, inside) for chunk in data["evidence"]]
     return data
@@ -125,13 +128,16 @@ def _shaped(field: str, value: Any) -> Any:
     return [value] if isinstance(value, str | Mapping) else value
 
 
-def _chunk_mapped(chunk: Any, names: Mapping[str, str]) -> Any:
+def _chunk_mapped(chunk: Any, names: Mapping[str, str | None]) -> Any:
     if not isinstance(chunk, Mapping):
         return chunk
-    found = {field: value for field, key in names.items() if (value := value_of(chunk, key)) is not None}
+    found = {field: value for field, key in names.items() if key and (value := value_of(chunk, key)) is not None}
     if "id" in found:
         found["id"] = str(found["id"])
-    return {key: value for key, value in chunk.items() if key not in names.values()} | found
+    left = {key: value for key, value in chunk.items() if key not in names.values()}
+    if "id" in left and names.get("id", "") is None:  # named by its place; what named it is kept
+        found["given_id"] = left.pop("id")
+    return left | found
 
 
 def of_conversation(data: dict[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from masis.schema.audit import (
 )
 from masis.schema.base import Record, Share, Unscored
 from masis.schema.calls import ModelCall, Step, Usage
-from masis.schema.display import Displayed
+from masis.schema.display import Displayed, OneLine
 from masis.schema.wording import counted
 
 TerminationReason = Literal["no_issues", "convergence", "max_iterations", "error", "cancelled"]
@@ -135,7 +135,7 @@ class Acceptance(Record):
         return self.guarantee is not None or all(check.passed for check in self.checks)
 
 
-class Iteration(Record):
+class Iteration(OneLine, Record):
     """One audited answer (CRITIC-LOOP-ITERATION).
 
     ``revision`` is the one made from this answer, which the next iteration audits. The last iteration has one only
@@ -157,6 +157,11 @@ class Iteration(Record):
     changes_made: str = ""
     step_ms: dict[str, float] = Field(default_factory=dict)
     calls: tuple[ModelCall, ...] = ()
+
+    def __repr__(self) -> str:
+        quality = "unscored" if self.quality_score is None else f"quality {self.quality_score:.2f}"
+        counts = f"{counted(len(self.claims), 'claim')}, {counted(len(self.issues), 'issue')}"
+        return f"<Iteration {self.iteration_number}: {quality}, {counts}>"
 
 
 class StepsDone(Record):
@@ -256,9 +261,13 @@ class Run(Displayed, Record):
         """One line, the original answer first: a notebook or a debugger would print every iteration."""
         quality = "unscored" if self.quality is None else f"quality {self.quality:.2f}"
         revised = "" if self.revised_quality is None else f", revised {self.revised_quality:.2f}"
-        state = "needs review" if self.needs_review else "auto-accepted"
+        issues = counted(len(self.original.issues), "issue") if self.original else "not audited"
         iterations = counted(self.total_iterations, "iteration")
-        return f"<Run of {self.case_id[:80]!r}: {quality}{revised}, {iterations}, {state}>"
+        ended = self.termination_reason.replace("_", " ")
+        state = "needs review" if self.needs_review else "auto-accepted"
+        why = f": {self.review_reasons[0].message.rstrip('.')}" if self.review_reasons else ""
+        of = repr(self.case_id[:80])
+        return f"<Run of {of}: {quality}{revised}, {issues}, {iterations} (ended by {ended}), {state}{why}>"
 
     @property
     def original(self) -> Iteration | None:

@@ -74,6 +74,10 @@ class ExportService:
         self._access.require(actor, "export")
         return write_file(self._store, path, form, selection, encoding=encoding, watcher=Watcher(on_case))
 
+    def count(self, wanted: CaseFilter) -> int:
+        """Count the cases that an export of a filter reads: all that match, but those with simulated decisions."""
+        return self._store.outcomes.count(wanted)
+
     def shows_hidden(self, form: str, selection: Selection | None = None) -> int:
         """Return of how many undecided cases an export shows what the team's policy hides from reviewers.
 

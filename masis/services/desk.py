@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from pydantic import ValidationError
 
-from masis.api.batch import Job, audit_all
+from masis.api.batch import Job, Options, audit_all
 from masis.errors import InputError, MasisError, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.explain import explain, kind_of
@@ -142,16 +142,15 @@ class Desk:
                 return run
             return audits.audit(self.actor, job.case, settings=settings, cancelled=cancelled)
 
-        return audit_all(
+        options = Options(concurrency, progress, max_cost, map)
+        found = audit_all(
             cases,
             self.workbench.settings,
             audit_one,
-            concurrency=concurrency,
-            progress=progress,
-            max_cost=max_cost,
-            names=map,
+            options,
             take=lambda case: self.workbench.cases.add_one(self.actor, case),
         )
+        return list(found.values())
 
     def queue(self, *, limit: int = 50, **filters: Any) -> tuple[CaseSummary, ...]:
         """Return the cases that wait for this reviewer, the most pressing first.

@@ -10,14 +10,23 @@ from typing import Any
 
 from pydantic import Field, JsonValue, ValidationError, field_validator
 
+from masis.api.roles import check_models
 from masis.datasets.mapping import OWN_FORMAT, builtin, read_any
 from masis.datasets.readers.strict_json import parse_object
 from masis.errors import InputError, SettingsError
+from masis.schema import limits
+from masis.schema.actor import Actor
 from masis.schema.base import Record, Share
 from masis.schema.case import Case
-from masis.schema.limits import check_case
+from masis.schema.review import Standing
+from masis.schema.run import ReviewTier
+from masis.services.records import STATE_OF_VERDICT, CaseSummary
+from masis.settings import ROLES, Settings
 from masis.store import Store
 from masis.store.audits.inbox import Acknowledged, Batch, Form, Received
+
+ACTOR = Actor(name="ingestion")
+"""Who asks for the audits of what programs send in."""
 
 READ_AT_ONCE = 50
 """Requests that are read in one go; a page waits for none of them."""
@@ -58,10 +67,10 @@ class Source(Record):
 
     name: str = Field(min_length=1, max_length=100)
     token_sha256: str = Field(pattern="^[0-9a-f]{64}$")
-    requests_per_second: float = Field(default=20.0, gt=0, le=10_000)
-    burst: int = Field(default=40, ge=1, le=100_000)
-    max_body_bytes: int = Field(default=8_000_000, ge=1_000, le=64_000_000)
-    max_cases: int = Field(default=1_000, ge=1, le=100_000)
+    requests_per_minute: float = Field(default=limits.REQUESTS_A_MINUTE, gt=0, le=1_000_000)
+    burst: int = Field(default=limits.BURST, ge=1, le=100_000)
+    max_body_bytes: int = Field(default=limits.BODY, ge=1_000, le=64_000_000)
+    max_cases: int = Field(default=limits.CASES, ge=1, le=100_000)
     profile: str = ""
     rules: tuple[Rule, ...] = ()
 
@@ -77,10 +86,65 @@ class Source(Record):
         return not self.rules or any(rule.takes(case) for rule in self.rules)
 
 
+class CaseStatus(Record):
+    """Where a case stands, for the program that sent it.
+
+    ``standing`` is that of the queue (docs/glossary.md), ``headline`` what is worst about the answer. Of a case that
+    several people decide nothing is said of their decisions until it is settled: while they differ it stands where its
+    audit left it.
+    """
+
+    id: str
+    standing: Standing
+    headline: str | None
+    audited: bool
+    needs_review: bool
+    decided: bool
+    verdict: str | None
+
+    @classmethod
+    def of(cls, case: CaseSummary) -> CaseStatus:
+        """Return the status of a case as lists show it to nobody in particular."""
+        standing = case.standing
+        if case.state == "needs_adjudication":
+            failed = "error" in case.reasons and case.tier != "must_look"
+            standing = "failed" if failed else _STANDING_OF_TIER[case.tier]
+        return cls(
+            id=case.id,
+            standing=standing,
+            headline=case.headline,
+            audited=case.run_id is not None,
+            needs_review=case.state in ("needs_review", "needs_adjudication", "escalated"),
+            decided=case.standing == "decided",
+            verdict=next((each for each, state in STATE_OF_VERDICT.items() if state == case.state), None),
+        )
+
+
+_STANDING_OF_TIER: dict[ReviewTier | None, Standing] = {
+    "must_look": "wrong",
+    "not_certified": "not_confirmed",
+    None: "nothing_found",
+}
+
+
 def drawn(case_id: str, share: float) -> bool:
     """Return whether a case is drawn into a sample of this share, by its id alone."""
     number = int.from_bytes(hashlib.sha256(f"ingest\n{case_id}".encode()).digest()[:8])
     return number < share * 2**64
+
+
+def audit_settings(settings: Settings) -> Settings | None:
+    """Return the settings by which cases are audited that programs send in; None where they are not.
+
+    Raises SettingsError and MissingExtra where a model can't be asked.
+    """
+    if settings.ingest_model == "off":
+        return None
+    models = () if settings.ingest_model == "settings" else ROLES
+    values: dict[str, str] = dict.fromkeys(models, settings.ingest_model)
+    chosen = settings.updated(values | {"depth": settings.ingest_depth})
+    check_models(chosen)
+    return chosen
 
 
 def new_token() -> tuple[str, str]:
@@ -122,9 +186,22 @@ class IngestionService:
         """Store requests so that they survive a power cut; only then may they be acknowledged."""
         return self._store.inbox.put(requests)
 
+    def limit_passed(self, form: Form, body: bytes, source: Source) -> InputError | None:
+        """Return why a document that is one case, in our own form, is too large to take; None where it is none."""
+        if form != "json" or source.profile or body.count(b'"evidence"') > 1:
+            return None
+        problems = [each for each in read_cases(form, body) if isinstance(each, InputError)]
+        return next((each for each in problems if each.limit), None)
+
     def batch(self, batch_id: str, source: str) -> Batch | None:
         """Return a request of a source and what became of it; None where it has sent none of that id."""
         return self._store.inbox.batch(batch_id, source)
+
+    def status(self, case_id: str, source: str) -> CaseStatus | None:
+        """Return where a case of a source stands; None where it has sent none of that id, or none was read yet."""
+        if not self._store.inbox.sent_by(case_id, source):
+            return None
+        return CaseStatus.of(self._store.cases.summary(case_id))
 
     def read_waiting(self, sources: Mapping[str, Source]) -> int:
         """Read the oldest requests and store the cases that enter the queue; returns how many were read.
@@ -139,21 +216,22 @@ class IngestionService:
     def _read(self, request: Received, source: Source | None) -> dict[str, Any]:
         errors: list[str] = []
         found: list[Case] = []
-        profile = source.profile if source is not None and source.profile else OWN_FORMAT
+        sent = source.profile if source is not None and request.form != "cases" else ""
+        profile = sent or OWN_FORMAT
         for each in read_cases(request.form, request.body, profile):
             if source is not None and len(found) + len(errors) == source.max_cases:
                 # The door counts what a body seems to hold; only who has read it knows.
                 errors.append(f"body: holds more than {source.max_cases:,} cases (max_cases): the rest was not read.")
                 break
-            try:
-                if isinstance(each, InputError):
-                    raise each
-                found.append(check_case(each))
-            except InputError as error:
-                errors.append(str(error))
+            if isinstance(each, InputError):
+                errors.append(str(each))
+            else:
+                found.append(each)
         taken = [case for case in found if source is None or source.takes(case)]
         try:
-            added = self._store.cases.add_many(taken)
+            with self._store.transaction():  # both or neither: what is audited before it is noted would not be reported
+                added = self._store.cases.add_many(taken)
+                self._store.inbox.arrived(taken, request.source)
         except (InputError, ValueError) as error:  # else what can't be stored would be tried again for ever
             return self._result(len(found) + len(errors), errors=[*errors, str(error)])
         errors += [str(conflict) for conflict in added.conflicts]

@@ -25,6 +25,7 @@ import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -38,6 +39,7 @@ from masis.schema.actor import Actor
 from masis.schema.review import CaseState, Standing
 from masis.screening.grading.question import Part
 from masis.screening.rounds.round_loop import new_screening_id
+from masis.services import ingestion
 from masis.services.records import CaseFilter
 from masis.services.workbench import Workbench
 from masis.settings import Settings
@@ -134,7 +136,7 @@ class _Batch:
     total: int
     settings: Settings
     budget: Budget
-    cases: Iterator[str] = field(default_factory=lambda: iter(()))
+    cases: Iterator[str | None] = field(default_factory=lambda: iter(()))
     held: str | None = None
     """The next case, which has to wait until what is under way has shown its cost."""
     done: int = 0
@@ -145,6 +147,8 @@ class _Batch:
     stopping: bool = False
     exhausted: bool = False
     tried: set[str] = field(default_factory=set)
+    day: str = ""
+    """Of the batch that goes on for ever: the day whose costs it counts."""
 
     @property
     def under_way(self) -> bool:
@@ -210,6 +214,25 @@ class Jobs:
             batch = _Batch(actor, total, settings, budget, exhausted=not total)
             batch.cases = self._unaudited(batch)
             self._batch = batch
+            self._changed.notify_all()
+
+    def audit_arrived(self, settings: Settings) -> None:
+        """Audit what programs have sent in over HTTP and nobody has audited, the oldest first.
+
+        Call it again whenever more has come; what failed, and what the limit on a day's cost has left, is tried again
+        on the next day (UTC) and by the next server. Raises InputError where the price of a model is not known.
+        """
+        today = datetime.now(UTC).date().isoformat()
+        with self._changed:
+            if self._batch is None:
+                limit = settings.ingest_cost_a_day if uses_models(settings) else 0.0
+                spent = self.workbench.store.inbox.spent(ingestion.ACTOR.name, today) if limit else 0.0
+                budget = Budget(settings, limit or None, spent)
+                self._batch = _Batch(ingestion.ACTOR, 0, settings, budget, self._arrived(), day=today)
+            elif self._batch.day != today:
+                self._batch.day, self._batch.cases = today, self._arrived()
+                self._batch.budget.renew()
+            self._batch.exhausted = self._batch.budget.exhausted
             self._changed.notify_all()
 
     def screen(self, actor: Actor, question: str, sources: tuple[str, ...], settings: Settings | None = None) -> str:
@@ -463,10 +486,13 @@ class Jobs:
         except Exception:
             log.exception("the batch of audits stopped: the database could not be read")
             batch.exhausted = True
+            if batch.day:
+                batch.cases = self._arrived()  # an iterator that has failed gives nothing any more
             return None
         batch.held = None
         batch.running.add(run_id)
-        batch.tried.add(case_id)
+        if not batch.day:  # whose cases come once, and without end
+            batch.tried.add(case_id)
         return Job("audit", run_id, case_id, batch.settings, batch.actor)
 
     def _unaudited(self, batch: _Batch) -> Iterator[str]:
@@ -480,6 +506,17 @@ class Jobs:
                         fresh = True
                         yield case_id
                 page += 1
+
+    def _arrived(self) -> Iterator[str | None]:
+        """Ids of cases that programs have sent in and nobody has audited; None where there are no more of them yet."""
+        after = 0
+        while True:
+            rows = self.workbench.store.inbox.unaudited(after, _LISTED)
+            yield from (case_id for _, case_id in rows if ("audit", case_id) not in self._jobs)
+            if rows:
+                after = rows[-1][0]
+            else:
+                yield None
 
     def _listed(self, page: int) -> list[str]:
         unaudited = CaseFilter(states=UNAUDITED, order="oldest", page=page, size=_LISTED)

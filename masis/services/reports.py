@@ -17,7 +17,7 @@ INDEX = "index.html"
 _AT_ONCE = 100
 
 
-def case_report(view: CaseView, head: LogHead, run: Run | None = None, index: str = "") -> str:
+def case_report(view: CaseView, head: LogHead | None, run: Run | None = None, index: str = "") -> str:
     """Return the report of a case as HTML; of its newest finished run unless another one of the case is given.
 
     ``index`` is the address of a page that lists this report beside others.

@@ -11,7 +11,7 @@ from masis.schema.review import EntryKind, LogEntry
 from masis.schema.team import CaseWork, Lease, QueuePolicy, SavedView, TeamRecord
 from masis.services.access import OPEN, Access
 from masis.services.cases import WAITING, CaseService, machine_hidden, waiting_in
-from masis.services.records import CaseFilter, DecisionFilter
+from masis.services.records import CaseFilter, CasePage, DecisionFilter
 from masis.services.reviews import entry_on_case, name_of
 from masis.store import Store
 
@@ -84,11 +84,11 @@ class TeamService:
         self._store.team.release(case_id, name_of(actor))
 
     def hides_counts_from(self, actor: Actor) -> bool:
-        """Return whether the length of the log would say that others have decided a case that is not settled.
+        """Return whether the length of the log could say that others have decided a case that is not settled.
 
         Who has signed in as a lead sees it all the same.
         """
-        return not actor.may("oversee") and self._store.decisions.any_pending()
+        return not actor.may("oversee") and self._store.decisions.several_decide()
 
     def leases(self, actor: Actor) -> tuple[Lease, ...]:
         """Return the leases that this person may see: their own; those of all for who has signed in as a lead."""
@@ -98,13 +98,15 @@ class TeamService:
     def work(self, actor: Actor, case_id: str) -> CaseWork:
         """Return what the team knows about one case. Raises UnknownRecord.
 
-        While decisions of a shared case are missing, it is not said that anybody else has decided it.
+        While decisions of a shared case are missing, it is not said that anybody else has decided it: ``pending`` is
+        then how many others are asked.
         """
         work = self._store.team.work(case_id)
         if not work.pending:
             return work
         mine = tuple(name for name in work.decided_by if name == actor.name)
-        return work.model_copy(update={"decided_by": mine, "pending": work.pending if mine else 0})
+        others = work.policy.reviewers - 1 if mine and work.policy else 0
+        return work.model_copy(update={"decided_by": mine, "pending": others})
 
     def next_open(
         self, actor: Actor, wanted: CaseFilter, after: str | None = None, without: Iterable[str] = ()
@@ -136,6 +138,16 @@ class TeamService:
     def count_open(self, actor: Actor, wanted: CaseFilter) -> int:
         """Count the cases of a queue that this reviewer may decide now."""
         return self._store.cases.count_matching(self.open_to(actor, wanted))
+
+    def to_adjudicate(self, actor: Actor) -> CaseFilter:
+        """Return the filter of the cases whose reviewers differ and that this person is not one of, oldest first."""
+        return CaseFilter(states=("needs_adjudication",), undecided_by=actor.name, order="oldest")
+
+    def adjudications(self, actor: Actor, size: int = 200) -> CasePage:
+        """Return the cases that wait for this person's adjudication, oldest first; none for who may not adjudicate."""
+        if not actor.name or not self._access.allows(actor, "oversee"):
+            return CasePage(rows=(), total=0)
+        return self._store.cases.search(self.to_adjudicate(actor).model_copy(update={"size": size}))
 
     def why_empty(self, actor: Actor, wanted: CaseFilter) -> EmptyQueue:
         """Return why a queue has no case for this reviewer."""

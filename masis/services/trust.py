@@ -19,7 +19,6 @@ from masis.schema.team import QueuePolicy
 from masis.schema.trust import FaultScore, Guarantee, SamplePlan
 from masis.services.access import OPEN, Access
 from masis.services.cases import CaseService, machine_hidden
-from masis.services.demo import simulate_reviews
 from masis.services.guarantees import Guarantees, Watch
 from masis.services.reviews import name_of, signed
 from masis.settings import Settings
@@ -110,7 +109,7 @@ class YieldReport(NamedTuple):
 
 class Own(NamedTuple):
     """The work of a reviewer, or of all ("" for a name): decisions in all and by active hour and day, median seconds a
-    case (None: not recorded), shares.
+    case (None: not recorded), shares; ``differ`` are the cases of several reviewers settled by another verdict.
     """
 
     reviewer: str
@@ -120,6 +119,7 @@ class Own(NamedTuple):
     seconds: float | None
     overrides: Estimate
     agreed: Estimate
+    differ: tuple[str, ...] = ()
 
 
 class PlanState(NamedTuple):
@@ -158,11 +158,6 @@ class TrustService:
         self._read: tuple[int, dict[str, list[Any]]] = (-1, {})
 
     # reading
-
-    def add_demo(self, actor: Actor) -> int:
-        """Add the demo's simulated decisions where they are missing; returns how many. Raises NotAllowed."""
-        self._access.require(actor, "oversee")
-        return simulate_reviews(self._store)
 
     def position(self) -> str:
         """Name the state of the log and the scores that all figures follow from: what a cache is keyed by."""
@@ -222,7 +217,7 @@ class TrustService:
         Where a policy blinds reviewers, others' names are hidden (reviewer A, B, ...) unless a lead asks for them.
         Raises NotAllowed.
         """
-        if names:
+        if names and not self.shows_names():
             self._access.require(actor, "oversee")
         names = names or self.shows_names()
         frame = machine.frame_of(self._decided(actor))
@@ -671,4 +666,5 @@ def _work(name: str, mine: pd.DataFrame, frame: pd.DataFrame) -> Own:
         float(seconds.median()) if len(seconds) else None,
         share(mine["verdict"] == "override", mine["question"].to_numpy(dtype=str)) if len(mine) else none,
         share(agreed),
+        tuple(case for case, same in zip(compared["case_id"], agreed, strict=True) if not same),
     )

@@ -34,6 +34,41 @@ def figure(found: Estimate, *, share: bool = True, brief: bool = False) -> str:
     return f"{value} ({rests}; {interval})"
 
 
+TOO_WIDE = 0.3
+"""Width of an interval from which on a figure says little: it can't tell mostly right from half right."""
+_STRENGTHS = (
+    (0.0, "no"),
+    (0.2, "slight"),
+    (0.4, "fair"),
+    (0.6, "moderate"),
+    (0.8, "substantial"),
+    (1.01, "almost full"),
+)
+"""Agreement beyond chance in words, each up to its bound: the scale of Landis and Koch (1977)."""
+
+
+def how_sure(found: Estimate) -> str:
+    """Say whether a share rests on enough to tell; "" where it does."""
+    if found.value is None or found.low is None or found.high is None or found.high - found.low <= TOO_WIDE:
+        return ""
+    return f"{found.n:,} are too few to tell: it may be anything from {found.low:.0%} to {found.high:.0%}."
+
+
+def _strength(value: float) -> str:
+    return next(word for bound, word in _STRENGTHS if value <= bound)
+
+
+def in_words(found: Estimate) -> str:
+    """Say how strong an agreement beyond chance is, and whether it rests on enough cases to tell."""
+    if found.value is None:
+        return found.why or "undefined"
+    text = f"{_strength(found.value)} agreement beyond chance"
+    if found.low is None or found.high is None:
+        return f"{text} in {'this case' if found.n == 1 else f'these {found.n:,} cases'}, too few to tell for others"
+    low, high = _strength(found.low), _strength(found.high)
+    return text if low == high else f"{text}; it may be {low} to {high}"
+
+
 def short_answers(report: MachineReport, missed: MissReport, watch: Watch | None) -> dict[str, str]:
     """Return the questions that a stakeholder asks, each with its answer in a sentence or two."""
     return {
@@ -77,21 +112,22 @@ def _of(found: Estimate) -> str:
 
 def _how_far(report: MachineReport) -> str:
     found = report.answers
+    who = "simulated reviewers" if report.simulated else "people"
     if not found.n:
         return "Nobody knows yet: no answer was decided by a person who had not seen the audit's verdict."
     if found.precision.value is None:
-        return f"It accused none of the {found.n:,} answers that people judged; {_of(found.faulty)} are faulty."
+        return f"It accused none of the {found.n:,} answers that {who} judged; {_of(found.faulty)} are faulty."
     worse = ""
     if found.constant is not None and found.accuracy.value is not None and found.accuracy.value < found.constant:
         always = "faulty" if (found.faulty.value or 0) >= 0.5 else "right"
         worse = (
-            f" It agrees with people on {round(found.accuracy.value * found.n):,} of {found.n:,}; calling every answer "
+            f" It agrees with {who} on {round(found.accuracy.value * found.n):,} of {found.n:,}; calling every answer "
             f"{always} would on {round(found.constant * found.n):,}."
         )
     faulty = {name: count for name, (count, _) in found.confusion.items()}
     accused, unconfirmed, passed = (faulty.get(name, 0) for name in FOUND)
     return (
-        f"Of the answers of which it said that something is wrong, people found {_of(found.precision)} faulty. Of "
+        f"Of the answers of which it said that something is wrong, {who} found {_of(found.precision)} faulty. Of "
         f"{counted(accused + unconfirmed + passed, 'faulty answer')} it accused {accused:,}, left {unconfirmed:,} "
         f"unconfirmed for a person, and found nothing in {passed:,}.{worse}"
     )
@@ -105,7 +141,8 @@ def _since(report: MachineReport, watch: Watch | None) -> str:
         days = sorted(report.rows["at"].astype(str).str.slice(0, 10))
         when = f"on {days[0]}" if days[0] == days[-1] else f"from {days[0]} to {days[-1]}"
         people = report.rows["reviewer"].nunique() if "reviewer" in report.rows else 0
-        by = counted(people, "person", "people") if people else "labels"
+        one, several = ("simulated reviewer", "simulated reviewers") if report.simulated else ("person", "people")
+        by = counted(people, one, several) if people else "labels"
         parts.append(f"These figures rest on {counted(report.answers.n, 'answer')} settled by {by} {when}.")
     return " ".join(parts) or "There is no decision to date it by."
 

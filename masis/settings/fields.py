@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from masis.errors import SettingsError
+from masis.schema import limits
 from masis.schema.base import Record, Share
 from masis.schema.providers import Price, ProviderSettings
 
@@ -122,6 +123,18 @@ BACKUP = Group(
     "Backups that masis serve makes by itself: verified copies, on another disk if you name one.",
     prefix="backup_",
 )
+INGEST = Group(
+    "ingest",
+    "Cases over HTTP",
+    "What masis ingest does with the cases that programs send (docs/ingestion.md).",
+    prefix="ingest_",
+)
+WEBHOOK = Group(
+    "webhook",
+    "Webhook",
+    "Whom masis ingest calls when a case that it took needs review or was decided (docs/ingestion.md).",
+    prefix="webhook_",
+)
 LOG = Group(
     "log",
     "Log and telemetry",
@@ -142,6 +155,8 @@ GROUPS = (
     REVIEW,
     RETENTION,
     BACKUP,
+    INGEST,
+    WEBHOOK,
     LOG,
 )
 
@@ -303,16 +318,16 @@ class Settings(Record):
         "every", "MASIS-EVAL-ROUTING", "every: each iteration is scored; final: only the last one; never: none."
     )
 
-    max_answer_characters: Annotated[int, Field(ge=1_000)] = LIMITS(
+    max_answer_characters: Annotated[int, Field(ge=1_000, le=limits.ANSWER)] = LIMITS(
         100_000, "an audit takes bounded time", "How many characters of an answer are checked, from its beginning."
     )
     max_claims: Annotated[int, Field(ge=1)] = LIMITS(
         500, "an audit takes bounded time", "How many claims of an answer are checked, the first of them."
     )
-    max_evidence: Annotated[int, Field(ge=1)] = LIMITS(
+    max_evidence: Annotated[int, Field(ge=1, le=limits.CHUNKS)] = LIMITS(
         500, "an audit takes bounded time", "How many chunks of evidence are read, those the answer cites first."
     )
-    max_evidence_characters: Annotated[int, Field(ge=1_000)] = LIMITS(
+    max_evidence_characters: Annotated[int, Field(ge=1_000, le=limits.EVIDENCE)] = LIMITS(
         1_000_000, "an audit takes bounded time", "How many characters of evidence are read in all."
     )
 
@@ -426,16 +441,16 @@ class Settings(Record):
     )
     review_quality: Share = REVIEW(
         0.7,
-        "docs/acceptance.md says what needs review",
+        "docs/trust.md says what needs review",
         "A run needs review where the quality of the answer is under this.",
     )
     review_disagreement: Share = REVIEW(
         0.5,
-        "chosen on development data: docs/acceptance.md",
+        "chosen on development data: docs/trust.md",
         "A run needs review where citation engine, critic and evaluator are further apart than this.",
     )
     review_uncited_answers: bool = REVIEW(
-        True, "docs/acceptance.md says what needs review", "Whether every answer that cites nothing needs review."
+        True, "docs/trust.md says what needs review", "Whether every answer that cites nothing needs review."
     )
     max_judge_spread: Share = REVIEW(
         0.2,
@@ -475,6 +490,30 @@ class Settings(Record):
     )
     backup_keep: Annotated[int, Field(ge=1, le=1000)] = BACKUP(
         14, "two weeks of a backup a day", "How many backups stay in the folder; older ones are removed."
+    )
+
+    ingest_model: str = INGEST(
+        OFFLINE,
+        "what a program sends in is paid for only where somebody asked for it",
+        "Who audits the cases that come over HTTP: off, offline, a model for all roles, or settings: the roles as set "
+        "above.",
+    )
+    ingest_depth: Depth = INGEST("standard", "the depth of any audit", "How deep those audits go (see depth).")
+    ingest_cost_a_day: Annotated[float, Field(ge=0, le=100_000)] = INGEST(
+        5.0,
+        "a program that sends without end must not spend without end",
+        "US dollars that those audits may cost a day (UTC); the rest waits for the next day. 0: no limit.",
+    )
+
+    webhook_address: str = WEBHOOK(
+        "",
+        "nothing is sent to anyone unless somebody asked for it",
+        "The https address that is called, signed with MASIS_WEBHOOK_SECRET; empty: none.",
+    )
+    webhook_private: bool = WEBHOOK(
+        False,
+        "an address that somebody else chose must not reach into this network",
+        "Whether it may be a private, loopback or link-local address, and http.",
     )
 
     log_texts: bool = LOG(
@@ -559,4 +598,5 @@ NOT_OF_AUDIT = {
     ),
     *("log_texts", "log_format", "telemetry", "telemetry_texts"),
     *("retention_days", "retention_auto", "backup_folder", "backup_hours", "backup_keep"),
+    *("ingest_model", "ingest_depth", "ingest_cost_a_day", "webhook_address", "webhook_private"),
 }

@@ -49,6 +49,7 @@ OTHER_VARIABLES = {
     "MASIS_LOG_KEY": "The file with the key that signs the decision log and the screening log.",
     "MASIS_COOKIE_SECRET": "Signs the sessions of `masis serve --sign-in`; without it they end when the server stops.",
     "MASIS_OIDC_CLIENT_SECRET": "The secret that the sign-in provider knows this server by.",
+    "MASIS_WEBHOOK_SECRET": "Signs what the webhook of `masis ingest` sends.",
     "MASIS_MCP_TOKEN": "The secret that clients of the MCP server send, over HTTP.",
 }
 """Variables that are no settings: where things lie, and a secret."""

@@ -38,7 +38,7 @@ class CaseFilter(Record):
     of these reasons is. ``standings`` is where cases stand for people, ``viewer`` who they stand so for: a shared case
     that this reviewer has decided ``waits`` for the others, for nobody else. ``open_to`` names a reviewer: cases whose
     decision they have made or skipped (unless ``skipped_too``), that others have taken, or that are assigned to as many
-    others as are wanted, don't match.
+    others as are wanted, don't match. ``undecided_by`` leaves out what one person has decided.
     """
 
     text: str = ""
@@ -56,6 +56,7 @@ class CaseFilter(Record):
     tags: tuple[str, ...] = ()
     open_to: str | None = None
     skipped_too: bool = False
+    undecided_by: str | None = None
     quality_from: Share | None = None
     quality_to: Share | None = None
     confidence_from: Share | None = None

@@ -222,6 +222,38 @@ CREATE TABLE inbox (
 CREATE UNIQUE INDEX inbox_keys ON inbox (source, key) WHERE key IS NOT NULL;
 CREATE INDEX inbox_waiting ON inbox (seq) WHERE done_at IS NULL;
 
+-- which cases they have sent
+CREATE TABLE arrivals (
+    seq INTEGER PRIMARY KEY,
+    case_seq INTEGER NOT NULL REFERENCES cases (seq),
+    source TEXT NOT NULL,
+    UNIQUE (case_seq, source)
+) STRICT;
+
+-- what the webhook has still to deliver about them; the trigger adds to it while a webhook is set (store_info). What
+-- leaves or enters an adjudication is no notice: it would say that all reviewers of an unsettled case have decided.
+CREATE TABLE notices (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL DEFAULT (lower(hex(randomblob(16)))),
+    case_seq INTEGER NOT NULL REFERENCES cases (seq),
+    event TEXT NOT NULL,
+    at TEXT NOT NULL,
+    tries INTEGER NOT NULL DEFAULT 0,
+    due_at TEXT NOT NULL DEFAULT ''
+) STRICT;
+CREATE INDEX notices_due ON notices (due_at, seq);
+CREATE TRIGGER cases_notify AFTER UPDATE OF state ON cases
+WHEN OLD.state IS NOT NEW.state
+    AND (NEW.state IN ('approved', 'overridden', 'rejected', 'escalated')
+        OR (NEW.state = 'needs_review' AND OLD.state <> 'needs_adjudication'))
+    AND EXISTS (SELECT 1 FROM store_info WHERE key = 'webhook')
+    AND EXISTS (SELECT 1 FROM arrivals WHERE case_seq = NEW.seq)
+BEGIN
+    INSERT INTO notices (case_seq, event, at) VALUES (
+        NEW.seq, iif(NEW.state IN ('needs_review', 'escalated'), 'case.needs_review', 'case.decided'), NEW.updated_at
+    );
+END;
+
 
 -- Figures of runs: apart from the runs, named by their id, so that they outlast what retention removes ----------------
 
@@ -309,6 +341,7 @@ CREATE TABLE decision_payloads (
     ) STORED
 ) STRICT;
 CREATE INDEX decisions_by_reviewer ON decision_payloads (reviewer);
+CREATE INDEX simulated_decisions ON decision_payloads (entry_seq) WHERE simulated;  -- empty but in a demo
 
 -- of entries of the decision log and the screening log, made with a key that lies outside of the database
 CREATE TABLE log_signatures (
@@ -349,16 +382,19 @@ CREATE TABLE case_work (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX work_of ON case_work (kind, who, case_seq);
 
--- policies, rubrics and views; only grows (guards.py): the newest row of a kind and name counts
+-- policies, rubrics and views; only grows (guards.py): the newest row of a kind and name counts. Each but a view carries
+-- the digest of itself and of the digest before, and entries of the log carry the last one of their time.
 CREATE TABLE team_records (
     seq INTEGER PRIMARY KEY,
     at TEXT NOT NULL,
     by TEXT NOT NULL,
     kind TEXT NOT NULL,
     name TEXT NOT NULL,
-    payload TEXT NOT NULL
+    payload TEXT NOT NULL,
+    digest TEXT
 ) STRICT;
 CREATE INDEX team_records_named ON team_records (kind, name, seq);
+CREATE INDEX team_records_chained ON team_records (seq) WHERE digest IS NOT NULL;
 
 
 -- Data sets frozen under a name ---------------------------------------------------------------------------------------

@@ -7,12 +7,13 @@ references were resolved by ``masis/audit/citations/resolution.py``, claims chec
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NotRequired, TypedDict, get_args
 
 from masis.schema.audit import Issue
-from masis.schema.case import Case, Severity
+from masis.schema.case import Case, Evidence, Severity
 from masis.schema.review import answer_digest
 from masis.schema.run import Iteration, Run
 from masis.schema.wording import shortened
@@ -52,19 +53,24 @@ CLAIM_RULES = {
 }
 
 
-class IssueData(TypedDict):
-    """One issue with its number in the answer; ``quote`` are the words it is about, where no other text has them.
+class RaisedData(TypedDict):
+    """What one check or the critic says of a fault."""
 
-    ``order`` counts from 0, the issue of the headline first: in this order a key goes from one to the next.
-    """
-
-    number: int
-    order: int
     label: LabelData
     severity: str
     description: str
     reason: str
     suggestion: str
+
+
+class IssueData(RaisedData):
+    """One fault with its number, 1 for the one of the headline; ``also`` is what else was raised about its words.
+
+    ``quote`` are the words it is about, where no other text has them.
+    """
+
+    number: int
+    also: list[RaisedData]
     evidence: list[str]
     quote: NotRequired[str]
     claim: NotRequired[int]
@@ -90,7 +96,7 @@ class Difference(TypedDict):
 
 
 class EvidenceCard(TypedDict):
-    """One chunk of evidence, cut where claims bear on it."""
+    """One chunk of evidence, cut where claims bear on it; ``source_against`` are those that its source contradicts."""
 
     id: str
     source: str
@@ -98,6 +104,7 @@ class EvidenceCard(TypedDict):
     blocks: list[Block]
     cited: int
     bearing: list[int]
+    source_against: list[int]
 
 
 class ChangeData(TypedDict):
@@ -158,7 +165,7 @@ class AnswerViewData(TypedDict):
 def unaudited_answer_view(case: Case, version: str, *, shown: int = EVIDENCE_SHOWN) -> AnswerViewData:
     """Return the answer view of a case without an audit: plain answer and evidence, ``shown`` chunks of it."""
     plain: list[Piece] = [{"text": case.answer}] if case.answer else []
-    cards = [_card(chunk.id, chunk.source, chunk.text, [], [], 0) for chunk in case.evidence[:shown]]
+    cards = [_card(chunk, [], [], 0) for chunk in case.evidence[:shown]]
     return _view(case, f"{version}/{shown}", shown_answer(case, None, 0), plain, cards, audited=False)
 
 
@@ -252,48 +259,83 @@ def _fixed(followed: Iterable[Followed], index: int) -> Iterator[Fixed]:
             yield {"label": label(rule_word(issue.rule)), "description": shortened(issue.description, LONGEST_SENTENCE)}
 
 
-def _issues(iteration: Iteration, courses: dict[str, Course]) -> tuple[list[IssueData], list[Span | None]]:
-    """Return the issues numbered from 1: first those with a place in the answer, in its order."""
-    length = len(iteration.answer)
-
-    def place(issue: Issue) -> tuple[int, int]:
-        # By the end, where the number stands in the answer; the narrower of two that end together comes first.
-        return (length + 1, 0) if issue.end is None or issue.start is None else (issue.end, -issue.start)
-
-    places = {(check.claim.start, check.claim.end): index for index, check in enumerate(iteration.claims)}
-    issues: list[IssueData] = []
-    spans: list[Span | None] = []
-    gravities: list[tuple[int, bool]] = []
+def _issues(iteration: Iteration, courses: dict[str, Course]) -> tuple[list[IssueData], list[list[Span]]]:
+    """Return the faults in the order of their numbers, the one of the headline first, and where each one stands."""
+    claims = {(check.claim.start, check.claim.end): index for index, check in enumerate(iteration.claims)}
     rejected = {each.issue_id: each.reason for each in (iteration.revision.rejected if iteration.revision else ())}
-    for number, issue in enumerate(sorted(iteration.issues, key=place), 1):
+
+    def claim_of(issue: Issue) -> int | None:
+        return claims.get((issue.start, issue.end)) if issue.rule in CLAIM_RULES else None
+
+    def weight(issue: Issue) -> tuple[int, bool, int, int]:
+        claim, span = claim_of(issue), _span(issue) or Span(0, len(iteration.answer) + 1)
+        # by the end, where the number stands in the answer; the narrower of two that end together comes first
+        return *gravity(issue, None if claim is None else iteration.claims[claim]), span.end, -span.start
+
+    def raised(issue: Issue) -> RaisedData:
         reason = "" if issue.rule in SAID_ALREADY else issue.reason
         if issue.id in rejected:
             reason = f"{reason} The reviser rejected this: {rejected[issue.id]}".strip()
-        span = Span(issue.start, issue.end) if issue.start is not None and issue.end is not None else None
-        data: IssueData = {
-            "number": number,
-            "order": 0,
+        return {
             "label": label(_word(issue)),
             "severity": issue.severity,
             "description": shortened(issue.description, LONGEST_SENTENCE),
             "reason": shortened(reason, LONGEST_SENTENCE),
             "suggestion": shortened(issue.suggestion, LONGEST_SENTENCE),
-            "evidence": list(issue.evidence_ids),
+        }
+
+    faults = sorted((sorted(each, key=weight) for each in _faults(iteration.issues)), key=lambda each: weight(each[0]))
+    issues: list[IssueData] = []
+    for number, (first, *others) in enumerate(faults, 1):
+        span, head = _span(first), raised(first)
+        data: IssueData = {
+            "number": number,
+            "label": head["label"],
+            "severity": head["severity"],
+            "description": head["description"],
+            "reason": head["reason"],
+            "suggestion": head["suggestion"],
+            "also": [raised(each) for each in others],
+            "evidence": list(dict.fromkeys(name for each in (first, *others) for name in each.evidence_ids)),
             "placed": span is not None,
         }
-        if issue.rule in UNQUOTED and span is not None:
+        if first.rule in UNQUOTED and span is not None:
             data["quote"] = shortened(iteration.answer[span.start : span.end].strip(), LONGEST_SENTENCE)
-        claim = places.get((issue.start, issue.end)) if issue.rule in CLAIM_RULES else None
-        if claim is not None:
+        if (claim := next((at for at in map(claim_of, (first, *others)) if at is not None), None)) is not None:
             data["claim"] = claim
-        gravities.append(gravity(issue, None if claim is None else iteration.claims[claim]))
-        if course := courses.get(issue.id):
+        if course := courses.get(first.id):
             data["course"] = label(COURSE[course])
         issues.append(data)
-        spans.append(span)
-    for order, at in enumerate(sorted(range(len(issues)), key=gravities.__getitem__)):
-        issues[at]["order"] = order
-    return issues, spans
+    return issues, [[span for each in fault if (span := _span(each))] for fault in faults]
+
+
+def _span(issue: Issue) -> Span | None:
+    return None if issue.start is None or issue.end is None else Span(issue.start, issue.end)
+
+
+def _faults(issues: Sequence[Issue]) -> list[list[Issue]]:
+    """Return issues with those that are about the same words: to a reader they are one fault.
+
+    What the checks found sets the words. The critic speaks of whole sentences, in which several may be wrong: what it
+    raises goes with the first of them.
+    """
+    faults: list[list[Issue]] = []
+    placed: list[tuple[Span, list[Issue]]] = []  # those with a place, which don't overlap, in the order of the answer
+
+    def breadth(issue: Issue) -> tuple[bool, int]:
+        span = _span(issue)
+        return issue.source == "critic", span.end - span.start if span else 0
+
+    for issue in sorted(issues, key=breadth):
+        span = _span(issue)
+        at = bisect_left(placed, span.start, key=lambda each: each[0].end - 1) if span else len(placed)
+        if span and at < len(placed) and placed[at][0].start < max(span.end, span.start + 1):
+            placed[at][1].append(issue)
+            continue
+        faults.append([issue])
+        if span:
+            placed.insert(at, (span, faults[-1]))
+    return faults
 
 
 def _word(issue: Issue) -> Word:
@@ -304,12 +346,15 @@ def _word(issue: Issue) -> Word:
 
 def _evidence(case: Case, iteration: Iteration, shown: int) -> list[EvidenceCard]:
     marked: dict[str, list[Bearing]] = defaultdict(list)
+    sources: dict[str, list[int]] = defaultdict(list)
     for index, check in enumerate(iteration.claims):
         for quote in check.quotes:
             marked[quote.evidence_id].append(Bearing(Span(quote.start, quote.end), index, False))
         for contradiction in check.contradictions:
             span = Span(contradiction.evidence_start, contradiction.evidence_end)
             marked[contradiction.evidence_id].append(Bearing(span, index, True))
+            if contradiction.kind == "source":
+                sources[contradiction.evidence_id].append(index)
     cited: dict[str, set[int | None]] = defaultdict(set)
     for citation in iteration.citation_audit.citations:
         if citation.evidence_id is not None:
@@ -322,25 +367,25 @@ def _evidence(case: Case, iteration: Iteration, shown: int) -> list[EvidenceCard
     if len(chunks) > shown:
         chunks.sort(key=lambda chunk: not (chunk.id in cited or chunk.id in marked or chunk.id in orders))
     return [
-        _card(chunk.id, chunk.source, chunk.text, marked[chunk.id], orders[chunk.id], len(cited[chunk.id]))
+        _card(chunk, marked[chunk.id], orders[chunk.id], len(cited[chunk.id])) | {"source_against": sources[chunk.id]}
         for chunk in chunks[:shown]
     ]
 
 
-def _card(
-    name: str, source: str | None, text: str, marked: list[Bearing], orders: list[Span], cited: int
-) -> EvidenceCard:
+def _card(chunk: Evidence, marked: list[Bearing], orders: list[Span], cited: int) -> EvidenceCard:
+    text = chunk.text
     spans = [mark for mark in marked if 0 <= mark.span.start < mark.span.end <= len(text)]
     orders = [span for span in orders if 0 <= span.start < span.end <= len(text)]
     pieces = list(evidence_pieces(text, spans, orders))
     markup = find_markup(text)
     return {
-        "id": name,
-        "source": source or "",
+        "id": chunk.id,
+        "source": chunk.source or "",
         "pieces": with_markup(pieces, markup) if markup else pieces,
         "blocks": list(markup.blocks) if markup else [],
         "cited": cited,
         "bearing": sorted({mark.claim for mark in spans}),
+        "source_against": [],
     }
 
 

@@ -63,7 +63,10 @@ def differing(left: Run, right: Run) -> pd.DataFrame:
         if name not in roles
     ]
     versions = (left.versions.flat(), right.versions.flat())
-    pairs += [(f"version of {name.replace('_', ' ')}", versions[0][name], versions[1][name]) for name in versions[0]]
+    pairs += [
+        (f"version of {name.replace('_', ' ')}", versions[0].get(name), versions[1].get(name))
+        for name in dict.fromkeys([*versions[0], *versions[1]])  # each audit names those of what took part in it
+    ]
     rows = [[escaped(text) for text in (name, _word(one), _word(other))] for name, one, other in pairs if one != other]
     return pd.DataFrame(rows, columns=["Setting", "Left", "Right"])
 

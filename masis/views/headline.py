@@ -6,7 +6,8 @@ The line quotes the answer and the evidence, which come from outside: show it as
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
@@ -14,11 +15,11 @@ from masis.schema.audit import CitationAudit, ClaimCheck, Contradiction, Issue
 from masis.schema.calls import Replayed
 from masis.schema.review import Standing
 from masis.schema.run import MUST_LOOK, ReviewCode, Run
-from masis.schema.wording import shortened
+from masis.schema.wording import counted, shortened, with_article
 from masis.settings import OFFLINE
 from masis.views.words import Tone
 
-LONGEST_HEADLINE = 140
+LONGEST_HEADLINE = 150
 """Characters of a headline: what a row of the queue shows in two lines at 1440 pixels."""
 
 LONGEST_VALUE, LONGEST_ID = 40, 30
@@ -48,7 +49,7 @@ KINDS: dict[str, Kind] = {
     "reason": Kind("reason to look", "reasons to look", "bad"),
     "conflict": Kind("conflict between sources", "conflicts between sources", "warn"),
     "uncited": Kind("sentence without a citation", "sentences without a citation", "warn"),
-    "lesser": Kind("lesser issue by the critic", "lesser issues by the critic", "warn"),
+    "lesser": Kind("lesser issue", "lesser issues", "warn"),
     "missing": Kind("missing point", "missing points", "warn"),
     "unscored": Kind("step without a result", "steps without a result", "calm"),
     "unconfirmed": Kind("claim not confirmed", "claims not confirmed", "calm"),
@@ -61,8 +62,43 @@ KINDS: dict[str, Kind] = {
 _SAYS_HOW_MANY = frozenset({"uncited", "unscored", "unconfirmed"})
 """Kinds whose sentence counts them already."""
 
+_LEADS = {"missing": "Leaves out: "}
+"""How the line of a kind begins where it is what is wrong, and not the one thing beside nothing."""
+
+_LESSER = frozenset({"conflict", "uncited", "lesser", "missing", "redundant"})
+"""Kinds of issues that an answer can have of which nothing was found wrong."""
+
 _NO_ISSUE = frozenset({"failed", "reason", "uncertified"})
 """Kinds that no issue of the answer is counted under."""
+
+
+class Quotation(NamedTuple):
+    """Words from outside that a line quotes; ``about`` are those of them that the line is about."""
+
+    words: str
+    about: str = ""
+
+
+class _Line(NamedTuple):
+    """The parts of a line: words of ours, and quotations, of which it holds as much as it has room for."""
+
+    parts: tuple[str | Quotation, ...]
+
+    def led_by(self, lead: str) -> str:
+        """Return the line behind words that lead it in, the room shared out among the quotations."""
+        quoted = sorted(len(_plain(each.words)) for each in self.parts if isinstance(each, Quotation))
+        if not quoted:
+            return _cut(_clean("".join([lead, *map(str, self.parts)]), LONGEST_TEXT), LONGEST_HEADLINE)
+        ours = sum(len(each) if isinstance(each, str) else 2 for each in self.parts)
+        room = max(LONGEST_HEADLINE - len(lead) - ours, 20 * len(quoted))
+        longest = room // len(quoted)
+        for left, length in zip(
+            range(len(quoted), 0, -1), quoted, strict=True
+        ):  # what a short one leaves is the others'
+            longest = max(longest, room // left)
+            room -= min(length, longest)
+        written = [each if isinstance(each, str) else f"“{_window(*each, longest)}”" for each in self.parts]
+        return "".join([lead, *written])
 
 
 class Headline(NamedTuple):
@@ -71,11 +107,13 @@ class Headline(NamedTuple):
     text: str
     kind: str
     counts: tuple[tuple[str, int], ...] = ()
+    minor: bool = False
+    """Whether the case counts as one where nothing was found: the line says so, and what there is all the same."""
 
     @property
     def tone(self) -> Tone:
         """How the line should feel."""
-        return KINDS[self.kind].tone
+        return "calm" if self.minor else KINDS[self.kind].tone
 
     @property
     def others(self) -> str:
@@ -83,9 +121,10 @@ class Headline(NamedTuple):
         left = [
             (KINDS[kind], count)
             for kind, count in self.counts
-            if kind not in _NO_ISSUE and (kind != self.kind or (count > 1 and kind not in _SAYS_HOW_MANY))
+            if kind not in _NO_ISSUE
+            and (kind != self.kind or (count > 1 and not self.minor and kind not in _SAYS_HOW_MANY))
         ]
-        return " · ".join(f"{count:,} {kind.one if count == 1 else kind.many}" for kind, count in left)
+        return " · ".join(counted(count, kind.one, kind.many) for kind, count in left)
 
 
 def standing(run: Run) -> Standing:
@@ -105,31 +144,52 @@ def headline(run: Run) -> Headline:
     original = run.original
     if original is None:
         why = next((warning.message for warning in reversed(run.warnings)), "")
-        return Headline(_line(f"Audit failed: {why}" if why else "The audit finished no iteration"), "failed")
-    found = found_in(original.citation_audit, original.claims, original.issues)
+        return Headline(
+            _Line((f"Audit failed: {why}" if why else "The audit finished no iteration",)).led_by(""), "failed"
+        )
+    found = _found(original.citation_audit, original.claims, original.issues)
     found |= _reasons(run, found)
     counts = tuple((kind, found[kind][1]) for kind in KINDS if kind in found)
     if not counts:
         return Headline(f"Nothing found by {_checks(run)}", "nothing")
-    worst = counts[0][0]
-    return Headline(found[worst][0], worst, counts)
+    worst, count = counts[0]
+    line = found[worst][0]
+    if worst not in _LESSER or standing(run) != "nothing_found":
+        return Headline(line.led_by(_lead(worst, count)), worst, counts)
+    but = with_article(KINDS[worst].one) if count == 1 else counted(count, "", KINDS[worst].many)
+    return Headline(line.led_by(f"Nothing found but {but}: "), worst, counts, minor=True)
+
+
+def _lead(kind: str, count: int) -> str:
+    """Return how the line of a kind begins where it doesn't speak for itself."""
+    return f"{counted(count, *KINDS[kind][:2])}: " if kind == "uncited" else _LEADS.get(kind, "")
 
 
 def found_in(audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[Issue]) -> dict[str, tuple[str, int]]:
     """Return each kind of issue found in an answer, the gravest first, with its line and how often it occurs.
 
     A sentence of the answer counts once, under the gravest of what is wrong with it: to a reader two of its claims that
-    fail are one fault. A step that has not come to its end yet gives nothing: an audit under way shows what it has
-    found so far.
+    fail, and what the critic says of it, are one fault. A step that has not come to its end yet gives nothing: an audit
+    under way shows what it has found so far.
     """
-    by_kind: dict[str, list[str]] = {}
+    found = _found(audit, claims, issues)
+    return {kind: (line.led_by(_lead(kind, count)), count) for kind, (line, count) in found.items()}
+
+
+def _found(audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[Issue]) -> dict[str, tuple[_Line, int]]:
+    by_kind: dict[str, list[_Line]] = {}
     accused: set[int] = set()
-    lines: list[tuple[str, str, int | None]] = [(kind, text, None) for kind, text in _sentences(audit, (), issues)]
+    starts = [each.start for each in audit.sentences]
+    lines: list[tuple[str, _Line, int | None]] = [(kind, text, None) for kind, text in _sentences(audit, ())]
+    for issue in issues:
+        if kind := _kind_of(issue):
+            within = None if issue.start is None else bisect_right(starts, issue.start) - 1
+            lines.append((kind, _issue_line(issue), within))
     unquoted = audit.model_copy(update={"quotes": ()})
     lines += [
         (kind, text, check.claim.sentence)
         for check in sorted(claims, key=lambda check: not _exact(check))
-        for kind, text in _sentences(unquoted, (check,), ())
+        for kind, text in _sentences(unquoted, (check,))
     ]
     gravity = [*KINDS]
     for kind, text, sentence in sorted(lines, key=lambda each: gravity.index(each[0])):
@@ -139,12 +199,11 @@ def found_in(audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequenc
             accused.add(sentence)
     found = {kind: (texts[0], len(texts)) for kind, texts in by_kind.items()}
     if fabricated := list(dict.fromkeys(audit.invalid_citations)):
-        found["fabricated"] = _fabricated(fabricated), len(audit.invalid_citations)
+        found["fabricated"] = _fabricated(audit, fabricated), len(audit.invalid_citations)
     if uncited := [
         each.text for place, each in enumerate(audit.sentences) if each.status == "uncited" and place not in accused
     ]:
-        sentences = "1 sentence" if len(uncited) == 1 else f"{len(uncited):,} sentences"
-        found["uncited"] = _quoting(f"{sentences} without a citation: ", uncited[0]), len(uncited)
+        found["uncited"] = _Line((Quotation(uncited[0]),)), len(uncited)
     if undecided := [
         check for check in claims if check.verdict == "unverifiable" and check.claim.sentence not in accused
     ]:
@@ -152,12 +211,12 @@ def found_in(audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequenc
     return {kind: found[kind] for kind in KINDS if kind in found}
 
 
-def _reasons(run: Run, found: Collection[str]) -> Iterator[tuple[str, tuple[str, int]]]:
+def _reasons(run: Run, found: Collection[str]) -> Iterator[tuple[str, tuple[_Line, int]]]:
     """Yield what the reasons for review say beyond the issues."""
     accused = any(KINDS[kind].tone == "bad" for kind in found)
     for kind, codes in (("reason", () if accused else MUST_LOOK), ("unscored", ("unscored",)), ("uncertified", _TOLD)):
         if messages := [reason.message for reason in run.review_reasons if reason.code in codes]:
-            yield kind, (_line(messages[0].rstrip(".")), len(messages))
+            yield kind, (_Line((messages[0].rstrip("."),)), len(messages))
 
 
 _TOLD: tuple[ReviewCode, ...] = (
@@ -174,14 +233,12 @@ _TOLD: tuple[ReviewCode, ...] = (
 """Reasons that say something about this answer. A low score or a revision that nobody has read is true of most."""
 
 
-def _sentences(
-    audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[Issue]
-) -> Iterator[tuple[str, str]]:
-    """Yield the kind and the sentence of each issue that has words of its own, in the order of the answer."""
+def _sentences(audit: CitationAudit, claims: Sequence[ClaimCheck]) -> Iterator[tuple[str, _Line]]:
+    """Yield the kind and the line of what is wrong with quotations, claims and citations, as the answer has them."""
     for quote in audit.quotes:
         if quote.finding != "verbatim":
             says = _MISQUOTED[quote.finding].format(cited=_id(quote.evidence_id), other=_id(quote.found_in or ""))
-            yield "misquoted", _quoting(says, quote.quote)
+            yield "misquoted", _Line((says, Quotation(quote.quote)))
     # those with both words come first: they can be checked at a glance
     for check in sorted(claims, key=lambda check: not _exact(check)):
         if check.verdict == "contradicted" or (check.verdict == "supported" and check.contradictions):
@@ -190,15 +247,14 @@ def _sentences(
             yield "unsupported", _unsupported(check)
         elif check.verdict == "partial":
             missing = next((check.claim.text[start:end] for start, end in check.uncovered), "")
-            yield "partial", _quoting("Supported only in part: ", _words(check), about=missing)
+            yield "partial", _Line(("Supported only in part: ", Quotation(_words(check), missing)))
         for reference in check.references:
-            kind = {"misattributed": "misattributed", "redundant": "redundant"}.get(reference.finding, "")
-            if kind:
-                better = f"; {_id(reference.better)} does" if kind == "misattributed" and reference.better else ""
-                yield kind, _quoting(f"{_id(reference.evidence_id)} doesn't support ", _words(check), better)
-    for issue in issues:
-        if kind := _kind_of(issue):
-            yield kind, _issue_line(issue)
+            cited = _id(reference.evidence_id)
+            if reference.finding == "redundant":
+                yield "redundant", _Line((f"{cited} adds nothing to the other citations of ", Quotation(_words(check))))
+            elif reference.finding == "misattributed":
+                better = f"; {_id(reference.better)} does" if reference.better else ""
+                yield "misattributed", _Line((f"{cited} doesn't support ", Quotation(_words(check)), better))
 
 
 _MISQUOTED = {
@@ -241,20 +297,26 @@ def gravity(issue: Issue, check: ClaimCheck | None) -> tuple[int, bool]:
     return [*KINDS].index(kind), check is not None and not _exact(check)
 
 
-def _issue_line(issue: Issue) -> str:
+def _issue_line(issue: Issue) -> _Line:
     if issue.rule == "source_conflict":  # the reason has both values, the description none
-        return _line(f"Sources disagree: {issue.reason.rstrip('.')}")
-    missing = issue.description.removeprefix("Missing information: ").rstrip(".")
-    return _line(f"Leaves out: {missing}" if issue.rule == "missing_information" else missing)
+        return _Line((f"Sources disagree: {issue.reason.rstrip('.')}",))
+    return _Line((issue.description.removeprefix("Missing information: ").rstrip("."),))
 
 
-def _fabricated(references: Sequence[str]) -> str:
+def _fabricated(audit: CitationAudit, references: Sequence[str]) -> _Line:
     names = [f"[{_clean(each, 20)}]" for each in references]
-    if len(names) == 1:
-        return f"Cites {names[0]}, which doesn't exist"
-    if len(names) == 2:
-        return f"Cites {names[0]} and {names[1]}, which don't exist"
-    return f"Cites {names[0]}, {names[1]} and {len(names) - 2:,} more that don't exist"
+    if len(names) > 2:
+        return _Line((f"Cites {names[0]}, {names[1]} and {len(names) - 2:,} more that don't exist",))
+    says = f"Cites {' and '.join(names)}, which {'doesn' if len(names) == 1 else 'don'}'t exist"
+    cited = next((each for each in audit.citations if each.reference == references[0]), None)
+    if len(names) == 2 or cited is None or cited.sentence is None:
+        return _Line((says,))
+    sentence = audit.sentences[cited.sentence]
+    markers = [(each.marker_start - sentence.start, each.marker_end - sentence.start) for each in audit.citations]
+    markers = [each for each in markers if 0 <= each[0] < len(sentence.text)]
+    before = _without(sentence.text[: max(cited.marker_start - sentence.start, 0)], markers)
+    # what the marker stands behind is what it is to prove
+    return _Line((f"{says}: ", Quotation(_without(sentence.text, markers), " ".join(_plain(before).split()[-3:]))))
 
 
 def _exact(check: ClaimCheck) -> bool:
@@ -263,43 +325,50 @@ def _exact(check: ClaimCheck) -> bool:
 
 def _short(each: Contradiction) -> bool:
     """Whether both words are figures, dates or names that one line holds side by side."""
-    return each.kind != "stated" and len(each.claim_text) <= LONGEST_VALUE and len(each.evidence_text) <= LONGEST_VALUE
+    return (
+        each.kind not in ("stated", "source")
+        and len(each.claim_text) <= LONGEST_VALUE
+        and len(each.evidence_text) <= LONGEST_VALUE
+    )
 
 
-def _contradicted(check: ClaimCheck) -> str:
+def _contradicted(check: ClaimCheck) -> _Line:
     between = sorted(check.contradictions, key=lambda each: (not each.evidence_text, -each.strength))
     first = next((each for each in between if _short(each)), between[0] if between else None)
     if first is None:
         who = _id(check.sources[0]) if check.sources else "The evidence"
-        return _quoting(f"{who} contradicts ", _words(check))
-    mine, theirs = _clean(first.claim_text, LONGEST_VALUE), _clean(first.evidence_text, LONGEST_TEXT).rstrip(" .,;:")
+        return _Line((f"{who} contradicts ", Quotation(_words(check))))
+    who, theirs = _id(first.evidence_id), _plain(first.evidence_text)
+    mine = _clean(first.claim_text, LONGEST_VALUE)
     if not theirs:
         return _absent(mine, _words(check))
-    if _short(first) and check.verified:
-        return _line(f"{_id(first.evidence_id)} has {theirs} where the answer has {mine}")
     if _short(first):
-        return _line(f"{mine} stands in no evidence; {_id(first.evidence_id)} has {theirs}")
+        has = f"{mine} stands in no evidence; {who} has {theirs}"
+        return _Line((f"{who} has {theirs} where the answer has {mine}" if check.verified else has,))
     claim = _plain(_words(check))
-    around = _window(claim, mine, LONGEST_VALUE) if mine in claim else mine
-    return _quoting(f"{_id(first.evidence_id)} contradicts “{around}”: ", theirs, about=_differing(claim, mine, theirs))
+    mine = _plain(first.claim_text)
+    ours, about = Quotation(claim if mine in claim else mine, mine), _differing(claim, mine, theirs)
+    if first.kind == "source":
+        return _Line((f"The source of {who}, ", Quotation(theirs, about), ", contradicts ", ours))
+    return _Line((f"{who} contradicts ", ours, ": ", Quotation(theirs, about)))
 
 
-def _unsupported(check: ClaimCheck) -> str:
+def _unsupported(check: ClaimCheck) -> _Line:
     missing = [text for start, end in check.uncovered if (text := _clean(check.claim.text[start:end], LONGEST_VALUE))]
-    return _absent(missing[0], _words(check)) if missing else _quoting("No evidence supports ", _words(check))
+    return _absent(missing[0], _words(check)) if missing else _Line(("No evidence supports ", Quotation(_words(check))))
 
 
-def _absent(words: str, claim: str) -> str:
-    return _quoting(f"{words} stands in no evidence: ", claim, about=words)
+def _absent(words: str, claim: str) -> _Line:
+    return _Line((f"{words} stands in no evidence: ", Quotation(claim, words)))
 
 
-def _unconfirmed(undecided: Sequence[ClaimCheck], total: int) -> str:
+def _unconfirmed(undecided: Sequence[ClaimCheck], total: int) -> _Line:
     why = next((check.abstained for check in undecided if check.abstained), None)
     offline = all(check.judged_by == OFFLINE for check in undecided)
     because = {"language": "language", "instruction": "evidence instructs", "limits": "over the limits"}
     reason = because[why] if why else "offline" if offline else ""
     claims = f"{len(undecided):,} of {total:,} {'claim' if total == 1 else 'claims'} not confirmed"
-    return f"{claims}: {reason}" if reason else claims
+    return _Line((f"{claims}: {reason}" if reason else claims,))
 
 
 def _checks(run: Run) -> str:
@@ -316,9 +385,13 @@ def _checks(run: Run) -> str:
 
 def _words(check: ClaimCheck) -> str:
     """Return the words of a claim without the citation markers among them."""
-    text, at, kept = check.claim.text, 0, []
-    for start, end in sorted(check.claim.markers):
-        kept.append(text[at:start])
+    return _without(check.claim.text, check.claim.markers)
+
+
+def _without(text: str, markers: Iterable[tuple[int, int]]) -> str:
+    at, kept = 0, []
+    for start, end in sorted(markers):
+        kept.append(text[at : max(start, at)])
         at = max(at, end)
     return "".join([*kept, text[at:]])
 
@@ -340,21 +413,18 @@ def _id(name: str) -> str:
     return _clean(name, LONGEST_ID)
 
 
-def _line(text: str) -> str:
-    return _clean(text, LONGEST_HEADLINE)
-
-
 def _plain(words: str) -> str:
     """Return words to quote as one line, without blanks before signs and the stop at the end."""
     return re.sub(r"\s+([.,;:!?])", r"\1", _clean(words, LONGEST_TEXT)).rstrip(" .,;:")
 
 
-def _window(text: str, about: str, longest: int) -> str:
-    """Return at most so many characters of a text, so cut that the words it is quoted for stand in it."""
+def _window(words: str, about: str, longest: int) -> str:
+    """Return at most so many characters of words to quote, so cut that those they are quoted for stand in them."""
+    text = _plain(words)
     at = max(text.find(about), 0)
     if len(text) <= longest or at + len(about) < longest:
         return _cut(text, longest)
-    lead = max(0, min(LED_IN, longest - len(about) - 2))
+    lead = max(0, min(max(LED_IN, longest - 1 - (len(text) - at)), longest - len(about) - 2))
     start = text.find(" ", at - lead - 1, at) + 1 or at
     return f"…{_cut(text[start:], longest - 1)}" if start else _cut(text, longest)
 
@@ -368,6 +438,8 @@ def _cut(text: str, longest: int) -> str:
 
 
 _WORD = re.compile(r"\S+")
+ALIKE = 0.35
+"""Share of a claim's words that the evidence must have, so that what it has in place of the others says anything."""
 
 
 def _compared(words: Sequence[re.Match[str]]) -> list[str]:
@@ -385,16 +457,8 @@ def _differing(claim: str, mine: str, evidence: str) -> str:
         for kind, first, last, start, end in compared.get_opcodes()
         if kind in ("replace", "insert")
     ]
-    if not changes:
+    alike = sum(each.size for each in compared.get_matching_blocks())
+    if not changes or alike < ALIKE * len(ours):
         return ""
     *_, start, end = max(changes)
     return evidence[theirs[-start].start() : theirs[end - 1].end()]
-
-
-def _quoting(before: str, words: str, after: str = "", about: str = "") -> str:
-    """Return a sentence of ours with as many of the words, in quotation marks, as the line still holds.
-
-    ``about`` are those of them that the line is about: of long words, a window around these is quoted.
-    """
-    left = max(LONGEST_HEADLINE - len(before) - len(after) - 2, 20)
-    return f"{before}“{_window(_plain(words), about, left)}”{after}"

@@ -9,6 +9,11 @@ from masis.schema.wording import counted
 from masis.views.words import DECIDED, ENTRY, REDACTED, Word
 
 
+def entry_number(entry: LogEntry) -> str:
+    """Return what an entry is called: its number, or its id for who may not know how many came before it."""
+    return str(entry.seq or entry.id)
+
+
 def entry_word(entry: LogEntry) -> Word:
     """Return what an entry says, in a word."""
     decision = entry.decision
@@ -62,7 +67,7 @@ def entry_about(decision: Decision | None, undone: LogEntry | None) -> str:
     if decision is None:
         return "what was written here was removed"
     if decision.kind == "redaction":
-        return f"the text of entry {undone.seq}" if undone else ""
+        return f"the text of entry {entry_number(undone)}" if undone else ""
     if decision.assignees or decision.tags:
         return ", ".join((*decision.assignees, *decision.tags))
     if answer := decided_about(decision):
@@ -70,7 +75,7 @@ def entry_about(decision: Decision | None, undone: LogEntry | None) -> str:
     if undone is None:
         return ""
     who = f" by {undone.decision.reviewer}" if undone.decision else ""
-    return f"“{entry_word(undone).text}”{who}, entry {undone.seq}"
+    return f"“{entry_word(undone).text}”{who}, entry {entry_number(undone)}"
 
 
 def undone_text(by: LogEntry | None) -> str:
@@ -94,7 +99,8 @@ def entry_contents(decision: Decision | None) -> list[str]:
 
 def recorded_facts(entry: LogEntry) -> list[tuple[str, str]]:
     """Return what was recorded with an entry, by name."""
-    facts = [("Entry", f"{entry.seq} · {entry.id}"), ("Time", entry.at), ("Digest", entry.digest)]
+    facts = [("Entry", f"{entry.seq} · {entry.id}" if entry.seq else entry.id), ("Time", entry.at)]
+    facts += [("Digest", entry.digest)] if entry.digest else []
     decision = entry.decision
     if decision is None:
         return facts

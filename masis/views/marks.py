@@ -88,16 +88,20 @@ def _reference_mark(citation: Citation, checks: dict[tuple[int, str], str]) -> s
     return checks.get((citation.sentence, citation.evidence_id), "valid")
 
 
-def answer_pieces(iteration: Iteration, marks: dict[int, str], issues: Sequence[Span | None]) -> Iterator[Piece]:
-    """Yield the answer cut wherever a mark begins or ends, each piece with the marks that cover it."""
+def answer_pieces(iteration: Iteration, marks: dict[int, str], issues: Sequence[Sequence[Span]]) -> Iterator[Piece]:
+    """Yield the answer cut wherever a mark begins or ends, each piece with the marks that cover it.
+
+    ``issues`` are the places of each, in the order of their numbers; the number stands where the first of them ends.
+    """
     answer, audit = iteration.answer, iteration.citation_audit
     layers = _layers(iteration, issues)
     edges = {edge for layer in layers for span, _ in layer for edge in span if edge <= len(answer)}
     cuts = sorted({0, len(answer)} | edges)
     under = [_Cover(layer) for layer in layers]
     closing: dict[int, list[int]] = defaultdict(list)
-    for span, number in layers[-1]:
-        closing[span.end].append(number)
+    for number, spans in enumerate(issues, 1):
+        if spans:
+            closing[spans[0].end].append(number)
     judged = {span.end: iteration.claims[index].verdict for span, index in layers[2]}
     for start, end in pairwise(cuts):
         in_citation, in_sentence, in_claim, in_fact, in_issue = (cover.at(start) for cover in under)
@@ -120,7 +124,7 @@ def answer_pieces(iteration: Iteration, marks: dict[int, str], issues: Sequence[
         if in_fact:
             piece["fact"] = "absent" if ABSENT in in_fact else "conflict"
         if in_issue:
-            piece["issues"] = in_issue
+            piece["issues"] = list(dict.fromkeys(in_issue))
         if ends := closing.get(end):
             piece["ends"] = sorted(ends)
         yield piece
@@ -141,7 +145,7 @@ def _is_beside(citation: Citation) -> bool:
 Layer = list[tuple[Span, int]]
 
 
-def _layers(iteration: Iteration, issues: Sequence[Span | None]) -> tuple[Layer, Layer, Layer, Layer, Layer]:
+def _layers(iteration: Iteration, issues: Sequence[Sequence[Span]]) -> tuple[Layer, Layer, Layer, Layer, Layer]:
     """Citations, sentences, claims, contradicted facts, numbered issues."""
     audit = iteration.citation_audit
     # A marker with a single reference is marked whole, brackets included; of several references each for itself.
@@ -162,7 +166,7 @@ def _layers(iteration: Iteration, issues: Sequence[Span | None]) -> tuple[Layer,
         if check.claim.start is not None and check.claim.end is not None
     ]
     facts = [fact for check in iteration.claims for fact in _facts(check, iteration.answer)]
-    numbered = [(span, number) for number, span in enumerate(issues, 1) if span is not None]
+    numbered = [(span, number) for number, spans in enumerate(issues, 1) for span in spans]
     return citations, sentences, claims, facts, numbered
 
 

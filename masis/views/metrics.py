@@ -13,21 +13,20 @@ from masis.views.numbers import NOTHING, day, in_unit, percent
 class Spread(NamedTuple):
     """A metric whose distribution is shown: what it is, its unit, and what is counted in each bin.
 
-    ``limit`` is what 95% should stay under, by the spec's rule ``rule``.
+    ``limit`` is what 95% should stay under.
     """
 
     title: str
     unit: str
     counted: str = "audits"
     limit: float | None = None
-    rule: str = ""
 
 
 SPREADS: dict[Measure, Spread] = {
-    "critic_ms": Spread("Critic time per answer", "ms", "answers", 15_000, "REQ-CRITIC-NFR-001"),
-    "reviser_ms": Spread("Reviser time per revision", "ms", "revisions", 15_000, "REQ-CRITIC-NFR-002"),
-    "iteration_ms": Spread("Time per iteration", "ms", "iterations", 35_000, "REQ-CRITIC-NFR-003"),
-    "loop_ms": Spread("Time per audit", "ms", "audits", 90_000, "REQ-CRITIC-NFR-004"),
+    "critic_ms": Spread("Critic time per answer", "ms", "answers", 15_000),
+    "reviser_ms": Spread("Reviser time per revision", "ms", "revisions", 15_000),
+    "iteration_ms": Spread("Time per iteration", "ms", "iterations", 35_000),
+    "loop_ms": Spread("Time per audit", "ms", "audits", 90_000),
     "iterations": Spread("Iterations per audit", ""),
     "improvement_delta": Spread("Change in quality per revision", "", "revisions"),
     "improvement_percentage": Spread("Improvement per audit", "%"),
@@ -41,47 +40,53 @@ SPREADS: dict[Measure, Spread] = {
 
 
 class RateWords(NamedTuple):
-    """A rate in words: its title, what it means, what its list is called, and its fields of ``Rates``."""
+    """A rate in words: its title, how to read it, what its list is called, and its fields of ``Rates``.
+
+    ``machine``: it says how the audit ran, nothing about the answers.
+    """
 
     title: str
     meaning: str
     listed: str
     field: str
     base: str = "runs"
+    machine: bool = False
 
 
 RATES: dict[Rate, RateWords] = {
     "hallucination": RateWords(
-        "Hallucination",
-        "Original answers that contain something fabricated",
+        "Something fabricated",
+        "Original answers that cite evidence which doesn't exist, or in which the critic found something invented.",
         "Audits of answers that contain something fabricated",
         "critique_hallucination_rate",
         "hallucination_known",
     ),
     "revision": RateWords(
-        "Needed revision",
-        "Original answers with a serious issue",
-        "Audits of answers that needed revision",
+        "A serious issue",
+        "Original answers with an issue of severity high or critical: they needed a revision.",
+        "Audits of answers with a serious issue",
         "critique_revision_rate",
         "revision_known",
     ),
-    "converged": RateWords(
-        "Converged",
-        "Audits that ended well: no serious issue was left, or a further revision no longer improved the answer",
-        "Audits that converged",
-        "converged_rate",
-    ),
-    "convergence_ending": RateWords(
-        "Convergence endings",
-        "Audits that ended because a further revision no longer improved the answer; a part of those that converged",
-        "Audits with a convergence ending",
-        "convergence_rate",
-    ),
     "needs_review": RateWords(
         "Needs review",
-        "Audits whose case a person should look at",
+        "The rest was auto-accepted. The offline checks can confirm few answers: without a model nearly all are here.",
         "Audits that need review",
         "needs_review_rate",
+    ),
+    "converged": RateWords(
+        "Ended well",
+        "Audits that ended because no serious issue was left, or a further revision no longer improved the answer.",
+        "Audits that ended well",
+        "converged_rate",
+        machine=True,
+    ),
+    "convergence_ending": RateWords(
+        "Stopped improving",
+        "Audits that ended because a further revision no longer improved the answer; a part of those that ended well.",
+        "Audits that stopped improving",
+        "convergence_rate",
+        machine=True,
     ),
 }
 
@@ -140,7 +145,7 @@ def spread_view(found: Distribution) -> SpreadView:
     held = spread.limit is not None and found.p95 is not None and found.p95 <= spread.limit
     limit = ""
     if spread.limit is not None:
-        limit = f"95% {'are' if held else 'are not'} within {write(spread.limit)} ({spread.rule})"
+        limit = f"95% {'are' if held else 'are not'} within the limit of {write(spread.limit)}"
     return SpreadView(
         found.measure,
         spread.title,

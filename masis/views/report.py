@@ -19,9 +19,10 @@ from masis.schema.wording import counted
 from masis.views import scores
 from masis.views.answer import EVIDENCE_SHOWN, answer_view, unaudited_answer_view
 from masis.views.comparison import changed_settings
+from masis.views.headline import standing
 from masis.views.log_entries import entry_texts, entry_word
 from masis.views.numbers import moment, score_text
-from masis.views.words import FLAG, STATE, STOPPED, model_words
+from masis.views.words import FLAG, STANDING, STATE, STOPPED, Word, model_words
 
 _TEMPLATES = Environment(
     loader=PackageLoader("masis.views", "."),
@@ -50,17 +51,18 @@ class Reported(NamedTuple):
     history: Sequence[LogEntry] = ()
 
 
-def case_report(shown: Reported, head: tuple[int, str], index: str = "") -> str:
+def case_report(shown: Reported, head: tuple[int, str] | None, index: str = "") -> str:
     """Return the report of a case as HTML.
 
-    ``head`` is the log's length and last digest, so that the report can be held against the log later. ``index`` is the
+    ``head`` is the log's length and last digest, so that the report can be held against the log later; None for who
+    may not know it. ``index`` is the
     address of a page that lists this report beside others.
     """
     run, case = shown.run, shown.case
     return _TEMPLATES.get_template("report.html").render(
         case=case,
         digest=case.digest(),
-        state=STATE[shown.state],
+        state=_stands(shown),
         standing=shown.decision,
         run=run,
         stopped=STOPPED[run.termination_reason] if run else "",
@@ -79,10 +81,10 @@ def case_report(shown: Reported, head: tuple[int, str], index: str = "") -> str:
 
 def report_index(rows: Sequence[tuple[str, Reported]], described: Iterable[str], head: tuple[int, str]) -> str:
     """Return the page that lists reports by the names of their files; ``described`` says how they were chosen."""
-    states = Counter(each.state for _, each in rows)
+    states = Counter(_stands(each) for _, each in rows)
     return _TEMPLATES.get_template("report_index.html").render(
         rows=[_index_row(name, each) for name, each in rows],
-        states=[(STATE[state], count) for state, count in states.most_common()],
+        states=states.most_common(),
         described=list(described),
         head=head,
     )
@@ -91,6 +93,11 @@ def report_index(rows: Sequence[tuple[str, Reported]], described: Iterable[str],
 def report_name(case_id: str) -> str:
     """Return a file name for a case's report: letters, digits and hyphens, whatever the id holds."""
     return f"audit-{re.sub(r'[^A-Za-z0-9]+', '-', case_id).strip('-')[:80] or 'case'}.html"
+
+
+def _stands(shown: Reported) -> Word:
+    """Return where a case stands, in the words of the queue."""
+    return STANDING[standing(shown.run)] if shown.state == "needs_review" and shown.run else STATE[shown.state]
 
 
 def _flag_words(shown: Reported) -> list[Any]:
@@ -103,7 +110,7 @@ def _index_row(name: str, shown: Reported) -> dict[str, Any]:
         "name": name,
         "id": shown.case.id,
         "query": shown.case.query,
-        "state": STATE[shown.state],
+        "state": _stands(shown),
         "quality": run.quality if run else None,
         "revised_quality": run.revised_quality if run else None,
         "run": run is not None,

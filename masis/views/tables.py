@@ -56,8 +56,7 @@ def runs_to_pandas(
         found, names = [row for each in rows for row in each], [*_PLACE, *table.columns]
         labels = [label for label, each in zip(labels, rows, strict=True) for _ in each]
     frame = pd.DataFrame(found, columns=names)
-    if "cost_usd" in frame:  # unknown prices alone would make it a column of objects
-        frame = frame.astype({"cost_usd": float})
+    frame = frame.astype(dict.fromkeys(_FIGURES & set(names), float))  # else one of None alone would be of objects
     return frame if index is None else frame.set_axis(pd.Index(labels), axis="index")
 
 
@@ -110,6 +109,10 @@ _CLAIM = {
 }
 _CITATION = _columns("start", "end", "text", "reference", "evidence_id", "status", "resolved_by")
 _ISSUE = _columns("start", "end", "source", "type", "rule", "severity", "description", "reason", "suggestion")
+_FIGURES = {
+    *("quality", "revised_quality", "confidence", "overall", "faithfulness", "support"),
+    *("improvement_percentage", "improvement_delta", "seconds", "cost_usd"),
+}
 _PLACE = ("case_id", "run_id", "iteration", "best")
 
 

@@ -71,7 +71,7 @@ STATE: dict[str, Word] = {
     "needs_adjudication": Word(
         "Needs adjudication", "warn", "Its reviewers differ: somebody has to decide between them"
     ),
-    "accepted": Word("Auto-accepted", "good", "The acceptance rule found no reason for a review"),
+    "accepted": Word("Auto-accepted", "calm", "The acceptance rule found no reason for a review"),
     "approved": DECIDED["approve"],
     "overridden": DECIDED["override"],
     "rejected": DECIDED["reject"],
@@ -84,10 +84,11 @@ STANDING: dict[Standing, Word] = {
     "to_review": Word("Needs review", "calm", "Audited, and not decided"),
     "wrong": Word("Something is wrong", "bad", "The audit found something wrong or unsafe: look at it first"),
     "not_confirmed": Word("Not confirmed", "calm", "Nothing was found wrong, but the answer could not be confirmed"),
-    "nothing_found": Word("Nothing found", "good", "The audit found nothing wrong and nothing unconfirmed"),
+    # neutral: green says that the evidence supports something, and there may be a lesser issue
+    "nothing_found": Word("Nothing found", "calm", "The audit found nothing wrong and nothing unconfirmed"),
     "failed": Word("Audit failed", "warn", "Its audit ended with an error or was interrupted: audit it again"),
     "not_audited": Word("Not audited", "calm", "Imported, and not audited yet"),
-    "waits": Word("Waiting for others", "busy", "For a second decision, an adjudication or more evidence"),
+    "waits": Word("Waiting", "busy", "For a second decision, an adjudication or more evidence"),
     "decided": Word("Decided", "calm", "A person has decided it, or it was replaced or redacted"),
 }
 """Where a case stands, in the order of the filter; a case is in exactly one."""
@@ -97,7 +98,23 @@ WAITS_FOR: dict[CaseState, Word] = {
     "needs_adjudication": Word("Waiting for an adjudication", "busy", "Its reviewers differ"),
     "escalated": Word("Escalated", "warn", "It waits for more evidence or another reviewer"),
 }
-"""What a case that waits for others waits for, by its state."""
+"""What a case that waits is waiting for, by its state."""
+
+FOR_YOU = Word("Waiting for you to adjudicate", "warn", "Its reviewers differ, and you are none of them")
+"""Stands in place of ``WAITS_FOR["needs_adjudication"]`` for whoever may adjudicate the case."""
+
+SIGNS: tuple[tuple[float, str], ...] = ((0.97, "very strong"), (0.85, "strong"), (0.5, "some"), (0.0, "few"))
+"""How strong the signs of a fault are, from which probability on. In words: the built-in estimate orders a queue and
+is not calibrated."""
+
+
+def stands(standing: Standing, state: CaseState) -> tuple[Word, str]:
+    """Return where a case stands, and what that leaves open: what was decided, or that a rule accepted it ("" else)."""
+    if standing == "waits" and state in WAITS_FOR:
+        return WAITS_FOR[state], ""
+    open_ = standing in ("wrong", "not_confirmed", "to_review") or state in ("needs_review", "new")
+    return STANDING[standing], "" if open_ else STATE[state].text
+
 
 RUN_STATE: dict[str, Word] = {
     "running": Word("Under way", "busy"),
@@ -146,7 +163,9 @@ REFERENCE: dict[str, Word] = {
     "redundant": Word("redundant", "calm", "The other citations support the sentence without it"),
     "unsupported": Word("does not support this", "bad", "The evidence it names does not support this"),
     "contradicts": Word("contradicts this", "bad", "The evidence it names contradicts this"),
-    "valid": Word("valid", "calm", "Names evidence of this case"),
+    "valid": Word(
+        "resolves", "calm", "Names evidence of this case; whether that supports the sentence is another matter"
+    ),
 }
 
 SENTENCE: dict[str, Word] = {

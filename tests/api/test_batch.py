@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import masis
@@ -211,6 +212,42 @@ def test_wrong_arguments_are_errors_of_ours() -> None:
         masis.audit_many(cases(1)[0])  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"cases\[0\]: is text, not a case"):
         masis.audit_many(["text"], progress=False)  # type: ignore[list-item]
+
+
+def test_every_wrong_case_of_a_list_is_named_before_one_is_audited_or_stored(tmp_path: Path) -> None:
+    given = [case("a").to_json_dict(), {"id": "b", "question": "How?"}, {"id": "c"}]
+    with pytest.raises(InputError, match=r"2 problems: cases\[1\]\.query: is missing.*; cases\[2\]\.query: is missing"):
+        masis.audit_many(given, progress=False)
+    with masis.Desk(tmp_path / "desk.db") as desk, pytest.raises(InputError, match="2 problems"):
+        desk.audit(given, progress=False)
+    with masis.Desk(tmp_path / "desk.db") as desk:
+        assert desk.queue() == ()
+
+
+def test_the_package_can_be_called_and_gives_a_row_for_each_row_of_a_frame() -> None:
+    frame = pd.DataFrame(
+        {
+            "frage": ["Why?", "", "How?"],
+            "antwort": ["So [1].", "Thus [1].", "Thus [2]."],
+            "ctx": [["So."], ["b"], ["c"]],
+        },
+        index=["x", "x", "z"],
+    )
+    names = {"query": "frage", "answer": "antwort", "evidence": "ctx"}
+    found = masis.audit(frame, masis.Settings(max_iterations=1), map=names, progress=False)
+    assert list(found.index) == ["x", "x", "z"]
+    assert [bool(error) for error in found["error"]] == [False, True, False]
+    assert found["error"].iloc[1].startswith("cases[1].query: is empty")
+    assert list(found["standing"]) == ["not_confirmed", "not_audited", "wrong"]
+    assert list(found["invalid_citations"].dropna()) == [0, 1]
+    assert {found[name].dtype.kind for name in ("quality", "claims", "seconds")} == {"f"}
+    assert found.loc[found["needs_review"], "error"].size == 3
+    assert list(masis.audit(iter([case("a")]), masis.Settings(max_iterations=1), progress=False).index) == [0]
+
+
+def test_a_map_by_which_no_row_can_be_read_is_an_error_and_not_an_empty_table() -> None:
+    with pytest.raises(InputError, match=r"2 problems: cases\[0\]\.query: .*Not one row can be read as a case"):
+        masis.audit([{"id": "a"}, {"id": "b"}], progress=False)
 
 
 def test_cases_of_a_file_are_a_list_and_every_wrong_line_is_named(tmp_path: Path) -> None:

@@ -14,10 +14,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Error, Page, expect, sync_playwright
 
 import tools.serving
-from masis.services import Workbench, demo_cases, recorded_settings
 from tests.browser.mounting import ADDRESS, Mounted
-from tests.conftest import made_once
-from tests.reviewing import ADA
 from tools.browser import FLAGS, IDLE, installed_browser, settle
 
 __all__ = ["FLAGS", "IDLE", "Tab", "serving"]
@@ -155,19 +152,8 @@ def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="package")
-def demo(browser: Browser, demo_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def demo(browser: Browser, demo_folder: Path, demo_database: Path) -> Iterator[str]:
     """The demo, served once for all tests that only look at it, or audit and decide cases of their own."""
-    shutil.copy(made_once(tmp_path_factory, "demo.db", audited_demo), demo_folder / "demo.db")
+    shutil.copy(demo_database, demo_folder / "demo.db")
     with serving("demo", "--db", str(demo_folder / "demo.db"), folder=demo_folder) as base:
         yield base
-
-
-def audited_demo(path: Path) -> None:
-    """What ``masis demo`` makes of a new database, in seconds: from here on it only looks that nothing is missing."""
-    workbench = Workbench.open(path)
-    workbench.cases.add_demo(ADA)
-    workbench.corpora.add_demo(ADA)
-    for case in demo_cases():
-        workbench.audits.audit(ADA, case, settings=recorded_settings(workbench.settings))
-    workbench.trust.add_demo(ADA)
-    workbench.close()

@@ -162,14 +162,15 @@ def test_two_runs_are_compared_swapped_and_opened(served: str, open_tab: OpenTab
 def test_a_rate_leads_to_its_runs_and_a_run_to_its_case(served: str, open_tab: OpenTab) -> None:
     tab = open_tab(served)
     page = tab.open("/metrics")
-    expect(page.get_by_role("heading", name="Rates over time")).to_be_visible()
-    page.locator(".st-key-metrics-list").get_by_text("Hallucination").click(delay=40)
+    found = page.get_by_role("table", name="Of the original answers")
+    found.get_by_role("row", name="Something fabricated").get_by_role("link").click(delay=40)
     expect(page).to_have_url(re.compile("show=hallucination"))
     rows = page.get_by_role("table", name="Audits behind the metric").locator("tbody tr")
     expect(rows.first).to_be_visible()
     page.get_by_role("button", name="Close the list").click(delay=40)
     expect(page).not_to_have_url(re.compile("show="))
-    tab.settle()  # the address changes before the charts are drawn again
+    page.get_by_text("How the audits ran").click(delay=40)
+    tab.settle()
     chart = page.locator(".st-key-metrics-spread-issues canvas, .st-key-metrics-spread-issues svg.marks").first
     chart.scroll_into_view_if_needed()
     box = chart.bounding_box()

@@ -41,7 +41,8 @@ def three(tmp_path: Path) -> Path:
 def test_every_case_gets_a_complete_run_in_the_order_of_the_file(masis: Masis, three: Path, tmp_path: Path) -> None:
     result = masis("audit", three, "--db", tmp_path / "new.db", "--out", tmp_path / "runs.jsonl")
     assert result.exit_code == 0, result.stderr
-    assert result.stdout == ""
+    assert result.stdout.splitlines()[1].startswith("a ")  # the worst answer leads the table, whatever else is written
+    assert "Cites [9], which doesn't exist" in result.stdout
     runs = runs_in(tmp_path / "runs.jsonl")
     assert [run.case_id for run in runs] == ["a", "b", "c"]
     assert runs[0].iterations[0].citation_audit.invalid_citations == ("9",)
@@ -50,6 +51,15 @@ def test_every_case_gets_a_complete_run_in_the_order_of_the_file(masis: Masis, t
     assert f"Database: {tmp_path / 'new.db'}" in result.stderr
     store = Workbench.open(tmp_path / "new.db").store
     assert [store.runs.get(run.id) for run in runs] == runs
+
+
+def test_where_stdout_takes_the_runs_the_table_goes_to_stderr(masis: Masis, three: Path, tmp_path: Path) -> None:
+    result = masis("audit", three, "--db", tmp_path / "new.db", "--out", "-")
+    assert [Run.model_validate_json(line).case_id for line in result.stdout.splitlines()] == ["a", "b", "c"]
+    assert "Cites [9], which doesn't exist" in result.stderr
+    both = masis("audit", three, "--db", tmp_path / "new.db", "--out", "-", "--json")
+    assert both.exit_code == 2
+    assert "--json and '--out -' both write to stdout" in both.stderr
 
 
 def test_without_db_the_default_database_is_used_and_named(masis: Masis, three: Path, home: Path) -> None:

@@ -221,7 +221,7 @@ def test_a_retry_is_reported_in_one_line(masis: Masis, tmp_path: Path, monkeypat
         configure(tmp_path, monkeypatch, server)
         result = masis("audit", cases(tmp_path, 1), "--db", tmp_path / "m.db", "--model", "here:m", "--no-ask")
     assert [line.partition(" ")[2] for line in result.stderr.splitlines() if " try " in line or "again" in line] == [
-        "WARNING verifier here:m: try 1: server"
+        "WARNING verifier here:m for case 'case-0': try 1: server"
     ]
 
 

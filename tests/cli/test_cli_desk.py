@@ -22,7 +22,7 @@ def database(masis: Masis, tmp_path: Path) -> Path:
     assert result.exit_code == 0, result.stderr
     table = result.stdout.splitlines()
     assert table[0].split() == ["case", "stands", "worst", "issue", "quality", "question"]
-    assert table[1].startswith("a     Something is wrong  Cites [9], which doesn't exist  ")
+    assert table[1].startswith("a     Something is wrong  Cites [9], which doesn't exist: “It was opened")
     assert table[2].startswith("b     Nothing found")
     assert "  a: The reference '9' names no evidence of this case." in table
     return database
@@ -40,7 +40,7 @@ def test_an_answer_is_found_read_decided_labelled_and_undone(masis: Masis, datab
     shown = masis("show", "a", *at).stdout
     assert "The bridge is 120 metres long [1]. It was opened in 1931 [9]." in shown
     assert "critical  The reference '9' names no evidence of this case." in shown
-    assert shown.startswith("a · Something is wrong · Needs review")
+    assert shown.startswith("a · Something is wrong · version ")
     assert row["headline"].partition("\n")[0] in shown
     assert "Why a person should look" in shown
     refused = masis("decide", "a", "approve", *at)

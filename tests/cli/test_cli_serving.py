@@ -44,7 +44,7 @@ def test_the_demo_opens_its_own_database_with_every_demo_case_audited(
     assert result.exit_code == 0, result.output
     assert launched == [{"db": database, "port": 9000, "reach": ONLY_HERE, "open_browser": False}]
     overview = Workbench.open(database).cases.overview()
-    assert overview.cases == len(list(demo_cases()))
+    assert overview.cases > len(list(demo_cases()))  # with those that screenings were handed over to
     assert not overview.states.get("new")
     assert not (home / "masis" / "masis.db").exists()
 
@@ -63,7 +63,7 @@ def test_the_demo_keeps_decisions_until_it_is_reset(masis: Masis, home: Path, la
     masis("demo", "--no-browser", "--reset")
     after = Workbench.open(database)
     assert not any(entry.decision and entry.decision.reviewer == "Ada" for entry in after.store.decisions.iterate())
-    assert after.store.cases.count() == len(list(demo_cases()))
+    assert after.store.cases.count() > len(list(demo_cases()))
 
 
 @pytest.mark.slow

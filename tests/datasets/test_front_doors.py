@@ -323,6 +323,31 @@ def test_two_records_under_one_id_are_refused_by_every_way_in(tmp_path: Path) ->
         with pytest.raises(InputError, match=r"id: is 'a', as in .*, with other content"):
             read_both()
     assert [case.id for case in masis.read_cases([GOOD, GOOD])] == ["a"]
+    ids = [case.id for case in masis.read_cases(twice, map={"id": None})]
+    assert ids == [run.case_id for run in masis.audit_many(twice, progress=False, map={"id": None})]
+    assert len({"a", *ids}) == 3
+
+
+def test_numbers_that_may_count_places_are_read_so_where_the_map_says_it(tmp_path: Path) -> None:
+    chunks = [{"id": f"doc-{number}", "text": text} for number, text in ((17, "So."), (23, "Thus."))]
+    given = GOOD | {"answer": "So [1]. Thus [2].", "evidence": chunks}
+    settings, names = masis.Settings(max_iterations=1), {"evidence.id": None}
+    suggestions = {issue.suggestion for issue in masis.run_audit(given, settings).iterations[0].issues}
+    assert any('map={"evidence.id": None}' in each for each in suggestions)
+    named = masis.run_audit(given | {"answer": "So [doc-17]. Thus [2]."}, settings).iterations[0].issues
+    assert not any("evidence.id" in issue.suggestion for issue in named)  # who names one by its id means ids
+    run = masis.run_audit(given, settings, map=names)
+    assert run.iterations[0].citation_audit.invalid_citations == ()
+    foreign = {
+        "user_input": "Why?",
+        "response": "So [1].",
+        "retrieved_contexts": ["So."],
+        "retrieved_context_ids": ["d7"],
+    }
+    for rows in ([given], [foreign]):
+        (case,) = masis.read_cases(rows, map=names)
+        assert [chunk.id for chunk in case.evidence] == [f"chunk_{n}" for n, _ in enumerate(case.evidence, 1)]
+        assert case.evidence[0].model_dump()["given_id"] in ("doc-17", "d7")
 
 
 def test_a_key_that_no_row_has_is_an_error_and_the_rows_are_read(tmp_path: Path) -> None:

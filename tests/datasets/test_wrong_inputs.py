@@ -6,7 +6,10 @@ import gzip
 import io
 import json
 import lzma
+import random
 import re
+import subprocess
+import sys
 import tracemalloc
 import zipfile
 from collections.abc import Callable
@@ -20,8 +23,8 @@ from masis.cli.options import chosen_reading
 from masis.datasets import rows
 from masis.datasets.loading import suggest
 from masis.datasets.mapping import MappedRow, read_any
-from masis.datasets.readers import strict_json
 from masis.errors import InputError
+from masis.schema import limits
 
 GOOD = {"id": "a", "query": "Why?", "answer": "So [1].", "evidence": [{"id": "1", "text": "So."}]}
 LINE = json.dumps(GOOD).encode()
@@ -225,12 +228,12 @@ def test_a_list_of_any_length_is_read_in_little_memory(tmp_path: Path) -> None:
 def test_a_row_of_a_million_small_things_is_refused_before_it_is_parsed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(strict_json, "MOST_VALUES", 1_000)
+    monkeypatch.setattr(limits, "VALUES", 1_000)
     crowded = b'{"a": [' + b"{}," * 2_000 + b"{}]}"
     for name, content in (("f.jsonl", crowded), ("f.json", b"[" + crowded + b"]")):
         path = tmp_path / name
         path.write_bytes(content)
-        assert "holds more than 1,000 objects and lists. Split it" in _read(path)[0]
+        assert "(row_values)" in _read(path)[0]
 
 
 def test_an_item_and_a_line_of_a_table_have_a_longest_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,6 +245,56 @@ def test_an_item_and_a_line_of_a_table_have_a_longest_length(tmp_path: Path, mon
         path = tmp_path / name
         path.write_bytes(content)
         assert says in _read(path)[0]
+
+
+_READ_BIG = """
+import resource, sys
+from pathlib import Path
+from masis.cli import main
+from masis.schema.actor import Actor
+from masis.services import Workbench
+file = sys.argv[1]
+look = Workbench.open(Path(file + ".db")).imports.look(Actor(name="Ada"), Path(file), name=Path(file).name)
+print(*look.problems, sep="\\n")
+try:
+    main(["import", file, "--db", file + ".db"])
+except SystemExit:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+"""A process that reads a file as the page and as the command does; its last line is the most memory it took, in MB."""
+
+
+@pytest.mark.soak(smoke=150, full=1_000)
+@pytest.mark.parametrize(
+    ("name", "head", "tail", "says"),
+    [
+        (
+            "f.jsonl",
+            LINE + b'\n{"query": "Why?", "answer": "',
+            b'", "evidence": ["So."]}',
+            "line 2: is longer than 64 MiB",
+        ),
+        ("f.json", b'[{"query": "Why?", "answer": "', b'", "evidence": ["So."]}]', "has an item of more than 64 MiB"),
+        ("f.csv", b'query,answer,evidence\nWhy?,"', b'",So.\n', "has a line of more than 64 MiB"),
+        ("f.jsonl.gz", LINE + b'\n{"query": "', b'"}', "line 2: is longer than 64 MiB"),
+    ],
+)
+def test_a_line_of_a_gigabyte_is_refused_within_a_gigabyte_of_memory_by_the_command_and_on_the_page(
+    tmp_path: Path, rounds: int, name: str, head: bytes, tail: bytes, says: str
+) -> None:
+    path = tmp_path / name
+    block = random.Random(0).randbytes(1 << 19).hex().encode()  # of a megabyte, and no bomb where it is packed
+    with gzip.open(path, "wb", compresslevel=1) if name.endswith(".gz") else path.open("wb") as file:
+        file.write(head)
+        for _ in range(rounds):
+            file.write(block)
+        file.write(tail)
+    found = subprocess.run([sys.executable, "-c", _READ_BIG, str(path)], capture_output=True, text=True, check=True)
+    path.unlink()
+    *problems, memory = found.stdout.splitlines()
+    assert says in "".join(problems)
+    assert says in found.stderr
+    assert int(memory) < 1_000
 
 
 def test_a_file_without_a_case_in_ten_thousand_rows_is_given_up(tmp_path: Path) -> None:

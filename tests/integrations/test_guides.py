@@ -8,6 +8,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,15 @@ from starlette.testclient import TestClient
 from masis.audit.metric_catalogue import METRICS
 from masis.cli import main
 from masis.integrations.web import app as web
+from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.services import Workbench
 from masis.services.ingestion import Source, new_token
+from masis.services.webhook import Webhook
 from masis.settings import Settings
 from tests.cli.running import case, example
-from tests.reviewing import submitted
+from tests.loopback import receiver
+from tests.reviewing import ADA, submitted
 from tools import telemetry_reference
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -61,8 +65,8 @@ def test_the_graph_of_the_guide_audits_and_waits_for_a_person(tmp_path: Path) ->
 
     state = case("bridge") | {"draft_answer": "The bridge is 990 metres long [9]."}
     names: dict[str, Any] = {"my_synthesizer": lambda given: {"draft_answer": state["draft_answer"]}, "Path": Path}
-    exec(code("langgraph", "from langgraph.graph"), names)
-    first, second = code("langgraph", "from masis.integrations.langgraph import keep_node").split("...\n")
+    exec(code("frameworks", "from langgraph.graph"), names)
+    first, second = code("frameworks", "from masis.integrations.langgraph import keep_node").split("...\n")
     exec(first.replace('"masis.db"', repr(str(tmp_path / "masis.db"))), names)
     graph = names["graph"]
     graph.add_edge("evaluator", "keep")
@@ -118,13 +122,13 @@ def test_the_example_of_baml_prints_what_the_page_shows() -> None:
         "cut off: None",
         "passed: The bridge is 120 metres long [1].",
     ]
-    assert done.stdout in (DOCS / "baml.md").read_text(encoding="utf-8")
+    assert done.stdout in (DOCS / "frameworks.md").read_text(encoding="utf-8")
 
 
 def test_a_team_s_own_validator_is_made_as_the_guide_makes_it(monkeypatch: pytest.MonkeyPatch) -> None:
     names: dict[str, Any] = {"__name__": "acme.answers"}
     monkeypatch.setitem(sys.modules, "acme.answers", sys.modules[__name__])
-    exec(code("baml", "# acme/answers.py"), names)
+    exec(code("frameworks", "# acme/answers.py"), names)
     assert names["validator"].name == "acme"
 
 
@@ -144,3 +148,24 @@ def test_the_client_of_the_guide_sends_a_case(tmp_path: Path, monkeypatch: pytes
         monkeypatch.setattr("urllib.request.urlopen", urlopen)
         exec(code("ingestion", "import json, os"), names)
     workbench.close()
+
+
+def test_a_receiver_knows_a_call_of_the_webhook_by_the_check_of_the_guide(tmp_path: Path) -> None:
+    names: dict[str, Any] = {}
+    exec(code("ingestion", "import hmac, time"), names)
+    with receiver() as (address, calls), closing(Workbench.open(tmp_path / "webhook.db")) as workbench:
+        settings = Settings(webhook_address=address, webhook_private=True)
+        webhook = Webhook(workbench.store, settings, "0123456789abcdef" * 2)
+        workbench.cases.add_one(ADA, Case.model_validate(case("a")))
+        workbench.store.inbox.arrived([workbench.store.cases.get("a")], "chatbot")
+        workbench.audits.audit(ADA, workbench.store.cases.get("a"))
+        webhook.deliver()
+    (call,) = calls
+    header, genuine = call.headers["MASIS-Signature"], names["is_genuine"]
+    assert genuine(header, call.body, "0123456789abcdef" * 2)
+    assert not genuine(header, call.body + b" ", "0123456789abcdef" * 2)
+    assert not genuine(header, call.body, "0123456789abcdef" * 3)
+    assert not genuine(header, call.body, "0123456789abcdef" * 2, within_s=-1)
+    shown = next(json.loads(block) for block in blocks("ingestion", "json") if "case.decided" in block)
+    sent = json.loads(call.body)
+    assert (shown.keys(), shown["case"].keys()) == (sent.keys(), sent["case"].keys())

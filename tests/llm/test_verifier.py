@@ -159,6 +159,34 @@ def test_a_contradiction_names_both_places() -> None:
     assert (check.sources, found.reason) == (("chunk_2",), "Another year.")
 
 
+@pytest.mark.parametrize(
+    ("quote", "reasoning", "kind"),
+    [
+        ("dissent (Judge Ash)", "Another wrote it.", "source"),
+        ("I cannot agree.", "By its origin Judge Ash wrote the dissent.", "source"),
+        # the text has another name, the reason none of the source, or the quoted words have words of the claim
+        ("I cannot agree.", "By its origin Judge Ash wrote the dissent, as Reed says.", "source"),
+        ("I cannot agree.", "As Reed says.", "stated"),
+        ("Not Judge Kallas but Reed spoke.", "Judge Ash wrote the dissent.", "stated"),
+        ("nowhere", "By its origin Judge Ash wrote the dissent.", None),
+    ],
+)
+def test_a_contradiction_may_stand_in_the_line_that_names_the_source(
+    quote: str, reasoning: str, kind: str | None
+) -> None:
+    source = "Water Court, dissent (Judge Ash)"
+    evidence = (Evidence(id="c1", text="I cannot agree. Not Judge Kallas but Reed spoke.", source=source),)
+    claim = Claim(text="In dissent Judge Kallas wrote")
+    denied = supporting("c1", "contradicts", quote, "Judge Kallas")
+    given = verdict(verdict="contradicted", support=0, reasoning=reasoning, evidence=[denied])
+    (check,) = checks([given], claim, evidence=evidence)
+    assert [each.kind for each in check.contradictions] == ([kind] if kind else [])
+    if kind == "source":
+        (found,) = check.contradictions
+        assert (found.evidence_text, found.evidence_start, found.evidence_end) == (source, 0, 0)
+        assert check.issue == reasoning
+
+
 def test_only_a_contradicted_claim_has_contradictions_and_a_silent_chunk_no_quote() -> None:
     denied = supporting("chunk_2", "contradicts", "1931", "120")
     silent = supporting("chunk_2", "silent", "It opened in 1931")

@@ -223,9 +223,9 @@ def improved() -> dict[str, Any]:
 def test_a_warning_names_a_place_only_where_it_has_one(kept: Kept) -> None:
     always = ScriptedCritic([said(quality, objections=(MAJOR,)) for quality in (0.4, 0.6, 0.8)])
     run(critic=always, reviser=ScriptedReviser([f"It is 120 metres long, version {n} [chunk_1]." for n in (2, 3)]))
-    assert [line["message"] for line in kept.at("WARNING")] == ["run r1: CRITIC-ERR-004"]
+    assert [line["message"] for line in kept.at("WARNING")] == ["run r1 of case 'bridge': CRITIC-ERR-004"]
     run(critic=ScriptedCritic([CriticFailed("down")]))
-    assert kept.at("ERROR")[0]["message"] == "run r1: CRITIC-ERR-001 in step critique, iteration 1"
+    assert kept.at("ERROR")[0]["message"] == "run r1 of case 'bridge': CRITIC-ERR-001 in step critique, iteration 1"
 
 
 @pytest.mark.spec("REQ-CRITIC-OBS-002", "REQ-CRITIC-025")

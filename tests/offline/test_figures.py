@@ -63,6 +63,19 @@ def test_a_figure_in_the_place_of_another_is_contradicted_and_both_are_named(
     assert right in (check.issue or "")
 
 
+@pytest.mark.parametrize(
+    ("claim", "evidence", "expected"),
+    [
+        ("The service had an uptime of 99.99%.", "The service had an uptime of 99.9 per cent.", "contradicted"),
+        ("The ticket costs 99.99 euros.", "The ticket costs 99.90 euros.", "contradicted"),
+        ("Ethanol boils at 78.15°C.", "Ethanol boils at 78.1°C.", "unverifiable"),  # the evidence may have rounded it
+        ("Ethanol boils at 78.1°C.", "Ethanol boils at 78.15°C.", "unverifiable"),
+    ],
+)
+def test_digits_that_no_rounding_accounts_for_contradict(claim: str, evidence: str, expected: str) -> None:
+    assert verdict(evidence, claim) == expected
+
+
 def test_a_figure_that_stands_elsewhere_is_contradicted_where_the_rest_is_copied() -> None:
     evidence = "The old hall seats 300 people. The new hall seats 450 people."
     assert verdict(evidence, "The old hall seats 450 people.") == "contradicted"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gzip
 import importlib
 import json
 import re
@@ -10,8 +11,10 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import click
 import pandas
@@ -22,15 +25,16 @@ import masis
 from masis.cli import main
 from masis.errors import MissingExtra
 from masis.settings import Settings
+from tools import figures
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-GENERATED = {"cli", "configuration", "CONFORMANCE"}
+GENERATED = {"cli", "configuration", "python", "CONFORMANCE"}
 """Pages that a tool writes whole."""
 PAGES = sorted(DOCS.glob("*.md"))
 OTHERS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
-FENCE = re.compile(r"^```(\S*)( run)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-LANGUAGES = {"sh", "python", "toml", "json", "text", "{toctree}"}
+FENCE = re.compile(r"^```(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LANGUAGES = {"sh", "python", "toml", "json", "text", "{toctree}", "{eval-rst}"}
 """``sh`` and ``python`` are tried, ``text`` is what something prints or looks like."""
 LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
 SERVERS = {"demo", "serve", "ingest", "mcp"}
@@ -44,16 +48,15 @@ class Block(NamedTuple):
 
     page: str
     language: str
-    runs: bool
     text: str
 
 
 def blocks(*pages: Path) -> list[Block]:
     """The fenced blocks of pages."""
     return [
-        Block(page.stem, language, bool(runs), text)
+        Block(page.stem, language, text)
         for page in pages
-        for language, runs, text in FENCE.findall(page.read_text(encoding="utf-8"))
+        for language, text in FENCE.findall(page.read_text(encoding="utf-8"))
     ]
 
 
@@ -96,9 +99,34 @@ def test_every_page_stands_in_the_contents() -> None:
     assert sorted([*listed, "index"]) == [page.stem for page in PAGES]
 
 
-def test_every_public_name_has_an_entry() -> None:
-    written = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
-    assert not [name for name in masis.__all__ if not re.search(rf"\b{name}\b", written)]
+def test_every_public_name_command_and_setting_has_an_entry() -> None:
+    pages = {page.stem: page.read_text(encoding="utf-8") for page in PAGES}
+    guides = "\n".join(text for name, text in pages.items() if name not in GENERATED)
+    missing = [name for name in masis.__all__ if name != "__version__" and not re.search(rf"\b{name}\b", guides)]
+
+    def walk(command: click.Command, path: str) -> Iterator[str]:
+        if isinstance(command, click.Group):
+            for name, below in command.commands.items():
+                yield from walk(below, f"{path} {name}")
+        elif not command.hidden:
+            yield path
+
+    missing += [path for path in walk(main, "masis") if not re.search(rf"^#+ `?{path}`?$", pages["cli"], re.MULTILINE)]
+    missing += [name for name in Settings.model_fields if f"`{name}`" not in pages["configuration"]]
+    assert not missing
+
+
+def test_every_measured_figure_is_that_of_its_file() -> None:
+    stated = [
+        (page.name, *each) for page in [*PAGES, *OTHERS] for each in figures.LINK.findall(page.read_text("utf-8"))
+    ]
+    assert not [each for each in stated if each[1] != figures.figure(*each[2:])], "run: python tools/figures.py --docs"
+    assert len(stated) > 50
+    files = {file.stem: json.loads(file.read_text("utf-8")) for file in figures.RESULTS.glob("*.json")}
+    assert {each[2] for each in stated} == set(files)
+    for name, made in files.items():
+        assert all(made[key] for key in ("command", "date", "commit", "machine", "figures")), name
+        assert name not in figures.MEASURES or made["command"] == figures.MEASURES[name].command
 
 
 def test_the_docs_are_short_enough_to_be_read() -> None:
@@ -120,7 +148,7 @@ def commands(text: str) -> Iterator[tuple[list[str], str]]:
     for line in text.replace("\\\n", " ").splitlines():
         for part in re.split(r" (?:\||&&) ", re.sub(r"(^|\s)#(\s.*)?$", "", line)):
             written, _, output = re.sub(r"^(?:[A-Z_]+=\S+ )+", "", part.strip()).partition(" >")
-            if re.match(r"(?:\.venv/bin/)?masis [a-z-]", written):
+            if re.match(r"(?:\S*/bin/)?masis [a-z-]", written):
                 yield shlex.split(written)[1:], output.strip("> ")
 
 
@@ -143,6 +171,17 @@ def test_every_command_is_one_and_has_the_options_it_names() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_what_else_a_block_of_shell_starts_is_there() -> None:
+    targets = set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    missing = []
+    for block in blocks(*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"):
+        for line in block.text.splitlines() if block.language == "sh" else ():
+            for script in re.findall(r"\bpython ((?:tools|benchmarks|examples)/\S+)|\bcp ((?:deploy/\S+ ?)+)", line):
+                missing += [file for file in " ".join(script).split() if not (ROOT / file).exists() and file[0] != "/"]
+            missing += [name for name in re.findall(r"^make ([a-z-]+)", line) if name not in targets]
+    assert not missing
+
+
 TUTORIALS = ("first-case", "with-a-model", "as-a-team")
 PRESSED = re.compile(
     r"(?:[Pp]ress|[Oo]pen|[Uu]nder|Back as Ada:|that|Search) \*\*([^*]+)\*\*|^- \*\*([^*]+)\*\*:", re.MULTILINE
@@ -154,11 +193,12 @@ RAGAS = [
     {"user_input": "How long is it?", "response": "120 metres [1].", "retrieved_contexts": ["It is 120 metres long."]},
     {"user_input": "When was it opened?", "response": "In 1931 [2].", "retrieved_contexts": ["It was opened in 1913."]},
 ]
+TRACE_EVIDENCE = ["The bridge is 120 metres long."]
 TRACE = {
     "id": "trace-1",
     "input": {"question": "How long is the bridge?"},
     "output": "It is 210 metres long [1].",
-    "observations": [{"type": "RETRIEVER", "output": ["The bridge is 120 metres long."]}],
+    "observations": [{"type": "RETRIEVER", "output": TRACE_EVIDENCE}],
 }
 ANNOTATED = {
     "data": {"case_id": "trace-1", "text": TRACE["output"]},
@@ -172,29 +212,59 @@ ANNOTATED = {
         }
     ],
 }
-FILES = {"ragas.jsonl": RAGAS, "traces.jsonl": [TRACE], "annotated.json": [[ANNOTATED]]}
-"""What the recipes find beside them: the objects of each file, one a line."""
+OWN = {"id": "a", "query": "How long is it?", "answer": "It is 210 metres long [1].", "evidence": TRACE_EVIDENCE}
+COLUMNS = "question,response,context\nHow long is it?,It is 210 metres long [1].,The bridge is 120 metres long.\n"
+STUDY = """TY  - JOUR
+TI  - Metformin and mortality in heart failure: a randomised trial
+AB  - We randomly assigned 400 adults with heart failure to metformin or placebo. Metformin reduced mortality.
+ER  -
+"""
+MEASURED = OWN | {"labels": {"claims": [{"text": "It is 210 metres long [1].", "verdict": "contradicted"}]}}
+FILES = {
+    "ragas.jsonl": RAGAS,
+    "traces.jsonl": [TRACE],
+    "annotated.json": [[ANNOTATED]],
+    "cases.jsonl": [OWN],
+    "answers.jsonl": [OWN],
+    "mine.jsonl": [MEASURED],
+}
+"""What the commands find beside them: the objects of each file, one a line."""
+ELSEWHERE = re.compile(
+    r"openai|anthropic|ollama|local:|s3:|--engine ray|audited/|^optimize|/(backups|secure|var|etc)\b"
+)
+"""What a test does without: other machines, models, a cluster and its output, folders of a server."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted({block.page for block in blocks(*PAGES) if block.runs}))
+@pytest.mark.parametrize("name", sorted({each.page for each in blocks(*PAGES) if each.language == "sh"} | {"README"}))
 def test_the_commands_of_a_page_run_as_written(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "data").symlink_to(ROOT / "data")
     for file, rows in FILES.items():
         (tmp_path / file).write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    (tmp_path / "answers.csv").write_text(COLUMNS, encoding="utf-8")
+    (tmp_path / "export.ris").write_text(STUDY, encoding="utf-8")
+    with gzip.open(tmp_path / "traces.json.gz", "wt", encoding="utf-8") as packed:
+        json.dump(TRACE, packed)
     monkeypatch.chdir(tmp_path)
-    ran = 0
-    for block in blocks(DOCS / f"{name}.md"):
-        for words, output in commands(block.text) if block.runs else ():
-            if words[0] in SERVERS:
+    monkeypatch.setenv("MASIS_DB", str(tmp_path / "masis.db"))
+    for database in ("masis.db", "review.db", "desk.db", "tried.db"):
+        assert CliRunner().invoke(main, ["audit", "cases.jsonl", "--db", database]).exit_code == 0
+    piped = shown = ""
+    for block in blocks(next(page for page in [*PAGES, *OTHERS] if page.stem == name)):
+        for words, output in commands(block.text) if block.language == "sh" else ():
+            if words[0] in SERVERS or ELSEWHERE.search(" ".join([*words, output])):
                 continue
-            done = CliRunner().invoke(main, words)
+            done = CliRunner().invoke(main, words, input=piped if "-" in words else None)
             assert done.exit_code == 0, f"masis {' '.join(words)}\n{done.output}"
+            piped, shown = done.stdout, shown + done.output
             if output:
+                (tmp_path / output).parent.mkdir(exist_ok=True)
                 with (tmp_path / output).open("a", encoding="utf-8") as stream:
                     stream.write(done.stdout)
-            ran += 1
-    assert ran > 2
+        if name in TUTORIALS and block.text.startswith("case  "):  # what a command of the page printed
+            for line in block.text.splitlines():
+                cells = [cell.rstrip("…") for cell in re.split(r"\s{2,}", line.strip())]
+                assert any(all(cell in printed for cell in cells) for printed in shown.splitlines()), line
 
 
 def test_what_tutorials_say_to_press_is_on_the_pages() -> None:
@@ -219,18 +289,18 @@ def _names(page: str) -> dict[str, Any]:
     documents = [{"id": "manual", "text": "Uploads are limited to 10 MB."}]
     return {
         "README": {"frame": pandas.DataFrame(columns)},
-        "python": {"frame": pandas.DataFrame(columns)},
         "screening": {"abstracts": [{"id": "1", "title": "Aspirin for migraine: a randomised trial", "text": TRIAL}]},
         "programs": {
             "bot": lambda question: "Uploads are limited to 10 MB [manual].",
             "documents": documents,
             "retriever": lambda question: documents,
             "settings": Settings(),
+            "frame": pandas.DataFrame(columns),
         },
     }[page]
 
 
-RUN_HERE = ("README", "programs", "python", "screening")
+RUN_HERE = ("README", "programs", "screening")
 RUN_ELSEWHERE = (ROOT / "tests" / "integrations" / "test_guides.py").read_text(encoding="utf-8")
 
 
@@ -267,17 +337,57 @@ def test_code_that_runs_in_no_test_compiles_and_imports_what_is_there() -> None:
                     continue
 
 
+class Built(HTMLParser):
+    """What a page of the built site holds: its anchors, what it leads to, its pictures and blocks."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.ids, self.leads, self.pictures, self.blocks = set[str](), list[str](), list[str](), 0
+        self.feed(page.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = {name: value or "" for name, value in attrs}
+        self.ids.add(found.get("id", ""))
+        if tag == "a" and "href" in found:
+            self.leads.append(found["href"])
+        if tag == "img":
+            assert found.get("alt"), f"a picture without words: {found}"
+            self.pictures.append(found["src"])
+        self.blocks += tag == "pre"
+
+
 @pytest.mark.slow
-def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
+def test_the_built_site_is_whole_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
     pytest.importorskip("furo", reason="the extra docs is not installed")
+    site = tmp_path / "site"
     command = [sys.executable, "-m", "sphinx", "-W", "-q", "--keep-going", "-d", str(tmp_path / "trees")]
-    done = subprocess.run([*command, str(DOCS), str(tmp_path / "site")], capture_output=True, text=True, check=False)
+    done = subprocess.run([*command, str(DOCS), str(site)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    pages = list((tmp_path / "site").glob("*.html"))
+    pages = {page.name: Built(page) for page in site.glob("*.html")}
     assert len(pages) > len(PAGES)
+    broken = []
+    for name, page in pages.items():
+        for lead in page.leads:
+            path, _, anchor = unquote(lead).partition("#")
+            if "://" in lead or lead.startswith("mailto:"):
+                continue
+            there = pages.get(path or name)
+            if there is None or (anchor and anchor not in there.ids):
+                broken.append(f"{name}: {lead}")
+        broken += [f"{name}: {picture}" for picture in page.pictures if not (site / picture).is_file()]
+    assert not broken, "\n".join(broken)
+    for source in (page for page in PAGES if page.stem not in GENERATED):
+        written = [each for each in blocks(source) if not each.language.startswith("{")]
+        assert pages[f"{source.stem}.html"].blocks == len(written), (
+            f"a block of {source.name} is drawn as something else"
+        )
+    entries = {name: f"masis.{name}" for name in masis.__all__ if name != "__version__"} | {
+        "audit": "masis.api.batch.audit"
+    }
+    assert not set(entries.values()) - pages["python.html"].ids
     loads = re.compile(
         r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"(?:https?:)?//|<link\b[^>]*\bhref=\"(?:https?:)?//"
     )
-    assert not [page.name for page in pages if loads.search(page.read_text(encoding="utf-8"))]
-    sheets = (tmp_path / "site" / "_static").rglob("*.css")
+    assert not [name for name in pages if loads.search((site / name).read_text(encoding="utf-8"))]
+    sheets = (site / "_static").rglob("*.css")
     assert not [sheet.name for sheet in sheets if re.search(r"url\(['\"]?https?:|@import", sheet.read_text("utf-8"))]

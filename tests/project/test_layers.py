@@ -185,7 +185,7 @@ READS = {
     "cases": {"get", "iterate"},
     "corpora": {"imports", "iterate", "list_all", "search", "summary"},
     "datasets": {"get", "list_all", "lost"},
-    "decisions": {"check_subjects", "head", "reviewers", "verify"},
+    "decisions": {"check_subjects", "head", "reviewers", "simulated", "verify"},
     "evidence": {"cases_with", "ids_beginning", "newest_case_ids", "newest_run_ids", "with_words"},
     "executions": {"iterate", "page"},
     "purges": {"history", "removals"},

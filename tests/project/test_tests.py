@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from tools import conformance, constants, every_test
+from tools import conformance, constants, every_test, weight
 from tools.every_test import Count, Outcome, counted
-from tools.weight import imports_of, weight_of, with_slowest
+from tools.weight import imports_of, weight_of
 
 TESTS = Path(__file__).resolve().parents[1]
 CLOCKS = re.compile(r"\b(?:process_time|perf_counter|thread_time)(?:_ns)?\(")
@@ -215,19 +215,16 @@ def test_imports_are_counted_by_package() -> None:
     assert imports_of(FILE) == {"version": 1, "schema": 1, "store": 1}
 
 
-def test_the_slowest_tests_are_put_between_the_marks_of_a_page(tmp_path: Path) -> None:
-    durations = tmp_path / "durations.jsonl"
+def test_the_slowest_tests_of_the_last_run_are_named(tmp_path: Path) -> None:
+    durations = tmp_path / weight.DURATIONS
+    durations.parent.mkdir()
     durations.write_text(
         "".join(json.dumps({"test": f"a.py::test_{n}", "seconds": n}) + "\n" for n in (1, 3, 2)), encoding="utf-8"
     )
-    page = with_slowest("Before.\n<!-- slowest tests -->\nold\n<!-- end of the slowest tests -->\nAfter.", durations, 2)
-    assert "old" not in page
-    assert [line.split() for line in page.splitlines() if "::" in line] == [
+    assert [line.split() for line in weight.report(tmp_path, 2) if "::" in line] == [
         ["3.0", "a.py::test_3"],
         ["2.0", "a.py::test_2"],
     ]
-    assert page.startswith("Before.\n<!-- slowest tests -->\nOn 20")
-    assert page.endswith("\n<!-- end of the slowest tests -->\nAfter.")
 
 
 def test_the_page_is_current() -> None:

@@ -11,6 +11,8 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,7 @@ from masis.schema.review import Decision
 from masis.schema.team import QueuePolicy
 from masis.screening.demo import CORPUS
 from masis.services import Actor, Workbench, demo_cases
+from masis.services.ingestion import audit_settings
 from masis.services.jobs import Job, Jobs, WorkerProcess, run_job
 from masis.services.records import CaseFilter
 from masis.settings import Settings
@@ -228,7 +231,9 @@ def test_a_batch_stops_when_asked_to_and_leaves_the_rest(workbench: Workbench, j
     assert workbench.cases.facets().states["new"] == 5
 
 
-def test_a_batch_ends_where_the_next_audit_could_pass_the_limit_on_cost(tmp_path: Path) -> None:
+@pytest.fixture
+def paid(tmp_path: Path) -> Iterator[tuple[Workbench, Pool]]:
+    """Six cases, models that cost much, and the workers that audit by them."""
     with ModelServer(issues="always", keep=False) as server:
         settings = Settings.model_validate(
             {
@@ -242,27 +247,84 @@ def test_a_batch_ends_where_the_next_audit_could_pass_the_limit_on_cost(tmp_path
         workbench.cases.add(ADA, [case for case, _ in zip(demo_cases(), range(6), strict=False)])
         pool = Pool(workbench.database)
         pool.let_go()
-        jobs = Jobs(workbench, pool)
-        try:
-            with pytest.raises(InputError, match="above 0"):
-                jobs.audit_all_new(ADA, max_cost=0)
-            jobs.audit_all_new(ADA, max_cost=0.01)
-            batch_over(jobs)
-            assert not pool.begun
-            jobs.audit_all_new(ADA, max_cost=30)
-            batch_over(jobs)
-            batch = jobs.batch()
-            assert batch.limit_reached
-            assert batch.total == 6
-            assert 0 < batch.done < 6
-            assert not batch.failed
-            assert batch.done == len(pool.begun)
-            runs = [run for case_id in pool.begun for run in workbench.runs.for_case(case_id)]
-            assert sum(workbench.runs.get(run.id).usage.cost_usd or 0.0 for run in runs) <= 30
-        finally:
-            jobs.close()
-            pool.workbench.close()
-            workbench.close()
+        yield workbench, pool
+        pool.workbench.close()
+        workbench.close()
+
+
+def cost(workbench: Workbench, pool: Pool) -> float:
+    runs = [run for case_id in pool.begun for run in workbench.runs.for_case(case_id)]
+    return sum(workbench.runs.get(run.id).usage.cost_usd or 0.0 for run in runs)
+
+
+def test_a_batch_ends_where_the_next_audit_could_pass_the_limit_on_cost(paid: tuple[Workbench, Pool]) -> None:
+    workbench, pool = paid
+    with closing(Jobs(workbench, pool)) as jobs:
+        with pytest.raises(InputError, match="above 0"):
+            jobs.audit_all_new(ADA, max_cost=0)
+        jobs.audit_all_new(ADA, max_cost=0.01)
+        batch_over(jobs)
+        assert not pool.begun
+        jobs.audit_all_new(ADA, max_cost=30)
+        batch_over(jobs)
+        batch = jobs.batch()
+        assert batch.limit_reached
+        assert batch.total == 6
+        assert 0 < batch.done < 6
+        assert not batch.failed
+        assert batch.done == len(pool.begun)
+        assert cost(workbench, pool) <= 30
+
+
+def test_what_arrived_is_audited_within_the_cost_of_a_day_which_a_restart_does_not_renew(
+    paid: tuple[Workbench, Pool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workbench, pool = paid
+    settings = audit_settings(workbench.settings.updated({"ingest_model": "settings", "ingest_cost_a_day": 30}))
+    assert settings is not None
+    workbench.store.inbox.arrived([case for case, _ in zip(demo_cases(), range(6), strict=False)], "chatbot")
+    with closing(Jobs(workbench, pool)) as jobs:
+        jobs.audit_arrived(settings)
+        batch_over(jobs)
+        first = len(pool.begun)
+        assert 0 < first < 6
+        assert cost(workbench, pool) <= 30
+        jobs.audit_arrived(settings)  # as when more has come
+        batch_over(jobs)
+    spent = workbench.store.inbox.spent("ingestion", "2000-01-01")
+    assert spent == pytest.approx(cost(workbench, pool))
+    with closing(Jobs(workbench, pool)) as jobs:
+        jobs.audit_arrived(settings)
+        batch_over(jobs)
+        assert cost(workbench, pool) <= 30
+        before = len(pool.begun)
+
+        class Tomorrow(datetime):
+            @classmethod
+            def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+                return datetime.now(tz) + timedelta(days=1)
+
+        monkeypatch.setattr("masis.services.jobs.datetime", Tomorrow)
+        jobs.audit_arrived(settings)
+        batch_over(jobs)
+        assert len(pool.begun) > before
+    unpriced = settings.updated({"prices": {}})
+    with closing(Jobs(workbench, pool)) as jobs, pytest.raises(InputError, match="no price is known"):
+        jobs.audit_arrived(unpriced)
+
+
+def test_what_arrived_is_audited_in_its_order_once_and_what_was_typed_is_left(
+    workbench: Workbench, jobs: Jobs, pool: Pool
+) -> None:
+    cases = [case for case, _ in zip(demo_cases(), range(6), strict=False)]
+    workbench.store.inbox.arrived([cases[3], cases[1]], "chatbot")
+    jobs.audit_arrived(Settings())
+    batch_over(jobs)
+    workbench.store.inbox.arrived([cases[3], cases[5]], "other")
+    jobs.audit_arrived(Settings())
+    batch_over(jobs)
+    assert Counter(pool.begun) == {cases[3].id: 1, cases[1].id: 1, cases[5].id: 1}
+    assert not audit_settings(Settings(ingest_model="off"))
 
 
 def long_case(chunks: int = 200, sentences: int = 80) -> Case:

@@ -18,15 +18,16 @@ from masis.schema.review import TargetLabel
 from masis.schema.run import MUST_LOOK, Acceptance, ReviewCode, ReviewReason
 from masis.schema.team import QueuePolicy
 from masis.schema.trust import FaultScore
-from masis.services import Workbench, demo
+from masis.services import Workbench
 from masis.services.access import SIGN_IN_REQUIRED
 from masis.services.trust import TrustFilter, TrustService
-from masis.services.trust_summary import figure, short_answers
+from masis.services.trust_summary import figure, how_sure, in_words, short_answers
 from masis.settings import Settings
 from masis.store.records import CaseFilter
 from masis.trust import simulation
 from masis.trust.agreement import (
     Counted,
+    Estimate,
     Patterns,
     agreement,
     cohen_kappa,
@@ -292,6 +293,25 @@ def test_fitting_orders_the_queue_and_runs_record_the_score(bench: Workbench, au
     assert set(bench.trust.yields(ADA, TrustFilter()).curves) == {"built-in order", "fitted order", "random order"}
 
 
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        (Estimate(0.7, 0.62, 0.78, 90), "substantial agreement beyond chance"),
+        (Estimate(0.5, 0.3, 0.7, 90), "moderate agreement beyond chance; it may be fair to substantial"),
+        (Estimate(-0.1, n=9), "no agreement beyond chance in these 9 cases, too few to tell for others"),
+        (Estimate(None, n=9, why="undefined: nothing varies"), "undefined: nothing varies"),
+        (Estimate(1.0, n=1), "almost full agreement beyond chance in this case, too few to tell for others"),
+    ],
+)
+def test_agreement_beyond_chance_is_read_in_words_with_how_sure_it_is(found: Estimate, says: str) -> None:
+    assert in_words(found) == says
+
+
+def test_a_share_says_when_it_rests_on_too_few() -> None:
+    assert how_sure(Estimate(0.5, 0.4, 0.6, 90)) == how_sure(Estimate(None)) == ""
+    assert how_sure(Estimate(0.5, 0.01, 0.99, 2)) == "2 are too few to tell: it may be anything from 1% to 99%."
+
+
 def test_the_short_answers_say_what_is_not_known(bench: Workbench, reviewed: Workbench) -> None:
     trust = reviewed.trust
     may, far, since, following = short_answers(
@@ -305,26 +325,6 @@ def test_the_short_answers_say_what_is_not_known(bench: Workbench, reviewed: Wor
     nothing = trust.compare(ADA, TrustFilter(field="Law"))
     assert "Nobody knows yet" in short_answers(nothing, trust.missed(ADA), None)["How far is the audit right?"]
     assert figure(trust.compare(ADA, TrustFilter()).answers.kappa, share=False).startswith("0.50 (n = 12; no interval")
-
-
-def test_simulated_decisions_are_marked_counted_apart_and_never_exported(
-    bench: Workbench, audited: Audited, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    audited(0, 3, case={"labels": {"clean": True}})
-    cases = [bench.store.cases.get(f"case-{number}") for number in range(3)]
-    monkeypatch.setattr(demo, "demo_cases", lambda: cases)
-    monkeypatch.setattr(demo, "_DECIDED", demo.re.compile(r"-[01]$"))
-    assert bench.trust.add_demo(ADA) == 4
-    assert bench.trust.add_demo(ADA) == 0
-    assert bench.store.team.in_force(QueuePolicy).reviewers == 1
-    found = bench.trust.compare(ADA, TrustFilter())
-    assert (found.simulated, found.answers.n) == (2, 2)
-    decisions = [entry.decision for entry in bench.reviews.iterate() if entry.decision]
-    assert all("Simulated" in each.reviewer and each.extra["simulated"] for each in decisions)
-    decided(bench, 2)
-    exported = [each.case["id"] for each in bench.store.outcomes.iterate(CaseFilter())]
-    assert exported == ["case-2"]
-    assert len(list(bench.store.outcomes.queries(CaseFilter()))) == 1
 
 
 def test_figures_are_read_for_100_decisions_as_the_log_has_them(reviewed: Workbench) -> None:

@@ -15,7 +15,7 @@ from masis.services import HealthItem, HealthReport, Workbench
 from masis.settings import Loaded, load
 from masis.store import Store
 from masis.ui.admin import health_page, health_reports
-from masis.ui.admin.health_reports import HealthReports, look_at
+from masis.ui.admin.health_reports import Checked, HealthReports, look_at
 from masis.ui.admin.settings_page import settings_frame
 from masis.ui.shell.serve import health_routes
 from masis.views.markdown import escaped
@@ -283,9 +283,6 @@ def test_a_setting_that_makes_no_sense_is_named_on_the_page(
 
 def test_the_page_does_not_count_what_others_decided_on_a_case_that_is_not_settled() -> None:
     counts = HealthItem("database", True, "/a: b/x.db (1.0 MB): 3 cases, 7 entries of the decision log", "")
-    assert health_page.without_counts(counts).message == "/a: b/x.db (1.0 MB)"
-    assert (
-        health_page.without_counts(counts._replace(name="decision log", message="7 entries, head ab")).message
-        == "intact"
-    )
-    assert health_page.without_counts(counts._replace(ok=False)).message == counts.message
+    log = counts._replace(name="decision log", message="7 entries, head ab")
+    report = Checked(HealthReport((counts, log, counts._replace(ok=False))), "").without_counts().report
+    assert [item.message for item in report.items] == ["/a: b/x.db", "intact", counts.message]

@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 
 from masis.services import Workbench
+from masis.services.trust import TrustFilter
+from masis.services.trust_summary import figure, how_sure
 from masis.store.audits.metrics import MeasureFilter, Pick
 from masis.ui.components.linked_table import Row
 from masis.ui.metrics.page import model_rows, period_rows, picked_words, run_columns, run_rows
 from masis.ui.shell.address import link
 from masis.views.metrics import RATES, SPREADS, rate_course, share_of, spread_view
+from tests.reviewing import ADA, decide
 from tests.ui.conftest import AUDITED, open_page, texts
 
 
@@ -23,18 +26,45 @@ def cells(row: Row) -> list[Any]:
     return list(row["cells"])
 
 
-def test_the_page_shows_rates_with_their_bases(audited_workbench: Workbench) -> None:
+def test_each_figure_stands_in_words_with_its_base_how_to_read_it_and_its_cases(audited_workbench: Workbench) -> None:
     total = audited_workbench.metrics.report(MeasureFilter(), "week").total
-    drawn = {each.label: (each.value, each.delta) for each in open_page("metrics").metric}
-    assert drawn["Audits"][0] == str(len(AUDITED))
-    hallucination = share_of(total, "hallucination")
-    assert drawn["Hallucination"] == (hallucination.percent, f"{hallucination.held} of {hallucination.base}")
-    assert hallucination.words == f"{hallucination.percent} ({hallucination.held} of {len(AUDITED)})"
+    found = share_of(total, "hallucination")
+    assert found.words == f"{found.percent} ({found.held} of {len(AUDITED)})"
+    app = open_page("metrics")
+    said = texts(app)
+    drawn = "\n".join(str(element.proto) for element in app.main if hasattr(element, "proto"))
+    assert f"{len(AUDITED)} audits: what they found" in said
+    for part in (found.words, RATES["revision"].meaning, "metrics?show=hallucination", "queue?flag=contradicted"):
+        assert part in drawn
+    assert "no model was called" in said
+    assert "Nobody has decided a case yet" in said
+    for jargon in ("REQ-", "Hallucination", "Converge", "Iteration"):
+        assert jargon not in said
+        assert jargon not in drawn
+    decide(audited_workbench, AUDITED[0], "reject")
+    decide(audited_workbench, AUDITED[1], "approve")
+    drawn = "\n".join(str(element.proto) for element in open_page("metrics").main if hasattr(element, "proto"))
+    precision = audited_workbench.trust.compare(ADA, TrustFilter(blind_only=False)).answers.precision
+    for part in (figure(precision), how_sure(precision), "trust?seen=too&list=must_look", "queue?state=rejected"):
+        assert part in drawn
 
 
-def test_a_course_needs_two_periods_and_a_distribution_two_bins(audited_workbench: Workbench) -> None:
-    page = texts(open_page("metrics"))
-    assert "there is no course over time to draw yet" in page
+def test_how_the_audits_ran_is_folded_and_has_every_metric_of_the_specs(audited_workbench: Workbench) -> None:
+    app = open_page("metrics", {"metrics-run": True})
+    said = texts(app)
+    drawn = "\n".join(str(element.proto) for element in app.main if hasattr(element, "proto"))
+    measured = {
+        each.measure for each in audited_workbench.metrics.report(MeasureFilter(), "week").distributions if each.count
+    }
+    for measure in measured - {"tokens"}:
+        assert SPREADS[measure].title in said
+    assert {"critic_ms", "reviser_ms", "loop_ms", "iterations", "improvement_delta", "issues"} <= measured
+    for part in (RATES["converged"].title, RATES["convergence_ending"].title, "Confidence in claims"):
+        assert part in drawn
+    assert "limit" not in said  # of a call of a model: none was made
+
+
+def test_a_distribution_needs_two_bins(audited_workbench: Workbench) -> None:
     found = audited_workbench.metrics.report(MeasureFilter(), "week")
     tokens = next(each for each in found.distributions if each.measure == "tokens")
     assert spread_view(tokens).bars == []
@@ -116,7 +146,7 @@ def test_runs_whose_texts_were_removed_are_listed_without_a_link(audited_workben
 
 def test_the_list_says_what_it_shows() -> None:
     assert picked_words(Pick(rate="converged"), "week", "2026-11-16", "offline") == (
-        "Audits that converged, week of 16 Nov 2026, offline"
+        "Audits that ended well, week of 16 Nov 2026, offline"
     )
     assert picked_words(Pick(measure="critic_ms", above=5000.0), "week", "", "") == (
         "Audits with critic time per answer: over 5 s"
@@ -130,7 +160,7 @@ def test_the_limits_of_the_spec_stand_beside_the_times(audited_workbench: Workbe
     assert limits == {"critic_ms": 15_000, "reviser_ms": 15_000, "iteration_ms": 35_000, "loop_ms": 90_000}
     found = audited_workbench.metrics.report(MeasureFilter(), "week")
     critic = spread_view(next(each for each in found.distributions if each.measure == "critic_ms"))
-    assert (critic.held, critic.limit) == (True, "95% are within 15 s (REQ-CRITIC-NFR-001)")
+    assert (critic.held, critic.limit) == (True, "95% are within the limit of 15 s")
 
 
 def test_years_of_days_are_listed_as_far_as_a_table_can_be_read(audited_workbench: Workbench) -> None:

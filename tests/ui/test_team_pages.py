@@ -19,7 +19,7 @@ from masis.ui.team.adjudication import differences, final_words
 from masis.ui.team.page import read_scores, read_types, score_line, type_line
 from masis.ui.team.taking import why_nothing
 from tests.reviewing import decide
-from tests.ui.conftest import open_page, press, texts
+from tests.ui.conftest import AUDITED, open_page, press, texts
 
 ADA, BEN = Actor(name="Ada Lind"), Actor(name="Ben")
 CASE = "strategy-01-fabricated"
@@ -78,7 +78,8 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     assert "Ada Lind and Ben gave the same verdict in 0 of 1 case (0%)." in texts(team)
     assert "Ada Lind: Approved, Ben: Rejected" in shown_rows(team)
     waiting = {link.proto.label: link.proto.query_string for link in team.get("page_link")}
-    assert waiting["**1** :blue[Waiting for an adjudication]"] == "standing=waits&state=needs_adjudication"
+    assert waiting["**1** :orange[Waiting for you to adjudicate]"] == f"case={CASE}"
+    assert not [label for label in waiting if "Waiting for an adjudication" in label]
     audited_workbench.team.set(BEN, QueuePolicy(reviewers=2, machine="never"))
     blind = opened("team", "Cleo")
     assert "Ada Lind: Approved" not in shown_rows(blind)
@@ -96,8 +97,11 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
         assert part in shown
     assert "Decided by Ada Lind and Ben. Anybody else may adjudicate." in shown
     assert not [each for each in opened("team", "Ben", case=CASE).button if each.key == "final-reject"]
+    assert "They differ in: verdict, answer." in shown
     press(app, "final-reject")
-    app.text_area(key="final-reason").input("Ben is right.")
+    press(app, "Reject the answer for good")
+    assert [each.value.replace("\\", "") for each in app.warning] == ["Nothing was recorded: type a reason."]
+    app.text_area(key=f"final-reason-{CASE}").input("Ben is right.")
     press(app, "Reject the answer for good")
     assert audited_workbench.cases.summary(CASE).state == "rejected"
     assert len(audited_workbench.reviews.individual(CASE)) == 2
@@ -105,7 +109,7 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     assert audited_workbench.cases.summary(CASE).state == "needs_adjudication"
 
 
-def test_one_press_takes_one_side_as_it_is_and_a_correction_is_shown_against_the_original(
+def test_taking_a_side_fills_the_form_and_records_what_the_adjudicator_leaves_there(
     audited_workbench: Workbench,
 ) -> None:
     audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
@@ -117,16 +121,20 @@ def test_one_press_takes_one_side_as_it_is_and_a_correction_is_shown_against_the
     assert "1 case has reviewers who differ. 1 differs in the correction." in texts(opened("team", "Cleo"))
     app = opened("team", "Cleo", case=CASE)
     assert '{"kind": "in", "text": " Indeed."}' in shown_rows(app).replace('\\"', '"')
-    press(app, "final-reject")  # a reason may begin with a 1: its key takes no side while one is written
-    assert [each.proto.shortcut for each in app.button if each.key == "take-1"] == [""]
-    app = opened("team", "Cleo", case=CASE)
     assert [each.proto.shortcut for each in app.button if each.key == "take-1"] == ["1"]
     press(app, "take-1")
+    assert audited_workbench.cases.summary(CASE).state == "needs_adjudication"
+    assert app.text_area(key=f"final-corrected-{CASE}").value == given["corrected_answer"]
+    reason = app.text_area(key=f"final-reason-{CASE}")
+    assert (reason.label, reason.value) == ("Reason (Ada Lind's: change it where yours differs)", "read")
+    reason.input("One word was missing.")
+    press(app, "Record the corrected answer for good")
     entry = audited_workbench.cases.open(CASE).decision
     assert entry is not None
     assert entry.decision is not None
     final = entry.decision
     assert (final.kind, final.reviewer, final.verdict) == ("adjudication", "Cleo", "override")
+    assert (final.reason, final.extra["taken_from"]) == ("One word was missing.", "Ada Lind")
     assert (final.corrected_answer, final.note, final.labels) == (given["corrected_answer"], "One word.", (label,))
 
 
@@ -227,29 +235,54 @@ def test_lines_without_a_label_type_are_refused_with_a_cure(lines: str) -> None:
         read_types(lines)
 
 
-def test_an_adjudication_lists_the_issues_that_one_reviewer_reported() -> None:
+def test_an_adjudication_names_what_differs_and_nothing_else() -> None:
+    claim = TargetLabel(target="claim", start=0, end=3, text="Two", label="supported")
     place = {"target": "span", "start": 0, "end": 3, "text": "Two"}
     high = TargetLabel.model_validate({**place, "label": "unsupported", "severity": "high"})
     low = TargetLabel.model_validate({**place, "label": "other", "severity": "low"})
     whole = TargetLabel(target="answer", label="incomplete", severity="low")
-    one = Decision(reviewer="Ada", case_id="1", run_id=None, verdict="approve", labels=(low, high, whole))
-    other = one.model_copy(update={"labels": (high,)})
+    labels = (claim, low, high, whole)
+    one = Decision(reviewer="Ada", case_id="1", run_id=None, verdict="approve", iteration=1, labels=labels)
+    assert differences((one, one.model_copy(update={"labels": labels[::-1]}))) == ()
+    unsupported = claim.model_copy(update={"label": "unsupported"})
+    other = one.model_copy(update={"iteration": 2, "labels": (unsupported, high), "reason": "Read.", "note": "Odd."})
+    other = other.model_copy(update={"corrected_answer": "Three", "rubric_scores": {"Clarity": 1}})
     assert differences((one, other)) == (
-        ("Issues reported in “Two”", ("other (low), unsupported (high)", "unsupported (high)")),
-        ("Issues reported in the whole answer", ("incomplete (low)", "")),
+        *("answer", "correction", "reason", "note", "score Clarity", "claim “Two”"),
+        *("issues reported in “Two”", "issues reported in the whole answer"),
     )
-    assert differences((one, one.model_copy(update={"labels": (whole, high, low)}))) == ()
-
-
-def test_an_adjudication_shows_only_what_differs() -> None:
-    label = TargetLabel(target="claim", start=0, end=3, text="Two", label="supported")
-    one = Decision(reviewer="Ada", case_id="1", run_id=None, verdict="approve", iteration=1, labels=(label,))
-    other = one.model_copy(update={"iteration": 2, "labels": (label.model_copy(update={"label": "unsupported"}),)})
-    found = differences((one, other))
-    assert [each.what for each in found] == ["Answer", "Claim “Two”"]
-    assert [each.said for each in found] == [("original", "revision 1"), ("supported", "unsupported")]
-    assert differences((one, one)) == ()
     assert final_words("approve", other) == "Approve revision 1 for good"
+
+
+def test_cases_that_wait_for_an_adjudicator_are_numbered_and_leave_out_their_own(audited_workbench: Workbench) -> None:
+    audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
+    for case_id in AUDITED[:3]:
+        for name, verdict in ((ADA.name, "approve"), (BEN.name if case_id == CASE else "Cleo", "reject")):
+            decide(audited_workbench, case_id, verdict, name)
+    assert "1 of 1 that wait for you" in texts(opened("team", "Cleo", case=CASE))
+    second = next(case_id for case_id in AUDITED[:3] if case_id != CASE)
+    app = opened("team", "Dora", case=second)
+    assert "2 of 3 that wait for you" in texts(app)
+    press(app, "final-approve")
+    press(app, "Approve the original answer for good")
+    assert app.query_params["case"] not in (second, CASE)
+    assert "3 of 3 that wait for you, 1 done now" in texts(app)
+    assert f"Approved for good: {second}" in texts(app).replace("\\", "")
+
+
+def test_a_case_waits_for_who_may_adjudicate_it_and_for_others_else(audited_workbench: Workbench) -> None:
+    audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
+    decide(audited_workbench, CASE, "approve", ADA.name)
+    decide(audited_workbench, CASE, "reject", BEN.name)
+    for name, says in (("Cleo", "Waiting for you to adjudicate"), (BEN.name, "Waiting for an adjudication")):
+        for page in ("queue", "overview"):
+            app = opened(page, name)
+            links = {link.proto.label: link.proto.query_string for link in app.get("page_link")}
+            mine = [way for label, way in links.items() if "for you to adjudicate" in label]
+            assert mine == ([f"case={CASE}"] if name == "Cleo" else [])
+        rows = shown_rows(opened("queue", name))
+        assert says in rows
+        assert (f"team?case={CASE}" in rows) is (name == "Cleo")
 
 
 def test_an_empty_queue_says_why() -> None:
@@ -330,3 +363,11 @@ def test_a_case_that_needs_no_more_decisions_says_so_in_place_of_a_form_that_ref
 def links_to_team(app: AppTest) -> set[str]:
     links = [link.proto for link in app.get("page_link")]
     return {link.query_string for link in links if link.label == "Adjudicate it"}
+
+
+def test_a_rubric_s_names_are_words_and_no_markdown(audited_workbench: Workbench) -> None:
+    name = "![i](http://evil.example/a.png)"
+    audited_workbench.team.set(BEN, Rubric(scores=(RubricScore(name=name, categories=(name, "plain")),)))
+    [score] = [each for each in opened("review", case=CASE).button_group if "evil" in each.label]
+    for label in (score.label, *score.options):
+        assert "![i](" not in label

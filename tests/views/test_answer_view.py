@@ -58,11 +58,11 @@ def run(case: Case) -> Run:
 
 
 def test_the_issue_of_the_headline_comes_first_then_the_others_by_gravity_and_place(case: Case, run: Run) -> None:
-    issues = sorted(answer_view(case, run, 0)["issues"], key=lambda issue: issue["order"])
+    issues = answer_view(case, run, 0)["issues"]
     names = [issue["label"]["text"] for issue in issues]
-    assert headline(run).text == "Cites [c9], which doesn't exist"
+    assert headline(run).text == "Cites [c9], which doesn't exist: “It was opened in 1931”"
     assert names == ["fabricated", "contradicted", "uncited"]
-    assert [issue["number"] for issue in issues] != sorted(issue["number"] for issue in issues)
+    assert [issue["number"] for issue in issues] == [1, 2, 3]
 
 
 @pytest.fixture(scope="module")
@@ -102,10 +102,22 @@ def test_uncited_sentences_are_marked_with_their_reason(shown: AnswerViewData) -
     assert all(piece["why"] for piece in uncited)
 
 
-def test_issues_are_numbered_in_the_order_their_numbers_stand_in_the_answer(shown: AnswerViewData) -> None:
+def test_each_fault_has_its_number_once_in_the_answer_whoever_raised_it(case: Case, run: Run) -> None:
+    wrong = next(issue for issue in run.iterations[0].issues if issue.rule == "contradicted_claim")
+    assert wrong.start is not None
+    critic = {"source": "critic", "rule": "critic_contradiction", "end": len(WRONG)}
+    raised = [wrong.model_copy(update=critic | {"id": name, "severity": "low"}) for name in ("x", "y")]
+    whole = wrong.model_copy(update=critic | {"id": "z", "start": None, "end": None, "severity": "low"})
+    issues = (*raised, *run.iterations[0].issues, whole)
+    twice = run.model_copy(update={"iterations": (run.iterations[0].model_copy(update={"issues": issues}),)})
+    shown = answer_view(case, twice, 0)
+    assert [issue["number"] for issue in shown["issues"]] == [1, 2, 3, 4]
     in_answer = [number for piece in shown["pieces"] for number in piece.get("ends", [])]
-    assert in_answer == sorted(in_answer)
-    assert in_answer == [issue["number"] for issue in shown["issues"] if issue["placed"]]
+    assert sorted(in_answer) == [issue["number"] for issue in shown["issues"] if issue["placed"]]
+    (fault,) = [issue for issue in shown["issues"] if issue["label"]["text"] == "contradicted"]
+    assert [each["label"]["text"] for each in fault["also"]] == ["contradiction", "contradiction"]
+    about = "".join(piece["text"] for piece in shown["pieces"] if fault["number"] in piece.get("issues", []))
+    assert about == WRONG[wrong.start :]
 
 
 def test_every_issue_says_why_in_words_and_each_thing_once(shown: AnswerViewData) -> None:

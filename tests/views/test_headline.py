@@ -11,7 +11,7 @@ from masis.audit.instructions import find_instructions
 from masis.schema.audit import Citation, Claim, ClaimCheck, Contradiction, Issue, QuoteCheck, ReferenceCheck
 from masis.schema.calls import REPLAY
 from masis.schema.run import ReviewCode, ReviewReason, Run
-from masis.views.headline import KINDS, LONGEST_HEADLINE, headline
+from masis.views.headline import KINDS, LONGEST_HEADLINE, headline, standing
 from tests.cases import case_of
 
 CLEAN = "The bridge is 120 metres long [c1]."
@@ -64,17 +64,23 @@ def critic(type_: Any, severity: Any, description: str = "The dose is too high."
     )
 
 
+LONG = "In a report delayed by the flood of the river and by the strike of the masons, the bridge is said to have "
+
+
 @pytest.mark.parametrize(
     ("answer", "text"),
     [
         (CLEAN, "Nothing found by the offline checks"),
-        ("The bridge is 120 metres long [c1]. It opened in 1931 [7].", "Cites [7], which doesn't exist"),
+        (
+            "The bridge is 120 metres long [c1]. It opened in 1931 [7].",
+            "Cites [7], which doesn't exist: “It opened in 1931”",
+        ),
         ("It opened in 1931 [7] and is 120 metres long [8].", "Cites [7] and [8], which don't exist"),
         ("It opened in 1931 [7], [8], [9], [77].", "Cites [7], [8] and 2 more that don't exist"),
         ("Growth was 14.2% in 2020 [c2].", "14.2% stands in no evidence; c2 has 11.9%"),
         (
             "The bridge is 120 metres long [c1]. It opened in 1931.",
-            "1 sentence without a citation: “It opened in 1931”",
+            "Nothing found but a sentence without a citation: “It opened in 1931”",
         ),
         ("The bridge is 120 metres long [c1] or a little more than that.", "1 of 1 claim not confirmed: offline"),
     ],
@@ -94,6 +100,10 @@ def test_an_offline_audit_says_what_is_worst_with_the_words_it_is_about(answer: 
             check("contradicted", contradictions=(conflict("grew", "It shrank.", "stated"),)),
             "c2 contradicts “It grew by 14.2%”: “It shrank”",
         ),
+        (
+            check("contradicted", contradictions=(conflict("14.2%", "Minutes of 2020 (Ash)", "source"),)),
+            "The source of c2, “Minutes of 2020 (Ash)”, contradicts “It grew by 14.2%”",
+        ),
         (check("supported", contradictions=(conflict("14%", "11%"),)), "c2 has 11% where the answer has 14%"),
         (check("contradicted", sources=("c2",)), "c2 contradicts “It grew by 14.2%”"),
         (check("contradicted"), "The evidence contradicts “It grew by 14.2%”"),
@@ -111,15 +121,12 @@ def test_an_offline_audit_says_what_is_worst_with_the_words_it_is_about(answer: 
         ),
         (
             check("supported", references=(ReferenceCheck(evidence_id="c1", finding="redundant", support=0.1),)),
-            "c1 doesn't support “It grew by 14.2%”",
+            "Nothing found but a redundant citation: c1 adds nothing to the other citations of “It grew by 14.2%”",
         ),
     ],
 )
 def test_a_claim_is_worded_by_its_verdict_without_its_markers(clean: Run, found: ClaimCheck, text: str) -> None:
     assert headline(with_original(clean, claims=(found,))).text == text
-
-
-LONG = "In a report delayed by the flood of the river and by the strike of the masons, the bridge is said to have "
 
 
 @pytest.mark.parametrize(
@@ -129,22 +136,22 @@ LONG = "In a report delayed by the flood of the river and by the strike of the m
             "Employers must keep zinc oxide fume below 2 grams per cubic metre [c2].",
             "2 grams",
             "keep the concentration of zinc oxide fume, averaged over eight hours, below 2 mg per cubic metre of air.",
-            "…zinc oxide fume below 2 grams per…",
-            "keep the concentration of zinc oxide fume, averaged over eight hours, below 2 mg…",
+            "Employers must keep zinc oxide fume below 2 grams per cubic metre",
+            "…averaged over eight hours, below 2 mg per cubic metre of air",
         ),
         (
             "The design was Tolland's alone [c2].",
             "Tolland's",
             f"{LONG}the design was Ridgeway's alone, as the minutes record.",
             "The design was Tolland's alone",
-            "…to have the design was Ridgeway's alone, as the minutes record",
+            "…of the masons, the bridge is said to have the design was Ridgeway's alone, as the minutes record",
         ),
         (
             "It opened in 1950 [c2].",
             "in 1950",
             f"{LONG}opened in 1931.",
             "It opened in 1950",
-            "…said to have opened in 1931",
+            f"…{LONG[12:]}opened in 1931",
         ),
     ],
 )
@@ -178,8 +185,27 @@ def test_the_gravest_kind_makes_the_line_and_the_others_are_counted(clean: Run) 
     )
     line = headline(with_original(clean, issues=found, claims=(check("unsupported"), check("unsupported"))))
     assert (line.text, line.kind, line.tone) == ("The dose is too high", "safety", "bad")
-    assert line.others == "2 unsupported claims · 1 serious issue by the critic · 1 lesser issue by the critic"
+    assert line.others == "2 unsupported claims · 1 serious issue by the critic · 1 lesser issue"
     assert line.counts == (("safety", 1), ("unsupported", 2), ("serious", 1), ("lesser", 1))
+
+
+@pytest.mark.parametrize(
+    ("reasons", "text", "tone", "others"),
+    [
+        ((), "Nothing found but 2 lesser issues: It is vague", "calm", "1 missing point"),
+        (("low_quality",), "It is vague", "warn", "2 lesser issues · 1 missing point"),
+    ],
+)
+def test_where_nothing_was_found_the_line_names_a_lesser_issue_as_lesser(
+    clean: Run, reasons: tuple[ReviewCode, ...], text: str, tone: str, others: str
+) -> None:
+    vague, missing = critic("ambiguity", "low", "It is vague."), critic("missing_info", "medium", "The date.")
+    missing = missing.model_copy(update={"source": "claims", "rule": "missing_information"})
+    run = with_original(clean, issues=(vague, vague, missing))
+    run = run.model_copy(update={"review_reasons": tuple(ReviewReason(code=each, message="Why.") for each in reasons)})
+    assert standing(run) == ("not_confirmed" if reasons else "nothing_found")
+    line = headline(run)
+    assert (line.text, line.tone, line.others) == (text, tone, others)
 
 
 def test_what_the_line_says_itself_is_not_counted_again(clean: Run) -> None:
@@ -270,6 +296,14 @@ def test_text_from_outside_stays_one_short_line_without_signs_that_turn_it(clean
         assert len(text) <= LONGEST_HEADLINE + 20
         assert text.isprintable()
         assert not set(text) & set("\u202e\u2066\n\x00")
+
+
+def test_what_the_critic_says_of_an_accused_sentence_is_no_second_fault() -> None:
+    run = audited("Growth was 14.2% in 2020 [c2].")
+    said = critic("factual", "high").model_copy(update={"start": 4, "end": 10})
+    assert headline(with_original(run, issues=(said,)))[1:] == ("contradicted", (("contradicted", 1),), False)
+    elsewhere = said.model_copy(update={"start": None, "end": None})
+    assert headline(with_original(run, issues=(elsewhere,))).others == "1 serious issue by the critic"
 
 
 def test_every_kind_has_words_to_count_it_by() -> None:

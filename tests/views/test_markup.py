@@ -294,7 +294,7 @@ CASE = case_of(
 def test_what_ends_there_is_named_behind_the_words_the_worst_of_it_first_and_a_marker_stays_a_marker() -> None:
     first = run_audit(CASE).iterations[0]
     marks = reference_marks(first)
-    pieces = list(answer_pieces(first, marks, [None] * len(first.issues)))
+    pieces = list(answer_pieces(first, marks, [()] * len(first.issues)))
     assert "".join(piece["text"] for piece in pieces) == BESIDE_ANSWER
     ended = [(piece["beside"], piece["reference"]) for piece in pieces if piece.get("beside")]
     assert ended == [(["a", "nowhere"], "fabricated"), (["b"], "valid")]

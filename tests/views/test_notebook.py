@@ -47,7 +47,10 @@ def test_offsets_of_claims_cut_them_out_of_the_answer_of_their_iteration(runs: l
 
 def test_a_run_is_one_line_where_it_is_printed_and_html_in_a_notebook(runs: list[masis.Run]) -> None:
     assert repr(runs[0]).startswith("<Run of 'case-0': quality ")
-    assert "\n" not in repr(runs[0])
+    for printed in (runs[0], runs[0].iterations[0], runs[0].iterations[0].citation_audit):
+        assert str(printed) == repr(printed)
+        assert "\n" not in str(printed)
+        assert len(str(printed)) < 300
     view = runs[0]._repr_html_()
     assert view == masis.html(runs[0])
     assert "120 metres long" in view
@@ -70,7 +73,10 @@ def test_the_original_answer_comes_first_and_a_revision_stands_beside_it_under_i
     first, second = run.iterations
     assert run.best == 1
     assert run.final_quality_score == run.revised_quality == second.quality_score != run.quality == first.quality_score
-    assert f"quality {first.quality_score:.2f}, revised {second.quality_score:.2f}, 2 iterations" in repr(run)
+    assert (
+        f"quality {first.quality_score:.2f}, revised {second.quality_score:.2f}, 1 issue, 2 iterations (ended by"
+        in repr(run)
+    )
     [row] = masis.runs_to_pandas(run).to_dict("records")
     assert (row["quality"], row["revised_quality"]) == (first.quality_score, second.quality_score)
     assert (row["confidence"], row["issues"]) == (first.critique.confidence, len(first.issues))

@@ -96,7 +96,7 @@ def test_a_rule_of_a_model_reads_by_its_type() -> None:
 
 def test_labels_are_coloured_by_their_tone_and_escaped() -> None:
     assert badge(words.Word("a]b", "bad")) == r":red-badge[a\]b]"
-    assert coloured(words.label(words.STATE["accepted"])) == r":green[Auto\-accepted]"
+    assert coloured(words.label(words.STATE["accepted"])) == r":gray[Auto\-accepted]"
 
 
 def test_text_from_outside_is_shown_and_never_obeyed() -> None:

@@ -110,9 +110,10 @@ class RunReporter:
         yield self.event("warning", iteration=number, step=step, message=message, data={"code": code})
 
     def log(self, level: int, event: str, words: str, fields: Mapping[str, Any]) -> None:
-        """Write a log line, with its values beside the words under their names."""
-        named = {"event": event, "run": self.run_id, **fields}
-        log.log(level, "run %s: %s", self.run_id, words, extra={"fields": named})
+        """Write a log line, with its values beside the words under their names; what went wrong names the case."""
+        named = {"event": event, "run": self.run_id, "case": self.case_id, **fields}
+        of = f"{self.run_id} of case {self.case_id[:80]!r}" if level >= logging.WARNING else self.run_id
+        log.log(level, "run %s: %s", of, words, extra={"fields": named})
 
     def log_text(self, what: str, text: object) -> None:
         """Write a text in full at DEBUG, where the settings allow it (REQ-CRITIC-OBS-004)."""
@@ -154,6 +155,7 @@ class AuditRun:
         self.case, self.case_digest, self.roles, self.settings = case, case_digest, roles, settings
         self.cancelled, self.keep, self.clock = cancelled, keep, clock
         self.control = roles.control
+        self.control.calls.case_id = case.id
         if not roles.waits:
             self.control.cancellation.ask = cancelled
         self.reporter = RunReporter(run_id, case.id, clock, log_texts=settings.log_texts)

@@ -198,7 +198,7 @@ def write_export(
         out: Receives the rows.
         form: A name of ``FORMATS`` but ``hf``, which is a folder: ``write_folder``.
         selection: Which cases; those that a person decided where none is given.
-        encoding: ``jsonl``; ``csv`` or ``parquet`` for flat formats.
+        encoding: ``jsonl``; ``csv`` or ``parquet`` for formats that are tables.
         name: How the manifest names the file.
         watcher: Follows it.
 
@@ -210,11 +210,11 @@ def write_export(
     if chosen.name == "hf":
         raise InputError("is a folder, not one file", cure="Name a folder with --out.", field="hf")
     stream = DigestStream(out)
-    sink = sink_for(how, stream, chosen.all_columns)
+    sink = sink_for(how, stream, chosen.columns_in(how))
     selection, watcher = selection or Selection(), watcher or Watcher()
 
     def write(judged: Judged, row: dict[str, Any]) -> None:
-        sink.write(chosen.table_row(judged, row) if how == "parquet" and chosen.table else row)
+        sink.write(chosen.table_row(judged, row) if how in ("csv", "parquet") else row)
 
     tally = _write(store, chosen, selection, write, watcher)
     sink.close()
@@ -296,8 +296,8 @@ def _checked(form: str, encoding: str) -> tuple[Format, str]:
         raise InputError(f"{form!r} is no format", cure=f"There are: {', '.join(FORMATS)}.", field="format")
     if encoding not in ENCODINGS:
         raise InputError(f"{encoding!r} is no encoding", cure=f"There are: {', '.join(ENCODINGS)}.", field="as")
-    if encoding != "jsonl" and not chosen.flat and not (encoding == "parquet" and chosen.table):
-        flat = ", ".join(name for name, each in FORMATS.items() if each.flat)
+    if encoding != "jsonl" and not chosen.tabular:
+        flat = ", ".join(name for name, each in FORMATS.items() if each.tabular)
         raise InputError(
             f"{form} has rows that are not flat, and can't be written as {encoding}",
             cure=f"Write it as jsonl, or choose one of: {flat}.",

@@ -40,14 +40,15 @@ class Format(Record):
     suffix: str = ".jsonl"
 
     @property
-    def flat(self) -> bool:
-        """Whether its rows hold numbers and text alone, so that they can be CSV and Parquet as well."""
-        return bool(self.columns)
+    def tabular(self) -> bool:
+        """Whether it can be CSV and Parquet as well: its rows hold numbers and text alone, or ``table`` names some."""
+        return bool(self.columns or self.table)
 
-    @property
-    def all_columns(self) -> tuple[str, ...]:
-        """The columns of its table in order."""
-        return (*_ABOUT, *self.columns, "answer") if self.flat else (*self.table, "record")
+    def columns_in(self, encoding: str) -> tuple[str, ...]:
+        """The columns of its table in order; a spreadsheet gets no column of JSON, which its cells don't hold."""
+        if self.columns:
+            return (*_ABOUT, *self.columns, "answer")
+        return (*self.table, "record") if encoding == "parquet" else tuple(self.table)
 
     def rows(self, judged: Judged) -> list[Row] | str:
         """Return the rows of a judgement, or why there are none."""
@@ -65,7 +66,9 @@ class Format(Record):
         ]
 
     def table_row(self, judged: Judged, row: Row) -> Row:
-        """Return a row that is not flat as a row of a table; its column ``record`` holds it whole, as JSON."""
+        """Return a row as one of its table; where it isn't flat, ``record`` holds it whole, as JSON."""
+        if self.columns:
+            return row
         cells = {name: _compiled(path).search(judged) for name, path in self.table.items()}
         return {**cells, "record": to_json(row).decode()}
 

@@ -74,7 +74,7 @@ class _Csv(Sink):
     def __init__(self, out: DigestStream, columns: Sequence[str]) -> None:
         super().__init__(out)
         self._text = io.TextIOWrapper(cast("BinaryIO", out), "utf-8", newline="")
-        self._rows = csv.DictWriter(self._text, columns)
+        self._rows = csv.DictWriter(self._text, columns, extrasaction="ignore")
         self._rows.writeheader()
 
     def write(self, row: dict[str, Any]) -> None:

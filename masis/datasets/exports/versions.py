@@ -78,7 +78,7 @@ def _version(
         by=by,
         description=description,
         form=form,
-        encoding=manifest["encoding"] if FORMATS[form].flat else "jsonl",
+        encoding=manifest["encoding"] if FORMATS[form].tabular else "jsonl",
         selection={key: manifest[key] for key in ("filter", "split", "shares")},
         manifest={**manifest, "dataset": {**frozen, "decision_log": head._asdict()}},
         log_length=head.length,

@@ -63,7 +63,8 @@ def read_row(row: Row, profile: Profile, names: FieldMap) -> MappedRow:
         data = reading.case(names)
         if reading.problems:
             return MappedRow(row.number, row.end, None, tuple(reading.problems))
-        return MappedRow(row.number, row.end, case_of(data, "", {"answer": None}))
+        absent = {"answer": None, **{field: None for field, key in names.items() if key is None}}
+        return MappedRow(row.number, row.end, case_of(data, "", absent))
     except InputError as error:
         return MappedRow(row.number, row.end, None, (error,))
     except RecursionError:

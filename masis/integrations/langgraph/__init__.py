@@ -10,7 +10,7 @@
 The nodes hold no rule: they read the state, call ``masis.api.stepwise``, ``masis.screening`` and the workbench, and
 write the fields that the rules name (MASIS-CRITIC-*, MASIS-EVAL-*, AESOP-* in ``docs/CONFORMANCE.md``). They keep
 nothing between two calls, run in sync and in async graphs, and write nothing that JSON can't hold. Needs the extra
-``langgraph``. See ``docs/langgraph.md``.
+``langgraph``. See ``docs/frameworks.md``.
 """
 
 from __future__ import annotations

@@ -13,9 +13,11 @@ import hashlib
 import hmac
 import json
 import logging
+import math
 import threading
+import time
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,10 +28,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from masis import version
-from masis.errors import MasisError
+from masis.errors import InputError, MasisError, MissingExtra
 from masis.integrations.token_bucket import Bucket
+from masis.integrations.web import otlp
 from masis.schema.case import Case
-from masis.services.ingestion import IngestionService, Source, token_digest
+from masis.services.ingestion import CaseStatus, IngestionService, Source, token_digest
 from masis.services.records import Acknowledged, Form, Received
 from masis.settings.hosts import AllowedHosts
 
@@ -41,6 +44,7 @@ WRITTEN_AT_ONCE = 200
 """Requests that share a transaction at most."""
 
 _IDLE_S = 0.25
+_SAID_AGAIN_S = 60.0
 _AFTER_ERROR_S = 5.0
 
 
@@ -60,9 +64,15 @@ class _Pending(NamedTuple):
 class Door:
     """What the application holds: the sources, what is to be written, and the thread that reads."""
 
-    def __init__(self, ingestion: IngestionService, sources: Mapping[str, Source], hosts: AllowedHosts) -> None:
-        self.ingestion, self.sources, self.hosts = ingestion, dict(sources), hosts
-        self._buckets = {name: Bucket(each.requests_per_second, each.burst) for name, each in sources.items()}
+    def __init__(
+        self,
+        ingestion: IngestionService,
+        sources: Mapping[str, Source],
+        hosts: AllowedHosts,
+        on_read: Callable[[], object] | None,
+    ) -> None:
+        self.ingestion, self.sources, self.hosts, self._on_read = ingestion, dict(sources), hosts, on_read
+        self._buckets = {name: Bucket(each.requests_per_minute / 60, each.burst) for name, each in sources.items()}
         self._queue: asyncio.Queue[_Pending] = asyncio.Queue(WRITTEN_AT_ONCE * 5)
         self._over = threading.Event()
         self._arrived = threading.Event()
@@ -96,10 +106,15 @@ class Door:
     # reading
 
     def read(self) -> None:
-        """Read what was acknowledged, until the end."""
+        """Read what was acknowledged, until the end; whoever goes on with it hears of it, and now and then anyway."""
+        heard = -math.inf
         while not self._over.is_set():
             try:
-                if self.ingestion.read_waiting(self.sources):
+                read = self.ingestion.read_waiting(self.sources)
+                if self._on_read and (read or time.monotonic() - heard > _SAID_AGAIN_S):
+                    self._on_read()
+                    heard = time.monotonic()
+                if read:
                     continue
                 wait = _IDLE_S
             except MasisError as error:
@@ -137,10 +152,10 @@ class Door:
             raise Refused(401, "the token is missing or nobody's", cure, {"www-authenticate": "Bearer"})
         wait = self._buckets[found[0].name].take()
         if wait:
-            cure = f"Send at most {found[0].requests_per_second:g} requests a second, or several cases in one."
+            cure = f"Send at most {found[0].requests_per_minute:g} requests a minute, or several cases in one."
             raise Refused(
                 429,
-                "too many requests (requests_per_second, burst)",
+                "too many requests (requests_per_minute, burst)",
                 cure,
                 {"retry-after": str(max(1, round(wait + 0.5)))},
             )
@@ -149,7 +164,7 @@ class Door:
     async def cases(self, request: Request) -> Response:
         """Take cases: POST /v1/cases."""
         source = self.source_of(request)
-        form = FORMS.get(request.headers.get("content-type", "").partition(";")[0].strip().lower())
+        form = FORMS.get(_content_type(request))
         if form is None:
             raise Refused(415, "the content type is none of ours", f"Send one of: {', '.join(FORMS)}.")
         key = request.headers.get("idempotency-key")
@@ -161,8 +176,10 @@ class Door:
         if not count:
             raise Refused(400, "the body holds no case", "Send a case, {'cases': [...]}, or a case on each line.")
         if count > source.max_cases:
-            cure = f"Send at most {source.max_cases:,} in one request."
-            raise Refused(413, f"more than {source.max_cases:,} cases at once (max_cases)", cure)
+            raise _too_many(source.max_cases)
+        if passed := await asyncio.to_thread(self.ingestion.limit_passed, form, body, source):
+            where = f"{passed.field}: " if passed.field else ""
+            raise Refused(422, f"{where}{passed.problem}", passed.cure)
         made = await self.acknowledge(Received(uuid.uuid4().hex, source.name, key, digest, form, body))
         if made.conflict:
             cure = "Give each request a key of its own; the same key is for the same body."
@@ -170,6 +187,32 @@ class Door:
         address = f"/v1/batches/{made.id}"
         answer = {"id": made.id, "status": address, "repeated": not made.new}
         return JSONResponse(answer, status_code=202, headers={"location": address})
+
+    async def traces(self, request: Request) -> Response:
+        """Take spans from an exporter of OpenTelemetry: POST /v1/traces, answered as OTLP/HTTP says."""
+        source = self.source_of(request)
+        encoding = request.headers.get("content-encoding", "identity").strip().lower()
+        form = _content_type(request)
+        if form not in (otlp.PROTOBUF, otlp.JSON) or encoding not in ("identity", "gzip"):
+            cure = f"Send {otlp.PROTOBUF} or {otlp.JSON}, plain or in gzip."
+            raise Refused(415, "the content type or encoding is none of ours", cure)
+        body = await _body(request, source.max_body_bytes)
+        try:
+            plain = await asyncio.to_thread(otlp.unpacked, body, source.max_body_bytes) if encoding == "gzip" else body
+            if plain is None:
+                raise _too_long(source.max_body_bytes)
+            found = await asyncio.to_thread(otlp.exported, plain, form)
+        except InputError as error:
+            raise Refused(400, f"the body {error.problem}", error.cure) from error
+        except MissingExtra as error:
+            raise Refused(415, str(error), f"Or send {otlp.JSON}.") from error
+        if len(found.cases) > source.max_cases:
+            raise _too_many(source.max_cases)
+        if found.cases:
+            lines = "\n".join(json.dumps(case.to_json_dict()) for case in found.cases).encode()
+            digest = hashlib.sha256(lines).hexdigest()
+            await self.acknowledge(Received(uuid.uuid4().hex, source.name, None, digest, "cases", lines))
+        return Response(otlp.answered(form, found.rejected, found.why), media_type=form)
 
     async def batch(self, request: Request) -> Response:
         """Say what became of a request: GET /v1/batches/ID."""
@@ -180,10 +223,30 @@ class Door:
         state = "waiting" if found.done_at is None else "done"
         return JSONResponse({"state": state, **found.model_dump(exclude={"source"})})
 
+    async def case(self, request: Request) -> Response:
+        """Say where a case stands: GET /v1/cases/ID."""
+        source = self.source_of(request)
+        found = await asyncio.to_thread(self.ingestion.status, request.path_params["id"], source.name)
+        if found is None:
+            raise Refused(404, "there is no such case of yours", "Send it, and ask once its batch is done.")
+        return JSONResponse(found.model_dump(), headers={"cache-control": "no-store"})
+
+
+def _content_type(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _too_long(most: int) -> Refused:
+    return Refused(413, f"the body has more than {most:,} bytes (max_body_bytes)", "Send fewer cases at once.")
+
+
+def _too_many(most: int) -> Refused:
+    return Refused(413, f"more than {most:,} cases at once (max_cases)", f"Send at most {most:,} in one request.")
+
 
 async def _body(request: Request, most: int) -> bytes:
     """Return the body. Raises Refused where it is too long, before more of it is read."""
-    too_long = Refused(413, f"the body has more than {most:,} bytes (max_body_bytes)", "Send fewer cases at once.")
+    too_long = _too_long(most)
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and int(declared) > most:
         raise too_long
@@ -221,12 +284,17 @@ def _document() -> dict[str, Any]:
     document: dict[str, Any] = json.loads(Path(__file__).with_name("openapi.json").read_text(encoding="utf-8"))
     case = Case.model_json_schema(ref_template="#/components/schemas/{model}")
     document["info"]["version"] = version.APP
-    document["components"]["schemas"] |= case.pop("$defs", {}) | {"Case": case}
+    status = CaseStatus.model_json_schema()
+    document["components"]["schemas"] |= case.pop("$defs", {}) | {"Case": case, "CaseStatus": status}
     return document
 
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
+    if request.url.path == "/v1/traces":
+        form = _content_type(request)
+        content = otlp.refused(form, f"{error.problem}. {error.cure}")
+        return Response(content, error.status, error.headers, form if form == otlp.PROTOBUF else otlp.JSON)
     about = {"error": {"status": error.status, "problem": error.problem, "cure": error.cure}}
     return JSONResponse(about, status_code=error.status, headers=error.headers)
 
@@ -246,13 +314,18 @@ async def _gone(request: Request, error: Exception) -> Response:
 
 
 def application(
-    ingestion: IngestionService, sources: Mapping[str, Source], hosts: AllowedHosts | None = None
+    ingestion: IngestionService,
+    sources: Mapping[str, Source],
+    hosts: AllowedHosts | None = None,
+    on_read: Callable[[], object] | None = None,
 ) -> Starlette:
-    """Return the ASGI application for these sources."""
-    door = Door(ingestion, sources, hosts or AllowedHosts())
+    """Return the ASGI application for these sources; ``on_read`` is called when cases were read, and every minute."""
+    door = Door(ingestion, sources, hosts or AllowedHosts(), on_read)
     return Starlette(
         routes=[
             Route("/v1/cases", door.cases, methods=["POST"]),
+            Route("/v1/traces", door.traces, methods=["POST"]),
+            Route("/v1/cases/{id:path}", door.case, methods=["GET"]),
             Route("/v1/batches/{id}", door.batch, methods=["GET"]),
             Route("/v1/openapi.json", _openapi, methods=["GET"]),
             Route("/healthz", _alive, methods=["GET"]),

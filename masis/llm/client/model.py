@@ -411,7 +411,7 @@ class _Asking(Generic[R]):
             return None
         self.repaired = found.repairs
         words = ", ".join(found.repairs)
-        log.warning("%s %s: a reply was repaired: %s", self.model.role, self.model.name, words)
+        self._log_trouble(f"a reply was repaired: {words}", {})
         self.control.calls.emit(
             "call_repaired",
             f"{self.model.role}: the reply was repaired before it was read: {words}",
@@ -438,14 +438,19 @@ class _Asking(Generic[R]):
     def _report_retry(self, message: str, trouble: Trouble, wait_s: float) -> None:
         model = self.model
         of = {"role": model.role, "model": model.name, "trouble": trouble, "tries": self.tries}
-        fields = {"event": "try_failed", **of}
-        log.warning("%s %s: try %d: %s", model.role, model.name, self.tries, trouble, extra={"fields": fields})
+        self._log_trouble(f"try {self.tries}: {trouble}", {"event": "try_failed", **of})
         self.control.calls.emit(
             "call_retried",
             f"{model.role}: {message}",
             **of,
             wait_s=round(wait_s, 3),
         )
+
+    def _log_trouble(self, words: str, fields: dict[str, object]) -> None:
+        case_id = self.control.calls.case_id
+        of = f" for case {case_id[:80]!r}" if case_id else ""
+        about = {"fields": {**fields, "case": case_id}}
+        log.warning("%s %s%s: %s", self.model.role, self.model.name, of, words, extra=about)
 
     def _record(self, outcome: CallOutcome, error: str) -> None:
         model, place = self.model, self.control.calls.place

@@ -18,6 +18,7 @@ class Chunks:
 
     def __init__(self, evidence: Sequence[Evidence]) -> None:
         self.texts = {chunk.id: chunk.text for chunk in evidence}
+        self.sources = {chunk.id: chunk.source or "" for chunk in evidence}
         self._index = index_of(tuple(chunk.id for chunk in evidence), tuple(chunk.source for chunk in evidence))
 
     @property

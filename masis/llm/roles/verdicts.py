@@ -8,6 +8,7 @@ one that denies support can't give more of it than half.
 from __future__ import annotations
 
 import logging
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, get_args
@@ -178,33 +179,58 @@ def _quotes(given: Verdict, stances: Mapping[str, Stance], chunks: Chunks) -> tu
             continue
         quotes = chunks.quotes(chunk, passage.quote, _SCORE[stance])
         found.update({(quote.evidence_id, quote.start, quote.end): quote for quote in quotes})
-        if passage.quote.strip() and not quotes:
+        if passage.quote.strip() and not quotes and located(passage.quote, chunks.sources[chunk]) is None:
             unquoted.append(chunk)
     return tuple(found.values()), unquoted
 
 
 def _contradiction(claim: Claim, passage: Passage, chunks: Chunks, given: Verdict) -> Contradiction | None:
-    """The two places that contradict each other; None unless claim and chunk both have the words."""
+    """The two places that contradict each other; None unless claim and chunk both have the words.
+
+    A model is shown the line that names a chunk's source, and may find the contradiction there.
+    """
     chunk = chunks.id_of(passage.evidence_id)
     if chunk is None or _STANCES.get(str(passage.stance)) != "contradicts":
         return None
     mine = located(passage.claim_words, claim.text, claim.markers)
     theirs = located(passage.quote, chunks.texts[chunk])
-    if mine is None or theirs is None:
+    in_source = _in_source(claim, passage, chunk, chunks, given)
+    if mine is None or (theirs is None and not in_source):
         return None
+    start, end = (0, 0) if in_source or theirs is None else (theirs.start, theirs.end)
     sure = normalised("confidence", given.confidence).value
     return Contradiction(
-        kind="stated",
+        kind="source" if in_source else "stated",
         claim_start=mine.start,
         claim_end=mine.end,
         claim_text=claim.text[mine.start : mine.end],
         evidence_id=chunk,
-        evidence_start=theirs.start,
-        evidence_end=theirs.end,
-        evidence_text=chunks.texts[chunk][theirs.start : theirs.end],
+        evidence_start=start,
+        evidence_end=end,
+        evidence_text=chunks.sources[chunk] if in_source else chunks.texts[chunk][start:end],
         reason=given.reasoning.strip(),
         strength=1.0 if sure is None else sure,
     )
+
+
+_NAME = re.compile(r"[^\W\d_][\w'’-]{2,}|\d+")
+
+
+def _in_source(claim: Claim, passage: Passage, chunk: str, chunks: Chunks, given: Verdict) -> bool:
+    """Return whether what contradicts a claim stands in the line that names the chunk's source.
+
+    It does where the model quotes that line, or where the words quoted from the text have nothing of the claim, and the
+    model's reason has a name of that line that neither the text nor the claim has.
+    """
+    text, source = chunks.texts[chunk], chunks.sources[chunk]
+    if located(passage.quote, text) is None:
+        return located(passage.quote, source) is not None
+    quoted, claimed = (set(_NAME.findall(each.casefold())) for each in (passage.quote, claim.text))
+    if quoted & claimed:
+        return False
+    named = {each for each in _NAME.findall(source) if each[0].isupper() or each[0].isdigit()}
+    elsewhere = f"{text} {claim.text}".casefold()
+    return any(each.casefold() not in elsewhere for each in named & set(_NAME.findall(given.reasoning)))
 
 
 def _sources(word: ClaimVerdict, given: Verdict, stances: Mapping[str, Stance], chunks: Chunks) -> tuple[str, ...]:

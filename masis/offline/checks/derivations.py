@@ -98,7 +98,7 @@ def follows(text: str, fact: Fact, near: Near, *, arithmetic: bool = True) -> bo
     loose = _LOOSE.search(before) is not None
     least = value if _ABOVE.search(before) else value / 2 if _BELOW.search(before) else 0.0
     same = [other for other in near.numbers if not fact.dimension or not other.dimension or _alike(fact, other)]
-    if any(_rounded(value, fact, _number(other), loose=loose) or least < _number(other) < 2 * least for other in same):
+    if any(_rounded(value, fact, other, loose=loose) or least < _number(other) < 2 * least for other in same):
         return True
     if any(_converted(fact, other) for other in near.numbers) or (fact.dimension, value) in near.ones:
         return True
@@ -147,15 +147,25 @@ def _half_unit(fact: Fact) -> float:
     return min(0.5 * 10.0 ** (len(plain) - len(plain.rstrip("0"))), max(0.5, 0.05 * float(plain))) * scale
 
 
-def _rounded(value: float, fact: Fact, other: float, *, loose: bool) -> bool:
+def _rounded(value: float, fact: Fact, stated: Fact, *, loose: bool) -> bool:
+    other = _number(stated)
     if fact.dimension in ("duration", "months") and other:
         for factor in (1.0, _DAY * _MONTH, 1 / (_DAY * _MONTH)):
             if abs(other * factor - value) <= 0.04 * value:
                 return True
     if loose and abs(other - value) <= _ABOUT * max(abs(value), abs(other)):
         return True
-    # A converted unit comes with another rounding.
-    return other != value and abs(other - value) <= max(_half_unit(fact), 0.005 * abs(value) if fact.dimension else 0.0)
+    # A converted unit comes with another rounding. In the same unit the evidence may have rounded what the claim has in
+    # full (78.1 of 78.15), but 99.9% is no rounding of 99.99%.
+    slack = 0.005 * abs(value) if fact.dimension else 0.0
+    if slack and _unit(fact) == _unit(stated):
+        slack = min(slack, _half_unit(stated))
+    return other != value and abs(other - value) <= max(_half_unit(fact), slack) * (1 + 1e-9)  # 0.05 as floats have it
+
+
+def _unit(fact: Fact) -> str:
+    """Return what stands beside the digits of a figure, in the singular; percent is written in several ways."""
+    return "%" if fact.dimension == "percent" else re.sub(r"[\d.,\s]|s\b", "", fact.text.casefold())
 
 
 def _computed(fact: Fact, near: Near, *, parted: bool) -> Iterator[float]:

@@ -195,8 +195,8 @@ def _insert(connection: sqlite3.Connection, prepared: _Prepared, at: str) -> Lit
             return "unchanged"
         raise CaseConflict(
             f"case {case.id!r} is already here with other content. Runs and decisions refer to it, so it is not "
-            "overwritten: give the new one another id; 'masis db redact case' then takes the content of the old one "
-            "away. Or begin another database (--db)."
+            "overwritten: give the new one another id, or read the file with --map id= (in Python map={'id': None}), "
+            "which makes ids of the content. 'masis db redact case' then takes the content of the old one away."
         )
     cursor = connection.execute(
         """

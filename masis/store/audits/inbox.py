@@ -1,21 +1,27 @@
-"""What programs have sent in over HTTP: stored unchanged before it is acknowledged, read afterwards.
+"""What programs have sent in over HTTP: stored unchanged before it is acknowledged, read afterwards; and what is to be
+reported to them about it.
 
 A request that was acknowledged is on the disk (``synchronous = FULL``). Reading it may be cut short and begun again,
-since storing the same case twice changes nothing.
+since storing the same case twice changes nothing. Notices are written in the transaction that changes the state of a
+case, whichever process makes it, and stay until they are delivered.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
 from masis.schema.base import Record
+from masis.schema.case import Case
 from masis.store.core.connections import Database
 
-Form = Literal["json", "ndjson"]
-"""One JSON object, which is a case or holds cases; or cases, one a line."""
+Form = Literal["json", "ndjson", "cases"]
+"""One JSON object, which is a case or holds cases; cases, one a line; or the same in our own format, whatever format
+the source sends.
+"""
 
 
 class Received(NamedTuple):
@@ -48,6 +54,18 @@ class Batch(Record):
     received_at: str
     done_at: str | None
     result: dict[str, Any] | None
+
+
+class Notice(NamedTuple):
+    """What the webhook is to report: ``id`` is the same at every try, ``at`` when the case came to stand so."""
+
+    seq: int
+    id: str
+    event: Literal["case.needs_review", "case.decided"]
+    at: str
+    tries: int
+    case_id: str
+    sources: tuple[str, ...]
 
 
 class Inbox:
@@ -83,6 +101,77 @@ class Inbox:
                     "UPDATE inbox SET done_at = ?, result = ?, body = x'' WHERE seq = ?",
                     [at, json.dumps(result, ensure_ascii=False), seq],
                 )
+
+    def arrived(self, cases: Iterable[Case], source: str) -> None:
+        """Note that a source has sent these cases, those that are stored with this very content."""
+        with self._database.transaction(durable=False) as connection:
+            connection.executemany(
+                "INSERT OR IGNORE INTO arrivals (case_seq, source) "
+                "SELECT seq, ? FROM cases WHERE id = ? AND digest = ?",
+                [[source, case.id, case.digest()] for case in cases],
+            )
+
+    def sent_by(self, case_id: str, source: str) -> bool:
+        """Return whether a source has sent a case."""
+        found = "SELECT 1 FROM arrivals JOIN cases ON cases.seq = case_seq WHERE id = ? AND source = ?"
+        return self._database.row(found, [case_id, source]) is not None
+
+    def unaudited(self, after: int, limit: int) -> list[tuple[int, str]]:
+        """Return the next cases that came in and have no finished audit: the number of their arrival, and their id."""
+        rows = self._database.execute(
+            "SELECT arrivals.seq, id FROM arrivals JOIN cases ON cases.seq = case_seq "
+            "WHERE arrivals.seq > ? AND state IN ('new', 'interrupted') ORDER BY arrivals.seq LIMIT ?",
+            [after, limit],
+        )
+        return [(row["seq"], row["id"]) for row in rows]
+
+    def spent(self, asked_by: str, since: str) -> float:
+        """Return what the audits that somebody asked for have cost since a time, in US dollars, as far as known."""
+        return float(
+            self._database.value(
+                "SELECT total(cost_usd) FROM run_measures JOIN jobs ON jobs.id = run_id AND jobs.kind = 'run' "
+                "WHERE finished_at >= ? AND asked_by = ?",
+                [since, asked_by],
+            )
+        )
+
+    # notices
+
+    def report(self, on: bool) -> None:
+        """Note from now on what a webhook is to report, or forget all that it would have been."""
+        with self._database.transaction() as connection:
+            if on:
+                connection.execute("INSERT OR REPLACE INTO store_info VALUES ('webhook', 'on')")
+            else:
+                connection.execute("DELETE FROM store_info WHERE key = 'webhook'")
+                connection.execute("DELETE FROM notices")
+
+    def due(self, limit: int) -> list[Notice]:
+        """Return the notices that may be delivered now, the oldest first."""
+        rows = self._database.execute(
+            "SELECT notices.*, cases.id AS case_id, (SELECT json_group_array(source) FROM arrivals "
+            "WHERE arrivals.case_seq = cases.seq) AS sources FROM notices JOIN cases ON cases.seq = notices.case_seq "
+            "WHERE due_at <= ? ORDER BY notices.seq LIMIT ?",
+            [self._database.now(), limit],
+        )
+        return [
+            Notice(**{**{name: row[name] for name in Notice._fields}, "sources": tuple(json.loads(row["sources"]))})
+            for row in rows
+        ]
+
+    def delivered(self, notice: Notice) -> None:
+        """Remove a notice: it was delivered, or is given up."""
+        with self._database.transaction(durable=False) as connection:
+            connection.execute("DELETE FROM notices WHERE seq = ?", [notice.seq])
+
+    def postpone(self, notice: Notice, wait: timedelta) -> None:
+        """Count a try that failed; the next is made after ``wait``."""
+        until = (datetime.fromisoformat(self._database.now()) + wait).isoformat(timespec="milliseconds")
+        with self._database.transaction(durable=False) as connection:
+            connection.execute(
+                "UPDATE notices SET tries = tries + 1, due_at = ? WHERE seq = ?",
+                [until.replace("+00:00", "Z"), notice.seq],
+            )
 
     def batch(self, batch_id: str, source: str) -> Batch | None:
         """Return a request of a source; None where it has sent none of that id."""

@@ -186,6 +186,9 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
         *_worked_on("assigned", case_filter.assignees),
         *_worked_on("tagged", case_filter.tags),
     ]
+    if case_filter.undecided_by is not None:
+        [(decided, values)] = _worked_on("decided", [case_filter.undecided_by])
+        parts.append((f"NOT {decided}", values))
     # those of some states or one standing, and all that are not decided, stand in an index in their order
     ordered = bool(case_filter.states) if parts else len(standings) < 2 or standings == NOT_DECIDED
     narrowed = len(parts) + bool(standings) > 1 or not ordered
@@ -296,7 +299,7 @@ def _summary(row: sqlite3.Row) -> CaseSummary:
     return CaseSummary(
         query=query if len(query) <= QUERY_SHOWN else query[: QUERY_SHOWN - 1] + "…",
         standing="waits" if row["waits"] else row["standing"],
-        fault_probability=likely,
+        fault_probability=likely if row["iterations"] else None,  # an audit that failed is no estimate, only in order
         **{name: tuple(json.loads(row[name])) for name in _LISTS},
         **{name: row[name] for name in _PLAIN},
     )

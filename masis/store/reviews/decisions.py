@@ -6,7 +6,7 @@ import sqlite3
 from typing import Any
 
 from masis.errors import StaleVersion, StoreError, UnknownRecord
-from masis.schema.review import Decision, LogEntry, SubjectCheck
+from masis.schema.review import Decision, LogCheck, LogEntry, SubjectCheck
 from masis.schema.team import QueuePolicy
 from masis.store.audits.cases import case_seq
 from masis.store.core.chained_log import ChainedLog, StoredLog
@@ -115,7 +115,8 @@ class Decisions(StoredLog[Decision, LogEntry]):
         """One page of the log, and how many entries match, counted up to ``upto`` unless the log's end says it."""
         wanted = wanted or DecisionFilter()
         with self._database.reading() as connection:
-            if wanted.machine_shown == "first" and not _any_pending(connection):
+            several = _several_decide(connection)
+            if wanted.machine_shown == "first" and not several:
                 wanted = wanted.model_copy(update={"blind_to": None})  # nothing is hidden from anybody
             where, values = _where(wanted)
             matching = f"FROM decision_log AS log {_joins(wanted)} WHERE {where}"
@@ -123,6 +124,8 @@ class Decisions(StoredLog[Decision, LogEntry]):
                 rows, total = LOG.rows_of_page(connection, matching, values, wanted), LOG.head(connection).length
             else:
                 rows, total = LOG.page(connection, matching, values, wanted, upto)
+        if wanted.blind_to is not None and several:
+            rows = tuple(entry.model_copy(update=_UNPLACED) for entry in rows)
         more = upto is not None and where != "1" and total > upto
         return DecisionPage(rows=rows, total=min(total, upto) if more and upto is not None else total, more=more)
 
@@ -139,15 +142,31 @@ class Decisions(StoredLog[Decision, LogEntry]):
             self._database.cached((sql, viewer), lambda connection: connection.execute(sql, [viewer]).fetchall())
         )
 
-    def any_pending(self) -> bool:
-        """Whether a case has decisions that others may not see yet."""
+    def simulated(self) -> int:
+        """How many entries the demo simulated: none in a database of people."""
+        return int(self._database.value("SELECT count(*) FROM decision_payloads WHERE simulated"))
+
+    def several_decide(self) -> bool:
+        """Whether cases are decided by several reviewers who may not see each other's decisions yet."""
         with self._database.reading() as connection:
-            return _any_pending(connection)
+            return _several_decide(connection)
+
+    def verify(self) -> LogCheck:
+        """Walk the chain, and name every case that an entry decides which the log doesn't have."""
+        check = super().verify()
+        sql = """SELECT id FROM cases
+            WHERE decision_seq IS NOT NULL AND decision_seq NOT IN (SELECT seq FROM decision_log)"""
+        gone = [f"case {row[0]!r} is decided by an entry that is gone" for row in self._database.execute(sql)]
+        return check.model_copy(update={"broken": (*check.broken, *gone)})
 
     def check_subjects(self) -> SubjectCheck:
         """Compare every entry with its case, run and answer as stored, and the states of cases with runs and log."""
         with self._database.reading() as connection:
             return subjects.check(connection)
+
+
+_UNPLACED = {"seq": 0, "previous": "", "digest": ""}
+"""Where an entry stands says whether others were made before it, which a blind reviewer may not know."""
 
 
 def _under_policy(connection: sqlite3.Connection, decision: Decision, case: int, at: str) -> Decision:
@@ -272,9 +291,14 @@ def _counts(connection: sqlite3.Connection, case: int, seq: int, reviewer: str) 
     return connection.execute(query, [case, reviewer, seq]).fetchone() is not None
 
 
-def _any_pending(connection: sqlite3.Connection) -> bool:
-    """Whether a case has decisions that others may not see yet."""
-    return connection.execute("SELECT 1 FROM cases WHERE pending > 0 LIMIT 1").fetchone() is not None
+def _several_decide(connection: sqlite3.Connection) -> bool:
+    """Whether decisions are, or may at any time be, hidden from others.
+
+    The policy counts before the first decision, too: what is shown until then and hidden from then on says that there
+    is one.
+    """
+    pending = connection.execute("SELECT 1 FROM cases WHERE pending > 0 LIMIT 1").fetchone() is not None
+    return pending or in_force(connection, QueuePolicy).reviewers > 1
 
 
 def _where(wanted: DecisionFilter) -> tuple[str, list[Any]]:

@@ -23,8 +23,8 @@ from masis.store.records import CaseFilter
 from masis.store.reviews.decisions import LOG
 
 _NOT_SIMULATED = """seq NOT IN (
-    SELECT case_seq FROM decision_log AS made JOIN decision_payloads ON entry_seq = made.seq
-    WHERE made.kind = 'decision' AND instr(payload, '"simulated":true') > 0
+    SELECT case_seq FROM decision_payloads JOIN decision_log AS made ON made.seq = entry_seq
+    WHERE simulated AND made.kind = 'decision'
 )"""
 """Cases that the demo's simulated reviewers decided are no labels for anybody."""
 
@@ -96,6 +96,16 @@ class Outcomes:
             )
             while rows := cases.fetchmany(AT_ONCE):
                 yield from outcomes_of(connection, pins_of(connection, [row[0] for row in rows]))
+
+    def count(self, wanted: CaseFilter) -> int:
+        """Return how many cases ``iterate`` yields."""
+        with self._database.reading() as connection:
+            found = queue.matching(connection, wanted)
+            row = connection.execute(
+                f"SELECT count(*) FROM {found.source} WHERE {found.where} AND cases.{_NOT_SIMULATED}",  # noqa: S608
+                found.values,
+            )
+            return int(row.fetchone()[0])
 
     def queries(self, wanted: CaseFilter) -> Iterator[str]:
         """Yield the question of every case that ``iterate`` yields, in the same order."""

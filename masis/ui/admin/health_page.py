@@ -36,9 +36,8 @@ def show_health(workbench: Workbench) -> None:
     checked = _checked(workbench)
     if checked is None:
         return
-    found = checked.report.items
-    if workbench.team.hides_counts_from(actor()):
-        found = tuple(without_counts(item) for item in found)
+    hidden = workbench.team.hides_counts_from(actor())
+    found = (checked.without_counts() if hidden else checked).report.items
     tested: tuple[HealthItem, ...] = st.session_state.get(_TESTED, ())
     if tested:
         found = (*(item for item in found if item.name != "models"), *tested)
@@ -57,12 +56,6 @@ def show_health(workbench: Workbench) -> None:
         "(is the server alive?) and `/health.json` (are all checks passed? Status 200 or 503)."
     )
     st.page_link("pages/retention.py", label="Retention: what is stored for how long", icon=":material/auto_delete:")
-
-
-def without_counts(item: HealthItem) -> HealthItem:
-    """Return a check without how many entries the log has, which says whether others have decided."""
-    shorter = {"database": item.message.rpartition(": ")[0], "decision log": "intact"}
-    return item._replace(message=shorter[item.name]) if item.ok and item.name in shorter else item
 
 
 LARGE_BYTES = 100_000_000

@@ -34,9 +34,18 @@ class Checked(NamedTuple):
     report: HealthReport
     at: str
 
+    def without_counts(self) -> Checked:
+        """Return the report without the size of the database and of the log, which says whether others have decided."""
+        return self._replace(report=HealthReport(tuple(map(_without_counts, self.report.items))))
+
     def to_json(self) -> dict[str, Any]:
         """As a program reads it."""
         return {**self.report.to_json(), "checked_at": self.at}
+
+
+def _without_counts(item: HealthItem) -> HealthItem:
+    shorter = {"database": item.message.partition(" (")[0], "decision log": "intact"}
+    return item._replace(message=shorter[item.name]) if item.ok and item.name in shorter else item
 
 
 class HealthReports:

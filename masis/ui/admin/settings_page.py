@@ -107,7 +107,9 @@ def _database(workbench: Workbench) -> None:
     st.caption("Cases, audits, decisions and drafts are stored in this one file:")
     st.text(str(workbench.database))
     standings = workbench.cases.facets_for(actor()).standings
-    st.caption(f"{_size(workbench.database)} on disk, {counted(sum(standings.values()), 'case')}")
+    hidden = workbench.team.hides_counts_from(actor())  # a file grows as others decide
+    size = "" if hidden else f"{_size(workbench.database)} on disk, "
+    st.caption(f"{size}{counted(sum(standings.values()), 'case')}")
     standing_counts(standings)
     st.caption(f"MASIS Workbench {APP}, rubric {RUBRIC}")
     st.caption(f"To copy it while it is in use: {command_markdown('masis db backup FILE')}")

@@ -3,7 +3,7 @@ const NARROW = 700
 const ANSWER_FIRST = 20_000 // characters of an answer drawn at once; the rest on demand
 const ISSUES_FIRST = 40
 const LONG_CHUNK = 1_600
-const readAs = { fabricated: "fabricated", misattributed: "misattributed", redundant: "redundant", unsupported: "does not support this", contradicts: "contradicts this", valid: "valid" }
+const readAs = { fabricated: "fabricated", misattributed: "misattributed", redundant: "redundant", unsupported: "does not support this", contradicts: "contradicts this", valid: "resolves" }
 const plural = (count, one) => `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`
 const shortened = (text, length) => (text.length > length ? `${text.slice(0, length).trimEnd()} …` : text)
 const lettersIn = text => { let count = 0; for (const _ of text) count += 1; return count }
@@ -86,6 +86,7 @@ function drawView(root, { data, setTriggerValue }) {
   const evidenceCards = new Map()
   const issuesByNumber = new Map(data.issues.map(issue => [issue.number, issue]))
   const answer = make("section", "answer")
+  answer.tabIndex = -1
   const issues = make("section", "issues")
   const evidence = make("section", "evidence")
   const why = make("div", "why-panel")
@@ -116,9 +117,32 @@ function drawView(root, { data, setTriggerValue }) {
   showTab("answer")
   const still = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches
   const reveal = element => element?.scrollIntoView({ block: "nearest", behavior: still() ? "auto" : "smooth" })
-  const revealEvidence = element => {
+  // Answer and evidence are tabs in a narrow window, and stand beside each other in a wide one: from one to the other,
+  // and back to where the reader came from.
+  const turnTo = (name, element) => {
+    showTab(name)
+    const goal = element ?? (name === "answer" ? (root.cameFrom?.isConnected ? root.cameFrom : answer) : evidence)
+    goal.focus({ preventScroll: true })
+    if (narrow()) goal.scrollIntoView({ block: name === "evidence" || goal === answer ? "start" : "center" })
+  }
+  const turn = () => {
+    const focused = root.getRootNode().activeElement
+    const there = narrow() ? grid.dataset.tab === "evidence" : evidence.contains(focused)
+    if (!there && answer.contains(focused)) root.cameFrom = focused
+    turnTo(there ? "answer" : "evidence")
+  }
+  const revealEvidence = (element, follow) => {
     if (!element) return
-    element.closest(".card")?.unfold?.()
+    const card = element.closest(".card")
+    card?.unfold?.()
+    if (narrow() && follow) {
+      root.cameFrom = follow
+      turnTo("evidence", card.querySelector(".card-head"))
+      const back = plainButton("link back", "Back to the answer")
+      back.append(make("kbd", "", "G"))
+      back.onclick = () => turnTo("answer")
+      why.append(back)
+    }
     if (narrow()) return
     const pane = evidence.getBoundingClientRect()
     const head = why.offsetHeight + 14
@@ -154,11 +178,13 @@ function drawView(root, { data, setTriggerValue }) {
     why.append(row)
   }
   const targetOf = (issue, piece) => (data.claims[issue.claim] ?? data.references[piece?.citation] ?? data.claims[piece?.claims?.[0]])?.target
-  const sayIssue = (issue, piece) => say(issue.label, `Issue ${issue.number}, ${issue.severity}`, [issue.reason || issue.description], targetOf(issue, piece))
+  // one fault, whoever raised it: what the others said of it stands below
+  const linesOf = issue => [issue.reason || issue.description, ...issue.also.map(each => `${each.label.text}: ${[each.description, each.reason].filter(Boolean).join(" ")}`)]
+  const sayIssue = (issue, piece) => say(issue.label, `Issue ${issue.number}, ${issue.severity}`, linesOf(issue), targetOf(issue, piece))
   const sayPiece = piece => {
     const own = (piece.issues ?? []).map(number => issuesByNumber.get(number)).filter(Boolean).sort((a, b) => a.number - b.number)
     for (const issue of own) sayIssue(issue, piece)
-    const shown = own.map(issue => issue.reason.toLowerCase()).join(" ")
+    const shown = own.flatMap(linesOf).join(" ").toLowerCase()
     const fresh = lines => lines.filter(line => !shown.includes(line.toLowerCase()))
     const reference = data.references[piece.citation]
     if (reference) say(reference.label, reference.text, fresh(reference.says), reference.target)
@@ -187,7 +213,7 @@ function drawView(root, { data, setTriggerValue }) {
     }
     return lit
   }
-  const showEvidence = (claims, ids) => {
+  const showEvidence = (claims, ids, follow) => {
     const lit = lightClaims(claims)
     const first = lit.find(item => item.against) ?? lit[0]
     let target = first?.element
@@ -198,7 +224,7 @@ function drawView(root, { data, setTriggerValue }) {
       target ??= card.element
     }
     if (claims.length || ids.length) sayLit(lit, ids)
-    revealEvidence(target)
+    revealEvidence(target, follow)
   }
   const sayLit = (lit, ids) => {
     const line = make("div", "lit-note")
@@ -209,9 +235,7 @@ function drawView(root, { data, setTriggerValue }) {
       const go = plainButton("chip", id)
       go.onclick = () => {
         const place = lit.find(item => item.id === id)?.element ?? evidenceCards.get(id).element
-        evidenceCards.get(id).unfold()
-        showTab("evidence")
-        narrow() ? reveal(place) : revealEvidence(place)
+        revealEvidence(place, answer)
       }
       line.append(go)
     }
@@ -242,12 +266,13 @@ function drawView(root, { data, setTriggerValue }) {
     showTab("answer")
     if (from === "issues" && piece) reveal(piece[0])
   }
-  const selectPiece = piece => {
+  // In a narrow window a marker leads to its evidence, `follow` being the marker to come back to.
+  const selectPiece = (piece, follow) => {
     clear()
     for (const number of piece.issues ?? []) issueCards.get(number)?.classList.add("chosen")
     choosePieces(item => item.sentence === piece.sentence)
     sayPiece(piece)
-    showEvidence(piece.claims ?? [], piece.evidence ? [piece.evidence] : [])
+    showEvidence(piece.claims ?? [], piece.evidence ? [piece.evidence] : [], follow)
   }
   const selectEvidence = card => {
     clear()
@@ -324,7 +349,7 @@ function drawView(root, { data, setTriggerValue }) {
     styled(element, piece)
     if (clickable && !piece.hidden && piece.text.trim()) {
       element.classList.add("active")
-      onActivate(element, () => selectPiece(piece))
+      onActivate(element, () => selectPiece(piece, piece.evidence && !piece.beside ? element : null))
     }
     if (piece.reference && !piece.beside) {
       element.tabIndex = 0
@@ -351,7 +376,7 @@ function drawView(root, { data, setTriggerValue }) {
     chip.setAttribute("role", "button")
     chip.setAttribute("aria-label", `Citation beside the answer, ${names}: ${readAs[piece.reference] ?? piece.reference}`)
     chip.title = readAs[piece.reference] ?? piece.reference
-    onActivate(chip, () => selectPiece(piece))
+    onActivate(chip, () => selectPiece(piece, piece.evidence ? chip : null))
     pieceElements.push([chip, piece])
     return chip
   }
@@ -553,7 +578,14 @@ function drawView(root, { data, setTriggerValue }) {
     if (issue.quote) line("quote", `“${issue.quote}”`)
     if (issue.reason) line("why", issue.reason)
     if (issue.suggestion) line("cure", issue.suggestion)
+    for (const each of issue.also) {
+      const row = make("p", "also")
+      row.dir = "auto"
+      row.append(make("b", "", each.label.text), ` ${[each.description, each.reason].filter(Boolean).join(" ")}`)
+      card.append(row)
+    }
     for (const id of issue.evidence) card.append(make("span", "chip", id))
+    if (!issue.placed) head.append(make("span", "dim", "about the answer as a whole"))
     const act = () => selectIssue(issue.number, "issues")
     onActivate(head, act)
     card.onclick = () => { if (!window.getSelection()?.toString()) act() }
@@ -566,19 +598,15 @@ function drawView(root, { data, setTriggerValue }) {
     if (!data.issues.length) {
       issues.append(make("p", "dim", data.nothing_found))
     }
-    const placed = data.issues.filter(item => item.placed)
-    const whole = data.issues.filter(item => !item.placed)
     const list = make("div", "issue-list")
     issues.append(list)
-    const first = placed.length > ISSUES_FIRST + 10 ? ISSUES_FIRST : placed.length
-    for (const issue of placed.slice(0, first)) list.append(drawIssue(issue))
-    if (first < placed.length) {
-      const more = plainButton("more", `Show ${placed.length - first} more issues`)
-      more.onclick = () => { more.remove(); for (const issue of placed.slice(first)) list.append(drawIssue(issue)) }
+    const first = data.issues.length > ISSUES_FIRST + 10 ? ISSUES_FIRST : data.issues.length
+    list.append(...data.issues.slice(0, first).map(drawIssue))
+    if (first < data.issues.length) {
+      const more = plainButton("more", `Show ${data.issues.length - first} more issues`)
+      more.onclick = () => { more.remove(); list.append(...data.issues.slice(first).map(drawIssue)) }
       issues.append(more)
     }
-    if (whole.length) issues.append(make("h3", "", "About the answer as a whole"))
-    for (const issue of whole) issues.append(drawIssue(issue))
     const unsent = data.issues_total - data.issues.length
     if (unsent > 0) issues.append(make("p", "dim", `${plural(unsent, "less severe issue")} not listed here; the report has all of them.`))
     if (data.fixed.length) issues.append(...drawFixed(data))
@@ -593,10 +621,16 @@ function drawView(root, { data, setTriggerValue }) {
     head.append(name)
     if (data.audited) head.append(make("span", "dim", card.cited ? `cited by ${plural(card.cited, "sentence")}` : "not cited"))
     element.append(head)
-    if (card.source) { const source = make("div", "source dim", card.source); source.dir = "auto"; element.append(source) }
+    const pieces = []
+    if (card.source) {
+      const source = make("div", "source dim")
+      source.dir = "auto"
+      source.append(make("span", card.source_against?.length ? "refuting" : "", card.source))
+      if (card.source_against?.length) pieces.push([source.firstChild, { against: card.source_against }])
+      element.append(source)
+    }
     const text = make("div", "card-text")
     text.dir = "auto"
-    const pieces = []
     const blocks = blockDrawer(text, card.blocks)
     let length = 0
     for (const piece of card.pieces) {
@@ -653,9 +687,9 @@ function drawView(root, { data, setTriggerValue }) {
     root.decision.observe(panel)
   }
 
-  // The next or the previous issue, the gravest first, asked for by key (decision.js): its tag in the answer has the focus, else its card.
+  // The next or the previous issue by its number, 1 being the gravest, asked for by key (decision.js): its tag in the answer has the focus, else its card.
   const stepIssue = step => {
-    const numbers = [...data.issues].sort((a, b) => a.order - b.order).map(issue => issue.number)
+    const numbers = data.issues.map(issue => issue.number)
     if (!numbers.length) {
       clear()
       why.append(make("div", "lit-note", "There is no issue to go to in this answer."))
@@ -674,6 +708,7 @@ function drawView(root, { data, setTriggerValue }) {
   window.addEventListener("masis-issue", event => { if (root.isConnected) stepIssue(event.detail) }, { signal: root.listens.signal })
 
   const listen = (target, name, act) => target.addEventListener(name, event => { if (root.isConnected) act(event) }, { signal: root.listens.signal })
+  listen(window, "masis-turn", turn)
   listen(window, "masis-words", event => { event.detail.words = data.difference ? null : selectedWords() })
   listen(window, "masis-target", event => { event.detail.target = root.targetAt })
   listen(window, "masis-labelled", () => { window.getSelection()?.removeAllRanges(); offer.hidden = true })
@@ -700,7 +735,7 @@ function drawView(root, { data, setTriggerValue }) {
   const place = () => { narrow() ? root.append(why) : evidence.prepend(why) }
   place()
   root.unfit?.()
-  root.unfit = fitToWindow(evidence)
+  root.unfit = fitToWindow(evidence, () => window.masisDock ?? 0)
   root.resized?.disconnect()
   root.resized = new ResizeObserver(() => { if ((why.parentElement === root) !== narrow()) place() })
   root.resized.observe(root)

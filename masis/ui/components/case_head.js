@@ -16,7 +16,6 @@ export default function ({ data, parentElement }) {
     line.append(words)
     if (data.headline.others) line.append(make("span", "dim", data.headline.others))
   }
-  for (const flag of data.flags ?? []) line.append(pill(flag))
   if (data.reasons?.length) line.append(folded("Why it needs review", data.reasons))
   root.append(title, line)
   const fold = make("button", "fold", "Whole question")

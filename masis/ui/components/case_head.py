@@ -19,12 +19,11 @@ class HeadLine(TypedDict):
 
 
 class CaseHead(TypedDict):
-    """The question, the state with further labels, facts in a few words, and why a person should look, folded."""
+    """The question, the state, facts in a few words, and why a person should look, folded."""
 
     question: str
     state: LabelData
     facts: list[str]
-    flags: NotRequired[list[LabelData]]
     headline: NotRequired[HeadLine]
     reasons: NotRequired[list[str]]
 

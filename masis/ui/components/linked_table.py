@@ -15,7 +15,7 @@ class Column(TypedDict):
     """A column: its title, how its cells are drawn, and in which windows it gives way to the others."""
 
     title: str
-    kind: Literal["", "main", "figure", "pills"]
+    kind: Literal["", "main", "figure", "pills", "text"]
     hide: Literal["", "hide-medium", "hide-narrow"]
 
 
@@ -46,11 +46,11 @@ class Row(TypedDict):
 
 def column(
     title: str,
-    kind: Literal["", "main", "figure", "pills"] = "",
+    kind: Literal["", "main", "figure", "pills", "text"] = "",
     *,
     hide: Literal["", "hide-medium", "hide-narrow"] = "",
 ) -> Column:
-    """Describe a column; ``main`` is the wide one that a row is known by."""
+    """Describe a column; ``main`` is the wide one that a row is known by, ``text`` holds sentences."""
     return {"title": title, "kind": kind, "hide": hide}
 
 

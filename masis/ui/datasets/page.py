@@ -216,7 +216,7 @@ def _freezing(workbench: Workbench) -> None:
             "the queue to decided cases."
         )
         return
-    total = workbench.cases.count(wanted)
+    total = workbench.exports.count(wanted)
     what = "that match the queue's filter" if filtered else "that people have decided"
     st.markdown(f"{counted(total, 'case')} {what}.")
     if filtered:
@@ -233,7 +233,7 @@ def _freezing(workbench: Workbench) -> None:
     form = left.selectbox(
         "Format", list(FORMATS), key="dataset-format", format_func=lambda name: f"{name}: {FORMATS[name].summary}"
     )
-    encodings = ENCODINGS if FORMATS[form].flat else ENCODINGS[:1]
+    encodings = ENCODINGS if FORMATS[form].tabular else ENCODINGS[:1]
     encoding = right.selectbox("File", encodings, key=f"dataset-encoding-{len(encodings)}")
     with st.form("dataset-freeze", border=True):
         name = st.text_input("Name", max_chars=100, help="Letters, digits, '.', '-' and '_'.")

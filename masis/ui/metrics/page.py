@@ -1,8 +1,8 @@
-"""The metrics page: rates of audits and of people, their course, distributions, tables, and the runs behind each."""
+"""The metrics page: what audits found, what people decided, who was right, what it cost; folded, how audits ran."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import Any, get_args
@@ -13,13 +13,24 @@ from streamlit.delta_generator import DeltaGenerator
 
 from masis.schema.wording import counted
 from masis.services import Workbench
-from masis.services.records import Bin, Measure, MeasuredRun, MeasureFilter, MetricsReport, Period, Pick, Rates
+from masis.services.records import (
+    STATE_OF_VERDICT,
+    Bin,
+    Measure,
+    MeasuredRun,
+    MeasureFilter,
+    MetricsReport,
+    Period,
+    Pick,
+    Rates,
+)
 from masis.services.trust import Own, TrustFilter
-from masis.services.trust_summary import figure
+from masis.services.trust_summary import figure, how_sure
 from masis.settings import ROLES, Role
-from masis.trust.agreement import Estimate
 from masis.ui.components.charts import draw_chart
+from masis.ui.components.figures import Figure, figure_table
 from masis.ui.components.linked_table import Cell, Column, Row, column, linked_table, row
+from masis.ui.queue.overview import standing_counts
 from masis.ui.shell import address
 from masis.ui.shell.address import link
 from masis.ui.shell.reviewer import actor
@@ -28,7 +39,7 @@ from masis.views.charts import rate_chart, spread_chart
 from masis.views.comparison import models_words
 from masis.views.metrics import RATES, SPREADS, between, period_name, period_of, rate_course, share_of, spread_view
 from masis.views.numbers import dollars, duration, in_unit, moment, number
-from masis.views.words import MACHINE_HIDDEN, STOPPED, Word, label, model_words
+from masis.views.words import FLAG, ISSUES, MACHINE_HIDDEN, STANDING, STATE, STOPPED, Word, label, model_words
 
 PERIODS: tuple[Period, ...] = get_args(Period)
 FILTERS = ("by", "since", "until", "role", "model", "dataset")
@@ -39,7 +50,6 @@ SPREAD_OVER = 5_000
 READ_AT_ONCE = 10_000
 """Entries of the decision log up to which the page reads what people did without being asked to."""
 SPANS = {"7": "7 days", "30": "30 days", "90": "90 days", "": "All"}
-LISTS: dict[str, str] = {"all": "All", **{rate: words.title for rate, words in RATES.items()}}
 
 
 PERIODS_LISTED = 60
@@ -152,8 +162,8 @@ def show_metrics(workbench: Workbench) -> None:
     if workbench.metrics.span() is None:
         st.title("Metrics")
         st.markdown(
-            "**No audit has finished yet.** Each finished audit is counted here: how often answers contain something "
-            "fabricated, how long critic and reviser take, what revisions improve, what it costs."
+            "**No audit has finished yet.** Here you will read what audits found, what people decided and how fast, "
+            "how often the audit was right, and what it cost."
         )
         st.page_link("pages/new.py", label="Audit an answer", icon=":material/add_circle:")
         return
@@ -177,21 +187,20 @@ def show_metrics(workbench: Workbench) -> None:
             ":material/visibility_off: You see figures over all cases as a lead. The audits behind them are not listed "
             "while cases are left to decide: the queue's policy hides from you what each found."
         )
-    _totals(found.total)
+    elif address.value("show"):
+        _runs(workbench, chosen)
+    _answers(workbench, found.total)
     _people(workbench)
-    if not blind:
-        shown = address.value("show")
-        listed = shown if shown in LISTS and not address.value("at") else None
-        keeps = _kept("show", listed, key="metrics-list")
-        st.pills("List the audits", list(LISTS), format_func=LISTS.__getitem__, **keeps)
-        if shown:
-            _runs(workbench, chosen)
+    _cost(found.total)
     _over_time(found)
-    _distributions(found)
-    _tables(found)
+    internals = st.expander(
+        "How the audits ran: times, iterations, scores, models", key="metrics-run", on_change="rerun"
+    )
+    if internals.open:  # drawn only where it is looked at: its charts take most of the page's time
+        with internals:
+            _machine(found)
     st.caption(
-        "Times are UTC. What was not scored or not measured is left out of rates and means. "
-        f"{command_markdown('masis metrics')} prints the same metrics; with telemetry switched on, "
+        f"Times are UTC. {command_markdown('masis metrics')} prints the same metrics; with telemetry switched on, "
         "OpenTelemetry receives them too."
     )
 
@@ -316,27 +325,48 @@ def _choose_span() -> None:
     address.clear(("until", *PICKED))
 
 
-def _totals(total: Rates) -> None:
-    st.header("Audits", anchor=False)
-    with st.container(horizontal=True, gap="small", key="metrics-totals"):
-        _total("Audits", f"{total.runs:,}", "Finished runs that match")
-        for rate, words in RATES.items():
-            share = share_of(total, rate)
-            _total(words.title, share.percent, f"{words.meaning}.", f"{share.held:,} of {share.base:,}")
-        tokens = total.input_tokens + total.output_tokens
-        _total("Mean time", duration(total.critique_latency_ms), "Mean time of an audit")
-        _total("Claims per draft", number(total.claims_per_draft), "Mean number of claims")
-        _total("Claim confidence", number(total.critique_confidence_avg), "Mean confidence of the verdicts on claims")
-        _total(
-            "Tokens", f"{tokens:,}", f"{total.input_tokens:,} in, {total.output_tokens:,} out", f"{total.calls:,} calls"
-        )
-        _total("Cost", dollars(total.cost_usd), "Sum over the calls whose price is known")
+def _figures(figures: Sequence[Figure], *, key: str, description: str) -> None:
+    """Draw figures; one of audits lists them."""
+    filters = {name: address.value(name) for name in FILTERS if address.value(name)}
+    if chosen := figure_table(figures, key=key, description=description, here="metrics", keeps=filters):
+        _go(**chosen.parameters)
+        st.rerun()
+
+
+def _answers(workbench: Workbench, total: Rates) -> None:
+    """Draw how many answers were audited, what was found in them, where the cases stand, and the kinds of issues."""
+    st.header(f"{counted(total.runs, 'audit')}: what they found", anchor=False)
+    facets = workbench.cases.facets_for(actor())
+    figures = []
+    for rate, words in RATES.items():
+        share = share_of(total, rate)
+        if not words.machine:
+            page = "metrics" if share.held else ""
+            figures.append(Figure(words.title, share.words, words.meaning, page, {"show": rate}))
+    _figures(figures, key="metrics-found", description="Of the original answers")
+    issues = sorted(((facets.flags.get(flag, 0), flag) for flag in ISSUES), reverse=True)
+    if issues[0][0]:
+        audited = sum(facets.standings.values()) - facets.standings.get("not_audited", 0)
+        figures = [
+            Figure(
+                FLAG[flag].text.capitalize(),
+                f"{count / audited:.0%} ({count:,} of {audited:,})",
+                f"{FLAG[flag].meaning}." if FLAG[flag].meaning else "",
+                "queue",
+                {"flag": flag, "standing": ",".join(STANDING)},
+            )
+            for count, flag in issues
+            if count
+        ]
+        _figures(figures, key="metrics-issues", description="Kinds of issues, in all audited cases")
+    st.markdown("**Where all cases stand now.** Each case is counted once.")
+    standing_counts(facets.standings, facets.states, adjudications=workbench.team.adjudications(actor()))
 
 
 def _people(workbench: Workbench) -> None:
-    """Draw what people did with what the audits found: all reviewers together, and one's own, over all time."""
-    st.header("People", anchor=False)
+    """Draw what people decided and how fast, and how often the audit's flags were right, over all time."""
     me, length = actor(), workbench.store.decisions.head().length
+    st.header("What people decided", anchor=False)
     if length > READ_AT_ONCE and not st.toggle(
         f"Read all {length:,} entries of the decision log", key="metrics-people-read", help="It takes a second or two."
     ):
@@ -345,39 +375,92 @@ def _people(workbench: Workbench) -> None:
     if not work.decisions:
         st.caption("Nobody has decided a case yet. How many are decided a day, and in what time, will be shown here.")
         return
-    flagged = workbench.trust.compare(me, TrustFilter(blind_only=False)).answers.precision
-    with st.container(horizontal=True, gap="small", key="metrics-people"):
-        _total("Decisions", f"{work.decisions:,}", "Of all reviewers, over all time")
-        _total("Decided a day", number(work.a_day), "On days on which somebody decided")
-        _total("Time a case", _took(work), "Median, from opening the case to the decision")
-        _share("Overrides", work.overrides, "Decisions that corrected the answer")
-        _share("Alarms that were right", flagged, "Of the answers the audit accused, the share people found faulty")
+    days = counted(round(work.decisions / (work.a_day or 1)), "day")
     (own,) = workbench.trust.reviewers(me)
-    overrides = round((own.overrides.value or 0) * own.overrides.n)
-    mine = f"You: {counted(own.decisions, 'decision')}, {overrides:,} of them overrides, {_took(own)} a case."
-    st.caption(" ".join(filter(None, (mine if own.decisions else "", workbench.trust.counts_in_words(me)))))
+    corrected = round((own.overrides.value or 0) * own.overrides.n)
+    mine = f"You: {own.decisions:,}, {corrected:,} of them overrides, {_took(own)} a case." if own.decisions else ""
+    counts = workbench.trust.counts_in_words(me)
+    states = workbench.cases.facets_for(me).states
+    settled = {state: states.get(state, 0) for state in STATE_OF_VERDICT.values()}
+    figures = [
+        Figure("Decisions", f"{work.decisions:,}", " ".join(filter(None, (counts, mine))), "decisions"),
+        Figure("Decisions a day", number(work.a_day), f"Mean of {days} on which somebody decided."),
+        Figure("Time a case", _took(work), "Median from opening the case to the decision: half took less."),
+        Figure("Overrides", figure(work.overrides), "Decisions that corrected the answer."),
+        *(
+            Figure(
+                f"Cases {STATE[state].text.lower()}",
+                f"{count:,} of {sum(settled.values()):,}",
+                f"{STATE[state].meaning}.",
+                "queue",
+                {"state": state, "standing": "decided,waits"},
+            )
+            for state, count in settled.items()
+            if count
+        ),
+    ]
+    _figures(figures, key="metrics-people", description="Of the decisions")
+    st.header("How often the audit was right", anchor=False)
+    compared = workbench.trust.compare(me, TrustFilter(blind_only=False)).answers
+    if not compared.n:
+        st.caption("No audited answer has been settled by people yet, so nobody knows how often the audit is right.")
+        return
+    _figures(
+        [
+            Figure(
+                "Flags that were right",
+                figure(compared.precision),
+                f"Of the answers with “{STANDING['wrong'].text}”, the share that people found faulty; the rest were "
+                f"false alarms. {how_sure(compared.precision)}",
+                "trust",
+                {"seen": "too", "list": "must_look"},
+            ),
+            Figure(
+                "Faulty answers flagged",
+                figure(compared.recall),
+                "Of the answers that people found faulty, the share that the audit had flagged. "
+                f"{how_sure(compared.recall)}",
+                "trust",
+                {"seen": "too"},
+            ),
+        ],
+        key="metrics-right",
+        description="Compared with people",
+    )
 
 
 def _took(work: Own) -> str:
-    return duration(None if work.seconds is None else 1000 * work.seconds)
+    return "not recorded" if work.seconds is None else duration(1000 * work.seconds)
 
 
-def _share(title: str, found: Estimate, meaning: str) -> None:
-    value = "undefined" if found.value is None else f"{found.value:.0%}"
-    _total(title, value, f"{meaning}: {figure(found)}", f"n = {found.n:,}")
-
-
-def _total(title: str, value: str, meaning: str, base: str | None = None) -> None:
-    st.metric(title, value, base, delta_color="off", delta_arrow="off", help=meaning, width="content")
-
-
-def _over_time(found: MetricsReport) -> None:
-    st.header("Rates over time")
-    if len(found.periods) < 2:
-        st.caption(f"All of these audits are of one {found.period}: there is no course over time to draw yet.")
+def _cost(total: Rates) -> None:
+    """Draw what the audits cost: calls, tokens, dollars; in a sentence where no model was called."""
+    st.header("What it cost", anchor=False)
+    if not total.calls:
+        st.markdown("Nothing: no model was called. The offline checks and recorded replies cost no money.")
         return
+    tokens = total.input_tokens + total.output_tokens
+    each = "" if total.cost_usd is None else f"{dollars(total.cost_usd / total.runs)} an audit in the mean."
+    _figures(
+        [
+            Figure("Cost", dollars(total.cost_usd), f"The sum over the calls whose price is known. {each}"),
+            Figure("Model calls", f"{total.calls:,}", f"{number(total.calls / total.runs)} an audit in the mean."),
+            Figure("Tokens", f"{tokens:,}", f"{total.input_tokens:,} sent, {total.output_tokens:,} received."),
+        ],
+        key="metrics-cost",
+        description="Of these audits",
+    )
+
+
+def _over_time(found: MetricsReport, *, machine: bool = False) -> None:
+    """Draw the course of the rates, those of the answers or those of the machine; nothing of a single period."""
+    if len(found.periods) < 2:
+        return
+    if not machine:
+        st.header("Over time", anchor=False)
     st.caption("Click a point to list the audits of its period.")
-    for box, (rate, words) in zip(_boxes(len(RATES)), RATES.items(), strict=True):
+    rates = {rate: words for rate, words in RATES.items() if words.machine is machine}
+    for box, (rate, words) in zip(_boxes(len(rates)), rates.items(), strict=True):
         with box:
             st.markdown(f"**{words.title}**: {share_of(found.total, rate).words} in all")
             rows = rate_course(found.periods, rate, found.period)
@@ -394,11 +477,31 @@ def _over_time(found: MetricsReport) -> None:
             )
 
 
+def _machine(found: MetricsReport) -> None:
+    """Draw how the audits ran: endings, times and scores, how they are spread, and the rates by model and period."""
+    total = found.total
+    figures = []
+    for rate, words in RATES.items():
+        share = share_of(total, rate)
+        if words.machine:
+            page = "metrics" if share.held else ""
+            figures.append(Figure(words.title, share.words, words.meaning, page, {"show": rate}))
+    figures += [
+        Figure("Time an audit", duration(total.critique_latency_ms), "Mean over these audits."),
+        Figure("Claims an answer", number(total.claims_per_draft), "Mean number of claims found in an answer."),
+        Figure("Confidence in claims", number(total.critique_confidence_avg), "Mean confidence of verdicts on claims."),
+    ]
+    _figures(figures, key="metrics-machine", description="Of the audits")
+    _over_time(found, machine=True)
+    _distributions(found)
+    _tables(found)
+
+
 def _distributions(found: MetricsReport) -> None:
-    st.header("Distributions")
     of = f" Of the newest {found.spread_over:,} audits that match." if found.spread_over else ""
     st.caption(f"Click a bar to list its audits.{of}")
-    measured = [each for each in found.distributions if each.count]
+    # without a model nothing was sent: neither zeros nor local work held against a limit of calls say anything
+    measured = [each for each in found.distributions if each.count and (found.total.calls or each.measure != "tokens")]
     for box, each in zip(_boxes(len(measured)), measured, strict=True):
         shown = spread_view(each)
         with box:
@@ -416,7 +519,7 @@ def _distributions(found: MetricsReport) -> None:
                     on_select=partial(_pick, key, each.measure),
                 )
             st.caption(f"{shown.numbers}.".replace("$", r"\$"))
-            if shown.limit:
+            if shown.limit and found.total.calls:
                 sign = ":green[:material/check:]" if shown.held else ":red[:material/close:]"
                 st.caption(f"{sign} {shown.limit}")
 

@@ -38,7 +38,7 @@ from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.stored_form import SettingsForm
 from masis.ui.shell.streamlit_internals import with_selectors
 from masis.views.numbers import moment
-from masis.views.words import STATE, label
+from masis.views.words import label, stands
 
 HITS = 8
 PASTE, STORED = "Paste or upload", "Pick a stored case"
@@ -366,7 +366,9 @@ def _found(page: CasePage, text: str, case_id: str) -> None:
             else "**The database has no cases yet.** Paste one, or import some."
         )
         return
-    rows = [{"id": row.id, "question": row.query, "state": label(STATE[row.state])} for row in page.rows]
+    rows = [
+        {"id": row.id, "question": row.query, "state": label(stands(row.standing, row.state)[0])} for row in page.rows
+    ]
     picked = _PICKER(data={"rows": rows, "chosen": case_id}, key="picker", on_pick_change=nothing).pick
     if isinstance(picked, str) and picked != case_id:
         address.put("case", picked)

@@ -49,7 +49,7 @@ from masis.views.markdown import escaped
 from masis.views.numbers import day, moment
 from masis.views.report import report_name
 from masis.views.story import asks_for_a_person, may_revise_anyway, story
-from masis.views.words import STATE, label
+from masis.views.words import STATE, label, stands
 
 _ANSWER_VIEW = registered("answer_view")
 _LAYOUT = f"<style>{with_selectors((HERE / 'review.css').read_text(encoding='utf-8'))}</style>"
@@ -217,10 +217,11 @@ def _other_run(view: CaseView, wanted: str) -> None:
 
 def _report_button(view: CaseView, run: Run | None) -> None:
     """Draw a download of the report of a case; of its newest finished run unless another one is given."""
-    head = served_workbench().store.decisions.head
+    workbench, who = served_workbench(), actor()
 
     def report() -> bytes:
-        return case_report(view, head(), run).encode()
+        hidden = workbench.team.hides_counts_from(who)
+        return case_report(view, None if hidden else workbench.store.decisions.head(), run).encode()
 
     st.download_button(
         "Report",
@@ -406,11 +407,12 @@ def _head(page: _Page) -> None:
     """Draw the question and what is worst about the original answer; the reasons are a press away."""
     case, view, run = page.view.case, page.view, page.run
     worst = headline(run) if run and not view.machine_hidden else None
+    word, more = stands(view.summary.standing, view.state)
     facts = [str(case.metadata["field"])] if case.metadata.get("field") else []
     data: CaseHead = {
         "question": case.query,
-        "state": label(STATE["running" if page.busy else view.state]),
-        "facts": [*facts, case.id],
+        "state": label(STATE["running"] if page.busy else word),
+        "facts": [*([more] if more else []), *facts, case.id],
         "reasons": asks_for_a_person(run) if run else [],
     }
     if view.machine_hidden:

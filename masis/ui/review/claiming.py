@@ -55,10 +55,8 @@ def claim_case(workbench: Workbench, view: CaseView) -> ClaimNotice | None:
     if reviewer() is None:
         return shared
     if me in work.decided_by:
-        missing = (
-            f"{counted(work.pending, 'decision')} of other reviewers {'is' if work.pending == 1 else 'are'} missing"
-        )
-        return ClaimNotice(f"Your decision is recorded. {missing}; until then you can correct yours.")
+        others = counted(work.pending, "other reviewer")
+        return ClaimNotice(f"Your decision is recorded. You can correct yours until {others} decided, too.")
     try:
         extend(workbench, case_id)
     except NotAllowed:  # who may only read takes nothing

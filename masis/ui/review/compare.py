@@ -20,7 +20,7 @@ from masis.ui.shell.reviewer import actor
 from masis.views.comparison import SIDE, Of, differing, issues_by_side, score_frame
 from masis.views.diff import word_changes
 from masis.views.markdown import badge
-from masis.views.words import STATE, label, rule_word
+from masis.views.words import label, rule_word, stands
 
 OF: dict[Of, str] = {"first": "In the original answer", "chosen": "In the answer each run chose"}
 
@@ -79,14 +79,13 @@ def chosen_runs(finished: list[RunSummary]) -> tuple[RunSummary | None, RunSumma
 
 def _head(summary: CaseSummary, runs: int) -> None:
     st.set_page_config(page_title=tab_title("Compare", summary.query))
-    facts = [summary.id, counted(runs, "audit")]
+    word, more = stands(summary.standing, summary.state)
+    facts = [*filter(None, [more, summary.field]), summary.id, counted(runs, "audit")]
     case_head(
         {
             "question": summary.query,
-            "state": label(STATE[summary.state]),
-            "flags": [],
-            "facts": [summary.field, *facts] if summary.field else facts,
-            "reasons": [],
+            "state": label(word),
+            "facts": facts,
         },
         key="compare-head",
     )

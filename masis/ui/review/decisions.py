@@ -107,6 +107,8 @@ def entry_context(workbench: Workbench, entry: LogEntry) -> EntryContext:
         return EntryContext()
     named = decision.undoes or decision.extra.get("redacts")
     undone = workbench.reviews.get(named) if isinstance(named, str) else None
+    if undone is not None and not entry.seq:  # who may not know the number of the one may not know the other's
+        undone = undone.model_copy(update={"seq": 0})
     return EntryContext(_case(workbench, decision.case_id), undone, workbench.reviews.undone_by(entry))
 
 
@@ -224,15 +226,15 @@ def _pills(title: str, name: str, options: dict[str, str]) -> None:
 
 def _chain(workbench: Workbench, length: int, head: str) -> None:
     """Draw whether every entry fits the one before, with length and head of the log."""
-    asked = st.session_state.get("log-checked") == head
+    asked, hidden = st.session_state.get("log-checked") == head, workbench.team.hides_counts_from(actor())
     if length > CHECKED_AT_ONCE and not asked:
         line, button = st.columns([5, 1], vertical_alignment="center")
-        line.markdown(f":material/link: {counted(length, 'entry', 'entries')}, head `{head[:12]}…`: not verified yet.")
+        log = "The decision log" if hidden else f"{counted(length, 'entry', 'entries')}, head `{head[:12]}…`"
+        line.markdown(f":material/link: {log}: not verified yet.")
         button.button("Verify the log", on_click=_remember_check, args=(head,), width="stretch")
         return
     check = workbench.store.decisions.verify()
     if check.intact:
-        hidden = workbench.team.hides_counts_from(actor())
         intact = ":green[:material/verified:] The decision log is intact. Every entry fits the one before it."
         st.markdown(intact if hidden else chain_words(check))
         return
@@ -256,13 +258,12 @@ def _exports(workbench: Workbench) -> None:
     if not workbench.access.allows(who, "export"):
         st.caption("Exports take the role lead.")
         return
-    counts = workbench.cases.overview().states
     blind = workbench.cases.hides_machine_from(who)
     if blind:
         st.caption(f"{MACHINE_HIDDEN} Auto-accepted cases are not exported meanwhile.")
     too = not blind and st.checkbox("Include auto-accepted cases", key="export-accepted", persist_state="session")
     states: tuple[CaseState, ...] = (*DECIDED, "accepted") if too else DECIDED
-    number = sum(counts.get(state, 0) for state in states)
+    number = workbench.exports.count(CaseFilter(states=states))
     prepared_download(
         f"{counted(number, 'decided case')}, JSON Lines",
         lambda: _written(

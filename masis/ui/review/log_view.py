@@ -10,7 +10,15 @@ from masis.services.records import CaseSummary
 from masis.ui.components import nothing, registered
 from masis.ui.shell.address import link
 from masis.views.diff import Change
-from masis.views.log_entries import entry_about, entry_contents, entry_reason, entry_word, recorded_facts, undone_text
+from masis.views.log_entries import (
+    entry_about,
+    entry_contents,
+    entry_number,
+    entry_reason,
+    entry_word,
+    recorded_facts,
+    undone_text,
+)
 from masis.views.words import SOURCE, label
 
 
@@ -27,7 +35,7 @@ def entry_row(entry: LogEntry, context: EntryContext) -> dict[str, Any]:
     decision, case = entry.decision, context.case
     return {
         "id": entry.id,
-        "seq": entry.seq,
+        "seq": entry_number(entry),
         "at": entry.at,
         "who": decision.reviewer if decision else "",
         "source": SOURCE[decision.source].text if decision else "",

@@ -13,6 +13,7 @@ from masis.services import Workbench
 from masis.ui.review.decision_form import LONGEST_NAME
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
+from masis.views.log_entries import entry_number
 
 CONFIRMED_BY = "redact"
 LONGEST_REASON = 500
@@ -51,15 +52,15 @@ def redact_entry_form(workbench: Workbench, entry: LogEntry) -> None:
 
     def redact(reason: str) -> str:
         workbench.reviews.redact_entry(actor(), entry.id, reason)
-        return f"Entry {entry.seq} is redacted."
+        return f"Entry {entry_number(entry)} is redacted."
 
-    with st.expander(f"Redact entry {entry.seq}", icon=":material/ink_eraser:"):
+    with st.expander(f"Redact entry {entry_number(entry)}", icon=":material/ink_eraser:"):
         _form(
             workbench,
-            key=f"redact-entry-{entry.seq}",
+            key=f"redact-entry-{entry_number(entry)}",
             removes="**Removed permanently:** the reviewer's name, the reason, the note, the corrected answer and the "
             "labels of this entry.",
-            button=f"Redact entry {entry.seq}",
+            button=f"Redact entry {entry_number(entry)}",
             redact=redact,
         )
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import streamlit as st
 
 from masis.errors import NotAllowed, RecordDamaged, SettingsError, StoreError
+from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.records import explained_errors
 from masis.ui.components import HERE
@@ -56,6 +57,16 @@ def styles() -> None:
 
 
 FAILED = "This page could not be drawn"
+
+
+def demo_notice(workbench: Workbench) -> None:
+    """Say above a page that cases are invented and reviewers simulated, where the demo simulated decisions."""
+    if simulated := workbench.store.decisions.simulated():
+        with st.container(key="demo-notice"):
+            st.markdown(
+                ":violet-background[:material/science: **Demo**] Invented cases, recorded replies of a model, and "
+                f"{counted(simulated, 'decision')} by simulated reviewers, not by people."
+            )
 
 
 @contextmanager

@@ -24,11 +24,14 @@ class KeyGroup(TypedDict):
 
 
 class PageKeys(TypedDict):
-    """The keys of a page for its component: the sheet, whether rows are walked, the name of its search field."""
+    """The keys of a page for its component: the sheet, whether rows are walked, the name of its search field, and the
+    container of the text field that a key leads to.
+    """
 
     keys: list[KeyGroup]
     rows: bool
     search: str | None
+    fields: dict[str, str]
 
 
 APPROVE = Key("A", "A", "Approve the answer shown, and open the next case")
@@ -50,8 +53,9 @@ FORWARD = Key("J", "J", "Next case of the list")
 BACK = Key("K", "K", "Previous case of the list")
 ITERATION_BACK = Key("[", "[", "Previous iteration")
 ITERATION_FORWARD = Key("]", "]", "Next iteration")
-NEXT_ISSUE = Key("F", "F", "Next issue, the gravest first, marked in the answer")
+NEXT_ISSUE = Key("F", "F", "Next issue by its number, 1 the gravest")
 PREVIOUS_ISSUE = Key("Shift+F", "Shift F", "Previous issue")
+TURN = Key("G", "G", "From the answer to the evidence and back")
 DIFF = Key("D", "D", "Show what changed between iterations")
 SWITCH = Key("V", "V", "Switch between the original and the best revision")
 HELP = Key("H", "H or ?", "Show or hide these keys")
@@ -59,6 +63,7 @@ NEXT_ROW = Key("J", "J", "Next row of a list; from there on ↓ as well")
 PREVIOUS_ROW = Key("K", "K", "Previous row of a list; from there on ↑ as well")
 ENDS = Key("Home", "Home End", "First and last row, once a row has the focus")
 OPEN = Key("Enter", "Enter", "Open the row, with Ctrl in another tab; in the queue without a row the first case")
+TAKE_SIDE = Key("1", "1 2 …", "Take a reviewer's decision into the form")
 AGREE = Key("A", "A", "Agree with the grade of the opened abstract")
 SEARCH = Key("/", "/", "Search the cases")
 
@@ -68,9 +73,11 @@ GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
         (APPROVE, OVERRIDE, REJECT, ESCALATE, REASON, TAKE, NOTE, LABELS, LABEL_WORDS, REPORT, SUBMIT, LEAVE, UNDO),
     ),
     ("Go on", (NEXT, SKIP, FORWARD, BACK)),
-    ("Look", (NEXT_ISSUE, PREVIOUS_ISSUE, SWITCH, ITERATION_BACK, ITERATION_FORWARD, DIFF, HELP)),
+    ("Look", (NEXT_ISSUE, PREVIOUS_ISSUE, TURN, SWITCH, ITERATION_BACK, ITERATION_FORWARD, DIFF, HELP)),
 )
 
+_ADJUDICATION = (TAKE_SIDE, APPROVE, OVERRIDE, REJECT, ESCALATE, SUBMIT, UNDO, NEXT)
+_TO_FIELDS = dict.fromkeys("axe123456789", "final-form") | {"o": "final-corrected"}
 _ROWS = (NEXT_ROW, PREVIOUS_ROW, ENDS, OPEN)
 _WITHOUT_LISTS = frozenset({"new", "settings", "health"})
 """Pages without a table whose rows lead somewhere."""
@@ -88,9 +95,10 @@ def page_key_map(page: str) -> PageKeys:
     groups = [
         *([_group("Lists", _ROWS)] if rows else []),
         _group("This page", (*([SEARCH] if search else []), *([AGREE] if page == "screening" else []), HELP)),
+        *([_group("Adjudication", _ADJUDICATION)] if page == "team" else []),
         *(_group(f"On a case: {title.lower()}", keys) for title, keys in GROUPS),
     ]
-    return {"keys": groups, "rows": rows, "search": search}
+    return {"keys": groups, "rows": rows, "search": search, "fields": _TO_FIELDS if page == "team" else {}}
 
 
 def _group(title: str, keys: tuple[Key, ...]) -> KeyGroup:

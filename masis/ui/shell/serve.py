@@ -53,6 +53,8 @@ def health_routes(reports: HealthReports = REPORTS) -> list[Route]:
     def report(request: Request) -> JSONResponse:  # not async: Starlette then gives it a thread of its own
         checked = reports.current()
         actor: Actor | None = request.scope.get(ACTOR)
+        if actor is not None and not actor.may("oversee"):
+            checked = checked.without_counts()
         content = checked.to_json() if actor is not None and actor.may("read") else {"ok": checked.report.ok}
         return JSONResponse(content, status_code=200 if checked.report.ok else 503, headers=_FRESH)
 

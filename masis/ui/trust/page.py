@@ -25,11 +25,12 @@ from masis.services.trust import (
     TrustFilter,
     YieldReport,
 )
-from masis.services.trust_summary import SIMULATED, figure, short_answers
+from masis.services.trust_summary import SIMULATED, figure, how_sure, in_words, short_answers
 from masis.trust.agreement import Estimate, exact_bounds
 from masis.trust.guarantee import draws_needed
 from masis.trust.machine import Comparison, draws_for_width
 from masis.ui.components.charts import draw_chart
+from masis.ui.components.figures import Figure, figure_table
 from masis.ui.components.linked_table import Cell, Column, Row, column, linked_table, row
 from masis.ui.shell import address
 from masis.ui.shell.permissions import needs
@@ -56,7 +57,7 @@ MOST_LISTED = 100
 def show_trust(workbench: Workbench) -> None:
     """Draw the page: the short answers first, then the view that the address names."""
     st.title("Trust")
-    st.markdown("How far the automatic audit may be relied on, by what people decided. Each figure leads to its cases.")
+    st.markdown("How far the automatic audit may be relied on, by what people decided. Rows lead to their cases.")
     filters, key = trust_filter(), _key(workbench)
     report, missed = _machine(*key, filters.model_dump_json()), _missed(*key)
     watch = workbench.trust.watch()
@@ -143,9 +144,11 @@ def _headline(report: MachineReport, missed: MissReport, watch: Watch | None) ->
     if watch is not None and watch.lapsed:
         st.error("The guarantee in force has lapsed: it waives nothing any more.", icon=":material/gpp_bad:")
     with st.container(border=True, key="trust-short"):
-        for question, answer in short_answers(report, missed, watch).items():
-            st.markdown(f"**{question}**")
-            st.text(answer)
+        columns = st.columns(2, gap="medium")
+        for place, (question, answer) in enumerate(short_answers(report, missed, watch).items()):
+            with columns[place % 2]:
+                st.markdown(f"**{question}**")
+                st.text(answer)
 
 
 def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFilter) -> None:
@@ -168,12 +171,12 @@ def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFil
     if len(report.answers.curve) > 1:
         _calibration(report.answers)
     for by, title in (("auditor", "model"), ("dataset", "data set"), ("field", "field"), ("month", "month")):
-        if len(report.by[by]) > 1 or by == "auditor":
+        if len(report.by[by]) > (by != "auditor"):
             _breakdown(workbench, report.by[by], by, title)
     if report.seen is not None:
         with st.expander(f"Decided with the verdict in view ({counted(report.seen.n, 'answer')}), shown apart"):
             st.caption("Who sees a verdict agrees with it more often: these figures flatter the audit.")
-            _figures(report.seen)
+            _figures(report.seen, "seen")
 
 
 def _machine_controls(workbench: Workbench, filters: TrustFilter) -> None:
@@ -210,9 +213,15 @@ def _auditor_words(name: str, models: Mapping[str, str]) -> str:
 
 def _comparison(found: Comparison, level: str) -> None:
     if not found.n:
-        st.markdown(f"**No {level} to compare yet.** Decide cases blind (page Team), or import cases with labels.")
+        st.markdown(
+            f"**No {level} to compare yet.** Only decisions made before the audit's verdict was shown count here: a "
+            "lead sets that as the policy of the queue. Labels that cases were imported with count as well."
+        )
+        with st.container(horizontal=True):
+            st.page_link("pages/team.py", label="Set the policy", icon=":material/group:")
+            st.page_link("pages/imports.py", label="Import cases with labels", icon=":material/upload_file:")
         return
-    _figures(found)
+    _figures(found, level)
     left, right = st.columns([1, 1.4], gap="medium")
     leads = "Choose a row to list its cases."
     with left:
@@ -250,35 +259,25 @@ def _leads(name: str, columns: list[Column], rows: list[Row], description: str, 
         st.rerun()
 
 
-def _figures(found: Comparison) -> None:
-    with st.container(horizontal=True, gap="small"):
-        _metric("Found faulty by people", found.faulty, "Of the answers compared here, the share that is faulty")
-        _metric("Alarms that were right", found.precision, "Precision: of what the audit accuses, the share faulty")
-        _metric("Faults caught", found.recall, "Recall: of what is faulty, the share that the audit accuses")
-        constant = "" if found.constant is None else f"one verdict for all: {found.constant:.1%}"
-        _metric("Agrees with people", found.accuracy, f"Accuracy; {constant}", note=constant)
-        _metric(
-            "Kappa", found.kappa, "Agreement beyond chance; the constant verdict has 0", share=False, note="constant: 0"
-        )
+def _figures(found: Comparison, key: str) -> None:
+    """Draw how far audit and people agree, each figure with how to read it; those of the accused list their cases."""
+    constant = "" if found.constant is None else f" One verdict for all would agree in {found.constant:.0%}."
+    shares = {
+        "Found faulty by people": (found.faulty, "Of what is compared here, the share that people found faulty."),
+        "Alarms that were right": (found.precision, "Of what the audit accuses, the share that people found faulty."),
+        "Faults caught": (found.recall, "Of what people found faulty, the share that the audit accuses."),
+        "Agrees with people": (found.accuracy, f"Accused and faulty, or not accused and right.{constant}"),
+    }
+    figures = [
+        Figure(title, figure(each), f"{reads} {how_sure(each)}".rstrip()) for title, (each, reads) in shares.items()
+    ]
+    figures.append(_beyond_chance("Cohen's kappa", found.kappa, "Always giving the same verdict has 0. "))
+    figure_table(figures, key=f"trust-figures-{key}", description="The audit beside people")
 
 
-def _metric(title: str, found: Estimate, meaning: str, *, share: bool = True, note: str = "") -> None:
-    if found.value is None:
-        value, below = "undefined", found.why
-    else:
-        value = f"{found.value:.1%}" if share else f"{found.value:.2f}"
-        bounds = [f"{each:.1%}" if share else f"{each:.2f}" for each in (found.low, found.high) if each is not None]
-        rests = f"{round(found.value * found.n):,} of {found.n:,}" if share else f"n = {found.n:,}"
-        below = f"{rests}; {' to '.join(bounds) or found.why}"
-    st.metric(
-        title,
-        value,
-        f"{below}; {note}" if note else below,
-        delta_color="off",
-        delta_arrow="off",
-        help=meaning,
-        width="content",
-    )
+def _beyond_chance(title: str, found: Estimate, more: str = "") -> Figure:
+    """Return a coefficient of agreement with its reading in words."""
+    return Figure(title, figure(found, share=False), f"{more}{in_words(found).capitalize()}; 1 is full agreement.")
 
 
 FOUND_WORDS = {
@@ -392,22 +391,25 @@ def _show_people(key: _Key) -> None:
     found = _people(*key, names)
     overall = found.agreement
     if not overall.units:
-        st.markdown("**No case was decided by two reviewers yet.** Set on the page Team how many decide a case.")
+        st.markdown("**No case was decided by two reviewers yet.** The policy says how many decide a case.")
+        st.page_link("pages/team.py", label="Set the policy", icon=":material/group:")
         return
     shares = ", ".join(f"{name} {value:.0%}" for name, value in overall.prevalence.items())
     cases = counted(overall.units, "settled case" if key.hidden else "case")
     st.caption(f"{cases} with two or more decisions: {shares}.")
-    with st.container(horizontal=True, gap="small"):
-        _metric("Raw agreement", overall.raw, "Share of pairs of verdicts that are the same")
-        _metric("Krippendorff's alpha", overall.alpha, "1: full agreement; 0: as by chance", share=False)
-        _metric(
-            "Ordinal alpha",
-            overall.ordinal_alpha,
-            "Approve, override, reject in this order; no escalations",
-            share=False,
-        )
-        _metric("Gwet's AC1", overall.ac1, "Stays meaningful where one verdict is rare", share=False)
-        _metric("Marked words (F1)", found.spans, "How far reviewers mark the same words", share=False)
+    st.markdown(f"**{in_words(overall.alpha).capitalize()}**, by Krippendorff's alpha.")
+    figures = [
+        Figure("Same verdict", figure(overall.raw), f"Of the pairs of verdicts on a case. {how_sure(overall.raw)}"),
+        _beyond_chance("Krippendorff's alpha", overall.alpha, "The usual figure, for any number of reviewers. "),
+        _beyond_chance("Ordinal alpha", overall.ordinal_alpha, "Approve and reject differ most; without escalations. "),
+        _beyond_chance("Gwet's AC1", overall.ac1, "Stays meaningful where one verdict is rare. "),
+        Figure(
+            "Marked words (F1)",
+            figure(found.spans, share=False),
+            "How far reviewers mark the same words: 1 is the same, 0 none in common.",
+        ),
+    ]
+    figure_table(figures, key="trust-agreement", description="Between reviewers")
     st.markdown("**Reviewers in pairs**. Choose a row to list the cases they differ on.")
     titles = [
         column("Reviewers", "main"),
@@ -436,7 +438,8 @@ def _show_people(key: _Key) -> None:
 
 def _show_missed(found: MissReport) -> None:
     st.markdown("A random share of what passes goes to a person all the same. What they find estimates what is missed.")
-    _metric("Miss rate", found.total, "Share of faulty answers among those that passed without a person")
+    reads = f"Of the answers that passed without a person, the share that is faulty. {how_sure(found.total)}"
+    figure_table([Figure("Miss rate", figure(found.total), reads)], key="trust-missed", description="Spot checks")
     if found.total.why and found.total.value is not None:
         st.caption(found.total.why)
     width = st.slider("Interval at most this wide (percentage points)", 1, 20, 5, key="trust-width") / 100
@@ -462,8 +465,8 @@ def _show_missed(found: MissReport) -> None:
 def _show_guarantee(workbench: Workbench, watch: Watch | None) -> None:
     st.markdown(
         "Choose the share of faulty answers that you tolerate among the auto-accepted and how certain you want to be. "
-        "A random sample, decided blind, then shows which answers may pass. Only reasons of tier *not certified* are "
-        "waived."
+        "A random sample, decided blind, then shows which answers may pass. One in which something is wrong never "
+        "does."
     )
     if watch is not None:
         applied = watch.guarantee
@@ -547,7 +550,7 @@ def _plan(workbench: Workbench, state: PlanState, watch: Watch | None) -> None:
 def _new_sample(workbench: Workbench) -> None:
     auditors = {name: _auditor_words(name, models) for name, models, _ in workbench.trust.auditors()}
     if not auditors:
-        st.markdown("**Nothing was audited yet.**")
+        st.markdown("**Nothing was audited yet**, so there is no answer to draw.")
         return
     with st.expander("Draw a new sample", expanded=workbench.trust.plan() is None):
         auditor = st.selectbox("Auditor", list(auditors), format_func=auditors.__getitem__, key="sample-auditor")
@@ -562,11 +565,12 @@ def _new_sample(workbench: Workbench) -> None:
             return
         draws = three.number_input("Draws", 1, 100_000, offer.least, key=f"sample-draws-{offer.least}")
         one_fault = draws_needed(tolerance, 1 - certainty - offer.spent, 1)
-        st.text(
-            f"{offer.pool:,} undecided answers of this auditor may be covered, {offer.waiting:,} of them need review. "
-            f"{offer.least} blind draws without a fault show it, {one_fault} with one."
-        )
-        if offer.pool < offer.least:
+        hidden = workbench.team.hides_counts_from(actor())  # what is no longer undecided was decided by somebody
+        pool = f"{offer.pool:,} undecided answers of this auditor may be covered, {offer.waiting:,} need review. "
+        needed = f"{offer.least} blind draws without a fault show it, {one_fault} with one."
+        st.text(needed if hidden else pool + needed)
+        too_few = not hidden and offer.pool < offer.least
+        if too_few:
             st.text("Too few answers: audit more cases, or tolerate more.")
         loosest = st.slider("Accept up to this probability of fault", 0.0, 1.0, 1.0, 0.01, key="sample-loosest")
         if offer.expected:
@@ -578,7 +582,7 @@ def _new_sample(workbench: Workbench) -> None:
             key="sample-draw",
             on_click=_draw,
             args=(workbench, auditor, int(draws), loosest, round(tolerance, 6), round(certainty, 6)),
-            **needs("oversee", disabled=offer.pool < offer.least),
+            **needs("oversee", disabled=too_few),
         )
 
 
@@ -634,8 +638,9 @@ def _show_own(key: _Key) -> None:
     others = st.toggle("Show everybody", key="trust-everybody", **needs("oversee", help="For leads."))
     titles = [
         column("Reviewer", "main"),
-        *map(column, ("Decisions", "An active hour", "Median time", "Overrides", "As adjudicated")),
+        *map(column, ("Decisions", "An active hour", "Median time", "Overrides", "Verdict as settled")),
     ]
+    found = _own(*key, others)
     rows = [
         row(
             {"text": each.reviewer or "(no name yet)"},
@@ -644,11 +649,19 @@ def _show_own(key: _Key) -> None:
             "not recorded" if each.seconds is None else f"{each.seconds:.0f} s",
             figure(each.overrides, brief=True),
             figure(each.agreed, brief=True),
+            open=str(number) if each.differ else None,
         )
-        for each in _own(*key, others)
+        for number, each in enumerate(found, start=1)
     ]
-    linked_table(titles, rows, description="Reviewers' own figures", key="trust-own")
-    st.caption("Agreement is with the verdict that settled cases which several reviewers decided.")
+    st.caption(
+        "Verdict as settled: of the cases that several reviewers decided, those in which theirs is the verdict that "
+        f"settled it, by adjudication or policy. Reasons and corrections may still differ. {BRACKETS} Choose a row to "
+        "list the cases that were settled otherwise."
+    )
+    _leads("who", titles, rows, "Reviewers' own figures", "trust-own")
+    number = address.number("who", 0)
+    if address.value("who") and number <= len(found) and (each := found[number - 1]).differ:
+        _cases(each.differ, f"Settled otherwise than {each.reviewer} decided")
 
 
 def _download(frame: pd.DataFrame, name: str) -> None:

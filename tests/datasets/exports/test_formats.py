@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 from collections.abc import Iterator
@@ -101,6 +102,22 @@ def test_a_decided_case_has_the_answers_the_claims_and_the_other_decisions(bench
     assert {"verdict", "start", "end", "text"} <= set(first["claims"][0])
     assert any(each["status"] == "invalid" for each in first["citations"])
     assert any(issue["rule"] == "fabricated_reference" for issue in first["issues"])
+
+
+def test_decided_cases_as_csv_are_what_a_person_reads_in_a_spreadsheet(bench: Workbench) -> None:
+    stream = io.BytesIO()
+    bench.exports.write(ADA, stream, "decided", encoding="csv")
+    found = list(csv.DictReader(io.StringIO(stream.getvalue().decode())))
+    assert [row["case_id"] for row in found] == [f"case-{number}" for number in range(1, 5)]
+    first = {name: found[0][name] for name in ("question", "decision", "reviewer", "answer", "original_answer")}
+    assert first == {
+        "question": "How long is bridge number 1?",
+        "decision": "override",
+        "reviewer": "Ada",
+        "answer": GOOD,
+        "original_answer": ANSWER,
+    }
+    assert "record" not in found[0]
 
 
 def test_pairs_are_made_only_where_a_person_let_another_text_stand(bench: Workbench) -> None:
@@ -249,7 +266,7 @@ def test_an_export_made_twice_has_the_same_bytes(bench: Workbench, tmp_path: Pat
 
 
 def test_a_format_that_is_not_flat_is_no_table(bench: Workbench) -> None:
-    with pytest.raises(InputError, match=r"can't be written as csv.*claims, sentences, labels"):
+    with pytest.raises(InputError, match=r"can't be written as csv.*decided, claims, sentences, labels"):
         bench.exports.write(ADA, io.BytesIO(), "sft", encoding="csv")
 
 

@@ -79,7 +79,7 @@ def change_everything(bench: Workbench) -> None:
 CHOICES = [
     (form, encoding)
     for form, each in FORMATS.items()
-    for encoding in (("jsonl", "csv", "parquet") if each.flat else ("jsonl",))
+    for encoding in (("jsonl", "csv", "parquet") if each.tabular else ("jsonl",))
 ]
 
 

@@ -26,7 +26,7 @@ def test_the_example_runs_as_written(tmp_path: Path, server: ModelServer) -> Non
 
 
 def test_the_modules_of_the_guide_run_as_written(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    guide = (ROOT / "docs" / "dspy.md").read_text(encoding="utf-8")
+    guide = (ROOT / "docs" / "frameworks.md").read_text(encoding="utf-8")
     found = re.search(r"```python\n(.*?)```", guide, re.DOTALL)
     assert found
     providers = {"openai": ProviderSettings(address=server.address)}

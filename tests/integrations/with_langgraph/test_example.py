@@ -20,7 +20,7 @@ MAIN = runpy.run_path(str(EXAMPLE / "graph.py"))["main"]
 
 def documented(number: int, db: Path) -> list[str]:
     """The arguments of a command as the page has it, on a database of the test's."""
-    page = (ROOT / "docs" / "langgraph.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "frameworks.md").read_text(encoding="utf-8")
     commands = [line.split() for line in page.splitlines() if line.startswith("python examples/langgraph/graph.py ")]
     return [str(db) if word == "ferry.db" else word for word in commands[number][2:]]
 

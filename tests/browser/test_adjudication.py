@@ -1,0 +1,60 @@
+"""An adjudication by keys: focus goes where the key says, one press records once, and the result stays in view."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from playwright.sync_api import expect
+
+from masis.schema.team import QueuePolicy
+from masis.services import Workbench, demo_cases
+from tests.browser.conftest import Tab, serving
+from tests.reviewing import ADA, decide
+
+DIFFERING = ("docs-01-clean", "docs-02-altered")
+
+
+def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callable[..., Tab], tmp_path: Path) -> None:
+    with closing(Workbench.open(tmp_path / "team.db")) as workbench:
+        workbench.team.set(ADA, QueuePolicy(reviewers=2))
+        for case in demo_cases():
+            if case.id in DIFFERING:
+                workbench.cases.add(ADA, [case])
+                workbench.audits.audit(ADA, case)
+                decide(workbench, case.id, "override", "Ada", corrected_answer=f"{case.answer} Indeed.", iteration=1)
+                decide(workbench, case.id, "reject", "Ben")
+    with serving("serve", "--db", str(tmp_path / "team.db"), folder=tmp_path) as base:
+        tab = open_tab(base, height=900)
+        page = tab.open(f"/team?case={DIFFERING[0]}")
+        page.get_by_label("Who reviews?").fill("Cleo")
+        page.keyboard.press("Enter")
+        tab.settle()
+        form = page.locator(".st-key-final-form")
+        reason, corrected = form.get_by_label("Reason"), form.get_by_label("Corrected answer")
+        heading = page.get_by_role("heading", name="Evidence (")
+        for part in (heading, page.get_by_role("button", name="Take Ben's decision"), reason):
+            assert part.evaluate("each => each.getBoundingClientRect().bottom") < 900
+        page.keyboard.press("o")
+        expect(corrected).to_be_focused()
+        expect(corrected).to_have_value(expected := corrected.input_value())
+        assert expected.endswith("Indeed.")
+        corrected.blur()
+        page.keyboard.press("x")
+        page.keyboard.type("Even so 1", delay=20)  # what follows the key at once is typed, and is no key
+        expect(reason).to_have_value("Even so 1")
+        expect(form.get_by_role("button", name="Reject the answer for good")).to_be_enabled()
+        page.keyboard.press("Control+Enter")
+        done = page.get_by_text(f"Rejected for good: {DIFFERING[0]}")
+        expect(done).to_be_in_viewport()
+        expect(page.get_by_text("2 of 2 that wait for you, 1 done now")).to_be_visible()
+        tab.settle()
+        with closing(Workbench.open(tmp_path / "team.db")) as workbench:
+            kinds = [entry.decision and entry.decision.kind for entry in workbench.reviews.iterate()]
+            assert kinds.count("adjudication") == 1
+        page.keyboard.press("u")
+        expect(page.get_by_text("1 of 2 that wait for you")).to_be_visible()
+        page.keyboard.press("2")
+        expect(reason).to_be_focused()
+        expect(reason).to_have_value("read")

@@ -1,0 +1,107 @@
+"""The demo's database: every kind of case is in it, and what is simulated says so and labels nothing."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from masis.schema.actor import Actor
+from masis.schema.review import Decision, LogEntry, Standing
+from masis.schema.team import QueuePolicy
+from masis.services import Workbench, demo_database
+from masis.services.demo_database import DEMO, REVIEWERS, SIMULATED, VERSION, fill_demo
+from masis.services.records import CaseFilter
+from masis.services.trust import TrustFilter
+from masis.services.trust_summary import short_answers
+from masis.views.comparison import differing
+from tests.reviewing import ADA
+
+GRACE = Actor(name="Grace")
+
+
+@pytest.fixture
+def demo(demo_database: Path, tmp_path: Path) -> Iterator[Workbench]:
+    workbench = Workbench.open(shutil.copy(demo_database, tmp_path / "demo.db"))
+    yield workbench
+    workbench.close()
+
+
+def simulated(demo: Workbench) -> list[tuple[LogEntry, Decision]]:
+    found = [(entry, entry.decision) for entry in demo.reviews.iterate() if entry.decision]
+    return [(entry, decision) for entry, decision in found if decision.extra.get("simulated")]
+
+
+def test_a_case_stands_wherever_a_case_can_stand(demo: Workbench) -> None:
+    facets = demo.cases.facets_for(ADA)
+    assert {name for name, count in facets.standings.items() if count} == {*get_args(Standing)} - {"to_review"}
+    kinds = {"new", "needs_review", "accepted", "approved", "overridden", "rejected", "escalated", "needs_adjudication"}
+    assert {name for name, count in facets.states.items() if count} == kinds
+    (failed,) = demo.cases.find(CaseFilter(standings=("failed",))).rows
+    assert failed.headline is not None
+    assert "no recorded reply" in failed.headline
+    assert failed.fault_probability is None  # an audit that found nothing out gives no estimate
+    first = demo.cases.summary(demo_database.HALF_DECIDED)
+    assert (first.state, first.reviewer) == ("needs_review", None)
+    assert demo.team.work(Actor(name=REVIEWERS[0]), first.id).pending == 1
+    assert demo.team.work(GRACE, first.id).decided_by == ()
+
+
+def test_simulated_decisions_say_so_are_blind_settle_by_adjudication_and_are_never_exported(demo: Workbench) -> None:
+    made = simulated(demo)
+    assert len(made) == demo.store.decisions.simulated() > 60
+    assert {decision.reviewer for _, decision in made} == SIMULATED
+    assert all(decision.machine_shown == () for _, decision in made)
+    assert {entry.decision.verdict for entry, _ in made if entry.decision} == {
+        *("approve", "override", "reject", "escalate")
+    }
+    settled = [decision.case_id for _, decision in made if decision.kind == "adjudication"]
+    assert len(settled) >= 3
+    assert demo.store.team.in_force(QueuePolicy).reviewers == 1  # whoever looks at the demo decides alone
+    decided = {decision.case_id for _, decision in made}
+    assert not decided & {each.case["id"] for each in demo.store.outcomes.iterate(CaseFilter())}
+    everything = demo.cases.count(CaseFilter())
+    assert demo.exports.count(CaseFilter()) == everything - len(decided)
+    (version,) = demo.store.datasets.list_all()
+    assert (version.name, version.by) == (VERSION, DEMO.name)
+    assert version.rows > 100
+    assert version.manifest["provenance"]["reviewers"] == {}
+
+
+def test_filling_again_adds_nothing_and_leaves_what_was_decided_since(demo: Workbench) -> None:
+    before = demo.reviews.individual(demo_database.HALF_DECIDED)
+    (entry,) = before
+    assert entry.decision is not None
+    own = entry.decision.model_copy(update={"reviewer": "Grace", "token": None, "extra": {}, "about": None})
+    demo.reviews.submit(GRACE, own.model_copy(update={"policy": None}))
+    log = demo.store.decisions.head().length
+    assert fill_demo(demo, ADA) == (0, 0)
+    assert demo.store.decisions.head().length == log
+    assert demo.cases.summary(demo_database.HALF_DECIDED).state != "needs_review"
+
+
+def test_figures_that_rest_on_simulated_decisions_never_speak_of_people(demo: Workbench) -> None:
+    report = demo.trust.compare(ADA, TrustFilter())
+    assert report.simulated >= report.answers.n > 20
+    answers = short_answers(report, demo.trust.missed(ADA), demo.trust.watch())
+    assert answers["May answers pass without a person?"].startswith("No")
+    assert "people found" not in " ".join(answers.values())
+    assert "simulated reviewers found" in answers["How far is the audit right?"]
+
+
+def test_the_same_answer_was_audited_with_and_without_a_model_and_both_audits_can_be_compared(demo: Workbench) -> None:
+    (case_id,) = demo_database.COMPARED
+    newest, earlier = (demo.runs.get(each.id) for each in demo.runs.for_case(case_id))
+    assert set(earlier.models.values()) == {"offline"}
+    shown = dict(differing(earlier, newest).set_index("Setting")["Right"])
+    assert "recorded replies" in shown["Model of the verifier"]
+
+
+def test_what_a_screening_kept_became_the_evidence_of_an_audited_case(demo: Workbench) -> None:
+    screened = {each.id: each for each in demo.store.screenings.newest()}
+    assert set(screened) == {f"demo-{name}" for name in demo_database.SCREENED}
+    handed = demo.cases.find(CaseFilter(text="screening-demo-pad")).rows
+    assert [row.standing for row in handed] == ["not_confirmed"]
