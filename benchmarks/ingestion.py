@@ -95,7 +95,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         path, sources, port = Path(folder) / "b.db", Path(folder) / "sources.toml", free_port()
         sources.write_text(
-            f'[sources.load]\ntoken_sha256 = "{DIGEST}"\nrequests_per_second = 10000\nburst = 10000\n', encoding="utf-8"
+            f'[sources.load]\ntoken_sha256 = "{DIGEST}"\nrequests_per_minute = 600000\nburst = 10000\n',
+            encoding="utf-8",
         )
         command = [sys.executable, "-m", "masis.cli", "ingest", "--port", str(port), "--sources", str(sources)]
         server = subprocess.Popen([*command, "--db", str(path)], stderr=subprocess.DEVNULL)

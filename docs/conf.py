@@ -10,6 +10,8 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
+from tools import figures
+
 _PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 project = "MASIS Workbench"
@@ -27,7 +29,8 @@ autodoc_typehints_format = "short"
 
 
 def _name_files_of_the_repository(app: object, page: str, source: list[str]) -> None:
-    """Name what lies outside of the docs instead of linking to it: the site doesn't hold it."""
+    """Show measured figures as text, and name what lies outside of the docs: the site doesn't hold it."""
+    source[0] = figures.LINK.sub(lambda link: figures.figure(link[2], link[3]), source[0])
     source[0] = re.sub(r"\[[^\]]+\]\(\.\./([^)\s]+)\)", r"`\1`", source[0])
 
 
@@ -45,8 +48,14 @@ def _without_fields(app: object, kind: str, name: str, documented: Any, *_: obje
     return ("(**fields)", "") if kind == "class" and hasattr(documented, "model_fields") else None
 
 
+def _skip(app: object, kind: str, name: str, *_: object) -> bool | None:
+    """Leave out what pydantic adds to each record."""
+    return True if name == "model_config" else None
+
+
 def setup(app: Any) -> None:
     """Register what is done to each page before it is read, and to each docstring."""
     app.connect("source-read", _name_files_of_the_repository)
+    app.connect("autodoc-skip-member", _skip)
     app.connect("autodoc-process-docstring", _list_fields)
     app.connect("autodoc-process-signature", _without_fields)

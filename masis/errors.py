@@ -76,6 +76,7 @@ class InputError(MasisError):
     """A value that came from outside is wrong.
 
     ``str(error)`` reads ``cases.jsonl, line 3, evidence[2].id: is used twice (...). Give each chunk an id of its own.``
+    ``limit`` names the limit that it passes, where it does (``masis/schema/limits.py``).
     """
 
     http_status = 400
@@ -88,8 +89,10 @@ class InputError(MasisError):
         file: str | None = None,
         line: int | None = None,
         field: str | None = None,
+        limit: str | None = None,
     ) -> None:
         self.problem, self.cure, self.file, self.line, self.field = problem, cure, file, line, field
+        self.limit = limit
         super().__init__(str(self))
 
     def __str__(self) -> str:
@@ -101,9 +104,8 @@ class InputError(MasisError):
 
     def at(self, *, file: str | None = None, line: int | None = None) -> InputError:
         """The same error with the place in the file filled in."""
-        return InputError(
-            self.problem, cure=self.cure, file=file or self.file, line=line or self.line, field=self.field
-        )
+        place = {"file": file or self.file, "line": line or self.line, "field": self.field}
+        return InputError(self.problem, cure=self.cure, limit=self.limit, **place)  # type: ignore[arg-type]
 
     @classmethod
     def of_all(cls, errors: Sequence[InputError], *, cure: str, file: str | None = None) -> InputError:

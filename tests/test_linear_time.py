@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable
 
 import pytest
@@ -11,7 +12,8 @@ from masis.audit.citations import audit_citations
 from masis.audit.instructions import find_instructions
 from masis.audit.output_validation import PydanticValidator
 from masis.audit.sentences import split_sentences
-from masis.errors import InvalidRevision
+from masis.errors import InputError, InvalidRevision
+from masis.integrations.web.otlp import JSON, exported
 from masis.llm.client.reply_parsing import Unreadable, read
 from masis.llm.providers.provider_errors import from_status, scrubbed
 from masis.offline.checks.copies import CopyIndex, words_of
@@ -27,6 +29,7 @@ from masis.screening.grading.methodology import methodology
 from masis.screening.grading.question import read_question
 from masis.screening.grading.relevance import relevance
 from masis.screening.grading.sample_size import sample_sizes
+from masis.services.ingestion import read_cases
 from masis.settings.secrecy import shown
 from tests.audit.factories import JUDGED_BY, context
 from tests.llm.asking import Judged
@@ -77,7 +80,17 @@ def _offline(text: str) -> None:
     CopyIndex([text]).find("The dam is safe for ten years.")
 
 
+def _door(text: str) -> None:
+    """As the body of a request, and as an answer and an id within one."""
+    list(read_cases("ndjson", text.encode()))
+    list(read_cases("json", text.encode()))
+    list(read_cases("json", json.dumps({"id": text, "query": text, "answer": text, "evidence": [text]}).encode()))
+    with contextlib.suppress(InputError):
+        exported(text.encode(), JSON)
+
+
 READERS: dict[Callable[[str], object], str] = {
+    _door: '[¦1¦.¦ ¦{¦"¦\\¦\n¦{"a":¦[{¦,¦{}\n¦"evidence"¦é',
     split_sentences: (
         "a¦a. ¦A. ¦.¦[¦[a. ¦(a. ¦ (¦`¦ab cd ¦!a¦.)¦ ¦\n¦-\n¦[1].¦.[1¦http://¦[1] ¦x | ¦- ¦* * ¦```\n¦。¦. [¦"
         "www.¦1. ¦U.¦\n[1]:¦[^¦【"

@@ -10,6 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from masis.errors import SettingsError
+from masis.schema.limits import LIMITS
 from masis.settings import GROUPS, Group, Loaded, Settings, load
 from masis.settings.names import OTHER_VARIABLES, TABLES_OF_TABLES, YAML_KEYS, variable_of
 from masis.settings.ranges import described, schema_of, spelled
@@ -89,6 +90,16 @@ or value:
 
 """
 
+LIMITED = """
+## What is taken at once
+
+At every door: HTTP, MCP, files by page and by command, the form of a new audit, Python. What is refused names the
+limit. Where a setting bounds the same for an audit, the rest is taken, not checked, and the audit says so.
+
+| limit | at most | HTTP | setting of an audit |
+|---|---|---|---|
+"""
+
 YAML = """
 ## The keys of draft critique
 
@@ -139,6 +150,11 @@ def _lines() -> Iterator[str]:
         yield f"| `{key}` | `{name}` | `{variable}` | {default} | {described(schema_of((name,)))} |"
     yield from ("", "## An example", "", "`examples/configuration/masis.toml`:", "")
     yield from (f"    {line}".rstrip() for line in EXAMPLE.read_text(encoding="utf-8").splitlines())
+    yield LIMITED.rstrip()
+    for limit in LIMITS:
+        more = f", or as the source has `{limit.name}`" if limit.source else ""
+        setting = f"`{limit.setting}` = {spelled(getattr(Settings(), limit.setting))}" if limit.setting else ""
+        yield f"| `{limit.name}` | {limit.most:,} {limit.of}{more} | {limit.status} | {setting} |"
     yield from ("", "## Every setting")
     for group in GROUPS:
         yield from _group(group)

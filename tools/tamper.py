@@ -1,10 +1,11 @@
-"""Alter a database as someone could who can write its file, in 24 ways, and show what detects each.
+"""Alter a database as someone could who can write its file, in every way of ``ATTACKS``, and show what detects each.
 
     python tools/tamper.py            prints the table of docs/security.md
 
-Every attack is made on a copy of a database with three audited and decided cases, and by someone who knows the schema:
-the guards are dropped first and armed again afterwards. The copy is then checked as `masis verify-log` does, without a
-key, with the key, and against a head noted before.
+Every attack is made on a copy of a database with three audited and decided cases, one that waits for another reviewer
+and two that nobody has decided, and by someone who knows the schema: the guards are dropped first and armed again
+afterwards. The copy is then checked as `masis verify-log` does, without a key, with the key, and against a head noted
+before.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from masis.schema.actor import Actor
 from masis.schema.case import Case
 from masis.schema.review import Decision
+from masis.schema.team import QueuePolicy
 from masis.services import Workbench
 from masis.settings import Settings
 from masis.store import Store
@@ -91,6 +93,12 @@ def build(path: Path) -> None:
         )
         if number == 2:
             workbench.reviews.undo(ADA, entry.id)
+    workbench.team.set(ADA, QueuePolicy(reviewers=2))
+    for name in ("undecided", "shared", "newest"):
+        workbench.cases.add_one(ADA, case.model_copy(update={"id": name}))
+    workbench.reviews.submit(
+        ADA, Decision(reviewer=ADA.name, case_id="shared", run_id=None, verdict="reject", reason="checked")
+    )
     corpus = workbench.corpora.add_demo(ADA)
     source = f"corpus:{corpus.name}"
     screening = workbench.screenings.screen(ADA, SCREENED, (source,), screening_id="screening-1")
@@ -258,6 +266,61 @@ def set_state(connection: sqlite3.Connection) -> None:
     connection.execute("UPDATE cases SET state = 'approved', decision_seq = 1 WHERE seq = 2")
 
 
+def edit_policy(connection: sqlite3.Connection) -> None:
+    """Have the policy ask for one reviewer, where it asked for two."""
+    edited = "replace(payload, '\"reviewers\":2', '\"reviewers\":1')"
+    changed = connection.execute(f"UPDATE team_records SET payload = {edited} WHERE kind = 'policy'")
+    assert changed.rowcount
+
+
+def remove_policy(connection: sqlite3.Connection) -> None:
+    connection.execute("DELETE FROM team_records WHERE kind = 'policy'")
+
+
+def edit_work(connection: sqlite3.Connection) -> None:
+    connection.execute("UPDATE case_work SET who = 'Bob' WHERE case_seq = 1")
+
+
+def edit_pending(connection: sqlite3.Connection) -> None:
+    connection.execute("UPDATE cases SET pending = 0 WHERE id = 'shared'")
+
+
+def edit_wanted(connection: sqlite3.Connection) -> None:
+    connection.execute("UPDATE cases SET wanted = 3 WHERE seq = 1")
+
+
+def edit_reviewer(connection: sqlite3.Connection) -> None:
+    connection.execute("UPDATE cases SET reviewer = 'Bob' WHERE seq = 1")
+
+
+def edit_quality(connection: sqlite3.Connection) -> None:
+    connection.execute("UPDATE cases SET quality = 0.99 WHERE seq = 1")
+
+
+def _delete_case(connection: sqlite3.Connection, case: str) -> None:
+    connection.execute("PRAGMA foreign_keys = OFF")
+    for table in ("case_payloads", "case_work", "leases"):
+        connection.execute(f"DELETE FROM {table} WHERE case_seq = (SELECT seq FROM cases WHERE id = ?)", [case])
+    connection.execute("DELETE FROM cases WHERE id = ?", [case])
+
+
+def delete_undecided(connection: sqlite3.Connection) -> None:
+    """Delete a case that nobody has decided."""
+    _delete_case(connection, "undecided")
+
+
+def delete_newest(connection: sqlite3.Connection) -> None:
+    """Delete the newest case, which nobody has decided: no gap is left in the numbers."""
+    _delete_case(connection, "newest")
+
+
+def empty_log(connection: sqlite3.Connection) -> None:
+    """Remove every entry, and leave the cases decided."""
+    connection.execute("PRAGMA foreign_keys = OFF")
+    for table in ("decision_payloads", "decision_log", "log_signatures"):
+        connection.execute(f"DELETE FROM {table}")
+
+
 def _screened(connection: sqlite3.Connection, column: str, old: str, new: str) -> None:
     """Edit the abstract that an override is about, or its grade."""
     where = "abstract_id = (SELECT abstract_id FROM screening_log WHERE kind = 'override')"
@@ -365,10 +428,16 @@ def strip_signatures(connection: sqlite3.Connection) -> None:
 
 def cut_tail(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA foreign_keys = OFF")
-    connection.execute("UPDATE cases SET state = 'needs_review', decision_seq = NULL, reviewer = NULL WHERE seq = 3")
-    connection.execute("DELETE FROM decision_payloads WHERE entry_seq = 4")
-    connection.execute("DELETE FROM decision_log WHERE seq = 4")
-    connection.execute("DELETE FROM log_signatures WHERE seq = 4")
+    [newest] = connection.execute("SELECT max(seq) FROM decision_log").fetchone()
+    connection.execute(
+        "UPDATE cases SET state = 'new', policy = NULL, pending = 0 WHERE seq IN "
+        "(SELECT case_seq FROM decision_log WHERE seq = ?)",
+        [newest],
+    )
+    for table in ("case_work", "decision_payloads"):
+        connection.execute(f"DELETE FROM {table} WHERE entry_seq = ?", [newest])
+    for table in ("decision_log", "log_signatures"):
+        connection.execute(f"DELETE FROM {table} WHERE seq = ?", [newest])
 
 
 def edit_import_time(connection: sqlite3.Connection) -> None:
@@ -396,6 +465,16 @@ ATTACKS = (
     Attack("remove what an entry says, without a redaction", "chain", remove_payload),
     Attack("drop the guards", "chain", drop_guards),
     Attack("mark a case as approved", "digests", set_state),
+    Attack("name another reviewer on a decided case", "digests", edit_reviewer),
+    Attack("edit the quality that lists show", "digests", edit_quality),
+    Attack("say that another person has decided", "digests", edit_work),
+    Attack("say that no decision is missing", "digests", edit_pending),
+    Attack("edit how many reviewers a decided case wants", "digests", edit_wanted),
+    Attack("edit the policy that decisions were made under", "digests", edit_policy),
+    Attack("remove that policy", "digests", remove_policy),
+    Attack("delete a case that nobody has decided", "digests", delete_undecided),
+    Attack("delete the newest case, which nobody has decided", "digests", delete_newest),
+    Attack("remove every entry", "chain", empty_log),
     Attack("edit an abstract under a person's correction of its grade", "digests", edit_abstract),
     Attack("edit the grade that a person corrected", "digests", edit_grade),
     Attack("edit the result of a screening that people corrected", "digests", edit_screening),
@@ -411,10 +490,10 @@ ATTACKS = (
 """Every attack, with the weakest check that detects it; an empty one is detected by none."""
 
 WORDS = {
-    "chain": "`masis verify-log`: chain, columns and guards",
-    "digests": "`masis verify-log`: digests of what was decided about, derived states",
-    "signatures": "`masis verify-log --key`",
-    "note": "`masis verify-log --note`, or `--length` and `--head`",
+    "chain": "chain",
+    "digests": "digests",
+    "signatures": "signatures",
+    "note": "note",
     "": "nothing",
 }
 

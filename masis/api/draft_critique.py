@@ -34,7 +34,7 @@ from masis.errors import InputError, StepError
 from masis.observers import observation
 from masis.schema.audit import Issue, JudgedBy
 from masis.schema.base import Unscored
-from masis.schema.case import Case, Evidence
+from masis.schema.case import Case, Evidence, check_case
 from masis.schema.documents import is_document, read_document
 from masis.schema.drafts import (
     CritiqueIssue,
@@ -242,7 +242,7 @@ def _case(query: str, draft: str, sources: Sources) -> Case:
         raise InputError("is empty", cure="Give the draft to be critiqued.", field="draft")
     if not read:
         raise InputError("is empty", cure="Give at least one source to hold the draft against.", field="sources")
-    return Case(id="draft", query=query, answer=draft, evidence=_evidence(read))
+    return check_case(Case(id="draft", query=query, answer=draft, evidence=_evidence(read)))
 
 
 def _source(given: Any, place: int) -> SourceDocument:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -126,7 +129,9 @@ def verify_log(
     secret = log_key(key) if new_key is None else None
     if sign and secret is None:
         raise click.UsageError("--sign: name the key with --key FILE, or make one with --new-key FILE.")
-    workbench = shared.open_existing(db, "rearm" if rearm else "open")
+    writes = rearm or sign or new_key is not None
+    path = click.get_current_context().with_resource(_to_check(database_path(db), writes=writes))
+    workbench = shared.open_existing(path, "rearm" if rearm else "open")
     check, graded = workbench.store.decisions.verify(), workbench.store.screening_log.verify()
     figures = {name: getattr(check, name) for name in ("length", "head", "redacted")}
     of_grades = {name: getattr(graded, name) for name in figures} if graded.length else {}
@@ -134,6 +139,8 @@ def verify_log(
     lines += [f"screening {name:<8} {value}" for name, value in of_grades.items()]
     emit.lines(lines)
     wrong = [*check.broken, *graded.broken]
+    for odd in (*check.set_back, *graded.set_back):
+        say(f"{odd}: a clock was set back, or it was written later.")
     about, grades = workbench.store.decisions.check_subjects(), workbench.store.screening_log.check_subjects()
     for subjects, one, many, what in (
         (about, "entry", "entries", "case, run and answer as stored"),
@@ -169,6 +176,23 @@ def verify_log(
         new_note = note.with_name(f"{note.name}.new")
         new_note.write_text(json.dumps({"length": check.length, "head": check.head}) + "\n", encoding="utf-8")
         new_note.replace(note)
+
+
+@contextlib.contextmanager
+def _to_check(path: Path, *, writes: bool) -> Iterator[Path]:
+    """Yield the database to check: a copy where file or folder can't be written, since SQLite opens none without."""
+    if path.exists() and not path.stat().st_size:
+        raise JobFailed(f"{path}: is empty: no decision log is in it. Compare with a backup.")
+    if writes or not path.exists() or (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="masis-") as folder:
+        say(f"{path} can't be written: a copy of it is checked.")
+        copy = Path(folder) / path.name
+        for end in ("", "-wal"):
+            if (part := path.with_name(path.name + end)).exists():
+                shutil.copyfile(part, copy.with_name(copy.name + end))
+        yield copy
 
 
 def _make_key(file: Path) -> bytes:

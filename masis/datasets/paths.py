@@ -109,16 +109,23 @@ class _Functions(functions.Functions):  # type: ignore[misc]  # the library has 
         """OTLP's ``[{"key": k, "value": {"stringValue": v}}]`` as an object; an object as it is."""
         if not isinstance(value, list):
             return value
-        pairs = [item for item in value if isinstance(item, dict) and isinstance(item.get("key"), str)]
-        return {item["key"]: _otlp_value(item.get("value")) for item in pairs}
+        return _otlp_attributes(value)
+
+
+def _otlp_attributes(items: list[Any]) -> dict[str, Any]:
+    pairs = [item for item in items if isinstance(item, dict) and isinstance(item.get("key"), str)]
+    return {item["key"]: _otlp_value(item.get("value")) for item in pairs}
 
 
 def _otlp_value(value: Any) -> Any:
     if not isinstance(value, dict) or len(value) != 1:
         return value
     ((kind, held),) = value.items()
-    if kind == "arrayValue" and isinstance(held, dict):
-        return [_otlp_value(item) for item in held.get("values", [])]
+    items = held.get("values", []) if isinstance(held, dict) else []
+    if kind == "arrayValue" and isinstance(items, list):
+        return [_otlp_value(item) for item in items]
+    if kind == "kvlistValue" and isinstance(items, list):
+        return _otlp_attributes(items)
     return held
 
 

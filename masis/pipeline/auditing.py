@@ -26,7 +26,7 @@ from masis.api.roles import check_models
 from masis.audit.concurrency import start_in_thread
 from masis.errors import AnswerRejected, InputError
 from masis.pipeline.documents import evidence as evidence_of
-from masis.schema.case import Case
+from masis.schema.case import Case, check_case
 from masis.schema.run import MUST_LOOK, ReviewReason, Run
 from masis.services import Actor, Workbench
 from masis.settings import Settings
@@ -284,7 +284,7 @@ def _audit(returned: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str
     text, own = _parts(returned, rules)
     found = own if rules.evidence is None else bound.arguments[rules.evidence]
     chunks = evidence_of([found] if isinstance(found, str) else found)
-    content = Case(id="-", query=asked, answer=text, evidence=chunks)
+    content = check_case(Case(id="-", query=asked, answer=text, evidence=chunks))
     case = content.model_copy(update={"id": f"answered-{_digest(content)}"})
     settings = rules.settings
     if rules.on_flag != "revise":

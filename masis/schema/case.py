@@ -15,6 +15,7 @@ from pydantic import Field, JsonValue, StrictInt, StrictStr, ValidationError, mo
 from pydantic_core import PydanticCustomError
 
 from masis.errors import InputError
+from masis.schema import limits
 from masis.schema.base import InputRecord, OpenRecord
 from masis.schema.documents import TEXT_KEYS, is_document, read_document
 from masis.schema.explain import explain, kind_of
@@ -296,7 +297,24 @@ class Case(InputRecord):
         return hashlib.sha256(content.encode()).hexdigest()
 
 
+def check_case(case: Case) -> Case:
+    """Return the case. Raises InputError naming the first limit that it passes (``schema/limits.py``)."""
+    lengths = [len(chunk.text) for chunk in case.evidence]
+    longest = max(lengths, default=0)
+    for name, field, size, most, what in (
+        ("question_characters", "query", len(case.query), limits.QUESTION, "characters"),
+        ("answer_characters", "answer", len(case.answer or ""), limits.ANSWER, "characters"),
+        ("evidence_chunks", "evidence", len(lengths), limits.CHUNKS, "chunks"),
+        ("chunk_characters", "evidence[].text", longest, limits.CHUNK, "characters"),
+        ("evidence_characters", "evidence", sum(lengths), limits.EVIDENCE, "characters"),
+    ):
+        if size > most:
+            raise limits.too_much(name, f"holds {size:,} {what}", field)
+    return case
+
+
 def _read(record: Mapping[str, Any], names: FieldMap | None) -> Case:
+    limits.check_nesting(record)
     data = _completed(readable(record, names))
     try:
         case = Case.model_validate(data)
@@ -320,14 +338,13 @@ def case_of(given: Any, field: str = "case", names: FieldMap | None = None) -> C
 
     ``field`` begins the place that an error names; "" where the file and line say it. Raises InputError.
     """
-    if isinstance(given, Case):
-        return given
-    if isinstance(given, Mapping) and all(isinstance(key, str) for key in given):
+    is_record = isinstance(given, Mapping) and all(isinstance(key, str) for key in given)
+    if is_record or isinstance(given, Case):
         try:
-            return _read(given, names)
+            return check_case(given if isinstance(given, Case) else _read(given, names))
         except InputError as error:
             place = ".".join(part for part in (field, error.field) if part)
-            raise InputError(error.problem, cure=error.cure, field=place or None) from None
+            raise InputError(error.problem, cure=error.cure, field=place or None, limit=error.limit) from None
     cure = 'Write it as {"id": "1", "query": "...", "answer": "...", "evidence": [{"id": "1", "text": "..."}]}.'
     if is_frame(given):
         cure = "Audit its rows with masis.audit_many(frame)."

@@ -101,12 +101,15 @@ class TargetLabel(Record):
 class SubjectDigests(Record):
     """SHA-256 digests of what an entry is about, as stored when it was made (docs/running.md says over which texts).
 
-    ``run`` and ``answer`` are None where the entry names no finished run.
+    ``run`` and ``answer`` are None where the entry names no finished run. ``cases`` is how many cases there were,
+    ``team`` the digest of the policies, rubrics and label types that had been set.
     """
 
     case: str
     run: str | None = None
     answer: str | None = None
+    cases: int = 0
+    team: str = ""
 
 
 class Decision(Record):
@@ -195,6 +198,8 @@ class LogCheck(Record):
     head: str
     redacted: int
     broken: tuple[str, ...]
+    set_back: tuple[str, ...] = ()
+    """Entries that are dated before the one before them, which a clock that was set back does, too."""
 
     @property
     def intact(self) -> bool:

@@ -1,11 +1,12 @@
 """The assembled evidence critic: the graders the settings name, and screening as one call.
 
-screening = masis.screen_abstracts("Does aspirin relieve headache?", abstracts) screening.decision, screening.grades,
-screening.reasons
+screening = masis.screen_abstracts("Does aspirin relieve headache?", abstracts)
+screening.decision, screening.grades, screening.reasons
 """
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -21,7 +22,7 @@ from masis.screening.grading.grader import Grader
 from masis.screening.grading.model_grader import ModelGrader
 from masis.screening.grading.offline_grader import offline_grader
 from masis.screening.rounds import ruling
-from masis.screening.rounds.round_loop import ScreeningSteps, new_screening_id, one_grade_each, screen, screen_async
+from masis.screening.rounds.round_loop import ScreeningSteps, new_screening_id, one_grade_each, screen
 from masis.screening.sources.pool import with_notices
 from masis.screening.sources.records import abstract_of, validate_abstract
 from masis.screening.sources.retrievers import FixedSetRetriever
@@ -135,12 +136,21 @@ async def screen_abstracts_async(
     settings: Settings | None = None,
     on_event: Callable[[ScreeningEvent], None] | None = None,
 ) -> Screening:
-    """``screen_abstracts`` from a coroutine. Cancelling the task stops the screening, which makes no further call."""
-    stop = threading.Event()
-    control = RunControl(RunBudget(call_s=(settings or Settings()).call_deadline_s))
+    """``screen_abstracts`` from a coroutine, in a thread, so that the event loop stays free.
+
+    ``on_event`` is called in the event loop. Cancelling the task stops the screening, which makes no further call.
+    """
+    stop, loop = threading.Event(), asyncio.get_running_loop()
+    settings = settings or Settings()
+    control = RunControl(RunBudget(call_s=settings.call_deadline_s))
+
+    def emit(event: ScreeningEvent) -> None:
+        if on_event is not None:
+            loop.call_soon_threadsafe(on_event, event)
+
     try:
-        work = _whole(question, abstracts, settings or Settings(), cancelled=stop.is_set, control=control)
-        return await screen_async(work, on_event)
+        work = _whole(question, abstracts, settings, cancelled=stop.is_set, control=control)
+        return await asyncio.to_thread(run_to_completion, work, emit, ScreeningStart())
     finally:
         stop.set()
         control.cancellation.cancel()

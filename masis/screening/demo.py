@@ -86,17 +86,16 @@ def main(ids: Sequence[str] = ()) -> int:
     """Screen these demo questions, or all, and print what came of each; 1 where one did not go as expected."""
     abstracts, grader = tuple(demo_abstracts()), offline_grader()
     sys.stdout.write(f"{len(abstracts)} abstracts written for the demo; no study in them took place.\n\n")
-    other = 0
-    for question in (each for each in demo_questions() if not ids or each.id in ids):
-        screening = simulate(question, abstracts, grader)
-        met = as_expected(question, screening)
-        other += not met
+    asked = [each for each in demo_questions() if not ids or each.id in ids]
+    found = [(question, simulate(question, abstracts, grader)) for question in asked]
+    for question, screening in found:
+        how = "As expected" if as_expected(question, screening) else "NOT as expected"
         sys.stdout.write(
             f"{question.id} ({question.kind}): {question.question}\n"
             f"  {screening.outcome.replace('_', ' ').capitalize()} after {counted(len(screening.rounds), 'round')}, "
-            f"{len(screening.kept)} kept. {'As expected' if met else 'NOT as expected'}: {question.why}\n"
+            f"{len(screening.kept)} kept. {how}: {question.why}\n"
         )
-    return int(other > 0)
+    return int(not all(as_expected(*each) for each in found))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from masis.audit.sentences import split_sentences
 from masis.errors import InputError
 from masis.schema.case import Case, CaseScreening, Evidence
 from masis.schema.screening import Abstract, Grade, Screening
-from masis.screening.synthesis.findings import Finding, finding_of, synthesis_of
+from masis.screening.synthesis.findings import Finding, best_kept, finding_of, synthesis_of
 from masis.views.screening import DESIGN
 
 
@@ -62,9 +62,7 @@ def evidence_from_kept(
 
 
 def _readable(grades: Iterable[Grade], abstracts: Mapping[str, Abstract]) -> list[Grade]:
-    kept = [grade for grade in grades if grade.recommendation == "keep" and grade.abstract_id in abstracts]
-    best = sorted(kept, key=lambda grade: (-(grade.quality or 0.0), grade.abstract_id))
-    return [grade for grade in best if _text(abstracts[grade.abstract_id])]
+    return [grade for grade in best_kept(grades, abstracts) if _text(abstracts[grade.abstract_id])]
 
 
 def _case_id(screening: Screening, kept: list[Grade]) -> str:

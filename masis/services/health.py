@@ -138,7 +138,7 @@ def integrations(settings: Settings, *, try_them: bool) -> Iterator[HealthItem]:
         elif not _installed(each.library):
             yield HealthItem(each.name, True, f"not installed, and needed by nothing else ({install})", absent=True)
         elif not try_them and each.imports not in _import_errors:
-            yield HealthItem(each.name, True, "installed; not tried now")
+            yield HealthItem(each.name, True, "installed; loaded when it is used")
         elif why := _tried(each.imports):
             yield HealthItem(each.name, False, f"installed, but does not import: {why}", f"Try {install} again.")
         else:

@@ -11,7 +11,7 @@ from masis.schema.review import EntryKind, LogEntry
 from masis.schema.team import CaseWork, Lease, QueuePolicy, SavedView, TeamRecord
 from masis.services.access import OPEN, Access
 from masis.services.cases import WAITING, CaseService, machine_hidden, waiting_in
-from masis.services.records import CaseFilter, DecisionFilter
+from masis.services.records import CaseFilter, CasePage, DecisionFilter
 from masis.services.reviews import entry_on_case, name_of
 from masis.store import Store
 
@@ -142,6 +142,12 @@ class TeamService:
     def to_adjudicate(self, actor: Actor) -> CaseFilter:
         """Return the filter of the cases whose reviewers differ and that this person is not one of, oldest first."""
         return CaseFilter(states=("needs_adjudication",), undecided_by=actor.name, order="oldest")
+
+    def adjudications(self, actor: Actor, size: int = 200) -> CasePage:
+        """Return the cases that wait for this person's adjudication, oldest first; none for who may not adjudicate."""
+        if not actor.name or not self._access.allows(actor, "oversee"):
+            return CasePage(rows=(), total=0)
+        return self._store.cases.search(self.to_adjudicate(actor).model_copy(update={"size": size}))
 
     def why_empty(self, actor: Actor, wanted: CaseFilter) -> EmptyQueue:
         """Return why a queue has no case for this reviewer."""

@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from masis.errors import SettingsError
+from masis.schema import limits
 from masis.schema.base import Record, Share
 from masis.schema.providers import Price, ProviderSettings
 
@@ -317,16 +318,16 @@ class Settings(Record):
         "every", "MASIS-EVAL-ROUTING", "every: each iteration is scored; final: only the last one; never: none."
     )
 
-    max_answer_characters: Annotated[int, Field(ge=1_000)] = LIMITS(
+    max_answer_characters: Annotated[int, Field(ge=1_000, le=limits.ANSWER)] = LIMITS(
         100_000, "an audit takes bounded time", "How many characters of an answer are checked, from its beginning."
     )
     max_claims: Annotated[int, Field(ge=1)] = LIMITS(
         500, "an audit takes bounded time", "How many claims of an answer are checked, the first of them."
     )
-    max_evidence: Annotated[int, Field(ge=1)] = LIMITS(
+    max_evidence: Annotated[int, Field(ge=1, le=limits.CHUNKS)] = LIMITS(
         500, "an audit takes bounded time", "How many chunks of evidence are read, those the answer cites first."
     )
-    max_evidence_characters: Annotated[int, Field(ge=1_000)] = LIMITS(
+    max_evidence_characters: Annotated[int, Field(ge=1_000, le=limits.EVIDENCE)] = LIMITS(
         1_000_000, "an audit takes bounded time", "How many characters of evidence are read in all."
     )
 

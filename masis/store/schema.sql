@@ -382,16 +382,19 @@ CREATE TABLE case_work (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX work_of ON case_work (kind, who, case_seq);
 
--- policies, rubrics and views; only grows (guards.py): the newest row of a kind and name counts
+-- policies, rubrics and views; only grows (guards.py): the newest row of a kind and name counts. Each but a view carries
+-- the digest of itself and of the digest before, and entries of the log carry the last one of their time.
 CREATE TABLE team_records (
     seq INTEGER PRIMARY KEY,
     at TEXT NOT NULL,
     by TEXT NOT NULL,
     kind TEXT NOT NULL,
     name TEXT NOT NULL,
-    payload TEXT NOT NULL
+    payload TEXT NOT NULL,
+    digest TEXT
 ) STRICT;
 CREATE INDEX team_records_named ON team_records (kind, name, seq);
+CREATE INDEX team_records_chained ON team_records (seq) WHERE digest IS NOT NULL;
 
 
 -- Data sets frozen under a name ---------------------------------------------------------------------------------------

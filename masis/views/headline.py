@@ -6,6 +6,7 @@ The line quotes the answer and the evidence, which come from outside: show it as
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
@@ -168,8 +169,8 @@ def found_in(audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequenc
     """Return each kind of issue found in an answer, the gravest first, with its line and how often it occurs.
 
     A sentence of the answer counts once, under the gravest of what is wrong with it: to a reader two of its claims that
-    fail are one fault. A step that has not come to its end yet gives nothing: an audit under way shows what it has
-    found so far.
+    fail, and what the critic says of it, are one fault. A step that has not come to its end yet gives nothing: an audit
+    under way shows what it has found so far.
     """
     found = _found(audit, claims, issues)
     return {kind: (line.led_by(_lead(kind, count)), count) for kind, (line, count) in found.items()}
@@ -178,12 +179,17 @@ def found_in(audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequenc
 def _found(audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[Issue]) -> dict[str, tuple[_Line, int]]:
     by_kind: dict[str, list[_Line]] = {}
     accused: set[int] = set()
-    lines: list[tuple[str, _Line, int | None]] = [(kind, text, None) for kind, text in _sentences(audit, (), issues)]
+    starts = [each.start for each in audit.sentences]
+    lines: list[tuple[str, _Line, int | None]] = [(kind, text, None) for kind, text in _sentences(audit, ())]
+    for issue in issues:
+        if kind := _kind_of(issue):
+            within = None if issue.start is None else bisect_right(starts, issue.start) - 1
+            lines.append((kind, _issue_line(issue), within))
     unquoted = audit.model_copy(update={"quotes": ()})
     lines += [
         (kind, text, check.claim.sentence)
         for check in sorted(claims, key=lambda check: not _exact(check))
-        for kind, text in _sentences(unquoted, (check,), ())
+        for kind, text in _sentences(unquoted, (check,))
     ]
     gravity = [*KINDS]
     for kind, text, sentence in sorted(lines, key=lambda each: gravity.index(each[0])):
@@ -227,10 +233,8 @@ _TOLD: tuple[ReviewCode, ...] = (
 """Reasons that say something about this answer. A low score or a revision that nobody has read is true of most."""
 
 
-def _sentences(
-    audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[Issue]
-) -> Iterator[tuple[str, _Line]]:
-    """Yield the kind and the line of each issue that has words of its own, in the order of the answer."""
+def _sentences(audit: CitationAudit, claims: Sequence[ClaimCheck]) -> Iterator[tuple[str, _Line]]:
+    """Yield the kind and the line of what is wrong with quotations, claims and citations, as the answer has them."""
     for quote in audit.quotes:
         if quote.finding != "verbatim":
             says = _MISQUOTED[quote.finding].format(cited=_id(quote.evidence_id), other=_id(quote.found_in or ""))
@@ -251,9 +255,6 @@ def _sentences(
             elif reference.finding == "misattributed":
                 better = f"; {_id(reference.better)} does" if reference.better else ""
                 yield "misattributed", _Line((f"{cited} doesn't support ", Quotation(_words(check)), better))
-    for issue in issues:
-        if kind := _kind_of(issue):
-            yield kind, _issue_line(issue)
 
 
 _MISQUOTED = {

@@ -88,7 +88,7 @@ STANDING: dict[Standing, Word] = {
     "nothing_found": Word("Nothing found", "calm", "The audit found nothing wrong and nothing unconfirmed"),
     "failed": Word("Audit failed", "warn", "Its audit ended with an error or was interrupted: audit it again"),
     "not_audited": Word("Not audited", "calm", "Imported, and not audited yet"),
-    "waits": Word("Waiting for others", "busy", "For a second decision, an adjudication or more evidence"),
+    "waits": Word("Waiting", "busy", "For a second decision, an adjudication or more evidence"),
     "decided": Word("Decided", "calm", "A person has decided it, or it was replaced or redacted"),
 }
 """Where a case stands, in the order of the filter; a case is in exactly one."""
@@ -98,7 +98,14 @@ WAITS_FOR: dict[CaseState, Word] = {
     "needs_adjudication": Word("Waiting for an adjudication", "busy", "Its reviewers differ"),
     "escalated": Word("Escalated", "warn", "It waits for more evidence or another reviewer"),
 }
-"""What a case that waits for others waits for, by its state."""
+"""What a case that waits is waiting for, by its state."""
+
+FOR_YOU = Word("Waiting for you to adjudicate", "warn", "Its reviewers differ, and you are none of them")
+"""Stands in place of ``WAITS_FOR["needs_adjudication"]`` for whoever may adjudicate the case."""
+
+SIGNS: tuple[tuple[float, str], ...] = ((0.97, "very strong"), (0.85, "strong"), (0.5, "some"), (0.0, "few"))
+"""How strong the signs of a fault are, from which probability on. In words: the built-in estimate orders a queue and
+is not calibrated."""
 
 
 def stands(standing: Standing, state: CaseState) -> tuple[Word, str]:

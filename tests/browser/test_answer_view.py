@@ -176,6 +176,20 @@ def test_in_a_narrow_window_evidence_is_a_tab_the_decision_stays_and_keys_go_fro
     page.keyboard.press("f")
     reasons.get_by_role("button", name="Close the reasons").click(delay=40)
     expect(reasons).to_be_hidden()
+    # a marker leads to its evidence, and a key back to the marker
+    marker, card = page.locator(".text .ref", has_text="chunk_4"), page.locator(".evidence .card[data-id=chunk_4]")
+    for back in (lambda: page.keyboard.press("g"), page.get_by_role("button", name="Back to the answer").click):
+        marker.click(delay=40)
+        expect(card.locator(".card-head")).to_be_focused()
+        expect(card.locator(".card-head")).to_be_in_viewport(ratio=1)
+        back()
+        expect(marker).to_be_focused()
+        expect(marker).to_be_in_viewport(ratio=1)
+    page.keyboard.press("g")
+    expect(evidence).to_be_visible()
+    page.keyboard.press("g")
+    expect(marker).to_be_focused()
+    page.keyboard.press("Escape")
     expect(page.locator(".panel[data-ready=true]")).to_have_count(1)
     for width in (900, 1440):
         page.set_viewport_size({"width": width, "height": 900})
@@ -185,6 +199,13 @@ def test_in_a_narrow_window_evidence_is_a_tab_the_decision_stays_and_keys_go_fro
         for each in (".verdict.chosen", "#corrected", ".foot .check", ".primary"):
             expect(page.locator(f".panel {each}")).to_be_in_viewport(ratio=1)
         assert answer.bounding_box() == before
+        # the correction is as wide as answer and evidence, whose marks stay in view above it
+        editor = page.locator(".editor").bounding_box()
+        assert editor
+        assert before
+        assert editor["width"] >= before["width"]
+        assert editor["height"] > 300
+        assert max(before["y"], 0) + 150 < editor["y"]
         page.keyboard.press("Escape")
     last = page.locator(".evidence .card").last
     last.scroll_into_view_if_needed()

@@ -44,6 +44,7 @@ def draw(mount: Callable[..., Mounted], run: Run) -> Draw:
             "done": [],
             "seen": 1,
             "draft": forms.FormFields().model_dump(mode="json"),
+            "blank": forms.FormFields().model_dump(mode="json"),
             "answer": CASE.answer,
             "shown": shown_answer(CASE, run, 0),
             "about": {"name": "the original answer", "note": ""},
@@ -171,7 +172,17 @@ def test_an_act_is_confirmed_in_words_and_can_be_undone(draw: Draw) -> None:
     page = draw()
     page.keyboard.press("Shift+M")
     page.keyboard.press("1")
-    page.keyboard.press("Control+Enter")  # the severity has a default
+    # the severity has a default; the next key may come before the page is drawn without the dialog
+    page.evaluate(
+        """() => { const { shadowRoot } = document.getElementById("host")
+            for (const pressed of [{ key: "Enter", ctrlKey: true }, { key: "u" }])
+              (shadowRoot.activeElement ?? document.body).dispatchEvent(
+                new KeyboardEvent("keydown", { ...pressed, bubbles: true, composed: true, cancelable: true })) }"""
+    )
+    says(page).to_contain_text("Undone.")
+    page.keyboard.press("Shift+M")
+    page.keyboard.press("1")
+    page.keyboard.press("Control+Enter")
     says(page).to_contain_text("medium, the whole answer.")
     reported = page.get_by_role("region", name="Issues you report").get_by_role("listitem")
     expect(reported).to_have_count(1)
@@ -198,6 +209,16 @@ def test_the_revision_is_asked_for_as_correction_by_button_and_key(draw: Draw) -
         page.keyboard.press(key)
         says(page).to_have_text("There is no revision.")
     assert not draw.sent()  # type: ignore[attr-defined]
+
+
+def test_where_a_reason_is_missing_the_suggested_one_has_the_focus(draw: Draw) -> None:
+    offered = [{"code": each, "text": each, "suggested": each == "second"} for each in ("first", "second")]
+    page = draw(
+        reasons=dict.fromkeys(DECIDE, offered),
+        draft=forms.FormFields(verdict="reject").model_dump(mode="json"),
+        message={"id": "m", "text": "Choose a reason.", "tone": "warn", "where": "reason"},
+    )
+    expect(page.get_by_role("radio", name="second")).to_be_focused()
 
 
 def test_one_reason_replaces_another_and_numbers_are_letters_while_somebody_types(draw: Draw) -> None:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from click.testing import Result
 
@@ -48,13 +48,16 @@ def desk(path: Path, *cases: dict[str, Any], settings: Settings | None = None) -
 
 
 def start(
-    *arguments: str | Path | int, environment: Mapping[str, str] | None = None, **options: Any
+    *arguments: str | Path | int,
+    environment: Mapping[str, str] | None = None,
+    output: int | IO[str] = subprocess.PIPE,
+    **options: Any,
 ) -> subprocess.Popen[str]:
-    """``masis`` as a process of its own."""
+    """``masis`` as a process of its own; what it prints goes to ``output``."""
     return subprocess.Popen(
         [sys.executable, "-m", "masis.cli", *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stdout=output,
+        stderr=output,
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
         **options,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -208,25 +209,42 @@ def test_a_key_signs_what_is_there_and_what_is_decided_later(
     tamper.attack(original[0], tmp_path, tamper.strip_signatures).rename(database)
     made = masis("verify-log", "--db", database, "--new-key", key, "--note", note)
     assert made.exit_code == 0, made.stderr
-    assert "5 entries signed that had no signature." in made.stderr
+    assert "6 entries signed that had no signature." in made.stderr
     assert key.stat().st_mode & 0o077 == 0
-    assert json.loads(note.read_text())["length"] == 4
+    assert json.loads(note.read_text())["length"] == 5
     assert masis("verify-log", "--db", database, "--new-key", key).exit_code == 1, "a key is never replaced"
     with Store.open(database) as store:
         store.decisions.append(a_decision(a_case("bridge-1"), None))
     unsigned = masis("verify-log", "--db", database, "--key", key)
     assert unsigned.exit_code == 1
-    assert "entry 5 of the decision log: not signed" in unsigned.stderr
+    assert "entry 6 of the decision log: not signed" in unsigned.stderr
     assert masis("verify-log", "--db", database, "--key", key, "--sign").exit_code == 0
     monkeypatch.setenv("MASIS_LOG_KEY", str(key))
     assert masis("db", "redact", "decision", "--db", database, _last(database), "--reason", "r", "--yes").exit_code == 0
     done = masis("verify-log", "--db", database, "--note", note)
     assert done.exit_code == 0, done.stderr
-    assert "signed   7" in done.stdout
+    assert "signed   8" in done.stdout
     cut = tamper.attack(original[0], tmp_path, tamper.cut_tail)
     shown = masis("verify-log", "--db", cut, "--note", note)
     assert shown.exit_code == 1
-    assert "3 entries, 6 were noted: the end was cut off" in shown.stderr
+    assert "4 entries, 7 were noted: the end was cut off" in shown.stderr
+
+
+def test_a_database_that_can_t_be_written_is_checked_by_a_copy_and_an_empty_file_holds_no_log(
+    masis: Masis, original: tuple[Path, LogHead], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty = tmp_path / "empty.db"
+    empty.touch()
+    found = masis("verify-log", "--db", empty)
+    assert (found.exit_code, "is empty" in found.stderr, empty.stat().st_size) == (1, True, 0)
+    folder = tmp_path / "read-only"
+    folder.mkdir()
+    database = tamper.attack(original[0], folder, lambda _: None)
+    monkeypatch.setattr("masis.cli.database.os.access", lambda path, mode: mode != os.W_OK)
+    found = masis("verify-log", "--db", database)
+    assert found.exit_code == 0, found.stderr
+    assert "can't be written: a copy of it is checked" in found.stderr
+    assert [path.name for path in folder.iterdir()] == [database.name], "nothing was written beside it"
 
 
 def _last(database: Path) -> str:

@@ -416,6 +416,13 @@ def test_no_control_word_of_a_chat_template_gets_through(texts: Texts) -> None:
         assert "<｜end▁of▁sentence｜>" not in prompt.shared + prompt.task
 
 
+@pytest.mark.parametrize(
+    "word", ["[THINK]", "[/THINK]", "<sop>", "<unused0>", "<unused99>", "<tools>", "</tools>", "[gMASK]"]
+)
+def test_a_control_word_of_any_template_is_parted(word: str) -> None:
+    assert disarmed(f"It is {word} long.") == f"It is {word[0]}\u2060{word[1:]} long."
+
+
 @given(hostile)
 def test_a_text_is_what_it_was_when_it_comes_back(text: str) -> None:
     plain = text.replace("\u2060", "")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from masis import Case, run_audit
+from masis import run_audit
 from masis.settings import Settings, load
 from masis.settings.names import YAML_KEYS
 from tools import configuration
@@ -158,9 +158,9 @@ def test_every_make_command_it_names_exists() -> None:
 
 
 def test_its_example_case_is_one_and_can_be_audited() -> None:
-    example = re.search(r'^(\{"id".*?\}\]\})', README, re.MULTILINE | re.DOTALL)
+    example = re.search(r"run_audit\(\s*(\{.*?\})\s*\)", README, re.DOTALL)
     assert example
-    run = run_audit(Case.model_validate_json(example[1].replace("\n", " ")))
+    run = run_audit(ast.literal_eval(example[1]))
     assert run.best_iteration is not None
     assert run.best_iteration.citation_audit.invalid_citations == ()
     assert not run.needs_review

@@ -7,7 +7,8 @@ import pytest
 from masis.schema.screening import Abstract, Grade
 from masis.screening.critic import evaluate
 from masis.screening.grading.offline_grader import offline_grader
-from masis.screening.grading.relevance import definitions, spelt_by_initials
+from masis.screening.grading.question import read_question
+from masis.screening.grading.relevance import relevance
 
 METHOD = (
     "In this double-blind, placebo-controlled trial 412 adults were randomly assigned 1:1 by a computer-generated "
@@ -108,27 +109,9 @@ def test_another_language_is_left_open_and_does_not_vote(language: str, text: st
     assert (ruled.tally.votes, ruled.tally.not_relevant) == (0, 1)
 
 
-DEFINED = (
-    ("an acute myocardial infarction (AMI) was", [("AMI", "acute myocardial infarction")]),
-    ("selective serotonin reuptake inhibitors (SSRIs)", [("SSRIs", "selective serotonin reuptake inhibitors")]),
-    ("chronic obstructive pulmonary disease (COPD; n = 5)", [("COPD", "chronic obstructive pulmonary disease")]),
-    ("the Mini-Mental State Examination (MMSE)", [("MMSE", "Mini-Mental State Examination")]),
-    ("OCD (obsessive compulsive disorder) is", [("OCD", "obsessive compulsive disorder")]),
-    ("of 40 patients (AMI) none", []),
-    ("we saw it (see Table 2)", []),
-    ("in 2004 (WHO)", []),
-    ("((((" * 2000, []),
-    ("", []),
+@pytest.mark.parametrize(
+    ("asked", "met"), [("ARDS", True), ("ARDSs", True), ("RDS", True), ("AR", False), ("ARDX", False)]
 )
-
-
-@pytest.mark.parametrize(("text", "expected"), DEFINED)
-def test_abbreviations_are_read_where_the_abstract_defines_them(text: str, expected: list[tuple[str, str]]) -> None:
-    assert [tuple(each) for each in definitions(text)] == expected
-
-
-def test_initials_stand_for_an_abbreviation_from_three_letters_on() -> None:
-    words = "people with acute respiratory distress syndrome were".split()
-    assert spelt_by_initials("ARDS", words) == (2, 6)
-    assert spelt_by_initials("AR", words) is None
-    assert spelt_by_initials("ARDX", words) is None
+def test_initials_stand_for_an_abbreviation_from_three_letters_on(asked: str, met: bool) -> None:
+    abstract = Abstract(id="a", text="An acute respiratory distress syndrome")
+    assert bool(relevance(read_question(f"Does {asked} matter?"), abstract).score) is met

@@ -15,7 +15,7 @@ from masis.screening.grading.grader import CachingGrader, Grader, key_of
 from masis.screening.rounds import ruling
 from masis.screening.rounds.overrides import apply_review
 from masis.screening.rounds.queries import NO_FURTHER_QUERY
-from masis.screening.rounds.round_loop import FinishedRound, ResumePoint, ScreeningSteps, screen, screen_async
+from masis.screening.rounds.round_loop import FinishedRound, ResumePoint, ScreeningSteps, screen
 from masis.screening.sources.retrievers import Retriever
 from masis.settings import Settings
 from tests.screening.scripted import (
@@ -239,7 +239,9 @@ def test_two_screenings_at_once_do_not_disturb_each_other() -> None:
         return screen(QUESTION, [source], grader, Settings(), screening_id=screening_id, now=lambda: "now")
 
     async def both() -> tuple[Screening, Screening]:
-        return await asyncio.gather(screen_async(work(BORDERLINE, "one")), screen_async(work(STRONG, "two")))
+        return await asyncio.gather(
+            *(asyncio.to_thread(run_to_completion, each) for each in (work(BORDERLINE, "one"), work(STRONG, "two")))
+        )
 
     one, two = asyncio.run(both())
     assert one == run_to_completion(work(BORDERLINE, "one"))

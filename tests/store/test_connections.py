@@ -308,3 +308,26 @@ def test_many_submits_of_one_form_at_once_make_one_decision(store: Store) -> Non
     threads = [threading.Thread(target=submit) for _ in range(6)]
     run_at_once(threads)
     assert (len(ids), store.decisions.head().length) == (1, 1)
+
+
+def test_a_limit_on_the_size_of_files_is_named_and_no_failing_disk(tmp_path: Path) -> None:
+    program = """
+import resource, signal, sys
+from masis.errors import DatabaseFull
+from masis.store import Store
+from tests.store.factories import a_case
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+with Store.open(sys.argv[1]) as store:
+    store.cases.add(a_case())
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, resource.RLIM_INFINITY))
+    try:
+        for number in range(100):
+            store.cases.add(a_case(f"more-{number}", query="x" * 100_000))
+    except DatabaseFull as error:
+        print(error)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "limited.db")], capture_output=True, text=True, check=True
+    )
+    assert "this process may write no larger file" in done.stdout

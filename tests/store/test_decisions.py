@@ -301,9 +301,18 @@ KEY = tamper.KEY
 def test_nothing_is_detected_where_nothing_was_altered(original: Path, tmp_path: Path) -> None:
     with Store.open(original) as store:
         assert tamper.detect(tamper.attack(original, tmp_path, lambda _: None), store.decisions.head()).names() == []
-        assert store.decisions.check_subjects().checked == 4
+        assert store.decisions.check_subjects().checked == 5
         assert store.screening_log.check_subjects().checked == 1
-        assert store.check_signatures(KEY).signed == 5
+        assert store.check_signatures(KEY).signed == 6
+
+
+def test_an_entry_that_is_dated_before_the_one_before_it_is_named(store: Store) -> None:
+    store.cases.add(a_case())
+    for at in ("2026-01-02T10:00:00.000Z", "2026-01-02T09:00:00.000Z", "2026-01-02T11:00:00.000Z"):
+        store.decisions.append(a_decision(a_case(), None), at=at)
+    check = store.decisions.verify()
+    assert check.intact
+    assert [said.partition(" (")[0] for said in check.set_back] == ["entry 2"]
 
 
 @pytest.mark.parametrize("each", tamper.ATTACKS, ids=[each.name for each in tamper.ATTACKS])

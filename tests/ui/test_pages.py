@@ -17,7 +17,7 @@ from masis.settings.sign_in import SignIn
 from masis.ui.shell import reach, served_database
 from masis.views.words import FLAG, RULE, STATE, STATES
 from tests.reviewing import ADA
-from tests.ui.conftest import AUDITED, NOT_AUDITED, open_page, press, texts
+from tests.ui.conftest import AUDITED, open_page, press, texts
 
 
 @pytest.fixture
@@ -102,25 +102,6 @@ def test_trouble_with_the_file_is_reported_in_words_on_a_page_and_in_the_decisio
     assert said in texts(answer_view)
 
 
-READS = {
-    *("Queue", "Team", "Sign out", "Compare", "Check again", "Show changes", "Show marks", "Clear filters", "Report"),
-    *("Fill in an example", "Discard it", "Critic's model for all", "Open this case", "Verify the log", "Clear"),
-    *("Choose one in the queue",),
-}
-"""Buttons that change nothing but what the page shows."""
-PAGES: tuple[tuple[str, dict[str, str], set[str]], ...] = (
-    ("overview", {}, {"Audit all 2 cases"}),
-    ("queue", {}, set()),
-    ("review", {"case": AUDITED[0]}, {"Start the audit", "Redact this case"}),
-    ("review", {"case": NOT_AUDITED[0]}, {"Audit now"}),
-    ("new", {}, {"Start the audit", "Test these models"}),
-    ("new", {"case": NOT_AUDITED[0]}, {"Start the audit"}),
-    ("screening", {}, {"Load the demo abstracts"}),
-    ("health", {}, {"Test the models"}),
-    ("team", {}, {"Set this policy", "Set this rubric", "Do this to all chosen cases"}),
-)
-
-
 class _Everybody:
     """A sign-in whose every session is of one role."""
 
@@ -138,24 +119,6 @@ def signed_in(role: Role, audited_workbench: Workbench, monkeypatch: pytest.Monk
     st.cache_resource.clear()
     yield audited_workbench
     st.cache_resource.clear()
-
-
-@pytest.mark.parametrize("role", ["viewer"])
-@pytest.mark.parametrize(("name", "place", "changing"), PAGES)
-def test_a_viewer_can_press_nothing_that_changes_something(
-    signed_in: Workbench, name: str, place: dict[str, str], changing: set[str]
-) -> None:
-    app = open_page(name, **place)
-    disabled = {button.label: button.help for button in app.button if button.disabled}
-    assert changing <= set(disabled), "what changes something is there, and can't be pressed"
-    assert all("Takes the role" in disabled[label] and "you have viewer" in disabled[label] for label in changing)
-    assert {button.label for button in app.button if not button.disabled} <= READS
-
-
-@pytest.mark.parametrize("role", ["admin"])
-def test_who_may_can_press_it(signed_in: Workbench) -> None:
-    app = open_page("health")
-    assert [button.disabled for button in app.button if button.label == "Test the models"] == [False]
 
 
 @pytest.mark.parametrize("role", ["viewer", "reviewer"])

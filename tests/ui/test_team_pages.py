@@ -78,7 +78,8 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     assert "Ada Lind and Ben gave the same verdict in 0 of 1 case (0%)." in texts(team)
     assert "Ada Lind: Approved, Ben: Rejected" in shown_rows(team)
     waiting = {link.proto.label: link.proto.query_string for link in team.get("page_link")}
-    assert waiting["**1** :blue[Waiting for an adjudication]"] == "standing=waits&state=needs_adjudication"
+    assert waiting["**1** :orange[Waiting for you to adjudicate]"] == f"case={CASE}"
+    assert not [label for label in waiting if "Waiting for an adjudication" in label]
     audited_workbench.team.set(BEN, QueuePolicy(reviewers=2, machine="never"))
     blind = opened("team", "Cleo")
     assert "Ada Lind: Approved" not in shown_rows(blind)
@@ -269,6 +270,21 @@ def test_cases_that_wait_for_an_adjudicator_are_numbered_and_leave_out_their_own
     assert f"Approved for good: {second}" in texts(app).replace("\\", "")
 
 
+def test_a_case_waits_for_who_may_adjudicate_it_and_for_others_else(audited_workbench: Workbench) -> None:
+    audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
+    decide(audited_workbench, CASE, "approve", ADA.name)
+    decide(audited_workbench, CASE, "reject", BEN.name)
+    for name, says in (("Cleo", "Waiting for you to adjudicate"), (BEN.name, "Waiting for an adjudication")):
+        for page in ("queue", "overview"):
+            app = opened(page, name)
+            links = {link.proto.label: link.proto.query_string for link in app.get("page_link")}
+            mine = [way for label, way in links.items() if "for you to adjudicate" in label]
+            assert mine == ([f"case={CASE}"] if name == "Cleo" else [])
+        rows = shown_rows(opened("queue", name))
+        assert says in rows
+        assert (f"team?case={CASE}" in rows) is (name == "Cleo")
+
+
 def test_an_empty_queue_says_why() -> None:
     lease = Lease(case_id="c7", reviewer="Ben", taken_at="", until="2026-01-01T10:45:00.000Z")
     full = EmptyQueue(waiting=9, decided=1, skipped=2, held=(lease,), assigned={"Cleo": 3}, elsewhere=0)
@@ -347,3 +363,11 @@ def test_a_case_that_needs_no_more_decisions_says_so_in_place_of_a_form_that_ref
 def links_to_team(app: AppTest) -> set[str]:
     links = [link.proto for link in app.get("page_link")]
     return {link.query_string for link in links if link.label == "Adjudicate it"}
+
+
+def test_a_rubric_s_names_are_words_and_no_markdown(audited_workbench: Workbench) -> None:
+    name = "![i](http://evil.example/a.png)"
+    audited_workbench.team.set(BEN, Rubric(scores=(RubricScore(name=name, categories=(name, "plain")),)))
+    [score] = [each for each in opened("review", case=CASE).button_group if "evil" in each.label]
+    for label in (score.label, *score.options):
+        assert "![i](" not in label

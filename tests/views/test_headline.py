@@ -298,6 +298,14 @@ def test_text_from_outside_stays_one_short_line_without_signs_that_turn_it(clean
         assert not set(text) & set("\u202e\u2066\n\x00")
 
 
+def test_what_the_critic_says_of_an_accused_sentence_is_no_second_fault() -> None:
+    run = audited("Growth was 14.2% in 2020 [c2].")
+    said = critic("factual", "high").model_copy(update={"start": 4, "end": 10})
+    assert headline(with_original(run, issues=(said,)))[1:] == ("contradicted", (("contradicted", 1),), False)
+    elsewhere = said.model_copy(update={"start": None, "end": None})
+    assert headline(with_original(run, issues=(elsewhere,))).others == "1 serious issue by the critic"
+
+
 def test_every_kind_has_words_to_count_it_by() -> None:
     assert all(kind.one and kind.many for name, kind in KINDS.items() if name != "nothing")
 

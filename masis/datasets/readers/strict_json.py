@@ -11,14 +11,9 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from masis.errors import InputError
+from masis.schema import limits
 from masis.schema.explain import join, kind_of
 from masis.schema.wording import shortened
-
-MAX_DEPTH = 64
-"""Levels of nesting allowed; the database and the pages write records recursively."""
-
-MOST_VALUES = 2_000_000
-"""Objects and lists that one row may hold: each takes a hundred times the two characters it is written in."""
 
 _ONE_OBJECT = "Each line must hold one whole JSON object."
 _QUOTED = "Keys and text stand in double quotes, and no comma follows the last item."
@@ -42,7 +37,7 @@ def parse_object(content: bytes) -> dict[str, Any]:
 
     Raises InputError with the byte, the column or the path of what is wrong; file and line are the caller's to add.
     """
-    if content.count(b"{") + content.count(b"[") > MOST_VALUES:
+    if content.count(b"{") + content.count(b"[") > limits.VALUES:
         raise _crowded()
     try:
         value = _DECODER.decode(content.decode("utf-8"))
@@ -67,7 +62,7 @@ def parse_item(text: str, at: int, *, ended: bool) -> tuple[Any, int] | None:
     None where the text may end in the middle of it; ``ended`` says that nothing follows. Raises InputError for what is
     no JSON.
     """
-    if len(text) - at > MOST_VALUES and text.count("{", at) + text.count("[", at) > MOST_VALUES:
+    if len(text) - at > limits.VALUES and text.count("{", at) + text.count("[", at) > limits.VALUES:
         raise _crowded()
     try:
         value, end = _DECODER.raw_decode(text, at)
@@ -87,12 +82,12 @@ def parse_item(text: str, at: int, *, ended: bool) -> tuple[Any, int] | None:
 
 
 def _crowded() -> InputError:
-    return InputError(f"holds more than {MOST_VALUES:,} objects and lists", cure="Split it into smaller rows.")
+    return limits.too_much("row_values", "holds more objects and lists")
 
 
 def _too_deep(path: str = "") -> InputError:
     field = f"{path[:80]}..." if path else None
-    return InputError(f"is nested more than {MAX_DEPTH} levels deep", cure="Flatten it.", field=field)
+    return limits.too_much("nesting_levels", f"is nested more than {limits.LEVELS} levels deep", field)
 
 
 def _malformed(error: json.JSONDecodeError, content: bytes) -> InputError:
@@ -160,7 +155,7 @@ def _refuse_flaws(value: Any, path: str, depth: int) -> None:
         items = [(f"{path}[{index}]", item) for index, item in enumerate(value) if _can_hide(item)]
     else:
         return
-    if items and depth > MAX_DEPTH:
+    if items and depth > limits.LEVELS:
         raise _too_deep(path)
     for at, item in items:
         _refuse_flaws(item, at, depth + 1)

@@ -54,7 +54,7 @@ from masis.settings import Settings
 
 MOST_CLAIM = 5_000
 """Characters of a claim; those of questions, answers and evidence are in ``masis/schema/limits.py``."""
-MOST_SOURCES, MOST_CLAIMS, MOST_LISTED = 200, 100, 100
+MOST_CLAIMS, MOST_LISTED = 100, 100
 MOST_REPORTED = 2_000_000
 """Characters of a run that get_run gives whole; longer ones are read as the resource."""
 ACTOR = Actor(name="mcp")
@@ -69,11 +69,15 @@ _WAIT_S = 0.2
 # What tools take.
 
 
-def _at_most(limit: int, what: str) -> AfterValidator:
+def _too_large(size: int, limit: int, what: str, name: str = "") -> PydanticCustomError:
+    sizes = {"size": f"{size:,}", "what": what, "limit": f"{limit:,}", "name": f" ({name})" if name else ""}
+    return PydanticCustomError("too_large", "holds {size} {what}, at most {limit} are taken{name}", sizes)
+
+
+def _at_most(limit: int, what: str, name: str = "") -> AfterValidator:
     def check(value: Any) -> Any:
         if len(value) > limit:
-            sizes = {"size": f"{len(value):,}", "what": what, "limit": f"{limit:,}"}
-            raise PydanticCustomError("too_large", "holds {size} {what}, at most {limit} are taken", sizes)
+            raise _too_large(len(value), limit, what, name)
         return value
 
     return AfterValidator(check)
@@ -88,8 +92,7 @@ def _not_blank(value: str) -> str:
 def _distinct(chunks: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
     size, first = sum(len(chunk.text) for chunk in chunks), dict[str, int]()
     if size > limits.EVIDENCE:
-        sizes = {"size": f"{size:,}", "limit": f"{limits.EVIDENCE:,}"}
-        raise PydanticCustomError("too_large", "holds {size} characters, at most {limit} are taken", sizes)
+        raise _too_large(size, limits.EVIDENCE, "characters", "evidence_characters")
     for index, chunk in enumerate(chunks):
         if chunk.id in first:
             places = {"id": visible(chunk.id), "first": first[chunk.id], "second": index}
@@ -109,17 +112,19 @@ class _WithoutNull:
 
 T = TypeVar("T")
 Maybe = Annotated[T | None, _WithoutNull()]
-Query = Annotated[StrictStr, _at_most(limits.QUESTION, "characters"), AfterValidator(_not_blank)]
-Text = Annotated[StrictStr, _at_most(limits.ANSWER, "characters"), AfterValidator(_not_blank)]
+Query = Annotated[StrictStr, _at_most(limits.QUESTION, "characters", "question_characters"), AfterValidator(_not_blank)]
+Text = Annotated[StrictStr, _at_most(limits.ANSWER, "characters", "answer_characters"), AfterValidator(_not_blank)]
 ClaimText = Annotated[StrictStr, _at_most(MOST_CLAIM, "characters"), AfterValidator(_not_blank)]
 Identifier = Annotated[StrictStr, _at_most(2_000, "characters"), AfterValidator(_not_blank)]
-SourceIds = Annotated[tuple[Identifier, ...], _at_most(MOST_SOURCES, "ids")]
+SourceIds = Annotated[tuple[Identifier, ...], _at_most(limits.CHUNKS, "ids", "evidence_chunks")]
 Words = tuple[Annotated[StrictStr, _at_most(200, "characters")], ...]
 Limit = Annotated[StrictInt, Field(ge=1, le=MOST_LISTED)]
 Cursor = Annotated[
     Maybe[Annotated[StrictStr, _at_most(2_000, "characters")]], Field(description="next_cursor of the page before")
 ]
-Chunks = Annotated[tuple[Evidence, ...], _at_most(MOST_SOURCES, "chunks"), AfterValidator(_distinct)]
+Chunks = Annotated[
+    tuple[Evidence, ...], _at_most(limits.CHUNKS, "chunks", "evidence_chunks"), AfterValidator(_distinct)
+]
 InFull = Annotated[Chunks, Field(description='Chunks of evidence in full: [{"id": "1", "text": "..."}]')]
 StoredIds = Annotated[SourceIds, Field(description="Ids of stored evidence, as search_evidence gives them")]
 

@@ -25,15 +25,11 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from masis.errors import SettingsError
 from masis.integrations.mcp.server import MasisServer
 from masis.integrations.token_bucket import Bucket
+from masis.schema import limits
 from masis.settings.hosts import AllowedHosts, is_loopback
 
 log = logging.getLogger("masis.integrations.mcp")
 
-MOST_MESSAGE = 8 * 1024 * 1024
-"""Bytes of one message, on either way in."""
-
-REQUESTS_A_SECOND, BURST = 50.0, 500
-"""What all clients together may send: an agent that asks for many things at once is far below it."""
 GUESSES = (1.0, 20)
 """Requests a second with a wrong secret that are looked at, and how many at once; more are refused unread."""
 LEAST_TOKEN = 16
@@ -103,8 +99,8 @@ class _Lines:
 
     def _follow(self) -> None:
         with contextlib.suppress(OSError, RuntimeError):  # the terminal is gone, or the loop is closed
-            while line := self._stream.readline(MOST_MESSAGE + 1):
-                text = line.decode("utf-8", "replace") if len(line) <= MOST_MESSAGE else self._refused(line)
+            while line := self._stream.readline(limits.BODY + 1):
+                text = line.decode("utf-8", "replace") if len(line) <= limits.BODY else self._refused(line)
                 self._loop.call_soon_threadsafe(self._read.put_nowait, text)
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._read.put_nowait, None)
@@ -119,10 +115,10 @@ class _Lines:
 
 def _too_long(head: bytes, end: bytes) -> str:
     """What stands for a message of which only the edges are known."""
-    log.warning("A message of more than %d bytes is refused.", MOST_MESSAGE)
+    log.warning("A message of more than %d bytes is refused.", limits.BODY)
     found = _ID_AT_HEAD.match(head) or _ID_AT_END.search(end)
     identifier = json.loads(found.group(1)) if found else None
-    method = f"message longer than {MOST_MESSAGE} bytes"
+    method = f"message longer than {limits.BODY} bytes"
     return json.dumps({"jsonrpc": "2.0", "method": method} | ({} if identifier is None else {"id": identifier}))
 
 
@@ -156,10 +152,10 @@ def app(server: MasisServer, allowed: tuple[str, ...], token: str | None) -> Asg
     inner: Asgi = server.server.streamable_http_app(
         streamable_http_path=PATH,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-        max_request_body_size=MOST_MESSAGE,
+        max_request_body_size=limits.BODY,
     )
     hosts, expected = AllowedHosts(allowed), None if token is None else token.encode()
-    taken, guessed = Bucket(REQUESTS_A_SECOND, BURST), Bucket(*GUESSES)
+    taken, guessed = Bucket(limits.REQUESTS_A_MINUTE / 60, limits.BURST), Bucket(*GUESSES)
 
     def refusal(headers: Headers, method: str) -> Response | None:
         kind, _, given = headers.get("authorization", "").partition(" ")
@@ -173,7 +169,7 @@ def app(server: MasisServer, allowed: tuple[str, ...], token: str | None) -> Asg
             about = {"www-authenticate": 'Bearer error="invalid_token"'}
             return _refused(401, "invalid_token", "Send the token as Authorization: Bearer ...", about)
         if wait := taken.take():
-            words = f"At most {REQUESTS_A_SECOND:g} requests a second"
+            words = f"At most {limits.REQUESTS_A_MINUTE:,} requests a minute (requests_per_minute, burst)"
             return _refused(429, "too_many_requests", words, {"retry-after": str(round(wait + 1))})
         body = headers.get("content-type", "").partition(";")[0].strip().lower()
         if method == "POST" and body != "application/json":

@@ -28,8 +28,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from masis import version
-from masis.errors import MasisError
+from masis.errors import InputError, MasisError, MissingExtra
 from masis.integrations.token_bucket import Bucket
+from masis.integrations.web import otlp
 from masis.schema.case import Case
 from masis.services.ingestion import CaseStatus, IngestionService, Source, token_digest
 from masis.services.records import Acknowledged, Form, Received
@@ -71,7 +72,7 @@ class Door:
         on_read: Callable[[], object] | None,
     ) -> None:
         self.ingestion, self.sources, self.hosts, self._on_read = ingestion, dict(sources), hosts, on_read
-        self._buckets = {name: Bucket(each.requests_per_second, each.burst) for name, each in sources.items()}
+        self._buckets = {name: Bucket(each.requests_per_minute / 60, each.burst) for name, each in sources.items()}
         self._queue: asyncio.Queue[_Pending] = asyncio.Queue(WRITTEN_AT_ONCE * 5)
         self._over = threading.Event()
         self._arrived = threading.Event()
@@ -151,10 +152,10 @@ class Door:
             raise Refused(401, "the token is missing or nobody's", cure, {"www-authenticate": "Bearer"})
         wait = self._buckets[found[0].name].take()
         if wait:
-            cure = f"Send at most {found[0].requests_per_second:g} requests a second, or several cases in one."
+            cure = f"Send at most {found[0].requests_per_minute:g} requests a minute, or several cases in one."
             raise Refused(
                 429,
-                "too many requests (requests_per_second, burst)",
+                "too many requests (requests_per_minute, burst)",
                 cure,
                 {"retry-after": str(max(1, round(wait + 0.5)))},
             )
@@ -163,7 +164,7 @@ class Door:
     async def cases(self, request: Request) -> Response:
         """Take cases: POST /v1/cases."""
         source = self.source_of(request)
-        form = FORMS.get(request.headers.get("content-type", "").partition(";")[0].strip().lower())
+        form = FORMS.get(_content_type(request))
         if form is None:
             raise Refused(415, "the content type is none of ours", f"Send one of: {', '.join(FORMS)}.")
         key = request.headers.get("idempotency-key")
@@ -175,8 +176,10 @@ class Door:
         if not count:
             raise Refused(400, "the body holds no case", "Send a case, {'cases': [...]}, or a case on each line.")
         if count > source.max_cases:
-            cure = f"Send at most {source.max_cases:,} in one request."
-            raise Refused(413, f"more than {source.max_cases:,} cases at once (max_cases)", cure)
+            raise _too_many(source.max_cases)
+        if passed := await asyncio.to_thread(self.ingestion.limit_passed, form, body, source):
+            where = f"{passed.field}: " if passed.field else ""
+            raise Refused(422, f"{where}{passed.problem}", passed.cure)
         made = await self.acknowledge(Received(uuid.uuid4().hex, source.name, key, digest, form, body))
         if made.conflict:
             cure = "Give each request a key of its own; the same key is for the same body."
@@ -184,6 +187,32 @@ class Door:
         address = f"/v1/batches/{made.id}"
         answer = {"id": made.id, "status": address, "repeated": not made.new}
         return JSONResponse(answer, status_code=202, headers={"location": address})
+
+    async def traces(self, request: Request) -> Response:
+        """Take spans from an exporter of OpenTelemetry: POST /v1/traces, answered as OTLP/HTTP says."""
+        source = self.source_of(request)
+        encoding = request.headers.get("content-encoding", "identity").strip().lower()
+        form = _content_type(request)
+        if form not in (otlp.PROTOBUF, otlp.JSON) or encoding not in ("identity", "gzip"):
+            cure = f"Send {otlp.PROTOBUF} or {otlp.JSON}, plain or in gzip."
+            raise Refused(415, "the content type or encoding is none of ours", cure)
+        body = await _body(request, source.max_body_bytes)
+        try:
+            plain = await asyncio.to_thread(otlp.unpacked, body, source.max_body_bytes) if encoding == "gzip" else body
+            if plain is None:
+                raise _too_long(source.max_body_bytes)
+            found = await asyncio.to_thread(otlp.exported, plain, form)
+        except InputError as error:
+            raise Refused(400, f"the body {error.problem}", error.cure) from error
+        except MissingExtra as error:
+            raise Refused(415, str(error), f"Or send {otlp.JSON}.") from error
+        if len(found.cases) > source.max_cases:
+            raise _too_many(source.max_cases)
+        if found.cases:
+            lines = "\n".join(json.dumps(case.to_json_dict()) for case in found.cases).encode()
+            digest = hashlib.sha256(lines).hexdigest()
+            await self.acknowledge(Received(uuid.uuid4().hex, source.name, None, digest, "cases", lines))
+        return Response(otlp.answered(form, found.rejected, found.why), media_type=form)
 
     async def batch(self, request: Request) -> Response:
         """Say what became of a request: GET /v1/batches/ID."""
@@ -203,9 +232,21 @@ class Door:
         return JSONResponse(found.model_dump(), headers={"cache-control": "no-store"})
 
 
+def _content_type(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _too_long(most: int) -> Refused:
+    return Refused(413, f"the body has more than {most:,} bytes (max_body_bytes)", "Send fewer cases at once.")
+
+
+def _too_many(most: int) -> Refused:
+    return Refused(413, f"more than {most:,} cases at once (max_cases)", f"Send at most {most:,} in one request.")
+
+
 async def _body(request: Request, most: int) -> bytes:
     """Return the body. Raises Refused where it is too long, before more of it is read."""
-    too_long = Refused(413, f"the body has more than {most:,} bytes (max_body_bytes)", "Send fewer cases at once.")
+    too_long = _too_long(most)
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and int(declared) > most:
         raise too_long
@@ -250,6 +291,10 @@ def _document() -> dict[str, Any]:
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
+    if request.url.path == "/v1/traces":
+        form = _content_type(request)
+        content = otlp.refused(form, f"{error.problem}. {error.cure}")
+        return Response(content, error.status, error.headers, form if form == otlp.PROTOBUF else otlp.JSON)
     about = {"error": {"status": error.status, "problem": error.problem, "cure": error.cure}}
     return JSONResponse(about, status_code=error.status, headers=error.headers)
 
@@ -279,6 +324,7 @@ def application(
     return Starlette(
         routes=[
             Route("/v1/cases", door.cases, methods=["POST"]),
+            Route("/v1/traces", door.traces, methods=["POST"]),
             Route("/v1/cases/{id:path}", door.case, methods=["GET"]),
             Route("/v1/batches/{id}", door.batch, methods=["GET"]),
             Route("/v1/openapi.json", _openapi, methods=["GET"]),

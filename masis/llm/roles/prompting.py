@@ -40,9 +40,9 @@ _JOINER = "\u2060"
 _CONTROL_WORD = re.compile(
     r"""[<\[](?=
         \|[^|<>\n]{1,60}\|> | ｜[^｜<>\n]{1,60}｜>
-      | /?(?:s|bos|eos|pad|unk|start_of_turn|end_of_turn|think|tool_call|tool_response)>
+      | /?(?:s|bos|eos|pad|unk|sop|eop|unused\d{1,5}|start_of_turn|end_of_turn|think|tools|tool_call|tool_response)>
       | <SYS>> | </SYS>>
-      | /?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]
+      | /?(?:INST|THINK|gMASK|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]
     )""",
     re.VERBOSE,
 )

@@ -29,7 +29,7 @@ from masis.schema.screening import Abstract, Design, Grade, Opinion, OverrideFie
 from masis.screening.grading import rubric
 from masis.screening.grading.grader import Grader, unscored_grade
 from masis.screening.grading.hierarchy import designs_asked_about
-from masis.screening.grading.recommendation import NO_STUDY, quality_of, recommend
+from masis.screening.grading.recommendation import NO_STUDY, recommend, scored_fields
 
 MOST_SPREAD = 0.30
 """The widest spread of quality at which graders still count as agreed: twice the way from 0.70 to 0.55, the range of
@@ -113,14 +113,8 @@ def join_grades(
     }
     return closest.model_copy(
         update={
-            "relevance_score": relevance,
-            "methodology_score": method,
-            "methodology_raw": raw,
-            "prior": None if design is None else rubric.HIERARCHY[design].prior,
-            "quality": quality_of(relevance, method),
-            "sample_size_adequate": enough,
+            **scored_fields(relevance, raw, method, design, enough),
             "study_type": next((g.study_type for g in scored if g.design == design), closest.study_type),
-            "design": design,
             "recommendation": "needs_more" if doubt else advice.recommendation,
             "rule": "disagreement" if doubt else advice.rule,
             "reasons": reasons,

@@ -20,7 +20,7 @@ from masis.schema.screening import Abstract, Design, Grade, GradeField, Override
 from masis.schema.wording import with_article
 from masis.screening.grading import rubric
 from masis.screening.grading.hierarchy import sure_design
-from masis.screening.grading.recommendation import Advice, quality_of, recommend, with_prior_floor
+from masis.screening.grading.recommendation import Advice, recommend, scored_fields, with_prior_floor
 from masis.screening.grading.wording import LONGEST_READ
 from masis.screening.sources.publication import publication_of
 from masis.views.screening import DESIGN
@@ -88,17 +88,11 @@ def grade_from_judgement(
         unscored = Unscored(reason=reasons[silent].text if silent in reasons else f"it has no {silent}")
     return Grade(
         abstract_id=abstract.id,
-        relevance_score=found.relevance,
-        methodology_score=score,
-        methodology_raw=found.methodology,
-        prior=None if found.design is None else rubric.HIERARCHY[found.design].prior,
-        quality=quality_of(found.relevance, score),
-        sample_size_adequate=found.adequate,
+        **scored_fields(found.relevance, found.methodology, score, found.design, found.adequate),
         sample_sizes=found.sizes,
         study_size=found.study_size,
         study_type=found.study_type,
         study_type_confidence=found.study_type_confidence,
-        design=found.design,
         publication=status,
         registrations=registrations_of(abstract),
         recommendation=advice.recommendation,

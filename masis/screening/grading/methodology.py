@@ -62,18 +62,16 @@ class ReadItem(NamedTuple):
 
 
 class Methodology(NamedTuple):
-    """A score before the prior's floor, the items reported and not, and why."""
+    """A score before the prior's floor, None where there is no text, and why."""
 
     score: float | None
-    reported: dict[AppraisalItem, tuple[Words, ...]]
-    absent: tuple[AppraisalItem, ...]
     reason: Reason
 
 
 def methodology(abstract: Abstract, design: Design, sizes: tuple[SampleSize, ...] = ()) -> Methodology:
     """Score what an abstract reports of its design's checklist. ``sizes`` are the sample sizes found in its text."""
     if not abstract.text.strip():
-        return Methodology(None, {}, (), Reason(text="There is no abstract to read, only a title."))
+        return Methodology(None, Reason(text="There is no abstract to read, only a title."))
     return score_items(design, appraise(abstract, design, sizes))
 
 
@@ -104,16 +102,15 @@ def corrected(items: Iterable[ReadItem], corrections: Mapping[AppraisalItem, Ite
 def score_items(design: Design, items: Sequence[ReadItem]) -> Methodology:
     """Score a design's checklist by the items that are stated."""
     checklist, ceiling = CHECKLIST[design], CEILING[design]
-    reported = {each.item: each.words for each in items if each.state == "stated"}
-    absent = tuple(each.item for each in items if each.state != "stated")
-    points = sum(each.points for each in items if each.state == "stated")
+    stated = [each for each in items if each.state == "stated"]
+    absent = sorted((each.item for each in items if each.state != "stated"), key=lambda item: -checklist[item])
+    points = sum(each.points for each in stated)
     score = round(ceiling * min(1.0, points / (WHOLE * sum(each.points for each in items))), 4)
-    says = ", ".join(LABELS[item] for item in reported) or "nothing of what its design calls for"
-    lacks = ", ".join(LABELS[item] for item in sorted(absent, key=lambda item: -checklist[item])[:4])
+    says = ", ".join(LABELS[each.item] for each in stated) or "nothing of what its design calls for"
     text = f"Reports {says} ({points:g} of {sum(checklist.values()):g} points, at most {ceiling:.2f} by design)."
-    words = tuple(word for found in reported.values() for word in found)
-    reason = Reason(text=f"{text} Not reported: {lacks}." if lacks else text, words=words)
-    return Methodology(score, reported, absent, reason)
+    if absent:
+        text += f" Not reported: {', '.join(LABELS[item] for item in absent[:4])}."
+    return Methodology(score, Reason(text=text, words=tuple(word for each in stated for word in each.words)))
 
 
 def sentence_of(words: Words, abstract: Abstract) -> tuple[str, int]:

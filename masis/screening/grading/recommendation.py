@@ -1,27 +1,13 @@
 """The recommendation for one abstract: rules in their order, as pure functions; constants are in ``rubric``.
 
-| | holds when | recommendation |
-|---|---|---|
-| not_a_study | retracted, withdrawn, a notice, a comment, or a protocol without results | discard |
-| off_topic | relevance under 0.30 | discard |
-| unscored | relevance or methodology has no score | needs_more |
-| of_concern | a study about which concern was expressed | needs_more |
-| unknown_design | the design was not recognised | needs_more |
-| weak_method | methodology, after the prior's floor, under 0.20 | discard |
-| borderline_relevance | relevance under 0.50 | needs_more |
-| weak_design | the design supports no conclusion by itself: case series, narrative review, animals, cells | needs_more |
-| underpowered | fewer studied than the design needs | needs_more |
-| borderline_method | methodology under 0.30 | needs_more |
-| borderline_quality | the mean of both under 0.45 | needs_more |
-| strong | none of these | keep |
-
-The first that holds decides. So weak studies are rejected, borderline ones ask for more evidence, a relevant randomised
-trial of plausible size is kept whatever its abstract leaves out, and no number of case series makes a consensus.
-"""  # noqa: E501 (a table)
+The first rule that holds decides (docs/grading.md lists them). So weak studies are rejected, borderline ones ask
+for more evidence, a relevant randomised trial of plausible size is kept whatever its abstract leaves out, and no number
+of case series makes a consensus.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from masis.schema.screening import Design, PublicationStatus, Recommendation, Rule
 from masis.schema.wording import with_article
@@ -66,24 +52,21 @@ def recommend(
     ``asked_of`` are designs that the question itself is about (animals, cells), so that they are no indirect evidence;
     ``publication`` says what the record is where it is no study to count.
     """
-    quality = quality_of(relevance, methodology)
-    if design in NO_STUDY:
-        name = PUBLICATION[publication] if publication else DESIGN[design or "notice"]
-        return Advice("discard", "not_a_study", f"It is {with_article(name)}: no study to count.")
-    if relevance is not None and relevance < rubric.DISCARD_RELEVANCE - _EDGE:  # off topic, whatever else is unknown
-        under = f"Relevance {relevance:.2f} is under {rubric.DISCARD_RELEVANCE:.2f}: about something else."
-        return Advice("discard", "off_topic", under)
-    if relevance is None or methodology is None or quality is None:
-        return Advice("needs_more", "unscored", "It has no score, and no score is no reason to keep or discard.")
-    if publication == "of_concern":
-        return Advice(
-            "needs_more", "of_concern", f"It is {with_article(PUBLICATION[publication])}: read why before it counts."
-        )
     place = None if design is None else rubric.HIERARCHY[design]
     inconclusive = place is not None and not place.concludes and design not in asked_of
     named = with_article(DESIGN[design] if design else "study").capitalize()
-    low_method, low_relevance = f"Methodology {methodology:.2f} is under", f"Relevance {relevance:.2f} is under"
+    kind = with_article(PUBLICATION[publication] if publication else DESIGN[design or "notice"])
+    quality = quality_of(relevance, methodology)
     rules: tuple[tuple[Rule, Recommendation, bool, str], ...] = (
+        ("not_a_study", "discard", design in NO_STUDY, f"It is {kind}: no study to count."),
+        (
+            "off_topic",  # whatever else is unknown
+            "discard",
+            _under(relevance, rubric.DISCARD_RELEVANCE),
+            f"Relevance {_two(relevance)} is under {rubric.DISCARD_RELEVANCE:.2f}: about something else.",
+        ),
+        ("unscored", "needs_more", quality is None, "It has no score, and no score is no reason to keep or discard."),
+        ("of_concern", "needs_more", publication == "of_concern", f"It is {kind}: read why before it counts."),
         (
             "unknown_design",
             "needs_more",
@@ -93,31 +76,52 @@ def recommend(
         (
             "weak_method",
             "discard",
-            methodology < rubric.DISCARD_METHODOLOGY - _EDGE,
-            f"{low_method} {rubric.DISCARD_METHODOLOGY:.2f}: too weak to use.",
+            _under(methodology, rubric.DISCARD_METHODOLOGY),
+            f"Methodology {_two(methodology)} is under {rubric.DISCARD_METHODOLOGY:.2f}: too weak to use.",
         ),
         (
             "borderline_relevance",
             "needs_more",
-            relevance < rubric.KEEP_RELEVANCE - _EDGE,
-            f"{low_relevance} {rubric.KEEP_RELEVANCE:.2f}: only partly about the question.",
+            _under(relevance, rubric.KEEP_RELEVANCE),
+            f"Relevance {_two(relevance)} is under {rubric.KEEP_RELEVANCE:.2f}: only partly about the question.",
         ),
         ("weak_design", "needs_more", inconclusive, f"{named} supports no conclusion by itself."),
         ("underpowered", "needs_more", adequate is False, "Fewer were studied than the design needs."),
         (
             "borderline_method",
             "needs_more",
-            methodology < rubric.KEEP_METHODOLOGY - _EDGE,
-            f"{low_method} {rubric.KEEP_METHODOLOGY:.2f}.",
+            _under(methodology, rubric.KEEP_METHODOLOGY),
+            f"Methodology {_two(methodology)} is under {rubric.KEEP_METHODOLOGY:.2f}.",
         ),
         (
             "borderline_quality",
             "needs_more",
-            quality < rubric.KEEP_QUALITY - _EDGE,
-            f"Quality {quality:.2f} is under {rubric.KEEP_QUALITY:.2f}.",
+            _under(quality, rubric.KEEP_QUALITY),
+            f"Quality {_two(quality)} is under {rubric.KEEP_QUALITY:.2f}.",
         ),
     )
-    strong = Advice(
-        "keep", "strong", f"Relevance {relevance:.2f}, methodology {methodology:.2f}: quality {quality:.2f}."
-    )
-    return next((Advice(given, rule, why) for rule, given, holds, why in rules if holds), strong)
+    why = f"Relevance {_two(relevance)}, methodology {_two(methodology)}: quality {_two(quality)}."
+    return next((Advice(given, rule, why) for rule, given, holds, why in rules if holds), Advice("keep", "strong", why))
+
+
+def _under(score: float | None, least: float) -> bool:
+    return score is not None and score < least - _EDGE
+
+
+def _two(score: float | None) -> str:
+    return "not scored" if score is None else f"{score:.2f}"
+
+
+def scored_fields(
+    relevance: float | None, raw: float | None, methodology: float | None, design: Design | None, adequate: bool | None
+) -> dict[str, Any]:
+    """Return the fields of a grade that these scores are, and that follow from them; ``raw`` is before the floor."""
+    return {
+        "relevance_score": relevance,
+        "methodology_raw": raw,
+        "methodology_score": methodology,
+        "prior": None if design is None else rubric.HIERARCHY[design].prior,
+        "quality": quality_of(relevance, methodology),
+        "sample_size_adequate": adequate,
+        "design": design,
+    }

@@ -3,7 +3,7 @@
 **In words**, relevance is the geometric mean of how far each concept is met, weighed by how rare its words are, so that
 many common words can't make up for the one thing the question is about. A concept met in the title or at least twice
 counts whole, met once a little less, met in part by the share of its words, not at all ``MISSING``. An abbreviation is
-met by what the abstract defines it to be, or by words whose initials spell it.
+also met by words whose initials spell it.
 
 Where the concepts are not all there, **the likeness of meaning** decides: the greatest cosine between the question and
 a passage of the abstract, by the sentence encoder that ships with the package (``masis/offline/inference/minilm``). So
@@ -33,7 +33,7 @@ from masis.offline.text.tokens import prefix_key, tokens
 from masis.schema.screening import Abstract, Reason, Words
 from masis.screening.grading import rubric
 from masis.screening.grading.designs import is_drug
-from masis.screening.grading.question import RARE_ENOUGH, Concept, Part, Phrase, Question, phrase_of
+from masis.screening.grading.question import RARE_ENOUGH, Concept, Part, Phrase, Question
 from masis.screening.grading.wording import LONGEST_READ
 
 MISSING = 0.12
@@ -60,6 +60,8 @@ _PASSAGE = 600
 _PASSAGES = 8
 _SEEN = 4_000
 """Characters that a language is detected from."""
+_ABBREVIATION = re.compile(r"(?=(?:[a-z]*[A-Z]){2})[A-Za-z]{3,10}")
+_EMPTY = frozenset("a an and for in of on or the to with by".split())
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
@@ -150,35 +152,26 @@ class _Read:
         self.at: dict[str, list[int]] = {}
         for index, word in enumerate(self.words):
             self.at.setdefault(word.stem, []).append(index)
-        self.defined = [
-            (phrase_of(short), phrase_of(long))
-            for source in (abstract.title, abstract.text)
-            for short, long in definitions(source)
-        ]
 
     def match(self, concept: Concept) -> ConceptMatch:
         """Return how far a concept is met, in the question's own words or others for it."""
         best = self._as_named(concept)
-        for phrase in (*concept.others, *self._also_written(concept)):
+        for phrase in (*concept.others, *self._spelt_out(concept.name)):
             if best.share >= 1.0:
                 break
             if found := self._phrase(phrase.stems):
                 best = max(best, self._met(concept, found, len(phrase.stems)), key=lambda each: each.share)
         return best
 
-    def _also_written(self, concept: Concept) -> Iterator[Phrase]:
-        """Yield other phrases for a concept by the abbreviations that the abstract itself defines or spells out."""
-        own = {concept.stems, *(phrase.stems for phrase in concept.others)}
-        known = False
-        for short, long in self.defined:
-            if short.stems in own or any(stems and long.stems[-len(stems) :] == stems for stems in own):
-                known = True
-                yield long if short.stems in own else short
-        if not known and is_abbreviation(concept.name):
-            for words in (self.words[: self.titled], self.words[self.titled :]):
-                if place := spelt_by_initials(concept.name, [word.text for word in words]):
-                    spelt = words[slice(*place)]
-                    yield Phrase(" ".join(word.text for word in spelt), tuple(word.stem for word in spelt))
+    def _spelt_out(self, name: str) -> Iterator[Phrase]:
+        """Yield the words whose initials spell an abbreviation of the question: fewer than three letters spell much."""
+        if _ABBREVIATION.fullmatch(name):
+            letters = name.removesuffix("s").lower()
+            content = [index for index, word in enumerate(self.words) if word.text.lower() not in _EMPTY]
+            at = "".join(self.words[index].text[0].lower() for index in content).find(letters)
+            if at >= 0:
+                spelt = self.words[content[at] : content[at + len(letters) - 1] + 1]
+                yield Phrase(" ".join(word.text for word in spelt), tuple(word.stem for word in spelt))
 
     def _as_named(self, concept: Concept) -> ConceptMatch:
         """Return the concept in the question's own words: together, scattered, or in part."""
@@ -230,47 +223,6 @@ def _near(places: list[list[int]]) -> bool:
     return all(places) and any(
         all(any(abs(other - start) <= _NEAR for other in found) for found in places[1:]) for start in places[0][:20]
     )
-
-
-# Abbreviations and what they stand for.
-
-_MOST_DEFINED = 40
-_BRACKETED = re.compile(r"([^\W_]\S*) ?[(\[]([^()\[\]]{2,60})[)\]]")
-_SHORT = re.compile(r"[A-Za-z][A-Za-z0-9-]{1,9}")
-_EMPTY = frozenset("a an and for in of on or the to with by".split())
-INITIALS_LEAST = 3
-"""From so many letters on, initials alone stand for a question's abbreviation: two letters spell too much."""
-
-
-def is_abbreviation(word: str) -> bool:
-    """Return whether a word looks like an abbreviation: two to ten characters, at least two capitals."""
-    return _SHORT.fullmatch(word) is not None and sum(letter.isupper() for letter in word) >= 2
-
-
-def definitions(text: str) -> list[tuple[str, str]]:
-    """Return the abbreviations that a text defines in brackets, with the words before them whose initials they are."""
-    found: list[tuple[str, str]] = []
-    for match in _BRACKETED.finditer(text, 0, LONGEST_READ):
-        inside = re.split(r"[;,]", match[2])[0].strip()
-        short, long = inside, text[max(0, match.end(1) - 120) : match.end(1)]
-        if not is_abbreviation(short):
-            short, long = match[1], inside
-        words = tokens(long)
-        place = spelt_by_initials(short, [word.text for word in words], least=2) if is_abbreviation(short) else None
-        if place and place[1] == len(words):
-            found.append((short, long[words[place[0]].start :].strip()))
-    return found[:_MOST_DEFINED]
-
-
-def spelt_by_initials(short: str, words: Sequence[str], least: int = INITIALS_LEAST) -> tuple[int, int] | None:
-    """Return from which to which word (excluded) the initials of a text last spell an abbreviation, if they do.
-
-    Empty words ("of", "and") may stand between.
-    """
-    letters = "".join(letter for letter in short.removesuffix("s").lower() if letter.isalpha())  # a plural: SSRIs
-    content = [(index, word[0].lower()) for index, word in enumerate(words) if word.lower() not in _EMPTY]
-    at = "".join(letter for _, letter in content).rfind(letters) if len(letters) >= least else -1
-    return None if at < 0 else (content[at][0], content[at + len(letters) - 1][0] + 1)
 
 
 # The likeness of meaning.

@@ -229,10 +229,10 @@ def _mention(tokens: Tokens, numeral: Numeral, before: Numeral | None) -> Mentio
         if _is_of_each_group(tokens, numeral, mention):
             return mention._replace(form="groups")
         return mention._replace(first=first - 2, share=mention.share or bool(beside))
-    mention, no_units = _with_unit(tokens, numeral, "noun"), _counts_no_units(tokens, numeral)
-    if (not no_units or tokens.word(first - 1) == "/") and (whole := _whole(tokens, numeral, before, mention)):
+    mention = _with_unit(tokens, numeral, "noun")
+    if whole := _whole(tokens, numeral, before, mention):
         return whole
-    if no_units:
+    if _counts_no_units(tokens, numeral):
         return None
     if _is_of_each_group(tokens, numeral, mention):
         return mention._replace(form="groups")
@@ -317,22 +317,16 @@ def _whole(tokens: Tokens, numeral: Numeral, before: Numeral | None, mention: Me
     if {".", ";"} & set(between) or not all(word in FAMILY or word in ("out", "cases", "ci") for word in plain):
         return None
     unit = mention.unit or next((word for word in plain if word in FAMILY), "")
-    enclosed = tokens.word(at) == "/" and tokens.word(before.first - 1) in ("(", ";", ",", "[")
-    vague = numeral.value < 5 or tokens.word(numeral.after)[:1].isalpha()
-    if not unit and "%" not in between and (vague if tokens.word(at) == "of" else not enclosed):
+    enclosed = tokens.word(before.first - 1) in ("(", ";", ",", "[")
+    if not unit and "%" not in between and (not enclosed if tokens.word(at) == "/" else numeral.value < 5):
         return None
-    return mention._replace(form="of", first=before.first, unit=unit, family=mention.family or FAMILY.get(unit))
+    return mention._replace(form="of", first=before.first, unit=unit, family=FAMILY.get(unit))
 
 
 def _is_of_each_group(tokens: Tokens, numeral: Numeral, mention: Mention) -> bool:
     """Return whether a number is of each group: "groups of 10", "10 per group", "10 rats in each group"."""
-    first, second = tokens.word(mention.after), tokens.word(mention.after + 1)
-    return (
-        _PER_GROUP.match(tokens.behind(mention.after, 3)) is not None
-        or (first in ("per", "each", "every", "either", "/") and second in FAMILY)
-        or (first == "each" and bool(mention.unit) and not second[:1].isalpha())
-        or tokens.ahead(numeral.first, 2) in ("groups of", "arms of")
-    )
+    stated = tokens.ahead(numeral.first, 2) in ("groups of", "arms of")
+    return stated or _PER_GROUP.match(tokens.behind(mention.after, 3)) is not None
 
 
 # Which of them are sample sizes, and of which kind. The kinds are those of the codebook in docs/grading.md; those
@@ -420,8 +414,8 @@ class MentionClassifier:
                 if 1 < each.value < 13 and {"groups", "arms"} & set(self.tokens.words[each.after : each.after + 3])
             ]
             return rests._replace(value=rests.value * max(groups, default=2), kind="total")
-        arms = [*self.repeated, *(each for each in counted if each.kind == "arm")]
-        arms = [each for each in arms if each.form != "groups" and each.whose == rests.whose]
+        arms = [*self.repeated, *(each for each in counted if each.kind == "arm" and each.form != "groups")]
+        arms = [each for each in arms if each.whose == rests.whose]
         if len(arms) < 2:
             return rests
         first, after = min(each.first for each in arms), max(each.after for each in arms)

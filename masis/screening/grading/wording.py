@@ -146,11 +146,20 @@ def _state(text: str, start: int, end: int, *, result: bool = False) -> MentionS
     return "planned" if _PLANNED.search(before) or _PLANNED_AFTER.match(after) else "stated"
 
 
-def mentioned(wording: Wording, abstract: Abstract) -> tuple[ItemState, tuple[Words, ...]]:
-    """Return how an abstract speaks of something, and in which words: stated anywhere, else its first mention."""
+def mentioned(
+    wording: Wording, abstract: Abstract, *, title: bool = True, text: bool = True
+) -> tuple[ItemState, tuple[Words, ...]]:
+    """Return how an abstract speaks of something, and in which words: stated anywhere, else its first mention.
+
+    The words of the text come before those of the title; either can be left out.
+    """
     other: tuple[ItemState, tuple[Words, ...]] = ("not_stated", ())
-    for place, source in _places(abstract):
-        for each in wording.mentions(source):
+    places: tuple[tuple[Literal["text", "title"], str, bool], ...] = (
+        ("text", abstract.text, text),
+        ("title", abstract.title, title),
+    )
+    for place, source, asked in places:
+        for each in wording.mentions(source) if asked else ():
             words = Words(start=each.start, end=each.end, text=source[each.start : each.end], place=place)
             if each.state == "stated":
                 return "stated", (words,)
@@ -159,16 +168,7 @@ def mentioned(wording: Wording, abstract: Abstract) -> tuple[ItemState, tuple[Wo
     return other
 
 
-def _places(abstract: Abstract) -> tuple[tuple[Literal["text", "title"], str], ...]:
-    return ("text", abstract.text), ("title", abstract.title)
-
-
 def first(wording: Wording, abstract: Abstract, *, title: bool = True, text: bool = True) -> tuple[Words, ...]:
-    """Return the first words of an abstract that a wording matches, those of the text before those of the title; or
-    none.
-    """
-    if text and (span := wording.search(abstract.text)):
-        return (Words(start=span[0], end=span[1], text=abstract.text[slice(*span)]),)
-    if title and (span := wording.search(abstract.title)):
-        return (Words(start=span[0], end=span[1], text=abstract.title[slice(*span)], place="title"),)
-    return ()
+    """Return the first words of an abstract that state a wording; or none."""
+    state, words = mentioned(wording, abstract, title=title, text=text)
+    return words if state == "stated" else ()

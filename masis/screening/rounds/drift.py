@@ -38,27 +38,30 @@ class Point(NamedTuple):
 
     number: int
     value: float
-    up: float
-    down: float
-    alarm: bool
+    up: float = 0.0
+    down: float = 0.0
+    alarm: bool = False
 
 
 class Drift(NamedTuple):
-    """What the sums say: ``usual`` is the rate of the baseline; a point for each judgement; the numbers of the alarms.
+    """What the sums say, in ``why`` in a sentence; a point for each judgement.
 
-    ``enough`` is False, and ``usual`` None, where there are too few judgements to say.
+    ``usual`` is the rate of the baseline, None where there are too few judgements to have one.
     """
 
-    enough: bool
     usual: float | None
     points: tuple[Point, ...]
-    alarms: tuple[int, ...]
     why: str
 
     @property
+    def alarms(self) -> tuple[int, ...]:
+        """The numbers of the judgements at which drift was noticed."""
+        return tuple(point.number for point in self.points if point.alarm)
+
+    @property
     def direction(self) -> Literal["up", "down"] | None:
-        """Return the direction of the last alarm; None where there is none."""
-        last = self.points[self.alarms[-1]] if self.alarms else None
+        """The direction of the last alarm; None where there is none."""
+        last = next((point for point in reversed(self.points) if point.alarm), None)
         return None if last is None else "up" if last.up >= last.down else "down"
 
 
@@ -72,18 +75,12 @@ def drift(
 ) -> Drift:
     """Return whether disagreement has drifted, and where.
 
-    Args:
-        values: 1 for a grade that a person changed, 0 for one they agreed with, in the order of their judgements.
-        baseline: How many judgements say what is usual.
-        allowance: What is taken off each distance, in standard deviations.
-        limit: The sum, in standard deviations, from which on it counts as drift.
-        least_deviation: What the standard deviation counts as at least.
-
+    ``values`` are 1 for a grade that a person changed and 0 for one they agreed with, in the order of their judgements.
+    The other arguments are the constants above, for ``benchmarks/screening_drift.py``.
     """
-    points = [Point(number, value, 0.0, 0.0, False) for number, value in enumerate(values[:baseline])]
+    points = [Point(number, value) for number, value in enumerate(values[:baseline])]
     if len(values) <= baseline:
-        why = f"{counted(len(values), 'judgement')}; more than {baseline} are needed."
-        return Drift(False, None, tuple(points), (), why)
+        return Drift(None, tuple(points), f"{counted(len(values), 'judgement')}; more than {baseline} are needed.")
     usual = fmean(values[:baseline])
     deviation = max(least_deviation, pstdev(values[:baseline]))
     up = down = 0.0
@@ -93,11 +90,9 @@ def drift(
         points.append(Point(number, value, up, down, max(up, down) > limit))
         if points[-1].alarm:
             up = down = 0.0
-    alarms = tuple(point.number for point in points if point.alarm)
-    found = Drift(True, usual, tuple(points), alarms, f"No drift from the usual {usual:.0%} disagreement.")
-    if not alarms:
+    found = Drift(usual, tuple(points), f"No drift from the usual {usual:.0%} disagreement.")
+    if not (alarms := found.alarms):
         return found
-    times = "once" if len(alarms) == 1 else f"{len(alarms)} times"
-    way = "more" if found.direction == "up" else "less"
-    first = f"first at judgement {alarms[0] + 1}"
-    return found._replace(why=f"Drift, noticed {times}, {first}: {way} disagreement than the usual {usual:.0%}.")
+    times, way = "once" if len(alarms) == 1 else f"{len(alarms)} times", "more" if found.direction == "up" else "less"
+    noticed = f"Drift, noticed {times}, first at judgement {alarms[0] + 1}"
+    return found._replace(why=f"{noticed}: {way} disagreement than the usual {usual:.0%}.")

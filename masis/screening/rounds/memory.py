@@ -20,12 +20,11 @@ occur on both sides of every requirement; ``tests/screening/test_memory.py`` goe
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from masis.schema.screening import Acceptance, Design, Round, Screening, Sufficiency, Thresholds
+from masis.schema.screening import Acceptance, Round, Screening, Sufficiency, Thresholds
 from masis.screening.grading import rubric
 from masis.screening.rounds.ruling import decided, thresholds_of
 from masis.settings import Settings
@@ -40,7 +39,6 @@ def acceptances(screening: Screening) -> tuple[Acceptance, ...]:
     enough = next((each for each in screening.rounds if each.ruling.decision == "sufficient"), None)
     if screening.decision != "sufficient" or enough is None:
         return ()
-    found = set(enough.retrieved)
     return tuple(
         Acceptance(
             study_type=grade.study_type,
@@ -52,16 +50,8 @@ def acceptances(screening: Screening) -> tuple[Acceptance, ...]:
             at=screening.finished_at,
         )
         for grade in screening.grades
-        if grade.abstract_id in found and grade.recommendation == "keep" and grade.quality is not None
+        if grade.abstract_id in enough.retrieved and grade.recommendation == "keep" and grade.quality is not None
     )
-
-
-def by_design(entries: Iterable[Acceptance]) -> Mapping[Design, tuple[Acceptance, ...]]:
-    """Return the entries of each design, in their order."""
-    found: dict[Design, list[Acceptance]] = defaultdict(list)
-    for entry in entries:
-        found[entry.design or "other"].append(entry)
-    return {design: tuple(mine) for design, mine in sorted(found.items())}
 
 
 class Shift(NamedTuple):
@@ -108,22 +98,19 @@ def threshold_effects(rounds: Sequence[Round], thresholds: Thresholds) -> tuple[
     level = own.model_copy(update={"required_average": own.required_average[:1]})
     effects: list[str] = []
     for each in rounds:
-        ruling, number = each.ruling, each.number
-        enough = ruling.decision == "sufficient"
-        if ruling.consensus == "sufficient" and ruling.average is not None:
-            kept, without = f"round {number}: the kept average {ruling.average:.3f}", own.required(number)
-            under_own = _decision(each, own)
-            if under_own != ruling.decision:
-                how, then = ("reaches", "have been required") if enough else ("is under", "have sufficed")
-                effects.append(
-                    f"The acceptance memory decided {kept} {how} {ruling.required_average:.3f}; without memory "
-                    f"{without:.3f} would {then}."
-                )
-            if _decision(each, level) != under_own:
-                effects.append(
-                    f"The requirement that falls by round decided {kept} reaches {without:.3f}, not the "
-                    f"{own.required(0):.3f} of the first round."
-                )
+        ruling, without = each.ruling, own.required(each.number)
+        enough, average = ruling.decision == "sufficient", f"{ruling.average or 0:.3f}"
+        if _decision(each, own) != ruling.decision:
+            how, then = ("reaches", "have been required") if enough else ("is under", "have sufficed")
+            effects.append(
+                f"The acceptance memory decided round {each.number}: the kept average {average} {how} "
+                f"{ruling.required_average:.3f}; without memory {without:.3f} would {then}."
+            )
+        if _decision(each, level) != _decision(each, own):
+            effects.append(
+                f"The requirement that falls by round decided round {each.number}: the kept average {average} reaches "
+                f"{without:.3f}, not the {own.required(0):.3f} of the first round."
+            )
         if enough:
             break
     return tuple(effects)

@@ -35,7 +35,7 @@ from masis.screening.grading.grader import with_floor_note
 from masis.screening.grading.hierarchy import designs_asked_about, place_design
 from masis.screening.grading.methodology import ITEM_STATE_NAMES, LABELS, appraise, corrected, score_items
 from masis.screening.grading.question import question_of
-from masis.screening.grading.recommendation import quality_of, recommend, with_prior_floor
+from masis.screening.grading.recommendation import recommend, scored_fields, with_prior_floor
 from masis.screening.rounds.memory import threshold_effects
 from masis.screening.rounds.ruling import ruling
 from masis.screening.synthesis.findings import settled, synthesise
@@ -54,13 +54,12 @@ def validate_override(override: Override) -> Override:
         "design": DESIGNS,
         "recommendation": ("keep", "discard", "needs_more"),
         "direction": DIRECTIONS,
+        "sample_size_adequate": (True, False),
     }
     if name in ("relevance_score", "methodology_score"):
         fits = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
     else:
-        fits = any(
-            value is each or (value == each and isinstance(value, str)) for each in allowed.get(name, ITEM_STATES)
-        )
+        fits = any(value == each and type(value) is type(each) for each in allowed.get(name, ITEM_STATES))
     if value is not None and not fits:
         raise InputError(f"{value!r} is no {name.replace('_', ' ')}", cure="Choose another value.", field=name)
     return override
@@ -97,7 +96,10 @@ def apply_overrides(
         return overrides[name].value if name in overrides else machine
 
     study_type: StudyType | None = value("study_type", grade.study_type)
-    design = _design(grade, overrides, study_type, abstract)
+    placed = grade.design
+    if "study_type" in overrides and study_type is not None:
+        placed = rubric.DESIGN_OF[study_type] if abstract is None else place_design(study_type, abstract).design
+    design: Design | None = value("design", placed)
     appraised = _appraised(grade, overrides, design, abstract)
     method: float | None = value("methodology_score", with_prior_floor(appraised.score, design))
     relevance: float | None = value("relevance_score", grade.relevance_score)
@@ -111,14 +113,8 @@ def apply_overrides(
     if "recommendation" in overrides:
         recommendation, rule = cast("Recommendation", overrides["recommendation"].value), "person"
     changed: dict[str, Any] = {
-        "relevance_score": relevance,
-        "methodology_score": method,
-        "methodology_raw": appraised.score,
-        "prior": None if design is None else rubric.HIERARCHY[design].prior,
-        "quality": quality_of(relevance, method),
-        "sample_size_adequate": enough,
+        **scored_fields(relevance, appraised.score, method, design, enough),
         "study_type": study_type,
-        "design": design,
         "publication": publication,
         "recommendation": recommendation,
         "rule": rule,
@@ -163,16 +159,6 @@ def _appraised(
     text = f"{old.text} Set by a person, which moves it by {moved:+.2f}: {said}.".strip()
     score = round(min(1.0, max(0.0, grade.methodology_raw + moved)), 4)
     return _Appraised(score, corrections, {"methodology_score": Reason(text=text, words=old.words)})
-
-
-def _design(
-    grade: Grade, overrides: Mapping[OverrideField, Override], study_type: StudyType | None, abstract: Abstract | None
-) -> Design | None:
-    if "design" in overrides:
-        return cast("Design", overrides["design"].value)
-    if "study_type" not in overrides or study_type is None:
-        return grade.design
-    return rubric.DESIGN_OF[study_type] if abstract is None else place_design(study_type, abstract).design
 
 
 def apply_review(

@@ -17,7 +17,7 @@ from masis.offline.text.tokens import tokens
 from masis.schema.screening import Abstract, Design, Grade, Query
 from masis.schema.wording import counted
 from masis.screening.grading import rubric
-from masis.screening.grading.question import RARE_ENOUGH, Concept, Question, rarity, read_question
+from masis.screening.grading.question import Concept, Question, read_question
 from masis.screening.grading.relevance import relevance
 
 MOST_QUERIES = 3
@@ -26,7 +26,6 @@ RECENT_YEARS = 5
 """Where the newest relevant abstract is older than this, later ones are asked for: half of all
 systematic reviews are out of date after 5.5 years (Shojania et al., Ann Intern Med 2007;147:224)."""
 NO_FURTHER_QUERY = "No further query would help: everything that is missing has been asked for."
-_FEEDBACK_TERMS = 4
 _GOES_ON = 0.25
 """A list is read on where a quarter of the last half of what it brought is relevant."""
 
@@ -99,9 +98,9 @@ def find_gaps(question: str, seen: Sequence[GradedAbstract], year: int | None = 
     if not relevant:
         found.append(Gap(f"Scope: none of {len(seen)} found is relevant.", (), only=_renamed(parsed, parsed.concepts)))
     found += _unmet(parsed, related or seen)
-    away, narrowing = len(seen) - len(related), _shared_words(relevant, seen)
+    away = len(seen) - len(related)
     if 2 * away >= len(seen):
-        found.append(Gap(f"Scope: {away} of {len(seen)} are about something else.", narrowing))
+        found.append(Gap(f"Scope: {away} of {len(seen)} are about something else.", ()))
     found += _designs(relevant or related, "relevant" if relevant else "related")
     if small := sum(each.grade.sample_size_adequate is False for each in relevant):
         what = f"Size: {small} of {len(relevant)} relevant abstracts studied too few."
@@ -111,7 +110,7 @@ def find_gaps(question: str, seen: Sequence[GradedAbstract], year: int | None = 
         found.append(Gap(f"Recency: the newest relevant abstract is of {newest}.", (), "recency", since=newest + 1))
     if partly := sum(each.grade.rule == "borderline_relevance" for each in seen):
         what = f"Concept: {partly} of {len(seen)} are only partly about the question."
-        found.append(Gap(what, narrowing, "concept"))
+        found.append(Gap(what, (), "concept"))
     trial = _DESIGNS[0]
     return tuple(found) or (
         Gap("Design: what is kept is not good enough on average.", trial[3], "design", design=trial[0]),
@@ -222,21 +221,6 @@ def _renamed(parsed: Question, concepts: Sequence[Concept]) -> str:
         concept.others[0].text if concept in concepts and concept.others else concept.name
         for concept in parsed.concepts
     )
-
-
-def _shared_words(relevant: Sequence[GradedAbstract], seen: Sequence[GradedAbstract]) -> tuple[str, ...]:
-    """Return words that the titles of the relevant abstracts share and the others lack, the most distinctive first."""
-    ours, theirs, spelt = Counter[str](), Counter[str](), dict[str, str]()
-    ids = {each.abstract.id for each in relevant}
-    for each in seen:
-        roots = {token.stem: token.text for token in tokens(each.abstract.title) if token.weight >= 1}
-        for root, word in roots.items():
-            if rarity(root) < RARE_ENOUGH or root[0].isdigit():
-                continue
-            spelt.setdefault(root, word.lower())
-            (ours if each.abstract.id in ids else theirs)[root] += 1
-    distinctive = [(count * rarity(root) / (1 + theirs[root]), root) for root, count in ours.items() if count > 1]
-    return tuple(spelt[root] for _, root in sorted(distinctive, key=lambda each: (-each[0], each[1]))[:_FEEDBACK_TERMS])
 
 
 def _designs(relevant: Sequence[GradedAbstract], called: str) -> list[Gap]:

@@ -10,7 +10,6 @@ and has no state between two screenings. What a cancelled round had graded is le
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +18,6 @@ from typing import Any, NamedTuple
 
 from masis import version
 from masis.errors import MasisError, RetrievalFailed
-from masis.observers import observation
 from masis.schema.base import Unscored, utc_now
 from masis.schema.screening import (
     Abstract,
@@ -168,30 +166,6 @@ def screen(
         now,
     )
     return (yield from work.run(progress or ResumePoint()))
-
-
-async def screen_async(work: ScreeningSteps, on_event: Callable[[ScreeningEvent], None] | None = None) -> Screening:
-    """Return the same screening from a coroutine: each step runs in a thread, so that the event loop stays free.
-
-    ``on_event`` is called in the event loop. A coroutine that is cancelled stops between two steps.
-    """
-    with observation.observe(observation.ScreeningStart()) as under_way:
-        while True:
-            event, result = await asyncio.to_thread(_step, work)
-            if result is not None:
-                under_way.result = result
-                return result
-            if event is not None:
-                under_way.emit(event)
-                if on_event is not None:
-                    on_event(event)
-
-
-def _step(work: ScreeningSteps) -> tuple[ScreeningEvent | None, Screening | None]:
-    try:
-        return next(work), None
-    except StopIteration as finished:
-        return None, finished.value
 
 
 class _Cancelled(Exception):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from masis.schema.screening import Abstract
 from masis.screening.sources.publication import Notice, joined, marked, notice_of, study_title_key
-from masis.screening.sources.records import RecordKeys, matched_by, record_keys
+from masis.screening.sources.records import RecordKeys, record_keys, same_record
 
 
 @dataclass
@@ -68,7 +68,7 @@ class Pool:
         kept = keys if self.by_title else keys._replace(title=None)
         for kind, key in (("doi", keys.doi), ("pmid", keys.pmid), ("title", kept.title)):
             for other in self._by_mark.get((kind, key or ""), ()):
-                if matched_by(kept, self._marks[other]) is not None:
+                if same_record(kept, self._marks[other]):
                     return other
         return ""
 

@@ -15,7 +15,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -115,8 +115,6 @@ SHORTEST_DISTINCTIVE_TITLE = 24
 _DOI = re.compile(r"10\.\d{4,9}/\S+")
 _DIGITS = re.compile(r"\d{1,12}")
 
-MatchedBy = Literal["doi", "pmid", "title"]
-
 
 class RecordKeys(NamedTuple):
     """The identifiers of a record, normalised; None for one that is missing or too short to identify it."""
@@ -134,16 +132,12 @@ def record_keys(abstract: Abstract) -> RecordKeys:
     )
 
 
-def matched_by(one: RecordKeys, other: RecordKeys) -> MatchedBy | None:
-    """Return the identifier by which two records are the same; None where they aren't."""
-    if one.doi is not None and one.doi == other.doi:
-        return "doi"
-    if one.pmid is not None and one.pmid == other.pmid:
-        return "pmid"
-    if one.title is None or one.title != other.title:
-        return None
-    apart = (_differ(one.doi, other.doi), _differ(one.pmid, other.pmid), _differ(one.year, other.year))
-    return None if any(apart) else "title"
+def same_record(one: RecordKeys, other: RecordKeys) -> bool:
+    """Return whether two records are the same, by DOI, by PubMed id or by title."""
+    if any(mine is not None and mine == theirs for mine, theirs in ((one.doi, other.doi), (one.pmid, other.pmid))):
+        return True
+    apart = _differ(one.doi, other.doi) or _differ(one.pmid, other.pmid) or _differ(one.year, other.year)
+    return one.title is not None and one.title == other.title and not apart
 
 
 def _differ(one: str | int | None, other: str | int | None) -> bool:

@@ -27,7 +27,6 @@ from masis.views.screening import DIRECTION
 
 AGREE_SHARE = 0.75
 """From three quarters of the studies with a stated direction on they agree; 2 of 3 do not (ours)."""
-_MOST_WORDS = 90
 _SHARED, _SHARED_RESULT = 0.15, 0.4
 """Share of the question's words that a conclusion, and a single result, must hold for its direction to be read."""
 _TAIL = 2
@@ -86,16 +85,12 @@ def finding_of(question: str, grade: Grade, abstract: Abstract) -> Finding:
 
 def direction(question: str, said: str) -> Direction:
     """Return the direction of a statement as an answer to the question."""
-    clauses = [clause for clause in _WORDING["break"].split(said) if clause.strip()] or [said]
-    asked = _stems(question)
-    weighed = sorted(
-        ((len(_stems(clause) & asked), -place, _of_clause(question, clause)) for place, clause in enumerate(clauses)),
-        reverse=True,
-    )
-    stated = [each for *_, each in weighed if each != "unclear"]
-    if _says("unsure", said) or not stated:
+    if _says("unsure", said):
         return "unclear"
-    return stated[0]
+    clauses, asked = [clause for clause in _WORDING["break"].split(said) if clause.strip()], _stems(question)
+    closest = sorted(clauses, key=lambda clause: -len(_stems(clause) & asked))
+    read = (_of_clause(question, clause) for clause in closest)
+    return next((each for each in read if each != "unclear"), "unclear")
 
 
 def _of_clause(question: str, clause: str) -> Direction:
@@ -130,24 +125,25 @@ def _answering(question: str, text: str) -> tuple[_Sentence | None, Direction]:
     It is not read (unclear) where the sentence shares too few words with the question to be the answer to it: measured
     by ``benchmarks/screening_directions.py``, such sentences are right no more often than half the time.
     """
-    sentences = [each for each in _sections(text) if len(text[each.start : each.end].split()) <= _MOST_WORDS]
+    sentences, asked = _sections(text), _stems(question)
     last = {each.start for each in sentences[-_TAIL:]}
     labelled = any(_says("concluding", each.section) for each in sentences)
     later = [each for each in sentences if not _says("not_yet", each.section)]
     named = [each for each in later if _names_outcome(question, text[each.start : each.end])]
     concluding = [each for each in named if _says("concluding", each.section) or (not labelled and each.start in last)]
-    results = [each for each in named if each not in concluding]
-    shown = None
-    for among, least in ((concluding, _SHARED), (results, _SHARED_RESULT)):
-        if not among:
-            continue
-        best = _closest(question, text, among)
-        shown = shown or best
-        said, asked = text[best.start : best.end], _stems(question)
-        read = direction(question, said)
-        if read != "unclear" and len(_stems(said) & asked) >= least * len(asked):
-            return best, read
-    return shown, "unclear"
+    if not named:
+        return None, "unclear"
+
+    def rank(each: _Sentence) -> tuple[float, int]:
+        said = text[each.start : each.end]
+        stated = 1.0 if _says("none", said) or _says("some", said) else 0.0
+        advice = 2.0 if _says("advises", said) else 0.0
+        return (len(_stems(said) & asked) + stated - advice, -each.start)
+
+    best = max(concluding or named, key=rank)
+    said = text[best.start : best.end]
+    least = _SHARED if best in concluding else _SHARED_RESULT
+    return best, direction(question, said) if len(_stems(said) & asked) >= least * len(asked) else "unclear"
 
 
 @lru_cache(maxsize=64)
@@ -163,18 +159,6 @@ def _names_outcome(question: str, said: str) -> bool:
     """Return whether a sentence is about the asked outcome: it holds most words of one of its names."""
     found = _stems(said)
     return any(2 * len(stems & found) > len(stems) for stems in _outcomes(question))
-
-
-def _closest(question: str, text: str, among: list[_Sentence]) -> _Sentence:
-    asked = _stems(question)
-
-    def rank(each: _Sentence) -> tuple[float, int]:
-        said = text[each.start : each.end]
-        stated = 1.0 if _says("none", said) or _says("some", said) else 0.0
-        advice = 2.0 if _says("advises", said) else 0.0
-        return (len(_stems(said) & asked) + stated - advice, -each.start)
-
-    return max(among, key=rank)
 
 
 def _sections(text: str) -> list[_Sentence]:
@@ -193,10 +177,15 @@ def _stems(text: str) -> frozenset[str]:
     return frozenset(token.stem for token in tokens(text) if token.weight)
 
 
+def best_kept(grades: Iterable[Grade], abstracts: Mapping[str, Abstract]) -> list[Grade]:
+    """Return the grades of the abstracts that are kept and still held, the best first."""
+    kept = [grade for grade in grades if grade.recommendation == "keep" and grade.abstract_id in abstracts]
+    return sorted(kept, key=lambda grade: (-(grade.quality or 0.0), grade.abstract_id))
+
+
 def synthesise(question: str, grades: Iterable[Grade], abstracts: Mapping[str, Abstract]) -> Synthesis:
     """Return what the kept abstracts found, the best first, and whether they agree."""
-    kept = [grade for grade in grades if grade.recommendation == "keep" and grade.abstract_id in abstracts]
-    best = sorted(kept, key=lambda grade: (-(grade.quality or 0.0), grade.abstract_id))
+    best = best_kept(grades, abstracts)
     return synthesis_of([finding_of(question, grade, abstracts[grade.abstract_id]) for grade in best])
 
 

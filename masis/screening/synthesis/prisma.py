@@ -115,7 +115,7 @@ def prisma_svg(screening: Screening, palette: Palette = LIGHT) -> str:
         excluded = [*excluded[: _MOST_REASONS - 1], ("other reasons", rest)]
     undecided = [("ask for more evidence", flow.undecided - flow.unscored), ("could not be graded", flow.unscored)]
     repeated, kept = "Duplicates removed", f"Outcome: {screening.outcome.replace('_', ' ')}"
-    rows = (
+    rows: tuple[tuple[list[str], list[str]], ...] = (
         (_box("Records identified", flow.identified, f"Sources: {sources}"), _box(repeated, flow.duplicates)),
         (_box("Records screened", flow.screened, "Titles and abstracts"), _box("Excluded", out, *_counted(excluded))),
         (_box("Not excluded", flow.kept + flow.undecided), _box("Undecided", flow.undecided, *_counted(undecided))),

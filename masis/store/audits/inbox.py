@@ -18,8 +18,10 @@ from masis.schema.base import Record
 from masis.schema.case import Case
 from masis.store.core.connections import Database
 
-Form = Literal["json", "ndjson"]
-"""One JSON object, which is a case or holds cases; or cases, one a line."""
+Form = Literal["json", "ndjson", "cases"]
+"""One JSON object, which is a case or holds cases; cases, one a line; or the same in our own format, whatever format
+the source sends.
+"""
 
 
 class Received(NamedTuple):

@@ -258,20 +258,22 @@ class ChainedLog(Generic[D, E]):
 
     def verify(self, connection: sqlite3.Connection) -> LogCheck:
         """Walk the chain and name every entry that doesn't fit, and why; and every guard of the log that is gone."""
-        broken: list[str] = []
-        length, redacted, previous, expected = 0, 0, NOTHING_BEFORE, 1
+        broken, set_back = list[str](), list[str]()
+        length, redacted, previous, expected, latest = 0, 0, NOTHING_BEFORE, 1, ""
         if gone := guards.missing(connection, self.table):
             broken.append(f"the {self.name} has lost its guards, entries could be altered ({', '.join(gone)})")
         for row in connection.execute(f"{self.select} ORDER BY log.seq"):
             length, redacted = length + 1, redacted + (row["payload"] is None)
             problems = self._problems(connection, row, previous, expected)
             broken += [f"{self.noun} {row['seq']} ({row['id']}): {problem}" for problem in problems]
-            previous, expected = row["digest"], row["seq"] + 1
+            if row["at"] < latest:
+                set_back.append(f"{self.noun} {row['seq']} ({row['id']}): it is dated before the one before it")
+            previous, expected, latest = row["digest"], row["seq"] + 1, row["at"]
         for (seq,) in connection.execute(
             f"SELECT entry_seq FROM {self.payloads} WHERE entry_seq NOT IN (SELECT seq FROM {self.table})"  # noqa: S608
         ):
             broken.append(f"{self.noun} {seq}: its place in the log is gone, what was decided is left")
-        return LogCheck(length=length, head=previous, redacted=redacted, broken=tuple(broken))
+        return LogCheck(length=length, head=previous, redacted=redacted, broken=tuple(broken), set_back=tuple(set_back))
 
     def _problems(
         self, connection: sqlite3.Connection, row: sqlite3.Row, previous: str, expected: int

@@ -427,6 +427,19 @@ _TROUBLE = {
     "SQLITE_IOERR": _Trouble(DiskFailed, "its disk fails", RESTORE),
 }
 """By the primary name of SQLite's error; ``SQLITE_IOERR_WRITE`` and the like are more exact names of the same."""
+_LIMITED = _Trouble(
+    DatabaseFull,
+    "can't grow: this process may write no larger file",
+    "Raise the limit on the size of files (ulimit -f, LimitFSIZE) and start again; what was stored before is kept.",
+)
+
+
+def _size_is_limited() -> bool:
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return False
+    return resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
 
 
 def _trouble(error: sqlite3.Error) -> _Trouble | None:
@@ -434,6 +447,8 @@ def _trouble(error: sqlite3.Error) -> _Trouble | None:
     name = getattr(error, "sqlite_errorname", None) or ""
     if name == "SQLITE_ERROR" and "no such table" in str(error):  # another file, without our tables, is in its place
         return _GONE
+    if name == "SQLITE_IOERR_WRITE" and _size_is_limited():
+        return _LIMITED
     return _TROUBLE.get("_".join(name.split("_")[:2]))
 
 

@@ -6,7 +6,7 @@ import sqlite3
 from typing import Any
 
 from masis.errors import StaleVersion, StoreError, UnknownRecord
-from masis.schema.review import Decision, LogEntry, SubjectCheck
+from masis.schema.review import Decision, LogCheck, LogEntry, SubjectCheck
 from masis.schema.team import QueuePolicy
 from masis.store.audits.cases import case_seq
 from masis.store.core.chained_log import ChainedLog, StoredLog
@@ -150,6 +150,14 @@ class Decisions(StoredLog[Decision, LogEntry]):
         """Whether cases are decided by several reviewers who may not see each other's decisions yet."""
         with self._database.reading() as connection:
             return _several_decide(connection)
+
+    def verify(self) -> LogCheck:
+        """Walk the chain, and name every case that an entry decides which the log doesn't have."""
+        check = super().verify()
+        sql = """SELECT id FROM cases
+            WHERE decision_seq IS NOT NULL AND decision_seq NOT IN (SELECT seq FROM decision_log)"""
+        gone = [f"case {row[0]!r} is decided by an entry that is gone" for row in self._database.execute(sql)]
+        return check.model_copy(update={"broken": (*check.broken, *gone)})
 
     def check_subjects(self) -> SubjectCheck:
         """Compare every entry with its case, run and answer as stored, and the states of cases with runs and log."""

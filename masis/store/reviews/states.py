@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from masis.schema.review import CaseState
@@ -179,6 +179,41 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
     The version counts the changes of what people decide about: one reviewer's decision on a case of several is none
     until it is settled, so that it neither turns the others away nor shows.
     """
+    derived = _derived(connection, case_seq)
+    case, now, entries = derived.case, derived.state, derived.entries
+    shown = ("state", "run_seq", "decision_seq", "reviewer")
+    changed = tuple(case[name] for name in shown) != (*now, derived.reviewer)
+    times = [time for run in derived.runs for time in (run["started_at"], run["ended_at"]) if time]
+    hidden = ("decision", "undo", "comment") if derived.pending else ()  # others may not know when one was made
+    times += [case["imported_at"], *(entry["at"] for entry in entries if entry["kind"] not in hidden)]
+    columns = (*shown, "version", "pending", "updated_at", "models", *_FIGURES)
+    connection.execute(
+        f"UPDATE cases SET {', '.join(f'{name} = ?' for name in columns)} WHERE seq = ?",  # noqa: S608 (names of ours)
+        [
+            *(*now, derived.reviewer, case["version"] + changed, derived.pending, max(times)),
+            *(*_figures(connection, now.run_seq), case_seq),
+        ],
+    )
+    if entries:
+        connection.execute("DELETE FROM case_work WHERE case_seq = ?", [case_seq])
+        connection.executemany(
+            "INSERT INTO case_work VALUES (?, ?, ?, ?)", [[case_seq, *key, seq] for key, seq in derived.work.items()]
+        )
+
+
+class _Derived(NamedTuple):
+    """A case with its runs and entries, and what follows from them; ``work``: which entry gives kind and name."""
+
+    case: sqlite3.Row
+    runs: list[sqlite3.Row]
+    entries: list[sqlite3.Row]
+    state: DerivedState
+    reviewer: str | None
+    pending: int
+    work: dict[tuple[str, str], int]
+
+
+def _derived(connection: sqlite3.Connection, case_seq: int) -> _Derived:
     runs = connection.execute(
         "SELECT seq, state, started_at, ended_at, removed_by FROM runs WHERE case_seq = ? ORDER BY seq",
         [case_seq],
@@ -199,22 +234,7 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
     )
     decided = next((entry for entry in entries if entry["seq"] == now.entry_seq), None)
     reviewer = decided["reviewer"] if decided is not None and decided["kind"] in ("decision", "adjudication") else None
-    shown = ("state", "run_seq", "decision_seq", "reviewer")
-    changed = tuple(case[name] for name in shown) != (*now, reviewer)
-    times = [time for run in runs for time in (run["started_at"], run["ended_at"]) if time]
-    pending = _pending(facts, policy)
-    hidden = ("decision", "undo", "comment") if pending else ()  # others may not know when one was made
-    times += [case["imported_at"], *(entry["at"] for entry in entries if entry["kind"] not in hidden)]
-    columns = (*shown, "version", "pending", "updated_at", "models", *_FIGURES)
-    connection.execute(
-        f"UPDATE cases SET {', '.join(f'{name} = ?' for name in columns)} WHERE seq = ?",  # noqa: S608 (names of ours)
-        [
-            *(*now, reviewer, case["version"] + changed, pending, max(times)),
-            *(*_figures(connection, now.run_seq), case_seq),
-        ],
-    )
-    if entries:
-        _refresh_work(connection, case_seq, entries, now, policy)
+    return _Derived(case, runs, entries, now, reviewer, _pending(facts, policy), _work(entries, now, policy))
 
 
 WORK = ("assign", "unassign", "tag", "untag", "skip", "comment", "guarantee")
@@ -237,14 +257,8 @@ def _pending(facts: Sequence[EntryFact], policy: CasePolicy | None) -> int:
     return max(0, policy.reviewers - made)
 
 
-def _refresh_work(
-    connection: sqlite3.Connection,
-    case_seq: int,
-    entries: Sequence[sqlite3.Row],
-    now: DerivedState,
-    policy: CasePolicy | None,
-) -> None:
-    """Write anew who has decided, is assigned and has skipped, and the tags. A decision ends its reviewer's skip."""
+def _work(entries: Sequence[sqlite3.Row], now: DerivedState, policy: CasePolicy | None) -> dict[tuple[str, str], int]:
+    """Return who has decided, is assigned and has skipped, and the tags. A decision ends its reviewer's skip."""
     undone = {entry["undoes"] for entry in entries if entry["kind"] == "undo"}
     found: dict[tuple[str, str], int] = {}
     for entry in entries:
@@ -263,10 +277,7 @@ def _refresh_work(
                 found.pop(key, None)
                 if not kind.startswith("un"):
                     found[key] = entry["seq"]
-    connection.execute("DELETE FROM case_work WHERE case_seq = ?", [case_seq])
-    connection.executemany(
-        "INSERT INTO case_work VALUES (?, ?, ?, ?)", [[case_seq, *key, seq] for key, seq in found.items()]
-    )
+    return found
 
 
 def _figures(connection: sqlite3.Connection, run_seq: int | None) -> list[object]:
@@ -305,3 +316,42 @@ def mismatches(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
         if DerivedState(*kept) != derived:
             found.append((case_id, kept[0], derived.state))
     return found
+
+
+def mistaken(connection: sqlite3.Connection) -> Iterator[str]:
+    """Yield which columns beside the state differ from what follows: who decided, what is missing, who has done what,
+    the policy of a case, its figures.
+    """
+    with_entries = "SELECT DISTINCT case_seq FROM decision_log WHERE kind <> 'policy_accept'"
+    for (seq,) in connection.execute(with_entries).fetchall():
+        derived = _derived(connection, seq)
+        case = derived.case
+        stored = {
+            (kind, who): entry
+            for kind, who, entry in connection.execute(
+                "SELECT kind, who, entry_seq FROM case_work WHERE case_seq = ?", [seq]
+            )
+        }
+        named = {
+            "the reviewer": (case["reviewer"], derived.reviewer),
+            "the number of missing decisions": (case["pending"], derived.pending),
+            "who decided, skipped or was assigned it, or a tag": (stored, derived.work),
+        }
+        decided = [entry for entry in derived.entries if entry["kind"] == "decision"]
+        if decided and decided[-1]["payload"] is not None:
+            policy = json.loads(decided[-1]["payload"]).get("policy")
+            kept = None if case["policy"] is None else json.loads(case["policy"])
+            named["the policy"] = (kept, policy)
+            if derived.work and any(kind == "decided" for kind, _ in derived.work):
+                named["the number of decisions it wants"] = (case["wanted"], policy["reviewers"] if policy else 1)
+        wrong = [what for what, (is_so, should_be) in named.items() if is_so != should_be]
+        if wrong:
+            yield f"case {case['id']!r}: {', '.join(wrong)} differs from what the log says"
+    others = f"""SELECT id FROM cases WHERE seq NOT IN ({with_entries})
+        AND (reviewer IS NOT NULL OR pending <> 0 OR policy IS NOT NULL OR seq IN (SELECT case_seq FROM case_work))"""  # noqa: S608
+    for (case_id,) in connection.execute(others):
+        yield f"case {case_id!r}: somebody is said to have decided or worked on it, and the log has no entry"
+    differ = " OR ".join(f"cases.{name} IS NOT runs.{name}" for name in _FIGURES)
+    sql = f"SELECT cases.id FROM cases JOIN runs ON runs.seq = cases.run_seq WHERE {differ}"  # noqa: S608
+    for (case_id,) in connection.execute(sql):
+        yield f"case {case_id!r}: its figures differ from those of its run"

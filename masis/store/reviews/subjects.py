@@ -16,7 +16,7 @@ from pydantic_core import from_json
 from masis.schema.review import Decision, SubjectCheck, SubjectDigests
 from masis.store.core.chained_log import canonical_json, check_subjects, sha256
 from masis.store.retention.removal import run_texts
-from masis.store.reviews import states
+from masis.store.reviews import states, team
 
 REDACTED_CASE = "case redacted"
 REMOVED_RUN = "run removed by retention"
@@ -45,7 +45,8 @@ def digests(
     """
     case = _case_digest(connection, case_seq)
     run, answer = (None, None) if run_seq is None else _run_digests(connection, run_seq, iteration)
-    return SubjectDigests(case=case or "", run=run, answer=answer)
+    [cases] = connection.execute("SELECT coalesce(max(seq), 0) FROM cases").fetchone()
+    return SubjectDigests(case=case or "", run=run, answer=answer, cases=cases, team=team.last_digest(connection))
 
 
 def check(connection: sqlite3.Connection) -> SubjectCheck:
@@ -53,11 +54,19 @@ def check(connection: sqlite3.Connection) -> SubjectCheck:
 
     An entry that was redacted, whose case was redacted or whose run was removed is not checkable, which is no problem.
     """
+    [cases, present], (known, altered) = _cases(connection), team.digests(connection)
+    gone = [f"{cases - present} of {cases} cases were deleted from the file"] if present < cases else []
 
     def compare(row: sqlite3.Row, decision: Decision) -> str | list[str]:
+        assert decision.about is not None
+        problems: list[str] = []
+        if decision.about.cases > cases:
+            problems.append(f"of the {decision.about.cases} cases there were then, the newest were deleted")
+        if decision.about.team not in known:
+            problems.append("the policies, rubrics or label types that had been set by then were altered")
         if row["redaction_seq"] is not None:
-            return REDACTED_CASE
-        problems = list(_problems(connection, row, decision))
+            return problems or REDACTED_CASE
+        problems += _problems(connection, row, decision)
         removed = row["removed_by"] is not None and decision.about is not None and decision.about.run is not None
         return REMOVED_RUN if removed and not problems else problems
 
@@ -67,7 +76,14 @@ def check(connection: sqlite3.Connection) -> SubjectCheck:
         f"case {case_id!r} is marked {kept}, its runs and decisions say {derived}"
         for case_id, kept, derived in states.mismatches(connection)
     )
-    return found.model_copy(update={"broken": (*found.broken, *changed, *derived)})
+    return found.model_copy(
+        update={"broken": (*found.broken, *gone, *altered, *changed, *derived, *states.mistaken(connection))}
+    )
+
+
+def _cases(connection: sqlite3.Connection) -> list[int]:
+    """Return the number of the newest case, and how many there are: numbers have no gaps."""
+    return list(connection.execute("SELECT coalesce(max(seq), 0), count(*) FROM cases").fetchone())
 
 
 def _problems(connection: sqlite3.Connection, row: sqlite3.Row, decision: Decision) -> Iterator[str]:

@@ -17,6 +17,7 @@ from masis.schema.base import Record
 from masis.schema.review import CaseState
 from masis.schema.team import CaseWork, LakeSample, Lease, MachineShown, QueuePolicy, SavedView, TeamRecord
 from masis.store.audits.cases import case_seq
+from masis.store.core.chained_log import canonical_json, sha256
 from masis.store.core.connections import Database
 from masis.store.reviews.states import policy_of
 
@@ -174,7 +175,7 @@ class Team:
     def save_view(self, by: str, view: SavedView) -> None:
         """Save a view under its name, in place of one of the same name and owner; ``removed`` takes it away."""
         with self._database.transaction() as connection:
-            self._append(connection, by, "view", f"{view.owner}\n{view.name}", view)
+            self._append(connection, by, VIEW, f"{view.owner}\n{view.name}", view)
 
     def views(self, reviewer: str) -> tuple[SavedView, ...]:
         """The views of the whole team and of one reviewer, by name."""
@@ -212,10 +213,39 @@ class Team:
         return [row[0] for row in rows]
 
     def _append(self, connection: sqlite3.Connection, by: str, kind: str, name: str, record: Record) -> None:
+        row = [self._database.now(), by, kind, name, record.model_dump_json()]
+        digest = None if kind == VIEW else _digest(last_digest(connection), row)
         connection.execute(
-            "INSERT INTO team_records SELECT coalesce(max(seq), 0) + 1, ?, ?, ?, ?, ? FROM team_records",
-            [self._database.now(), by, kind, name, record.model_dump_json()],
+            "INSERT INTO team_records SELECT coalesce(max(seq), 0) + 1, ?, ?, ?, ?, ?, ? FROM team_records",
+            [*row, digest],
         )
+
+
+VIEW = "view"
+"""The kind of record that is nobody's rule."""
+
+
+def _digest(before: str, row: Iterable[object]) -> str:
+    return sha256(f"{before}\n{canonical_json(list(row))}")
+
+
+def last_digest(connection: sqlite3.Connection) -> str:
+    """Return the digest of all that the team has set, "" where that is nothing."""
+    sql = "SELECT digest FROM team_records WHERE digest IS NOT NULL ORDER BY seq DESC LIMIT 1"
+    row = connection.execute(sql).fetchone()
+    return "" if row is None else str(row[0])
+
+
+def digests(connection: sqlite3.Connection) -> tuple[set[str], list[str]]:
+    """Return the digest after each record, as what is stored gives it, and which records don't fit theirs."""
+    known, altered, last = {""}, list[str](), ""
+    sql = "SELECT at, by, kind, name, payload, digest FROM team_records WHERE kind <> ? ORDER BY seq"
+    for *row, stored in connection.execute(sql, [VIEW]):
+        last = _digest(last, row)
+        known.add(last)
+        if stored != last:
+            altered.append(f"the {row[2].replace('_', ' ')} that was set at {row[0]} was altered, or one before it")
+    return known, altered
 
 
 def redraw(connection: sqlite3.Connection, policy: QueuePolicy) -> None:

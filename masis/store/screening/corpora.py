@@ -18,7 +18,7 @@ from masis.errors import InputError, RetrievalFailed, StoreError, UnknownRecord
 from masis.schema.base import Record
 from masis.schema.screening import Abstract, PublicationStatus
 from masis.screening.sources.publication import Notice, joined, marked, notice_of
-from masis.screening.sources.records import RecordKeys, matched_by, record_keys
+from masis.screening.sources.records import RecordKeys, record_keys, same_record
 from masis.screening.sources.search_terms import search_terms
 from masis.store.audits.cases import BATCH, in_batches
 from masis.store.core.connections import Database
@@ -102,7 +102,7 @@ def _same(connection: sqlite3.Connection, corpus: int, new: RecordKeys) -> int |
             "LIMIT 100",
             [corpus, value],
         )
-        if (found := next((row[0] for row in rows if matched_by(new, RecordKeys(*row[1:]))), None)) is not None:
+        if (found := next((row[0] for row in rows if same_record(new, RecordKeys(*row[1:]))), None)) is not None:
             return int(found)
     return None
 

@@ -86,6 +86,7 @@ function drawView(root, { data, setTriggerValue }) {
   const evidenceCards = new Map()
   const issuesByNumber = new Map(data.issues.map(issue => [issue.number, issue]))
   const answer = make("section", "answer")
+  answer.tabIndex = -1
   const issues = make("section", "issues")
   const evidence = make("section", "evidence")
   const why = make("div", "why-panel")
@@ -116,9 +117,32 @@ function drawView(root, { data, setTriggerValue }) {
   showTab("answer")
   const still = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches
   const reveal = element => element?.scrollIntoView({ block: "nearest", behavior: still() ? "auto" : "smooth" })
-  const revealEvidence = element => {
+  // Answer and evidence are tabs in a narrow window, and stand beside each other in a wide one: from one to the other,
+  // and back to where the reader came from.
+  const turnTo = (name, element) => {
+    showTab(name)
+    const goal = element ?? (name === "answer" ? (root.cameFrom?.isConnected ? root.cameFrom : answer) : evidence)
+    goal.focus({ preventScroll: true })
+    if (narrow()) goal.scrollIntoView({ block: name === "evidence" || goal === answer ? "start" : "center" })
+  }
+  const turn = () => {
+    const focused = root.getRootNode().activeElement
+    const there = narrow() ? grid.dataset.tab === "evidence" : evidence.contains(focused)
+    if (!there && answer.contains(focused)) root.cameFrom = focused
+    turnTo(there ? "answer" : "evidence")
+  }
+  const revealEvidence = (element, follow) => {
     if (!element) return
-    element.closest(".card")?.unfold?.()
+    const card = element.closest(".card")
+    card?.unfold?.()
+    if (narrow() && follow) {
+      root.cameFrom = follow
+      turnTo("evidence", card.querySelector(".card-head"))
+      const back = plainButton("link back", "Back to the answer")
+      back.append(make("kbd", "", "G"))
+      back.onclick = () => turnTo("answer")
+      why.append(back)
+    }
     if (narrow()) return
     const pane = evidence.getBoundingClientRect()
     const head = why.offsetHeight + 14
@@ -189,7 +213,7 @@ function drawView(root, { data, setTriggerValue }) {
     }
     return lit
   }
-  const showEvidence = (claims, ids) => {
+  const showEvidence = (claims, ids, follow) => {
     const lit = lightClaims(claims)
     const first = lit.find(item => item.against) ?? lit[0]
     let target = first?.element
@@ -200,7 +224,7 @@ function drawView(root, { data, setTriggerValue }) {
       target ??= card.element
     }
     if (claims.length || ids.length) sayLit(lit, ids)
-    revealEvidence(target)
+    revealEvidence(target, follow)
   }
   const sayLit = (lit, ids) => {
     const line = make("div", "lit-note")
@@ -211,9 +235,7 @@ function drawView(root, { data, setTriggerValue }) {
       const go = plainButton("chip", id)
       go.onclick = () => {
         const place = lit.find(item => item.id === id)?.element ?? evidenceCards.get(id).element
-        evidenceCards.get(id).unfold()
-        showTab("evidence")
-        narrow() ? reveal(place) : revealEvidence(place)
+        revealEvidence(place, answer)
       }
       line.append(go)
     }
@@ -244,12 +266,13 @@ function drawView(root, { data, setTriggerValue }) {
     showTab("answer")
     if (from === "issues" && piece) reveal(piece[0])
   }
-  const selectPiece = piece => {
+  // In a narrow window a marker leads to its evidence, `follow` being the marker to come back to.
+  const selectPiece = (piece, follow) => {
     clear()
     for (const number of piece.issues ?? []) issueCards.get(number)?.classList.add("chosen")
     choosePieces(item => item.sentence === piece.sentence)
     sayPiece(piece)
-    showEvidence(piece.claims ?? [], piece.evidence ? [piece.evidence] : [])
+    showEvidence(piece.claims ?? [], piece.evidence ? [piece.evidence] : [], follow)
   }
   const selectEvidence = card => {
     clear()
@@ -326,7 +349,7 @@ function drawView(root, { data, setTriggerValue }) {
     styled(element, piece)
     if (clickable && !piece.hidden && piece.text.trim()) {
       element.classList.add("active")
-      onActivate(element, () => selectPiece(piece))
+      onActivate(element, () => selectPiece(piece, piece.evidence && !piece.beside ? element : null))
     }
     if (piece.reference && !piece.beside) {
       element.tabIndex = 0
@@ -353,7 +376,7 @@ function drawView(root, { data, setTriggerValue }) {
     chip.setAttribute("role", "button")
     chip.setAttribute("aria-label", `Citation beside the answer, ${names}: ${readAs[piece.reference] ?? piece.reference}`)
     chip.title = readAs[piece.reference] ?? piece.reference
-    onActivate(chip, () => selectPiece(piece))
+    onActivate(chip, () => selectPiece(piece, piece.evidence ? chip : null))
     pieceElements.push([chip, piece])
     return chip
   }
@@ -685,6 +708,7 @@ function drawView(root, { data, setTriggerValue }) {
   window.addEventListener("masis-issue", event => { if (root.isConnected) stepIssue(event.detail) }, { signal: root.listens.signal })
 
   const listen = (target, name, act) => target.addEventListener(name, event => { if (root.isConnected) act(event) }, { signal: root.listens.signal })
+  listen(window, "masis-turn", turn)
   listen(window, "masis-words", event => { event.detail.words = data.difference ? null : selectedWords() })
   listen(window, "masis-target", event => { event.detail.target = root.targetAt })
   listen(window, "masis-labelled", () => { window.getSelection()?.removeAllRanges(); offer.hidden = true })
@@ -711,7 +735,7 @@ function drawView(root, { data, setTriggerValue }) {
   const place = () => { narrow() ? root.append(why) : evidence.prepend(why) }
   place()
   root.unfit?.()
-  root.unfit = fitToWindow(evidence)
+  root.unfit = fitToWindow(evidence, () => window.masisDock ?? 0)
   root.resized?.disconnect()
   root.resized = new ResizeObserver(() => { if ((why.parentElement === root) !== narrow()) place() })
   root.resized.observe(root)

@@ -48,11 +48,12 @@ const whenReleased = (root, draw) => {
   else draw()
 }
 // What stays in view reaches to the window's foot and no further: `--fit` is its height from where it begins just now.
+// `below` is how much of the foot something else covers.
 const HEADER_PX = 64 // the frame's head lies over what is scrolled below it
-const fitToWindow = element => {
+const fitToWindow = (element, below = () => 0) => {
   const fit = () => {
     const top = Math.max(element.getBoundingClientRect().top, HEADER_PX)
-    element.style.setProperty("--fit", `${Math.max(window.innerHeight - top - 16, 260)}px`)
+    element.style.setProperty("--fit", `${Math.max(window.innerHeight - below() - top - 16, 200)}px`)
   }
   const leaving = new AbortController()
   for (const moved of ["scroll", "resize"]) window.addEventListener(moved, fit, { capture: true, passive: true, signal: leaving.signal })

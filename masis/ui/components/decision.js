@@ -7,7 +7,6 @@ const AGAIN_MS = 2000 // a press on Submit so soon after one is the same press
 const ADVANCE = "masis-advance"
 const GLYPH = { approve: "✓", override: "✎", reject: "✕", escalate: "↗" }
 const LETTER = { approve: "A", override: "O", reject: "X", escalate: "E" }
-const blank = () => ({ verdict: null, reason: "", other: "", note: "", corrected: null, labels: {}, reported: {}, reporting: null })
 // A control elsewhere on the page has the focus: keys are its own. The answer's marks are read, not filled in.
 const elsewhere = (element, root) => {
   if (!(element instanceof Element) || root.contains(element) || element.getRootNode().host?.closest(".st-key-review")) return false
@@ -30,10 +29,11 @@ class Panel {
     this.sends = 0
     this.submittedAt = -Infinity
     this.dirty = false
-    this.fields = blank()
+    this.fields = {}
     this.build()
     listening = this
-    const pane = root.getRootNode().host?.closest(STREAMLIT.elements.column)?.querySelector(`:scope > ${STREAMLIT.elements.container}`)
+    this.column = root.getRootNode().host?.closest(STREAMLIT.elements.column)
+    const pane = this.column?.querySelector(`:scope > ${STREAMLIT.elements.container}`)
     this.unfit = pane ? fitToWindow(pane) : () => {}
     this.drawnAt = performance.now()
     this.pressed = event => this.key(event)
@@ -46,6 +46,8 @@ class Panel {
     this.targetAsked = event => { if (listening === this) this.labelTarget(event.detail) }
     window.addEventListener("masis-label-target", this.targetAsked)
     this.hidden = () => this.flush()
+    this.resized = new ResizeObserver(() => this.dock())
+    if (this.column?.previousElementSibling) this.resized.observe(this.column.previousElementSibling)
     document.addEventListener("keydown", this.pressed)
     window.addEventListener("pagehide", this.hidden)
     document.addEventListener("visibilitychange", this.hidden)
@@ -53,6 +55,9 @@ class Panel {
 
   leave() {
     this.unfit()
+    this.resized.disconnect()
+    this.el.editor.hidden = true
+    this.dock()
     clearTimeout(this.unanswered)
     clearTimeout(this.readySoon)
     window.removeEventListener("masis-shown", this.answerShown)
@@ -124,20 +129,24 @@ class Panel {
     if (!stored || typeof stored.fields !== "object" || this.data.done.includes(stored.token)) return
     if (stored.reviewer && this.data.reviewer && stored.reviewer !== this.data.reviewer) return
     if (this.data.saved_at && stored.at <= Date.parse(this.data.saved_at)) return
-    this.fill({ ...blank(), ...stored.fields })
-    this.touched(true)
+    this.fill(stored.fields)
+    this.change({}, { now: true })
   }
 
   fill(fields) {
-    this.fields = { ...blank(), ...fields, labels: { ...fields.labels }, reported: { ...fields.reported } }
+    this.fields = { ...this.data.blank, ...fields }
     this.el.other.value = this.fields.other
     this.el.note.value = this.fields.note
     this.el.corrected.value = this.fields.corrected ?? this.data.answer
     this.answer = this.data.answer
   }
 
-  touched(now) {
-    this.own = null // what it confirms, or would undo, is past
+  // Whatever a person changes goes through here: some fields anew, stored `now` or once typing rests. What was said
+  // before is past; what it `says` in its place can be undone.
+  change(fields, { now = false, says = "" } = {}) {
+    const before = { ...this.fields, reporting: null }
+    this.fields = { ...this.fields, ...fields }
+    this.own = says ? { text: says, tone: "calm", before } : null
     this.seq += 1
     this.dirty = true
     try {
@@ -234,11 +243,9 @@ class Panel {
     this.own = null
     this.fill(before)
     this.reopened = true
-    this.touched(true)
+    this.change({}, { now: true })
     this.say("Undone.")
   }
-
-  copy() { return JSON.parse(JSON.stringify(this.fields)) }
 
   // Where the form stands below the answer, a key that opens it brings it into view.
   reveal() {
@@ -249,8 +256,7 @@ class Panel {
   choose(verdict) {
     if (!this.open()) this.reopened = true
     if (this.fields.verdict !== verdict) this.asked = null
-    this.fields.verdict = verdict
-    this.touched(true)
+    this.change({ verdict }, { now: true })
   }
 
   // The form is open unless there is a decision and nothing new has been entered.
@@ -260,7 +266,7 @@ class Panel {
   closed() { return Boolean(this.data.notice?.closed) }
 
   // Whether the form holds anything.
-  entered() { return JSON.stringify(this.fields) !== JSON.stringify(blank()) }
+  entered() { return JSON.stringify(this.fields) !== JSON.stringify(this.data.blank) }
 
   begun() { return !this.data.standing || this.reopened || this.dirty || Boolean(this.fields.verdict || this.fields.note || this.fields.corrected !== null || this.reported().length) }
 
@@ -297,27 +303,23 @@ class Panel {
 
   keepReport(reporting) {
     if (!reporting && !this.fields.reporting) return
-    this.fields.reporting = reporting
-    this.touched(!reporting)
+    this.change({ reporting }, { now: !reporting })
   }
 
   addReport(report, place, answer) {
     if (answer !== this.data.shown.digest) { this.say("The answer on the page has changed: the issue was not added.", "warn"); return }
-    const before = { ...this.copy(), reporting: null }
-    this.fields.reporting = null // it is no draft any more, which the dialog would clear as it closes
     const issues = [...this.reported()]
     if (place === null) issues.push(report)
     else issues[place] = report
-    this.setReported(issues)
-    this.say(`${place === null ? "Labelled" : "Changed"}: ${report.type}, ${report.severity}, ${aboutWords(report)}.`, "calm", before)
+    this.setReported(issues, `${place === null ? "Labelled" : "Changed"}: ${report.type}, ${report.severity}, ${aboutWords(report)}.`)
     window.dispatchEvent(new Event("masis-labelled"))
   }
 
-  setReported(issues) {
+  setReported(issues, says) {
     this.reopened = true
     const { [this.data.shown.digest]: _, ...others } = this.fields.reported
-    this.fields.reported = issues.length ? { ...others, [this.data.shown.digest]: issues } : others
-    this.touched(true)
+    // it is no draft any more, which the dialog would clear as it closes
+    this.change({ reporting: null, reported: issues.length ? { ...others, [this.data.shown.digest]: issues } : others }, { now: true, says })
   }
 
   submit() {
@@ -336,7 +338,7 @@ class Panel {
     if (this.fields.verdict === "approve" && this.data.serious.length) {
       if (!this.asked) {
         this.asked = { at: performance.now(), ids: this.data.serious.map(each => each.id) }
-        this.touched(true)
+        this.change({}, { now: true })
         this.drawReady()
         this.el.ask.scrollIntoView({ block: "nearest" })
         return
@@ -367,10 +369,10 @@ class Panel {
   go(kind) { this.leaving = true; this.drawReady(); this.act(kind) }
 
   discard() {
-    const before = this.copy()
+    const before = this.fields
     this.reopened = false
-    this.fill(blank())
-    this.touched()
+    this.fill({})
+    this.change({})
     this.settled()
     this.act("discard", { seq: this.seq, mount: this.mount })
     this.say("The draft was discarded.", "calm", before)
@@ -395,7 +397,8 @@ class Panel {
   focusField(field) {
     const target = { corrected: this.el.corrected, other: this.el.other, reviewer: this.el.name,
       reported: this.el.report.querySelector("button"),
-      verdict: this.el.verdicts.querySelector("input"), reason: this.el.reasons.querySelector("input") }[field]
+      verdict: this.el.verdicts.querySelector("input"), 
+      reason: this.el.reasons.querySelector(".suggested input") ?? this.el.reasons.querySelector("input") }[field]
     target?.focus()
   }
 
@@ -432,6 +435,7 @@ class Panel {
         this.labelTarget(asked.target)
       },
       m: () => (event.shiftKey ? this.reportWhole() : this.labelWords()),
+      g: () => window.dispatchEvent(new Event("masis-turn")),
       h: () => this.help(), "?": () => this.help(),
     }[press]
     if (does) { event.preventDefault(); does(); return }
@@ -442,11 +446,10 @@ class Panel {
   }
 
   reason(code, byKey) {
-    const before = this.copy()
+    const before = this.fields.reason
     const offered = Object.fromEntries((this.data.reasons[this.fields.verdict] ?? []).map(each => [each.code, each.text]))
-    this.fields.reason = code
-    this.touched(true)
-    if (offered[before.reason] && before.reason !== code) this.say(`Reason: “${offered[code]}” in place of “${offered[before.reason]}”.`, "calm", before)
+    const replaced = offered[before] && before !== code
+    this.change({ reason: code }, { now: true, says: replaced ? `Reason: “${offered[code]}” in place of “${offered[before]}”.` : "" })
     if (code === "other" && byKey) this.el.other.focus()
   }
 
@@ -456,11 +459,25 @@ class Panel {
     else this.el.help.showModal()
   }
 
-  enlarge() {
-    this.el.large.append(this.el.editor, this.el.check)
-    this.el.large.showModal()
-    this.draw()
-    this.el.corrected.focus()
+  // The correction is written below answer and evidence, which stay in view with their marks; where the form stands
+  // below the answer, within the form.
+  dock() {
+    const { editor } = this.el
+    const place = this.column?.previousElementSibling?.getBoundingClientRect()
+    const docked = Boolean(place && !editor.hidden && this.column.getBoundingClientRect().left >= place.right)
+    editor.classList.toggle("docked", docked)
+    if (docked !== (editor.popover === "manual")) editor.popover = docked ? "manual" : null
+    if (docked) {
+      editor.style.left = `${place.left}px`
+      editor.style.width = `${place.width}px`
+      if (!editor.matches(":popover-open")) editor.showPopover() // above whatever the page draws
+    }
+    const covered = docked ? editor.offsetHeight : 0
+    if ((window.masisDock ?? 0) === covered) return
+    window.masisDock = covered
+    document.documentElement.style.setProperty("--masis-dock", `${covered}px`)
+    this.column.closest(".st-key-review").style.paddingBottom = `${covered}px` // what it covers can be scrolled to
+    window.dispatchEvent(new Event("resize"))
   }
 
   build() {
@@ -487,19 +504,15 @@ class Panel {
     const editorHead = make("div", "row")
     const editorLabel = named("label", "label", "Corrected answer ", { for: "corrected" })
     editorLabel.append(named("kbd", "", "W", { "aria-hidden": "true" }))
-    el.enlarge = button("quiet", "Enlarge", "", () => this.enlarge())
     el.again = button("quiet", "Restore the answer shown", "", () => {
-      this.fields.corrected = null
       this.el.corrected.value = this.data.answer
-      this.touched(true)
+      this.change({ corrected: null }, { now: true })
     })
-    editorHead.append(editorLabel, el.again, el.enlarge)
-    el.corrected = named("textarea", "text serif", "", { id: "corrected", rows: "7", dir: "auto", spellcheck: "true" })
+    editorHead.append(editorLabel, el.again)
+    el.corrected = named("textarea", "text serif", "", { id: "corrected", rows: "14", dir: "auto", spellcheck: "true" })
     el.check = named("div", "row check", "", { "aria-live": "polite", "aria-label": "Citations after the correction", role: "group" })
     el.offenders = make("div", "check")
     el.editor.append(editorHead, el.corrected, el.offenders)
-    el.editorHome = make("div", "editor-home")
-    el.editorHome.append(el.editor)
     const noteBlock = make("div", "block")
     el.note = named("textarea", "text", "", { id: "note", rows: "2", dir: "auto", maxlength: "4000", placeholder: "What the next person should know" })
     const noteLabel = named("label", "label", "Note ", { for: "note" })
@@ -527,7 +540,7 @@ class Panel {
     el.deciding.append(el.submit, el.discard, el.saved)
     el.foot = make("div", "foot")
     el.foot.append(el.check, el.deciding, el.message)
-    el.form.append(el.restored, el.editorHome, el.reasonBlock, noteBlock, el.labels, el.report, el.nameBlock, el.ask)
+    el.form.append(el.restored, el.editor, el.reasonBlock, noteBlock, el.labels, el.report, el.nameBlock, el.ask)
     el.advance = named("input", "", undefined, { type: "checkbox" })
     el.advance.checked = this.advances()
     el.advance.onchange = () => { try { localStorage.setItem(ADVANCE, el.advance.checked ? "on" : "off") } catch { /* a browser that keeps nothing */ } }
@@ -542,18 +555,13 @@ class Panel {
     el.keys = button("quiet", "Keys", "H", () => this.help())
     el.go.append(el.next, el.skip, el.back, el.waiting, el.keys, advance)
     el.help = named("dialog", "sheet", "", { "aria-label": "Keys" })
-    el.large = named("dialog", "sheet large", "", { "aria-label": "Correct the answer" })
-    const largeHead = make("div", "row")
-    largeHead.append(make("h2", "", "Correct the answer"), button("quiet close", "Close", "Esc", () => el.large.close()))
-    el.large.append(largeHead)
-    el.large.onclose = () => { el.editorHome.append(el.editor); el.foot.prepend(el.check); this.draw() }
     this.issue = new IssueForm(this)
     // what is said comes below Submit: fields and buttons keep their place when it comes and goes
-    panel.append(el.title, el.about, el.verdicts, el.take, el.notice, el.standing, el.form, el.foot, el.go, el.history, el.help, el.large)
+    panel.append(el.title, el.about, el.verdicts, el.take, el.notice, el.standing, el.form, el.foot, el.go, el.history, el.help)
     this.root.replaceChildren(panel, this.issue.el.dialog)
-    el.other.oninput = () => { this.fields.other = wellFormed(el.other.value); this.touched() }
-    el.note.oninput = () => { this.fields.note = wellFormed(el.note.value); this.touched() }
-    el.corrected.oninput = () => { const text = wellFormed(el.corrected.value); this.fields.corrected = text === this.data.answer ? null : text; this.touched() }
+    el.other.oninput = () => this.change({ other: wellFormed(el.other.value) })
+    el.note.oninput = () => this.change({ note: wellFormed(el.note.value) })
+    el.corrected.oninput = () => { const text = wellFormed(el.corrected.value); this.change({ corrected: text === this.data.answer ? null : text }) }
     for (const field of [el.other, el.note, el.corrected]) field.onblur = () => this.flush()
     // a field that is left for a button says nothing: what it says would move the button before the click ends
     const confirm = aloud => {
@@ -597,9 +605,9 @@ class Panel {
     if (data.restored) el.restored.textContent = `Draft of ${time(data.restored)} restored.`
     this.drawVerdicts()
     this.drawReasons()
-    el.editor.hidden = verdict !== "override"
+    el.editor.hidden = verdict !== "override" || !open
+    this.dock()
     el.again.hidden = fields.corrected === null
-    el.enlarge.hidden = el.large.open
     this.drawCheck()
     this.drawLabels()
     this.drawReported()
@@ -773,9 +781,7 @@ class Panel {
         const item = this.reportItem(report)
         const edit = button("quiet", "Edit", "", () => this.editReport(place))
         const remove = button("quiet", "Remove", "", () => {
-          const before = this.copy()
-          this.setReported(this.reported().filter((_, index) => index !== place))
-          this.say(`Removed: ${report.type}, ${aboutWords(report)}.`, "calm", before)
+          this.setReported(this.reported().filter((_, index) => index !== place), `Removed: ${report.type}, ${aboutWords(report)}.`)
           el.report.querySelector(".reports button, .row button").focus()
         })
         for (const each of [edit, remove]) each.setAttribute("aria-label", `${each.textContent}: ${report.type}, ${aboutWords(report)}`)
@@ -817,14 +823,11 @@ class Panel {
     select.append(new Option("No label", ""), new Option(`Agree: ${row.machine.text}`, row.verdict))
     for (const [code, text] of data.labels.choices[row.kind]) if (code !== row.verdict) select.append(new Option(`Change to: ${text}`, code))
     select.onchange = () => {
-      const before = this.copy()
-      const given = { ...(this.fields.labels[data.labels.base] ?? {}) }
+      const { [data.labels.base]: own, ...others } = this.fields.labels
+      const { [row.key]: _, ...given } = own ?? {}
       if (select.value) given[row.key] = select.value
-      else delete given[row.key]
-      this.fields.labels = { ...this.fields.labels, [data.labels.base]: given }
-      if (!Object.keys(given).length) delete this.fields.labels[data.labels.base]
-      this.touched(true)
-      this.say(select.value ? `Labelled: ${select.selectedOptions[0].textContent.toLowerCase()}.` : "The label is removed.", "calm", before)
+      const labels = Object.keys(given).length ? { ...others, [data.labels.base]: given } : others
+      this.change({ labels }, { now: true, says: select.value ? `Labelled: ${select.selectedOptions[0].textContent.toLowerCase()}.` : "The label is removed." })
     }
     const side = make("div", "label-side")
     side.append(pill(row.machine), select)

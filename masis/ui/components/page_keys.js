@@ -25,7 +25,7 @@ class PageKeys {
     if (!this.root.isConnected) { this.leave(); return }
     if (event.ctrlKey || event.metaKey || event.altKey || typesIn(event.composedPath()[0])) return
     const field = this.data.fields[event.key.toLowerCase()]
-    if (field && !event.repeat) this.lead(`.st-key-${field} textarea`)
+    if (field && !event.repeat && document.querySelector(".st-key-final-form")) this.lead(`.st-key-${field} textarea`, event)
     if (event.defaultPrevented) return
     if (document.querySelector(STREAMLIT.elements.dialog)) return
     const press = event.key.length === 1 ? event.key.toLowerCase() : event.key
@@ -43,13 +43,30 @@ class PageKeys {
     does()
   }
 
-  // Focuses the field that a key leads to, once the key itself is past; one that the page has yet to draw is waited for.
-  lead(selector, until = Date.now() + 3000, wait = 0) {
-    setTimeout(() => {
-      const field = document.querySelector(selector)
-      if (field) field.focus()
-      else if (Date.now() < until) this.lead(selector, until, 30)
-    }, wait)
+  // Focuses the field that a key leads to, before the next key comes; the key itself is no text. A field that the page has
+  // yet to draw is waited for, and meanwhile no letter is taken for a command.
+  lead(selector, event) {
+    const field = document.querySelector(selector)
+    if (field) {
+      field.focus()
+      field.addEventListener("beforeinput", typed => { if (typed.data === event.key) typed.preventDefault() }, { once: true })
+      return
+    }
+    const waiting = new AbortController()
+    const hold = pressed => {
+      if (pressed.ctrlKey || pressed.metaKey || pressed.altKey || pressed.key.length > 1 || typesIn(pressed.composedPath()[0])) return
+      pressed.preventDefault()
+      pressed.stopImmediatePropagation()
+    }
+    window.addEventListener("keydown", hold, { capture: true, signal: waiting.signal })
+    const until = Date.now() + 3000
+    const look = () => {
+      const drawn = document.querySelector(selector)
+      if (!drawn && Date.now() < until) { setTimeout(look, 30); return }
+      waiting.abort()
+      drawn?.focus()
+    }
+    setTimeout(look)
   }
 
   help() {

@@ -24,7 +24,7 @@ class IssueForm {
     el.note = named("textarea", "text", "", { id: "report-note", rows: "2", dir: "auto", maxlength: "4000", placeholder: "And where it can be seen" })
     el.problem = named("p", "problem", "", { role: "alert" })
     el.save = button("primary", "Add this label", "Ctrl ↵", () => this.save())
-    el.cancel = button("quiet", "Cancel", "Esc", () => el.dialog.close())
+    el.cancel = button("quiet", "Cancel", "Esc", () => this.close())
     const block = (title, part) => {
       const made = make("div", "block")
       made.append(title, part)
@@ -63,6 +63,13 @@ class IssueForm {
     el.dialog.showModal()
     const first = sentences.length ? el.sentence : el.types.querySelector("input:checked") ?? el.types.querySelector("input")
     first.focus()
+  }
+
+  // A field of a closed dialog has the focus until the page is drawn next, and would take the key that comes before.
+  close() {
+    this.el.dialog.close()
+    const focused = this.el.dialog.getRootNode().activeElement
+    if (this.el.dialog.contains(focused)) focused.blur()
   }
 
   choose(index) {
@@ -117,7 +124,7 @@ class IssueForm {
     }
     const { place, start, end, text, type, severity, note } = report
     const { answer } = this
-    el.dialog.close()
+    this.close()
     panel.addReport({ start, end, text, type, severity, note: note.trim() }, place, answer)
   }
 

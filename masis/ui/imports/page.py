@@ -116,6 +116,10 @@ def show_imports(workbench: Workbench) -> None:
     if token := address.value("import"):
         _show_import(workbench, token)
         return
+    st.markdown(
+        "A row becomes a case: a question, the evidence found for it, and an answer. Columns under other names are "
+        "matched in the next step; nothing is stored before you import."
+    )
     form = ImportForm.current()
     left, right = st.columns([55, 45], gap="large")
     with left:

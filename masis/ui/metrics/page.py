@@ -360,7 +360,7 @@ def _answers(workbench: Workbench, total: Rates) -> None:
         ]
         _figures(figures, key="metrics-issues", description="Kinds of issues, in all audited cases")
     st.markdown("**Where all cases stand now.** Each case is counted once.")
-    standing_counts(facets.standings, facets.states)
+    standing_counts(facets.standings, facets.states, adjudications=workbench.team.adjudications(actor()))
 
 
 def _people(workbench: Workbench) -> None:

@@ -20,14 +20,14 @@ from masis.api.roles import addresses, check_models, estimate, uses_models
 from masis.datasets.readers.pasted import Form, Pasted
 from masis.errors import InputError, MasisError
 from masis.schema import limits
-from masis.schema.case import Case
+from masis.schema.case import Case, check_case
 from masis.schema.explain import explain
 from masis.schema.wording import counted
 from masis.settings import ROLES, UNCHECKED, Settings
 from masis.views.numbers import dollars
 from masis.views.words import model_words
 
-LONGEST: dict[str, int] = {"question": limits.QUESTION, "evidence": 200_000, "answer": limits.ANSWER}
+LONGEST: dict[str, int] = {"question": limits.QUESTION, "evidence": limits.EVIDENCE, "answer": limits.ANSWER}
 """Characters a field takes; an upload of evidence may be longer. A text area gets slow past 200,000."""
 
 CHUNKS_SHOWN = 40
@@ -95,7 +95,7 @@ def case_of(question: str, pasted: Pasted, answer: str) -> Case:
         case = Case.model_validate({"id": "new", **content})
     except ValidationError as error:
         raise explain(error, content) from error
-    return Case.model_validate({"id": case_id(case), **content})
+    return check_case(Case.model_validate({"id": case_id(case), **content}))
 
 
 def case_id(case: Case) -> str:

@@ -22,9 +22,8 @@ from masis.ui.shell.inputs import show_value
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.shell.served_database import command, command_markdown
-from masis.views.markdown import escaped
-from masis.views.numbers import percent
-from masis.views.words import MACHINE_HIDDEN, STANDING, LabelData, label, model_words, stands
+from masis.views.markdown import coloured, escaped
+from masis.views.words import FOR_YOU, ISSUES, MACHINE_HIDDEN, SIGNS, STANDING, LabelData, label, model_words, stands
 
 PRODUCT = (
     "MASIS checks the citations and claims of AI answers against their evidence, and a person decides: a fluent answer "
@@ -34,8 +33,7 @@ PRODUCT = (
 BY_MACHINE: tuple[QueueOrder, ...] = ("risk", "disagreement", "least_confident")
 """The orders that go by what audits found."""
 ORDER_SAYS: dict[QueueOrder, str] = {
-    "risk": "What is wrong comes first, then what could not be confirmed; within each by the probability that the "
-    "answer is faulty.",
+    "risk": "What is wrong comes first, then what could not be confirmed; within each the strongest signs of a fault.",
     "disagreement": "Where citation engine, critic and evaluator differ most about an answer comes first.",
     "least_confident": "Unscored answers come first, then those the critic trusts least.",
     "newest": "The case imported last comes first.",
@@ -66,14 +64,21 @@ def show_cases(workbench: Workbench) -> None:
         if not blind or only_decided(wanted):
             _export(workbench, wanted, page)
     _standings(facets)
-    _narrowed(page, wanted, shown, blind=blind)
+    adjudications = workbench.team.adjudications(actor())
+    _narrowed(page, wanted, shown, adjudications, blind=blind)
     if not page.total:
         _no_match(workbench, wanted)
         return
     way = address.list_parameters()  # once: reading the address for each row took a quarter of the page's time
     mine = workbench.store.team.assigned_among(actor().name, (summary.id for summary in page.rows))
-    rows = [case_row(summary, way, order=shown.order, mine=summary.id in mine) for summary in page.rows]
+    for_me = {summary.id for summary in adjudications.rows}
+    rows = [
+        case_row(summary, way, order=shown.order, mine=summary.id in mine, adjudicate=summary.id in for_me)
+        for summary in page.rows
+    ]
     if opened := linked_table(case_columns(shown.order), rows, description="Cases", key="case-list"):
+        if opened in for_me:
+            st.switch_page("pages/team.py", query_params={"case": opened})
         address.open_case(opened)
     _paging(wanted, page.total)
 
@@ -152,7 +157,19 @@ def _worded(filter_: address.Filter, name: str) -> str:
     return model_words(name) if filter_.name == "model" else filter_.options.get(name, name)
 
 
-def _narrowed(page: CasePage, wanted: CaseFilter, shown: CaseFilter, *, blind: bool) -> None:
+def adjudications_link(waiting: CasePage) -> None:
+    """Draw how many cases wait for the adjudication of whoever looks, with the way to the first; nothing of none."""
+    if waiting.total:
+        st.page_link(
+            "pages/team.py",
+            label=f"**{waiting.total:,}** {coloured(FOR_YOU)}",
+            icon=":material/balance:",
+            query_params={"case": waiting.rows[0].id},
+            help=FOR_YOU.meaning,
+        )
+
+
+def _narrowed(page: CasePage, wanted: CaseFilter, shown: CaseFilter, adjudications: CasePage, *, blind: bool) -> None:
     """Say how many cases are listed and in which order; what narrows the list stands beside, removed with a click."""
     chips: list[tuple[address.Filter, str | None, str]] = [
         (filter_, word, f"{filter_.title}: {_worded(filter_, word)}")
@@ -173,6 +190,7 @@ def _narrowed(page: CasePage, wanted: CaseFilter, shown: CaseFilter, *, blind: b
     says = f"**{part}{counted(page.total, 'case')}**{left_out}. {ORDER_SAYS[shown.order]}"
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="list-head"):
         st.caption(f"{says} :material/visibility_off: {MACHINE_HIDDEN}" if blind else says, width="content")
+        adjudications_link(adjudications)
         for place, (filter_, word, text) in enumerate(chips[:MOST_CHIPS]):
             st.button(
                 escaped(shortened(text, 60)),
@@ -328,7 +346,7 @@ def zipped(workbench: Workbench, who: Actor, form: str, wanted: CaseFilter, enco
 
 _QUESTION = column("Question", "main")
 _FOUND = column("What the audit found", "main")
-_FIGURES: dict[QueueOrder, str] = {"risk": "Fault likely", "least_confident": "Confidence"}
+_FIGURES: dict[QueueOrder, str] = {"risk": "Signs of a fault", "least_confident": "Confidence"}
 """The figure that an order goes by; the other orders show the quality alone."""
 
 
@@ -349,6 +367,7 @@ def case_row(
     page: str = "review",
     brief: bool = False,
     mine: bool = False,
+    adjudicate: bool = False,
 ) -> Row:
     """Return a case as a row of ``case_columns``.
 
@@ -359,34 +378,46 @@ def case_row(
         page: where the row leads.
         brief: whether where the case stands is left out, for a list of cases that all stand alike.
         mine: whether the case is assigned to whoever looks at the list.
+        adjudicate: whether it waits for their adjudication, where the row leads.
 
     """
-    href = address.link(page, **parameters, case=summary.id)
+    href = address.link("team", case=summary.id) if adjudicate else address.link(page, **parameters, case=summary.id)
     below = "  ·  ".join(each for each in (summary.field, summary.id) if each)
     question: Cell = {"text": summary.query, "href": href, "open": summary.id, "below": [below]}
     if mine:
         question["pills"] = [MINE]
     cells = [question, _found(summary), _figure(summary, order)]
     if not brief:
-        cells.insert(1, _stands(summary))
+        cells.insert(1, _stands(summary, adjudicate=adjudicate))
     return row(*cells, open=summary.id)
 
 
-def _figure(summary: CaseSummary, order: QueueOrder) -> Cell:
+def _figure(summary: CaseSummary, order: QueueOrder) -> Cell | None:
     """Return what the list is ordered by, with the quality below under its name where that is another figure."""
     revised = [] if summary.revised_quality is None else [f"revised {summary.revised_quality:.2f}"]
     quality = [] if summary.quality is None else [f"quality {summary.quality:.2f}"]
     if order == "risk":
-        return {"text": percent(summary.fault_probability), "below": [*quality, *revised]}
+        return _signs(summary)
     if order == "least_confident":
         return {"score": summary.confidence, "below": [*quality, *revised]}
     return {"score": summary.quality, "below": revised}
 
 
-def _stands(summary: CaseSummary) -> Cell:
+def _signs(summary: CaseSummary) -> Cell | None:
+    """Return how strong the signs of a fault are, and what they rest on: it tells apart rows that stand alike."""
+    if summary.fault_probability is None:
+        return None
+    strength = next(word for least, word in SIGNS if summary.fault_probability >= least)
+    kinds = sum(flag in ISSUES for flag in summary.flags)
+    confidence = "" if summary.confidence is None else f"confidence {summary.confidence:.2f}"
+    return {"text": strength, "below": [counted(kinds, "kind of issue", "kinds of issues"), confidence]}
+
+
+def _stands(summary: CaseSummary, *, adjudicate: bool) -> Cell:
     """Return where a case stands, with what of it the standing leaves open: its verdict, by whom, what is awaited."""
     word, more = stands(summary.standing, summary.state)
     who = f"by {summary.reviewer}" if summary.reviewer else ""
+    word = FOR_YOU if adjudicate else word
     return {"pills": [label(word)], "below": [f"{more} {who}".strip()]}
 
 

@@ -16,12 +16,19 @@ from masis.schema.wording import counted
 from masis.services import Workbench, demo_cases
 from masis.services.demo_database import SIMULATED
 from masis.services.jobs import UNAUDITED, Batch
-from masis.services.records import CaseFilter, CaseSummary, DecisionFilter, Facets, QueueOrder
+from masis.services.records import CaseFilter, CasePage, CaseSummary, DecisionFilter, Facets, QueueOrder
 from masis.settings import OFFLINE
 from masis.ui.components.linked_table import linked_table
 from masis.ui.live import served_jobs, show_live
 from masis.ui.new_audit.form import where_it_runs
-from masis.ui.queue.case_list import ORDER_SAYS, PRODUCT, case_columns, case_row, show_nothing_yet
+from masis.ui.queue.case_list import (
+    ORDER_SAYS,
+    PRODUCT,
+    adjudications_link,
+    case_columns,
+    case_row,
+    show_nothing_yet,
+)
 from masis.ui.review.decisions import entry_context
 from masis.ui.review.log_view import decision_log, entry_row
 from masis.ui.shell import address
@@ -44,7 +51,7 @@ def show_overview(workbench: Workbench) -> None:
         show_nothing_yet(workbench)
         return
     st.title(headline(facets), anchor=False)
-    standing_counts(facets.standings, facets.states)
+    standing_counts(facets.standings, facets.states, adjudications=workbench.team.adjudications(actor()))
     left, right = st.columns([65, 35], gap="large")
     with left:
         _waiting(workbench, facets)
@@ -68,17 +75,25 @@ def headline(facets: Facets) -> str:
     return "No case needs review"
 
 
-def standing_counts(standings: Mapping[Any, int], states: Mapping[str, int] | None = None, order: str = "") -> None:
+def standing_counts(
+    standings: Mapping[Any, int],
+    states: Mapping[str, int] | None = None,
+    order: str = "",
+    adjudications: CasePage | None = None,
+) -> None:
     """Draw how many cases stand where, each count a link to them; they add up to all cases.
 
-    With ``states``, how many cases are in each, those that wait for others are counted by what they wait for.
+    With ``states``, how many cases are in each, those that wait are counted by what they wait for; ``adjudications``
+    are those of them that wait for whoever looks.
     """
+    mine = adjudications or CasePage(rows=(), total=0)
     counts: list[tuple[str, str, int, Word]] = []
     for name, word in STANDING.items():
         if name == "waits" and states is not None:
             waiting = {state: states.get(state, 0) for state in WAITS_FOR}
             waiting["needs_review"] = 0
             waiting["needs_review"] = standings.get(name, 0) - sum(waiting.values())
+            waiting["needs_adjudication"] -= mine.total
             counts += [("waits", state, count, WAITS_FOR[state]) for state, count in waiting.items()]
         else:
             counts.append((name, "", standings.get(name, 0), word))
@@ -92,6 +107,7 @@ def standing_counts(standings: Mapping[Any, int], states: Mapping[str, int] | No
                     query_params={parameter: value for parameter, value in way.items() if value},
                     help=word.meaning,
                 )
+        adjudications_link(mine)
 
 
 def _waiting(workbench: Workbench, facets: Facets) -> None:

@@ -536,6 +536,7 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
         "handled": form.handled,
         "seen": view.summary.version,
         "draft": fields.model_dump(mode="json"),
+        "blank": FormFields().model_dump(mode="json"),
         "saved_at": saved_at,
         "restored": form.restored,
         "message": vars(form.message) if form.message else None,

@@ -8,14 +8,13 @@ it more often than before.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import fmean
 
 import pandas as pd
 import streamlit as st
 
 from masis.schema.screening import ScreeningEvent
 from masis.schema.wording import counted
-from masis.screening.rounds.memory import adapted, by_design
+from masis.screening.rounds.memory import adapted
 from masis.screening.rounds.ruling import thresholds_of
 from masis.services import Workbench
 from masis.services.records import ScreeningProgress, ScreeningSummary
@@ -196,18 +195,13 @@ def _memory(workbench: Workbench) -> None:
     if not memory.entries:
         st.caption("Empty so far: a screening with a sufficient result adds its kept abstracts.")
         return
-    accepted = by_design(memory.entries)
-    rounds = {design: sorted({entry.round for entry in mine}) for design, mine in accepted.items()}
-    held = pd.DataFrame(
-        {
-            "Design": DESIGN[design],
-            "Accepted": len(mine),
-            "Mean quality": f"{fmean(entry.quality for entry in mine):.2f}",
-            "In rounds": " to ".join(str(number) for number in dict.fromkeys((rounds[design][0], rounds[design][-1]))),
-        }
-        for design, mine in accepted.items()
+    entries = pd.DataFrame([each.model_dump(include={"design", "quality", "round"}) for each in memory.entries])
+    held = entries.groupby(entries["design"].fillna("other").map(DESIGN).rename("Design")).agg(
+        Accepted=("quality", "size"), mean=("quality", "mean"), first=("round", "min"), last=("round", "max")
     )
-    held = held.sort_values(["Accepted", "Design"], ascending=[False, True]).set_index("Design")
+    held["Mean quality"] = held["mean"].map("{:.2f}".format)
+    held["In rounds"] = [f"{a}" if a == b else f"{a} to {b}" for a, b in zip(held["first"], held["last"], strict=True)]
+    held = held.sort_values("Accepted", ascending=False, kind="stable")[["Accepted", "Mean quality", "In rounds"]]
     st.table(held, border="horizontal", alt="Accepted abstracts by design")
     moved = adapted(settings.model_copy(update={"screening_memory": True}), memory.entries)
     own, then = (

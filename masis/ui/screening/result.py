@@ -37,6 +37,7 @@ from masis.ui.shell.frame import tab_title
 from masis.ui.shell.permissions import action
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
+from masis.ui.shell.streamlit_internals import with_selectors
 from masis.views.abstract import facts
 from masis.views.charts import AVERAGE, KEEP, NEEDED, REQUIRED, convergence_chart, direction_chart
 from masis.views.markdown import badge, escaped
@@ -61,6 +62,11 @@ MOST_FURTHER = 8
 LONGEST_TITLE = 140
 SIGN: dict[Direction, str] = {"effect": "▲", "no_clear_effect": "◄►", "opposite": "▼", "unclear": "?"}
 """The signs of an effect direction plot (Boon and Thomson, Res Synth Methods 2021;12:29)."""
+_STYLE = """<style>
+@media (max-width: 1100px) {
+  :is(.st-key-screening-flow, .st-key-screening-course) @st-column { min-width: 100%; } }
+</style>"""
+"""On a narrow window charts stand below: in half of it the letters of the flow are 7 pixels high."""
 Order = Literal["quality", "relevance", "found", "size"]
 ORDERS: dict[Order, str] = {
     "quality": "Best quality first",
@@ -102,10 +108,11 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
             st.text(warning)
     with st.container():
         _findings(opened)
-    with st.container():
+    st.html(with_selectors(_STYLE))
+    with st.container(key="screening-flow"):
         _criteria(screening)
         _flow(opened)
-    with st.container():
+    with st.container(key="screening-course"):
         _course(screening)
     with st.container():
         _abstracts(opened)

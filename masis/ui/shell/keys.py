@@ -55,6 +55,7 @@ ITERATION_BACK = Key("[", "[", "Previous iteration")
 ITERATION_FORWARD = Key("]", "]", "Next iteration")
 NEXT_ISSUE = Key("F", "F", "Next issue by its number, 1 the gravest")
 PREVIOUS_ISSUE = Key("Shift+F", "Shift F", "Previous issue")
+TURN = Key("G", "G", "From the answer to the evidence and back")
 DIFF = Key("D", "D", "Show what changed between iterations")
 SWITCH = Key("V", "V", "Switch between the original and the best revision")
 HELP = Key("H", "H or ?", "Show or hide these keys")
@@ -72,7 +73,7 @@ GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
         (APPROVE, OVERRIDE, REJECT, ESCALATE, REASON, TAKE, NOTE, LABELS, LABEL_WORDS, REPORT, SUBMIT, LEAVE, UNDO),
     ),
     ("Go on", (NEXT, SKIP, FORWARD, BACK)),
-    ("Look", (NEXT_ISSUE, PREVIOUS_ISSUE, SWITCH, ITERATION_BACK, ITERATION_FORWARD, DIFF, HELP)),
+    ("Look", (NEXT_ISSUE, PREVIOUS_ISSUE, TURN, SWITCH, ITERATION_BACK, ITERATION_FORWARD, DIFF, HELP)),
 )
 
 _ADJUDICATION = (TAKE_SIDE, APPROVE, OVERRIDE, REJECT, ESCALATE, SUBMIT, UNDO, NEXT)

@@ -54,10 +54,15 @@ class StoredForm(BaseModel):
         return form
 
     def save(self, *, replaced: bool = False, **values: Any) -> None:
-        """Store values, then take them into the form; ``replaced`` shows them in place of what was typed."""
+        """Store values, then take them into the form; ``replaced`` shows them in place of what was typed.
+
+        Of who may only read nothing is stored: the form holds it until the session ends.
+        """
         if replaced:
             values["version"] = uuid4().hex
-        served_workbench().drafts.save(self.owner, self.SUBJECT, to_jsonable_python(values))
+        workbench = served_workbench()
+        if workbench.access.allows(self.owner, "decide"):
+            workbench.drafts.save(self.owner, self.SUBJECT, to_jsonable_python(values))
         self.refused = self.saved_at = None
         for name, value in values.items():
             setattr(self, name, value)

@@ -27,8 +27,6 @@ from masis.views.markdown import coloured, escaped
 from masis.views.words import DECIDE, DECIDED
 
 _LAYOUT = f"<style>{with_selectors((HERE / 'adjudication.css').read_text(encoding='utf-8'))}</style>"
-MOST_NUMBERED = 200
-"""Waiting cases up to which the page says which of them is open."""
 
 
 def differences(decisions: Sequence[Decision]) -> tuple[str, ...]:
@@ -117,8 +115,7 @@ def show_adjudication(workbench: Workbench, case_id: str) -> None:
 
 def _bar(workbench: Workbench, case_id: str) -> None:
     """Draw the way back, how far the adjudications have come, and the way to the next one."""
-    waiting = workbench.team.to_adjudicate(actor())
-    page = workbench.cases.find(waiting.model_copy(update={"size": MOST_NUMBERED}))
+    page = workbench.team.adjudications(actor())
     ids, done = [row.id for row in page.rows], len(st.session_state.get(_DONE, ()))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.button("Team", icon=":material/arrow_back:", type="tertiary", on_click=address.put, args=("case", ""))

@@ -151,8 +151,9 @@ def _scores(workbench: Workbench, case_id: str, rubric: Rubric) -> None:
         value = chosen.get(score.name)
         st.session_state[key] = value if value in options else UNSET
         st.segmented_control(
-            score.name,
+            escaped(score.name),
             options,
+            format_func=lambda option: escaped(str(option)),
             key=key,
             required=True,
             help=escaped(score.guidance) or None,

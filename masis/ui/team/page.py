@@ -74,7 +74,7 @@ def _progress(workbench: Workbench) -> None:
     st.header("Progress")
     me = actor()
     facets = workbench.cases.facets_for(me)
-    standing_counts(facets.standings, facets.states)
+    standing_counts(facets.standings, facets.states, adjudications=workbench.team.adjudications(me))
     st.markdown(f"{counted(workbench.team.count_open(me, CaseFilter()), 'case')} can be decided by you now.")
     if workbench.access.allows(me, "read") and (found := workbench.trust.people(me)).agreement.units:
         what = "settled case" if workbench.cases.hides_machine_from(me) else "case"
@@ -162,6 +162,9 @@ def _give_out(workbench: Workbench) -> None:
     text = st.text_input("Cases that hold these words", key="give-text", max_chars=address.LONGEST_QUERY)
     waiting = waiting_in(CaseFilter(text=text, order="oldest", size=MOST_LISTED))
     page = workbench.cases.find_for(actor(), waiting)
+    if not page.total:
+        st.caption("No case that waits holds these words." if text else "No case waits: there is none to give out.")
+        return
     titles = {summary.id: f"{summary.id} · {summary.query}"[:120] for summary in page.rows}
     team = workbench.team
     actions: dict[str, Callable[[list[str], list[str]], int]] = {

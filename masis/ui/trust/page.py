@@ -57,7 +57,7 @@ MOST_LISTED = 100
 def show_trust(workbench: Workbench) -> None:
     """Draw the page: the short answers first, then the view that the address names."""
     st.title("Trust")
-    st.markdown("How far the automatic audit may be relied on, by what people decided. Each figure leads to its cases.")
+    st.markdown("How far the automatic audit may be relied on, by what people decided. Rows lead to their cases.")
     filters, key = trust_filter(), _key(workbench)
     report, missed = _machine(*key, filters.model_dump_json()), _missed(*key)
     watch = workbench.trust.watch()
@@ -171,7 +171,7 @@ def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFil
     if len(report.answers.curve) > 1:
         _calibration(report.answers)
     for by, title in (("auditor", "model"), ("dataset", "data set"), ("field", "field"), ("month", "month")):
-        if len(report.by[by]) > 1 or by == "auditor":
+        if len(report.by[by]) > (by != "auditor"):
             _breakdown(workbench, report.by[by], by, title)
     if report.seen is not None:
         with st.expander(f"Decided with the verdict in view ({counted(report.seen.n, 'answer')}), shown apart"):
@@ -465,8 +465,8 @@ def _show_missed(found: MissReport) -> None:
 def _show_guarantee(workbench: Workbench, watch: Watch | None) -> None:
     st.markdown(
         "Choose the share of faulty answers that you tolerate among the auto-accepted and how certain you want to be. "
-        "A random sample, decided blind, then shows which answers may pass. Only reasons of tier *not certified* are "
-        "waived."
+        "A random sample, decided blind, then shows which answers may pass. One in which something is wrong never "
+        "does."
     )
     if watch is not None:
         applied = watch.guarantee
@@ -550,7 +550,7 @@ def _plan(workbench: Workbench, state: PlanState, watch: Watch | None) -> None:
 def _new_sample(workbench: Workbench) -> None:
     auditors = {name: _auditor_words(name, models) for name, models, _ in workbench.trust.auditors()}
     if not auditors:
-        st.markdown("**Nothing was audited yet.**")
+        st.markdown("**Nothing was audited yet**, so there is no answer to draw.")
         return
     with st.expander("Draw a new sample", expanded=workbench.trust.plan() is None):
         auditor = st.selectbox("Auditor", list(auditors), format_func=auditors.__getitem__, key="sample-auditor")

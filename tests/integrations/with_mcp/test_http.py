@@ -19,7 +19,8 @@ from masis.cli import main
 from masis.errors import SettingsError
 from masis.integrations.mcp import transports
 from masis.integrations.mcp.server import MasisServer
-from masis.integrations.mcp.transports import MOST_MESSAGE, check_address
+from masis.integrations.mcp.transports import check_address
+from masis.schema import limits
 from masis.services import Workbench
 from tests.integrations.with_mcp.door import BRIDGE, Door, found
 
@@ -55,7 +56,7 @@ def test_a_page_that_rebinds_its_name_or_comes_from_elsewhere_is_refused(door: D
     assert status(door, Origin="http://evil.example.org") == 403
     assert status(door, Origin=f"http://localhost:{(port or 0) + 1}") == 403, "a page of another server here"
     assert status(door, Origin="null") == 403
-    assert status(door, b" " * (MOST_MESSAGE + 1)) == 413
+    assert status(door, b" " * (limits.BODY + 1)) == 413
 
 
 def test_others_come_in_only_by_a_name_that_was_allowed_and_with_the_secret(database: Path) -> None:
@@ -82,8 +83,8 @@ def test_others_come_in_only_by_a_name_that_was_allowed_and_with_the_secret(data
 
 def test_so_many_requests_and_guesses_a_second_and_no_more(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(transports, "GUESSES", (0.001, 3))
-    monkeypatch.setattr(transports, "BURST", 2)
-    monkeypatch.setattr(transports, "REQUESTS_A_SECOND", 0.001)
+    monkeypatch.setattr(limits, "BURST", 2)
+    monkeypatch.setattr(limits, "REQUESTS_A_MINUTE", 0.06)
     workbench = Workbench.open(tmp_path / "m.db")
     server = MasisServer(workbench, 1)
     token = "open sesame, please"

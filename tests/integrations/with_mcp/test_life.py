@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from masis.integrations.mcp.transports import MOST_MESSAGE
+from masis.schema import limits
 from masis.services import Workbench
 from tests.integrations.with_mcp.door import BRIDGE, Door, asking, ended, found, started
 from tests.llm.asking import KEY
@@ -167,14 +167,14 @@ def test_a_message_too_long_is_answered_with_an_error_and_the_next_one_is_served
     process = spoken(Door("stdio", database))
     call = {
         "name": "audit_citations",
-        "arguments": {"answer": "x" * (MOST_MESSAGE + 200_000), "evidence": [{"id": "1"}]},
+        "arguments": {"answer": "x" * (limits.BODY + 200_000), "evidence": [{"id": "1"}]},
     }
     message = {"method": "tools/call", "params": call}
     head, end = {"jsonrpc": "2.0", "id": 2} | message, message | {"jsonrpc": "2.0", "id": 3}
     speak(process, f"{HELLO}{json.dumps(head)}\n{json.dumps(end)}\n{line('ping', 4)}")
     answers = heard(process, 4)
     process.communicate(timeout=100)
-    assert [answers[each]["error"]["data"] for each in (2, 3)] == [f"message longer than {MOST_MESSAGE} bytes"] * 2
+    assert [answers[each]["error"]["data"] for each in (2, 3)] == [f"message longer than {limits.BODY} bytes"] * 2
     assert answers[4]["result"] == {}
 
 

@@ -1,0 +1,54 @@
+"""What a strong model in every role made of 56 answers that nobody had tuned on: its recorded replies, audited again.
+
+python benchmarks/strong_model.py       # prints a JSON object; tests/bench/unseen has answers, labels and replies
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+import masis
+from masis.settings import ROLES
+
+UNSEEN = ROOT / "tests" / "bench" / "unseen"
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    """Return the objects of a file of the folder."""
+    return [json.loads(line) for line in (UNSEEN / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def main() -> None:
+    """Audit each answer and count what was found, accepted and accused."""
+    labels = {row["id"]: row for row in rows("labels")}
+    replay: dict[str, Any] = dict.fromkeys(ROLES, f"replay:{UNSEEN / 'replies.jsonl'}")
+    settings = masis.Settings().model_copy(update={**replay, "max_iterations": 1})
+    counts = dict.fromkeys(("answers", "faulty", "found", "faulty_accepted", "accepted", "true_claims", "accused"), 0)
+    for row in rows("cases"):
+        run, label = masis.run_audit(row, settings), labels[row["id"]]
+        first = run.iterations[0]
+        at = first.answer.find(label["wrong_sentence"]) if label["faulty"] else len(first.answer)
+        end = at + len(label["wrong_sentence"] or "") if label["faulty"] else at
+
+        def in_fault(stretch: Any, at: int = at, end: int = end) -> bool:
+            return stretch.start is not None and stretch.start < end and at < stretch.end
+
+        counts["answers"] += 1
+        counts["faulty"] += label["faulty"]
+        counts["found"] += any(in_fault(issue) for issue in first.issues)
+        counts["faulty_accepted"] += label["faulty"] and not run.needs_review
+        counts["accepted"] += not label["faulty"] and not run.needs_review
+        true = [check for check in first.claims if not in_fault(check.claim)]
+        counts["true_claims"] += len(true)
+        counts["accused"] += sum(check.verdict in ("contradicted", "unsupported", "partial") for check in true)
+    print(json.dumps(counts))
+
+
+if __name__ == "__main__":
+    main()

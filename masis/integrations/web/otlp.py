@@ -1,0 +1,183 @@
+"""OTLP/HTTP traces as cases: what an exporter of OpenTelemetry posts, read as `masis import` reads the same spans.
+
+A trace gives a case where its spans hold a question, an answer and evidence under OpenInference's or GenAI's
+attributes. Spans are joined within one request: a trace that an exporter spreads over several is put together by the
+collector before it (docs/ingestion.md). The spans of traces that give no case are counted, and it is said why.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import threading
+import zlib
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from masis.datasets.mapping import read_any
+from masis.datasets.paths import text_of, value_at
+from masis.datasets.readers.strict_json import parse_object
+from masis.errors import InputError, MissingExtra
+from masis.schema.case import Case
+
+PROTOBUF, JSON = "application/x-protobuf", "application/json"
+MOST_SPANS = 50_000
+"""Spans of one request."""
+
+_WHY = 3
+_KIND, _OPERATION = "openinference.span.kind", "gen_ai.operation.name"
+_decoding = threading.Lock()
+"""Two bytes can be a span that takes 180 in memory: one body is decoded at a time."""
+
+
+class Exported(NamedTuple):
+    """What a request gives: its cases, how many of its spans gave none, and why, of the first traces."""
+
+    cases: tuple[Case, ...]
+    rejected: int
+    why: str
+
+
+def unpacked(body: bytes, most: int) -> bytes | None:
+    """Return what a gzip holds; None where that is more than ``most`` bytes. Raises InputError."""
+    inflating = zlib.decompressobj(wbits=31)
+    try:
+        found = inflating.decompress(body, most + 1)
+    except zlib.error as error:
+        raise InputError("is no gzip that can be read", cure="Send it again.") from error
+    if len(found) > most:
+        return None
+    if not inflating.eof or inflating.unused_data:
+        raise InputError("is no whole gzip", cure="Send one gzip member.")
+    return found
+
+
+def exported(body: bytes, content_type: str) -> Exported:
+    """Return the cases of an ExportTraceServiceRequest. Raises InputError, and MissingExtra for protobuf without it."""
+    with _decoding:
+        found = _traces(_from_protobuf(body) if content_type == PROTOBUF else parse_object(body or b"{}"))
+        cases, rejected, why = list[Case](), 0, list[str]()
+        for trace, spans in found.items():
+            try:
+                cases.append(_case(spans))
+            except InputError as error:
+                rejected += len(spans)
+                what = " ".join(filter(None, (error.field, error.problem.partition(" (")[0])))
+                why += [f"trace {trace[:32]}: {what}."] if len(why) < _WHY else []
+    return Exported(tuple(cases), rejected, " ".join(why))
+
+
+def answered(content_type: str, rejected: int, why: str) -> bytes:
+    """Return the ExportTraceServiceResponse in the encoding of the request."""
+    import json
+
+    if content_type != PROTOBUF:
+        about = {"partialSuccess": {"rejectedSpans": str(rejected), "errorMessage": why}} if rejected else {}
+        return json.dumps(about).encode()
+    from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as service
+
+    partial = service.ExportTracePartialSuccess(rejected_spans=rejected, error_message=why) if rejected else None
+    sent: bytes = service.ExportTraceServiceResponse(partial_success=partial).SerializeToString()
+    return sent
+
+
+def refused(content_type: str, why: str) -> bytes:
+    """Return the Status that a refusal holds, in the encoding of the request; JSON where that can't be written."""
+    if content_type == PROTOBUF:
+        with contextlib.suppress(ImportError):
+            from opentelemetry.proto.trace.v1.trace_pb2 import Status
+
+            sent: bytes = Status(message=why).SerializeToString()  # the same field as of google.rpc.Status
+            return sent
+    return json.dumps({"message": why}).encode()
+
+
+def _from_protobuf(body: bytes) -> dict[str, Any]:
+    try:
+        from google.protobuf.json_format import MessageToDict
+        from google.protobuf.message import DecodeError
+        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+    except ImportError as error:
+        raise MissingExtra("OTLP in protobuf needs packages that are not installed: pip install '.[otlp]'") from error
+    try:
+        request = ExportTraceServiceRequest.FromString(body)
+    except DecodeError as error:
+        raise InputError("is no ExportTraceServiceRequest", cure="Send OTLP in protobuf.") from error
+    _count(sum(len(scope.spans) for resource in request.resource_spans for scope in resource.scope_spans))
+    read: dict[str, Any] = MessageToDict(request)
+    for span in _spans(read):  # JSON of protobuf has bytes in base64, OTLP's JSON has ids in hexadecimal digits
+        for name in ("traceId", "spanId", "parentSpanId"):
+            if name in span:
+                span[name] = base64.b64decode(span[name]).hex()
+    return read
+
+
+def _spans(content: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for resource in _objects(content.get("resourceSpans")):
+        for scope in _objects(resource.get("scopeSpans")):
+            yield from _objects(scope.get("spans"))
+
+
+def _objects(value: Any) -> Iterator[dict[str, Any]]:
+    return (each for each in value if isinstance(each, dict)) if isinstance(value, list) else iter(())
+
+
+def _count(spans: int) -> None:
+    if spans > MOST_SPANS:
+        raise InputError(f"holds {spans:,} spans, at most {MOST_SPANS:,} are taken", cure="Send fewer at once.")
+
+
+def _traces(content: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Return the spans by trace, their attributes as an object."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for number, span in enumerate(_spans(content), 1):
+        _count(number)
+        attributes = value_at(span, ("attributes(attributes)",))
+        read = {
+            "traceId": str(span.get("traceId", "")),
+            "spanId": str(span.get("spanId", "")),
+            "parentSpanId": str(span.get("parentSpanId") or "") or None,
+            "name": str(span.get("name", "")),
+            "attributes": attributes if isinstance(attributes, dict) else {},
+        }
+        found.setdefault(str(read["traceId"]).lower(), []).append(read)
+    return found
+
+
+def _case(spans: list[dict[str, Any]]) -> Case:
+    """Return the case of a trace. Raises InputError that says what it lacks."""
+    readings = []
+    if any(_KIND in span["attributes"] for span in spans):
+        readings.append(("openinference", _as_phoenix(spans)))
+    if any(_OPERATION in span["attributes"] for span in spans):
+        readings.append(("otel-genai", spans))
+    problem = InputError("has no attributes of OpenInference or GenAI", cure="Instrument what answers.")
+    for profile, rows in readings:
+        try:
+            (row,) = read_any(rows, profile, name="trace")
+            if row.case is None:
+                raise row.problems[0]
+            if not (row.case.answer or "").strip():
+                raise InputError("is missing or empty", cure="Export the span that answers.", field="answer")
+            return row.case
+        except InputError as error:
+            problem = error
+    raise problem
+
+
+def _as_phoenix(spans: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return spans as Phoenix exports them. Where no span is the root, the only one is whose parent is elsewhere."""
+    ids = {span["spanId"] for span in spans}
+    outer = [span["spanId"] for span in spans if span["parentSpanId"] not in ids]
+    found = {span["spanId"] for span in spans if span["parentSpanId"] is None}
+    roots = found or (set(outer) if len(outer) == 1 else set())
+    return [
+        {
+            "context": {"trace_id": span["traceId"], "span_id": span["spanId"]},
+            "parent_id": None if span["spanId"] in roots else span["parentSpanId"],
+            "span_kind": text_of(span["attributes"].get(_KIND)),
+            **{name: span[name] for name in ("name", "attributes")},
+        }
+        for span in spans
+    ]

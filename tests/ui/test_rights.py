@@ -1,0 +1,247 @@
+"""The table of who may do what (``masis/services/access.py``) against every page, button, address, tool and command."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from masis.cli import main
+from masis.integrations.mcp.tools import all_tools
+from masis.integrations.web.app import application
+from masis.schema.actor import PERMISSIONS, ROLES, Actor, Permission
+from masis.services import SIGN_IN_REQUIRED, Workbench, app_root
+from masis.services.access import ACTS, Access
+from masis.settings.sign_in import SignIn, new_secret
+from masis.ui.shell import reach, served_database, sign_in
+from masis.ui.shell.serve import health_routes
+from tests.ui.conftest import AUDITED, NOT_AUDITED, texts
+from tests.ui.test_blind import PAGES as ADDRESSES
+from tools import rights
+
+TAKES = {place: act.takes for act in ACTS for place in act.where}
+SECRET = new_secret()
+
+
+def people(**roles: str) -> str:
+    """The text of a sign-in file."""
+    return "\n".join(f'[people.{name}]\nrole = "{role}"\nsecret = "{SECRET.digest}"' for name, role in roles.items())
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "people.toml"
+    path.write_text(people(**{role: role for role in ROLES}, gone="admin", ended="admin"), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def signing(file: Path) -> SignIn:
+    return SignIn(file)
+
+
+def claims(signing: SignIn, file: Path) -> dict[str, dict[str, Any]]:
+    """The claims of a session of each kind of visitor; the file changes under one of them."""
+    held = {name: signing.claims_of(name) for name in (*ROLES, "gone", "ended")}
+    held["expired"] = {**signing.claims_of("admin"), "iat": int(time.time()) - 13 * 3600}
+    held["signed out"] = {}
+    file.write_text(people(**{role: role for role in ROLES}, ended="admin"), encoding="utf-8")
+    signing.end(held["ended"])
+    return held
+
+
+def allowed(who: str, takes: str) -> bool:
+    """What the table says."""
+    if takes == "nothing":
+        return True
+    return who in ROLES and ROLES.index(who) >= ROLES.index(PERMISSIONS[cast("Permission", takes)])  # type: ignore[arg-type]
+
+
+# every place has a row
+
+
+def places() -> Iterator[str]:
+    frame = (app_root() / "app.py").read_text(encoding="utf-8")
+    found = re.findall(r'PAGES / "(\w+)\.py", title="[^"]+"(?:.*url_path="(\w+)")?', frame)
+    assert {name for name, _ in found} == {path.stem for path in (app_root() / "pages").glob("*.py")}
+    yield from (f"page {url or name}" for name, url in found)
+    yield from (f"masis {name}" for name in main.list_commands(None))  # type: ignore[arg-type]
+    yield from (f"tool {name}" for name in all_tools())
+    routes = {"ingest ": application(cast("Any", None), {}).routes, "": [*health_routes()]}
+    for prefix, group in routes.items():
+        for route in cast("list[Any]", group):
+            yield from (f"{prefix}{method} {route.path}" for method in route.methods - {"HEAD"})
+
+
+def test_every_page_address_tool_and_command_has_one_row(signing: SignIn) -> None:
+    everywhere = [place for act in ACTS for place in act.where]
+    assert len(everywhere) == len(set(everywhere))
+    there = {
+        *places(),
+        *(f"{next(iter(each.methods - {'HEAD'}))} {each.path}" for each in sign_in.sign_in_routes(signing)),
+    }  # type: ignore[operator]
+    assert there <= set(TAKES), "a row of ACTS is missing"
+    kinds = ("page ", "masis ", "tool ")
+    assert {place for place in TAKES if place.startswith(kinds)} == {
+        place for place in there if place.startswith(kinds)
+    }
+
+
+def test_the_docs_print_the_table() -> None:
+    page = rights.PAGE.read_text(encoding="utf-8")
+    assert rights.written(page) == page
+
+
+# addresses
+
+
+def answered(gate: sign_in.SignInGate, place: str) -> int:
+    """The status of a request to an address, as the gate lets it through."""
+    method, path = place.split(" ")
+    scope = {"type": "websocket" if method == "WS" else "http", "method": method, "path": path}
+    scope |= {"headers": [(b"content-length", b"1")], "extensions": {"websocket.http.response": {}}}
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "http.request"}
+
+    asyncio.run(gate(scope, receive, send))
+    return int(sent[0]["status"])
+
+
+async def behind(scope: Any, receive: Any, send: Any) -> None:
+    """What the gate guards."""
+    await send({"type": "http.response.start", "status": 200})
+
+
+def test_an_address_answers_who_may_and_nobody_else_and_a_change_of_role_holds_from_the_next_request(
+    signing: SignIn, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, now = sign_in.SignInGate(behind, signing), {"claims": dict[str, Any]()}
+    monkeypatch.setattr(sign_in, "signed_in_claims", lambda cookies: now["claims"])
+    addresses = [place for place in TAKES if re.match("(GET|POST|PUT|DELETE|WS) /", place)]
+    visitors = claims(signing, file)
+    for who, held in visitors.items():
+        now["claims"] = held
+        found = {place: answered(gate, place) for place in addresses}
+        refused = 403 if who in ROLES else 401
+        assert found == {place: 200 if allowed(who, TAKES[place]) else refused for place in addresses}, who
+    upload = next(place for place in addresses if place.startswith("PUT"))
+    now["claims"] = visitors["reviewer"]
+    assert answered(gate, upload) == 200
+    file.write_text(people(reviewer="viewer"), encoding="utf-8")
+    assert answered(gate, upload) == 403
+    file.write_text(people(lead="lead"), encoding="utf-8")
+    assert answered(gate, upload) == 401
+
+
+# pages
+
+
+Opened = Callable[..., AppTest]
+
+
+@pytest.fixture
+def opened(audited_workbench: Workbench, signing: SignIn, monkeypatch: pytest.MonkeyPatch) -> Opened:
+    """Opens a page within the frame, as who has signed in with these claims."""
+    monkeypatch.setattr(reach, "_served", [reach.Reach(sign_in=signing)])
+    served = Workbench(
+        audited_workbench.store, audited_workbench.settings, audited_workbench.database, SIGN_IN_REQUIRED
+    )
+    monkeypatch.setattr(served_database, "_opened", lambda _: served)
+
+    def page(held: Mapping[str, Any], name: str, address: Mapping[str, str] | None = None) -> AppTest:
+        monkeypatch.setattr(signing, "actor", lambda _, real=SignIn.actor: real(signing, held))
+        run = served.cases.summary(AUDITED[0]).run_id or ""
+
+        def chosen(pages: list[Any], **_: Any) -> Any:
+            found = next(each for each in pages if each._page.stem == name)
+            found._can_be_called = True
+            return found
+
+        monkeypatch.setattr(st, "navigation", chosen)
+        app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
+        for key, each in (address or {}).items():
+            app.query_params[key] = each.replace("RUN", run)
+        app.run()
+        assert not app.exception, name
+        return app
+
+    return page
+
+
+def test_a_page_shows_nothing_to_who_is_signed_out_expired_or_removed(
+    opened: Opened, signing: SignIn, file: Path
+) -> None:
+    visitors = claims(signing, file)
+    assert "Your session is over" not in texts(opened(visitors["viewer"], "queue"))
+    for who in set(visitors) - set(ROLES):
+        for name, address in ADDRESSES:
+            app = opened(visitors[who], name, address)
+            assert [title.value for title in app.title] == ["Your session is over"], (who, name)
+            assert not app.button, (who, name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("role", ROLES)
+def test_a_page_opens_for_every_role_at_every_address(opened: Opened, signing: SignIn, role: str) -> None:
+    for name, address in ADDRESSES:
+        said = texts(opened(signing.claims_of(role), name, address))
+        assert "Nothing was done." not in said, (name, address)
+
+
+PRESSED = (*((name, {}) for name in sorted({name for name, _ in ADDRESSES})), ("review", {"case": AUDITED[0]}))
+PRESSED += (("review", {"case": NOT_AUDITED[0]}), ("new", {"case": NOT_AUDITED[0]}), ("team", {"case": AUDITED[0]}))
+
+
+def dump(path: Path) -> list[str]:
+    connection = sqlite3.connect(path)
+    held = [line for line in connection.iterdump() if 'INTO "store_info"' not in line]  # a check of health writes
+    connection.close()
+    return held
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "address"), PRESSED, ids=str)
+def test_what_a_button_asks_for_is_what_it_is_disabled_without_and_a_viewer_who_presses_all_changes_nothing(
+    opened: Opened, signing: SignIn, monkeypatch: pytest.MonkeyPatch, name: str, address: dict[str, str]
+) -> None:
+    asked: list[Permission] = []
+    require = Access.require
+
+    def recorded(self: Access, actor: Actor, permission: Permission) -> None:
+        if not self.allows(actor, permission):
+            asked.append(permission)
+        require(self, actor, permission)
+
+    viewer = signing.claims_of("viewer")
+    before = dump(served_database.served_database())
+    keys = [button.key for button in opened(viewer, name, address).button]
+    takes: dict[str, set[Permission]] = {}
+    for key in keys:
+        app = opened(viewer, name, address)
+        monkeypatch.setattr(Access, "require", recorded)
+        asked.clear()
+        button = next(each for each in app.button if each.key == key)
+        button.proto.disabled = False  # as a forged message has it
+        button.click().run()
+        takes[key] = set(asked) if app.exception or "You can't" in texts(app) else set()
+        monkeypatch.setattr(Access, "require", require)
+    assert dump(served_database.served_database()) == before
+    for role in ROLES:
+        for button in opened(signing.claims_of(role), name, address).button:
+            refused = "Takes the role" in (button.help or "")
+            grants = all(allowed(role, each) for each in takes.get(button.key, ()))
+            assert refused or grants, (role, button.label, takes[button.key])
+            assert button.disabled or not refused

@@ -1,0 +1,285 @@
+"""Measure the figures that the docs state and write them to ``benchmarks/results``, with command, day and commit.
+
+    python tools/figures.py --data FOLDER [NAME ...]      # all, or those named; a few minutes
+    python tools/figures.py --docs                        # puts the figures of the files into README and docs
+
+A page links each figure to its key in a file, ``[0.36](../benchmarks/results/audits.json#found)``. A test holds what is
+written against the file, and the site shows the figure without the link. Files that no measure below makes are of
+machines or data that are not at hand everywhere: each says how, when and on what it was made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+LINK = re.compile(r"\[([^\]]+)\]\((?:\.\./)?benchmarks/results/([a-z-]+)\.json#([\w.-]+)\)")
+SETS = ("hagrid_claims", "wice_claims", "expertqa_cases", "summedits")
+
+
+class Measure(NamedTuple):
+    """A command, and how its output becomes figures as the docs write them."""
+
+    command: str
+    take: Callable[[str], dict[str, str]]
+
+
+def _estimate(figure: Mapping[str, float]) -> str:
+    return f"{figure['value']:.2f} ({figure['low']:.2f} to {figure['high']:.2f})"
+
+
+def _auroc(value: float) -> str:
+    return f"{value:.3f}".removeprefix("0")
+
+
+def claims(printed: str) -> dict[str, str]:
+    """Return what ``masis bench --json`` says of sets of labelled claims: for each, and for all together."""
+    figures, counted, ordered = dict[str, str](), list[tuple[int, ...]](), list[tuple[float, ...]]()
+    for line in printed.splitlines():
+        found: dict[str, Any] = json.loads(line)
+        counts, reading = found["counts"], found["readings"][0]
+        right, wrong = counts["faulty claims accused"], counts["true claims accused"]
+        row = (
+            counts["true claims confirmed"],
+            reading["n"] - reading["positives"],
+            counts["faulty claims confirmed"],
+            reading["positives"],
+            right,
+            right + wrong,
+        )
+        areas = tuple(judge["figures"]["auroc"]["value"] for judge in reading["judges"])
+        counted.append(row)
+        ordered.append((areas[0], *areas[2:4]))
+        figures |= _claims_row(found["task"].lower(), row, ordered[-1])
+    mean = tuple(sum(column) / len(ordered) for column in zip(*ordered, strict=True))
+    return figures | _claims_row("together", tuple(sum(column) for column in zip(*counted, strict=True)), mean)
+
+
+def _claims_row(name: str, row: tuple[int, ...], areas: tuple[float, ...]) -> dict[str, str]:
+    return {
+        f"{name}.true": f"{row[0]} of {row[1]}",
+        f"{name}.faulty": f"{row[2]} of {row[3]}",
+        f"{name}.accused": f"{row[4]} of {row[5]}" + (f" ({row[4] / row[5]:.0%})" if name == "together" else ""),
+        f"{name}.auroc": _auroc(areas[0]),
+        f"{name}.overlap": f"{_auroc(areas[1])} / {_auroc(areas[2])}",
+    }
+
+
+def audits(printed: str) -> dict[str, str]:
+    """Return what ``masis bench --json`` says of whole audits."""
+    found = {each["name"]: each for each in json.loads(printed)["outcomes"]}
+    named = {
+        "found": "planted issues found",
+        "found-without-citations": "planted issues found, citations left out",
+        "right": "issues that are right",
+        "improved": "improved by 10% or more, of cases revised",
+        "converged": "converged within 3 iterations",
+    }
+    figures = {key: _estimate(found[name]["figure"]) for key, name in named.items()}
+    figures |= {f"{key}.n": f"{found[name]['n']:,}" for key, name in named.items()}
+    for role in ("critic", "reviser", "iteration", "loop"):
+        figures[role] = f"{found[f'{role}, 95th percentile']['figure']['value'] / 1000:.2f}"
+    met = {None: "", True: "met", False: "missed"}
+    return figures | {f"{key}.met": met[found[name]["met"]] for key, name in named.items() if found[name]["target"]}
+
+
+def _texts(counts: Mapping[str, int]) -> dict[str, str]:
+    return {key: f"{count:,}" for key, count in counts.items()}
+
+
+def other_sources(printed: str) -> dict[str, str]:
+    """Return how many claims of each source and of all together were confirmed and accused, and of these rightly."""
+    figures, together = dict[str, str](), Counter[str]()
+    for line in printed.splitlines():
+        found = json.loads(line)
+        source = found.pop("source").lower()
+        together.update(found)
+        figures |= _source_row(source, Counter(found))
+    return figures | _source_row("together", together)
+
+
+def _source_row(name: str, counts: Counter[str]) -> dict[str, str]:
+    true = sum(number for key, number in counts.items() if key.startswith("true"))
+    confirmed = counts["true confirmed"] + counts["faulty confirmed"]
+    accused = counts["true accused"] + counts["faulty accused"]
+    return {
+        f"{name}.n": f"{counts.total():,}",
+        f"{name}.true": f"{true:,}",
+        f"{name}.confirmed": f"{confirmed}, {counts['true confirmed']}",
+        f"{name}.accused": f"{accused}, {counts['faulty accused']}",
+        f"{name}.confirmed-share": f"{counts['true confirmed'] / confirmed:.0%}",
+        f"{name}.accused-share": f"{counts['faulty accused'] / accused:.0%}",
+    }
+
+
+def trust(printed: str) -> dict[str, str]:
+    """Return what tools/trust_figures.py says of answers and claims against their experts, and of a fitted score."""
+    figures = dict[str, str]()
+    of_answers, of_claims = printed.split("claims: ")
+    for part, text in {"answers": of_answers, "claims": of_claims}.items():
+        figures[f"{part}.n"] = re.findall(r"n = (\d+)", text)[0]
+        for name, share, n, interval in re.findall(r"  (\w+): (\S+%) \(\d+ of (\d+); 95% interval (.*?)\)", text):
+            figures[f"{part}.{name}"] = f"{share} ({interval})"
+            figures[f"{part}.{name}.share"], figures[f"{part}.{name}.n"] = share, n
+        kappa = re.search(r"kappa: (\S+) \(n = \d+; 95% interval (.*?)\); always one verdict: (\S+%)", text)
+        if kappa is None:
+            raise ValueError(f"no kappa of {part}")
+        figures[f"{part}.kappa"], figures[f"{part}.constant"] = f"{kappa[1]} ({kappa[2]})", kappa[3]
+    return figures | matched(
+        calibration=r"calibration error of the built-in probability (\S+),",
+        floor=r"floor (\S+)$",
+        loss=r"log loss (\S+) ",
+        loss_built_in=r"\(built-in (\S+),",
+        loss_constant=r"constant (\S+)\)",
+        auroc=r"AUROC (\S+),",
+        fitted_calibration=r"AUROC \S+, calibration error (\S+)$",
+        fitted_yield=r"yield, fitted:.*?(\d+%) of faults in 40%",
+        built_in_yield=r"yield, built-in:.*?(\d+%) of faults in 40%",
+        coverable=r"held-out half: (\d+) answers",
+        coverable_faulty=r"cover, (\S+%) of them",
+    )(printed)
+
+
+def calls(printed: str) -> dict[str, str]:
+    """Return calls and tokens of an answer by depth, and the share of the input that a cache has seen."""
+    depths = printed.splitlines()[0].split()[2:]
+    named = {"calls": "calls an answer", "tokens": "tokens an answer", "cached": "share of input seen before"}
+    rows = {
+        key: next(line.split() for line in printed.splitlines() if line.startswith(label))
+        for key, label in named.items()
+    }
+    return {f"{depth}.{key}": row[at - len(depths)] for key, row in rows.items() for at, depth in enumerate(depths)}
+
+
+def matched(**patterns: str) -> Callable[[str], dict[str, str]]:
+    """Return what takes the groups of each pattern out of a text, joined by blanks."""
+
+    def take(printed: str) -> dict[str, str]:
+        figures = {}
+        for key, pattern in patterns.items():
+            found = re.search(pattern, printed, re.MULTILINE | re.DOTALL)
+            if found is None:
+                raise ValueError(f"{key}: {pattern!r} is not in what was printed")
+            figures[key] = " ".join(found.groups())
+        return figures
+
+    return take
+
+
+MEASURES = {
+    "claims": Measure(f"masis bench {' '.join(f'FOLDER/{name}.jsonl' for name in SETS)} --json", claims),
+    "audits": Measure("masis bench data/cases --half all --json", audits),
+    "trust": Measure(
+        "python tools/trust_figures.py --data FOLDER",
+        trust,
+    ),
+    "other-sources": Measure("python benchmarks/other_sources.py --data FOLDER", other_sources),
+    "strong-model": Measure("python benchmarks/strong_model.py", lambda printed: _texts(json.loads(printed))),
+    "calls": Measure("python benchmarks/model_calls.py", calls),
+    "screening-relevance": Measure(
+        "python benchmarks/screening_relevance.py --data FOLDER",
+        matched(
+            auc=r"AUC (\S+)",
+            own_off=r"own: (\S+%) off topic",
+            own_relevant=r"own:.*?(\S+%) relevant",
+            others_off=r"others: (\S+%) off topic",
+            others_relevant=r"others:.*?, (\S+%) relevant",
+        ),
+    ),
+    "screening-directions": Measure(
+        "python benchmarks/screening_directions.py --data FOLDER",
+        matched(stated=r"held out:.*?direction in (\d+)", right=r"held out:.*?right in (\d+ \(\S+%\))"),
+    ),
+    "screening-pages": Measure(
+        "python benchmarks/screening_pages.py --data FOLDER",
+        matched(
+            equal=r"of \d+ questions (\d+) equal",
+            questions=r"of (\d+) questions",
+            no_more_lenient=r"equal.*?(\d+) at 8",
+        ),
+    ),
+    "screening-thresholds": Measure(
+        "python benchmarks/screening_thresholds.py --data FOLDER",
+        matched(demo=r"demo: .*?asks 0.05 less: (\d+) end", demo_questions=r"demo: (\d+) questions"),
+    ),
+    "screening-verdicts": Measure(
+        "python benchmarks/screening_verdicts.py --data FOLDER",
+        matched(
+            off_topic=r"off_topic: (\d+ of \d+) discarded",
+            weak=r"weak: (\d+ of \d+) discarded",
+            keep_precision=r"keep: precision (\d+ of \d+)",
+            keep_recall=r"keep: precision .*?, recall (\d+ of \d+)",
+            more_precision=r"needs_more: precision (\d+ of \d+)",
+            more_recall=r"needs_more: precision .*?, recall (\d+ of \d+)",
+            discard_precision=r"  discard: precision (\d+ of \d+)",
+            discard_recall=r"  discard: precision .*?, recall (\d+ of \d+)",
+        ),
+    ),
+}
+
+
+def measure(name: str, data: Path) -> str:
+    """Run a measure and return what it prints."""
+    command = MEASURES[name].command.replace("FOLDER", str(data)).split()
+    program = {"masis": [sys.executable, "-m", "masis.cli"], "python": [sys.executable]}[command[0]]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [*program, *command[1:]], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True
+    ).stdout
+
+
+def write(name: str, printed: str) -> None:
+    """Write the file of a measure from what it printed just now."""
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
+    ).stdout.strip()
+    made = {
+        "command": MEASURES[name].command,
+        "date": datetime.now(UTC).date().isoformat(),
+        "commit": commit,
+        "machine": f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}",
+        "figures": MEASURES[name].take(printed),
+    }
+    (RESULTS / f"{name}.json").write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def figure(name: str, key: str) -> str:
+    """Return a figure as the docs write it. Raises KeyError where the file has none of that key."""
+    found: str = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["figures"][key]
+    return found
+
+
+def current(page: str) -> str:
+    """Return a page with the figures of the files in place of those it states."""
+    return LINK.sub(lambda link: link[0].replace(link[1], figure(link[2], link[3]), 1), page)
+
+
+def main() -> None:
+    """Measure, or put the figures into the pages."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", choices=[*MEASURES, []], metavar="NAME", help=", ".join(MEASURES))
+    parser.add_argument("--data", type=Path, default=Path("data"), help="the folder of public data")
+    parser.add_argument("--docs", action="store_true", help="put the figures into README and docs")
+    given = parser.parse_args()
+    for name in () if given.docs else given.names or MEASURES:
+        print(name, flush=True)
+        write(name, measure(name, given.data.absolute()))
+    for page in PAGES:
+        page.write_text(current(page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

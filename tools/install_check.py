@@ -1,0 +1,150 @@
+"""Install the wheel and the sdist into empty environments, and try each: the table of docs/install.md.
+
+    python tools/install_check.py [PYTHON ...] [--write]
+
+For each interpreter (default: the one that runs this) and each file: a new environment elsewhere with the versions of
+constraints.txt, by uv where it is installed, else pip. There ``masis health`` is asked, recorded audits of demo cases
+are made, ``masis demo`` is started in an empty home, and one of its pages is fetched. ``import masis`` is timed in new
+processes, the fastest of seven, less an interpreter that imports nothing. Sizes are in MB of 10^6 bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tools.serving import free_port, wait_for
+
+PAGE = ROOT / "docs" / "install.md"
+BEGIN, END = "<!-- installs: tools/install_check.py -->\n", "<!-- end of the installs -->"
+HEAD = (
+    "| installed from | Python | packages | `import masis` | first `masis demo` answers after |\n" + "|---" * 5 + "|\n"
+)
+TIMES = 7
+
+
+def run(*command: str | Path, cwd: Path, home: Path) -> str:
+    """Run a command with an empty home and nothing of this checkout in reach; returns its output, or ends with it."""
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "UV_CACHE_DIR", "PIP_INDEX_URL") if name in os.environ}
+    done = subprocess.run(
+        [str(part) for part in command], cwd=cwd, env=kept | {"HOME": str(home)}, capture_output=True, text=True
+    )
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
+    return done.stdout
+
+
+def seconds(python: Path, code: str, cwd: Path) -> float:
+    """Return the shortest time of a new process that runs this code."""
+    best = float("inf")
+    for _ in range(TIMES):
+        begun = time.perf_counter()
+        subprocess.run([python, "-c", code], cwd=cwd, check=True)
+        best = min(best, time.perf_counter() - begun)
+    return best
+
+
+def install(interpreter: str, file: Path, folder: Path) -> Path:
+    """Install a file into a new environment; returns the environment's folder of programs."""
+    subprocess.run([interpreter, "-m", "venv", str(folder)], check=True)
+    python = folder / "bin" / "python"
+    by = ["uv", "pip", "install", "-q", "--python", str(python)]
+    if shutil.which("uv") is None:
+        by = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    subprocess.run([*by, "-c", str(ROOT / "constraints.txt"), str(file)], check=True, cwd=folder)
+    return python.parent
+
+
+def demo_seconds(masis: Path, home: Path) -> float:
+    """Start the demo in an empty home, fetch its first page, and return after how many seconds it answered."""
+    port, begun = free_port(), time.perf_counter()
+    with (home / "demo.log").open("w", encoding="utf-8") as log:
+        started = subprocess.Popen(
+            [masis, "demo", "--no-browser", "--port", str(port)],
+            cwd=home,
+            env={"PATH": os.environ["PATH"], "HOME": str(home)},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        try:
+            wait_for(f"http://127.0.0.1:{port}", started, home / "demo.log")
+            took = time.perf_counter() - begun
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as page:
+                assert b"<title>" in page.read()
+        finally:
+            started.terminate()
+            started.wait(timeout=20)
+    return took
+
+
+def tried(interpreter: str, file: Path, folder: Path) -> str:
+    """Return the row of the table for a file in a new environment of an interpreter."""
+    home = folder / "home"
+    home.mkdir(parents=True)
+    programs = install(interpreter, file, folder / "environment")
+    python, masis = programs / "python", programs / "masis"
+    version = run(python, "-c", "import platform; print(platform.python_version())", cwd=home, home=home).strip()
+    where = run(python, "-c", "import masis; print(masis.__file__)", cwd=home, home=home).strip()
+    assert Path(where).is_relative_to(folder), where
+    run(masis, "health", "--no-ask", cwd=home, home=home)
+    cases = next(Path(where).parent.glob("_app/data/cases/strategy.jsonl"))
+    run(
+        masis,
+        "audit",
+        cases,
+        "--replay",
+        "demo",
+        "--db",
+        home / "audits.db",
+        "--out",
+        home / "runs.jsonl",
+        cwd=home,
+        home=home,
+    )
+    assert len((home / "runs.jsonl").read_text(encoding="utf-8").splitlines()) == 7
+    packages = (
+        len(list((programs.parent / "lib").glob("python*/site-packages/*.dist-info"))) - 2
+    )  # less pip, setuptools
+    imported = seconds(python, "import masis", home) - seconds(python, "", home)
+    kind = "wheel" if file.suffix == ".whl" else "sdist"
+    size = file.stat().st_size / 1e6
+    return (
+        f"| {kind}, {size:.1f} MB | {version} | {packages} | {imported:.2f} s | {demo_seconds(masis, home):.0f} s |\n"
+    )
+
+
+def main() -> None:
+    """Try every file on every interpreter."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("pythons", nargs="*", default=[sys.executable])
+    parser.add_argument("--write", action="store_true", help="put the table into docs/install.md")
+    given = parser.parse_args()
+    rows = []
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        subprocess.run([sys.executable, "-m", "hatchling", "build", "-d", str(folder / "dist")], cwd=ROOT, check=True)
+        files = sorted((folder / "dist").iterdir(), key=lambda file: file.suffix, reverse=True)  # the wheel first
+        for number, interpreter in enumerate(given.pythons):
+            for file in files:
+                rows.append(tried(interpreter, file, folder / f"{number}{file.suffix}"))
+                print(rows[-1], end="", flush=True)
+                shutil.rmtree(folder / f"{number}{file.suffix}")  # half a GB each
+    if given.write:
+        text = PAGE.read_text(encoding="utf-8")
+        before, _, rest = text.partition(BEGIN)
+        PAGE.write_text(f"{before}{BEGIN}{HEAD}{''.join(rows)}{END}{rest.partition(END)[2]}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
