@@ -143,6 +143,11 @@ def walk(page: Page, base: str) -> Iterator[str]:
     panel.get_by_label("Corrected answer").evaluate("editor => editor.scrollIntoView({block: 'center'})")
     settle(page)
     yield "override"
+    editor = panel.get_by_label("Corrected answer")
+    editor.fill(re.sub(r"41\.2%", "14.2%", editor.input_value()).partition("\n\nThe company has also")[0])
+    panel.get_by_label("Your name").fill(ADA.name)
+    panel.get_by_role("button", name=re.compile("^Submit")).click(delay=40)
+    page.get_by_role("button", name=re.compile("^Undo")).first.wait_for()
     opened("/decisions")
     page.get_by_role("button", name="Export").click(delay=40)
     settle(page)
