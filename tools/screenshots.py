@@ -61,7 +61,7 @@ def prepared(path: Path) -> list[Shot]:
     )
     with Desk.on(workbench, ADA.name) as desk:
         entry = desk.decide(
-            DECIDED, "reject", reason="fabricated_citation", note="The second sentence is what matters."
+            DECIDED[0], "reject", reason="fabricated_citation", note="The second sentence is what matters."
         )
         workbench.datasets.freeze(ADA, "round-1", "decided", Selection(), description="Before the second round")
         desk.undo(entry.id)
