@@ -25,6 +25,7 @@ from masis.datasets.writers.files import whole_file
 from masis.datasets.writers.lines import write_line
 from masis.errors import InputError
 from masis.schema.case import Case
+from masis.schema.reading import FIELDS, columns_in
 from masis.schema.wording import counted, shortened
 from masis.services import Workbench
 from masis.services.lake import LakeService, is_lake
@@ -73,7 +74,7 @@ def import_files(
     that is taken is an error, for decisions refer to ids.
 
     Files of other tools (Ragas, DeepEval, LangSmith, Langfuse, Phoenix, MLflow, promptfoo, RAGTruth, replies of OpenAI
-    and Anthropic, and more) are recognised by their first row, or named with --as; they may be JSON Lines, EMIT, CSV,
+    and Anthropic, and more) are recognised by their first row, or named with --as; they may be JSON Lines, JSON, CSV,
     TSV or Parquet, packed with gzip or zip.
 
     A folder of audited cases ('masis audit --engine ray --out') comes with its audits: --needs-review brings in what a
@@ -198,6 +199,9 @@ def _suggest(path: Path, name: str, save: Path | None, emit: Emit) -> None:
     shown = [line for row in rows for line in (*map(str, row.problems), *(_as_read(row.case) if row.case else ()))]
     emit.lines((profile_text(found.profile), *shown))
     given = " ".join(f"--map {shlex.quote(f'{field}={key}')}" for field, key in found.names.items())
+    read = {part.partition(".")[0] for key in found.names.values() for part in columns_in(found.row, key)}
+    if left := [key for key in found.row if key not in read and key not in FIELDS]:
+        say(f"Not mapped: {shortened(', '.join(left), 300)}. An id is named by --map id=KEY, else made of the content.")
     if save is not None:
         save.write_text(profile_text(found.profile), encoding="utf-8")
         given = f"--map {save}"
@@ -283,9 +287,9 @@ def _selection(
 
 SELECTION = options(_selection)
 ENCODING = option(
-    f"How rows are written; csv and parquet: {', '.join(n for n, f in FORMATS.items() if f.tabular)}.",
+    f"How rows are written; csv and parquet: {', '.join(n for n, f in FORMATS.items() if f.tabular)}. Default: as the "
+    "name of the file ends, else jsonl.",
     "--as",
-    default="jsonl",
     type=click.Choice(ENCODINGS),
 )
 OUT = shared.out("The file to write (a folder for hf); '-' for stdout.", folders=True)
@@ -304,7 +308,7 @@ def export(
         type=click.Choice([*WHOLE, *FORMATS]),
         required=True,
     ),
-    encoding: str = ENCODING,
+    encoding: str | None = ENCODING,
     out: Path = OUT,
     manifest: Path | None = option("Write the manifest here too.", type=shared.FILE),
     selection: Selection = SELECTION,
@@ -330,7 +334,8 @@ def export(
       masis export --format decided --out audited/
     """
     if form == "decided" and out != shared.STDIO and out.is_dir():
-        out, encoding = _decisions_in(out), "parquet"
+        out = _decisions_in(out)
+    encoding = encoding or (ending if (ending := out.suffix[1:].lower()) in ENCODINGS else ENCODINGS[0])
     _check_out(form, out, emit)
     if form in WHOLE:
         for name, written in shared.given_options().items():
@@ -386,7 +391,8 @@ def _say_what(manifest: dict[str, Any], out: Path, emit: Emit) -> None:
     counts = manifest["counts"]
     say(f"{counted(counts['rows'], 'row')} of {counted(counts['cases'], 'case')} written{_to(out)}.")
     for reason, number in counts["left_out"].items():
-        say(f"Left out: {number:,} ({reason}).")
+        hint = " --format decided has a row for every decided case." if reason == "no label" else ""
+        say(f"Left out: {number:,} ({reason}).{hint}")
 
 
 def _write_whole(form: str, workbench: Workbench, stream: BinaryIO) -> int:
@@ -433,7 +439,7 @@ def dataset() -> None:
 def freeze(
     name: str = argument(),
     form: str = option("As in 'masis export'.", "--format", type=click.Choice(list(FORMATS)), required=True),
-    encoding: str = ENCODING,
+    encoding: str | None = ENCODING,
     description: str = option("What it is for; stored with it.", default="", metavar="TEXT"),
     by: str | None = option("Who freezes it. Default: the name you are logged in with.", metavar="NAME"),
     selection: Selection = SELECTION,
@@ -453,7 +459,7 @@ def freeze(
             form,
             selection,
             description=description,
-            encoding=encoding,
+            encoding=encoding or ENCODINGS[0],
             on_case=progress.move,
         )
     emit(version.model_dump(mode="json", exclude={"manifest"}))
@@ -476,7 +482,7 @@ def list_all(emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH) 
 
 @command("Show one: its manifest, and whether it can be rebuilt.", group=dataset)
 def show(name: str = argument(), emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH) -> None:
-    """Print the manifest of the version NAME as EMIT, and say whether it can be rebuilt.
+    """Print the manifest of the version NAME as JSON, and say whether it can be rebuilt.
 
     masis dataset show pilot-1
     """

@@ -15,13 +15,14 @@ from masis.cli.output import QUESTION_SHOWN, Emit, Progress, say, table
 from masis.datasets.readers.decisions import read_decisions
 from masis.datasets.writers.files import whole_file
 from masis.errors import InputError
-from masis.schema.review import LogEntry, Verdict, decided_about
+from masis.schema.review import LogEntry, Verdict, answer_name, decided_about
 from masis.schema.run import Iteration
 from masis.schema.wording import counted, shortened
 from masis.services import Workbench
 from masis.services.cases import CaseView
 from masis.services.desk import SHOWN, Desk
 from masis.services.records import CaseFilter, CaseSummary, QueueOrder
+from masis.services.reviews import OTHER, reasons_for
 from masis.views.headline import headline
 from masis.views.log_entries import entry_number, entry_word
 from masis.views.numbers import score_text
@@ -109,8 +110,12 @@ def _as_lines(view: CaseView) -> Iterator[str]:
         yield from ("", "What the audit found is hidden until your decision: the team's policy says so.")
     elif iteration is not None:
         yield from _found(iteration)
-        if revisions := len(view.run.iterations) - 1 if view.run else 0:
-            yield from ("", f"{counted(revisions, 'revision')} suggested: masis show {view.case.id} --json")
+        for each in view.run.iterations[1:] if view.run else ():
+            quality = (
+                f"quality {score_text(each.quality_score)}, to decide about with --iteration {each.iteration_number}"
+            )
+            yield from ("", f"{answer_name(each.iteration_number).capitalize()}, suggested by the audit ({quality})")
+            yield from (f"  {line}" for line in each.answer.splitlines())
     if view.history:
         yield from ("", "Log", *(f"  {_entry_line(entry)}" for entry in view.history))
 
@@ -124,6 +129,8 @@ def _found(iteration: Iteration) -> Iterator[str]:
         yield from ("", "Issues")
     for issue in sorted(iteration.issues, key=lambda issue: not issue.major):
         yield f"  {issue.severity:<9} {shortened(' '.join(issue.description.split()), 240)}"
+        if issue.major:
+            yield f"  {'':<9} {issue.suggestion}"
 
 
 @command()
@@ -131,7 +138,7 @@ def decide(
     case: str | None = argument(required=False),
     verdict: Verdict | None = argument(required=False),
     reason: str = option(
-        "Why: a code such as unsupported, a sentence, or 'other: WORD'.",
+        f"Why: a sentence, or {', '.join(each.code for each in reasons_for('reject') if each.code != OTHER)}.",
         default="",
         metavar="CODE|TEXT",
     ),

@@ -25,6 +25,7 @@ from masis.datasets.mapping.profile import Profile
 from masis.errors import InputError, StoreError
 from masis.observers.log_records import formatter
 from masis.schema.actor import Actor
+from masis.schema.columns import JOINT
 from masis.schema.reading import CHUNK_FIELDS, FIELDS
 from masis.schema.review import CaseState
 from masis.schema.run import ReviewTier
@@ -128,7 +129,8 @@ def chosen_reading(
         "Whose format it is. Default: detected from the first row.", "--as", metavar="PROFILE"
     ),
     maps: Names = option(
-        "Which key or column holds a field, such as answer=response or query=inputs.question (repeat it); "
+        "Which key or column holds a field, such as answer=response or query=inputs.question (repeat it, also evidence "
+        "where several columns hold a chunk each); "
         "'answer=' says that answers are to be drafted, 'id=' that ids are made of the content, 'evidence.id=' that "
         "[1] means the first chunk. Or a TOML file that names the paths (docs/files.md).",
         "--map",
@@ -147,6 +149,8 @@ def chosen_reading(
                 hint = f"Did you mean {near[0]}={key[:40]}?" if near else write
                 raise click.UsageError(f"--map {given[:60]}: names no field of a case. {hint}")
             files.append(given)
+        elif field == "evidence" and key and names.get(field):  # a further column of it
+            names[field] = f"{names[field]}{JOINT}{key}"
         elif names.setdefault(field, key or None) != (key or None):
             raise click.UsageError(f"--map {field}: is given twice. Keep one.")
     if len(files) > 1:

@@ -83,7 +83,8 @@ def suggest(source: Any) -> Suggestion:
         profile = profile.model_copy(update={**of_turns, "messages": ("messages",), "drafted": False})
     elif not choice.complete:
         return Suggestion("", {}, None, row)
-    names = likely_map({field: each for field, each in likely_columns(columns).items() if field != "reference"})
+    chosen = {field: each for field, each in likely_columns(columns).items() if field != "reference"}
+    names = likely_map(chosen, columns)
     return Suggestion("", names, profile, row)
 
 

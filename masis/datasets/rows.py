@@ -406,8 +406,8 @@ def _table(stream: BinaryIO, delimiter: str | None) -> Iterator[Row]:
         raise InputError("is not UTF-8", cure="Save it as UTF-8: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW.") from error
     except csv.Error as error:
         if "field larger" in str(error):
-            problem = f"has a cell of more than {MAX_LINE_BYTES // 2**20} MiB"
-            raise InputError(problem, cure="Close its quote, or split it.") from error
+            most = f"{MAX_LINE_BYTES // 2**20} MiB"
+            raise InputError(f"has a cell of more than {most}", cure="Close its quote, or split it.") from error
         raise InputError(f"is no table that can be read ({error})", cure='Put text in quotes, " as "".') from error
     finally:
         text.detach()

@@ -30,6 +30,9 @@ MOST_LEVELS = 3
 
 EXCERPT = 60
 
+JOINT = " + "
+"""What joins the names of several columns in a field map: each holds a chunk of the evidence."""
+
 
 class Column(NamedTuple):
     """One column: its names from the outermost object inwards, and the beginning of what it holds in the first row."""
@@ -183,6 +186,20 @@ def likely_columns(
     return chosen
 
 
+_NUMBER_AT_END = re.compile(r"[\s_.#-]*(?:\d{1,3}|(?<![A-Za-z])[A-Za-z])$")
+
+
+def evidence_columns(chosen: Mapping[str, Column], columns: Iterable[Column]) -> list[Column]:
+    """Return the chosen column of evidence with those that differ from it in a number or letter at the end."""
+    evidence = chosen["evidence"]
+    stem = _NUMBER_AT_END.sub("", evidence.shown)
+    if evidence.kind != "text" or stem in ("", evidence.shown):
+        return [evidence]
+    others = [each for field, each in chosen.items() if field != "evidence"]
+    free = (each for each in columns if each.kind == "text" and each not in others)
+    return [each for each in free if _NUMBER_AT_END.sub("", each.shown) == stem]
+
+
 def _length(column: Column) -> int:
     return column.length
 
@@ -197,10 +214,14 @@ def _could_be(field: str, column: Column) -> bool:
     return field != "evidence" or (column.kind != "other" and column.length > 0)
 
 
-def likely_map(chosen: Mapping[str, Column]) -> dict[str, str]:
-    """Return chosen columns as a field map, with the names of text and id inside of the evidence."""
+def likely_map(chosen: Mapping[str, Column], columns: Iterable[Column]) -> dict[str, str]:
+    """Return chosen columns as a field map, with the names of text and id inside of the evidence.
+
+    Of the ``columns`` of the row those numbered like the evidence hold more of it.
+    """
     names = {field: column.shown for field, column in chosen.items()}
     if (evidence := chosen.get("evidence")) is not None:
+        names["evidence"] = JOINT.join(each.shown for each in evidence_columns(chosen, columns))
         names |= {"evidence.text": text_key(evidence), "evidence.id": evidence.item_id}
     return {field: key for field, key in names.items() if key and key != field.rpartition(".")[2]}
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from masis.errors import InputError
 from masis.schema.explain import kind_of
-from masis.schema.reading import FieldMap, checked_names
+from masis.schema.reading import FieldMap, checked_names, columns_in
 
 
 def is_frame(source: Any) -> bool:
@@ -44,8 +44,9 @@ def rows_of(source: Any, names: FieldMap | None = None) -> Iterable[Mapping[str,
         return given
     columns = [str(column) for column in getattr(source, "column_names", None) or source.columns]
     for field, key in checked_names(names or {}).items():
-        if key is not None and "." not in field and key not in columns and key.partition(".")[0] not in columns:
-            raise _no_column(field, key, columns)
+        for part in () if key is None or "." in field else columns_in(columns, key):
+            if part not in columns and part.partition(".")[0] not in columns:
+                raise _no_column(field, part, columns)
     return _frame_rows(source)
 
 

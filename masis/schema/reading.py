@@ -10,12 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
 from masis.errors import InputError
-from masis.schema.columns import LONG_TEXT, chunks_in, columns_of, likely_columns, likely_map
+from masis.schema.columns import JOINT, LONG_TEXT, chunks_in, columns_of, likely_columns, likely_map
 from masis.schema.documents import TEXT_KEYS
 from masis.schema.explain import kind_of, name_elsewhere
 from masis.schema.wording import shortened
@@ -25,7 +26,8 @@ FieldMap = Mapping[str, str | None]
 
 ``None`` (or nothing, on the command line) says that the field is absent on purpose: the answer is to be drafted, the
 id to be made of the content. ``evidence.id`` absent on purpose names each chunk by its place, as ``[1]`` may mean it.
-``evidence.id``, ``evidence.text`` and ``evidence.source`` name keys inside an item of the evidence.
+``evidence.id``, ``evidence.text`` and ``evidence.source`` name keys inside an item of the evidence. Where several
+columns hold a chunk each, ``evidence`` names them all: ``{"evidence": "context_1 + context_2"}``.
 """
 
 FIELDS = (
@@ -80,7 +82,7 @@ def mapped(record: Mapping[str, Any], names: FieldMap) -> dict[str, Any]:
     for field, key in checked_names(names).items():
         if field == "id" and key is None:
             data.pop("id", None)
-        value = None if key is None or "." in field else value_of(record, key)
+        value = None if key is None or "." in field else _mapped_value(record, field, key)
         if value is None or key is None or key == field:
             continue
         if not is_empty(data.get(field)) and data[field] != value:
@@ -88,12 +90,26 @@ def mapped(record: Mapping[str, Any], names: FieldMap) -> dict[str, Any]:
             raise InputError(f"is there, and the map names {key!r} for it", cure=cure, field=field)
         data[field] = _shaped(field, value)
     kept = {key for key in names if "." not in key}
-    for key in {key for key in names.values() if key is not None} - kept:
-        data.pop(key, None)
+    for moved in {part for key in names.values() if key is not None for part in columns_in(record, key)} - kept:
+        data.pop(moved, None)
     inside = {field.partition(".")[2]: key for field, key in names.items() if field in CHUNK_FIELDS}
     if inside and isinstance(data.get("evidence"), list | tuple):
         data["evidence"] = [_chunk_mapped(chunk, inside) for chunk in data["evidence"]]
     return data
+
+
+def columns_in(columns: Collection[str] | Mapping[str, Any], key: str) -> list[str]:
+    """Return the columns that a key of a field map names: one, or several joined by a plus."""
+    return [key] if key in columns else key.split(JOINT)
+
+
+def _mapped_value(record: Mapping[str, Any], field: str, key: str) -> Any:
+    """Return what a field is read from; several columns are a list, whose texts are named by their columns' places."""
+    parts = columns_in(record, key)
+    if len(parts) == 1 or field != "evidence":
+        return value_of(record, key)
+    found = [(number, value) for number, part in enumerate(parts, 1) if not is_empty(value := value_of(record, part))]
+    return [{"id": f"chunk_{number}", "text": value} if isinstance(value, str) else value for number, value in found]
 
 
 def value_of(record: Mapping[str, Any], key: str) -> Any:
@@ -207,7 +223,7 @@ def refuse_unread(data: Mapping[str, Any], unread: Iterable[str], names: FieldMa
 def _unread(field: str, found: Mapping[str, str], data: Mapping[str, Any], names: FieldMap) -> InputError:
     key = found.get(field, found.get("evidence.text", ""))
     whole = {name: path for name, path in names.items() if path} | dict(found)
-    options = " ".join(f"--map {name}={shortened(path, 60)}" for name, path in whole.items())
+    options = " ".join(f"--map {shlex.quote(f'{name}={shortened(path, 200)}')}" for name, path in whole.items())
     drafted = ""
     if "answer" in found:
         drafted = ' Where the answer is to be drafted: --map answer=, in Python map={"answer": None}.'
@@ -227,11 +243,12 @@ def _holding(missing: list[str], unread: Mapping[str, Any], *, id_too: bool) -> 
     hinted = first is not None or any(_named(field, unread) for field in missing)
     if not hinted and not {"query", "evidence"} <= set(missing):
         return {}
-    chosen = likely_columns(columns_of(unread), (*asked, "reference"))
+    columns = columns_of(unread)
+    chosen = likely_columns(columns, (*asked, "reference"))
     if not hinted and not {"query", "evidence"} <= set(chosen):
         return {}
     chosen.pop("reference", None)  # known, so that it is taken for no answer; nothing misses it
-    found, taken = likely_map(chosen), {column.shown for column in chosen.values()}
+    found, taken = likely_map(chosen, columns), {column.shown for column in chosen.values()}
     for field in ("evidence", "answer", "query"):  # a text inside of a list, or deeper than columns are looked for
         if field in missing and field not in chosen:
             paths = (path for path in chain(() if first is None else (first,), long) if not _inside(path, taken))

@@ -328,6 +328,35 @@ def test_two_records_under_one_id_are_refused_by_every_way_in(tmp_path: Path) ->
     assert len({"a", *ids}) == 3
 
 
+def test_columns_that_hold_a_chunk_each_are_read_together_and_proposed_together(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {
+            "Customer asked": ["Why do we do so?", "How?"],
+            "Bot said": ["So [1]. And thus [2].", "Thus [2]."],
+            "Snippet A": ["So.", ""],
+            "Snippet B": ["And thus.", "Thus."],
+        }
+    )
+    names = {"query": "Customer asked", "answer": "Bot said", "evidence": "Snippet A + Snippet B"}
+    assert masis.suggest(frame).names == names
+    file = tmp_path / "mine.csv"
+    frame.to_csv(file, index=False)
+    for source in (frame, file):
+        first, second = masis.read_cases(source, map=names)
+        assert [(chunk.id, chunk.text) for chunk in first.evidence] == [("chunk_1", "So."), ("chunk_2", "And thus.")]
+        assert [(chunk.id, chunk.text) for chunk in second.evidence] == [("chunk_2", "Thus.")]  # [2] is that column
+    refused = CliRunner().invoke(main, ["audit", str(file), "--db", str(tmp_path / "m.db")])
+    assert (
+        "--map 'query=Customer asked' --map 'answer=Bot said' --map 'evidence=Snippet A + Snippet B'" in refused.output
+    )
+    maps = ("query=Customer asked", "answer=Bot said", "evidence=Snippet A", "evidence=Snippet B")
+    arguments = [part for each in maps for part in ("--map", each)]
+    imported = CliRunner().invoke(main, ["import", str(file), "--db", str(tmp_path / "m.db"), *arguments])
+    assert "2 cases imported" in imported.output
+    with pytest.raises(InputError, match="names the column 'Snippet C' for evidence, which is not there"):
+        masis.read_cases(frame, map=names | {"evidence": "Snippet A + Snippet C"})
+
+
 def test_numbers_that_may_count_places_are_read_so_where_the_map_says_it(tmp_path: Path) -> None:
     chunks = [{"id": f"doc-{number}", "text": text} for number, text in ((17, "So."), (23, "Thus."))]
     given = GOOD | {"answer": "So [1]. Thus [2].", "evidence": chunks}

@@ -13,7 +13,7 @@ from typing import Any
 
 from masis.datasets.mapping.profile import EvidencePaths, Profile
 from masis.schema.base import Record
-from masis.schema.columns import Column, likely_columns, text_key
+from masis.schema.columns import Column, evidence_columns, likely_columns, text_key
 
 
 class ColumnChoice(Record):
@@ -40,12 +40,13 @@ def columns_key(row: Mapping[str, Any]) -> str:
 
 def likely_choice(columns: Iterable[Column]) -> ColumnChoice:
     """Return which column probably holds what, by the names that other tools use, then by what the columns hold."""
+    columns = list(columns)
     chosen = likely_columns(columns)
     evidence = chosen.get("evidence")
     shown = {field: chosen[field].shown if field in chosen else "" for field in ("query", "answer", "id", "reference")}
     return ColumnChoice(
         **shown,
-        evidence=(evidence.shown,) if evidence is not None else (),
+        evidence=tuple(each.shown for each in evidence_columns(chosen, columns)) if evidence is not None else (),
         chunk_text=text_key(evidence) if evidence is not None else "",
         chunk_id=evidence.item_id if evidence is not None else "",
     )

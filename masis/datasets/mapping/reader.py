@@ -20,7 +20,7 @@ from masis.errors import InputError
 from masis.schema.case import Case
 from masis.schema.columns import columns_of, likely_columns
 from masis.schema.explain import name_elsewhere
-from masis.schema.reading import FieldMap, checked_names, is_empty, mapped, value_of
+from masis.schema.reading import FieldMap, checked_names, columns_in, is_empty, mapped, value_of
 from masis.schema.wording import shortened
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _gives(row: dict[str, Any], paths: tuple[str, ...]) -> bool:
 
 
 def _matches(row: dict[str, Any], key: str, names: FieldMap) -> bool:
-    if value_of(row, key) is not None:
+    if any(value_of(row, part) is not None for part in columns_in(row, key)):
         return True
     inside = any(name.startswith("evidence.") and held == key for name, held in names.items())
     chunks = value_of(row, names.get("evidence") or "evidence") if inside else None
