@@ -12,12 +12,13 @@ from masis.ui.shell.address import value
 from masis.ui.shell.frame import crash_page, database_errors, demo_notice, page_icon, styles, tab_title
 from masis.ui.shell.reach import reach_notice
 from masis.ui.shell.reviewer import reviewer_badge, signed_in_or_stop
-from masis.ui.shell.streamlit_internals import let_callbacks_finish
+from masis.ui.shell.streamlit_internals import break_long_marks, let_callbacks_finish
 from masis.ui.team.taking import leave
 
 PAGES = Path(__file__).resolve().parent / "pages"
 
 let_callbacks_finish()
+break_long_marks()
 
 st.set_page_config(page_title="MASIS Workbench", page_icon=page_icon(), layout="wide")
 styles()

@@ -309,7 +309,8 @@ def _cure(check: ClaimCheck) -> str:
         mine, theirs = f"“{first.claim_text}”", f"“{first.evidence_text.rstrip(' .,;:')}”"
         if not first.evidence_text:
             return f"No evidence has {mine}: remove or verify it."
-        where = f"The source of {first.evidence_id} reads" if first.kind == "source" else f"{first.evidence_id} says"
+        name = f"[{first.evidence_id}]" if first.evidence_id.isdigit() else first.evidence_id
+        where = f"The source of {name} reads" if first.kind == "source" else f"{name} says"
         return f"{where} {theirs}, not {mine}: correct it."
     if check.verdict == "unverifiable":
         return "Have a verifier model or a person decide this claim."

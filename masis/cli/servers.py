@@ -20,11 +20,10 @@ from masis.cli.output import LogLines, Progress, measured, say
 from masis.errors import SettingsError
 from masis.schema.actor import ROLES
 from masis.schema.wording import counted
-from masis.services import Workbench, webhook
+from masis.services import Workbench
 from masis.services.demo_database import Planned, fill_demo
 from masis.services.ingestion import audit_settings, read_sources
 from masis.services.ingestion import new_token as token_and_digest
-from masis.services.jobs import Jobs, WorkerProcess
 from masis.settings import database_path, demo_database_path, secret, sources_file
 from masis.settings.hosts import AllowedHosts, is_loopback
 from masis.settings.sign_in import SignIn, name_problem, new_secret
@@ -195,6 +194,8 @@ def ingest(
     import uvicorn
 
     from masis.integrations.web.app import application
+    from masis.services import webhook
+    from masis.services.jobs import Jobs, WorkerProcess
 
     if not is_loopback(address) and not insecure:
         raise SettingsError(

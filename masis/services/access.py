@@ -60,7 +60,8 @@ class Act(NamedTuple):
     """Something that can be done, what it takes, and everywhere it is done.
 
     ``where`` names use cases (``reviews.submit``), pages (``page queue``), addresses of the workbench (``GET
-    /healthz``) and of ingestion (``ingest POST /v1/cases``), tools of MCP (``tool get_case``) and commands.
+    /healthz``, ``address upload`` where they are Streamlit's) and of ingestion (``ingest POST /v1/cases``), tools of
+    MCP (``tool get_case``) and commands (``masis purge``).
     """
 
     words: str
@@ -72,7 +73,7 @@ ACTS: tuple[Act, ...] = (
     Act(
         "sign in; ask whether the server is in order",
         "nothing",
-        ("GET /sign-in", "POST /sign-in", "GET /healthz", "GET /health.json", "GET /_stcore/health"),
+        ("GET /sign-in", "POST /sign-in", "GET /healthz", "GET /health.json", "address liveness"),
     ),
     Act(
         "open every page, its figures and the report of a case, as the queue's policy shows them",
@@ -89,11 +90,12 @@ ACTS: tuple[Act, ...] = (
             ),
             *("page decisions", "page team", "page metrics", "page trust", "page settings", "page health"),
             *("page datasets", "page retention"),
-            *("GET /media/file", "GET /static/file", "GET /_stcore/host-config", "WS /_stcore/stream"),
+            *("address media", "address static", "address configuration", "address websocket"),
             *("drafts.get", "cases.open_for", "cases.find_for", "cases.facets_for", "cases.blinded"),
             *("cases.hides_machine_from", "cases.hides_figures_from"),
             *("team.work", "team.next_open", "team.open_to", "team.count_open", "team.why_empty", "team.comments"),
-            *("team.machine_hidden", "team.leases", "team.hides_counts_from"),
+            *("team.machine_hidden", "team.leases", "team.hides_counts_from", "team.adjudications"),
+            "team.to_adjudicate",
             *("trust.compare", "trust.parts", "trust.together", "trust.decisions_by", "trust.counts_in_words"),
             *("trust.people", "trust.missed", "trust.yields", "trust.reviewers"),
         ),
@@ -118,7 +120,7 @@ ACTS: tuple[Act, ...] = (
         "upload and import cases and abstracts, add evidence to a case",
         "audit",
         (
-            *("PUT /_stcore/upload_file/session/file", "DELETE /_stcore/upload_file/session/file"),
+            *("address upload", "address removal of an upload"),
             *("cases.add", "cases.add_one", "cases.add_demo", "imports.formats_of", "imports.look", "imports.add_file"),
             *("lake.bring_in", "corpora.add", "corpora.add_demo", "corpora.keep_records", "versions.fill_evidence"),
         ),
@@ -158,7 +160,7 @@ ACTS: tuple[Act, ...] = (
         "reassess, fit the score, draw, apply and end a guarantee, reset what a screening remembers",
         "oversee",
         (
-            *("reassessment.run", "trust.add_demo", "trust.fit", "trust.draw", "trust.apply", "trust.end"),
+            *("reassessment.run", "trust.fit", "trust.draw", "trust.apply", "trust.end"),
             "screenings.reset_memory",
         ),
     ),
@@ -179,7 +181,12 @@ ACTS: tuple[Act, ...] = (
     Act(
         "send cases and ask what became of one's own",
         "token",
-        ("ingest POST /v1/cases", "ingest GET /v1/cases/{id:path}", "ingest GET /v1/batches/{id}"),
+        (
+            "ingest POST /v1/cases",
+            "ingest POST /v1/traces",
+            "ingest GET /v1/cases/{id:path}",
+            "ingest GET /v1/batches/{id}",
+        ),
     ),
     Act(
         "read cases, audits and the queue as an agent; audit, but never decide",

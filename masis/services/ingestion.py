@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import logging
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -24,6 +25,8 @@ from masis.services.records import STATE_OF_VERDICT, CaseSummary
 from masis.settings import ROLES, Settings
 from masis.store import Store
 from masis.store.audits.inbox import Acknowledged, Batch, Form, Received
+
+log = logging.getLogger(__name__)
 
 ACTOR = Actor(name="ingestion")
 """Who asks for the audits of what programs send in."""
@@ -235,6 +238,8 @@ class IngestionService:
         except (InputError, ValueError) as error:  # else what can't be stored would be tried again for ever
             return self._result(len(found) + len(errors), errors=[*errors, str(error)])
         errors += [str(conflict) for conflict in added.conflicts]
+        if errors and request.form == "cases":  # whose sender polls no batch
+            log.warning("%d of the traces of %s are not stored: another case has the id.", len(errors), request.source)
         received = len(found) + len(errors) - len(added.conflicts)
         return self._result(received, added.added, added.unchanged, len(found) - len(taken), errors)
 

@@ -106,7 +106,7 @@ class LabelsTaken(NamedTuple):
 class DriftSeries(NamedTuple):
     """The judgements about one grader, or by one reviewer, in time, and whether their disagreement drifted.
 
-    ``what`` says of what, with the counts.
+    ``what`` has the counts: grades changed, of those judged.
     """
 
     who: str
@@ -608,8 +608,7 @@ class ScreeningService:
         return tuple(
             DriftSeries(
                 who if by_person else f"Grader {who}",
-                f"grades {'this reviewer changed' if by_person else 'changed by people'}: {sum(found):.0f} of "
-                f"{counted(len(found), 'judgement')}",
+                f"{sum(found):.0f} changed of {len(found)} judged",
                 drift(found),
             )
             for (by_person, who), found in sorted(judgements.items())

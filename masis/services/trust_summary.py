@@ -8,6 +8,7 @@ from masis.services.trust import MachineReport, MissReport
 from masis.trust.agreement import Estimate
 from masis.trust.guarantee import draws_needed
 from masis.trust.machine import FOUND
+from masis.views.numbers import percent
 
 SIMULATED = (
     "These figures rest on {} that the demo simulated. They show what the page can say; they say nothing about the "
@@ -16,22 +17,19 @@ SIMULATED = (
 
 
 def figure(found: Estimate, *, share: bool = True, brief: bool = False) -> str:
-    """Return a figure with what it rests on and its interval: "50.0% (2 of 4; 95% interval 6.8% to 93.2%)".
+    """Return a figure with what it rests on and its interval: "50% (2 of 4; 95% interval 6.8% to 93%)".
 
     ``brief`` leaves out the words "95% interval", for a table that says so once.
     """
     if found.value is None:
         return found.why or "undefined"
-    if not share:
-        rests = f"n = {found.n:,}"
-        bounds = f"{found.low:.2f} to {found.high:.2f}" if found.low is not None and found.high is not None else ""
-        value = f"{found.value:.2f}"
-    else:
-        rests = f"{round(found.value * found.n):,} of {found.n:,}"
-        bounds = f"{found.low:.1%} to {found.high:.1%}" if found.low is not None and found.high is not None else ""
-        value = f"{found.value:.1%}"
-    interval = (bounds if brief else f"95% interval {bounds}") if bounds else found.why
-    return f"{value} ({rests}; {interval})"
+    write = percent if share else "{:.2f}".format
+    rests = f"{round(found.value * found.n):,} of {found.n:,}" if share else f"n = {found.n:,}"
+    if found.low is None or found.high is None:
+        return f"{write(found.value)} ({rests}; {found.why})"
+    return (
+        f"{write(found.value)} ({rests}; {'' if brief else '95% interval '}{write(found.low)} to {write(found.high)})"
+    )
 
 
 TOO_WIDE = 0.3

@@ -52,7 +52,7 @@ def waits_for(what: str, job_id: str, running: bool) -> str:
 def show_stop(what: str, parts: str, *, stopping: bool, on_click: Callable[[], None], label: str = "Stop") -> None:
     """Draw the button that stops a job which this address leads back to, and what that means.
 
-    ``what`` it is (``audit``), and which ``parts`` (``iterations``) are stored when it stops.
+    ``what`` it is (``audit``), and which ``parts`` (``steps``) are stored when it stops.
     """
     stop, says = st.columns([2, 7], vertical_alignment="center")
     stop.button(
@@ -64,7 +64,7 @@ def show_stop(what: str, parts: str, *, stopping: bool, on_click: Callable[[], N
         **needs("audit", disabled=stopping),
     )
     says.caption(
-        f"It stops after the step under way; finished {parts} are stored."
+        f"It is about to stop; finished {parts} are stored."
         if stopping
         else f"You can leave this page or close it: the {what} goes on, and this address leads back to it."
     )

@@ -410,7 +410,8 @@ def _clean(text: str, longest: int) -> str:
 
 
 def _id(name: str) -> str:
-    return _clean(name, LONGEST_ID)
+    short = _clean(name, LONGEST_ID)
+    return f"[{short}]" if name.isdigit() else short  # a bare number would read as a count
 
 
 def _plain(words: str) -> str:

@@ -1,8 +1,14 @@
-"""Words as Streamlit's Markdown: text from outside escaped, labels in the colour of their tone."""
+"""Words as Streamlit's Markdown: outside text escaped, labels in their tone's colour; and what browsers can draw."""
 
 from __future__ import annotations
 
+import json
+import re
 import string
+import sys
+import unicodedata
+from functools import cache
+from itertools import groupby
 
 from masis.views.words import LabelData, Tone, Word
 
@@ -19,6 +25,42 @@ def escaped(text: str) -> str:
     """
     broken = text.replace("://", ":\u200b//").replace("www.", "www\u200b.").replace("@", "@\u200b")
     return " ".join(broken.split()).translate(_MARKDOWN)
+
+
+MOST_MARKS = 50
+"""Combining marks in a row; no script has words with more. The time in which a browser draws them grows with the square
+of their number: 100,000 take it half a minute."""
+
+_CARRIER = "\u25cc"
+"""A dotted circle, on which marks stand that have no letter."""
+
+
+@cache
+def _long_runs() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return what finds too many marks in a row, and as many characters in a row that JSON has escaped."""
+    kinds = groupby(range(sys.maxunicode + 1), lambda code: unicodedata.category(chr(code)).startswith("M"))
+    ranges = ((next(codes), codes) for is_mark, codes in kinds if is_mark)
+    marks = "".join(f"{chr(first)}-{chr(max((first, *others)))}" for first, others in ranges)
+    return re.compile(f"[{marks}]{{{MOST_MARKS}}}(?=[{marks}])"), re.compile(
+        rf"(?:\\u[0-9a-f]{{4}}){{{MOST_MARKS + 1},}}"
+    )
+
+
+def drawable(text: str) -> str:
+    """Return a text, or JSON, that browsers draw in linear time: long runs of combining marks are broken.
+
+    For display only: what is stored, exported and sent to models keeps every character.
+    """
+    if text.isascii() and "\\u" not in text:
+        return text
+    marks, escapes = _long_runs()
+
+    def escaped_ones(run: re.Match[str]) -> str:
+        held = json.loads(f'"{run.group()}"')
+        broken = marks.sub(rf"\g<0>{_CARRIER}", held)
+        return run.group() if broken == held else json.dumps(broken)[1:-1]
+
+    return marks.sub(rf"\g<0>{_CARRIER}", escapes.sub(escaped_ones, text))
 
 
 def badge(word: Word | LabelData) -> str:

@@ -179,7 +179,10 @@ def bars(found: Distribution, write: Callable[[float | None], str]) -> list[dict
         return []
     width = inner[1] - inner[0] if len(inner) > 1 else abs(inner[0] - (found.least or 0.0)) or 1.0
     aside = 0.5 if found.measure in WHOLE else 0.0
-    edges = [inner[0] - width, *inner, inner[-1] + width]
+    first = inner[0] - width
+    if not aside and (found.least or 0.0) >= 0.0:  # no time and no share lies below zero
+        first = max(first, 0.0)
+    edges = [first, *inner, inner[-1] + width]
     return [
         {
             "from": edges[place] + aside,

@@ -14,6 +14,7 @@ from masis.schema.audit import Issue
 from masis.schema.run import Iteration, Run
 from masis.schema.screening import Screening
 from masis.schema.wording import counted, shortened
+from masis.views.markdown import drawable
 from masis.views.numbers import score_text
 from masis.views.scores import values
 from masis.views.words import REFERENCE, SCORE, VERDICT, Tone, Word
@@ -39,9 +40,9 @@ def html(shown: Run | Screening) -> str:
     Raises InputError for anything else.
     """
     if isinstance(shown, Run):
-        return _run(shown)
+        return drawable(_run(shown))
     if isinstance(shown, Screening):
-        return _screening(shown)
+        return drawable(_screening(shown))
     raise InputError(f"a {type(shown).__name__} has no view", cure="Give a Run or a Screening.")
 
 

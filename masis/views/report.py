@@ -21,6 +21,7 @@ from masis.views.answer import EVIDENCE_SHOWN, answer_view, unaudited_answer_vie
 from masis.views.comparison import changed_settings
 from masis.views.headline import standing
 from masis.views.log_entries import entry_texts, entry_word
+from masis.views.markdown import drawable
 from masis.views.numbers import moment, score_text
 from masis.views.words import FLAG, STANDING, STATE, STOPPED, Word, model_words
 
@@ -55,11 +56,10 @@ def case_report(shown: Reported, head: tuple[int, str] | None, index: str = "") 
     """Return the report of a case as HTML.
 
     ``head`` is the log's length and last digest, so that the report can be held against the log later; None for who
-    may not know it. ``index`` is the
-    address of a page that lists this report beside others.
+    may not know it. ``index`` is the address of a page that lists this report beside others.
     """
     run, case = shown.run, shown.case
-    return _TEMPLATES.get_template("report.html").render(
+    page = _TEMPLATES.get_template("report.html").render(
         case=case,
         digest=case.digest(),
         state=_stands(shown),
@@ -77,17 +77,19 @@ def case_report(shown: Reported, head: tuple[int, str] | None, index: str = "") 
         index=index,
         evidence_left_out=max(0, len(case.evidence) - EVIDENCE_SHOWN),
     )
+    return drawable(page)
 
 
 def report_index(rows: Sequence[tuple[str, Reported]], described: Iterable[str], head: tuple[int, str]) -> str:
     """Return the page that lists reports by the names of their files; ``described`` says how they were chosen."""
     states = Counter(_stands(each) for _, each in rows)
-    return _TEMPLATES.get_template("report_index.html").render(
+    page = _TEMPLATES.get_template("report_index.html").render(
         rows=[_index_row(name, each) for name, each in rows],
         states=states.most_common(),
         described=list(described),
         head=head,
     )
+    return drawable(page)
 
 
 def report_name(case_id: str) -> str:

@@ -181,6 +181,27 @@ def test_cancelling_keeps_what_is_finished() -> None:
     assert "cancelled" in {reason.code for reason in found.review_reasons}
 
 
+@pytest.mark.parametrize(("at", "confidence"), [("critique", None), ("evaluation", 0.2)])
+def test_cancelling_within_the_first_iteration_keeps_the_steps_that_are_finished(
+    at: str, confidence: float | None
+) -> None:
+    begun: list[str] = []
+    kept: list[Any] = []
+
+    def note(event: Event) -> None:
+        if event.kind == "step_finished":
+            begun.append(event.step or "")
+
+    stop = {"critique": "claims", "evaluation": "critique"}[at]
+    found = run(critic=rising(0.2), on_event=note, cancelled=lambda: stop in begun, keep=kept.append)
+    (iteration,) = found.iterations
+    assert found.termination_reason == "cancelled"
+    assert iteration.claims
+    assert (iteration.critique.confidence, iteration.evaluation) == (confidence, None)
+    assert kept[-1] == iteration
+    assert "cancelled" in {reason.code for reason in found.review_reasons}
+
+
 def test_cancelling_before_the_first_step_leaves_the_original() -> None:
     found = run(cancelled=lambda: True)
     assert (found.total_iterations, found.best, found.final_answer) == (0, None, CASE.answer)

@@ -178,6 +178,31 @@ def test_no_page_runs_or_loads_what_cases_models_and_people_say_nor_grows_wider_
             assert box is None or box["x"] + box["width"] <= 900, address
 
 
+def test_a_hundred_thousand_combining_marks_take_little_longer_than_letters(
+    browser: Browser, open_tab: Callable[..., Tab], tmp_path: Path
+) -> None:
+    workbench = Workbench.open(tmp_path / "marks.db")
+    for name, sign in (("letters", "a"), ("marks", "\u0301")):
+        long = f"It is a{sign * 100_000} long [1]."
+        content = {"id": name, "query": long, "answer": long, "evidence": [{"id": "1", "text": long}]}
+        case = Case.model_validate(content)
+        workbench.cases.add(ADA, [case])
+        workbench.audits.audit(ADA, case)
+    workbench.close()
+    taken: dict[str, float] = {}
+    with serving("serve", "--db", str(tmp_path / "marks.db"), folder=tmp_path) as base:
+        tab = open_tab(base)
+        for name in ("letters", "letters", "marks"):  # the first page of a tab takes longer
+            page = tab.open(f"/review?case={name}")
+            expect(page.locator(".evidence article.card").first).to_be_visible(timeout=60_000)
+            page.screenshot()
+            taken[name] = page.evaluate("() => performance.now()")  # milliseconds since the page was asked for
+            tab.open("/queue?standing=wrong,not_confirmed,nothing_found")
+            expect(tab.page.locator("table.list tbody tr")).to_have_count(2, timeout=60_000)
+            page.screenshot()
+    assert taken["marks"] < 3 * taken["letters"] + 2_000, taken
+
+
 def test_whatever_the_address_says_is_only_looked_for(hostile: Hostile, open_tab: Callable[..., Tab]) -> None:
     tab = open_tab(hostile.base)
     markup, names = quote(MARKUP), "q state flag field model reviewer case run iteration job left right verdict since"

@@ -152,7 +152,7 @@ def test_drift_and_memory_are_shown_on_the_command_line(masis: Masis, tmp_path: 
     workbench.close()
     result = masis("screening", "drift", "--db", database)
     assert result.exit_code == 0
-    assert "Grader offline: grades changed by people: 1 of 2 judgements. 2 judgements; more than 60" in result.stdout
+    assert "Grader offline: 1 changed of 2 judged. 2 judgements; more than 60" in result.stdout
     assert "\x1b" not in result.stdout
     assert f"Acceptance memory (off): {len(found.kept)} acceptances." in result.stdout
     record = json.loads(masis("screening", "drift", "--json", "--db", database).stdout)

@@ -145,11 +145,14 @@ def test_spans_that_give_no_case_are_counted_and_the_others_are_stored(
     assert stored(bench) == [TRACE]
 
 
-def test_a_trace_that_is_sent_again_changes_nothing(bench: Workbench, opened: TestClient) -> None:
-    for _ in range(2):
-        assert post(opened, json.dumps(request(*openinference())).encode()).status_code == 200
-    until(lambda: not bench.store.inbox.count_waiting(), "both are read")
+def test_a_trace_that_is_sent_again_changes_nothing_and_one_with_other_spans_is_logged(
+    bench: Workbench, opened: TestClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    for sent in (openinference(), openinference(), genai()):
+        assert post(opened, json.dumps(request(*sent)).encode()).status_code == 200
+    until(lambda: not bench.store.inbox.count_waiting(), "all are read")
     assert stored(bench) == [TRACE]
+    assert caplog.text.count("1 of the traces of chatbot are not stored") == 1
 
 
 @pytest.mark.parametrize(

@@ -255,10 +255,10 @@ def test_drift_is_reported_for_each_grader_and_each_reviewer_over_changes_and_ag
     for screening_id, abstract_id in judged[60:]:
         desk.override(Actor(name="Bob"), screening_id, abstract_id, "recommendation", "discard", reason="Read.")
     grader, ada, bob = desk.drifts()
-    assert (grader.who, grader.what) == ("Grader scripted", "grades changed by people: 5 of 65 judgements")
+    assert (grader.who, grader.what) == ("Grader scripted", "5 changed of 65 judged")
     assert grader.drift.usual == 0.0
-    assert (ada.who, ada.what) == ("Ada", "grades this reviewer changed: 0 of 60 judgements")
-    assert (bob.who, bob.what) == ("Bob", "grades this reviewer changed: 5 of 5 judgements")
+    assert (ada.who, ada.what) == ("Ada", "0 changed of 60 judged")
+    assert (bob.who, bob.what) == ("Bob", "5 changed of 5 judged")
 
 
 def values(desk: Desk) -> list[float]:

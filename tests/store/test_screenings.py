@@ -20,7 +20,7 @@ from masis.schema.screening import Abstract, Acceptance, Override, OverrideField
 from masis.screening.grading.grader import CachingGrader, GradeCache
 from masis.screening.rounds import round_loop
 from masis.screening.rounds.round_loop import FinishedRound
-from masis.screening.sources.search_terms import search_terms
+from masis.screening.sources.retrievers import search_terms
 from masis.settings import Settings
 from masis.store import Store
 from masis.store.core.connections import connect

@@ -13,7 +13,7 @@ from masis.llm.recordings import RecordedReply
 from masis.schema.actor import Actor
 from masis.schema.case import Case
 from masis.schema.run import Run
-from masis.services import Workbench
+from masis.services import Workbench, demo_cases
 from masis.settings import Settings
 from masis.ui.new_audit.form import unusable_model
 from masis.ui.review import case as case_page
@@ -161,6 +161,36 @@ def test_an_audit_that_asked_for_no_revision_offers_one(workbench: Workbench, mo
     button = next(each for each in page(run=older.id).button if each.label == "Revise once anyway")
     button.click().run()
     assert [(settings.min_iterations, settings.max_iterations) for settings in asked] == [(2, 3)]
+
+
+def test_an_audit_under_way_shows_what_it_has_found_and_that_it_is_stopping(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = serve(tmp_path / "live.db")
+    case = next(each for each in demo_cases() if each.id == CASE)
+    bench.cases.add(ADA, [case])
+    bench.audits.audit(ADA, case)
+    bench.store.runs.start("live", case_id=CASE, case_digest=case.digest(), models={}, settings=Settings().of_audit())
+    stopped: list[str] = []
+
+    class Jobs(NothingUnderWay):
+        def auditing(self, _case_id: str) -> bool:
+            return True
+
+        def cancelling(self, _kind: str, _run_id: str) -> bool:
+            return bool(stopped)
+
+        def cancel(self, _actor: Actor, _kind: str, case_id: str) -> None:
+            stopped.append(case_id)
+
+    monkeypatch.setattr(case_page, "served_jobs", Jobs)
+    app = page()
+    assert "Found so far in the original answer" in texts(app)
+    again = next(button for button in app.button if button.label == "Audit again")
+    assert again.disabled, "a popover would stay open over the page"
+    press(app, "Stop")
+    assert stopped == [CASE]
+    assert next(button for button in app.button if button.label == "Stopping").disabled
 
 
 def test_a_revision_that_no_model_could_make_is_not_offered_and_the_reason_is_said(

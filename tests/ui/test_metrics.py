@@ -160,6 +160,7 @@ def test_the_limits_of_the_spec_stand_beside_the_times(audited_workbench: Workbe
     assert limits == {"critic_ms": 15_000, "reviser_ms": 15_000, "iteration_ms": 35_000, "loop_ms": 90_000}
     found = audited_workbench.metrics.report(MeasureFilter(), "week")
     critic = spread_view(next(each for each in found.distributions if each.measure == "critic_ms"))
+    assert critic.bars[0]["from"] >= 0  # no time lies below zero
     assert (critic.held, critic.limit) == (True, "95% are within the limit of 15 s")
 
 

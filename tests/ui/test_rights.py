@@ -23,6 +23,7 @@ from masis.services.access import ACTS, Access
 from masis.settings.sign_in import SignIn, new_secret
 from masis.ui.shell import reach, served_database, sign_in
 from masis.ui.shell.serve import health_routes
+from masis.ui.shell.streamlit_internals import HEALTH_PATH, UPLOADS
 from tests.ui.conftest import AUDITED, NOT_AUDITED, texts
 from tests.ui.test_blind import PAGES as ADDRESSES
 from tools import rights
@@ -102,6 +103,16 @@ def test_the_docs_print_the_table() -> None:
 
 # addresses
 
+STREAMLIT = {
+    "address liveness": f"GET {HEALTH_PATH}",
+    "address media": "GET /media/file",
+    "address static": "GET /static/file",
+    "address configuration": f"GET {HEALTH_PATH.replace('health', 'host-config')}",
+    "address websocket": f"WS {HEALTH_PATH.replace('health', 'stream')}",
+    "address upload": f"PUT {UPLOADS}session/file",
+    "address removal of an upload": f"DELETE {UPLOADS}session/file",
+}
+
 
 def answered(gate: sign_in.SignInGate, place: str) -> int:
     """The status of a request to an address, as the gate lets it through."""
@@ -130,14 +141,14 @@ def test_an_address_answers_who_may_and_nobody_else_and_a_change_of_role_holds_f
 ) -> None:
     gate, now = sign_in.SignInGate(behind, signing), {"claims": dict[str, Any]()}
     monkeypatch.setattr(sign_in, "signed_in_claims", lambda cookies: now["claims"])
-    addresses = [place for place in TAKES if re.match("(GET|POST|PUT|DELETE|WS) /", place)]
+    addresses = [place for place in TAKES if re.match("(GET|POST) /|address ", place)]
     visitors = claims(signing, file)
     for who, held in visitors.items():
         now["claims"] = held
-        found = {place: answered(gate, place) for place in addresses}
+        found = {place: answered(gate, STREAMLIT.get(place, place)) for place in addresses}
         refused = 403 if who in ROLES else 401
         assert found == {place: 200 if allowed(who, TAKES[place]) else refused for place in addresses}, who
-    upload = next(place for place in addresses if place.startswith("PUT"))
+    upload = STREAMLIT["address upload"]
     now["claims"] = visitors["reviewer"]
     assert answered(gate, upload) == 200
     file.write_text(people(reviewer="viewer"), encoding="utf-8")

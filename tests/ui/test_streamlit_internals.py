@@ -108,3 +108,20 @@ def test_a_page_that_is_being_drawn_still_gives_way_to_a_newer_request() -> None
     assert page.session_state["pressed"]
     assert "reached the end" not in page.session_state
     assert page.session_state["drawn"] == 3
+
+
+def test_no_text_reaches_a_browser_that_it_can_t_draw() -> None:
+    def page() -> None:
+        import streamlit as st
+
+        from masis.ui.shell.streamlit_internals import break_long_marks
+
+        break_long_marks()
+        break_long_marks()
+        marks = "a" + "\u0301" * 200
+        st.text(marks)
+        st.selectbox("Choice", [marks, "b"])
+
+    app = AppTest.from_function(page).run()
+    assert app.text[0].value.count("\u25cc") == 3
+    assert app.selectbox[0].options[0].count("\u25cc") == 3

@@ -27,7 +27,7 @@ def test_figures_come_with_intervals_and_lead_to_their_cases(audited_workbench: 
     app = open_page("trust", list="must_look")
     drawn = "\n".join(str(element.proto) for element in app.main if hasattr(element, "proto"))
     for part in (
-        *("100.0% (2 of 2; 95% interval", "2 are too few to tell: it may be anything from 16% to 100%."),
+        *("100% (2 of 2; 95% interval", "2 are too few to tell: it may be anything from 16% to 100%."),
         *("Always giving the same verdict has 0.", "agreement beyond chance in these 3 cases, too few to tell for"),
     ):
         assert part in drawn

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from typing import Any
@@ -14,6 +15,7 @@ from masis import run_audit
 from masis.schema.case import Case
 from masis.views.answer import answer_view, unaudited_answer_view
 from masis.views.diff import word_changes
+from masis.views.markdown import MOST_MARKS, drawable
 from masis.views.marks import answer_pieces, reference_marks
 from masis.views.markup import Markup, find_markup, with_markup
 from tests.cases import case_of
@@ -300,3 +302,17 @@ def test_what_ends_there_is_named_behind_the_words_the_worst_of_it_first_and_a_m
     assert ended == [(["a", "nowhere"], "fabricated"), (["b"], "valid")]
     markers = [piece["text"] for piece in pieces if piece.get("reference") and "beside" not in piece]
     assert markers == ["[b]"]
+
+
+# What browsers can't draw
+
+
+def test_long_runs_of_combining_marks_are_broken_in_texts_and_in_json_and_nothing_else_is_changed() -> None:
+    marks = "\u0301\u20dd" * 60
+    broken = drawable(f"a{marks}b")
+    assert broken.replace("\u25cc", "") == f"a{marks}b"
+    assert max(len(run) for run in broken.split("\u25cc")) <= MOST_MARKS + 1
+    assert json.loads(drawable(json.dumps({"x": f"a{marks}b"}))) == {"x": broken}
+    for text in ("e\u0301" * 1_000, "\u4e2d\u6587" * 1_000, "\\u0301", "plain", "a" + "\u0301" * MOST_MARKS):
+        assert drawable(text) == text
+        assert drawable(json.dumps(text)) == json.dumps(text)

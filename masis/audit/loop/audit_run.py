@@ -130,6 +130,7 @@ def _placed(what: str, step: Step | None, number: int | None) -> str:
 
 T = TypeVar("T")
 
+STOPPED = Unscored(reason="the audit was stopped before the critic had answered")
 POLL_S = 0.2
 """How often a waiting step emits the notices of its calls and looks whether the run was cancelled."""
 
@@ -318,13 +319,16 @@ class AuditRun:
                 self.keep(last)  # a run cut short during the evaluation must not ask for the revision again
             evaluated = yield from self._evaluate(self._context(last), last.critique)
             last = last.model_copy(update={"evaluation": evaluated})
-        last = self._recorded(last)
+        yield from self._finish(self._recorded(last))
+        return reason, None if reason else revision
+
+    def _finish(self, last: Iteration) -> Events:
+        """Keep the last iteration as it is now, and say that it is finished."""
         self.iterations[-1] = last
         self.keep(last)
         data = step_events.of_iteration(last)
         self._log_iteration(last, data)
         yield self.reporter.event("iteration_finished", iteration=last.iteration_number, data=data)
-        return reason, None if reason else revision
 
     def _recorded(self, iteration: Iteration) -> Iteration:
         """Return the iteration with the time of its steps and the calls that were made since it was audited."""
@@ -373,15 +377,22 @@ class AuditRun:
             number,
             self._reasoning(),
         )
-        verdict, evaluated = done.critique, done.evaluation
-        if verdict is None or verdict.unscored:
-            verdict, found = yield from self._criticise(context)
-            self._step_done(critique=verdict, issues=found)
-        else:
-            found = done.issues
-        if self.settings.evaluate == "every" and (evaluated is None or evaluated.unscored):
-            evaluated = yield from self._evaluate(context, verdict)
-            self._step_done(evaluation=evaluated)
+        verdict, evaluated, stopped = done.critique, done.evaluation, False
+        try:
+            if verdict is None or verdict.unscored:
+                verdict, found = yield from self._criticise(context)
+                self._step_done(critique=verdict, issues=found)
+            else:
+                found = done.issues
+            if self.settings.evaluate == "every" and (evaluated is None or evaluated.unscored):
+                evaluated = yield from self._evaluate(context, verdict)
+                self._step_done(evaluation=evaluated)
+        except Cancelled:
+            if self.iterations:  # they are the result; half an audit of a revision says nothing of the original
+                raise
+            stopped, judge = True, self.roles.critic.judged_by
+            if verdict is None or verdict.unscored:
+                verdict = critique.ruled(STOPPED, cited, found, judge)
         quality = critique.quality_score(verdict, cited)
         before = self.iterations[-1].quality_score if self.iterations else None
         self.iterations.append(
@@ -402,6 +413,9 @@ class AuditRun:
             )
         )
         self.steps = None
+        if stopped:
+            yield from self._finish(self._recorded(self.iterations[-1]))
+            raise Cancelled
 
     def _step_done(self, **found: Any) -> None:
         """Keep what a step found, where it may have cost something: a run cut short goes on after it."""

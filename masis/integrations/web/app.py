@@ -206,12 +206,11 @@ class Door:
             raise Refused(400, f"the body {error.problem}", error.cure) from error
         except MissingExtra as error:
             raise Refused(415, str(error), f"Or send {otlp.JSON}.") from error
-        if len(found.cases) > source.max_cases:
+        if found.cases > source.max_cases:
             raise _too_many(source.max_cases)
         if found.cases:
-            lines = "\n".join(json.dumps(case.to_json_dict()) for case in found.cases).encode()
-            digest = hashlib.sha256(lines).hexdigest()
-            await self.acknowledge(Received(uuid.uuid4().hex, source.name, None, digest, "cases", lines))
+            digest = hashlib.sha256(found.lines).hexdigest()
+            await self.acknowledge(Received(uuid.uuid4().hex, source.name, None, digest, "cases", found.lines))
         return Response(otlp.answered(form, found.rejected, found.why), media_type=form)
 
     async def batch(self, request: Request) -> Response:

@@ -32,9 +32,10 @@ _decoding = threading.Lock()
 
 
 class Exported(NamedTuple):
-    """What a request gives: its cases, how many of its spans gave none, and why, of the first traces."""
+    """What a request gives: its cases, a line each, how many of its spans gave none, and why, of the first traces."""
 
-    cases: tuple[Case, ...]
+    cases: int
+    lines: bytes
     rejected: int
     why: str
 
@@ -65,7 +66,8 @@ def exported(body: bytes, content_type: str) -> Exported:
                 rejected += len(spans)
                 what = " ".join(filter(None, (error.field, error.problem.partition(" (")[0])))
                 why += [f"trace {trace[:32]}: {what}."] if len(why) < _WHY else []
-    return Exported(tuple(cases), rejected, " ".join(why))
+        lines = "\n".join(json.dumps(case.to_json_dict()) for case in cases).encode()
+    return Exported(len(cases), lines, rejected, " ".join(why))
 
 
 def answered(content_type: str, rejected: int, why: str) -> bytes:

@@ -97,7 +97,8 @@ def place_design(study_type: StudyType | None, abstract: Abstract, confidence: f
     name = STUDY_TYPE[study_type]
     if (found := _review(study_type, abstract)) is not None:
         return found
-    if study_type in _MAY_BE_TRIAL and (words := _randomised(abstract)):
+    randomised = _first("randomised", abstract, title=False) or _first("randomised_title", abstract, text=False)
+    if study_type in _MAY_BE_TRIAL and (words := randomised):
         return Placement("randomised_trial", f"Recognised as {name}, but its words say that it was randomised.", words)
     for design, wording in _FINER.get(study_type, ()):
         if words := _first(wording, abstract):
@@ -146,10 +147,6 @@ def _review(study_type: StudyType, abstract: Abstract) -> Placement | None:
 
 def _first(wording: str, abstract: Abstract, *, title: bool = True, text: bool = True) -> tuple[Words, ...]:
     return first(_WORDINGS[wording], abstract, title=title, text=text)
-
-
-def _randomised(abstract: Abstract) -> tuple[Words, ...]:
-    return _first("randomised", abstract, title=False) or _first("randomised_title", abstract, text=False)
 
 
 def designs_asked_about(question: str) -> frozenset[Design]:

@@ -7,7 +7,7 @@ named, and what follows from them (the floor, the quality, the recommendation) i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from masis.errors import InputError
 from masis.schema.screening import (
@@ -100,8 +100,9 @@ def apply_overrides(
     if "study_type" in overrides and study_type is not None:
         placed = rubric.DESIGN_OF[study_type] if abstract is None else place_design(study_type, abstract).design
     design: Design | None = value("design", placed)
-    appraised = _appraised(grade, overrides, design, abstract)
-    method: float | None = value("methodology_score", with_prior_floor(appraised.score, design))
+    corrections = {item: cast("ItemState", overrides[item].value) for item in APPRAISAL_ITEMS if item in overrides}
+    raw, reasons = _appraised(grade, corrections, design, abstract)
+    method: float | None = value("methodology_score", with_prior_floor(raw, design))
     relevance: float | None = value("relevance_score", grade.relevance_score)
     enough: bool | None = value("sample_size_adequate", grade.sample_size_adequate)
     publication = None if "design" in overrides else grade.publication
@@ -113,52 +114,42 @@ def apply_overrides(
     if "recommendation" in overrides:
         recommendation, rule = cast("Recommendation", overrides["recommendation"].value), "person"
     changed: dict[str, Any] = {
-        **scored_fields(relevance, appraised.score, method, design, enough),
+        **scored_fields(relevance, raw, method, design, enough),
         "study_type": study_type,
         "publication": publication,
         "recommendation": recommendation,
         "rule": rule,
-        "reasons": {**grade.reasons, **appraised.reasons, "recommendation": Reason(text=why), **by_person},
+        "reasons": {**grade.reasons, **reasons, "recommendation": Reason(text=why), **by_person},
         "overridden": tuple(overrides),
-        "corrections": appraised.corrections,
+        "corrections": corrections,
         "direction": value("direction", grade.direction),
         "unscored": grade.unscored if rule == "unscored" else None,
     }
     return grade.model_copy(update=changed)
 
 
-class _Appraised(NamedTuple):
-    """The methodology before the prior's floor with the items that a person set, and the reason that says which."""
-
-    score: float | None
-    corrections: dict[AppraisalItem, ItemState]
-    reasons: dict[OverrideField, Reason]
-
-
 def _appraised(
-    grade: Grade, overrides: Mapping[OverrideField, Override], design: Design | None, abstract: Abstract | None
-) -> _Appraised:
-    """Score the corrected items: by the checklist where it made the score; else moved by what they are worth.
+    grade: Grade, corrections: Mapping[AppraisalItem, ItemState], design: Design | None, abstract: Abstract | None
+) -> tuple[float | None, dict[OverrideField, Reason]]:
+    """Return the methodology before the prior's floor with the corrected items, and the reason that says which.
 
-    A model's score is its own, so a correction adds or takes away the points of the item, and no more.
+    It is scored by the checklist where that made the score. A model's score is its own, so a correction adds or takes
+    away the points of the item, and no more.
     """
-    corrections = {item: cast("ItemState", overrides[item].value) for item in APPRAISAL_ITEMS if item in overrides}
     read = () if abstract is None or design is None else appraise(abstract, design, grade.sample_sizes)
     if not corrections or not read or design is None:
-        return _Appraised(grade.methodology_raw, corrections, {})
+        return grade.methodology_raw, {}
     before, after = score_items(design, read), score_items(design, corrected(read, corrections))
     said = ", ".join(f"{LABELS[item]}: {ITEM_STATE_NAMES[state]}" for item, state in corrections.items())
     if grade.judged_by.model == OFFLINE:
-        text = f"{after.reason.text} Set by a person: {said}."
-        reason = with_floor_note(Reason(text=text, words=after.reason.words), after.score, design)
-        return _Appraised(after.score, corrections, {"methodology_score": reason})
-    old = grade.reasons.get("methodology_score", Reason(text=""))
+        reason = Reason(text=f"{after.reason.text} Set by a person: {said}.", words=after.reason.words)
+        return after.score, {"methodology_score": with_floor_note(reason, after.score, design)}
     if grade.methodology_raw is None or before.score is None or after.score is None:
-        return _Appraised(grade.methodology_raw, corrections, {})
-    moved = after.score - before.score
+        return grade.methodology_raw, {}
+    old, moved = grade.reasons.get("methodology_score", Reason(text="")), after.score - before.score
     text = f"{old.text} Set by a person, which moves it by {moved:+.2f}: {said}.".strip()
     score = round(min(1.0, max(0.0, grade.methodology_raw + moved)), 4)
-    return _Appraised(score, corrections, {"methodology_score": Reason(text=text, words=old.words)})
+    return score, {"methodology_score": Reason(text=text, words=old.words)}
 
 
 def apply_review(

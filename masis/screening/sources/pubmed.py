@@ -28,7 +28,7 @@ from masis.llm.client.retry import Again, NoTimeToRetry, RetryCancelled, RetryPo
 from masis.schema.screening import Abstract, Design
 from masis.screening.sources.pubmed_xml import read_articles
 from masis.screening.sources.records import collapse_blanks
-from masis.screening.sources.search_terms import search_terms
+from masis.screening.sources.retrievers import search_terms
 from masis.settings import Settings, secret
 
 # Asking NCBI's E-utilities over HTTP as its rules want it: identified, paced, patient.

@@ -1,8 +1,13 @@
-"""The protocol of retrievers, and two that work on a list in memory."""
+"""The protocol of retrievers, two that work on a list in memory, and the words of a query that are worth searching for.
+
+A query is plain words, never a search language: operators, quotes, brackets and colons are punctuation here, so that no
+text can steer a search engine.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Protocol, runtime_checkable
@@ -131,3 +136,36 @@ def _counted(abstract: Abstract) -> Counter[str]:
         if token.weight:
             counts[token.stem] += _TITLE
     return counts
+
+
+MOST_TERMS = 64
+"""Terms taken from one query; a question has ten, a pasted page would take seconds."""
+
+_LONGEST = 80
+_WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
+
+STOP_WORDS = frozenset(
+    """
+    a about after against all also am among an and any are as at be been before being below between both but by can
+    compared could did do does doing done during each else ever every for from further had has have having he her here
+    hers him his how i if in instead into is it its itself less let many may me might more most much must my no nor not
+    of off on once one only or other our out over own per rather same shall she should since so some such than that the
+    their them then there these they this those through to too toward towards under until up upon us very was we were
+    what when where whether which while who whom whose why will with within without would you your
+    """.split()
+)
+"""English words that carry grammar, not content."""
+
+
+def search_terms(query: str) -> tuple[str, ...]:
+    """Return the terms of a query in its order, in lower case, each once: ``low-dose`` is one, a phrase of two words.
+
+    Words that every abstract holds are left out, unless nothing else is left.
+    """
+    found = dict.fromkeys(
+        word.replace("’", "'").removesuffix("'s")
+        for match in _WORD.finditer(query.casefold())
+        if len(word := match.group()) <= _LONGEST
+    )
+    content = [word for word in found if word not in STOP_WORDS]
+    return tuple((content or list(found))[:MOST_TERMS])

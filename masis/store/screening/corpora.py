@@ -19,7 +19,7 @@ from masis.schema.base import Record
 from masis.schema.screening import Abstract, PublicationStatus
 from masis.screening.sources.publication import Notice, joined, marked, notice_of
 from masis.screening.sources.records import RecordKeys, record_keys, same_record
-from masis.screening.sources.search_terms import search_terms
+from masis.screening.sources.retrievers import search_terms
 from masis.store.audits.cases import BATCH, in_batches
 from masis.store.core.connections import Database
 from masis.store.screening import corpus_search

@@ -141,7 +141,7 @@ function drawView(root, { data, setTriggerValue }) {
       const back = plainButton("link back", "Back to the answer")
       back.append(make("kbd", "", "G"))
       back.onclick = () => turnTo("answer")
-      why.append(back)
+      close.after(back) // first: of many reasons the last are scrolled to
     }
     if (narrow()) return
     const pane = evidence.getBoundingClientRect()

@@ -14,7 +14,7 @@ export default function ({ data, parentElement }) {
     const words = make("b", `headline tone-${data.headline.tone}`, data.headline.text)
     words.dir = "auto"
     line.append(words)
-    if (data.headline.others) line.append(make("span", "dim", data.headline.others))
+    if (data.headline.others) line.append(make("span", "dim others", data.headline.others))
   }
   if (data.reasons?.length) line.append(folded("Why it needs review", data.reasons))
   root.append(title, line)

@@ -36,38 +36,29 @@ class Panel {
     const pane = this.column?.querySelector(`:scope > ${STREAMLIT.elements.container}`)
     this.unfit = pane ? fitToWindow(pane) : () => {}
     this.drawnAt = performance.now()
-    this.pressed = event => this.key(event)
-    this.answerShown = () => this.drawReady()
-    window.addEventListener("masis-shown", this.answerShown)
-    this.labelAsked = event => { if (listening === this) this.labelWords(event.detail) }
-    this.editAsked = event => { if (listening === this) this.editReport(event.detail) }
-    window.addEventListener("masis-label", this.labelAsked)
-    window.addEventListener("masis-report-edit", this.editAsked)
-    this.targetAsked = event => { if (listening === this) this.labelTarget(event.detail) }
-    window.addEventListener("masis-label-target", this.targetAsked)
-    this.hidden = () => this.flush()
+    this.gone = new AbortController()
+    const listen = (target, name, act) => target.addEventListener(name, act, { signal: this.gone.signal })
+    const asked = (name, act) => listen(window, name, event => { if (listening === this) act(event.detail) })
+    listen(window, "masis-shown", () => this.drawReady())
+    asked("masis-label", words => this.labelWords(words))
+    asked("masis-report-edit", place => this.editReport(place))
+    asked("masis-label-target", target => this.labelTarget(target))
+    listen(document, "keydown", event => this.key(event))
+    listen(window, "pagehide", () => this.flush())
+    listen(document, "visibilitychange", () => this.flush())
     this.resized = new ResizeObserver(() => this.dock())
     if (this.column?.previousElementSibling) this.resized.observe(this.column.previousElementSibling)
-    document.addEventListener("keydown", this.pressed)
-    window.addEventListener("pagehide", this.hidden)
-    document.addEventListener("visibilitychange", this.hidden)
   }
 
   leave() {
     this.unfit()
+    this.gone.abort()
     this.resized.disconnect()
     this.el.editor.hidden = true
     this.dock()
     clearTimeout(this.unanswered)
     clearTimeout(this.readySoon)
-    window.removeEventListener("masis-shown", this.answerShown)
-    window.removeEventListener("masis-label", this.labelAsked)
-    window.removeEventListener("masis-report-edit", this.editAsked)
-    window.removeEventListener("masis-label-target", this.targetAsked)
     this.flush()
-    document.removeEventListener("keydown", this.pressed)
-    window.removeEventListener("pagehide", this.hidden)
-    document.removeEventListener("visibilitychange", this.hidden)
   }
 
   // What the server says, on every run.
@@ -476,7 +467,7 @@ class Panel {
     if ((window.masisDock ?? 0) === covered) return
     window.masisDock = covered
     document.documentElement.style.setProperty("--masis-dock", `${covered}px`)
-    this.column.closest(".st-key-review").style.paddingBottom = `${covered}px` // what it covers can be scrolled to
+    this.column.closest(".st-key-review")?.style.setProperty("padding-bottom", `${covered}px`) // what it covers can be scrolled to
     window.dispatchEvent(new Event("resize"))
   }
 

@@ -38,6 +38,7 @@ class IssueForm {
     el.sentence.onchange = () => { this.choose(Number(el.sentence.value)); this.keep() }
     el.note.oninput = () => { this.report.note = wellFormed(el.note.value); this.keep() }
     el.note.onblur = () => panel.flush()
+    el.dialog.oncancel = event => { event.preventDefault(); this.close() }
     el.dialog.onclose = () => { if (!el.dialog.open) panel.keepReport(null) }
     el.dialog.onkeydown = event => { event.stopPropagation(); this.key(event) } // the page's keys wait while it is open
   }

@@ -47,6 +47,7 @@ PICKED = ("show", "above", "most", "at", "of", "page")
 RUNS_A_PAGE = 20
 SPREAD_OVER = 5_000
 """Audits of which the distributions are drawn: sorting the figures of all of them would take ever longer."""
+SPENT: tuple[Measure, ...] = ("tokens", "cost_usd")
 READ_AT_ONCE = 10_000
 """Entries of the decision log up to which the page reads what people did without being asked to."""
 SPANS = {"7": "7 days", "30": "30 days", "90": "90 days", "": "All"}
@@ -501,7 +502,7 @@ def _distributions(found: MetricsReport) -> None:
     of = f" Of the newest {found.spread_over:,} audits that match." if found.spread_over else ""
     st.caption(f"Click a bar to list its audits.{of}")
     # without a model nothing was sent: neither zeros nor local work held against a limit of calls say anything
-    measured = [each for each in found.distributions if each.count and (found.total.calls or each.measure != "tokens")]
+    measured = [each for each in found.distributions if each.count and (found.total.calls or each.measure not in SPENT)]
     for box, each in zip(_boxes(len(measured)), measured, strict=True):
         shown = spread_view(each)
         with box:

@@ -27,7 +27,7 @@ from masis.settings import ROLES, UNCHECKED, Settings
 from masis.views.numbers import dollars
 from masis.views.words import model_words
 
-LONGEST: dict[str, int] = {"question": limits.QUESTION, "evidence": limits.EVIDENCE, "answer": limits.ANSWER}
+LONGEST: dict[str, int] = {"question": limits.QUESTION, "evidence": 200_000, "answer": limits.ANSWER}
 """Characters a field takes; an upload of evidence may be longer. A text area gets slow past 200,000."""
 
 CHUNKS_SHOWN = 40

@@ -67,7 +67,7 @@ def _draw_live(run_id: str, case_id: str) -> bool:
     else:
         shown = timeline(workbench.runs.events(run_id), "running", utc_now())
     stopping = jobs.cancelling("audit", run_id)
-    show_stop("audit", "iterations", stopping=stopping, on_click=acting(jobs.cancel, "audit", case_id))
+    show_stop("audit", "steps", stopping=stopping, on_click=acting(jobs.cancel, "audit", case_id))
     show_timeline(shown, key="timeline")
     if shown["groups"]:
         show_found_so_far(workbench, run_id)

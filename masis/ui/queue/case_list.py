@@ -10,7 +10,6 @@ from pathlib import Path
 import streamlit as st
 
 from masis.datasets.exports import DECIDED, ENCODINGS, FORMATS, Selection
-from masis.errors import MasisError
 from masis.schema.actor import Actor
 from masis.schema.wording import counted, shortened
 from masis.services import Workbench
@@ -19,7 +18,7 @@ from masis.ui.components.linked_table import Cell, Column, Row, column, linked_t
 from masis.ui.shell import address
 from masis.ui.shell.downloads import prepared_download
 from masis.ui.shell.inputs import show_value
-from masis.ui.shell.permissions import needs
+from masis.ui.shell.permissions import carried_out, needs
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.shell.served_database import command, command_markdown
 from masis.views.markdown import coloured, escaped
@@ -285,11 +284,7 @@ def _views(workbench: Workbench) -> None:
             saved = st.form_submit_button("Save this view", **needs("decide"))
         if saved:
             parameters = {key: text for key, text in address.list_parameters().items() if key in _KEPT}
-            try:
-                workbench.team.save_view(actor(), title, parameters, shared=shared)
-            except MasisError as error:
-                st.warning(escaped(str(error)))
-            else:
+            if carried_out(lambda: workbench.team.save_view(actor(), title, parameters, shared=shared)):
                 st.rerun()
 
 

@@ -20,7 +20,7 @@ from masis.ui.components.charts import draw_chart
 from masis.ui.live import served_jobs, show_live
 from masis.ui.new_audit.form import unusable_model
 from masis.ui.new_audit.live_run import show_found_so_far
-from masis.ui.new_audit.timeline import timeline
+from masis.ui.new_audit.timeline import timeline, waiting
 from masis.ui.review.claiming import ClaimNotice, claim_case
 from masis.ui.review.decision import MACHINE_SHOWN, decision_panel
 from masis.ui.review.missing_evidence import missing_evidence, show_versions
@@ -58,6 +58,9 @@ _LAYOUT = f"<style>{with_selectors((HERE / 'review.css').read_text(encoding='utf
 TURNS_SHOWN = 50
 TURN_SHOWN = 5_000
 """Turns of a conversation that a page shows, and characters of each."""
+
+LIVE_HEIGHT = 175
+"""Pixels of an audit under way: two kinds of issues; more are scrolled to."""
 
 ITERATIONS_BESIDE = 3
 """Iterations that are chosen from beside each other; of more, one is chosen from a list."""
@@ -113,6 +116,8 @@ def _notices(page: _Page) -> None:
     if why := served_jobs().failure("audit", page.view.case.id):
         st.error("The last audit failed.", icon=":material/error:")
         st.text(why)
+    if page.busy:
+        show_live(_draw_progress, page.view.case.id, page.view.machine_hidden)
 
 
 def _review(page: _Page) -> None:
@@ -129,8 +134,6 @@ def _review(page: _Page) -> None:
             if page.against is not None:
                 shown = tuple(each for each in shown if each != "marks")
             decision_panel(page.workbench, view, page.run, page.at, machine_shown=shown, notice=page.notice)
-            if page.busy:
-                show_live(_draw_progress, view.case.id)
             show_case_work(page.workbench, view)
         with after:
             if page.run and page.audited:
@@ -256,7 +259,8 @@ def _bar(page: _Page) -> None:
             _iteration_choice(page.run, page.at, page.against)
         st.space("stretch")
         allowed = needs("audit", disabled=page.busy or view.machine_hidden)
-        if page.run:  # one click must not replace what a model found by what the offline checks find
+        # one click must not replace what a model found by what the offline checks find; a popover would stay open
+        if page.run and not page.busy:
             with st.popover("Audit again", icon=":material/fact_check:", key="audit-again"):
                 st.caption(_replaces(page.run, page.workbench.settings))
                 if page.workbench.settings.cache:
@@ -520,20 +524,29 @@ def _issues_followed(found: IssueHistory) -> None:
         st.caption(f"and {counted(found.left_out, 'more issue')}")
 
 
-def _draw_progress(case_id: str) -> bool:
-    """Draw what the running audit has done so far; returns whether it is under way."""
+def _draw_progress(case_id: str, hidden: bool) -> bool:
+    """Draw what the running audit has done so far, unless that is hidden; returns whether it is under way."""
     workbench, jobs = served_workbench(), served_jobs()
     running: RunSummary | None = next((run for run in workbench.runs.for_case(case_id) if run.state == "running"), None)
     if running is None and not jobs.auditing(case_id):
         return False
-    with st.container(border=True):
-        st.markdown("**Auditing.** The result appears on this page; you can leave it meanwhile.")
-        if running:
-            shown = timeline(workbench.runs.events(running.id), "running", utc_now())
-            st.text(" · ".join(filter(None, [shown["live"], shown["spent"]])))
-            show_found_so_far(workbench, running.id)
-        with st.container(horizontal=True):
-            if running and st.button("Watch the audit", icon=":material/timeline:"):
+    seen = running is not None and not hidden
+    shown = timeline(workbench.runs.events(running.id), "running", utc_now()) if running and seen else waiting("")
+    # as high at first as with what it will find: the answer below must not move under the reader
+    with st.container(border=True, gap="xsmall", height=LIVE_HEIGHT if seen else "content"):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown("**Auditing**", width="content")
+            so_far = " · ".join(filter(None, [shown["live"], shown["spent"]]))
+            st.text(so_far or "The result appears on this page; you can leave it meanwhile.", width="stretch")
+            if running and seen and st.button("Watch the audit", icon=":material/timeline:"):
                 st.switch_page("pages/new.py", query_params={"job": running.id})
-            st.button("Stop after this step", on_click=acting(jobs.cancel, "audit", case_id), **needs("audit"))
+            stopping = bool(running and jobs.cancelling("audit", running.id))
+            st.button(
+                "Stopping" if stopping else "Stop",
+                icon=":material/stop_circle:",
+                on_click=acting(jobs.cancel, "audit", case_id),
+                **needs("audit", disabled=stopping, help="What is finished by then is stored and shown here."),
+            )
+        if running and seen:
+            show_found_so_far(workbench, running.id)
     return True

@@ -115,15 +115,13 @@ def _compared(workbench: Workbench, finished: list[RunSummary], left: RunSummary
         st.markdown("**The same audit is on both sides.** Choose another one.")
         return
     of: Of = "chosen" if address.value("of") == "chosen" else "first"
-    st.session_state["compare-of"] = of
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"):
         st.segmented_control(
             "Compare the issues",
             list(OF),
-            key="compare-of",
             format_func=OF.__getitem__,
             required=True,
-            on_change=_choose_of,
+            **address.kept("of", "first", shows=of, key="compare-of", drops=()),
         )
         st.button(
             "Swap left and right",
@@ -186,15 +184,8 @@ LONGEST_TEXT = 400
 
 
 def _choice(title: str, side: str, names: dict[str, str], chosen: str) -> None:
-    st.session_state[f"compare-{side}"] = chosen
-    st.selectbox(
-        title,
-        list(names),
-        key=f"compare-{side}",
-        format_func=names.__getitem__,
-        on_change=_choose_side,
-        args=(side,),
-    )
+    kept = address.kept(side, shows=chosen, key=f"compare-{side}", drops=())
+    st.selectbox(title, list(names), format_func=names.__getitem__, **kept)
 
 
 def _show_ways_in(workbench: Workbench) -> None:
@@ -210,7 +201,8 @@ def _show_ways_in(workbench: Workbench) -> None:
             "**No case has more than one audit yet.** Open a case and audit it again with other settings, "
             "or enter a case id here to see its history."
         )
-    st.text_input("Case", key="compare-case", placeholder="Case id", max_chars=500, on_change=_choose_case)
+    kept = address.kept("case", key="compare-case", drops=())
+    st.text_input("Case", placeholder="Case id", max_chars=500, **kept)
     if several:
         st.header("Cases with several audits")
         summaries = [workbench.cases.summary(case_id) for case_id in several]
@@ -220,18 +212,6 @@ def _show_ways_in(workbench: Workbench) -> None:
         ):
             address.put("case", opened)
             st.rerun()
-
-
-def _choose_case() -> None:
-    address.put("case", st.session_state["compare-case"].strip())
-
-
-def _choose_side(side: str) -> None:
-    address.put(side, st.session_state[f"compare-{side}"])
-
-
-def _choose_of() -> None:
-    address.put("of", "chosen" if st.session_state["compare-of"] == "chosen" else "")
 
 
 def _swap(left: str, right: str) -> None:

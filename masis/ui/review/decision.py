@@ -23,7 +23,7 @@ from masis.services import CaseView, Workbench
 from masis.services.drafts import case_subject, clean
 from masis.services.records import CaseFilter, explained_errors
 from masis.services.reviews import OTHER, reasons_for
-from masis.ui.components import registered
+from masis.ui.components import nothing, registered
 from masis.ui.review import decision_form as forms
 from masis.ui.review.claiming import ClaimNotice
 from masis.ui.review.decision_form import FormFields
@@ -60,27 +60,32 @@ class _Message:
 class _Form:
     """What a session knows about the form it has open.
 
-    ``token`` goes with every submit of it: the same token twice is one decision; ``asked_why`` is that of the form that
-    was asked once why it escalates. ``ack`` names the last post that was
+    ``token`` goes with every submit of it: the same token twice is one decision. ``ack`` names the last post that was
     kept, ``handled`` the last submit that was answered, ``done`` the tokens of decisions made, and of drafts discarded,
-    here.
+    here. ``asked`` is what was asked about once: the same again is recorded.
     """
 
     case_id: str
     reviewer: str
     restored: str | None
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
-    asked_why: str = ""
     message: _Message | None = None
     ack: dict[str, Any] | None = None
     handled: dict[str, Any] | None = None
     done: list[str] = field(default_factory=list)
-    doubted: str | None = None
-    """The correction that was doubted once: the same one again is recorded."""
+    asked: set[str] = field(default_factory=set)
 
     def renew(self) -> None:
         """Start a fresh form, as after a submit."""
-        self.token, self.restored, self.doubted = uuid.uuid4().hex, None, None
+        self.token, self.restored, self.asked = uuid.uuid4().hex, None, set()
+
+    def asks(self, about: str, says: str, where: str) -> bool:
+        """Ask once about something, in place of recording it; returns whether it has not been asked before."""
+        if about in self.asked:
+            return False
+        self.asked.add(about)
+        self.message = _Message(says, "warn", where)
+        return True
 
 
 @dataclass
@@ -178,9 +183,9 @@ def _draw(context: _PanelContext) -> None:
     posted = _COMPONENT(
         data=_data(context, form),
         key=key,
-        on_draft_change=_nothing,
-        on_submit_change=_nothing,
-        on_act_change=_nothing,
+        on_draft_change=nothing,
+        on_submit_change=nothing,
+        on_act_change=nothing,
     )
     # a page that outlived its server posts again what this session has not seen yet
     kept_late = _keep(context, form, posted.draft)
@@ -294,17 +299,14 @@ def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None
     if missing := forms.problem(fields, context.answer, reviewer() or ""):
         form.message = _Message(missing.message, "warn", missing.field)
         return
-    if forms.unexplained(fields) and form.asked_why != form.token:
-        form.asked_why = form.token
-        says = "Say what it waits for: choose a reason or write a note. Submit again to escalate without."
-        form.message = _Message(says, "warn", "reason")
+    why = "Say what it waits for: choose a reason or write a note. Submit again to escalate without."
+    if forms.unexplained(fields) and form.asks("why", why, "reason"):
         return
     _assert_shown(context, posted.get("shown"))
-    if fields.verdict == "override" and form.doubted != fields.corrected and (found := _doubts(context, fields)):
-        form.doubted = fields.corrected
+    if fields.verdict == "override" and (found := _doubts(context, fields)):
         says = f"Look at the correction again: {'; '.join(found)}. Nothing was recorded; Ctrl Enter again records it."
-        form.message = _Message(says, "warn", "corrected")
-        return
+        if form.asks(f"correction {fields.corrected}", says, "corrected"):
+            return
     if fields.verdict == "approve" and not forms.acknowledged(posted.get("acknowledged"), context.run, context.at):
         form.message = _Message(
             f"Nothing was recorded: {context.answer_name} has serious issues open that were not listed to you. "
@@ -621,7 +623,3 @@ def _standing(context: _PanelContext, history: list[forms.Data]) -> forms.Data |
         return None
     # where all reviewers of a case have decided, an adjudication decides: the notice says so
     return {**row, "undoable": not (context.notice and context.notice.adjudicate)}
-
-
-def _nothing() -> None:
-    """Do nothing: a trigger is delivered only where a callback is named for it."""

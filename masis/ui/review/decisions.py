@@ -37,6 +37,7 @@ ENTRIES_COUNTED = 10_000
 KINDS: tuple[EntryKind, ...] = get_args(EntryKind)
 SOURCES: tuple[EntrySource, ...] = get_args(EntrySource)
 FILTERS = ("case", "reviewer", "verdict", "kind", "source", "since", "until")
+_CLEARED = (*FILTERS, "page", "entry")
 
 
 def show_decisions(workbench: Workbench) -> None:
@@ -65,25 +66,24 @@ def show_decisions(workbench: Workbench) -> None:
         st.rerun()
     if not page.total:
         st.markdown("**No entry matches.** Choose fewer filters.")
-        st.button("Clear filters", on_click=_clear)
+        st.button("Clear filters", on_click=address.clear, args=(_CLEARED,))
         return
     _counted(page, narrowed=any(address.value(name) for name in FILTERS))
     _log(workbench, page.rows)
     if pages > 1:
-        st.session_state["log-page"] = wanted.page
-        st.pagination(pages, key="log-page", on_change=_turn_page)
+        st.pagination(pages, **address.kept("page", 1, shows=wanted.page, key="log-page", drops=()))
 
 
 def log_filter(machine_shown: MachineShown = "first") -> DecisionFilter:
     """Return the entries the address asks for; ``machine_shown`` is the policy's."""
-    until = _day("until")
+    until = address.day("until")
     return DecisionFilter(
         case_id=address.value("case") or None,
         reviewers=tuple(address.words("reviewer")),
         kinds=tuple(address.several("kind", KINDS)),
         sources=tuple(address.several("source", SOURCES)),
         verdicts=tuple(address.several("verdict", tuple(words.DECIDED))),
-        since=since.isoformat() if (since := _day("since")) else None,
+        since=since.isoformat() if (since := address.day("since")) else None,
         until=(until + timedelta(days=1)).isoformat() if until and until < date.max else None,
         newest_first=address.value("order") != "oldest",
         blind_to=actor().name,
@@ -91,13 +91,6 @@ def log_filter(machine_shown: MachineShown = "first") -> DecisionFilter:
         page=address.number("page"),
         size=address.PAGE_SIZE,
     )
-
-
-def _day(name: str) -> date | None:
-    try:
-        return date.fromisoformat(address.value(name))
-    except ValueError:
-        return None
 
 
 def entry_context(workbench: Workbench, entry: LogEntry) -> EntryContext:
@@ -172,7 +165,14 @@ def _counted(page: DecisionPage, *, narrowed: bool) -> None:
     )
     with right.container(horizontal=True, horizontal_alignment="right"):
         if narrowed:
-            st.button("Clear", type="tertiary", key="clear-log", help="Clear all filters", on_click=_clear)
+            st.button(
+                "Clear",
+                type="tertiary",
+                key="clear-log",
+                help="Clear all filters",
+                on_click=address.clear,
+                args=(_CLEARED,),
+            )
         st.button(
             "Oldest first" if newest else "Newest first",
             type="tertiary",
@@ -186,24 +186,20 @@ def _controls(reviewers: dict[str, int]) -> None:
     who, since, until, case = st.columns([4, 2, 2, 3], vertical_alignment="bottom")
     with who:
         chosen = address.words("reviewer")
-        st.session_state["log-reviewer"] = chosen
         options = [*reviewers, *(each for each in chosen if each not in reviewers)]
         st.multiselect(
             "Who",
             options,
-            key="log-reviewer",
             format_func=lambda each: f"{each} ({reviewers.get(each, 0):,})",
             placeholder="Anyone",
-            on_change=_choose_several,
-            args=("reviewer",),
+            **address.kept("reviewer", [], shows=chosen, key="log-reviewer"),
         )
     for place, name, title in ((since, "since", "From"), (until, "until", "To")):
         with place:
-            st.session_state[f"log-{name}"] = _day(name)
-            st.date_input(title, key=f"log-{name}", format="YYYY-MM-DD", on_change=_choose_day, args=(name,))
+            st.date_input(title, format="YYYY-MM-DD", **address.kept(name, shows=address.day(name), key=f"log-{name}"))
     with case:
         show_value("log-case", address.value("case")[:500])
-        st.text_input("Case", key="log-case", placeholder="Case id", max_chars=500, on_change=_choose_case)
+        st.text_input("Case", placeholder="Case id", max_chars=500, **address.kept("case", key="log-case"))
     with st.container(horizontal=True, gap="medium"):
         _pills("Verdict", "verdict", {name: word.text for name, word in words.DECIDED.items()})
         _pills("Kind of entry", "kind", {name: words.ENTRY[name].text for name in KINDS})
@@ -211,16 +207,13 @@ def _controls(reviewers: dict[str, int]) -> None:
 
 
 def _pills(title: str, name: str, options: dict[str, str]) -> None:
-    st.session_state[f"log-{name}"] = address.several(name, list(options))
     st.pills(
         title,
         list(options),
-        key=f"log-{name}",
         selection_mode="multi",
         wrap=True,  # in a row of its parent, pills scroll sideways instead, and the last ones can't be seen
         format_func=options.__getitem__,
-        on_change=_choose_several,
-        args=(name,),
+        **address.kept(name, [], shows=address.several(name, list(options)), key=f"log-{name}"),
     )
 
 
@@ -313,32 +306,6 @@ def _remember_check(head: str) -> None:
     st.session_state["log-checked"] = head
 
 
-def _choose_several(name: str) -> None:
-    address.put_words(name, st.session_state[f"log-{name}"])
-    address.put("page", "")
-
-
-def _choose_day(name: str) -> None:
-    chosen = st.session_state[f"log-{name}"]
-    address.put(name, chosen.isoformat() if chosen else "")
-    address.put("page", "")
-
-
-def _choose_case() -> None:
-    address.put("case", st.session_state["log-case"].strip())
-    address.put("page", "")
-
-
-def _turn_page() -> None:
-    chosen = st.session_state["log-page"]
-    address.put("page", str(chosen) if chosen > 1 else "")
-
-
 def _turn_order() -> None:
     address.put("order", "" if address.value("order") == "oldest" else "oldest")
     address.put("page", "")
-
-
-def _clear() -> None:
-    for name in (*FILTERS, "page", "entry"):
-        address.put(name, "")

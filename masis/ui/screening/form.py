@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from io import BytesIO
 from typing import Any, NamedTuple
@@ -55,7 +55,6 @@ from masis.ui.shell.streamlit_internals import with_selectors
 
 log = logging.getLogger(__name__)
 LONGEST_QUESTION = 2_000
-LONGEST_GRADERS = 500
 LONGEST_CRITERIA = 10_000
 MOST_ERRORS = 8
 FIRST_SHOWN = 10
@@ -113,7 +112,7 @@ class CorpusUpload(BackgroundTask):
         self._workbench, self.corpus, self._files = workbench, corpus.strip(), tuple(files)
         self.done: list[CorpusImport] = []
         self.errors: list[InputError] = []
-        self.refused: list[InputError] = []
+        self.refused: list[MasisError] = []
         self._records, self._at = 0, 0
         self._sizes = [file.stream.getbuffer().nbytes for file in self._files]
 
@@ -150,10 +149,8 @@ class CorpusUpload(BackgroundTask):
                 self._actor, self.corpus, found, source=name, on_batch=self._dealt_with, on_error=self.errors.append
             )
             self.done.append(kept)
-        except InputError as error:
-            self.refused.append(error)
         except MasisError as error:
-            self.refused.append(InputError(str(error), cure="The files before it are stored."))
+            self.refused.append(error)
         except Exception as error:
             log.exception("A file of abstracts could not be imported")
             why = f"{name} could not be imported ({type(error).__name__})"
@@ -438,22 +435,19 @@ def _settings(form: ScreeningForm) -> None:
             value = min(max(getattr(settings, each.name), each.least), each.most)
             with column:
                 form.draw_setting(each.name, st.number_input, each.text, each.least, each.most, value, step=1)
-        known, others = _graders(form)
-        key = form.widget_key("graders")
-        st.multiselect("Who grades", _offered(), known, key=key, on_change=_take_known_graders)
-        _text(
-            "Other graders",
-            "screening-other-graders",
-            ", ".join(others),
-            LONGEST_GRADERS,
-            lambda form, typed: _take_graders(form, (*_graders(form)[0], *_names(typed))),
-            rows=1,
-            placeholder="PROVIDER:MODEL, PROVIDER:MODEL",
-            optional=True,
+        chosen = [name.strip() for name in settings.screening_graders.split(",") if name.strip()]
+        st.multiselect(
+            "Who grades",
+            list(dict.fromkeys((*offered_models(served_workbench().settings), *chosen))),
+            chosen,
+            key=form.widget_key("graders"),
+            accept_new_options=True,
+            placeholder="Choose, or type PROVIDER:MODEL",
+            on_change=_take_graders,
         )
         st.caption(
-            "Offline means rules and measurements on this machine. Several graders judge independently, and a written "
-            "rule combines their grades."
+            "Offline means rules and measurements on this machine; another model is typed as PROVIDER:MODEL. Several "
+            "graders judge independently, and a written rule combines their grades."
         )
         label = "Let the acceptance memory adapt what is required"
         form.draw_setting(MEMORY, st.toggle, label, settings.screening_memory)
@@ -462,27 +456,9 @@ def _settings(form: ScreeningForm) -> None:
         )
 
 
-def _graders(form: ScreeningForm) -> tuple[list[str], list[str]]:
-    """Return who grades: those on offer, and the others."""
-    chosen, offered = _names(form.effective.screening_graders), _offered()
-    return [name for name in chosen if name in offered], [name for name in chosen if name not in offered]
-
-
-def _names(listed: str) -> list[str]:
-    return [name.strip() for name in listed.split(",") if name.strip()]
-
-
-def _offered() -> list[str]:
-    return list(offered_models(served_workbench().settings))
-
-
-def _take_known_graders() -> None:
+def _take_graders() -> None:
     form = ScreeningForm.current()
-    _take_graders(form, (*st.session_state[form.widget_key("graders")], *_graders(form)[1]))
-
-
-def _take_graders(form: ScreeningForm, graders: Iterable[str]) -> None:
-    form.change(GRADERS, ", ".join(dict.fromkeys(graders)))
+    form.change(GRADERS, ", ".join(dict.fromkeys(st.session_state[form.widget_key("graders")])))
 
 
 # Beside the form: the start, what leaves the machine, what the first search would bring.

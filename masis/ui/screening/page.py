@@ -240,13 +240,13 @@ def _drift(series: Sequence[DriftSeries]) -> None:
         st.caption("No grade has been changed or agreed with yet, so there is nothing to compare.")
         return
     found = watched[st.selectbox("Who", list(watched), key="drift-who", label_visibility="collapsed")]
+    if len(found.points) < 2:
+        st.caption(f"{found.why} There is no course to draw yet.")
+        return
     st.caption(
         f"{found.why} Drawn is the share of the newest {RATE_OVER} judgements that changed a grade; tested is a "
         "two-sided cumulative sum over all of them, in their order."
     )
-    if len(found.points) < 2:
-        st.caption("One judgement so far: there is no course to draw yet.")
-        return
     usual = [] if found.usual is None else [{"value": found.usual}]
     newest = pd.Series([point.value for point in found.points]).rolling(RATE_OVER, min_periods=1).mean()
     rows = [

@@ -137,9 +137,8 @@ def _opened(database: str, screening_id: str, version: int) -> OpenedScreening:
 def show_head(question: str, state: LabelData, *, reasons: Sequence[str] = (), found: Sequence[str] = ()) -> None:
     """Draw the question, what became of its screening, and why."""
     st.set_page_config(page_title=tab_title(state["text"], question))
-    case_head(
-        {"question": question, "state": state, "facts": list(found), "reasons": list(reasons)}, key="screening-head"
-    )
+    case_head({"question": question, "state": state, "facts": list(found)}, key="screening-head")
+    st.markdown("\n".join(f"- {escaped(each)}" for each in reasons))
 
 
 def agreement_words(grades: tuple[Grade, ...]) -> str:

@@ -1,4 +1,4 @@
-"""Buttons: what a role doesn't allow is shown disabled, with the role that it takes, instead of refused when pressed.
+"""Acts: what a role doesn't allow is shown disabled, with the role that it takes; what is refused says why.
 
 The services ask for the role all the same: a page is no protection.
 """
@@ -9,10 +9,13 @@ from collections.abc import Callable
 from typing import Any, TypedDict
 
 import streamlit as st
+from pydantic import ValidationError
 
+from masis.errors import MasisError
 from masis.schema.actor import PERMISSIONS, Permission
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
+from masis.views.markdown import escaped
 
 
 class ButtonState(TypedDict):
@@ -54,3 +57,16 @@ def action(
     state = needs(takes, disabled=disabled, help=why)
     sign = f":material/{icon}:" if icon else None
     st.button(label, key=key, icon=sign, on_click=on_click, args=args, **shown, **state)
+
+
+def carried_out(act: Callable[[], object]) -> bool:
+    """Do what a form asks for, and return whether it was done; what is wrong with it is said where it is not."""
+    try:
+        act()
+    except ValidationError as error:
+        st.warning(escaped(error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")))
+    except (ValueError, MasisError) as error:
+        st.warning(escaped(str(error)))
+    else:
+        return True
+    return False

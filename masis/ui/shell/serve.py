@@ -33,7 +33,7 @@ from masis.ui.shell.frame import say_refusal
 from masis.ui.shell.host_guard import Asgi, HostGuard, Message, Receive, Scope, Send
 from masis.ui.shell.reach import EXPOSED, ONLY_HERE, Reach, serve_under
 from masis.ui.shell.sign_in import ACTOR, SignInGate, sign_in_routes
-from masis.ui.shell.streamlit_internals import is_no_pages_folder_app, let_callbacks_finish
+from masis.ui.shell.streamlit_internals import break_long_marks, is_no_pages_folder_app, let_callbacks_finish
 from masis.ui.shell.worker import show_log
 
 # Health over HTTP, for whoever watches the server: is it there, and is all in order?
@@ -135,6 +135,7 @@ def launch(db: Path, port: int | None = None, reach: Reach = ONLY_HERE, open_bro
     port = chosen_port(reach.address, port)
     is_no_pages_folder_app()
     let_callbacks_finish()
+    break_long_marks()
     served_database.serve_database(db)
     serve_under(reach)
     url = f"http://{_shown_host(reach.address)}:{port}"

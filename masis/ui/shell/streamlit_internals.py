@@ -12,6 +12,8 @@ import threading
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from masis.views.markdown import drawable
+
 TESTED = "1.67"
 """The last minor version of Streamlit that everything here was tested with."""
 
@@ -117,6 +119,37 @@ def let_callbacks_finish() -> None:
     state: Any = SafeSessionState
     runner._maybe_handle_execution_control_request = maybe_handle_request
     state.on_script_will_rerun = on_script_will_rerun
+
+
+def break_long_marks() -> None:
+    """Let no text reach a browser that it can't draw in linear time. Called again, it changes nothing."""
+    from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
+
+    context: Any = ScriptRunContext
+    enqueue = context.enqueue
+    if getattr(enqueue, "breaks_marks", False):
+        return
+
+    def enqueue_drawable(of: ScriptRunContext, message: Any) -> None:
+        _make_drawable(message)
+        enqueue(of, message)
+
+    enqueue_drawable.breaks_marks = True  # type: ignore[attr-defined]
+    context.enqueue = enqueue_drawable
+
+
+def _make_drawable(message: Any) -> None:
+    """Break the long runs of combining marks in every text of a message, in place."""
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_MESSAGE and not field.is_repeated:
+            _make_drawable(value)
+        elif field.type == field.TYPE_MESSAGE and not field.message_type.GetOptions().map_entry:
+            for each in value:
+                _make_drawable(each)
+        elif field.type == field.TYPE_STRING and field.is_repeated:
+            value[:] = [drawable(each) for each in value]
+        elif field.type == field.TYPE_STRING and (broken := drawable(value)) is not value:
+            setattr(message, field.name, broken)
 
 
 def signed_in_claims(cookies: Mapping[str, str]) -> dict[str, Any]:

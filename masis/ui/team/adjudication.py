@@ -123,8 +123,9 @@ def _bar(workbench: Workbench, case_id: str) -> None:
         if case_id in ids:
             place = f"{done + ids.index(case_id) + 1:,} of {done + page.total:,}"
             st.caption(f"{place} that wait for you, {done:,} done now" if done else f"{place} that wait for you")
-        elif page.total:
-            st.caption(f"{counted(page.total, 'case waits', 'cases wait')} for you")
+        elif page.total or done:
+            left = counted(page.total, "case waits", "cases wait") if page.total else "No more case waits"
+            st.caption(f"{left} for you")
         if following := _next(workbench, case_id):
             st.button("Next", shortcut=NEXT.shortcut, on_click=address.put, args=("case", following))
 

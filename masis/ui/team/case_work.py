@@ -13,7 +13,7 @@ from masis.schema.wording import counted
 from masis.services import CaseView, Workbench
 from masis.services.team import LONGEST_COMMENT
 from masis.ui.shell.inputs import take_typed, typing_area
-from masis.ui.shell.permissions import needs
+from masis.ui.shell.permissions import carried_out, needs
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.views.markdown import escaped
 from masis.views.numbers import moment
@@ -180,13 +180,8 @@ def _form(key: str, label: str, button: str, do: Callable[[str], object]) -> Non
     with st.form(f"case-{key}", clear_on_submit=True, border=False):
         text = st.text_input(label, max_chars=200)
         sent = st.form_submit_button(button, **needs("decide"))
-    if sent:
-        try:
-            do(text)
-        except MasisError as error:
-            st.warning(escaped(str(error)))
-        else:
-            st.rerun()
+    if sent and carried_out(lambda: do(text)):
+        st.rerun()
 
 
 def _assign(workbench: Workbench, case_id: str) -> None:
@@ -196,14 +191,9 @@ def _assign(workbench: Workbench, case_id: str) -> None:
         known = workbench.team.reviewers()
         names = st.multiselect("Assign to", known, accept_new_options=True, placeholder="Choose or type a name")
         sent = st.form_submit_button("Assign", **needs("decide"))
-    if sent:
-        try:
-            workbench.team.assign(actor(), [case_id], names)
-        except MasisError as error:
-            st.warning(escaped(str(error)))
-        else:
-            st.session_state[assigned] = f"The case is {' and '.join(f'{each}’s' for each in names)} now"
-            st.rerun()
+    if sent and carried_out(lambda: workbench.team.assign(actor(), [case_id], names)):
+        st.session_state[assigned] = f"The case is {' and '.join(f'{each}’s' for each in names)} now"
+        st.rerun()
     if says := st.session_state.pop(assigned, None):
         st.caption(escaped(says))
 
@@ -214,10 +204,5 @@ def _remove(label: str, names: tuple[str, ...], do: Callable[[tuple[str, ...]], 
     chosen = st.pills(
         label, names, selection_mode="single", key=f"case-{key}", format_func=lambda name: f"{escaped(name)} ✕"
     )
-    if chosen is not None:
-        try:
-            do((chosen,))
-        except MasisError as error:
-            st.warning(escaped(str(error)))
-        else:
-            st.rerun()
+    if chosen is not None and carried_out(lambda: do((chosen,))):
+        st.rerun()

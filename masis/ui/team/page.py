@@ -8,7 +8,6 @@ from collections.abc import Callable
 import streamlit as st
 from pydantic import ValidationError
 
-from masis.errors import MasisError
 from masis.schema.team import (
     MOST_REVIEWERS,
     LabelType,
@@ -28,7 +27,7 @@ from masis.trust.agreement import Agreement, Pair
 from masis.ui.components.linked_table import Cell, column, linked_table, row
 from masis.ui.queue.overview import standing_counts
 from masis.ui.shell import address
-from masis.ui.shell.permissions import needs
+from masis.ui.shell.permissions import carried_out, needs
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.team.adjudication import VERDICT_DIFFERS, decisions_on, show_adjudication, what_differs
 from masis.ui.team.taking import ask_name
@@ -75,7 +74,8 @@ def _progress(workbench: Workbench) -> None:
     me = actor()
     facets = workbench.cases.facets_for(me)
     standing_counts(facets.standings, facets.states, adjudications=workbench.team.adjudications(me))
-    st.markdown(f"{counted(workbench.team.count_open(me, CaseFilter()), 'case')} can be decided by you now.")
+    count = workbench.team.count_open(me, CaseFilter())
+    st.page_link("pages/queue.py", label=f"{counted(count, 'case')} can be decided by you now", disabled=not count)
     if workbench.access.allows(me, "read") and (found := workbench.trust.people(me)).agreement.units:
         what = "settled case" if workbench.cases.hides_machine_from(me) else "case"
         agree = [pair_agrees(pair, what) for pair in found.pairs[:PAIRS_SAID]]
@@ -167,7 +167,7 @@ def _give_out(workbench: Workbench) -> None:
         return
     titles = {summary.id: f"{summary.id} · {summary.query}"[:120] for summary in page.rows}
     team = workbench.team
-    actions: dict[str, Callable[[list[str], list[str]], int]] = {
+    actions: dict[str, Callable[[list[str], list[str]], object]] = {
         "Assign": lambda cases, names: team.assign(actor(), cases, names),
         "Unassign": lambda cases, names: team.unassign(actor(), cases, names),
         "Tag": lambda cases, names: team.tag(actor(), cases, names),
@@ -180,26 +180,8 @@ def _give_out(workbench: Workbench) -> None:
         action = st.segmented_control("Do", list(actions), default="Assign", required=True)
         names = st.text_input("Reviewers or tags, separated by commas", max_chars=400)
         sent = st.form_submit_button("Do this to all chosen cases", **needs("decide"))
-    if not sent:
-        return
-    try:
-        done = actions[action](chosen, names.split(","))
-    except MasisError as error:
-        st.warning(escaped(str(error)))
-    else:
-        st.success(f"Done for {counted(done, 'case')}; each is an entry of the decision log.")
-
-
-def _set(workbench: Workbench, make: Callable[[], QueuePolicy | Rubric | LabelTypes]) -> None:
-    """Set what a form describes, or say what is wrong with it."""
-    try:
-        workbench.team.set(actor(), make())
-    except ValidationError as error:
-        st.warning(escaped(error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")))
-    except (ValueError, MasisError) as error:
-        st.warning(escaped(str(error)))
-    else:
-        st.rerun()
+    if sent and carried_out(lambda: actions[action](chosen, names.split(","))):
+        st.success(f"Done for {counted(len(chosen), 'case')}; each is an entry of the decision log.")
 
 
 def _policy(workbench: Workbench) -> None:
@@ -225,7 +207,8 @@ def _policy(workbench: Workbench) -> None:
     if sent:
         chosen = {"reviewers": reviewers, "share": share / 100, "rule": rule, "agree": agree, "machine": machine}
         policy = {**chosen, "lease_minutes": minutes, "seed": now.seed}
-        _set(workbench, lambda: QueuePolicy.model_validate(policy))
+        if carried_out(lambda: workbench.team.set(actor(), QueuePolicy.model_validate(policy))):
+            st.rerun()
 
 
 RUBRIC_HELP = "One score a line: name: 1-5, or name: word, word. Guidance may follow after a |."
@@ -238,8 +221,10 @@ def _rubric(workbench: Workbench) -> None:
         guidelines = st.text_area("Guidelines, shown beside every case", now.guidelines, max_chars=20_000, height=160)
         lines = st.text_area("Scores", "\n".join(map(score_line, now.scores)), help=RUBRIC_HELP, max_chars=20_000)
         sent = st.form_submit_button("Set this rubric", **needs("oversee"))
-    if sent:
-        _set(workbench, lambda: Rubric(guidelines=guidelines.strip(), scores=read_scores(lines)))
+    if sent and carried_out(
+        lambda: workbench.team.set(actor(), Rubric(guidelines=guidelines.strip(), scores=read_scores(lines)))
+    ):
+        st.rerun()
 
 
 def read_scores(lines: str) -> tuple[RubricScore, ...]:
@@ -280,8 +265,8 @@ def _label_types(workbench: Workbench) -> None:
             "Types", "\n".join(map(type_line, now.types)), help=LABEL_TYPES_HELP, max_chars=20_000, height=200
         )
         sent = st.form_submit_button("Set these label types", **needs("oversee"))
-    if sent:
-        _set(workbench, lambda: LabelTypes(types=read_types(lines)))
+    if sent and carried_out(lambda: workbench.team.set(actor(), LabelTypes(types=read_types(lines)))):
+        st.rerun()
 
 
 def read_types(lines: str) -> tuple[LabelType, ...]:
