@@ -115,7 +115,7 @@ def pair_agrees(pair: Pair, case: str) -> str:
 
 def beyond_chance(found: Agreement) -> str:
     """Say what agreement is left when chance is taken off, and what the figure means."""
-    return f"{in_words(found.alpha).capitalize()} (Krippendorff's alpha {figure(found.alpha, share=False)})."
+    return f"{in_words(found.alpha).capitalize()}. Krippendorff's alpha: {figure(found.alpha, share=False)}"
 
 
 def _differing(workbench: Workbench) -> None:

@@ -180,27 +180,27 @@ def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFil
 
 
 def _machine_controls(workbench: Workbench, filters: TrustFilter) -> None:
-    source, level, auditor, since, until = st.columns([2.4, 2.6, 3, 1.6, 1.6], vertical_alignment="bottom")
-    source.segmented_control(
-        "Compared with",
-        ["decision", "gold"],
-        format_func={"decision": "Decisions", "gold": "Labels"}.__getitem__,
-        required=True,
-        **_kept("source", filters.source),
-    )
-    level.segmented_control(
-        "Of",
-        list(LEVELS),
-        format_func=LEVELS.__getitem__,
-        required=True,
-        **_kept("level", address.one_of("level", LEVELS, "answer")),
-    )
     models = {name: _auditor_words(name, models) for name, models, _ in workbench.trust.auditors()}
     names = {"": "All models", **models}
     shown = filters.auditor if filters.auditor in names else ""
-    auditor.selectbox("Audited by", list(names), format_func=names.__getitem__, **_kept("auditor", shown))
-    for place, name, title in ((since, "since", "From"), (until, "until", "Before")):
-        place.text_input(title, placeholder="YYYY-MM-DD", **_kept(name, address.value(name)))
+    with st.container(horizontal=True, vertical_alignment="bottom"):  # on a narrow window they go on in a second row
+        st.segmented_control(
+            "Compared with",
+            ["decision", "gold"],
+            format_func={"decision": "Decisions", "gold": "Labels"}.__getitem__,
+            required=True,
+            **_kept("source", filters.source),
+        )
+        st.segmented_control(
+            "Of",
+            list(LEVELS),
+            format_func=LEVELS.__getitem__,
+            required=True,
+            **_kept("level", address.one_of("level", LEVELS, "answer")),
+        )
+        st.selectbox("Audited by", list(names), format_func=names.__getitem__, width=280, **_kept("auditor", shown))
+        for name, title in (("since", "From"), ("until", "Before")):
+            st.text_input(title, placeholder="YYYY-MM-DD", width=140, **_kept(name, address.value(name)))
 
 
 def _kept(name: str, shows: str) -> dict[str, Any]:
