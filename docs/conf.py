@@ -28,9 +28,16 @@ autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 
 
+def _titled(link: re.Match[str]) -> str:
+    """Return a link with the title of its page: a reader of the site has no files."""
+    title = (ROOT / "docs" / link[1]).read_text("utf-8").partition("\n")[0]
+    return f"[{title.removeprefix('# ').partition(':')[0]}]({link[2]})"
+
+
 def _name_files_of_the_repository(app: object, page: str, source: list[str]) -> None:
     """Show measured figures as text, and name what lies outside of the docs: the site doesn't hold it."""
     source[0] = figures.LINK.sub(lambda link: figures.figure(link[2], link[3]), source[0])
+    source[0] = re.sub(r"\[([\w-]+\.md)\]\(((?:[\w-]+\.md)?(?:#[\w-]+)?)\)", _titled, source[0])
     source[0] = re.sub(r"\[[^\]]+\]\(\.\./([^)\s]+)\)", r"`\1`", source[0])
 
 

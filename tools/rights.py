@@ -12,7 +12,7 @@ from masis.schema.actor import PERMISSIONS, ROLES
 from masis.services.access import ACTS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "security.md"
-BEGIN, END = "<!-- who may do what: python tools/rights.py -->\n", "<!-- end -->\n"
+BEGIN, END = "<!-- rights: python tools/rights.py -->\n", "<!-- end of rights -->\n"
 OTHERS = {"token": "a program with a token", "file": "who owns the database file, by a command"}
 
 

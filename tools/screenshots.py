@@ -3,7 +3,7 @@
     python tools/screenshots.py [--out FOLDER] [--only NAME]
     python tools/screenshots.py --docs
 
-The demo is served with most cases audited, some decided, one audited twice. A page longer than the window is also taken
+What is served is the demo, with a few decisions more. A page longer than the window is also taken
 whole (``-whole``), as far as 4,000 pixels. With ``--docs`` the tutorial is walked in ``masis demo``, and its pictures
 go to ``docs/images``.
 """
@@ -23,10 +23,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from masis.datasets.exports import Selection
-from masis.schema.case import Case
-from masis.schema.review import Decision
-from masis.screening.demo import CORPUS, demo_questions
-from masis.services import Actor, Workbench, demo_cases
+from masis.services import Actor, Workbench
+from masis.services.demo_database import NOT_AUDITED, TO_ADJUDICATE, fill_demo
+from masis.services.desk import Desk
 from tools.browser import FLAGS, installed_browser, settle
 from tools.serving import serving
 
@@ -39,7 +38,8 @@ SHOWN = "strategy-01-fabricated"
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "images"
 DOCS_SIZE: ViewportSize = {"width": 1280, "height": 860}
 WIDE: ViewportSize = {"width": 1440, "height": 960}
-NOT_AUDITED = ("home-01-unsafe", "law-01-clean", "history-01-clean")
+DECIDED = ("history-05-fabricated", "history-03-swapped")
+CORRECTED = "pad-03"
 
 
 class Shot(NamedTuple):
@@ -50,46 +50,45 @@ class Shot(NamedTuple):
 
 
 def prepared(path: Path) -> list[Shot]:
-    """Make the database that the pages are shown with; returns the pages, every kind of them."""
+    """Make the database that the pages are shown with; returns the pages, every kind of them.
+
+    It is the demo's, with a decision undone and a grade corrected by a person, and a second dataset version.
+    """
     workbench = Workbench.open(path)
-    cases = {case.id: case for case in demo_cases()}
-    workbench.cases.add(ADA, cases.values())
-    for case_id in NOT_AUDITED:
-        cases.pop(case_id)
-    runs = {case.id: workbench.audits.audit(ADA, case).id for case in cases.values()}
-    strict = workbench.settings.model_copy(update={"strictness": "strict", "max_iterations": 1})
-    second = workbench.audits.audit(ADA, cases[SHOWN], settings=strict).id
-    for number, decision in enumerate(_decisions(workbench, list(cases.values()), runs)):
-        workbench.reviews.submit(Actor(name=decision.reviewer), decision)
-        if number == 8:
-            workbench.datasets.freeze(ADA, "round-1", "decided", Selection(), description="Before the second round")
-    workbench.datasets.freeze(ADA, "round-2", "decided", Selection(), description="After the second round")
-    _screenings(workbench)
-    undone = workbench.reviews.current(next(iter(cases)))
-    assert undone is not None
-    workbench.reviews.undo(ADA, undone.id)
-    workbench.close()
-    return [*pages(runs[SHOWN], second), Shot("new-watched", f"/new?job={runs[SHOWN]}&case={SHOWN}")]
+    fill_demo(workbench, ADA)
+    workbench.screenings.override(
+        ADA, "demo-pad", CORRECTED, "relevance_score", 0.95, reason="It is what we ask about."
+    )
+    with Desk.on(workbench, ADA.name) as desk:
+        entry = desk.decide(
+            DECIDED[0], "reject", reason="fabricated_citation", note="The second sentence is what matters."
+        )
+        workbench.datasets.freeze(ADA, "round-1", "decided", Selection(), description="Before the second round")
+        desk.undo(entry.id)
+        desk.decide(DECIDED[1], "reject", reason="contradicted")
+        workbench.datasets.freeze(ADA, "round-2", "decided", Selection(), description="After the second round")
+        newest, earlier = (run.id for run in workbench.runs.for_case(SHOWN))
+    return pages(earlier, newest)
 
 
 def pages(first: str, second: str) -> list[Shot]:
-    """The addresses of a prepared database."""
+    """The addresses of a prepared database; ``first`` and ``second`` are the two audits of a case."""
     return [
         Shot("overview", "/"),
         Shot("queue", "/queue"),
         Shot("queue-filtered", "/queue?standing=wrong,decided&flag=invalid_reference&order=least_confident"),
         Shot("queue-nothing-found", "/queue?q=zzzzqqqq"),
-        Shot("review", f"/review?case={SHOWN}&run={first}"),
-        Shot("review-second-iteration", f"/review?case={SHOWN}&run={first}&iteration=2"),
+        Shot("review", f"/review?case={SHOWN}&run={second}"),
+        Shot("review-second-iteration", f"/review?case={SHOWN}&run={second}&iteration=2"),
         Shot("review-not-audited", f"/review?case={NOT_AUDITED[0]}"),
         Shot("review-no-such-case", "/review?case=nowhere"),
         Shot("review-nothing-open", "/review"),
         Shot("new", "/new"),
         Shot("import", "/import"),
         Shot("screening", "/screening?memory=yes"),
-        Shot("screening-rounds", "/screening?screening=hf"),
-        Shot("screening-abstract", "/screening?screening=hf&abstract=hf-13"),
-        Shot("screening-insufficient", "/screening?screening=ery&abstract=ery-02"),
+        Shot("screening-rounds", "/screening?screening=demo-pad"),
+        Shot("screening-abstract", f"/screening?screening=demo-pad&abstract={CORRECTED}"),
+        Shot("screening-insufficient", "/screening?screening=demo-ery&abstract=ery-02"),
         Shot("screening-no-such", "/screening?screening=nowhere"),
         Shot("compare", f"/compare?case={SHOWN}&left={first}&right={second}"),
         Shot("compare-nothing-chosen", "/compare"),
@@ -100,36 +99,11 @@ def pages(first: str, second: str) -> list[Shot]:
         Shot("settings", "/settings"),
         Shot("health", "/health"),
         Shot("retention", "/retention"),
+        Shot("adjudication", f"/team?case={TO_ADJUDICATE}"),
+        Shot("new-watched", f"/new?job={second}&case={SHOWN}"),
         Shot("datasets", "/datasets"),
         Shot("datasets-compared", "/datasets?version=round-2&against=round-1"),
     ]
-
-
-def _screenings(workbench: Workbench) -> None:
-    """The demo questions screened, one of them with a person's word."""
-    workbench.corpora.add_demo(ADA)
-    for asked in demo_questions():
-        settings = workbench.settings.model_copy(update={"screening_retrieve": asked.retrieve})
-        workbench.screenings.screen(
-            ADA, asked.question, (f"corpus:{CORPUS}",), settings=settings, screening_id=asked.id
-        )
-    workbench.screenings.override(ADA, "hf", "hf-13", "relevance_score", 0.95, reason="It is what we ask about.")
-
-
-def _decisions(workbench: Workbench, cases: list[Case], runs: dict[str, str]) -> Iterator[Decision]:
-    for number, case in enumerate(case for case in cases[:14] if case.id != SHOWN):
-        verdict = ("approve", "override", "approve", "reject", "escalate")[number % 5]
-        corrected = f"{case.answer} Checked against the evidence." if verdict == "override" else None
-        yield Decision(
-            reviewer=("Ada Lind", "Grace Okoye")[number % 2],
-            case_id=case.id,
-            run_id=runs[case.id],
-            iteration=1,
-            verdict=verdict,
-            reason="" if verdict == "approve" else "A reference names no evidence of this case",
-            note="The second sentence is what matters here." if number % 3 == 0 else "",
-            corrected_answer=corrected,
-        )
 
 
 def take(page: Page, folder: Path, name: str) -> None:
@@ -169,6 +143,11 @@ def walk(page: Page, base: str) -> Iterator[str]:
     panel.get_by_label("Corrected answer").evaluate("editor => editor.scrollIntoView({block: 'center'})")
     settle(page)
     yield "override"
+    editor = panel.get_by_label("Corrected answer")
+    editor.fill(re.sub(r"41\.2%", "14.2%", editor.input_value()).partition("\n\nThe company has also")[0])
+    panel.get_by_label("Your name").fill(ADA.name)
+    panel.get_by_role("button", name=re.compile("^Submit")).click(delay=40)
+    page.get_by_role("button", name=re.compile("^Undo")).first.wait_for()
     opened("/decisions")
     page.get_by_role("button", name="Export").click(delay=40)
     settle(page)

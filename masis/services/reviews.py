@@ -27,7 +27,7 @@ from masis.schema.team import LabelTypes, Rubric
 from masis.services.access import OPEN, Access
 from masis.services.cases import machine_hidden, versions_of
 from masis.services.drafts import case_subject
-from masis.services.records import CaseRedaction, DecisionFilter, DecisionPage
+from masis.services.records import CaseFilter, CaseRedaction, DecisionFilter, DecisionPage
 from masis.store import Store
 from masis.store.reviews.states import WORK
 
@@ -234,7 +234,8 @@ class ReviewService:
     def redact_case(self, actor: Actor, case_id: str, reason: str) -> CaseRedaction:
         """Remove every text of a case, of its runs, drafts and decisions, for good; id, verdicts and figures stay.
 
-        Its other versions hold the same question and answer, so they are redacted with it; the counts are of all.
+        Its other versions hold the same question and answer, so they are redacted with it; the counts are of all. Saved
+        views that search for words which no other case has go too.
         Raises InputError where name or reason is missing, NotAllowed, UnknownRecord, and StoreError where the case is
         redacted already or is being audited.
         """
@@ -242,13 +243,20 @@ class ReviewService:
         by = name_of(actor)
         with self._store.transaction():
             others = [each for each in versions_of(self._store, case_id) if each != case_id]
+            searches = {seq for seq, words in self._store.team.searches().items() if self._finds(words)}
             done = self._store.redactions.redact_case(case_id, by=by, reason=reason)
             for each in others:
                 if self._store.cases.summary(each).state != "redacted":
                     also = self._store.redactions.redact_case(each, by=by, reason=reason)
                     counts = {name: getattr(done, name) + getattr(also, name) for name in ("entries", "runs", "drafts")}
                     done = done.model_copy(update=counts)
+            still = self._store.team.searches()
+            self._store.team.forget_views(seq for seq in searches if not self._finds(still[seq]))
         return done
+
+    def _finds(self, words: str) -> bool:
+        """Whether a search for words finds a case."""
+        return self._store.cases.count_matching(CaseFilter(text=words)) > 0
 
     def get(self, entry_id: str) -> LogEntry:
         """Return one entry of the log. Raises UnknownRecord."""

@@ -49,11 +49,14 @@ def test_a_file_of_another_tool_is_stored(masis: Masis, tmp_path: Path) -> None:
 
 def test_a_map_is_proposed_saved_and_reads_the_file(masis: Masis, tmp_path: Path) -> None:
     file, own, database = tmp_path / "own.csv", tmp_path / "own.toml", tmp_path / "new.db"
-    file.write_text("frage,belege,antwort\nWie lang ist sie?,\"['Sie ist 120 Meter lang.']\",Sie ist 120 m lang.\n")
+    file.write_text(
+        "frage,belege,antwort,nr\nWie lang ist sie?,\"['Sie ist 120 Meter lang.']\",Sie ist 120 m lang.,7\n"
+    )
     assert masis("import", file, "--db", database).exit_code == 1
     proposed = masis("import", file, "--suggest", "--save", own)
     assert proposed.exit_code == 0, proposed.stderr
     assert "question  Wie lang ist sie?" in proposed.stdout
+    assert "Not mapped: nr. An id is named by --map id=KEY" in proposed.stderr
     assert f"Import it: masis import {file} --map {own}" in proposed.stderr
     assert masis("import", file, "--map", own, "--db", database).exit_code == 0
     by_options = masis("import", file, "--suggest").stderr.partition("Import it: masis import ")[2].split()
@@ -179,7 +182,7 @@ def test_claims_of_the_cases_that_match_are_written_with_their_manifest(
     masis: Masis, audited: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "claims.csv"
-    arguments = ("--as", "csv", "--state", "any", "--dataset", "pilot", "--out", out)
+    arguments = ("--state", "any", "--dataset", "pilot", "--out", out)  # CSV, as the file's name says
     result = masis("export", "--format", "claims", *arguments, "--db", audited)
     assert result.exit_code == 0, result.output
     with out.open(newline="") as file:

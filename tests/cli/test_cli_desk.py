@@ -40,6 +40,8 @@ def test_an_answer_is_found_read_decided_labelled_and_undone(masis: Masis, datab
     shown = masis("show", "a", *at).stdout
     assert "The bridge is 120 metres long [1]. It was opened in 1931 [9]." in shown
     assert "critical  The reference '9' names no evidence of this case." in shown
+    assert "Cite the chunk that says this, or drop the sentence." in shown
+    assert "Revision 2, suggested by the audit (quality " in shown
     assert shown.startswith("a · Something is wrong · version ")
     assert row["headline"].partition("\n")[0] in shown
     assert "Why a person should look" in shown

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ def read(**fields: Any) -> dict[str, Any]:
 
 
 def lost(field: str, key: str, option: str | None = None) -> str:
-    return f'{field}: is missing, and "{key}" may hold it. Map it: --map {option or f"{field}={key}"}'
+    return f'{field}: is missing, and "{key}" may hold it. Map it: --map {option or shlex.quote(f"{field}={key}")}'
 
 
 def empty(field: str, key: str) -> str:
@@ -307,9 +308,10 @@ def test_the_mapping_that_an_error_names_reads_the_record(tmp_path: Path) -> Non
         assert case.query, name
         file, database = tmp_path / f"{number}.jsonl", tmp_path / f"{number}.db"
         file.write_text(json.dumps(given) + "\n")
-        options = re.findall(r"--map \S+=\S+?(?=[ ,])", raised.value.cure.partition(", in Python")[0] + " ")
-        arguments = [part for option in options for part in option.split(" ")]
-        result = CliRunner().invoke(main, ["import", str(file), "--as", "cases", "--db", str(database), *arguments])
+        _, arguments = raised.value.cure.partition(", in Python")[0].split(": ", 1)
+        result = CliRunner().invoke(
+            main, ["import", str(file), "--as", "cases", "--db", str(database), *shlex.split(arguments)]
+        )
         assert result.exit_code == 0, (name, result.output)
         store = Store.open(database)
         (stored,) = store.cases.iterate()

@@ -10,6 +10,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -141,6 +142,16 @@ def test_the_docs_are_short_enough_to_be_read() -> None:
 def test_every_block_says_what_it_is() -> None:
     for block in blocks(*(page for page in PAGES if page.stem not in GENERATED), ROOT / "README.md"):
         assert block.language in LANGUAGES, f"{block.page}: {block.language} {block.text[:60]}"
+
+
+def test_blocks_of_toml_and_json_can_be_read() -> None:
+    reads = {"toml": tomllib.loads, "json": json.loads}
+    for block in blocks(*PAGES, ROOT / "README.md"):
+        if block.language in reads:
+            try:
+                reads[block.language](block.text)
+            except ValueError as problem:
+                raise AssertionError(f"{block.page}: {problem}: {block.text[:60]}") from problem
 
 
 def commands(text: str) -> Iterator[tuple[list[str], str]]:

@@ -268,7 +268,7 @@ def test_a_desk_makes_its_database_audits_a_frame_into_it_and_finds_its_runs_aga
         assert "wrong" in set(table["standing"])
         changed = {"id": runs[0].case_id, "query": "Why?", "answer": "So.", "evidence": ["So."]}
         fresh = {"id": "fresh", "query": "Why?", "answer": "So.", "evidence": ["So."]}
-        with pytest.raises(CaseConflict, match="another id; 'masis db redact case'"):
+        with pytest.raises(CaseConflict, match="another id, or read the file with --map id="):
             desk.audit([fresh, changed], progress=False)
         assert desk.show("fresh").run is None  # read and stored; nothing was audited
 

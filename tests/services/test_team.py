@@ -482,3 +482,16 @@ def test_views_are_saved_for_oneself_or_the_team_and_removed(workbench: Workbenc
     assert [view.name for view in workbench.store.team.views(BEN.name)] == ["Contradicted"]
     workbench.team.remove_view(ADA, workbench.store.team.views(ADA.name)[0])
     assert [view.name for view in workbench.store.team.views(ADA.name)] == ["Mine"]
+
+
+def test_redacting_a_case_removes_views_that_search_for_its_words_alone(workbench: Workbench) -> None:
+    shared = workbench.store.cases.get("case-1")
+    named = shared.model_copy(update={"id": "named", "query": "Did Xanthippe Quill sign it?"})
+    workbench.cases.add_one(CLEO, named)
+    for name, words in (("Xanthippe", "xanthippe quill"), ("All", shared.query.split()[0]), ("Nothing", "unheardof")):
+        workbench.team.save_view(ADA, name, {"q": words})
+    workbench.reviews.redact_case(CLEO, "named", "asked")
+    assert [view.name for view in workbench.store.team.views(ADA.name)] == ["All", "Nothing"]
+    stored = workbench.store.database.execute("SELECT name || payload FROM team_records")
+    assert not [row[0] for row in stored if "xanthippe" in row[0].casefold()]
+    assert workbench.store.decisions.check_subjects().broken == ()

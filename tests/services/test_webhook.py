@@ -168,7 +168,12 @@ PRIVATE = (
 
 def test_only_addresses_of_the_internet_are_public() -> None:
     assert not [address for address in PRIVATE if is_public(address)]
-    assert all(map(is_public, ("93.184.216.34", "2606:2800:220:1:248:1893:25c8:1946", "64:ff9b::5db8:d822")))
+    assert all(
+        map(
+            is_public,
+            ("93.184.216.34", "2606:2800:220:1:248:1893:25c8:1946", "64:ff9b::5db8:d822", "::ffff:93.184.216.34"),
+        )
+    )
 
 
 def resolving(monkeypatch: pytest.MonkeyPatch, *answers: str) -> list[str]:

@@ -64,6 +64,12 @@ def test_the_settings_keep_the_server_to_this_machine_and_silent() -> None:
     assert settings["runner.postScriptGC"] is False
 
 
+def test_an_upload_is_small_but_where_who_runs_the_server_allows_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert serve.streamlit_settings(app_root())["server.maxUploadSize"] == 32
+    monkeypatch.setenv(serve.LARGEST_UPLOAD, "500")
+    assert "server.maxUploadSize" not in serve.streamlit_settings(app_root())
+
+
 def test_streamlit_knows_every_setting() -> None:
     from streamlit import config
 

@@ -12,12 +12,14 @@ import sqlite3
 from masis.errors import UnguardedLog
 
 
-def _only_grows(table: str, name: str, once: str = "") -> dict[str, str]:
-    """The triggers of a table whose rows are numbered without a gap; ``once``: what no two rows share."""
+def _only_grows(table: str, name: str, once: str = "", changed: str = "1") -> dict[str, str]:
+    """The triggers of a table whose rows are numbered without a gap; ``once``: what no two rows share; ``changed``:
+    which rows are never changed.
+    """
     again = f" OR EXISTS (SELECT 1 FROM {table} WHERE {once})" if once else ""  # noqa: S608
     return {
         f"{table}_no_update": f"""
-        CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table}
+        CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table} WHEN {changed}
         BEGIN SELECT RAISE(ABORT, '{name} only grows: an entry is never changed'); END""",
         f"{table}_no_delete": f"""
         CREATE TRIGGER {table}_no_delete BEFORE DELETE ON {table}
@@ -54,7 +56,9 @@ GUARDS: dict[str, dict[str, str]] = {
     "executions": _only_grows("executions", "the log of executions", "run_id = NEW.run_id AND start = NEW.start"),
     "purges": _only_grows("purges", "the record of what retention removed"),
     "purged": _only_grows("purged", "the record of what retention removed"),
-    "team_records": _only_grows("team_records", "the record of policies, rubrics and views"),
+    "team_records": _only_grows(
+        "team_records", "the record of policies, rubrics and views", changed="OLD.kind <> 'view'"
+    ),
 }
 """The guards of each log, by its table."""
 

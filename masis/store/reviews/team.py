@@ -187,6 +187,21 @@ class Team:
         shown = [view for view in views if not view.removed and view.owner in ("", reviewer)]
         return tuple(sorted(shown, key=lambda view: (view.name.casefold(), view.owner)))
 
+    def searches(self) -> dict[int, str]:
+        """Return the words that views search for, by the numbers of the views."""
+        sql = "SELECT seq, payload ->> '$.parameters.q' FROM team_records WHERE kind = 'view'"
+        return {seq: words for seq, words in self._database.execute(sql) if words}
+
+    def forget_views(self, views: Iterable[int]) -> None:
+        """Remove name and words of views for good, and the views with them."""
+        with self._database.transaction() as connection:
+            for seq in views:
+                empty = SavedView(name=f"redacted {seq}", removed=True)
+                connection.execute(
+                    "UPDATE team_records SET name = ?, payload = ? WHERE seq = ? AND kind = 'view'",
+                    [empty.name, empty.model_dump_json(), seq],
+                )
+
     def note_sample(self, by: str, sample: LakeSample) -> None:
         """Note which of the auto-accepted cases of a lake were brought in; the same again changes nothing."""
         with self._database.transaction() as connection:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import functools
 import importlib
+import os
 import socket
 import sys
 import threading
@@ -66,6 +67,7 @@ HEAVY = ("altair", "scipy.special")
 SECONDS_UNTIL_IMPORTS = 2.0
 """The first page is drawn by then."""
 
+LARGEST_UPLOAD = "STREAMLIT_SERVER_MAX_UPLOAD_SIZE"
 FIRST_PORT = 8501
 PORTS_TRIED = 100
 
@@ -188,9 +190,15 @@ def chosen_port(address: str, port: int | None) -> int:
 
 
 def streamlit_settings(root: Path) -> dict[str, Any]:
-    """What ``.streamlit/config.toml`` under ``root`` sets, keyed ``section.option`` as Streamlit names it."""
+    """What ``.streamlit/config.toml`` under ``root`` sets, keyed ``section.option`` as Streamlit names it.
+
+    How large an upload may be (32 MB) is for who runs the server to say, in Streamlit's own variable.
+    """
     parsed = tomllib.loads((root / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
-    return dict(_flattened(parsed))
+    found = dict(_flattened(parsed))
+    if LARGEST_UPLOAD in os.environ:
+        del found["server.maxUploadSize"]
+    return found
 
 
 def _flattened(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
