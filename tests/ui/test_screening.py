@@ -259,7 +259,6 @@ def test_an_item_of_the_appraisal_shows_its_sentence_is_corrected_and_undone(wor
     app.text_input(key="correction-reason").set_value("NCT number in the <b>full</b> text")
     press(app, "correction-record")
     grade = workbench.screenings.open("b12").screening.grade(first.abstract_id)
-    assert grade is not None
     assert grade.corrections == {"registration": "stated"}
     assert (grade.methodology_raw or 0) > (first.methodology_raw or 0)
     assert "Set by Ada Lind" in texts(app)
