@@ -86,26 +86,6 @@ def test_expertqa_and_hagrid_are_read_without_edits(masis: Masis, tmp_path: Path
     assert result.stderr.count("evidence: is missing or empty") == 5
 
 
-@pytest.mark.parametrize("command", ["import", "audit"])
-def test_bad_lines_are_named_and_the_good_lines_are_kept(masis: Masis, tmp_path: Path, command: str) -> None:
-    file, database = tmp_path / "cases.jsonl", tmp_path / "new.db"
-    bad = lines(case("x", query=..., question="?")) + b'{"id": "caf\xe9"}\n'
-    file.write_bytes(lines(case("good-1")) + bad + lines(case("good-2")))
-    result = masis(command, file, "--db", database)
-    assert result.exit_code == 1
-    assert (
-        f'{file}, line 2, query: is missing, and "question" may hold it. Map it: --map query=question,' in result.stderr
-    )
-    assert f"{file}, line 3: is not UTF-8: byte 12 of the line is 0xE9. Save the file as UTF-8" in result.stderr
-    assert "Error: 2 errors, named above. Everything else is stored." in result.stderr
-    assert "Traceback" not in result.stderr
-    assert ("good-1" in result.stdout) == (command == "audit")
-    store = Workbench.open(database).store
-    assert [kept.id for kept in store.cases.iterate()] == ["good-1", "good-2"]
-    finished = [run for kept in ("good-1", "good-2") for run in store.runs.for_case(kept)]
-    assert [run.state for run in finished] == (["finished"] * 2 if command == "audit" else [])
-
-
 def peak_mib(*arguments: str | Path) -> float:
     """The most memory ``masis`` held while it ran, in MiB; it must succeed."""
     code = (

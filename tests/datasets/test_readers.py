@@ -62,11 +62,6 @@ def test_plain_texts_are_numbered_and_a_case_without_an_id_gets_one_from_its_con
     assert first.case.id == again.case.id != other.case.id
 
 
-def test_unknown_keys_are_kept() -> None:
-    (item,) = read(line(field="law", evidence=[{"id": "1", "text": "So.", "page": 7}]))
-    assert item.case.to_json_dict() == {**GOOD, "evidence": [{"id": "1", "text": "So.", "page": 7}], "field": "law"}
-
-
 def test_byte_order_mark_carriage_returns_blank_lines_and_a_missing_last_line_break_are_tolerated() -> None:
     content = b"\xef\xbb\xbf" + line(id="one").replace(b"\n", b"\r\n") + b"  \r\n\r\n" + line(id="two").rstrip()
     assert [item.case.id for item in read(content) if item.case is not None] == ["one", "two"]
