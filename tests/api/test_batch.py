@@ -111,22 +111,6 @@ def test_audits_that_could_pass_the_limit_wait_for_the_cost_of_those_under_way()
     assert not any(isinstance(each.outcome, NotAudited) for each in done)
 
 
-def test_where_the_limit_is_reached_the_rest_is_not_audited_and_says_why() -> None:
-    begun: list[int] = []
-
-    def audit(job: Job, cancelled: Callable[[], bool]) -> masis.Run:
-        begun.append(job.number)
-        return cost(10.0)
-
-    budget = Spent(45.0)
-    done = done_of(audit=audit, at_once=4, budget=budget)
-    assert sorted(begun) == [0, 1, 2]
-    assert budget.exhausted
-    assert [each.outcome.why for each in done if isinstance(each.outcome, NotAudited)] == [
-        "Not audited: with $40.00 spent, one more audit could pass the limit of $45.00 (max_cost)."
-    ] * 9
-
-
 def priced(server: ModelServer) -> masis.Settings:
     return masis.Settings.model_validate(
         {

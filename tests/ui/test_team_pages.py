@@ -130,7 +130,6 @@ def test_taking_a_side_fills_the_form_and_records_what_the_adjudicator_leaves_th
     reason.input("One word was missing.")
     press(app, "Record the corrected answer for good")
     entry = audited_workbench.cases.open(CASE).decision
-    assert entry is not None
     assert entry.decision is not None
     final = entry.decision
     assert (final.kind, final.reviewer, final.verdict) == ("adjudication", "Cleo", "override")
@@ -303,7 +302,6 @@ def test_a_case_assigned_to_me_is_marked_and_counted(audited_workbench: Workbenc
     assert not audited_workbench.store.team.assigned_among(lead.name, [row.id for row in rows])
     summary = audited_workbench.cases.summary(mine)
     (_, *_), (marked, *_) = case_row(summary, {}, brief=True)["cells"], case_row(summary, {}, mine=True)["cells"]
-    assert isinstance(marked, dict)
     assert [pill["text"] for pill in marked["pills"]] == ["assigned to you"]
     app = opened("overview", reviewer="Ada, PhD")
     (link,) = [link.proto for link in app.get("page_link") if "assigned to you" in link.proto.label]

@@ -8,7 +8,7 @@ import pytest
 
 from masis import run_audit
 from masis.audit.instructions import find_instructions
-from masis.schema.audit import Citation, Claim, ClaimCheck, Contradiction, Issue, QuoteCheck, ReferenceCheck
+from masis.schema.audit import Claim, ClaimCheck, Contradiction, Issue, QuoteCheck, ReferenceCheck
 from masis.schema.calls import REPLAY
 from masis.schema.run import ReviewCode, ReviewReason, Run
 from masis.views.headline import KINDS, LONGEST_HEADLINE, headline, standing
@@ -280,8 +280,6 @@ HOSTILE = "\u202eevil\u2066 <img src=x>\n\x00 ![x](http://e)" + " long" * 500
 
 def test_text_from_outside_stays_one_short_line_without_signs_that_turn_it(clean: Run) -> None:
     claim = check("contradicted", HOSTILE, contradictions=(conflict(HOSTILE, HOSTILE, "stated"),), sources=(HOSTILE,))
-    citation = clean.iterations[0].citation_audit.citations[0].model_copy(update={"evidence_id": HOSTILE})
-    assert isinstance(citation, Citation)
     audit = clean.iterations[0].citation_audit.model_copy(update={"invalid_citations": (HOSTILE, HOSTILE + "2")})
     shown = [
         with_original(clean, claims=(claim,)),
