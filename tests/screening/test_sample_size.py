@@ -128,15 +128,21 @@ def test_most_of_the_sizes_labelled_by_hand_are_found(public_data: Path) -> None
     rows = map(json.loads, (public_data / "study_types_val.jsonl").read_text(encoding="utf-8").splitlines())
     texts = {row["pmid"]: row["abstract"] for row in rows}
     right = stated = labelled = 0
+    study: list[bool] = []
     for row in map(json.loads, GOLD.read_text(encoding="utf-8").splitlines()):
         text = texts[row["pmid"]]
         assert hashlib.sha256(text.encode()).hexdigest().startswith(row["sha256"])
         values = {size.value for size in sample_sizes(text)}
         gold = {size["value"] for size in row["sizes"]}
+        if row["study"] is not None:
+            rests = study_size(text)
+            study.append(rests is not None and rests.value == row["study"])
         right, stated, labelled = right + len(values & gold), stated + len(values), labelled + len(gold)
     counts = Counts(right, stated, labelled)
     assert counts.right / counts.found >= 0.92, counts
     assert counts.right / counts.labelled >= 0.80, counts
+    assert len(study) == 79
+    assert sum(study) >= 71
 
 
 @pytest.mark.spec("AESOP-SIZE")

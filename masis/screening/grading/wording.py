@@ -49,8 +49,9 @@ _COMPARING = re.compile(r"compared|versus|vs|[a-z]+ (?:[\w-]+ ){0,6}than", re.I)
 """A comparison, which only "not compared with" denies: "no difference versus placebo" has a comparator."""
 _NOT_COMPARED = re.compile(r"\b(?:not|never)(?: be| been| directly)? $", re.I)
 _WITH_ITSELF = re.compile(
-    r" ?(?:the |their )?(?:baseline|before|pre-?\w+|admission|year before|source|original|reference|published|expected"
-    r"|norm\w*)\b| ?[\d.,%]+(?: [\w%/]+)? (?:at|before|in) (?:baseline|treatment|inclusion|admission|the year before)"
+    r" ?(?:(?:the|their|its|our|data|those|values|from|in|paper|medical|hospital) ){0,3}(?:baseline|before|pre-?\w+"
+    r"|admission|year before|source|original|reference|published|expected|norm\w*|records?|files?|registry|database"
+    r"|literature)\b| ?[\d.,%]+(?: [\w%/]+)? (?:at|before|in) (?:baseline|treatment|inclusion|admission|the year before)"
     r"\b",
     re.I,
 )
