@@ -241,7 +241,7 @@ class _AuditJob:
         self.in_processes = self.concurrency > 1 and not self.with_models
         self.worst = WorstAnswers(self.emit, beside_data=self.out == shared.STDIO)
         self.progress = Progress("Auditing", None if self.cases == shared.STDIO else self.cases.stat().st_size)
-        self.errors = ErrorReport()
+        self.errors, self.noted = ErrorReport(), False
         self.workbench = Workbench.open(self.database, self.settings)
 
     def run(self, *, show_traces: bool) -> bool:
@@ -276,6 +276,9 @@ class _AuditJob:
             if stopping() or (self.limit is not None and read >= self.limit):
                 return
             self.errors.add_all(row.problems)
+            if row.notes and not self.noted:
+                self.noted = True
+                say(f"{row.notes[0]} (Said once a file.)")
             if row.case is None:
                 continue
             read += 1

@@ -11,9 +11,9 @@ from masis.datasets.mapping import Profile, builtin, builtin_names, formats_of, 
 from masis.datasets.mapping.columns import likely_choice, profile_of
 from masis.errors import InputError
 from masis.schema.case import Case
-from masis.schema.columns import columns_of, likely_columns, likely_map
+from masis.schema.columns import cited_by_place, columns_of, likely_columns, likely_map
 from masis.schema.frames import rows_of
-from masis.schema.reading import FieldMap
+from masis.schema.reading import SPLIT, FieldMap
 
 
 def read_cases(
@@ -56,7 +56,9 @@ def read_cases(
 class Suggestion(NamedTuple):
     """How rows may be read: the format that they fit, or a field map and a profile; ``row`` is the first of them.
 
-    ``names`` is empty where the rows fit a format, ``format``, or nothing is known of them.
+    ``names`` is empty where the rows fit a format, ``format``, or nothing is known of them; ``evidence.id`` is "" in it
+    where the answer's markers count the chunks instead of naming their ids, and ``evidence.split`` what separates the
+    chunks of an evidence that is one text.
     """
 
     format: str
@@ -74,7 +76,7 @@ def suggest(source: Any) -> Suggestion:
     """
     formats, row = formats_of(Path(source) if isinstance(source, str | os.PathLike) else rows_of(source))
     if formats:
-        return Suggestion(formats[0], {}, None, row)
+        return Suggestion(formats[0], _inside_evidence(row, builtin()[formats[0]]), None, row)
     columns = columns_of(row)
     choice = likely_choice(columns)
     profile = profile_of(choice, columns)
@@ -85,7 +87,20 @@ def suggest(source: Any) -> Suggestion:
         return Suggestion("", {}, None, row)
     chosen = {field: each for field, each in likely_columns(columns).items() if field != "reference"}
     names = likely_map(chosen, columns)
+    names |= _inside_evidence(row, profile)
+    if not names.get("evidence.id", "unknown"):
+        profile = profile.model_copy(update={"chunk": profile.chunk.model_copy(update={"id": ()})})
     return Suggestion("", names, profile, row)
+
+
+def _inside_evidence(row: dict[str, Any], profile: Profile) -> dict[str, str]:
+    """Return what a map has to say of a row's evidence: what separates its chunks, that they are cited by place."""
+    for names in ({}, *({SPLIT: between} for between in ("|", "\n\n", "\n"))):
+        read = next(read_any([row], profile, names), None)
+        if read is not None and (case := read.case) is not None and len(case.evidence) > bool(names):
+            by_place = cited_by_place(case.answer or "", (chunk.id for chunk in case.evidence))
+            return names | ({"evidence.id": ""} if by_place else {})
+    return {}
 
 
 def chosen_profile(named: str | os.PathLike[str] | None) -> Profile | None:
