@@ -243,6 +243,11 @@ def formats_of(source: Source, *, name: str | None = None) -> Fitting:
     return Fitting((), whole or first)
 
 
+def first_rows(source: Source) -> Iterator[Row]:
+    """Yield the rows of a source as they are, before any is taken for a case."""
+    return _source_rows(source, (), source.name if isinstance(source, Path) else "rows")
+
+
 def _opened(source: Source, profile: Profile | None, names: FieldMap, name: str) -> tuple[Iterator[Row], Profile]:
     """Return the rows of a source, and the profile to read them by."""
     if profile is not None:
