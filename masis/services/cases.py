@@ -13,6 +13,7 @@ from masis.schema.review import CaseState, LogEntry, Standing
 from masis.schema.run import Run
 from masis.schema.team import QueuePolicy
 from masis.schema.trust import SamplePlan
+from masis.schema.wording import counted
 from masis.services.access import OPEN, Access
 from masis.services.audits import POLICY
 from masis.services.demo import demo_cases
@@ -39,6 +40,11 @@ class CaseView(NamedTuple):
     decision: LogEntry | None
     history: tuple[LogEntry, ...]
     machine_hidden: bool = False
+
+    def __repr__(self) -> str:
+        entries = counted(len(self.history), "log entry", "log entries")
+        runs = counted(len(self.runs), "run")
+        return f"<CaseView of {self.case.id[:80]!r}: {self.state}, {runs}, {entries}; {self.run}>"
 
     @property
     def state(self) -> CaseState:

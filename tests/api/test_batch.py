@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -227,6 +229,27 @@ def test_the_package_can_be_called_and_gives_a_row_for_each_row_of_a_frame() -> 
     assert {found[name].dtype.kind for name in ("quality", "claims", "seconds")} == {"f"}
     assert found.loc[found["needs_review"], "error"].size == 3
     assert list(masis.audit(iter([case("a")]), masis.Settings(max_iterations=1), progress=False).index) == [0]
+
+
+def test_a_frame_under_other_names_is_explained_once_and_in_the_words_of_python() -> None:
+    rows = [{"frage": "Warum?", "antwort": "So [1].", "beleg": "So ist es.", "ticket_id": f"T-{n}"} for n in range(5)]
+    with pytest.raises(InputError) as raised:
+        masis.audit(pd.DataFrame(rows), progress=False)
+    assert str(raised.value).count('map={"query": "frage"') == 1
+    assert "--map" not in str(raised.value)
+    assert "cases[4].query: the same" in str(raised.value)
+    names = masis.suggest(pd.DataFrame(rows)).names
+    assert names == {"query": "frage", "answer": "antwort", "evidence": "beleg", "id": "ticket_id"}
+    assert list(masis.audit(pd.DataFrame(rows), map=names, progress=False)["case_id"]) == [f"T-{n}" for n in range(5)]
+    assert "id" not in masis.suggest([{**each, "ticket_id": "T-1"} for each in rows]).names  # it says nothing of a row
+
+
+def test_the_package_that_can_be_called_shows_its_signature() -> None:
+    assert inspect.signature(masis.audit) == inspect.signature(batch.audit)
+    written = ", ".join(inspect.signature(batch.audit).parameters)
+    shown = re.search(r"masis\.audit\((.*)\) ->", masis.audit.__doc__ or "")
+    assert shown is not None
+    assert ", ".join(each.partition("=")[0] for each in shown[1].split(", ") if each != "*") == written
 
 
 def test_a_map_by_which_no_row_can_be_read_is_an_error_and_not_an_empty_table() -> None:
