@@ -235,6 +235,13 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     app.number_input[0].set_value(3)
     press(app, "Set this policy")
     assert audited_workbench.store.team.in_force(QueuePolicy).reviewers == 3
+    assert "Done: version 1 is in force from now on." in [each.value for each in app.success]
+    assert not [each for each in app.number_input if "have to agree" in each.label]
+    assert not app.warning
+    next(each for each in app.selectbox if each.label.startswith("When a reviewer")).select("after").run()
+    warned = "undecided cases are hidden from everybody who has not decided them, from you"
+    assert warned in app.warning[0].value
+    next(each for each in app.selectbox if each.label.startswith("When a reviewer")).select("first").run()
     next(area for area in app.text_area if area.label == "Scores").input("Clarity: 1-5 | 5 is best")
     press(app, "Set this rubric")
     assert audited_workbench.store.team.in_force(Rubric).scores == (
@@ -253,11 +260,15 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     press(app, "Set these label types")
     assert audited_workbench.store.team.in_force(LabelTypes).version == 1
     assert "two label types have the same name" in "\n".join(str(each.value) for each in app.warning)
-    app.multiselect[0].select(app.multiselect[0].options[0])
-    next(field for field in app.text_input if field.label.startswith("Reviewers or tags")).input("Ben, Cleo")
+    audited_workbench.team.assign(ADA, ["docs-02-altered"], ["Ben"])
+    app.run()
+    cases, names = app.multiselect
+    assert (names.label, names.options) == ("Reviewers", ["Ben"])
+    assert "first" not in cases.label  # all are listed
+    cases.select(cases.options[0])
+    names.select("Ben")
     press(app, "Do this to all chosen cases")
-    assert audited_workbench.store.team.counted("assigned") == {"Ben": 1, "Cleo": 1}
-    assert audited_workbench.cases.find(CaseFilter(assignees=("Ben",))).total == 1
+    assert audited_workbench.store.team.counted("assigned") == {"Ben": 2}
 
 
 @pytest.mark.parametrize("line", ["Clarity: 1-5 | 5 is best", "Tone: plain, stilted", "A: b: 0-10"])
