@@ -36,6 +36,10 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         heading = page.get_by_role("heading", name="Evidence (")
         for part in (heading, page.get_by_role("button", name="Take Ben's decision"), reason):
             assert part.evaluate("each => each.getBoundingClientRect().bottom") < 900
+        page.mouse.click(20, 500)
+        page.keyboard.press("ArrowDown")
+        frame = "getComputedStyle(document.activeElement, '::before').boxShadow"
+        assert page.evaluate(f"[document.activeElement.tagName, {frame}]") == ["MAIN", "none"]
         page.keyboard.press("o")
         expect(corrected).to_be_focused()
         expected = corrected.input_value()
