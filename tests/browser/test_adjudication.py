@@ -72,8 +72,14 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         expect(page.get_by_text(f"Undone: {DIFFERING[0]}")).to_be_in_viewport()
         expect(reason).to_have_value("Even so 1")
         tab.settle()  # the case that comes back has a form of its own
+        main = page.get_by_test_id("stMain")
+        main.evaluate("each => each.scrollTo(0, 400)")
         page.keyboard.press("n")
-        expect(page.get_by_text("2 of 2 left for you")).to_be_visible()
+        expect(page.get_by_text("2 of 2 left for you")).to_be_in_viewport()
+        assert main.evaluate("each => each.scrollTop") == 0
+        page.locator(".st-key-adjudicated-answer .mark.active").first.click()
+        expect(page.locator(".why-panel .reason").first).to_be_visible()
+        expect(page.get_by_text("Label this", exact=False)).to_have_count(0)  # no decision form is there
         tab.settle()
         page.keyboard.press("p")
         expect(reason).to_have_value("Even so 1")

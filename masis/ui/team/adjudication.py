@@ -395,15 +395,19 @@ def _undoable(workbench: Workbench, view: CaseView) -> None:
     """Say what was done on the way to this case, and offer to undo the final verdict it has, else the one just done."""
     # only on the case that the act has led to: on others it would say what was done to some other one long ago
     case_id, words, undoable = st.session_state.get(_NOTICE, ("", "", None))
-    if case_id == view.case.id:
-        st.markdown(f":green[:material/check_circle:] {escaped(words)}")
-    else:
-        undoable = None
+    here = case_id == view.case.id
     final = view.decision.decision if view.decision else None
     if view.decision and final and final.kind == "adjudication" and final.reviewer == actor().name:
         undoable = view.decision.id
-    if undoable:
-        st.button("Undo", key="undo-adjudication", shortcut=UNDO.shortcut, on_click=_undo, args=(workbench, undoable))
+    elif not here:
+        undoable = None
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if here:
+            st.markdown(f":green[:material/check_circle:] {escaped(words)}")
+        if undoable:
+            st.button(
+                "Undo", key="undo-adjudication", shortcut=UNDO.shortcut, on_click=_undo, args=(workbench, undoable)
+            )
 
 
 def _undo(workbench: Workbench, entry_id: str) -> None:
