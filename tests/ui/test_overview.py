@@ -27,6 +27,12 @@ from tests.waiting import until
         ({"needs_review": 1, "new": 4}, {"wrong": 1}, "1 case needs review; in it something is wrong"),
         ({"needs_review": 1200}, {"wrong": 70}, "1,200 cases need review; in 70 something is wrong"),
         ({"needs_review": 3}, {"not_confirmed": 3}, "3 cases need review"),
+        (
+            {"needs_review": 8, "needs_adjudication": 14},
+            {"wrong": 8},
+            "8 cases need review; in 8 something is wrong; 14 need an adjudication",
+        ),
+        ({"needs_adjudication": 1, "new": 2}, {}, "1 case needs an adjudication"),
         ({"new": 3, "interrupted": 1}, {}, "4 cases have not been audited"),
         ({"approved": 3}, {"decided": 3}, "No case needs review"),
     ],

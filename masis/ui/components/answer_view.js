@@ -168,7 +168,7 @@ function drawView(root, { data, setTriggerValue }) {
     if (head) { const words = make("span", "reason-about", head); words.dir = "auto"; title.append(words) }
     row.append(title)
     for (const line of lines) { const words = make("div", "reason-line", line); words.dir = "auto"; row.append(words) }
-    if (target) {
+    if (target && !root.getRootNode().host?.closest(".st-key-adjudicated-answer")) { // no decision form is there
       const go = plainButton("link label-this", `Label this ${target.split(":")[0]}`)
       if (!root.targetAt) go.append(make("kbd", "", "L"))
       root.targetAt ??= target

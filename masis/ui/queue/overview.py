@@ -66,10 +66,14 @@ def show_overview(workbench: Workbench) -> None:
 
 def headline(facets: Facets) -> str:
     """Return the sentence that says what there is to do."""
+    differ = facets.states.get("needs_adjudication", 0)
     if waiting := facets.states.get("needs_review", 0):
         wrong = facets.standings.get("wrong", 0)
         found = f"; in {'it' if waiting == 1 else f'{wrong:,}'} something is wrong" if wrong else ""
-        return f"{counted(waiting, 'case needs', 'cases need')} review{found}"
+        says = f"{counted(waiting, 'case needs', 'cases need')} review{found}"
+        return f"{says}; {differ:,} {'needs' if differ == 1 else 'need'} an adjudication" if differ else says
+    if differ:
+        return f"{counted(differ, 'case needs', 'cases need')} an adjudication"
     if unaudited := sum(facets.states.get(state, 0) for state in UNAUDITED):
         return f"{counted(unaudited, 'case has', 'cases have')} not been audited"
     return "No case needs review"
