@@ -193,11 +193,11 @@ class TrustService:
         rows = _narrowed(everything, filters)
         blind = rows["blind"].to_numpy(dtype=bool) if len(rows) else np.zeros(0, dtype=bool)
         kept = rows[blind] if filters.blind_only else rows
-        escalated = int(kept["faulty"].isna().sum()) if len(kept) else 0
+        escalated = rows["faulty"].isna().to_numpy(dtype=bool) if len(rows) else blind
         return MachineReport(
             machine.compare(kept),
             machine.compare(rows[~blind]) if filters.blind_only and not blind.all() else None,
-            Left(int((~blind).sum()) if filters.blind_only else 0, escalated, unaudited),
+            Left(int((~blind & ~escalated).sum()) if filters.blind_only else 0, int(escalated.sum()), unaudited),
             {by: machine.breakdown(kept, by) for by in ("auditor", "dataset", "field", "month")},
             kept,
             int(kept["simulated"].astype(bool).sum()) if len(kept) else 0,
@@ -651,7 +651,7 @@ def _letters(number: int) -> str:
 
 def _work(name: str, mine: pd.DataFrame, frame: pd.DataFrame) -> Own:
     """Measure the decisions of a reviewer among all that are in the frame."""
-    settling = frame[frame["settles"].astype(bool)]
+    settling = frame[frame["settles"].astype(bool) & (frame["verdict"] != "escalate")]
     final = dict(zip(settling["case_id"], settling["verdict"], strict=True))
     several = set(frame["case_id"][frame.duplicated("case_id", keep=False)])
     compared = mine[mine["case_id"].isin(several) & mine["case_id"].isin(final)]

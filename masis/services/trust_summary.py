@@ -32,6 +32,7 @@ def figure(found: Estimate, *, share: bool = True, brief: bool = False) -> str:
     )
 
 
+IN_VIEW = "Who sees a verdict agrees with it more often: these figures flatter the audit."
 TOO_WIDE = 0.3
 """Width of an interval from which on a figure says little: it can't tell mostly right from half right."""
 _STRENGTHS = (
@@ -71,7 +72,7 @@ def short_answers(report: MachineReport, missed: MissReport, watch: Watch | None
     """Return the questions that a stakeholder asks, each with its answer in a sentence or two."""
     return {
         "May answers pass without a person?": _may(missed, watch),
-        "How far is the audit right?": _how_far(report),
+        "How far is the audit right?": how_far(report),
         "Since when, and by how many decisions?": _since(report, watch),
         "What next?": _next(report, missed, watch),
     }
@@ -108,7 +109,8 @@ def _of(found: Estimate) -> str:
     return f"{text} (the true share may be anything from {found.low:.0%} to {found.high:.0%})"
 
 
-def _how_far(report: MachineReport) -> str:
+def how_far(report: MachineReport) -> str:
+    """Say how often the audit is right, by decisions made without its verdict in view."""
     found = report.answers
     who = "simulated reviewers" if report.simulated else "people"
     if not found.n:
@@ -122,11 +124,13 @@ def _how_far(report: MachineReport) -> str:
             f" It agrees with {who} on {round(found.accuracy.value * found.n):,} of {found.n:,}; calling every answer "
             f"{always} would on {round(found.constant * found.n):,}."
         )
+    right = f"Of the answers of which it said that something is wrong, {who} found {_of(found.precision)} faulty."
+    if found.recall.value is None:
+        return f"{right} Only such answers were checked, so nobody knows how many faulty ones it misses."
     faulty = {name: count for name, (count, _) in found.confusion.items()}
     accused, unconfirmed, passed = (faulty.get(name, 0) for name in FOUND)
     return (
-        f"Of the answers of which it said that something is wrong, {who} found {_of(found.precision)} faulty. Of "
-        f"{counted(accused + unconfirmed + passed, 'faulty answer')} it accused {accused:,}, left {unconfirmed:,} "
+        f"{right} Of {counted(accused + unconfirmed + passed, 'faulty answer')} it accused {accused:,}, left {unconfirmed:,} "
         f"unconfirmed for a person, and found nothing in {passed:,}.{worse}"
     )
 

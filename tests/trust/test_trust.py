@@ -21,7 +21,7 @@ from masis.schema.trust import FaultScore
 from masis.services import Workbench
 from masis.services.access import SIGN_IN_REQUIRED
 from masis.services.trust import TrustFilter, TrustService
-from masis.services.trust_summary import figure, how_sure, in_words, short_answers
+from masis.services.trust_summary import figure, how_far, how_sure, in_words, short_answers
 from masis.settings import Settings
 from masis.store.records import CaseFilter
 from masis.trust import simulation
@@ -88,6 +88,21 @@ def test_blind_decisions_make_the_confusion_matrix_and_the_others_stand_apart(re
     assert set(found.by["field"]) == {"Engineering"}
     assert reviewed.trust.compare(ADA, TrustFilter(field="Law")).answers.n == 0
     assert reviewed.trust.compare(ADA, TrustFilter(since="2999-01-01")).answers.n == 0
+
+
+def test_where_only_accused_answers_were_checked_nobody_knows_what_the_audit_misses(
+    bench: Workbench, audited: Audited
+) -> None:
+    audited(0, 3, run={"review_reasons": (SERIOUS,)})
+    for number in range(2):
+        decided(bench, number, "reject")
+    decided(bench, 2, "escalate", blind=False)
+    report = bench.trust.compare(ADA, TrustFilter())
+    assert (report.answers.precision.value, report.answers.recall.value) == (1.0, None)
+    assert "nobody knows how many faulty ones it misses" in how_far(report)
+    assert report.left == (0, 1, 0)  # each answer is left out for one reason
+    assert report.seen is not None
+    assert report.seen.n == 0
 
 
 def test_gold_and_imported_labels_are_compared_too(bench: Workbench, audited: Audited) -> None:

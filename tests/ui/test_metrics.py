@@ -8,7 +8,7 @@ import pytest
 
 from masis.services import Workbench
 from masis.services.trust import TrustFilter
-from masis.services.trust_summary import figure, how_sure
+from masis.services.trust_summary import IN_VIEW, figure, how_sure
 from masis.store.audits.metrics import MeasureFilter, Pick
 from masis.ui.components.linked_table import Row
 from masis.ui.metrics.page import model_rows, period_rows, picked_words, run_columns, run_rows
@@ -43,10 +43,25 @@ def test_each_figure_stands_in_words_with_its_base_how_to_read_it_and_its_cases(
         assert jargon not in drawn
     decide(audited_workbench, AUDITED[0], "reject")
     decide(audited_workbench, AUDITED[1], "approve")
+    decide(audited_workbench, AUDITED[4], "approve")
     drawn = "\n".join(str(element.proto) for element in open_page("metrics").main if hasattr(element, "proto"))
-    precision = audited_workbench.trust.compare(ADA, TrustFilter(blind_only=False)).answers.precision
-    for part in (figure(precision), how_sure(precision), "trust?seen=too&list=must_look", "queue?state=rejected"):
+    precision = audited_workbench.trust.compare(ADA, TrustFilter()).answers.precision
+    for part in (figure(precision), how_sure(precision), "trust?list=must_look", "queue?state=rejected"):
         assert part in drawn
+
+
+def test_decisions_made_with_the_verdict_in_view_do_not_show_that_the_audit_is_right(
+    audited_workbench: Workbench,
+) -> None:
+    for case in AUDITED[:2]:
+        decide(audited_workbench, case, "reject", iteration=1, machine_shown=["scores"])
+    app = open_page("metrics")
+    said = texts(app)
+    assert "Nobody knows yet" in said
+    assert f"2 answers decided with its verdict in view. {IN_VIEW}" in said
+    drawn = "\n".join(str(element.proto) for element in app.main if hasattr(element, "proto"))
+    assert "unknown: only what it accuses was checked" in drawn
+    assert "trust?seen=too&list=must_look" in drawn
 
 
 def test_how_the_audits_ran_is_folded_and_has_every_metric_of_the_specs(audited_workbench: Workbench) -> None:

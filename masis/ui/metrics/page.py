@@ -25,7 +25,7 @@ from masis.services.records import (
     Rates,
 )
 from masis.services.trust import Own, TrustFilter
-from masis.services.trust_summary import figure, how_sure
+from masis.services.trust_summary import IN_VIEW, figure, how_far, how_sure
 from masis.settings import ROLES, Role
 from masis.ui.components.charts import draw_chart
 from masis.ui.components.figures import Figure, figure_table
@@ -402,10 +402,14 @@ def _people(workbench: Workbench) -> None:
     ]
     _figures(figures, key="metrics-people", description="Of the decisions")
     st.header("How often the audit was right", anchor=False)
-    compared = workbench.trust.compare(me, TrustFilter(blind_only=False)).answers
+    report = workbench.trust.compare(me, TrustFilter())
+    compared, seen = report.answers, {}
     if not compared.n:
-        st.caption("No audited answer has been settled by people yet, so nobody knows how often the audit is right.")
-        return
+        st.markdown(how_far(report))
+        if report.seen is None or not report.seen.n:
+            return
+        compared, seen = report.seen, {"seen": "too"}
+        st.caption(f"{counted(compared.n, 'answer')} decided with its verdict in view. {IN_VIEW}")
     _figures(
         [
             Figure(
@@ -414,7 +418,7 @@ def _people(workbench: Workbench) -> None:
                 f"Of the answers with “{STANDING['wrong'].text}”, the share that people found faulty; the rest were "
                 f"false alarms. {how_sure(compared.precision)}",
                 "trust",
-                {"seen": "too", "list": "must_look"},
+                {**seen, "list": "must_look"},
             ),
             Figure(
                 "Faulty answers flagged",
@@ -422,7 +426,7 @@ def _people(workbench: Workbench) -> None:
                 "Of the answers that people found faulty, the share that the audit had flagged. "
                 f"{how_sure(compared.recall)}",
                 "trust",
-                {"seen": "too"},
+                seen,
             ),
         ],
         key="metrics-right",

@@ -25,7 +25,7 @@ from masis.services.trust import (
     TrustFilter,
     YieldReport,
 )
-from masis.services.trust_summary import SIMULATED, figure, how_sure, in_words, short_answers
+from masis.services.trust_summary import IN_VIEW, SIMULATED, figure, how_sure, in_words, short_answers
 from masis.trust.agreement import Estimate, exact_bounds
 from masis.trust.guarantee import draws_needed
 from masis.trust.machine import Comparison, draws_for_width
@@ -175,7 +175,7 @@ def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFil
             _breakdown(workbench, report.by[by], by, title)
     if report.seen is not None:
         with st.expander(f"Decided with the verdict in view ({counted(report.seen.n, 'answer')}), shown apart"):
-            st.caption("Who sees a verdict agrees with it more often: these figures flatter the audit.")
+            st.caption(IN_VIEW)
             _figures(report.seen, "seen")
 
 
