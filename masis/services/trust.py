@@ -37,6 +37,10 @@ MOST_LEFT_OUT = 0.2
 """Share of the answers left out of a pool, because people decided them before, from which the page warns."""
 
 
+LEAST_SECONDS = 1.0
+"""Nobody decides a case faster than this: what did was a program, which has no time a case."""
+
+
 class TrustFilter(Record):
     """Which answers are compared: ``blind_only`` leaves out those decided with the machine's verdict in view.
 
@@ -110,6 +114,7 @@ class YieldReport(NamedTuple):
 class Own(NamedTuple):
     """The work of a reviewer, or of all ("" for a name): decisions in all and by active hour and day, median seconds a
     case (None: not recorded), shares; ``differ`` are the cases of several reviewers settled by another verdict.
+    ``adjudications`` are those that stand; they are no decisions.
     """
 
     reviewer: str
@@ -120,6 +125,7 @@ class Own(NamedTuple):
     overrides: Estimate
     agreed: Estimate
     differ: tuple[str, ...] = ()
+    adjudications: int = 0
 
 
 class PlanState(NamedTuple):
@@ -317,19 +323,18 @@ class TrustService:
         if others:
             self._access.require(actor, "oversee")
         frame = self._work_of_people(actor)
-        own = frame[frame["kind"] == "decision"]
-        names = sorted(own["reviewer"].unique()) if others else [actor.name]
-        return [_work(name, own[own["reviewer"] == name], frame) for name in names]
+        names = sorted(frame["reviewer"].unique()) if others else [actor.name]
+        return [_work(name, frame[frame["reviewer"] == name], frame) for name in names]
 
     def together(self, actor: Actor) -> Own:
         """Return the figures of all reviewers together, of the decisions that this person may count."""
         frame = self._work_of_people(actor)
-        return _work("", frame[frame["kind"] == "decision"], frame)
+        return _work("", frame, frame)
 
-    def decisions_by(self, actor: Actor) -> dict[str, int]:
-        """Count the decisions of each reviewer that this person may count: as many as ``together`` has in all."""
+    def decisions_by(self, actor: Actor, kind: Literal["decision", "adjudication"] = "decision") -> dict[str, int]:
+        """Count the decisions, or adjudications, of each person that this one may count: ``together`` has their sum."""
         frame = self._work_of_people(actor)
-        return dict(Counter(frame["reviewer"][frame["kind"] == "decision"]))
+        return dict(Counter(frame["reviewer"][frame["kind"] == kind]))
 
     def counts_in_words(self, actor: Actor) -> str:
         """Say of which cases decisions are counted for this person; "" where of all."""
@@ -650,13 +655,15 @@ def _letters(number: int) -> str:
 
 
 def _work(name: str, mine: pd.DataFrame, frame: pd.DataFrame) -> Own:
-    """Measure the decisions of a reviewer among all that are in the frame."""
+    """Measure the decisions and adjudications of a person (``mine``) among all that are in the frame."""
+    adjudications, mine = int((mine["kind"] == "adjudication").sum()), mine[mine["kind"] == "decision"]
     settling = frame[frame["settles"].astype(bool) & (frame["verdict"] != "escalate")]
     final = dict(zip(settling["case_id"], settling["verdict"], strict=True))
     several = set(frame["case_id"][frame.duplicated("case_id", keep=False)])
     compared = mine[mine["case_id"].isin(several) & mine["case_id"].isin(final)]
     agreed = [final[case] == verdict for case, verdict in zip(compared["case_id"], compared["verdict"], strict=True)]
-    seconds = pd.to_numeric(mine["seconds"], errors="coerce").dropna()
+    seconds = pd.to_numeric(mine["seconds"], errors="coerce")
+    seconds = seconds[seconds >= LEAST_SECONDS]
     none = Estimate(None, why="no decision")
     return Own(
         name,
@@ -667,4 +674,5 @@ def _work(name: str, mine: pd.DataFrame, frame: pd.DataFrame) -> Own:
         share(mine["verdict"] == "override", mine["question"].to_numpy(dtype=str)) if len(mine) else none,
         share(agreed),
         tuple(case for case, same in zip(compared["case_id"], agreed, strict=True) if not same),
+        adjudications,
     )

@@ -129,9 +129,10 @@ def how_far(report: MachineReport) -> str:
         return f"{right} Only such answers were checked, so nobody knows how many faulty ones it misses."
     faulty = {name: count for name, (count, _) in found.confusion.items()}
     accused, unconfirmed, passed = (faulty.get(name, 0) for name in FOUND)
+    faults = counted(accused + unconfirmed + passed, "faulty answer")
     return (
-        f"{right} Of {counted(accused + unconfirmed + passed, 'faulty answer')} it accused {accused:,}, left {unconfirmed:,} "
-        f"unconfirmed for a person, and found nothing in {passed:,}.{worse}"
+        f"{right} Of {faults} it accused {accused:,}, left {unconfirmed:,} unconfirmed for a person, and found nothing "
+        f"in {passed:,}.{worse}"
     )
 
 

@@ -157,12 +157,30 @@ def test_reviewers_are_compared_and_only_a_lead_sees_their_names(bench: Workbenc
     assert bench.trust.people(ADA, names=True).pairs[0].second == "Bo"
     (own,) = bench.trust.reviewers(ADA)
     assert (own.decisions, own.agreed.value) == (3, pytest.approx(2 / 3))
-    assert {each.reviewer for each in bench.trust.reviewers(ADA, others=True)} == {"Ada", "Bo"}
+    assert {each.reviewer for each in bench.trust.reviewers(ADA, others=True)} == {"Ada", "Bo", "Cy"}
     shared = TrustService(bench.store, bench.settings, SIGN_IN_REQUIRED)
     reviewer = Actor(name="Bo", roles=("reviewer",), authenticated=True)
     for forbidden in (shared.people, lambda person, names: shared.reviewers(person, others=names)):
         with pytest.raises(NotAllowed):
             forbidden(reviewer, names=True)
+
+
+def test_a_program_decides_in_no_time_and_an_escalation_settles_against_nobody(
+    bench: Workbench, audited: Audited
+) -> None:
+    audited(0, 3)
+    bench.store.team.put("Ada", QueuePolicy(reviewers=2, rule="adjudicated"))
+    for number, (mine, seconds) in enumerate((("approve", 0.2), ("approve", 20.0), ("approve", 0.0))):
+        decided(bench, number, mine, extra={"seconds": seconds})
+        decided(bench, number, "reject", reviewer="Bo", extra={"seconds": 0.1})
+    for number, verdict in enumerate(("reject", "approve", "escalate")):
+        decided(bench, number, verdict, kind="adjudication", reviewer="Cy")
+    ada, bo, cy = bench.trust.reviewers(ADA, others=True)
+    assert (ada.seconds, bo.seconds) == (20.0, None)
+    assert (ada.agreed.value, ada.agreed.n, ada.differ) == (0.5, 2, ("case-0",))
+    assert (cy.reviewer, cy.decisions, cy.adjudications) == ("Cy", 0, 3)
+    assert bench.trust.together(ADA).adjudications == 3
+    assert bench.trust.decisions_by(ADA, "adjudication") == {"Cy": 3}
 
 
 def test_a_blind_reviewer_sees_settled_cases_only(bench: Workbench, audited: Audited) -> None:

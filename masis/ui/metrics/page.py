@@ -11,11 +11,12 @@ from urllib.parse import parse_qsl, urlencode
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from masis.schema.wording import counted
+from masis.schema.wording import counted, shortened
 from masis.services import Workbench
 from masis.services.records import (
     STATE_OF_VERDICT,
     Bin,
+    CaseFilter,
     Measure,
     MeasuredRun,
     MeasureFilter,
@@ -52,6 +53,9 @@ READ_AT_ONCE = 10_000
 """Entries of the decision log up to which the page reads what people did without being asked to."""
 SPANS = {"7": "7 days", "30": "30 days", "90": "90 days", "": "All"}
 
+
+WHY = 300
+"""Characters of the reason why a step failed."""
 
 PERIODS_LISTED = 60
 """Periods that the table lists, the newest; the charts above it have all."""
@@ -142,7 +146,7 @@ def _question(run: MeasuredRun) -> Cell:
     return {"text": run.query or "", "href": href, "open": run.run_id, "pills": signs}
 
 
-_HALLUCINATION = Word("hallucination", "bad", RATES["hallucination"].meaning)
+_HALLUCINATION = Word(RATES["hallucination"].title.lower(), "bad", RATES["hallucination"].meaning)
 _REVIEW = Word("needs review", "warn", RATES["needs_review"].meaning)
 
 
@@ -279,14 +283,16 @@ def _controls(workbench: Workbench) -> None:
             on_change=_choose_span,
             label_visibility="collapsed",
         )
-        st.segmented_control(
-            "Period",
-            PERIODS,
-            format_func=lambda period: f"By {period}",
-            required=True,
-            label_visibility="collapsed",
-            **_kept("by", chosen_period(), "week"),
-        )
+        first, last = workbench.metrics.span() or ("", "")
+        if first[:10] != last[:10]:  # of a single day every period shows the same
+            st.segmented_control(
+                "Period",
+                PERIODS,
+                format_func=lambda period: f"By {period}",
+                required=True,
+                label_visibility="collapsed",
+                **_kept("by", chosen_period(), "week"),
+            )
         used = sum(bool(address.value(name)) for name in FILTERS[1:])
         with st.popover(f"Filters ({used})" if used else "Filters", icon=":material/filter_list:"):
             for name, title in (("since", "From"), ("until", "To")):
@@ -346,8 +352,8 @@ def _answers(workbench: Workbench, total: Rates) -> None:
             figures.append(Figure(words.title, share.words, words.meaning, page, {"show": rate}))
     _figures(figures, key="metrics-found", description="Of the original answers")
     issues = sorted(((facets.flags.get(flag, 0), flag) for flag in ISSUES), reverse=True)
+    audited = sum(facets.standings.values()) - facets.standings.get("not_audited", 0)
     if issues[0][0]:
-        audited = sum(facets.standings.values()) - facets.standings.get("not_audited", 0)
         figures = [
             Figure(
                 FLAG[flag].text.capitalize(),
@@ -360,8 +366,27 @@ def _answers(workbench: Workbench, total: Rates) -> None:
             if count
         ]
         _figures(figures, key="metrics-issues", description="Kinds of issues, in all audited cases")
+    if failed := facets.flags.get("error", 0):
+        _failures(workbench, failed, audited)
     st.markdown("**Where all cases stand now.** Each case is counted once.")
     standing_counts(facets.standings, facets.states, adjudications=workbench.team.adjudications(actor()))
+
+
+def _failures(workbench: Workbench, failed: int, audited: int) -> None:
+    """Say in how many audits a step failed, and why in the newest whose audit the person may see."""
+    everywhere = ",".join(STANDING)
+    st.page_link(
+        "pages/queue.py",
+        label=f"A step of the audit failed in {failed:,} of {audited:,} cases",
+        icon=":material/warning:",
+        query_params={"flag": "error", "standing": everywhere},
+    )
+    wanted = CaseFilter(flags=("error",), standings=tuple(STANDING), order="newest", size=1)
+    newest = next(iter(workbench.cases.find_for(actor(), wanted).rows), None)
+    run = workbench.cases.open_for(actor(), newest.id).run if newest else None
+    if run is not None and run.warnings:
+        last = run.warnings[-1]
+        st.text(f"That says nothing about the answers. Why in the newest ({last.step}): {shortened(last.message, WHY)}")
 
 
 def _people(workbench: Workbench) -> None:
@@ -386,8 +411,9 @@ def _people(workbench: Workbench) -> None:
     figures = [
         Figure("Decisions", f"{work.decisions:,}", " ".join(filter(None, (counts, mine))), "decisions"),
         Figure("Decisions a day", number(work.a_day), f"Mean of {days} on which somebody decided."),
-        Figure("Time a case", _took(work), "Median from opening the case to the decision: half took less."),
+        Figure("Time a case", _took(work), _PACE),
         Figure("Overrides", figure(work.overrides), "Decisions that corrected the answer."),
+        Figure("Adjudications", f"{work.adjudications:,}", "Settled where reviewers differed; they are no decisions."),
         *(
             Figure(
                 f"Cases {STATE[state].text.lower()}",
@@ -432,6 +458,9 @@ def _people(workbench: Workbench) -> None:
         key="metrics-right",
         description="Compared with people",
     )
+
+
+_PACE = "Median from opening the case to the decision: half took less. Only what was decided on the pages has one."
 
 
 def _took(work: Own) -> str:
@@ -485,6 +514,8 @@ def _over_time(found: MetricsReport, *, machine: bool = False) -> None:
 def _machine(found: MetricsReport) -> None:
     """Draw how the audits ran: endings, times and scores, how they are spread, and the rates by model and period."""
     total = found.total
+    recorded = any((each.name or "").startswith("replay:") for each in found.models)
+    replayed = " With recorded replies among them, which no model takes time for." if recorded else ""
     figures = []
     for rate, words in RATES.items():
         share = share_of(total, rate)
@@ -492,7 +523,7 @@ def _machine(found: MetricsReport) -> None:
             page = "metrics" if share.held else ""
             figures.append(Figure(words.title, share.words, words.meaning, page, {"show": rate}))
     figures += [
-        Figure("Time an audit", duration(total.critique_latency_ms), "Mean over these audits."),
+        Figure("Time an audit", duration(total.critique_latency_ms), f"Mean over these audits.{replayed}"),
         Figure("Claims an answer", number(total.claims_per_draft), "Mean number of claims found in an answer."),
         Figure("Confidence in claims", number(total.critique_confidence_avg), "Mean confidence of verdicts on claims."),
     ]

@@ -638,13 +638,16 @@ def _show_own(key: _Key) -> None:
     others = st.toggle("Show everybody", key="trust-everybody", **needs("oversee", help="For leads."))
     titles = [
         column("Reviewer", "main"),
-        *map(column, ("Decisions", "An active hour", "Median time", "Overrides", "Verdict as settled")),
+        *map(
+            column, ("Decisions", "Adjudications", "An active hour", "Median time", "Overrides", "Verdict as settled")
+        ),
     ]
     found = _own(*key, others)
     rows = [
         row(
             {"text": each.reviewer or "(no name yet)"},
             each.decisions,
+            each.adjudications,
             "" if each.an_hour is None else f"{each.an_hour:.1f}",
             "not recorded" if each.seconds is None else f"{each.seconds:.0f} s",
             figure(each.overrides, brief=True),
@@ -655,7 +658,7 @@ def _show_own(key: _Key) -> None:
     ]
     st.caption(
         "Verdict as settled: of the cases that several reviewers decided, those in which theirs is the verdict that "
-        f"settled it, by adjudication or policy. Reasons and corrections may still differ. {BRACKETS} Choose a row to "
+        f"settled it, by adjudication or policy; escalated ones are left out. Reasons and corrections may still differ. {BRACKETS} Choose a row to "
         "list the cases that were settled otherwise."
     )
     _leads("who", titles, rows, "Reviewers' own figures", "trust-own")
