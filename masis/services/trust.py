@@ -301,9 +301,12 @@ class TrustService:
             tuple(known["case_id"][known["faulty"].astype(bool)]),
         )
 
-    def yields(self, actor: Actor, filters: TrustFilter) -> YieldReport:
-        """Measure how many faults each order of the queue finds by cases read, on questions the score has not seen."""
-        rows = self.compare(actor, filters.model_copy(update={"blind_only": False})).rows
+    def yields(self, actor: Actor, filters: TrustFilter | None = None) -> YieldReport:
+        """Measure how many faults each order of the queue finds by cases read, on questions the score has not seen.
+
+        Over all decisions, as a score is fitted on, where no filter is given; blind or not in any case.
+        """
+        rows = self.compare(actor, (filters or TrustFilter()).model_copy(update={"blind_only": False})).rows
         rows = rows[rows["faulty"].notna()] if len(rows) else rows
         truth = rows["faulty"].to_numpy(dtype=bool) if len(rows) else np.zeros(0, dtype=bool)
         if not truth.any():

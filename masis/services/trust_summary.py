@@ -147,6 +147,10 @@ def _since(report: MachineReport, watch: Watch | None) -> str:
         one, several = ("simulated reviewer", "simulated reviewers") if report.simulated else ("person", "people")
         by = counted(people, one, several) if people else "labels"
         parts.append(f"These figures rest on {counted(report.answers.n, 'answer')} settled by {by} {when}.")
+    elif report.seen is not None and report.seen.n:
+        parts.append(
+            f"No figure here rests on the {counted(report.seen.n, 'answer')} decided with the verdict in view."
+        )
     return " ".join(parts) or "There is no decision to date it by."
 
 

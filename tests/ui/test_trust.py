@@ -35,6 +35,24 @@ def test_figures_come_with_intervals_and_lead_to_their_cases(audited_workbench: 
     assert "simulated" not in texts(app)
 
 
+def test_labels_that_are_missing_are_asked_for_and_the_orders_are_compared_by_decisions_whatever_is_chosen(
+    audited_workbench: Workbench,
+) -> None:
+    decided(audited_workbench)
+    assert "Labels count that audited cases were imported with" in texts(
+        open_page("trust", source="gold", field="Nowhere")
+    )
+    page = texts(open_page("trust", source="gold", field="Nowhere", view="next"))
+    assert "No faulty answer" not in page
+    assert "3 decided answers, 2 faulty" in page
+
+
+def test_where_no_spot_check_was_drawn_the_page_says_how_to_start(audited_workbench: Workbench) -> None:
+    page = open_page("trust", view="missed")
+    assert "No answer was drawn yet" in texts(page)
+    assert not page.slider
+
+
 def test_a_lead_draws_only_where_enough_answers_are_there(audited_workbench: Workbench) -> None:
     page = open_page("trust", view="guarantee")
     assert "149 blind draws without a fault show it" in texts(page)

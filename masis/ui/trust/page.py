@@ -73,7 +73,7 @@ def show_trust(workbench: Workbench) -> None:
     elif shown == "guarantee":
         _show_guarantee(workbench, watch)
     elif shown == "next":
-        _show_next(workbench, _yields(*key, filters.model_dump_json()))
+        _show_next(workbench, _yields(*key))
     else:
         _show_own(key)
     st.caption(f"{command_markdown('masis trust')} prints the same figures. docs/trust.md says how each is computed.")
@@ -121,8 +121,8 @@ def _people(path: str, position: str, person: str, hidden: bool, names: bool) ->
 
 
 @st.cache_data(show_spinner=False, max_entries=20)
-def _yields(path: str, position: str, person: str, hidden: bool, filters: str) -> YieldReport:
-    return served_workbench().trust.yields(actor(), TrustFilter.model_validate_json(filters))
+def _yields(path: str, position: str, person: str, hidden: bool) -> YieldReport:
+    return served_workbench().trust.yields(actor())
 
 
 @st.cache_data(show_spinner=False, max_entries=20)
@@ -155,18 +155,19 @@ def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFil
     _machine_controls(workbench, filters)
     if part := next((each for each in PARTS if each == address.value("level")), None):
         parts = _parts(*_key(workbench), part, filters.source)
-        _comparison(parts.comparison, part)
+        _comparison(parts.comparison, part, filters.source)
         _case_list(parts.rows)
         return
     filtered = [name for name in ("auditor", "dataset", "field", "since", "until") if address.value(name)]
     if filtered:
         st.button(f"Clear filters ({', '.join(filtered)})", key="trust-clear", on_click=address.clear, args=(filtered,))
     left = report.left
-    st.caption(
-        f"Left out: {counted(left.not_blind, 'answer')} decided with the audit's verdict in view, which draws people "
-        f"towards it; {left.escalated:,} escalated and not settled; {left.unaudited:,} without an audit."
-    )
-    _comparison(report.answers, "answer")
+    if filters.source == "decision":
+        st.caption(
+            f"Left out: {counted(left.not_blind, 'answer')} decided with the audit's verdict in view, which draws "
+            f"people towards it; {left.escalated:,} escalated and not settled; {left.unaudited:,} without an audit."
+        )
+    _comparison(report.answers, "answer", filters.source)
     _case_list(report.rows)
     if len(report.answers.curve) > 1:
         _calibration(report.answers)
@@ -211,15 +212,17 @@ def _auditor_words(name: str, models: Mapping[str, str]) -> str:
     return f"{', '.join(dict.fromkeys(models.values()))} ({name[:6]})"
 
 
-def _comparison(found: Comparison, level: str) -> None:
+def _comparison(found: Comparison, level: str, source: str) -> None:
+    if not found.n and source == "gold":
+        st.markdown(f"**No {level} to compare yet.** Labels count that audited cases were imported with.")
+        st.page_link("pages/imports.py", label="Import cases with labels", icon=":material/upload_file:")
+        return
     if not found.n:
         st.markdown(
             f"**No {level} to compare yet.** Only decisions made before the audit's verdict was shown count here: a "
-            "lead sets that as the policy of the queue. Labels that cases were imported with count as well."
+            "lead sets that as the policy of the queue."
         )
-        with st.container(horizontal=True):
-            st.page_link("pages/team.py", label="Set the policy", icon=":material/group:")
-            st.page_link("pages/imports.py", label="Import cases with labels", icon=":material/upload_file:")
+        st.page_link("pages/team.py", label="Set the policy", icon=":material/group:")
         return
     _figures(found, level)
     left, right = st.columns([1, 1.4], gap="medium")
@@ -438,12 +441,24 @@ def _show_people(key: _Key) -> None:
 
 def _show_missed(found: MissReport) -> None:
     st.markdown("A random share of what passes goes to a person all the same. What they find estimates what is missed.")
+    if found.total.value is None and not found.open:
+        passed = counted(sum(each.passed for each in found.strata), "answer")
+        st.markdown(
+            f"**No answer was drawn yet**: {passed} passed without a person, so there is nothing to estimate from. "
+            "The draw is made as an audit ends, by the share `spot_check_share` of the settings; a guarantee's sample "
+            "draws from what is audited already."
+        )
+        with st.container(horizontal=True):
+            st.page_link("pages/settings.py", label="Set the share", icon=":material/settings:")
+            st.page_link("pages/new.py", label="Audit more answers", icon=":material/add_circle:")
+        return
     reads = f"Of the answers that passed without a person, the share that is faulty. {how_sure(found.total)}"
     figure_table([Figure("Miss rate", figure(found.total), reads)], key="trust-missed", description="Spot checks")
     if found.total.why and found.total.value is not None:
         st.caption(found.total.why)
-    width = st.slider("Interval at most this wide (percentage points)", 1, 20, 5, key="trust-width") / 100
-    if (more := draws_for_width(found.total, width)) is not None:
+    if found.total.value is not None:
+        width = st.slider("Interval at most this wide (percentage points)", 1, 20, 5, key="trust-width") / 100
+        more = draws_for_width(found.total, width) or 0
         st.caption(f"{counted(more, 'more decided spot check')} would bring the interval to {width:.0%}, at this rate.")
     rows = [
         {"month": month, "rate": each.value, "low": each.low, "high": each.high, "n": each.n}
@@ -453,9 +468,9 @@ def _show_missed(found: MissReport) -> None:
         draw_chart(rate_over_time_chart, rows=rows, description="Miss rate by month")
         _download(pd.DataFrame(rows), "miss rate by month")
     table = [row({"text": name or "(no field)"}, figure(each, brief=True)) for name, each in found.fields.items()]
-    linked_table(
-        [column("Field", "main"), column("Miss rate")], table, description="Miss rate by field", key="trust-fields"
-    )
+    if table:
+        titles = [column("Field", "main"), column("Miss rate")]
+        linked_table(titles, table, description="Miss rate by field", key="trust-fields")
     if found.faulty:
         _cases(found.faulty, "Faulty answers that passed")
     if found.open:
@@ -638,9 +653,8 @@ def _show_own(key: _Key) -> None:
     others = st.toggle("Show everybody", key="trust-everybody", **needs("oversee", help="For leads."))
     titles = [
         column("Reviewer", "main"),
-        *map(
-            column, ("Decisions", "Adjudications", "An active hour", "Median time", "Overrides", "Verdict as settled")
-        ),
+        *map(column, ("Decisions", "Adjudications", "An active hour", "Median time")),
+        *map(column, ("Overrides", "Verdict as settled")),
     ]
     found = _own(*key, others)
     rows = [
@@ -657,9 +671,9 @@ def _show_own(key: _Key) -> None:
         for number, each in enumerate(found, start=1)
     ]
     st.caption(
-        "Verdict as settled: of the cases that several reviewers decided, those in which theirs is the verdict that "
-        f"settled it, by adjudication or policy; escalated ones are left out. Reasons and corrections may still differ. {BRACKETS} Choose a row to "
-        "list the cases that were settled otherwise."
+        "Verdict as settled: of the cases that several reviewers decided and that are not escalated, those in which "
+        "theirs is the verdict that settled it, by adjudication or policy. Reasons and corrections may still differ. "
+        f"{BRACKETS} Choose a row to list the cases that were settled otherwise."
     )
     _leads("who", titles, rows, "Reviewers' own figures", "trust-own")
     number = address.number("who", 0)
