@@ -37,6 +37,9 @@ MOST_LEFT_OUT = 0.2
 """Share of the answers left out of a pool, because people decided them before, from which the page warns."""
 
 
+LEAST_CONSTANT = 5
+"""Shared cases from which on it is said that somebody gave one verdict in all: of fewer that is no wonder."""
+
 LEAST_SECONDS = 1.0
 """Nobody decides a case faster than this: what did was a program, which has no time a case."""
 
@@ -83,17 +86,24 @@ class PartReport(NamedTuple):
 
 
 class PeopleReport(NamedTuple):
-    """Agreement between reviewers; ``cases`` are the ids of the units that ``pairs`` number."""
+    """Agreement between reviewers; ``cases`` are the ids of the units that ``pairs`` number.
+
+    ``constant``: who gave one verdict in all shared cases, which, and in how many.
+    """
 
     agreement: Agreement
     pairs: list[Pair]
     spans: Estimate
     cases: tuple[str, ...]
     simulated: int
+    constant: tuple[tuple[str, str, int], ...] = ()
 
 
 class MissReport(NamedTuple):
-    """The miss rate in all, by month and by field; what is drawn and not decided yet."""
+    """The miss rate in all, by month and by field; what is drawn and not decided yet.
+
+    ``drawable``: of the auditor with most cases, the answers that a sample could draw; None for whom it is hidden.
+    """
 
     total: Estimate
     months: dict[str, Estimate]
@@ -101,6 +111,7 @@ class MissReport(NamedTuple):
     open: tuple[str, ...]
     strata: tuple[machine.Stratum, ...]
     faulty: tuple[str, ...]
+    drawable: int | None = None
 
 
 class YieldReport(NamedTuple):
@@ -252,6 +263,11 @@ class TrustService:
             span_f1(marked),
             tuple(cases.tolist()),
             int(shared["simulated"].astype(bool).sum()),
+            tuple(
+                (name, VERDICTS[given[0]], len(given))
+                for name, given in ((name, column[column >= 0]) for name, column in zip(shown, ratings.T, strict=False))
+                if len(given) >= LEAST_CONSTANT and len(set(given.tolist())) == 1
+            ),
         )
 
     def missed(self, actor: Actor) -> MissReport:
@@ -299,7 +315,16 @@ class TrustService:
             tuple(checks["case_id"][checks["faulty"].isna()]),
             rate(known),
             tuple(known["case_id"][known["faulty"].astype(bool)]),
+            self._drawable(actor),
         )
+
+    def _drawable(self, actor: Actor) -> int | None:
+        """Count what a sample could draw; what is no longer undecided was decided by somebody: hidden where that is."""
+        if not actor.may("oversee") and self._store.decisions.several_decide():
+            return None
+        known = {*self.score().case_ids, *self._drawn()}
+        auditors = self.auditors()[:1]
+        return sum(case not in known for name, *_ in auditors for case in self._store.trust.pool_ids(name))
 
     def yields(self, actor: Actor, filters: TrustFilter | None = None) -> YieldReport:
         """Measure how many faults each order of the queue finds by cases read, on questions the score has not seen.

@@ -58,12 +58,12 @@ def _strength(value: float) -> str:
 
 
 def in_words(found: Estimate) -> str:
-    """Say how strong an agreement beyond chance is, and whether it rests on enough cases to tell."""
+    """Say how strong an agreement beyond chance is, where it rests on enough cases to tell."""
     if found.value is None:
         return found.why or "undefined"
-    text = f"{_strength(found.value)} agreement beyond chance"
     if found.low is None or found.high is None:
-        return f"{text} in {'this case' if found.n == 1 else f'these {found.n:,} cases'}, too few to tell for others"
+        return f"{counted(found.n, 'case')}: too few to tell how strong agreement beyond chance is"
+    text = f"{_strength(found.value)} agreement beyond chance"
     low, high = _strength(found.low), _strength(found.high)
     return text if low == high else f"{text}; it may be {low} to {high}"
 
@@ -161,7 +161,18 @@ def _next(report: MachineReport, missed: MissReport, watch: Watch | None) -> str
     if watch is not None and not watch.lapsed:
         return "Decide spot checks as they are drawn: they watch the guarantee."
     keep = "Keep a person on every answer. " if watch is None else ""
-    return (
-        f"{keep}A lead draws a random sample for blind decisions (Guarantee): {draws_needed(0.02, 0.05)} without a "
-        "fault would show with 95% certainty that at most 2% of the answers that pass are faulty."
+    needed = draws_needed(0.02, 0.05)
+    shows = (
+        f"{needed} without a fault would show with 95% certainty that at most 2% of the answers that pass are faulty"
     )
+    if missed.drawable is not None and missed.drawable < needed:
+        return (
+            f"{keep}Audit more answers: {too_few(missed.drawable, needed)} for a random sample for blind decisions "
+            f"(Guarantee); {shows}."
+        )
+    return f"{keep}A lead draws a random sample for blind decisions (Guarantee): {shows}."
+
+
+def too_few(pool: int, needed: int) -> str:
+    """Say how many undecided answers there are, and how many are missing."""
+    return f"{pool:,} undecided can be drawn, {needed - pool:,} more are needed"

@@ -165,6 +165,18 @@ def test_reviewers_are_compared_and_only_a_lead_sees_their_names(bench: Workbenc
             forbidden(reviewer, names=True)
 
 
+def test_one_verdict_for_all_is_named_and_the_share_of_two_has_one_interval(bench: Workbench, audited: Audited) -> None:
+    audited(0, 6)
+    bench.store.team.put("Ada", QueuePolicy(reviewers=2, rule="adjudicated"))
+    for number in range(6):
+        decided(bench, number, "override", reviewer="Ada")
+        decided(bench, number, "override" if number < 2 else "reject", reviewer="Bo")
+    found = bench.trust.people(ADA)
+    assert found.constant == (("Ada", "override", 6),)
+    assert found.agreement.raw == found.pairs[0].raw
+    assert (found.agreement.raw.low, found.agreement.alpha.low) == (pytest.approx(0.043, abs=1e-3), None)
+
+
 def test_a_program_decides_in_no_time_and_an_escalation_settles_against_nobody(
     bench: Workbench, audited: Audited
 ) -> None:
@@ -331,9 +343,9 @@ def test_fitting_orders_the_queue_and_runs_record_the_score(bench: Workbench, au
     [
         (Estimate(0.7, 0.62, 0.78, 90), "substantial agreement beyond chance"),
         (Estimate(0.5, 0.3, 0.7, 90), "moderate agreement beyond chance; it may be fair to substantial"),
-        (Estimate(-0.1, n=9), "no agreement beyond chance in these 9 cases, too few to tell for others"),
+        (Estimate(-0.1, n=9), "9 cases: too few to tell how strong agreement beyond chance is"),
         (Estimate(None, n=9, why="undefined: nothing varies"), "undefined: nothing varies"),
-        (Estimate(1.0, n=1), "almost full agreement beyond chance in this case, too few to tell for others"),
+        (Estimate(1.0, n=1), "1 case: too few to tell how strong agreement beyond chance is"),
     ],
 )
 def test_agreement_beyond_chance_is_read_in_words_with_how_sure_it_is(found: Estimate, says: str) -> None:
@@ -355,6 +367,10 @@ def test_the_short_answers_say_what_is_not_known(bench: Workbench, reviewed: Wor
     assert "faulty answers it accused " in far
     assert since.startswith("These figures rest on 12 answers settled by ")
     assert "149 without a fault would show with 95% certainty" in following
+    report = trust.compare(ADA, TrustFilter())
+    few, enough = (trust.missed(ADA)._replace(drawable=count) for count in (18, 149))
+    assert "18 undecided can be drawn, 131 more are needed" in short_answers(report, few, None)["What next?"]
+    assert "A lead draws a random sample" in short_answers(report, enough, None)["What next?"]
     nothing = trust.compare(ADA, TrustFilter(field="Law"))
     assert "Nobody knows yet" in short_answers(nothing, trust.missed(ADA), None)["How far is the audit right?"]
     assert figure(trust.compare(ADA, TrustFilter()).answers.kappa, share=False).startswith("0.50 (n = 12; no interval")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from masis.schema.team import QueuePolicy
 from masis.services import Workbench
 from masis.ui.trust.page import VIEWS
 from tests.reviewing import decide
@@ -28,7 +29,7 @@ def test_figures_come_with_intervals_and_lead_to_their_cases(audited_workbench: 
     drawn = "\n".join(str(element.proto) for element in app.main if hasattr(element, "proto"))
     for part in (
         *("100% (2 of 2; 95% interval", "2 are too few to tell: it may be anything from 16% to 100%."),
-        *("Always giving the same verdict has 0.", "agreement beyond chance in these 3 cases, too few to tell for"),
+        *("Always giving the same verdict has 0.", "3 cases: too few to tell how strong agreement beyond chance is"),
     ):
         assert part in drawn
     assert "the cases" in texts(app)
@@ -55,7 +56,13 @@ def test_where_no_spot_check_was_drawn_the_page_says_how_to_start(audited_workbe
 
 def test_a_lead_draws_only_where_enough_answers_are_there(audited_workbench: Workbench) -> None:
     page = open_page("trust", view="guarantee")
+    pool = audited_workbench.trust.offer(audited_workbench.trust.auditors()[0][0]).pool
     assert "149 blind draws without a fault show it" in texts(page)
+    assert texts(page).count(f"{pool} undecided can be drawn, {149 - pool} more are needed") == 2  # in What next? too
+    assert next(button for button in page.button if button.label.startswith("Draw")).disabled
+    audited_workbench.store.team.put("Ada", QueuePolicy(reviewers=2, rule="adjudicated", machine="never"))
+    page = open_page("trust", view="guarantee")
+    assert "can be drawn" not in texts(page)  # would say how many others have decided
     assert next(button for button in page.button if button.label.startswith("Draw")).disabled
 
 

@@ -54,8 +54,7 @@ _DECIDED = f"""
     )
 """  # noqa: S608 (names of our own columns)
 
-_POOL = f"""
-    SELECT cases.id, cases.query_start, cases.field, cases.state, {", ".join(f"runs.{name}" for name in _RUN)}
+_POOL = """
     FROM cases JOIN jobs AS runs ON runs.seq = cases.run_seq
     WHERE runs.auditor = ? AND runs.coverable AND runs.removed_by IS NULL AND cases.redaction_seq IS NULL
         AND cases.state IN ('needs_review', 'accepted') AND cases.pending = 0
@@ -64,7 +63,7 @@ _POOL = f"""
             SELECT 1 FROM case_payloads WHERE case_seq = cases.seq AND payload ->> '$.screening' IS NOT NULL
         )
     ORDER BY cases.id
-"""  # noqa: S608
+"""
 
 _UNDECIDED = f"""
     SELECT runs.seq, {", ".join(f"runs.{name}" for name in _RUN)}
@@ -94,7 +93,14 @@ class TrustReads:
 
         Columns: ``case_id``, ``question``, ``field``, ``state`` and those of their runs.
         """
-        return self._columns(_POOL, [auditor], ("case_id", "question", "field", "state", *_RUN))
+        columns = ", ".join(
+            ("cases.id", "cases.query_start", "cases.field", "cases.state", *(f"runs.{name}" for name in _RUN))
+        )
+        return self._columns(f"SELECT {columns} {_POOL}", [auditor], ("case_id", "question", "field", "state", *_RUN))
+
+    def pool_ids(self, auditor: str) -> list[str]:
+        """Return the ids of ``pool``."""
+        return [str(row[0]) for row in self._database.execute(f"SELECT cases.id {_POOL}", [auditor])]
 
     def auditors(self) -> list[tuple[str, dict[str, str], int]]:
         """Return the auditors of the newest run of each case: digest, models by role, how many cases; most first."""

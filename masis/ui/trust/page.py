@@ -25,7 +25,7 @@ from masis.services.trust import (
     TrustFilter,
     YieldReport,
 )
-from masis.services.trust_summary import IN_VIEW, SIMULATED, figure, how_sure, in_words, short_answers
+from masis.services.trust_summary import IN_VIEW, SIMULATED, figure, how_sure, in_words, short_answers, too_few
 from masis.trust.agreement import Estimate, exact_bounds
 from masis.trust.guarantee import draws_needed
 from masis.trust.machine import Comparison, draws_for_width
@@ -400,7 +400,12 @@ def _show_people(key: _Key) -> None:
     shares = ", ".join(f"{name} {value:.0%}" for name, value in overall.prevalence.items())
     cases = counted(overall.units, "settled case" if key.hidden else "case")
     st.caption(f"{cases} with two or more decisions: {shares}.")
-    st.markdown(f"**{in_words(overall.alpha).capitalize()}**, by Krippendorff's alpha.")
+    st.markdown(f"**The same verdict: {figure(overall.raw)}.** {in_words(overall.alpha).capitalize()}.")
+    for name, verdict, n in found.constant:
+        st.text(
+            f"{name} chose {verdict} in all {n:,}: figures that take off what chance would give say little then, and "
+            "may contradict each other."
+        )
     figures = [
         Figure("Same verdict", figure(overall.raw), f"Of the pairs of verdicts on a case. {how_sure(overall.raw)}"),
         _beyond_chance("Krippendorff's alpha", overall.alpha, "The usual figure, for any number of reviewers. "),
@@ -584,20 +589,22 @@ def _new_sample(workbench: Workbench) -> None:
         pool = f"{offer.pool:,} undecided answers of this auditor may be covered, {offer.waiting:,} need review. "
         needed = f"{offer.least} blind draws without a fault show it, {one_fault} with one."
         st.text(needed if hidden else pool + needed)
-        too_few = not hidden and offer.pool < offer.least
-        if too_few:
-            st.text("Too few answers: audit more cases, or tolerate more.")
+        missing = offer.pool < draws
+        if missing:
+            short = "there are too few" if hidden else too_few(offer.pool, int(draws))
+            st.markdown(f"**Too few answers**: {short}. Audit more cases, or tolerate more.")
         loosest = st.slider("Accept up to this probability of fault", 0.0, 1.0, 1.0, 0.01, key="sample-loosest")
-        if offer.expected:
-            st.caption(
-                f"By the score, answers up to {offer.expected:.2f} are expected to hold half of what is tolerated."
-            )
+        expected = f" Those up to {offer.expected:.2f} are expected to hold half of what is tolerated."
+        st.caption(
+            "Answers that the score holds more likely to be faulty are left out: they are not drawn, and never pass. "
+            f"1.00 leaves none out.{expected if offer.expected else ''}"
+        )
         st.button(
             f"Draw {counted(int(draws), 'answer')} for blind decisions",
             key="sample-draw",
             on_click=_draw,
             args=(workbench, auditor, int(draws), loosest, round(tolerance, 6), round(certainty, 6)),
-            **needs("oversee", disabled=too_few),
+            **needs("oversee", disabled=missing),
         )
 
 
