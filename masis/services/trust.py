@@ -102,7 +102,7 @@ class PeopleReport(NamedTuple):
 class MissReport(NamedTuple):
     """The miss rate in all, by month and by field; what is drawn and not decided yet.
 
-    ``drawable``: of the auditor with most cases, the answers that a sample could draw; None for whom it is hidden.
+    ``drawable``: of the auditor with most cases, as ``TrustService.drawable``.
     """
 
     total: Estimate
@@ -111,7 +111,7 @@ class MissReport(NamedTuple):
     open: tuple[str, ...]
     strata: tuple[machine.Stratum, ...]
     faulty: tuple[str, ...]
-    drawable: int | None = None
+    drawable: int
 
 
 class YieldReport(NamedTuple):
@@ -315,16 +315,17 @@ class TrustService:
             tuple(checks["case_id"][checks["faulty"].isna()]),
             rate(known),
             tuple(known["case_id"][known["faulty"].astype(bool)]),
-            self._drawable(actor),
+            sum(self.drawable(actor, name) for name, *_ in self.auditors()[:1]),
         )
 
-    def _drawable(self, actor: Actor) -> int | None:
-        """Count what a sample could draw; what is no longer undecided was decided by somebody: hidden where that is."""
-        if not actor.may("oversee") and self._store.decisions.several_decide():
-            return None
+    def drawable(self, actor: Actor, auditor: str) -> int:
+        """Count an auditor's answers that a sample could draw.
+
+        Where that would tell how many others have decided, cases that are not settled all count: it is then the most.
+        """
+        hides = not actor.may("oversee") and self._store.decisions.several_decide()
         known = {*self.score().case_ids, *self._drawn()}
-        auditors = self.auditors()[:1]
-        return sum(case not in known for name, *_ in auditors for case in self._store.trust.pool_ids(name))
+        return sum(case not in known for case in self._store.trust.pool_ids(auditor, unsettled=hides))
 
     def yields(self, actor: Actor, filters: TrustFilter | None = None) -> YieldReport:
         """Measure how many faults each order of the queue finds by cases read, on questions the score has not seen.

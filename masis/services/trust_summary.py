@@ -148,9 +148,7 @@ def _since(report: MachineReport, watch: Watch | None) -> str:
         by = counted(people, one, several) if people else "labels"
         parts.append(f"These figures rest on {counted(report.answers.n, 'answer')} settled by {by} {when}.")
     elif report.seen is not None and report.seen.n:
-        parts.append(
-            f"No figure here rests on the {counted(report.seen.n, 'answer')} decided with the verdict in view."
-        )
+        parts.append(f"By none yet: {counted(report.seen.n, 'answer')} so far, decided with the verdict in view.")
     return " ".join(parts) or "There is no decision to date it by."
 
 
@@ -165,7 +163,7 @@ def _next(report: MachineReport, missed: MissReport, watch: Watch | None) -> str
     shows = (
         f"{needed} without a fault would show with 95% certainty that at most 2% of the answers that pass are faulty"
     )
-    if missed.drawable is not None and missed.drawable < needed:
+    if missed.drawable < needed:
         return (
             f"{keep}Audit more answers: {too_few(missed.drawable, needed)} for a random sample for blind decisions "
             f"(Guarantee); {shows}."

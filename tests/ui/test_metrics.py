@@ -60,7 +60,7 @@ def test_decisions_made_with_the_verdict_in_view_do_not_show_that_the_audit_is_r
     app = open_page("metrics")
     said = texts(app)
     assert "Nobody knows yet" in said
-    assert f"2 answers decided with its verdict in view. {IN_VIEW}" in said
+    assert f":material/warning: 2 answers decided with its verdict in view. {IN_VIEW}" in said
     drawn = "\n".join(str(element.proto) for element in app.main if hasattr(element, "proto"))
     assert "unknown: only what it accuses was checked" in drawn
     assert "trust?seen=too&list=must_look" in drawn

@@ -61,8 +61,11 @@ def test_a_lead_draws_only_where_enough_answers_are_there(audited_workbench: Wor
     assert texts(page).count(f"{pool} undecided can be drawn, {149 - pool} more are needed") == 2  # in What next? too
     assert next(button for button in page.button if button.label.startswith("Draw")).disabled
     audited_workbench.store.team.put("Ada", QueuePolicy(reviewers=2, rule="adjudicated", machine="never"))
+    for case in AUDITED:
+        decide(audited_workbench, case, reviewer="Bo")
+    assert audited_workbench.trust.offer(audited_workbench.trust.auditors()[0][0]).pool == 0 < pool
     page = open_page("trust", view="guarantee")
-    assert "can be drawn" not in texts(page)  # would say how many others have decided
+    assert f"{pool} undecided can be drawn" in texts(page)  # fewer would say that another has decided
     assert next(button for button in page.button if button.label.startswith("Draw")).disabled
 
 

@@ -54,16 +54,19 @@ _DECIDED = f"""
     )
 """  # noqa: S608 (names of our own columns)
 
-_POOL = """
+_COVERABLE = """
     FROM cases JOIN jobs AS runs ON runs.seq = cases.run_seq
     WHERE runs.auditor = ? AND runs.coverable AND runs.removed_by IS NULL AND cases.redaction_seq IS NULL
-        AND cases.state IN ('needs_review', 'accepted') AND cases.pending = 0
-        AND NOT EXISTS (SELECT 1 FROM case_work WHERE case_seq = cases.seq AND kind = 'decided')
+        AND cases.state IN ('needs_review', 'accepted')
         AND NOT EXISTS (
             SELECT 1 FROM case_payloads WHERE case_seq = cases.seq AND payload ->> '$.screening' IS NOT NULL
         )
-    ORDER BY cases.id
 """
+_UNTOUCHED = """
+        AND cases.pending = 0
+        AND NOT EXISTS (SELECT 1 FROM case_work WHERE case_seq = cases.seq AND kind = 'decided')
+"""
+_POOL = _COVERABLE + _UNTOUCHED + "ORDER BY cases.id"
 
 _UNDECIDED = f"""
     SELECT runs.seq, {", ".join(f"runs.{name}" for name in _RUN)}
@@ -98,9 +101,10 @@ class TrustReads:
         )
         return self._columns(f"SELECT {columns} {_POOL}", [auditor], ("case_id", "question", "field", "state", *_RUN))
 
-    def pool_ids(self, auditor: str) -> list[str]:
-        """Return the ids of ``pool``."""
-        return [str(row[0]) for row in self._database.execute(f"SELECT cases.id {_POOL}", [auditor])]
+    def pool_ids(self, auditor: str, *, unsettled: bool) -> list[str]:
+        """Return the ids of ``pool``; with ``unsettled`` of cases that some, but not all, have decided too."""
+        where = _COVERABLE if unsettled else _POOL
+        return [str(row[0]) for row in self._database.execute(f"SELECT cases.id {where}", [auditor])]
 
     def auditors(self) -> list[tuple[str, dict[str, str], int]]:
         """Return the auditors of the newest run of each case: digest, models by role, how many cases; most first."""

@@ -54,7 +54,7 @@ READ_AT_ONCE = 10_000
 SPANS = {"7": "7 days", "30": "30 days", "90": "90 days", "": "All"}
 
 
-WHY = 300
+WHY = 600
 """Characters of the reason why a step failed."""
 
 PERIODS_LISTED = 60
@@ -435,7 +435,7 @@ def _people(workbench: Workbench) -> None:
         if report.seen is None or not report.seen.n:
             return
         compared, seen = report.seen, {"seen": "too"}
-        st.caption(f"{counted(compared.n, 'answer')} decided with its verdict in view. {IN_VIEW}")
+        st.caption(f":material/warning: {counted(compared.n, 'answer')} decided with its verdict in view. {IN_VIEW}")
     _figures(
         [
             Figure(

@@ -591,8 +591,9 @@ def _new_sample(workbench: Workbench) -> None:
         st.text(needed if hidden else pool + needed)
         missing = offer.pool < draws
         if missing:
-            short = "there are too few" if hidden else too_few(offer.pool, int(draws))
-            st.markdown(f"**Too few answers**: {short}. Audit more cases, or tolerate more.")
+            known = workbench.trust.drawable(actor(), auditor)
+            short = f": {too_few(known, int(draws))}" if known < draws else ""
+            st.markdown(f"**Too few answers**{short}. Audit more cases, or tolerate more.")
         loosest = st.slider("Accept up to this probability of fault", 0.0, 1.0, 1.0, 0.01, key="sample-loosest")
         expected = f" Those up to {offer.expected:.2f} are expected to hold half of what is tolerated."
         st.caption(
