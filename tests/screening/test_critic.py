@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 from typing import Any
 
 import pytest
@@ -137,17 +138,20 @@ def test_one_look_of_the_critic_is_a_node_that_keeps_no_state() -> None:
 
 def test_a_coroutine_that_screens_leaves_the_event_loop_free() -> None:
     seen: list[ScreeningEvent] = []
+    loop_had_a_turn = threading.Event()
 
-    async def both() -> tuple[Screening, int]:
-        turns = 0
-        task = asyncio.create_task(masis.screen_abstracts_async(QUESTION, [TRIAL, CASE], on_event=seen.append))
-        while not task.done():
+    def on_event(event: ScreeningEvent) -> None:
+        seen.append(event)
+        assert loop_had_a_turn.wait(20), "the loop got no turn while the screening ran"
+
+    async def both() -> Screening:
+        task = asyncio.create_task(masis.screen_abstracts_async(QUESTION, [TRIAL, CASE], on_event=on_event))
+        while not seen:
             await asyncio.sleep(0.001)
-            turns += 1
-        return task.result(), turns
+        loop_had_a_turn.set()
+        return await task
 
-    found, turns = asyncio.run(both())
-    assert turns > 1, "the loop got no turn while the screening ran"
+    found = asyncio.run(both())
     assert found.grades == masis.screen_abstracts(QUESTION, [TRIAL, CASE]).grades
     assert seen[-1].kind == "screening_finished"
 

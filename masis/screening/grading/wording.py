@@ -34,7 +34,7 @@ _DENIED = re.compile(
 _NOBODY = re.compile(r"\b(?:no|none of the|neither) (?:[\w-]+ ){0,2}$", re.I)
 _NOBODY_WAS = re.compile(
     r"\b(?:(?:no|none of the|neither)(?: [\w-]+){1,2}|nobody|no one|none|neither [^.;,]{1,60} nor [^.;,]{1,60})"
-    r" (?:was|were|is|are) $",
+    r"(?:, (?:including|even|not even) [^.;,]{1,60},)? (?:was|were|is|are) $",
     re.I,
 )
 """The denial in the subject: "no patients were randomised". Counts only before a verb."""
@@ -49,18 +49,28 @@ _COMPARING = re.compile(r"compared|versus|vs|[a-z]+ (?:[\w-]+ ){0,6}than", re.I)
 _NOT_COMPARED = re.compile(r"\b(?:not|never)(?: be| been| directly)? $", re.I)
 _PLANNED = re.compile(
     r"\b(?:will|should|would|could|must|may|to) be (?:\w+ly )?$|\b(?:future|further|larger"
-    r"|ongoing) (?:[\w-]+,? ){0,3}$",
+    r"|ongoing) (?:[\w-]+,? ){0,3}$"
+    r"|\b(?:should|must|(?:need|ha|remain|ought)s?(?:ve)? to) be \w+"
+    r" (?:by|in|with|through|against) (?:[\w-]+,? ){0,8}$",
     re.I,
 )
 """What is planned, wished for or done elsewhere was not done here: "should be randomised", "future blinded"
-" trials"."""
+" trials", "must be tested in a randomised, blinded trial"."""
 _PLANNED_AFTER = re.compile(
-    r"[\w ,-]{0,40}?\b(?:is|are|would be|will be) (?:\w+ )?"
-    r"(?:needed|required|warranted|necessary|planned|awaited|desirable|called for|under ?way)\b",
+    r"[\w ,-]{0,60}?\b(?:is|are|would be|will be) (?:\w+ )?"
+    r"(?:needed|required|warranted|necessary|planned|awaited|desirable|called for|under ?way|lacking|scarce|few"
+    r"|absent)\b",
     re.I,
 )
+_OTHERS = re.compile(
+    r"\b(?:earlier|previous|prior|past|recent|published|existing|other|several|most|few|many|large)"
+    r" (?:[\w-]+,? (?:and )?){0,3}$",
+    re.I,
+)
+_STUDIES = re.compile(r"[\w ,-]{0,40}?\b(?:trials|studies|reports)\b", re.I)
+"""What other studies did, "earlier double-blind trials", was not done in this one."""
 _VERB = re.compile(r"(?:was|were|are|be|is)\b", re.I)
-_LOOK_BACK = 90
+_LOOK_BACK = 120
 LONGEST_READ = 20_000
 """Characters of a text or title that are read: a record with more is no abstract."""
 _TRIES = 8
@@ -143,7 +153,8 @@ def _state(text: str, start: int, end: int, *, result: bool = False) -> MentionS
     subject = _VERB.match(text, start) and _NOBODY.search(before)
     if not result and (_DENIED.search(before) or _NOBODY_WAS.search(before) or subject):
         return "denied"
-    return "planned" if _PLANNED.search(before) or _PLANNED_AFTER.match(after) else "stated"
+    elsewhere = _OTHERS.search(before) and _STUDIES.match(after)
+    return "planned" if elsewhere or _PLANNED.search(before) or _PLANNED_AFTER.match(after) else "stated"
 
 
 def mentioned(
