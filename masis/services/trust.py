@@ -315,17 +315,18 @@ class TrustService:
             tuple(checks["case_id"][checks["faulty"].isna()]),
             rate(known),
             tuple(known["case_id"][known["faulty"].astype(bool)]),
-            sum(self.drawable(actor, name) for name, *_ in self.auditors()[:1]),
+            sum(self.drawable(actor, name, tests_of.draws_needed(0.02, 0.05)) for name, *_ in self.auditors()[:1]),
         )
 
-    def drawable(self, actor: Actor, auditor: str) -> int:
-        """Count an auditor's answers that a sample could draw.
+    def drawable(self, actor: Actor, auditor: str, most: int) -> int:
+        """Count an auditor's answers that a sample could draw, up to ``most``: there may be very many.
 
         Where that would tell how many others have decided, cases that are not settled all count: it is then the most.
         """
         hides = not actor.may("oversee") and self._store.decisions.several_decide()
         known = {*self.score().case_ids, *self._drawn()}
-        return sum(case not in known for case in self._store.trust.pool_ids(auditor, unsettled=hides))
+        found = self._store.trust.pool_ids(auditor, most + len(known), unsettled=hides)
+        return min(most, sum(case not in known for case in found))
 
     def yields(self, actor: Actor, filters: TrustFilter | None = None) -> YieldReport:
         """Measure how many faults each order of the queue finds by cases read, on questions the score has not seen.

@@ -66,7 +66,6 @@ _UNTOUCHED = """
         AND cases.pending = 0
         AND NOT EXISTS (SELECT 1 FROM case_work WHERE case_seq = cases.seq AND kind = 'decided')
 """
-_POOL = _COVERABLE + _UNTOUCHED + "ORDER BY cases.id"
 
 _UNDECIDED = f"""
     SELECT runs.seq, {", ".join(f"runs.{name}" for name in _RUN)}
@@ -99,12 +98,13 @@ class TrustReads:
         columns = ", ".join(
             ("cases.id", "cases.query_start", "cases.field", "cases.state", *(f"runs.{name}" for name in _RUN))
         )
-        return self._columns(f"SELECT {columns} {_POOL}", [auditor], ("case_id", "question", "field", "state", *_RUN))
+        sql = f"SELECT {columns} {_COVERABLE} {_UNTOUCHED} ORDER BY cases.id"
+        return self._columns(sql, [auditor], ("case_id", "question", "field", "state", *_RUN))
 
-    def pool_ids(self, auditor: str, *, unsettled: bool) -> list[str]:
-        """Return the ids of ``pool``; with ``unsettled`` of cases that some, but not all, have decided too."""
-        where = _COVERABLE if unsettled else _POOL
-        return [str(row[0]) for row in self._database.execute(f"SELECT cases.id {where}", [auditor])]
+    def pool_ids(self, auditor: str, most: int, *, unsettled: bool) -> list[str]:
+        """Return ids of ``pool``, ``most`` at most; with ``unsettled`` of cases that some, but not all, decided too."""
+        sql = f"SELECT cases.id {_COVERABLE} {'' if unsettled else _UNTOUCHED} LIMIT ?"
+        return [str(row[0]) for row in self._database.execute(sql, [auditor, most])]
 
     def auditors(self) -> list[tuple[str, dict[str, str], int]]:
         """Return the auditors of the newest run of each case: digest, models by role, how many cases; most first."""

@@ -591,7 +591,7 @@ def _new_sample(workbench: Workbench) -> None:
         st.text(needed if hidden else pool + needed)
         missing = offer.pool < draws
         if missing:
-            known = workbench.trust.drawable(actor(), auditor)
+            known = workbench.trust.drawable(actor(), auditor, int(draws))
             short = f": {too_few(known, int(draws))}" if known < draws else ""
             st.markdown(f"**Too few answers**{short}. Audit more cases, or tolerate more.")
         loosest = st.slider("Accept up to this probability of fault", 0.0, 1.0, 1.0, 0.01, key="sample-loosest")
