@@ -54,12 +54,14 @@ _DECIDED = f"""
     )
 """  # noqa: S608 (names of our own columns)
 
+# the payload is parsed last, of coverable runs alone: that is why its subquery names the run
 _COVERABLE = """
     FROM cases JOIN jobs AS runs ON runs.seq = cases.run_seq
     WHERE runs.auditor = ? AND runs.coverable AND runs.removed_by IS NULL AND cases.redaction_seq IS NULL
         AND cases.state IN ('needs_review', 'accepted')
         AND NOT EXISTS (
-            SELECT 1 FROM case_payloads WHERE case_seq = cases.seq AND payload ->> '$.screening' IS NOT NULL
+            SELECT 1 FROM case_payloads
+            WHERE case_seq = cases.seq AND runs.coverable AND payload ->> '$.screening' IS NOT NULL
         )
 """
 _UNTOUCHED = """

@@ -340,17 +340,20 @@ def _figures(figures: Sequence[Figure], *, key: str, description: str) -> None:
         st.rerun()
 
 
+def _rate_figures(total: Rates, *, machine: bool) -> list[Figure]:
+    """Return the rates of the answers, or of how the audits ran; each that is not 0 lists its audits."""
+    shares = [(rate, words, share_of(total, rate)) for rate, words in RATES.items() if words.machine is machine]
+    return [
+        Figure(words.title, share.words, words.meaning, "metrics" if share.held else "", {"show": rate})
+        for rate, words, share in shares
+    ]
+
+
 def _answers(workbench: Workbench, total: Rates) -> None:
     """Draw how many answers were audited, what was found in them, where the cases stand, and the kinds of issues."""
     st.header(f"{counted(total.runs, 'audit')}: what they found", anchor=False)
     facets = workbench.cases.facets_for(actor())
-    figures = []
-    for rate, words in RATES.items():
-        share = share_of(total, rate)
-        if not words.machine:
-            page = "metrics" if share.held else ""
-            figures.append(Figure(words.title, share.words, words.meaning, page, {"show": rate}))
-    _figures(figures, key="metrics-found", description="Of the original answers")
+    _figures(_rate_figures(total, machine=False), key="metrics-found", description="Of the original answers")
     issues = sorted(((facets.flags.get(flag, 0), flag) for flag in ISSUES), reverse=True)
     audited = sum(facets.standings.values()) - facets.standings.get("not_audited", 0)
     if issues[0][0]:
@@ -516,13 +519,8 @@ def _machine(found: MetricsReport) -> None:
     total = found.total
     recorded = any((each.name or "").startswith("replay:") for each in found.models)
     replayed = " With recorded replies among them, which no model takes time for." if recorded else ""
-    figures = []
-    for rate, words in RATES.items():
-        share = share_of(total, rate)
-        if words.machine:
-            page = "metrics" if share.held else ""
-            figures.append(Figure(words.title, share.words, words.meaning, page, {"show": rate}))
-    figures += [
+    figures = [
+        *_rate_figures(total, machine=True),
         Figure("Time an audit", duration(total.critique_latency_ms), f"Mean over these audits.{replayed}"),
         Figure("Claims an answer", number(total.claims_per_draft), "Mean number of claims found in an answer."),
         Figure("Confidence in claims", number(total.critique_confidence_avg), "Mean confidence of verdicts on claims."),

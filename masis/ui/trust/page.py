@@ -52,6 +52,17 @@ Part = Literal["claim", "reference"]
 PARTS: tuple[Part, ...] = get_args(Part)
 LEVELS = {"answer": "Answers", "claim": "Claims", "reference": "References"}
 MOST_LISTED = 100
+COUNTS = {
+    "decision": (
+        "Only decisions made before the audit's verdict was shown count: a lead sets that as the policy of the queue.",
+        *("team", "Set the policy", "group"),
+    ),
+    "gold": (
+        "Labels count that audited cases were imported with.",
+        *("imports", "Import cases with labels", "upload_file"),
+    ),
+}
+"""What the audit is compared with, by source: what counts, and the page that brings some, with its link and icon."""
 
 
 def show_trust(workbench: Workbench) -> None:
@@ -213,16 +224,10 @@ def _auditor_words(name: str, models: Mapping[str, str]) -> str:
 
 
 def _comparison(found: Comparison, level: str, source: str) -> None:
-    if not found.n and source == "gold":
-        st.markdown(f"**No {level} to compare yet.** Labels count that audited cases were imported with.")
-        st.page_link("pages/imports.py", label="Import cases with labels", icon=":material/upload_file:")
-        return
     if not found.n:
-        st.markdown(
-            f"**No {level} to compare yet.** Only decisions made before the audit's verdict was shown count here: a "
-            "lead sets that as the policy of the queue."
-        )
-        st.page_link("pages/team.py", label="Set the policy", icon=":material/group:")
+        counts, page, label, icon = COUNTS[source]
+        st.markdown(f"**No {level} to compare yet.** {counts}")
+        st.page_link(f"pages/{page}.py", label=label, icon=f":material/{icon}:")
         return
     _figures(found, level)
     left, right = st.columns([1, 1.4], gap="medium")
