@@ -193,8 +193,8 @@ FLAG: dict[str, Word] = {
 }
 """In the order of weight: a list shows the first few. ``hallucination`` is left out: what caused it is here."""
 
-ISSUES = tuple(flag for flag in FLAG if flag not in ("drafted", "spot_check", "cancelled"))
-"""The flags that say that something is wrong, the gravest first."""
+ISSUES = tuple(flag for flag in FLAG if flag not in ("drafted", "spot_check", "cancelled", "error"))
+"""The flags that say that something is wrong with the answer, the gravest first; not how its audit ran."""
 
 TIER: dict[ReviewTier, Word] = {"must_look": STANDING["wrong"], "not_certified": STANDING["not_confirmed"]}
 

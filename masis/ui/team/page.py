@@ -86,23 +86,24 @@ def _progress(workbench: Workbench) -> None:
         agree = [pair_agrees(pair, what) for pair in found.pairs[:PAIRS_SAID]]
         st.markdown("  \n".join([*agree, beyond_chance(found.agreement)]))
         st.page_link("pages/trust.py", label="Agreement in detail", query_params={"view": "people"})
+    adjudicated = workbench.trust.decisions_by(me, "adjudication")
     decided, assigned = workbench.trust.decisions_by(me), workbench.store.team.counted("assigned")
     held = {lease.reviewer: lease for lease in workbench.team.leases(me)}
     rows = []
-    for name in sorted({*decided, *assigned, *held}, key=str.casefold):
+    for name in sorted({*decided, *adjudicated, *assigned, *held}, key=str.casefold):
         who: Cell = {"text": name}
         if assigned.get(name):
             who |= {"href": address.link("queue", assignee=address.in_words([name]))}
         at_work: Cell = {"text": "–"}
         if name in held:
             at_work = {"text": held[name].case_id, "below": [f"until {held[name].until[11:16]} UTC"]}
-        rows.append(row(who, decided.get(name, 0), assigned.get(name, 0), at_work))
+        rows.append(row(who, decided.get(name, 0), adjudicated.get(name, 0), assigned.get(name, 0), at_work))
     if not rows:
         st.caption("Nobody has decided a case yet.")
         return
     columns = [
         *(column("Reviewer", "main"), column("Decisions", "figure")),
-        *(column("Cases assigned", "figure"), column("At work on")),
+        *(column("Adjudications", "figure"), column("Cases assigned", "figure"), column("At work on")),
     ]
     linked_table(columns, rows, description="Reviewers", key="team-progress")
     st.caption(
