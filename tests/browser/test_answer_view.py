@@ -39,6 +39,29 @@ def answer_page(mount: Callable[..., Mounted], fabricated: Any) -> Page:
     return mounted.page
 
 
+@pytest.mark.parametrize("width", [900, 1440])
+def test_why_a_case_needs_review_stays_within_the_window_with_the_technical_part_folded(
+    mount: Callable[..., Mounted], width: int
+) -> None:
+    mounted = mount("case_head")
+    mounted.page.set_viewport_size({"width": width, "height": 800})
+    headline = {"text": "The answer contradicts what it cites. " * 4, "tone": "bad", "others": "1 missing point"}
+    reasons = ["A claim is contradicted. " * 12, "The audit ended with an error."]
+    technical = "replay:/data/replies.jsonl holds no reply to this request. " * 4
+    state = {"text": "Something is wrong", "tone": "bad", "meaning": ""}
+    data = {"question": "Why?", "state": state, "facts": ["c1"], "headline": headline}
+    root = mounted.draw(data | {"reasons": reasons, "technical": technical})
+    root.get_by_text("Why it needs review").click()
+    panel = root.locator(".reasons")
+    expect(panel.get_by_text("replay:")).to_be_hidden()
+    panel.get_by_text("Technical details").click()
+    expect(panel.get_by_text("replay:")).to_be_visible()
+    left, right, inner, shown = panel.evaluate(
+        "box => [box.getBoundingClientRect().left, box.getBoundingClientRect().right, box.scrollWidth, box.clientWidth]"
+    )
+    assert (left >= 0, right <= width, inner <= shown) == (True, True, True)
+
+
 def test_every_mark_says_why_beside_the_evidence_without_hovering(answer_page: Page) -> None:
     references = answer_page.locator(".text .ref")
     for place in range(references.count()):

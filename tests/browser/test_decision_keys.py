@@ -110,13 +110,18 @@ def test_a_held_key_decides_nothing(draw: Draw) -> None:
 
 
 @pytest.mark.parametrize("elsewhere", ["a", "button", "input"])
-def test_no_key_acts_while_a_control_elsewhere_has_the_focus(draw: Draw, elsewhere: str) -> None:
+def test_no_key_acts_while_a_control_elsewhere_has_the_focus_until_esc_leaves_it(draw: Draw, elsewhere: str) -> None:
     page = draw()
     page.locator(f"body > {elsewhere}").focus()
     for key in ("a", "x", "Control+Enter", "n"):
         page.keyboard.press(key)
     assert not draw.sent()  # type: ignore[attr-defined]
     expect(page.get_by_role("radio", name="Reject")).not_to_be_checked()
+    if elsewhere != "input":  # there they are letters
+        says(page).to_contain_text("Keys are off while another control has the focus: press Esc")
+    page.keyboard.press("Escape")
+    page.keyboard.press("a")
+    assert [each["fields"]["verdict"] for each in posted(draw)] == ["approve"]
 
 
 def test_o_goes_to_the_correction_and_what_is_typed_there_is_no_command(draw: Draw) -> None:

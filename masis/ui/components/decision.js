@@ -404,9 +404,15 @@ class Panel {
       if (!event.repeat) this.submit()
       return
     }
-    if (event.key === "Escape" && this.root.contains(within) && typesIn(within)) { within.blur(); return }
-    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || typesIn(within) || elsewhere(within, this.root)) return
-    if (document.querySelector(STREAMLIT.elements.dialog)) return
+    const off = elsewhere(within, this.root)
+    const open = document.querySelector(STREAMLIT.elements.dialog)
+    // Esc leaves a field, and whatever else has the focus: from then on keys are the form's again
+    if (event.key === "Escape" && !open && (off || (this.root.contains(within) && typesIn(within)))) { within.blur(); return }
+    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || typesIn(within) || open) return
+    if (off) {
+      if (/^[a-z]$/i.test(event.key)) this.say("Keys are off while another control has the focus: press Esc, then the key again.", "warn")
+      return
+    }
     const press = event.key.length === 1 ? event.key.toLowerCase() : event.key
     if (!this.data.revision && (["v", "d", "[", "]"].includes(press) || (press === "w" && event.shiftKey))) {
       event.preventDefault()

@@ -48,7 +48,7 @@ from masis.views.issue_history import IssueHistory, issue_history
 from masis.views.markdown import escaped
 from masis.views.numbers import day, moment
 from masis.views.report import report_name
-from masis.views.story import asks_for_a_person, may_revise_anyway, story
+from masis.views.story import asks_for_a_person, may_revise_anyway, story, what_failed
 from masis.views.words import STATE, label, stands
 
 _ANSWER_VIEW = registered("answer_view")
@@ -418,6 +418,7 @@ def _head(page: _Page) -> None:
         "state": label(STATE["running"] if page.busy else word),
         "facts": [*([more] if more else []), *facts, case.id],
         "reasons": asks_for_a_person(run) if run else [],
+        "technical": what_failed(run) if run else "",
     }
     if view.machine_hidden:
         hidden = "What the audit found is hidden until your decision, as the team's policy says."
