@@ -63,10 +63,10 @@ _SAYS_HOW_MANY = frozenset({"uncited", "unscored", "unconfirmed"})
 """Kinds whose sentence counts them already."""
 
 _LEADS = {"missing": "Leaves out: "}
-"""How the line of a kind begins where it is what is wrong, and not the one thing beside nothing."""
+"""How the line of a kind begins."""
 
-_LESSER = frozenset({"conflict", "uncited", "lesser", "missing", "redundant"})
-"""Kinds of issues that an answer can have of which nothing was found wrong."""
+_LESSER = frozenset({"conflict", "uncited", "lesser", "redundant"})
+"""Kinds of issues beside which the line still says that nothing was found; what is left out is a finding."""
 
 _NO_ISSUE = frozenset({"failed", "reason", "uncertified"})
 """Kinds that no issue of the answer is counted under."""

@@ -208,6 +208,14 @@ def test_where_nothing_was_found_the_line_names_a_lesser_issue_as_lesser(
     assert (line.text, line.tone, line.others) == (text, tone, others)
 
 
+def test_what_an_answer_leaves_out_is_said_as_such_where_nothing_else_was_found(clean: Run) -> None:
+    point = critic("missing_info", "medium", "Missing information: never above 20 per cent.")
+    line = headline(
+        with_original(clean, issues=(point.model_copy(update={"rule": "missing_information", "source": "claims"}),) * 2)
+    )
+    assert (line.text, line.others) == ("Leaves out: never above 20 per cent", "2 missing points")
+
+
 def test_what_the_line_says_itself_is_not_counted_again(clean: Run) -> None:
     assert headline(audited("The bridge is 120 metres long. It opened in 1931.")).others == ""
     assert headline(with_original(clean, claims=(check("partial"),))).others == ""

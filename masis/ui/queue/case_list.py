@@ -22,7 +22,7 @@ from masis.ui.shell.permissions import carried_out, needs
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.shell.served_database import command, command_markdown
 from masis.views.markdown import coloured, escaped
-from masis.views.words import FOR_YOU, ISSUES, MACHINE_HIDDEN, SIGNS, STANDING, LabelData, label, model_words, stands
+from masis.views.words import FOR_YOU, MACHINE_HIDDEN, SIGNS, STANDING, LabelData, label, model_words, stands
 
 PRODUCT = (
     "MASIS checks the citations and claims of AI answers against their evidence, and a person decides: a fluent answer "
@@ -399,13 +399,12 @@ def _figure(summary: CaseSummary, order: QueueOrder) -> Cell | None:
 
 
 def _signs(summary: CaseSummary) -> Cell | None:
-    """Return how strong the signs of a fault are, and what they rest on: it tells apart rows that stand alike."""
+    """Return how strong the signs of a fault are; what was found is counted by kind beside the worst issue."""
     if summary.fault_probability is None:
         return None
     strength = next(word for least, word in SIGNS if summary.fault_probability >= least)
-    kinds = sum(flag in ISSUES for flag in summary.flags)
     confidence = "" if summary.confidence is None else f"confidence {summary.confidence:.2f}"
-    return {"text": strength, "below": [counted(kinds, "kind of issue", "kinds of issues"), confidence]}
+    return {"text": strength, "below": [confidence]}
 
 
 def _stands(summary: CaseSummary, *, adjudicate: bool) -> Cell:
