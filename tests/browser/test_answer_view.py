@@ -95,6 +95,20 @@ def test_marks_and_evidence_answer_to_the_keyboard(answer_page: Page) -> None:
     )
 
 
+def test_a_correction_begins_at_the_gravest_issue_with_its_evidence_lit(answer_page: Page, fabricated: Any) -> None:
+    end = answer_page.evaluate(
+        """() => {
+            const detail = {}
+            window.dispatchEvent(new CustomEvent("masis-correct", { detail }))
+            return detail.end
+        }"""
+    )
+    first = next(each for each in fabricated["pieces"] if 1 in each.get("issues", ()))
+    sentence = "".join(each["text"] for each in fabricated["pieces"] if each.get("sentence") == first["sentence"])
+    assert "".join(each["text"] for each in fabricated["pieces"])[:end].endswith(sentence.strip())
+    expect(answer_page.locator(".why-panel")).to_contain_text("Issue 1")
+
+
 def test_evidence_on_which_nothing_rests_says_so(answer_page: Page) -> None:
     answer_page.locator(".evidence .card[data-id=chunk_5] .card-head").click(delay=40)
     expect(answer_page.locator(".why-panel")).to_contain_text("No sentence of the answer relies on chunk_5.")

@@ -73,6 +73,7 @@ def draw(mount: Callable[..., Mounted], run: Run) -> Draw:
         return page
 
     drawn.sent = mounted.sent  # type: ignore[attr-defined]
+    drawn.page = mounted.page  # type: ignore[attr-defined]
     return drawn
 
 
@@ -133,6 +134,34 @@ def test_o_goes_to_the_correction_and_what_is_typed_there_is_no_command(draw: Dr
     page.keyboard.type(" an axe, u n s")
     expect(field).to_have_value(f"{CASE.answer} an axe, u n s")
     assert not [each for each in draw.sent() if each[1] == "act"]  # type: ignore[attr-defined]
+
+
+def test_the_correction_is_as_high_as_its_text_with_the_cursor_in_the_faulty_sentence(draw: Draw) -> None:
+    draw.page.evaluate(  # type: ignore[attr-defined]
+        """() => {
+          const columns = ["", ""].map(() => Object.assign(document.createElement("div"), { style: "flex: 1" }))
+          for (const each of columns) each.dataset.testid = "stColumn"
+          const row = document.createElement("div")
+          Object.assign(row, { className: "st-key-review", style: "display: flex" })
+          document.getElementById("host").before(row)
+          row.append(...columns)
+          columns[0].append("The answer")
+          columns[1].append(document.getElementById("host"))
+          window.addEventListener("masis-correct", event => { event.detail.end = 40 })
+        }"""
+    )
+    page = draw()
+    page.keyboard.press("o")
+    editor, field = page.locator(".editor"), page.get_by_label("Corrected answer")
+    expect(editor).to_have_class("block editor docked")
+    short = editor.evaluate("box => box.offsetHeight")
+    assert short < 150
+    page.keyboard.type(" high")
+    expect(field).to_have_value(f"{(CASE.answer or '')[:40]} high{(CASE.answer or '')[40:]}")
+    field.fill("Another line.\n" * 60)
+    height, covered = editor.evaluate("box => [box.offsetHeight, parseFloat(getComputedStyle(box).bottom)]")
+    assert (short < height <= 0.4 * page.evaluate("innerHeight") + 1, covered) == (True, 0)
+    assert field.evaluate("box => box.scrollHeight > box.clientHeight")
 
 
 def test_a_key_that_cannot_act_says_why(draw: Draw) -> None:

@@ -232,3 +232,13 @@ def test_no_key_does_two_things_and_streamlit_keeps_its_own() -> None:
     assert len(set(shortcuts)) == len(shortcuts)
     assert not {"C", "R"} & set(shortcuts)
     assert sum(len(group["keys"]) for group in key_map()) == len(shortcuts)
+
+
+def test_a_correction_that_stands_is_shown_against_the_answer_it_is_about() -> None:
+    case = case_of("It opened in 1950.", {"a": "It opened in 1931."})
+    given = {"reviewer": "Ada", "case_id": case.id, "run_id": None, "verdict": "override", "reason": "It is wrong."}
+    decision = Decision.model_validate(given | {"corrected_answer": "It opened in 1931."})
+    pieces = forms.correction(decision, None, case)
+    assert "".join(text for kind, text in pieces if kind != "out") == "It opened in 1931."
+    assert [text.strip() for kind, text in pieces if kind == "out"] == ["1950"]
+    assert forms.correction(decision.model_copy(update={"corrected_answer": None}), None, case) == []

@@ -258,6 +258,32 @@ def test_sources_that_disagree_are_quoted_and_those_about_different_things_are_n
     assert headline(apart).kind in ("nothing", "unconfirmed")
 
 
+def test_a_conflict_that_only_the_critic_names_is_named_and_counted(clean: Run) -> None:
+    named = clean.iterations[0].critique.model_copy(update={"conflicting_evidence": ("a says 1906, b 1946.", "c, too")})
+    line = headline(with_original(clean, critique=named))
+    assert line.text == "Nothing found but 2 conflicts between sources: Sources disagree: a says 1906, b 1946"
+    beside = headline(with_original(clean, critique=named, claims=(check("unsupported"),)))
+    assert beside.others == "2 conflicts between sources"
+
+
+@pytest.mark.parametrize(
+    ("theirs", "text"),
+    [
+        ("a lease over 48 months at 1,850", "48 x 1,850 + 6,000 = 94,800"),
+        ("The total comes to 94,800.", "c2 contradicts “The total comes to 84,800”: “The total comes to 94,800”"),
+    ],
+)
+def test_where_the_words_quoted_do_not_show_a_contradiction_the_critic_says_it(
+    clean: Run, theirs: str, text: str
+) -> None:
+    total = "The total comes to 84,800"
+    found = check("contradicted", f"{total} [c2].", contradictions=(conflict(total, theirs, "stated"),))
+    found = found.model_copy(update={"claim": found.claim.model_copy(update={"sentence": 0})})
+    objection = critic("logical", "high", "48 x 1,850 + 6,000 = 94,800.").model_copy(update={"start": 0, "end": 5})
+    line = headline(with_original(clean, claims=(found,), issues=(objection,)))
+    assert (line.text, line.others) == (text, "")
+
+
 def test_a_revision_is_not_what_the_line_is_about(clean: Run) -> None:
     worse = clean.iterations[0].model_copy(update={"iteration_number": 2, "claims": (check("unsupported"),)})
     revised = clean.model_copy(update={"iterations": (clean.iterations[0], worse), "best": 1})

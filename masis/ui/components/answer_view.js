@@ -702,6 +702,15 @@ function drawView(root, { data, setTriggerValue }) {
     element?.focus({ preventScroll: true })
     reveal(element)
   }
+  // Shows the issue to correct, the gravest where none was gone to; returns where its sentence ends, in characters.
+  const showFaulty = () => {
+    const number = root.issueAt ?? data.issues[0]?.number
+    if (number === undefined) return null
+    selectIssue(number, "answer")
+    const first = data.difference ? null : data.pieces.find(piece => piece.issues?.includes(number))
+    const last = first && data.pieces.findLast(piece => piece.sentence === first.sentence && beginnings.has(piece))
+    return last ? beginnings.get(last) + lettersIn(last.text.trimEnd()) : null
+  }
   root.issueAt = null
   root.listens?.abort()
   root.listens = new AbortController()
@@ -709,6 +718,7 @@ function drawView(root, { data, setTriggerValue }) {
 
   const listen = (target, name, act) => target.addEventListener(name, event => { if (root.isConnected) act(event) }, { signal: root.listens.signal })
   listen(window, "masis-turn", turn)
+  listen(window, "masis-correct", event => { event.detail.end = showFaulty() })
   listen(window, "masis-words", event => { event.detail.words = data.difference ? null : selectedWords() })
   listen(window, "masis-target", event => { event.detail.target = root.targetAt })
   listen(window, "masis-labelled", () => { window.getSelection()?.removeAllRanges(); offer.hidden = true })

@@ -48,6 +48,7 @@ class Panel {
     listen(document, "visibilitychange", () => this.flush())
     this.resized = new ResizeObserver(() => this.dock())
     if (this.column?.previousElementSibling) this.resized.observe(this.column.previousElementSibling)
+    this.resized.observe(this.el.editor) // it grows with its text
   }
 
   leave() {
@@ -207,8 +208,16 @@ class Panel {
     if (verdict === "approve" && !decided) { this.submit(); return }
     this.reveal()
     if (verdict !== "override") return
-    this.el.corrected.focus({ preventScroll: true })
-    this.el.corrected.scrollIntoView({ block: "nearest" })
+    const { corrected } = this.el
+    corrected.focus({ preventScroll: true })
+    corrected.scrollIntoView({ block: "nearest" })
+    // the answer shows the issue chosen, else the gravest, with its evidence in view; the cursor is in its sentence
+    const asked = { end: null }
+    window.dispatchEvent(new CustomEvent("masis-correct", { detail: asked }))
+    if (asked.end === null || this.fields.corrected !== null) return
+    const before = Array.from(this.data.answer).slice(0, asked.end).join("").length
+    corrected.setSelectionRange(before, before)
+    corrected.scrollTop = (corrected.scrollHeight * before) / corrected.value.length - corrected.clientHeight / 2
   }
 
   // Says why a key or a press can't decide now, and returns whether that is so.
@@ -660,6 +669,12 @@ class Panel {
     el.standing.append(head)
     if (current.why) el.standing.append(named("p", "", current.why, { dir: "auto" }))
     if (current.note) el.standing.append(named("p", "dim", current.note, { dir: "auto" }))
+    if (current.correction?.length) {
+      const text = named("div", "serif correction", "", { dir: "auto", tabindex: "0", "aria-label": "Corrected answer" })
+      text.setAttribute("role", "group")
+      text.append(...current.correction.map(([kind, words]) => make({ out: "del", in: "ins" }[kind] ?? "span", "", words)))
+      el.standing.append(make("p", "label", "Corrected answer"), text)
+    }
     if (current.reported.length) el.standing.append(make("p", "label", "Reported issues"), this.reportList(current.reported))
     const back = make("div", "row")
     if (current.undoable && !this.own?.before) back.append(button("step", "Undo", "U", () => this.undo()))

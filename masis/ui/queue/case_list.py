@@ -108,17 +108,21 @@ def _search_and_order(*, blind: bool) -> None:
 
 
 def _standings(facets: Facets) -> None:
-    """Draw the main filter: where cases stand, each with its count; without a choice all that are not decided."""
+    """Draw the main filter: where cases stand, each with its count; without a choice all that are not decided.
+
+    A press shows what stands there in place of what was shown. An address may name several, which stay chosen together.
+    """
     counts = {name: facets.standings[name] for name in STANDING if facets.standings.get(name)}
     chosen = address.several("standing", STANDING)
     counts |= {name: 0 for name in chosen if name not in counts}
+    several = len(chosen) > 1
     st.pills(
         "Where cases stand",
         list(counts),
-        selection_mode="multi",
+        selection_mode="multi" if several else "single",
         format_func=lambda name: f"{STANDING[name].text} {counts[name]:,}",
         label_visibility="collapsed",
-        **address.kept("standing", [], shows=chosen),
+        **address.kept("standing", [], shows=chosen if several else next(iter(chosen), None)),
     )
 
 

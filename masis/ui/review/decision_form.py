@@ -375,6 +375,18 @@ def _changed(shown: str, corrected: str) -> str:
     return " ".join([*quoted[:OFFENDERS_NAMED], *(["…"] if len(quoted) > OFFENDERS_NAMED else [])])
 
 
+def correction(decision: Decision, run: Run | None, case: Case) -> list[tuple[str, str]]:
+    """Return the corrected answer of a decision in pieces against the answer it is about; nothing where it has none.
+
+    Each piece is its kind ("same", "out", "in") and its words.
+    """
+    if decision.corrected_answer is None:
+        return []
+    same_run = run is not None and run.id == decision.run_id
+    answer = run.iterations[(decision.iteration or 1) - 1].answer if run and same_run else case.answer or ""
+    return [(each.kind, each.text) for each in word_changes(answer, decision.corrected_answer)]
+
+
 def _beside(kept: int, all_: int) -> str:
     """Say how many of the citations that came beside the original answer a corrected one keeps."""
     if not all_:
