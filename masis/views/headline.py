@@ -251,8 +251,8 @@ def _sentences(
     # those with both words come first: they can be checked at a glance
     for check in sorted(claims, key=lambda check: not _exact(check)):
         if check.verdict == "contradicted" or (check.verdict == "supported" and check.contradictions):
-            says = None if _shown(check) else objections.get(check.claim.sentence)
-            yield "contradicted", says or _contradicted(check)
+            said = None if _shown(check) else objections.get(check.claim.sentence)
+            yield "contradicted", said or _contradicted(check)
         elif check.verdict == "unsupported":
             yield "unsupported", _unsupported(check)
         elif check.verdict == "partial":

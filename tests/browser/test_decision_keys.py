@@ -255,6 +255,17 @@ def test_where_a_reason_is_missing_the_suggested_one_has_the_focus(draw: Draw) -
     expect(page.get_by_role("radio", name="second")).to_be_focused()
 
 
+def test_a_draft_is_called_saved_once_something_is_written_and_other_says_how_keys_come_back(draw: Draw) -> None:
+    page = draw()
+    page.keyboard.press("x")
+    expect(page.locator(".saved")).to_be_empty()
+    page.keyboard.press("9")
+    expect(page.get_by_label("Reason in your own words")).to_be_focused()
+    says(page).to_contain_text("Esc, then keys are commands again")
+    page.keyboard.type("Sum")
+    expect(page.locator(".saved")).to_contain_text("raft")
+
+
 def test_one_reason_replaces_another_and_numbers_are_letters_while_somebody_types(draw: Draw) -> None:
     page = draw(previous="Approved the original answer of c0")
     says(page).to_contain_text("Approved the original answer of c0.")

@@ -242,7 +242,8 @@ function drawView(root, { data, setTriggerValue }) {
     if (named.length > 6) line.append(make("span", "", `and ${named.length - 6} more`))
     why.append(line)
     if (narrow() && lit.length) {
-      const passage = lit.filter(item => item.id === lit[0].id).map(item => item.element.textContent).join("")
+      const [first] = lit.toSorted((a, b) => Boolean(b.against) - Boolean(a.against)) // what contradicts it is what is wrong
+      const passage = lit.filter(item => item.id === first.id && Boolean(item.against) === Boolean(first.against)).map(item => item.element.textContent).join("")
       const words = make("blockquote", "", shortened(passage.trim(), 300))
       words.dir = "auto"
       why.append(words)

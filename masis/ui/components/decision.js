@@ -337,7 +337,7 @@ class Panel {
     }
     if (this.fields.verdict === "approve" && this.data.serious.length) {
       if (!this.asked) {
-        this.asked = { at: performance.now(), ids: this.data.serious.map(each => each.id) }
+        this.asked = { at: performance.now(), ids: this.data.serious.flatMap(each => each.ids) }
         this.change({}, { now: true })
         this.drawReady()
         this.el.ask.scrollIntoView({ block: "nearest" })
@@ -455,8 +455,10 @@ class Panel {
     const before = this.fields.reason
     const offered = Object.fromEntries((this.data.reasons[this.fields.verdict] ?? []).map(each => [each.code, each.text]))
     const replaced = offered[before] && before !== code
-    this.change({ reason: code }, { now: true, says: replaced ? `Reason: “${offered[code]}” in place of “${offered[before]}”.` : "" })
-    if (code === "other" && byKey) this.el.other.focus()
+    const own = code === "other" && byKey
+    const says = replaced ? `Reason: “${offered[code]}” in place of “${offered[before]}”.` : ""
+    this.change({ reason: code }, { now: true, says: own ? `${says} Type it in your own words; Esc, then keys are commands again.`.trim() : says })
+    if (own) this.el.other.focus()
   }
 
   help() {
@@ -621,7 +623,9 @@ class Panel {
     el.submit.firstChild.textContent = this.busy ? "Submitting…" : verdict ? `Submit: ${data.verdicts.find(each => each.code === verdict).text.toLowerCase()} ${data.about.name}${this.asked ? " all the same" : ""}` : "Submit"
     el.submit.disabled = Boolean(this.busy)
     el.discard.hidden = !begun
-    el.saved.textContent = !begun ? "" : this.dirty ? "Saving the draft…" : "Draft saved"
+    // a verdict and a reason are chosen, not written
+    const written = { ...fields, verdict: data.blank.verdict, reason: data.blank.reason }
+    el.saved.textContent = JSON.stringify(written) === JSON.stringify(data.blank) ? "" : this.dirty ? "Saving the draft…" : "Draft saved"
     this.drawHistory()
     el.skip.disabled = !data.go.waiting
     el.next.classList.toggle("primary", !open)

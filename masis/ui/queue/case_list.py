@@ -351,7 +351,7 @@ _FIGURES: dict[QueueOrder, str] = {"risk": "Signs of a fault", "least_confident"
 
 def case_columns(order: QueueOrder, *, brief: bool = False) -> list[Column]:
     """Return the columns of ``case_row``; the last one shows what the list is ordered by."""
-    figure = column(_FIGURES.get(order, "Quality"), "figure", hide="hide-medium")
+    figure = column(_FIGURES.get(order, "Quality"), "figure", hide="hide-narrow")
     return [_QUESTION, *([] if brief else [column("State", "pills")]), _FOUND, figure]
 
 

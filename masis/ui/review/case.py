@@ -480,7 +480,11 @@ def _outcome(run: Run, index: int, case_id: str, *, busy: bool) -> None:
         for title, lines, tone in story(run, index):
             name, text = st.columns([1, 6])
             name.caption(title)
-            text.text("\n".join(f"⚠ {line}" if tone == "warning" else line for line in lines))
+            if tone == "warning":  # technical, with paths and codes
+                with text.expander(counted(len(lines), "warning"), icon=":material/warning:"):
+                    st.text("\n".join(lines))
+            else:
+                text.text("\n".join(lines))
     if may_revise_anyway(run):
         missing = unusable_model(served_workbench().settings)
         why = missing or "Audits again and asks for one revision, whatever the checks found."
