@@ -65,10 +65,15 @@ FOUND: tuple[Standing, ...] = ("failed", "wrong", "not_confirmed", "nothing_foun
 
 
 def waiting_in(wanted: CaseFilter) -> CaseFilter:
-    """Narrow a filter to the cases that wait; one for decided cases only becomes one for all that wait."""
-    states = tuple(state for state in WAITING if not wanted.states or state in wanted.states)
+    """Narrow a filter to the cases that wait; one for decided cases only becomes one for all that wait.
+
+    Auto-accepted cases wait for nobody, and are left in where the filter asks for what nothing was found in.
+    """
     standings = tuple(each for each in ("not_audited", *FOUND) if each in wanted.standings)
     every = len(standings) == len(FOUND) + 1  # no case that waits stands elsewhere
+    asked = wanted.states == ("accepted",) or (not every and "nothing_found" in standings)
+    every_state: tuple[CaseState, ...] = (*WAITING, *(("accepted",) if asked else ()))
+    states = tuple(state for state in every_state if not wanted.states or state in wanted.states)
     return wanted.model_copy(update={"states": states or WAITING, "standings": () if every else standings})
 
 

@@ -96,7 +96,7 @@ STANDING: dict[Standing, Word] = {
 WAITS_FOR: dict[CaseState, Word] = {
     "needs_review": Word("Waiting for another reviewer", "busy", "You have decided it; others have not yet"),
     "needs_adjudication": Word("Waiting for an adjudication", "busy", "Its reviewers differ"),
-    "escalated": Word("Escalated", "warn", "It waits for more evidence or another reviewer"),
+    "escalated": Word("Waiting: escalated", "warn", "It waits for more evidence or another reviewer"),
 }
 """What a case that waits is waiting for, by its state."""
 

@@ -457,3 +457,7 @@ def test_a_filter_on_states_narrows_what_waits() -> None:
     assert waiting_in(CaseFilter(states=("new", "approved"))).states == ("new",)
     assert waiting_in(CaseFilter()).states == WAITING
     assert waiting_in(CaseFilter(fields=("Law",))).fields == ("Law",)
+    # a list of auto-accepted cases is gone through like any other, and no other leads to them
+    assert waiting_in(CaseFilter(states=("accepted",))).states == ("accepted",)
+    assert waiting_in(CaseFilter(standings=("nothing_found",))).states == (*WAITING, "accepted")
+    assert waiting_in(CaseFilter(standings=NOT_DECIDED)).states == WAITING

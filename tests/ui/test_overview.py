@@ -24,8 +24,12 @@ from tests.waiting import until
 @pytest.mark.parametrize(
     ("states", "standings", "says"),
     [
-        ({"needs_review": 1, "new": 4}, {"wrong": 1}, "1 case needs review; in it something is wrong"),
-        ({"needs_review": 1200}, {"wrong": 70}, "1,200 cases need review; in 70 something is wrong"),
+        ({"needs_review": 1, "new": 4}, {"wrong": 1}, "1 case needs review"),
+        (
+            {"needs_review": 1200, "accepted": 18},
+            {"wrong": 70},
+            "1,200 cases need review; the audit accuses 70 of them; 18 passed the audit unseen by a person",
+        ),
         ({"needs_review": 3}, {"not_confirmed": 3}, "3 cases need review"),
         (
             {"needs_review": 8, "needs_adjudication": 14},

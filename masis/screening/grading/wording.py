@@ -47,12 +47,14 @@ _DENIED_AFTER = re.compile(
 )
 _COMPARING = re.compile(r"compared|versus|vs|[a-z]+ (?:[\w-]+ ){0,6}than", re.I)
 """A comparison, which only "not compared with" denies: "no difference versus placebo" has a comparator."""
-_NOT_COMPARED = re.compile(r"\b(?:not|never)(?: be| been| directly)? $", re.I)
+_NOT_COMPARED = re.compile(
+    r"\b(?:not|never)(?: be| been| directly)? $|\b(?:records|entries|codes|charts|files) (?:was|were) $", re.I
+)
 _WITH_ITSELF = re.compile(
     r" ?(?:(?:the|their|its|our|data|those|values|from|in|paper|medical|hospital) ){0,3}(?:baseline|before|pre-?\w+"
     r"|admission|year before|source|original|reference|published|expected|norm\w*|records?|files?|registry|database"
-    r"|literature)\b| ?[\d.,%]+(?: [\w%/]+)? (?:at|before|in) (?:baseline|treatment|inclusion|admission|the year before)"
-    r"\b",
+    r"|literature)\b"
+    r"| ?[\d.,%]+(?: [\w%/]+)? (?:at|before|in) (?:baseline|treatment|inclusion|admission|the year before)\b",
     re.I,
 )
 """What is compared is no other group: "compared with baseline", "8.1% versus 9.4% at baseline", "with the source"."""
