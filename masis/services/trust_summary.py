@@ -143,9 +143,8 @@ def _since(report: MachineReport, watch: Watch | None) -> str:
     if len(report.rows):
         days = sorted(report.rows["at"].astype(str).str.slice(0, 10))
         when = f"on {days[0]}" if days[0] == days[-1] else f"from {days[0]} to {days[-1]}"
-        people = report.rows["reviewer"].nunique() if "reviewer" in report.rows else 0
-        one, several = ("simulated reviewer", "simulated reviewers") if report.simulated else ("person", "people")
-        by = counted(people, one, several) if people else "labels"
+        # Not how many people: a settled answer is one row, with whoever decided last, not with all who decided it.
+        by = ("simulated reviewers" if report.simulated else "people") if "reviewer" in report.rows else "labels"
         parts.append(f"These figures rest on {counted(report.answers.n, 'answer')} settled by {by} {when}.")
     elif report.seen is not None and report.seen.n:
         parts.append(f"By none yet: {counted(report.seen.n, 'answer')} so far, decided with the verdict in view.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 
 import pytest
@@ -81,6 +82,7 @@ def test_the_report_holds_question_evidence_marks_issues_scores_decisions_and_ve
         "claim “Four”: agree",
     ):
         assert expected in words
+    assert re.search(r"Quality: \d\.\d\d\. Quality of the best revision: \d\.\d\d\.", words)
     assert all(chunk.id in words for chunk in case.evidence)
     assert "ref-fabricated" in html
     assert "line-through" in html

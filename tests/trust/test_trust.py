@@ -359,7 +359,7 @@ def test_the_short_answers_say_what_is_not_known(bench: Workbench, reviewed: Wor
     assert may.startswith("No: nothing shows yet that they may")
     assert "of 6 (the true share may be anything from" in far
     assert "faulty answers it accused " in far
-    assert since.startswith("These figures rest on 12 answers settled by ")
+    assert since.startswith("These figures rest on 12 answers settled by people ")
     assert "149 without a fault would show with 95% certainty" in following
     report = trust.compare(ADA, TrustFilter())
     few, enough = (trust.missed(ADA)._replace(drawable=count) for count in (18, 149))
