@@ -34,7 +34,7 @@ from tests.waiting import until
         (
             {"needs_review": 8, "needs_adjudication": 14},
             {"wrong": 8},
-            "8 cases need review; in 8 something is wrong; 14 need an adjudication",
+            "8 cases need review; 14 need an adjudication",
         ),
         ({"needs_adjudication": 1, "new": 2}, {}, "1 case needs an adjudication"),
         ({"new": 3, "interrupted": 1}, {}, "4 cases have not been audited"),
