@@ -115,11 +115,12 @@ class InputError(MasisError):
         """
         if len(errors) == 1:
             return errors[0]
-        said, parts = set[str](), list[str]()
+        earlier, parts = list[str](), list[str]()
         for each in errors[:5]:
             whole, rest = str(each).rstrip("."), f"{each.problem}. {each.cure}".rstrip(".")
-            parts.append(f"{whole.removesuffix(rest)}the same" if rest in said else whole)
-            said.add(rest)
+            again = any(words.startswith(rest) for words in earlier)
+            parts.append(f"{whole.removesuffix(rest)}the same" if again else whole)
+            earlier.append(rest)
         shown = "; ".join(parts)
         return cls(f"{len(errors):,} problems: {shown}{'; and more' if len(errors) > 5 else ''}", cure=cure, file=file)
 
