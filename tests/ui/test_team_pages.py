@@ -204,6 +204,7 @@ def test_what_is_undone_is_the_verdict_shown_and_what_was_typed_is_kept(audited_
         decide(audited_workbench, case_id, "override", ADA.name, corrected_answer="Stump.", iteration=1)
         decide(audited_workbench, case_id, "reject", BEN.name)
     app = opened("team", "Cleo", case=first)
+    press(app, "take-2")
     press(app, "final-override")
     corrected = app.text_area(key=f"final-corrected-{first}")
     assert corrected.value == audited_workbench.store.cases.get(first).answer  # and no reviewer's

@@ -249,7 +249,14 @@ def _choose(case_id: str, verdict: Verdict, side: Decision | None = None) -> Non
     draft = _Draft.of(case_id)
     draft.verdict, draft.taken = verdict, side
     if side is not None:
-        _fill(case_id, reason=side.reason, note=side.note, corrected=side.corrected_answer or "")
+        _fill_from(side)
+
+
+def _fill_from(decision: Decision) -> None:
+    """Put what a decision says into the form; where it corrects nothing, a correction typed before is kept."""
+    _fill(decision.case_id, reason=decision.reason, note=decision.note)
+    if decision.corrected_answer:
+        _fill(decision.case_id, corrected=decision.corrected_answer)
 
 
 def _final(workbench: Workbench, view: CaseView, entries: tuple[LogEntry, ...], reviewers: tuple[str, ...]) -> None:
@@ -418,6 +425,6 @@ def _undo(workbench: Workbench, entry_id: str) -> None:
     if given is None or given.verdict is None:
         return
     _choose(given.case_id, given.verdict)
-    _fill(given.case_id, reason=given.reason, note=given.note, corrected=given.corrected_answer or "")
+    _fill_from(given)
     st.session_state[_NOTICE] = (given.case_id, f"Undone: {given.case_id} waits for you again", None)
     address.put("case", given.case_id)
