@@ -23,7 +23,7 @@ from masis.views.words import Tone
 LONGEST_HEADLINE = 150
 """Characters of a headline: what a row of the queue shows in two lines at 1440 pixels."""
 
-LONGEST_VALUE, LONGEST_ID = 40, 30
+LONGEST_VALUE, LONGEST_ID, LONGEST_OBJECTION = 40, 30, 90
 LED_IN = 25
 """Characters of a quotation before the words it is about: where a narrow row cuts the line, they still stand in it."""
 
@@ -252,7 +252,9 @@ def _sentences(
     for check in sorted(claims, key=lambda check: not _exact(check)):
         if check.verdict == "contradicted" or (check.verdict == "supported" and check.contradictions):
             said = None if _shown(check) else objections.get(check.claim.sentence)
-            yield "contradicted", said or _contradicted(check)
+            objection = _cut(_clean(str(said.parts[0]), LONGEST_TEXT), LONGEST_OBJECTION) if said else ""
+            line = _Line((f"{objection}: ", Quotation(_words(check)))) if objection else _contradicted(check)
+            yield "contradicted", line
         elif check.verdict == "unsupported":
             yield "unsupported", _unsupported(check)
         elif check.verdict == "partial":

@@ -269,7 +269,7 @@ def test_a_conflict_that_only_the_critic_names_is_named_and_counted(clean: Run) 
 @pytest.mark.parametrize(
     ("theirs", "text"),
     [
-        ("a lease over 48 months at 1,850", "48 x 1,850 + 6,000 = 94,800"),
+        ("a lease over 48 months at 1,850", "48 x 1,850 + 6,000 = 94,800: “The total comes to 84,800”"),
         ("The total comes to 94,800.", "c2 contradicts “The total comes to 84,800”: “The total comes to 94,800”"),
     ],
 )
